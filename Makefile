@@ -1,0 +1,122 @@
+# redlockd. Start with `make help`.
+#
+# BUILD names the folder of one kind of build: build (what ships), build/asan (the tests run it),
+# build/coverage. Objects track the headers they include, so a changed header rebuilds what it must.
+
+VERSION := 0.1.0
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
+
+WARNINGS := -Wall -Wextra -Werror -Wshadow -Wconversion -Wstrict-prototypes
+CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated
+CFLAGS   ?= -O2 -g -fstack-protector-strong
+ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
+LIBS     := -levent_core -levent_extra -lhiredis -lyaml
+TEST_LIBS := $(LIBS) -lcheck -lsubunit -lm -lrt -lpthread
+
+SCRIPTS  := $(wildcard protocol/*.lua)
+SOURCES  := $(wildcard protocol/*.c config/*.c server/*.c)
+OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out server/main.c,$(SOURCES)))
+UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
+UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c)
+E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c \
+                  $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
+
+all: $(BUILD)/redlockd
+
+help:
+	@echo 'make demo       install what is missing, build, and watch redlockd at work'
+	@echo 'make check      install what is missing, build, and run every test'
+	@echo 'make            build $(BUILD)/redlockd'
+	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
+	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
+	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
+	@echo 'make asan       a build with ASan and UBSan, in build/asan'
+	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
+	@echo 'make tidy       formatting, layers, undocumented options'
+	@echo 'make clean      remove build/'
+
+# --- building -------------------------------------------------------------------------------------
+
+$(BUILD)/redlockd: $(BUILD)/server/main.o $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/libredlockd.a: $(OBJECTS)
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
+$(BUILD)/%.o: %.c | $(BUILD)/generated/scripts.h
+	@mkdir -p $(@D)
+	@echo '  CC   $@'
+	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The Lua scripts become C strings together with the SHA1 by which Redis calls them.
+$(BUILD)/generated/scripts.h: $(SCRIPTS) protocol/scripts.sh
+	@mkdir -p $(@D)
+	@sh protocol/scripts.sh $(SCRIPTS) > $@
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	install -m 755 $(BUILD)/redlockd $(DESTDIR)$(PREFIX)/sbin/redlockd
+	install -m 644 README.md redlockd.yaml.example docs/*.md docs/*.txt \
+	    $(DESTDIR)$(PREFIX)/share/doc/redlockd
+
+clean:
+	rm -rf build
+
+# --- tests ----------------------------------------------------------------------------------------
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(UNIT_SUPPORT) $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+$(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+.SECONDARY:
+
+unit: $(UNIT)
+	@sh tests/run.sh $(UNIT)
+
+e2e: $(BUILD)/redlockd $(E2E)
+	@REDLOCKD=$(BUILD)/redlockd sh tests/run.sh $(E2E)
+
+tests: $(BUILD)/redlockd $(UNIT) $(E2E)
+	@REDLOCKD=$(BUILD)/redlockd sh tests/run.sh $(UNIT) $(E2E)
+
+asan:
+	@$(MAKE) --no-print-directory BUILD=build/asan \
+	    CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' $(or $(GOAL),all)
+
+check: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory tidy
+	@$(MAKE) --no-print-directory coverage
+	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
+
+coverage:
+	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
+	    || { cat build/coverage.log; exit 1; }
+	@sh tests/coverage.sh build/coverage 95
+
+tidy:
+	@sh tests/tidy.sh
+
+# --- the machine ----------------------------------------------------------------------------------
+
+deps:
+	@sh tests/deps.sh
+
+demo: deps
+	@$(MAKE) --no-print-directory -s -j2 all
+	@sh tests/demo.sh $(BUILD)/redlockd
+
+.PHONY: all help install clean unit e2e tests asan check coverage tidy deps demo

@@ -1,0 +1,99 @@
+/*
+ * The configuration: a YAML file -> struct config, or every mistake in it.
+ *
+ * Data only. Durations are in nanoseconds, as everywhere inside; the file gives them with a unit.
+ * config_load() allocates, config_free() releases; in between nobody changes anything.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "protocol/limits.h"
+
+enum config_address_kind { ADDRESS_TCP, ADDRESS_UNIX };
+
+struct config_address {
+    enum config_address_kind kind;
+    char *url;  /* as written, for people */
+    char *host; /* TCP: name or address, IPv6 without its brackets */
+    uint16_t port;
+    char *path; /* UNIX */
+};
+
+struct config_listen {
+    struct config_address address;
+    mode_t mode; /* UNIX: of the socket file, default 0660 */
+    gid_t group; /* UNIX: owner group of the socket file; (gid_t)-1 = leave it */
+};
+
+struct config_node {
+    char *name;
+    struct config_address address;
+    unsigned database;
+    char *username; /* NULL without one */
+    char *password; /* NULL without one; read from password_file, final newline cut */
+};
+
+enum config_log_level { CONFIG_LOG_DEBUG, CONFIG_LOG_INFO, CONFIG_LOG_WARNING, CONFIG_LOG_ERROR };
+enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
+
+struct config {
+    char *cluster;
+    struct config_listen *listens;
+    size_t listen_count;
+    bool insecure;
+
+    struct config_node nodes[LIMIT_NODES];
+    unsigned node_count;
+
+    struct {
+        char *key_prefix;
+        int64_t max_ttl_ns;
+        int64_t min_validity_ns;
+        int64_t clock_drift_ppm; /* clock_drift_rate, in millionths: 1% is 10000 */
+        int64_t clock_drift_margin_ns;
+    } locks;
+
+    struct {
+        int64_t node_timeout_ns;
+    } rounds;
+
+    struct {
+        int64_t clients;
+    } limits;
+
+    struct {
+        enum config_log_level level;
+        enum config_log_format format;
+    } log;
+};
+
+/* Where --dev differs from a real set: it brings its own nodes, so the file must name none. */
+enum config_mode { CONFIG_NORMAL, CONFIG_DEV };
+
+/*
+ * Read a file ("-" for standard input). On success returns a configuration that passed every check;
+ * otherwise NULL. Mistakes and warnings are written to `report`, one a line, all of them in one
+ * pass, in the order of the file:
+ *
+ *     redlockd.yaml:12:14: locks.max_ttl: "60" has no unit; write 60s, 1m or 500ms
+ */
+struct config *config_load(const char *path, enum config_mode mode, FILE *report);
+
+/* The defaults alone, for --dev without a file: listens on tcp://127.0.0.1:7335, no nodes. */
+struct config *config_defaults(void);
+
+void config_free(struct config *config);
+
+/*
+ * Every key the file may hold ("locks.max_ttl"), one by one until NULL: so that a test can see that
+ * each is documented.
+ */
+const char *config_key_name(size_t index);
+
+#endif

@@ -1,0 +1,144 @@
+#include "config/value.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGITS_MAX = 15, SUGGESTION_LEN_MAX = 40 };
+
+static const struct {
+    const char *word;
+    int64_t ns;
+} units[] = {
+    {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000}, {"ms", 1000000}, {"us", 1000},
+};
+
+enum { UNITS = sizeof(units) / sizeof(units[0]) };
+
+/* Leading digits; returns how many there are, more than DIGITS_MAX included. */
+static size_t take_digits(const char *text, int64_t *number)
+{
+    size_t len = strspn(text, "0123456789");
+    *number = 0;
+    for (size_t i = 0; i < len && i < DIGITS_MAX; i++)
+        *number = *number * 10 + (text[i] - '0');
+    return len;
+}
+
+const char *value_duration(const char *text, int64_t *ns)
+{
+    int64_t number;
+    size_t digits = take_digits(text, &number);
+    if (digits == 0 || digits > DIGITS_MAX)
+        return "write a duration: 60s, 1m or 500ms";
+    if (text[digits] == '\0')
+        return "a duration needs a unit: write 60s, 1m or 500ms";
+    for (unsigned i = 0; i < UNITS; i++) {
+        if (strcmp(text + digits, units[i].word) != 0)
+            continue;
+        if (number > INT64_MAX / units[i].ns)
+            return "too long; write a duration of days at most";
+        *ns = number * units[i].ns;
+        return NULL;
+    }
+    return "the units are us, ms, s, m, h: write 60s, 1m or 500ms";
+}
+
+const char *value_rate(const char *text, int64_t *ppm)
+{
+    static const char advice[] = "write a rate: 1%, 0.5% or 100ppm";
+    int64_t whole;
+    int64_t fraction = 0;
+    size_t digits = take_digits(text, &whole);
+    if (digits == 0 || digits > 7)
+        return advice;
+    if (strcmp(text + digits, "ppm") == 0) {
+        *ppm = whole;
+        return NULL;
+    }
+    const char *rest = text + digits;
+    int64_t scale = 10000;
+    if (*rest == '.') {
+        size_t places = take_digits(rest + 1, &fraction);
+        if (places == 0 || places > 4)
+            return advice;
+        rest += 1 + places;
+        for (size_t i = places; i < 4; i++)
+            fraction *= 10;
+    }
+    if (strcmp(rest, "%") != 0)
+        return advice;
+    *ppm = whole * scale + fraction;
+    return NULL;
+}
+
+const char *value_integer(const char *text, int64_t *number)
+{
+    size_t digits = take_digits(text, number);
+    if (digits == 0 || digits > DIGITS_MAX || text[digits] != '\0')
+        return "write a number: 1000";
+    return NULL;
+}
+
+const char *value_boolean(const char *text, bool *boolean)
+{
+    *boolean = strcmp(text, "true") == 0;
+    return *boolean || strcmp(text, "false") == 0 ? NULL : "write true or false";
+}
+
+int value_choice(const char *text, const char *const *words)
+{
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(text, words[i]) == 0)
+            return i;
+    return -1;
+}
+
+/* How many letters have to be changed, added or taken away (Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[SUGGESTION_LEN_MAX + 1];
+    size_t len = strlen(b);
+    for (size_t j = 0; j <= len; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= len; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[len];
+}
+
+const char *value_suggestion(const char *text, const char *const *words)
+{
+    const char *nearest = NULL;
+    size_t smallest = strlen(text) / 3 + 2;
+    if (strlen(text) > SUGGESTION_LEN_MAX)
+        return NULL;
+    for (; *words != NULL; words++) {
+        size_t changes = strlen(*words) <= SUGGESTION_LEN_MAX ? distance(text, *words) : SIZE_MAX;
+        if (changes < smallest) {
+            smallest = changes;
+            nearest = *words;
+        }
+    }
+    return nearest;
+}
+
+const char *value_print_duration(int64_t ns, char *buf)
+{
+    unsigned i = 0;
+    while (i + 1 < UNITS && ns % units[i].ns != 0)
+        i++;
+    snprintf(buf, 32, "%" PRId64 "%s", ns / units[i].ns, units[i].word);
+    return buf;
+}

@@ -1,0 +1,34 @@
+/*
+ * The words a configuration is made of -> numbers. Pure.
+ *
+ * Each returns NULL on success, else what would be right ("write 60s, 1m or 500ms"): a static text.
+ */
+#ifndef CONFIG_VALUE_H
+#define CONFIG_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* "250us", "50ms", "60s", "5m", "1h" -> nanoseconds. */
+const char *value_duration(const char *text, int64_t *ns);
+
+/* "1%", "0.5%", "100ppm" -> millionths. */
+const char *value_rate(const char *text, int64_t *ppm);
+
+/* Decimal digits, at most 15 of them. */
+const char *value_integer(const char *text, int64_t *number);
+
+/* true, false. */
+const char *value_boolean(const char *text, bool *boolean);
+
+/* The word's index in words (NULL at the end), or -1. */
+int value_choice(const char *text, const char *const *words);
+
+/* The word of `words` (NULL at the end) that `text` was probably meant to be, or NULL. */
+const char *value_suggestion(const char *text, const char *const *words);
+
+/* For messages: "250us", "1m30s" is "90s", exactly. buf holds 32 bytes. */
+const char *value_print_duration(int64_t ns, char *buf);
+
+#endif

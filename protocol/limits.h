@@ -1,0 +1,50 @@
+/*
+ * Every bound of redlockd that no configuration changes, in one place.
+ *
+ * Sizes are in bytes, counts in pieces, durations carry their unit in the name. A bound that is met
+ * has a reply or a log line of its own; nothing grows past these numbers.
+ */
+#ifndef PROTOCOL_LIMITS_H
+#define PROTOCOL_LIMITS_H
+
+enum {
+    /* Masters in one set. A set of nodes is kept in a uint32_t mask. */
+    LIMIT_NODES = 15,
+    LIMIT_NODES_MIN = 3,
+    LIMIT_NODE_NAME = 32,
+    LIMIT_CLUSTER_NAME = 64,
+    LIMIT_URL = 512,
+
+    /* The line protocol (docs/protocol.txt). */
+    LIMIT_LINE = 2048,
+    LIMIT_RESOURCE = 256,
+    LIMIT_TOKEN_BYTES = 20,
+    LIMIT_TOKEN = 2 * LIMIT_TOKEN_BYTES,
+    LIMIT_TAG = 32,
+    LIMIT_TIME_DIGITS = 15,
+    LIMIT_REPLY = LIMIT_LINE,
+    LIMIT_LISTING_LINES = 1000,
+
+    /* One client connection: answers not read yet, requests not started yet, requests under way. */
+    LIMIT_CLIENT_OUTPUT = 256 * 1024,
+    LIMIT_CLIENT_HELD_BACK = 8 * LIMIT_LINE,
+    LIMIT_CLIENT_REQUESTS = 1024,
+
+    /* The daemon as a whole: requests that still have a command under way on some master. */
+    LIMIT_OPERATIONS = 16384,
+
+    /* One link to a master: commands not answered yet (votes may use only a part, so that releases
+     * always have room, and releases all but one, which is the heartbeat's), bytes of a reply, and
+     * releases owed to a master that cannot take them. */
+    LIMIT_LINK_COMMANDS = 4096,
+    LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 1,
+    LIMIT_LINK_VOTES = 3072,
+    LIMIT_LINK_REPLY = 64 * 1024,
+    LIMIT_LINK_OWED_BYTES = 1024 * 1024,
+
+    /* On the masters. */
+    LIMIT_KEY_PREFIX = 64,
+    LIMIT_KEY = LIMIT_KEY_PREFIX + LIMIT_RESOURCE,
+};
+
+#endif

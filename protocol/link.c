@@ -1,0 +1,458 @@
+#include "protocol/link.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/validity.h"
+
+/* Releases owed under way at once: enough to hide a round trip, few enough to let others through.
+ */
+enum { OWED_UNDER_WAY = 64 };
+
+#define HEARTBEAT_NS    (1 * NS_PER_S)
+#define PATIENCE_MIN_NS (1 * NS_PER_S)
+#define RETRY_MIN_NS    (50 * NS_PER_MS)
+#define RETRY_MAX_NS    (2 * NS_PER_S)
+
+/* The greeting, in two parts: the second depends on the run_id that the first brings. */
+enum greeting_step {
+    GREET_AUTH,
+    GREET_SELECT,
+    GREET_SETNAME,
+    GREET_ID,
+    GREET_INFO,
+    GREET_KILL,
+    GREET_SCRIPT, /* and the scripts behind it, one step each */
+};
+
+const char *link_state_word(enum link_state state)
+{
+    static const char *const words[] = {
+#define X(name, word) [name] = word,
+        LINK_STATE_TABLE(X)
+#undef X
+    };
+    return words[state];
+}
+
+void link_init(struct link *link, unsigned node, const struct link_io *io,
+               const struct link_login *login, int64_t node_timeout_ns, struct link_ticket *tickets,
+               char *owed, int64_t now_ns)
+{
+    *link = (struct link){
+        .io = io,
+        .login = *login,
+        .node = node,
+        .node_timeout_ns = node_timeout_ns,
+        .state = LINK_DOWN,
+        .reason = REASON_CONNECTING,
+        .since_ns = now_ns,
+        .retry_ns = now_ns,
+        .tickets = tickets,
+        .round_trip_ns = -1,
+    };
+    owed_init(&link->owed, owed, LIMIT_LINK_OWED_BYTES);
+}
+
+int64_t link_patience_ns(const struct link *link)
+{
+    int64_t patience_ns = 20 * link->node_timeout_ns;
+    return patience_ns > PATIENCE_MIN_NS ? patience_ns : PATIENCE_MIN_NS;
+}
+
+/* The one place where the state changes. */
+static void set_state(struct link *link, enum link_state state, enum reason reason, int64_t now_ns)
+{
+    assert((state == LINK_UP) == (reason == REASON_NONE));
+    link->state = state;
+    link->reason = reason;
+    link->since_ns = now_ns;
+}
+
+/* --- tickets --- */
+
+static void push_ticket(struct link *link, const struct link_ticket *ticket)
+{
+    assert(link->ticket_count < LIMIT_LINK_COMMANDS);
+    link->tickets[(link->first + link->ticket_count) % LIMIT_LINK_COMMANDS] = *ticket;
+    link->ticket_count++;
+}
+
+static struct link_ticket pop_ticket(struct link *link)
+{
+    assert(link->ticket_count > 0);
+    struct link_ticket ticket = link->tickets[link->first];
+    link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
+    link->ticket_count--;
+    return ticket;
+}
+
+static void write_words(struct link *link, const struct link_ticket *ticket,
+                        const char *const *words, size_t word_count)
+{
+    char buf[REDIS_COMMAND_MAX];
+    size_t lens[8];
+    assert(word_count <= sizeof(lens) / sizeof(lens[0]));
+    for (size_t i = 0; i < word_count; i++)
+        lens[i] = strlen(words[i]);
+    size_t len = redis_format_words(words, lens, word_count, buf, sizeof(buf));
+    push_ticket(link, ticket);
+    link->io->write(link->io->context, link->node, buf, len);
+}
+
+/* --- releases owed --- */
+
+static void send_owed(struct link *link, int64_t now_ns)
+{
+    struct owed_entry entry;
+    while (link->state == LINK_UP && !link->owed_refused && link->owed_under_way < OWED_UNDER_WAY &&
+           link->ticket_count < LIMIT_LINK_RELEASES && owed_next(&link->owed, &entry)) {
+        char buf[REDIS_COMMAND_MAX];
+        struct redis_call call = {REDIS_RELEASE, entry.key, entry.key_len, entry.token, 0};
+        /* In full: rare enough, and never NOSCRIPT. */
+        size_t len = redis_format(&call, REDIS_IN_FULL, buf);
+        push_ticket(link, &(struct link_ticket){
+                              .kind = TICKET_OWED, .sent_ns = now_ns, .owed_end = entry.end});
+        link->owed_under_way++;
+        link->io->write(link->io->context, link->node, buf, len);
+    }
+}
+
+void link_owe(struct link *link, const char *key, size_t key_len, const char *token, int64_t now_ns)
+{
+    owed_push(&link->owed, key, key_len, token);
+    send_owed(link, now_ns);
+}
+
+static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
+                          const struct redis_reply *reply, int64_t now_ns)
+{
+    link->owed_under_way--;
+    if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED)
+        link->owed_refused = true;
+    if (!link->owed_refused)
+        owed_confirm(&link->owed, ticket->owed_end);
+    send_owed(link, now_ns);
+}
+
+/* --- opening, greeting, closing --- */
+
+static void greet(struct link *link, unsigned step, const char *const *words, size_t count,
+                  int64_t now_ns)
+{
+    struct link_ticket ticket = {
+        .kind = TICKET_GREETING, .command = (uint8_t)step, .sent_ns = now_ns};
+    write_words(link, &ticket, words, count);
+    link->greetings_due++;
+}
+
+static void greet_first(struct link *link, int64_t now_ns)
+{
+    const struct link_login *login = &link->login;
+    if (login->password != NULL && login->username != NULL)
+        greet(link, GREET_AUTH, (const char *[]){"AUTH", login->username, login->password}, 3,
+              now_ns);
+    else if (login->password != NULL)
+        greet(link, GREET_AUTH, (const char *[]){"AUTH", login->password}, 2, now_ns);
+    if (login->database != 0) {
+        char database[16];
+        snprintf(database, sizeof(database), "%u", login->database);
+        greet(link, GREET_SELECT, (const char *[]){"SELECT", database}, 2, now_ns);
+    }
+    greet(link, GREET_SETNAME, (const char *[]){"CLIENT", "SETNAME", "redlockd"}, 3, now_ns);
+    greet(link, GREET_ID, (const char *[]){"CLIENT", "ID"}, 2, now_ns);
+    greet(link, GREET_INFO, (const char *[]){"INFO", "server"}, 2, now_ns);
+}
+
+static void greet_second(struct link *link, int64_t now_ns)
+{
+    /* The same run of the server: our old connection may live on there, with commands unread. After
+     * a restart the id would be that of a stranger. */
+    if (link->last_client_id != 0 && memcmp(link->run_id, link->last_run_id, LINK_RUN_ID) == 0) {
+        char id[24];
+        snprintf(id, sizeof(id), "%lld", (long long)link->last_client_id);
+        greet(link, GREET_KILL, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, now_ns);
+    }
+    for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
+        greet(link, GREET_SCRIPT + i, (const char *[]){"SCRIPT", "LOAD", redis_script_text(i)}, 3,
+              now_ns);
+}
+
+static void open_link(struct link *link, int64_t now_ns)
+{
+    assert(link->state == LINK_DOWN);
+    assert(link->ticket_count == 0);
+    /* The reason stays that of the last failure: it says more than "connecting". */
+    set_state(link, LINK_OPENING, link->reason, now_ns);
+    link->io->open(link->io->context, link->node);
+}
+
+void link_on_connected(struct link *link, int64_t now_ns)
+{
+    assert(link->state == LINK_OPENING);
+    set_state(link, LINK_GREETING, link->reason, now_ns);
+    link->client_id = 0;
+    link->greetings_due = 0;
+    greet_first(link, now_ns);
+}
+
+/* A growing delay, between half and all of it at random, so that daemons do not come in step. */
+static int64_t retry_delay_ns(struct link *link)
+{
+    int64_t delay_ns = RETRY_MIN_NS << (link->attempts < 6 ? link->attempts : 6);
+    if (delay_ns > RETRY_MAX_NS)
+        delay_ns = RETRY_MAX_NS;
+    uint32_t random = link->io->random(link->io->context);
+    return delay_ns / 2 + (int64_t)((uint64_t)(delay_ns / 2) * random >> 32);
+}
+
+void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
+{
+    assert(link->state != LINK_DOWN);
+    if (link->state == LINK_UP || link->state == LINK_SUSPECT) {
+        link->last_client_id = link->client_id;
+        memcpy(link->last_run_id, link->run_id, LINK_RUN_ID);
+    }
+    set_state(link, LINK_DOWN, reason, now_ns);
+    link->retry_ns = now_ns + retry_delay_ns(link);
+    link->attempts++;
+    link->heartbeat_due = false;
+    link->round_trip_ns = -1;
+    link->owed_under_way = 0;
+    link->owed_refused = false;
+    owed_rewind(&link->owed);
+}
+
+static void give_up(struct link *link, enum reason reason, int64_t now_ns)
+{
+    link->io->close(link->io->context, link->node);
+    link_on_closed(link, reason, now_ns);
+}
+
+bool link_take_lost(struct link *link, struct link_ticket *ticket)
+{
+    assert(link->state == LINK_DOWN);
+    while (link->ticket_count > 0) {
+        *ticket = pop_ticket(link);
+        if (ticket->kind == TICKET_ROUND)
+            return true;
+    }
+    return false;
+}
+
+static void heartbeat(struct link *link, int64_t now_ns)
+{
+    if (link->heartbeat_due)
+        return;
+    struct link_ticket ticket = {.kind = TICKET_HEARTBEAT, .sent_ns = now_ns};
+    write_words(link, &ticket, (const char *[]){"PING"}, 1);
+    link->heartbeat_due = true;
+    link->heartbeat_ns = now_ns;
+}
+
+static void come_up(struct link *link, int64_t now_ns)
+{
+    set_state(link, LINK_UP, REASON_NONE, now_ns);
+    link->attempts = 0;
+    heartbeat(link, now_ns);
+    send_owed(link, now_ns);
+}
+
+/* What an answer to the greeting is good for: REASON_NONE if the link may go on. */
+static enum reason check_greeting(struct link *link, unsigned step, const struct redis_reply *reply)
+{
+    bool error = reply->kind == RESP_ERROR;
+    size_t run_id_len = 0;
+    const char *run_id;
+    switch (step) {
+    case GREET_SETNAME:
+    case GREET_KILL:
+        /* A name is a courtesy; and who is not there cannot be killed. */
+        return REASON_NONE;
+    case GREET_ID:
+        if (reply->kind == RESP_INTEGER)
+            link->client_id = reply->integer;
+        return REASON_NONE;
+    case GREET_INFO:
+        if (error)
+            break;
+        run_id = redis_info_field(reply->str, reply->len, "run_id", &run_id_len);
+        if (reply->kind != RESP_STRING || run_id == NULL || run_id_len != LINK_RUN_ID)
+            return REASON_GARBAGE;
+        memcpy(link->run_id, run_id, LINK_RUN_ID);
+        return REASON_NONE;
+    case GREET_AUTH:
+    case GREET_SELECT:
+        break;
+    default:
+        assert(step >= GREET_SCRIPT);
+        assert(step < GREET_SCRIPT + REDIS_SCRIPT_COUNT);
+        if (!error && (reply->kind != RESP_STRING || reply->len != LIMIT_TOKEN ||
+                       memcmp(reply->str, redis_script_sha1(step - GREET_SCRIPT), 40) != 0))
+            return REASON_GARBAGE;
+        break;
+    }
+    return error ? reason_of_redis_error(reply->str, reply->len) : REASON_NONE;
+}
+
+static void on_greeting(struct link *link, unsigned step, const struct redis_reply *reply,
+                        int64_t now_ns)
+{
+    enum reason reason = check_greeting(link, step, reply);
+    if (reason != REASON_NONE) {
+        give_up(link, reason, now_ns);
+        return;
+    }
+    link->greetings_due--;
+    if (link->greetings_due > 0)
+        return;
+    if (step == GREET_INFO)
+        greet_second(link, now_ns);
+    else
+        come_up(link, now_ns);
+}
+
+/* --- commands and their answers --- */
+
+enum reason link_refuses_vote(const struct link *link)
+{
+    if (link->state != LINK_UP)
+        return link->reason;
+    return link->ticket_count < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;
+}
+
+enum reason link_refuses_release(const struct link *link)
+{
+    if (link->state != LINK_UP && link->state != LINK_SUSPECT)
+        return link->reason;
+    return link->ticket_count < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
+}
+
+void link_send(struct link *link, const char *bytes, size_t len, uint8_t command, uint8_t form,
+               void *owner, int64_t now_ns)
+{
+    assert(link->state == LINK_UP || link->state == LINK_SUSPECT);
+    push_ticket(link, &(struct link_ticket){.kind = TICKET_ROUND,
+                                            .command = command,
+                                            .form = form,
+                                            .sent_ns = now_ns,
+                                            .owner = owner});
+    link->io->write(link->io->context, link->node, bytes, len);
+}
+
+static void suspect(struct link *link, int64_t now_ns)
+{
+    assert(link->state == LINK_UP);
+    set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
+    heartbeat(link, now_ns);
+}
+
+/* It has answered in time: it is well. */
+static void trust(struct link *link, int64_t now_ns)
+{
+    if (link->state != LINK_SUSPECT)
+        return;
+    set_state(link, LINK_UP, REASON_NONE, now_ns);
+    send_owed(link, now_ns);
+}
+
+bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
+                   struct link_ticket *ticket)
+{
+    assert(link->state != LINK_DOWN);
+    if (link->ticket_count == 0) {
+        give_up(link, REASON_GARBAGE, now_ns);
+        return false;
+    }
+    *ticket = pop_ticket(link);
+    bool in_time = now_ns - ticket->sent_ns <= link->node_timeout_ns;
+    switch (ticket->kind) {
+    case TICKET_GREETING:
+        on_greeting(link, ticket->command, reply, now_ns);
+        return false;
+    case TICKET_HEARTBEAT:
+        link->heartbeat_due = false;
+        link->round_trip_ns = now_ns - ticket->sent_ns;
+        if (reply->kind == RESP_ERROR) {
+            give_up(link, reason_of_redis_error(reply->str, reply->len), now_ns);
+            return false;
+        }
+        if (!in_time)
+            heartbeat(link, now_ns);
+        break;
+    case TICKET_OWED:
+        on_owed_reply(link, ticket, reply, now_ns);
+        break;
+    case TICKET_ROUND:
+        break;
+    }
+    if (in_time)
+        trust(link, now_ns);
+    return ticket->kind == TICKET_ROUND;
+}
+
+/* --- time --- */
+
+int64_t link_deadline_ns(const struct link *link)
+{
+    int64_t heartbeat_ns = link->heartbeat_ns + HEARTBEAT_NS;
+    int64_t overdue_ns = link->ticket_count > 0
+                             ? link->tickets[link->first].sent_ns + link->node_timeout_ns + 1
+                             : INT64_MAX;
+    switch (link->state) {
+    case LINK_DOWN:
+        return link->retry_ns;
+    case LINK_OPENING:
+    case LINK_GREETING:
+        return link->since_ns + link_patience_ns(link);
+    case LINK_UP:
+        return link->heartbeat_due || overdue_ns < heartbeat_ns ? overdue_ns : heartbeat_ns;
+    case LINK_SUSPECT:
+        break;
+    }
+    assert(link->heartbeat_due);
+    return link->heartbeat_ns + link_patience_ns(link);
+}
+
+/* Nothing is overdue, and a second has passed. */
+static void beat(struct link *link, int64_t now_ns)
+{
+    /* Releases that were refused before are tried again, once all their answers are in. */
+    if (link->owed_refused && link->owed_under_way == 0) {
+        link->owed_refused = false;
+        owed_rewind(&link->owed);
+        send_owed(link, now_ns);
+    }
+    heartbeat(link, now_ns);
+}
+
+void link_on_timer(struct link *link, int64_t now_ns)
+{
+    if (now_ns < link_deadline_ns(link))
+        return;
+    switch (link->state) {
+    case LINK_DOWN:
+        open_link(link, now_ns);
+        break;
+    case LINK_OPENING:
+        give_up(link, REASON_UNREACHABLE, now_ns);
+        break;
+    case LINK_GREETING:
+    case LINK_SUSPECT:
+        give_up(link, REASON_HUNG, now_ns);
+        break;
+    case LINK_UP:
+        if (link->ticket_count > 0 &&
+            now_ns > link->tickets[link->first].sent_ns + link->node_timeout_ns)
+            suspect(link, now_ns);
+        else
+            beat(link, now_ns);
+        break;
+    }
+}
+
+bool link_busy(const struct link *link)
+{
+    return link->state == LINK_UP && link->ticket_count > 0;
+}

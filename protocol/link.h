@@ -1,0 +1,160 @@
+/*
+ * The link to one Redis master: what to do with the connection, whether a command may be written to
+ * it, and whose reply comes next. Pure: it opens, closes and writes through struct link_io, and
+ * time comes in as an argument.
+ *
+ *             open            connected            greeted
+ *     DOWN ---------> OPENING ---------> GREETING ---------> UP <------> SUSPECT
+ *      ^                 |                  |                 |              |
+ *      +-----------------+------------------+-----------------+--------------+
+ *                     closed, or no answer for link_patience_ns
+ *
+ * One connection carries the commands of all rounds, and Redis answers in order: a ring of tickets
+ * remembers whose answer is next. When the connection is lost, every ticket still comes back, once.
+ *
+ * A master that leaves a command unanswered for node_timeout, be it of a round or a heartbeat, is
+ * SUSPECT: it still gets heartbeats and releases, but no votes are asked of it until it answers in
+ * time again. Because answers come in order, it is enough to look at the oldest command.
+ *
+ * A connection that is given up is reset, not closed in peace, and the next one first kills its
+ * predecessor by CLIENT KILL ID: a SET still buffered there must not run behind the release that is
+ * sent on the new one.
+ */
+#ifndef PROTOCOL_LINK_H
+#define PROTOCOL_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/limits.h"
+#include "protocol/owed.h"
+#include "protocol/reason.h"
+#include "protocol/redis.h"
+
+#define LINK_STATE_TABLE(X)                                                                        \
+    X(LINK_DOWN, "down")                                                                           \
+    X(LINK_OPENING, "opening")                                                                     \
+    X(LINK_GREETING, "greeting")                                                                   \
+    X(LINK_UP, "up")                                                                               \
+    X(LINK_SUSPECT, "suspect")
+
+enum link_state {
+#define X(name, word) name,
+    LINK_STATE_TABLE(X)
+#undef X
+};
+
+const char *link_state_word(enum link_state state);
+
+/* What the link needs done. None of them calls back into the link. */
+struct link_io {
+    void *context;
+    void (*open)(void *context, unsigned node);
+    /* Reset the connection; no further event of it may arrive. */
+    void (*close)(void *context, unsigned node);
+    void (*write)(void *context, unsigned node, const char *bytes, size_t len);
+    uint32_t (*random)(void *context);
+};
+
+/* Whom to say we are. NULL where there is nothing to say. */
+struct link_login {
+    const char *username;
+    const char *password;
+    unsigned database;
+};
+
+enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40 };
+
+/* Whose answer comes next. */
+enum link_ticket_kind { TICKET_GREETING, TICKET_HEARTBEAT, TICKET_OWED, TICKET_ROUND };
+
+struct link_ticket {
+    enum link_ticket_kind kind;
+    /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step. */
+    uint8_t command;
+    uint8_t form;
+    int64_t sent_ns;
+    union {
+        void *owner;       /* TICKET_ROUND: of the engine */
+        uint64_t owed_end; /* TICKET_OWED */
+    };
+};
+
+struct link {
+    const struct link_io *io;
+    struct link_login login;
+    unsigned node; /* its index, for the io */
+    int64_t node_timeout_ns;
+
+    enum link_state state;
+    enum reason reason; /* why it is not UP; REASON_NONE when it is */
+    int64_t since_ns;   /* when state last changed */
+    int64_t retry_ns;   /* DOWN: when to open again */
+    unsigned attempts;  /* since it was last UP */
+
+    /* Tickets: a ring, the next answer belongs to tickets[first]. */
+    struct link_ticket *tickets; /* LIMIT_LINK_COMMANDS of them */
+    unsigned first;
+    unsigned ticket_count;
+
+    unsigned greetings_due; /* answers of this part of the greeting not in yet */
+    int64_t heartbeat_ns;   /* when the last heartbeat was sent */
+    bool heartbeat_due;     /* ... and it has not been answered */
+    int64_t round_trip_ns;  /* of the last heartbeat; -1 none yet */
+
+    struct owed owed;
+    unsigned owed_under_way;
+    bool owed_refused; /* a release was answered by an error: all again with the next heartbeat */
+
+    /* The connection in use, and the last one that was UP. A client id means something only
+     * together with the run of the server that gave it; 0 where unknown. */
+    char run_id[LINK_RUN_ID];
+    int64_t client_id;
+    char last_run_id[LINK_RUN_ID];
+    int64_t last_client_id;
+};
+
+/* tickets: LIMIT_LINK_COMMANDS of them; owed: LIMIT_LINK_OWED_BYTES of memory; both of the caller.
+ */
+void link_init(struct link *link, unsigned node, const struct link_io *io,
+               const struct link_login *login, int64_t node_timeout_ns, struct link_ticket *tickets,
+               char *owed, int64_t now_ns);
+
+/* How long a connection may stay without any answer before it is given up. */
+int64_t link_patience_ns(const struct link *link);
+
+/* May a command be written now? REASON_NONE, or why not. */
+enum reason link_refuses_vote(const struct link *link);
+enum reason link_refuses_release(const struct link *link);
+
+/* Write a command of a round. Its ticket comes back by link_on_reply() or link_take_lost(). */
+void link_send(struct link *link, const char *bytes, size_t len, uint8_t command, uint8_t form,
+               void *owner, int64_t now_ns);
+
+/* Remember a release that could not be written, or was not confirmed. */
+void link_owe(struct link *link, const char *key, size_t key_len, const char *token,
+              int64_t now_ns);
+
+/* What befell the connection. After a close, take the lost tickets before anything else. */
+void link_on_connected(struct link *link, int64_t now_ns);
+void link_on_closed(struct link *link, enum reason reason, int64_t now_ns);
+
+/*
+ * A reply has come. True if it belongs to a round: then *ticket is that round's. A reply nobody
+ * asked for, or a greeting that fails, closes the link: look at link->state.
+ */
+bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
+                   struct link_ticket *ticket);
+
+/* Take a round's ticket off a link that is DOWN; false once there is none. */
+bool link_take_lost(struct link *link, struct link_ticket *ticket);
+
+/* When it wants link_on_timer() next, and that. */
+int64_t link_deadline_ns(const struct link *link);
+void link_on_timer(struct link *link, int64_t now_ns);
+
+/* Is there anything under way that an orderly end should wait for? */
+bool link_busy(const struct link *link);
+
+#endif

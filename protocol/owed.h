@@ -1,0 +1,57 @@
+/*
+ * The releases that a node is owed: tokens of failed rounds, or that a client asked to UNLOCK,
+ * whose release the node has not confirmed. They are sent first thing after a reconnect. Pure.
+ *
+ * What may stand here decides about safety: never a token that was granted and not unlocked, never
+ * one whose round is undecided (docs/algorithm.md, "Replayed releases").
+ *
+ * A ring of bytes, oldest first:
+ *
+ *     memory   | key2 tok2 |......free......| key0 tok0 | key1 tok1 | skip |
+ *                          ^ tail             ^ head      ^ cursor
+ *
+ * head..cursor has been sent and waits for its confirmation, cursor..tail is still to be sent. When
+ * the ring is full the oldest entries are forgotten: those locks end by their time to live.
+ */
+#ifndef PROTOCOL_OWED_H
+#define PROTOCOL_OWED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Positions count all bytes ever used; where they lie in memory is position % size. */
+struct owed {
+    char *memory; /* of the caller */
+    size_t size;
+    uint64_t head;
+    uint64_t cursor;
+    uint64_t tail;
+    unsigned count;   /* entries in head..tail */
+    unsigned unsent;  /* entries in cursor..tail */
+    uint64_t dropped; /* entries ever forgotten */
+};
+
+/* A view into the ring, valid until the next owed_push(). */
+struct owed_entry {
+    const char *key;
+    size_t key_len;
+    const char *token; /* LIMIT_TOKEN bytes */
+    uint64_t end;      /* confirm with this */
+};
+
+/* size is at least 1024 and at most 4 GiB. */
+void owed_init(struct owed *owed, char *memory, size_t size);
+
+void owed_push(struct owed *owed, const char *key, size_t key_len, const char *token);
+
+/* The next entry to send, which then counts as sent; false if there is none. */
+bool owed_next(struct owed *owed, struct owed_entry *entry);
+
+/* The entry that ends there, and all before it, are done. Confirming twice does no harm. */
+void owed_confirm(struct owed *owed, uint64_t end);
+
+/* The connection was lost: what was not confirmed is to be sent again. */
+void owed_rewind(struct owed *owed);
+
+#endif

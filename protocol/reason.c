@@ -1,0 +1,57 @@
+#include "protocol/reason.h"
+
+#include <string.h>
+
+const char *reason_word(enum reason reason)
+{
+    static const char *const words[] = {
+#define X(name, word, text) [name] = word,
+        REASON_TABLE(X)
+#undef X
+    };
+    return words[reason];
+}
+
+const char *reason_text(enum reason reason)
+{
+    static const char *const texts[] = {
+#define X(name, word, text) [name] = text,
+        REASON_TABLE(X)
+#undef X
+    };
+    return texts[reason];
+}
+
+enum reason reason_of_redis_error(const char *text, size_t len)
+{
+    static const struct {
+        const char *start;
+        enum reason reason;
+    } errors[] = {
+        {"LOADING", REASON_LOADING},
+        {"OOM", REASON_OOM},
+        {"MISCONF", REASON_MISCONF},
+        {"READONLY", REASON_READONLY},
+        {"NOREPLICAS", REASON_NOREPLICAS},
+        {"MASTERDOWN", REASON_MASTERDOWN},
+        {"BUSY", REASON_BUSY},
+        {"NOSCRIPT", REASON_NOSCRIPT},
+        {"NOAUTH", REASON_NOAUTH},
+        {"WRONGPASS", REASON_WRONGPASS},
+        {"NOPERM", REASON_NOPERM},
+        {"MOVED", REASON_MOVED},
+        {"ASK", REASON_MOVED},
+        {"CLUSTERDOWN", REASON_CLUSTERDOWN},
+        /* These have no first word of their own. */
+        {"ERR max number of clients", REASON_MAXCLIENTS},
+        {"ERR invalid password", REASON_WRONGPASS},
+        {"ERR AUTH <password> called without any password", REASON_WRONGPASS},
+    };
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        size_t start_len = strlen(errors[i].start);
+        if (len >= start_len && memcmp(text, errors[i].start, start_len) == 0 &&
+            (len == start_len || text[start_len] == ' '))
+            return errors[i].reason;
+    }
+    return REASON_ERROR;
+}

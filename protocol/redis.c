@@ -1,0 +1,228 @@
+#include "protocol/redis.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "scripts.h"
+
+/* What our scripts answer, beside {pttl, value}; see the .lua files. */
+enum { SCRIPT_YES = -3, SCRIPT_ABSENT = -2 };
+
+static const struct {
+    const char *text;
+    size_t len;
+    const char *sha1;
+} scripts[REDIS_SCRIPT_COUNT] = {
+    {SCRIPT_RELEASE, sizeof(SCRIPT_RELEASE) - 1, SCRIPT_RELEASE_SHA1},
+    {SCRIPT_EXTEND, sizeof(SCRIPT_EXTEND) - 1, SCRIPT_EXTEND_SHA1},
+    {SCRIPT_STATUS, sizeof(SCRIPT_STATUS) - 1, SCRIPT_STATUS_SHA1},
+};
+
+enum { SHA1_LEN = 40, WORDS_MAX = 6 };
+
+/* A command must fit in its buffer whatever the key: framing takes at most 16 bytes a word. */
+static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
+              "release.lua is too long");
+static_assert(sizeof(SCRIPT_EXTEND) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
+              "extend.lua is too long");
+static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
+              "status.lua is too long");
+
+const char *redis_script_text(unsigned index)
+{
+    assert(index < REDIS_SCRIPT_COUNT);
+    return scripts[index].text;
+}
+
+const char *redis_script_sha1(unsigned index)
+{
+    assert(index < REDIS_SCRIPT_COUNT);
+    return scripts[index].sha1;
+}
+
+/* Digits of a number that is not negative; returns how many. */
+static size_t put_number(char *to, uint64_t number)
+{
+    char digits[20];
+    size_t count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    for (size_t i = 0; i < count; i++)
+        to[i] = digits[count - 1 - i];
+    return count;
+}
+
+/* "*3\r\n" or "$40\r\n". */
+static size_t put_header(char *to, char kind, size_t number)
+{
+    to[0] = kind;
+    size_t len = 1 + put_number(to + 1, number);
+    to[len++] = '\r';
+    to[len++] = '\n';
+    return len;
+}
+
+size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
+                          size_t size)
+{
+    size_t len = put_header(buf, '*', count);
+    for (size_t i = 0; i < count; i++) {
+        assert(len + lens[i] + 32 <= size);
+        len += put_header(buf + len, '$', lens[i]);
+        memcpy(buf + len, words[i], lens[i]);
+        len += lens[i];
+        buf[len++] = '\r';
+        buf[len++] = '\n';
+    }
+    return len;
+}
+
+static unsigned script_of(enum redis_command command)
+{
+    switch (command) {
+    case REDIS_RELEASE:
+        return 0;
+    case REDIS_EXTEND:
+        return 1;
+    case REDIS_STATUS:
+        return 2;
+    case REDIS_ACQUIRE:
+    case REDIS_PLANT:
+        break;
+    }
+    assert(!"a script has this command");
+    return 0;
+}
+
+static size_t format_set(const struct redis_call *call, char *buf)
+{
+    char ttl[20];
+    const char *words[] = {"SET", call->key, call->token, "NX", "PX", ttl};
+    size_t lens[] = {3, call->key_len, LIMIT_TOKEN, 2, 2, put_number(ttl, (uint64_t)call->ttl_ms)};
+    return redis_format_words(words, lens, 6, buf, REDIS_COMMAND_MAX);
+}
+
+static size_t format_script(const struct redis_call *call, enum redis_form form, char *buf)
+{
+    unsigned script = script_of(call->command);
+    const char *verb = form == REDIS_BY_SHA1 ? "EVALSHA" : "EVAL";
+    const char *body = form == REDIS_BY_SHA1 ? scripts[script].sha1 : scripts[script].text;
+    size_t body_len = form == REDIS_BY_SHA1 ? (size_t)SHA1_LEN : scripts[script].len;
+    char ttl[20];
+    size_t ttl_len = call->command == REDIS_EXTEND ? put_number(ttl, (uint64_t)call->ttl_ms) : 0;
+    const char *words[WORDS_MAX] = {verb, body, "1", call->key, call->token, ttl};
+    size_t lens[WORDS_MAX] = {strlen(verb), body_len, 1, call->key_len, LIMIT_TOKEN, ttl_len};
+    size_t count = call->command == REDIS_STATUS ? 4 : call->command == REDIS_RELEASE ? 5 : 6;
+    return redis_format_words(words, lens, count, buf, REDIS_COMMAND_MAX);
+}
+
+size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf)
+{
+    assert(call->key_len > 0);
+    assert(call->key_len <= LIMIT_KEY);
+    switch (call->command) {
+    case REDIS_ACQUIRE:
+    case REDIS_PLANT:
+        assert(call->ttl_ms > 0);
+        return format_set(call, buf);
+    case REDIS_EXTEND:
+        assert(call->ttl_ms > 0);
+        return format_script(call, form, buf);
+    case REDIS_RELEASE:
+    case REDIS_STATUS:
+        return format_script(call, form, buf);
+    }
+    assert(!"every command has a form");
+    return 0;
+}
+
+static struct answer failed(enum reason reason)
+{
+    return (struct answer){.kind = ANSWER_FAILED, .reason = reason};
+}
+
+/* FNV-1a: only to tell apart the holders that the nodes of one round name. */
+uint64_t redis_fingerprint(const char *value, size_t len)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)value[i]) * 0x100000001b3;
+    return hash != 0 ? hash : 1;
+}
+
+static struct answer answer_of_error(const struct redis_reply *reply)
+{
+    static const char wrongtype[] = "WRONGTYPE";
+    /* A list or a hash under the name of the lock: somebody holds it, we cannot say until when. */
+    if (reply->len >= sizeof(wrongtype) - 1 &&
+        memcmp(reply->str, wrongtype, sizeof(wrongtype) - 1) == 0)
+        return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1};
+    return failed(reason_of_redis_error(reply->str, reply->len));
+}
+
+static struct answer answer_of_set(const struct redis_reply *reply)
+{
+    if (reply->kind == RESP_STATUS && reply->len == 2 && memcmp(reply->str, "OK", 2) == 0)
+        return (struct answer){.kind = ANSWER_YES};
+    if (reply->kind == RESP_NIL)
+        return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1};
+    return failed(REASON_GARBAGE);
+}
+
+static struct answer answer_of_script(const struct redis_reply *reply)
+{
+    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES)
+        return (struct answer){.kind = ANSWER_YES};
+    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_ABSENT)
+        return (struct answer){.kind = ANSWER_ABSENT};
+    if (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
+        reply->items[0].kind == RESP_INTEGER && reply->items[1].kind == RESP_STRING) {
+        int64_t pttl_ms = reply->items[0].integer;
+        return (struct answer){
+            .kind = ANSWER_HELD,
+            .pttl_ms = pttl_ms >= 0 ? pttl_ms : -1,
+            .holder = redis_fingerprint(reply->items[1].str, reply->items[1].len),
+        };
+    }
+    return failed(REASON_GARBAGE);
+}
+
+struct answer redis_answer(enum redis_command command, const struct redis_reply *reply)
+{
+    if (reply->kind == RESP_ERROR)
+        return answer_of_error(reply);
+    switch (command) {
+    case REDIS_ACQUIRE:
+    case REDIS_PLANT:
+        return answer_of_set(reply);
+    case REDIS_RELEASE:
+    case REDIS_EXTEND:
+    case REDIS_STATUS:
+        return answer_of_script(reply);
+    }
+    assert(!"every command has an answer");
+    return failed(REASON_ERROR);
+}
+
+const char *redis_info_field(const char *info, size_t len, const char *field, size_t *value_len)
+{
+    size_t field_len = strlen(field);
+    const char *line = info;
+    const char *end = info + len;
+    while (line < end) {
+        const char *eol = memchr(line, '\n', (size_t)(end - line));
+        const char *line_end = eol != NULL ? eol : end;
+        if ((size_t)(line_end - line) > field_len && line[field_len] == ':' &&
+            memcmp(line, field, field_len) == 0) {
+            const char *value = line + field_len + 1;
+            if (line_end > value && line_end[-1] == '\r')
+                line_end--;
+            *value_len = (size_t)(line_end - value);
+            return value;
+        }
+        line = eol != NULL ? eol + 1 : end;
+    }
+    return NULL;
+}

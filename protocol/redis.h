@@ -1,0 +1,111 @@
+/*
+ * The commands redlockd sends to a Redis master, and what their replies mean to a round. Pure:
+ * bytes into a buffer of the caller, a parsed reply into an answer.
+ *
+ *     acquire   SET <key> <token> NX PX <ttl>          (the paper's canonical command)
+ *     release   EVALSHA release.lua <key> <token>      compare and delete
+ *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
+ *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
+ *     status    EVALSHA status.lua <key>
+ */
+#ifndef PROTOCOL_REDIS_H
+#define PROTOCOL_REDIS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/limits.h"
+#include "protocol/reason.h"
+
+enum redis_command {
+    REDIS_ACQUIRE,
+    REDIS_RELEASE,
+    REDIS_EXTEND,
+    REDIS_PLANT,
+    REDIS_STATUS,
+};
+
+/* A script by its SHA1, or in full where the master answered NOSCRIPT (which also loads it). */
+enum redis_form { REDIS_BY_SHA1, REDIS_IN_FULL };
+
+/* One command's arguments; the key bears its prefix. */
+struct redis_call {
+    enum redis_command command;
+    const char *key;
+    size_t key_len;
+    const char *token; /* LIMIT_TOKEN bytes; not for REDIS_STATUS */
+    int64_t ttl_ms;    /* REDIS_ACQUIRE, REDIS_EXTEND, REDIS_PLANT: at least 1 */
+};
+
+/* Room for any command in either form: the longest script, a key, and their framing. */
+enum { REDIS_COMMAND_MAX = 2048 };
+
+/* Write the command as Redis protocol into buf (REDIS_COMMAND_MAX bytes); returns its length. */
+size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);
+
+/* Write any command made of words, for the greeting of a link; returns its length, at most size.
+ * The caller knows that it fits. */
+size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
+                          size_t size);
+
+/* The scripts, to be loaded when a link comes up. */
+enum { REDIS_SCRIPT_COUNT = 3 };
+const char *redis_script_text(unsigned index);
+const char *redis_script_sha1(unsigned index);
+
+/* A reply of Redis as the reader of a link hands it over. Only what redlockd asks for has a place:
+ * nested arrays do not. Strings are views that live until the next reply. */
+enum resp_kind {
+    RESP_STATUS,
+    RESP_ERROR,
+    RESP_STRING,
+    RESP_INTEGER,
+    RESP_NIL,
+    RESP_ARRAY,
+};
+
+enum { RESP_ITEMS = 2 };
+
+struct redis_reply {
+    enum resp_kind kind;
+    int64_t integer;
+    const char *str;
+    size_t len;
+    /* The first items of an array; item_count may be larger than what is kept. */
+    struct {
+        enum resp_kind kind;
+        int64_t integer;
+        const char *str;
+        size_t len;
+    } items[RESP_ITEMS];
+    size_t item_count;
+};
+
+/* What a master's reply says about the token. */
+enum answer_kind {
+    ANSWER_YES, /* acquired, prolonged, deleted, planted: the token held (or now holds) the key */
+    ANSWER_ABSENT, /* there was no key */
+    ANSWER_HELD,   /* the key holds something else */
+    ANSWER_FAILED, /* the master could not say; see reason */
+};
+
+struct answer {
+    enum answer_kind kind;
+    enum reason reason; /* ANSWER_FAILED */
+    int64_t pttl_ms;    /* ANSWER_HELD: time to live left, -1 unknown or none */
+    uint64_t holder;    /* ANSWER_HELD: a fingerprint of the value, 0 unknown */
+};
+
+/* Any reply of any master gives an answer: what makes no sense is FAILED with REASON_GARBAGE. */
+struct answer redis_answer(enum redis_command command, const struct redis_reply *reply);
+
+/* The fingerprint that `holder` would be for this value, never 0. */
+uint64_t redis_fingerprint(const char *value, size_t len);
+
+/*
+ * Find the value of a field of INFO ("run_id" of "run_id:1234...\r\n"). Returns NULL without one;
+ * otherwise a view into info, and its length.
+ */
+const char *redis_info_field(const char *info, size_t len, const char *field, size_t *value_len);
+
+#endif

@@ -1,0 +1,117 @@
+#include "protocol/reply.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "protocol/text.h"
+
+static const char *word_of(enum outcome outcome)
+{
+    static const char *const words[] = {
+#define X(name, word) [name] = word,
+        OUTCOME_TABLE(X)
+#undef X
+    };
+    return words[outcome];
+}
+
+/* The LF always has its place. */
+static struct text begin(const char *tag, size_t tag_len, char *buf)
+{
+    struct text line = {.buf = buf, .size = LIMIT_REPLY - 1};
+    if (tag != NULL) {
+        assert(tag_len <= LIMIT_TAG);
+        text_bytes(&line, "#", 1);
+        text_bytes(&line, tag, tag_len);
+        text_bytes(&line, " ", 1);
+    }
+    return line;
+}
+
+static size_t end(struct text *line)
+{
+    line->buf[line->len++] = '\n';
+    return line->len;
+}
+
+static void put_number(struct text *line, int64_t number)
+{
+    text_bytes(line, " ", 1);
+    text_number(line, number);
+}
+
+static void put_granted(struct text *line, const struct reply *reply)
+{
+    if (reply->token == NULL)
+        return;
+    text_bytes(line, " ", 1);
+    text_bytes(line, reply->token, LIMIT_TOKEN);
+    put_number(line, reply->validity_ms);
+    put_number(line, reply->elapsed_ms);
+    if (reply->fence_field)
+        text_string(line, " -");
+}
+
+static void put_nodes(struct text *line, const struct reply *reply)
+{
+    put_number(line, reply->voting);
+    text_bytes(line, "/", 1);
+    text_number(line, reply->node_count);
+    text_string(line, " need=");
+    text_number(line, reply->quorum);
+    for (unsigned i = 0; i < reply->node_count; i++) {
+        if (reply->node_reasons[i] == REASON_NONE)
+            continue;
+        text_bytes(line, " ", 1);
+        text_string(line, reply->node_names[i]);
+        text_bytes(line, ":", 1);
+        text_string(line, reason_word(reply->node_reasons[i]));
+    }
+}
+
+size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, char *buf)
+{
+    struct text line = begin(tag, tag_len, buf);
+    text_string(&line, word_of(reply->outcome));
+    switch (reply->outcome) {
+    case OUTCOME_OK:
+        put_granted(&line, reply);
+        break;
+    case OUTCOME_HELD:
+        put_number(&line, reply->hint_ms);
+        break;
+    case OUTCOME_NOQUORUM:
+        put_nodes(&line, reply);
+        break;
+    case OUTCOME_LATE:
+        put_number(&line, reply->elapsed_ms);
+        break;
+    case OUTCOME_LIMIT:
+        text_bytes(&line, " ", 1);
+        text_string(&line, reply->limit);
+        break;
+    case OUTCOME_GONE:
+    case OUTCOME_FREE:
+    case OUTCOME_SHUTDOWN:
+        break;
+    }
+    return end(&line);
+}
+
+size_t reply_format_error(const char *code, const char *text, const char *tag, size_t tag_len,
+                          char *buf)
+{
+    struct text line = begin(tag, tag_len, buf);
+    text_string(&line, "ERR ");
+    text_string(&line, code);
+    text_bytes(&line, " ", 1);
+    text_string(&line, text);
+    return end(&line);
+}
+
+size_t reply_format_line(const char *text, size_t len, const char *tag, size_t tag_len, char *buf)
+{
+    struct text line = begin(tag, tag_len, buf);
+    text_bytes(&line, text, len);
+    return end(&line);
+}

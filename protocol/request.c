@@ -1,0 +1,402 @@
+#include "protocol/request.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+#include "protocol/text.h"
+
+/* How much of a client's word an error quotes. */
+enum { QUOTE_MAX = 32 };
+
+/* The most words any request has: LOCK <resource> <ttl> WAIT <time> FENCE HOLD. */
+enum { WORDS_MAX = 8 };
+
+struct word {
+    const char *at;
+    size_t len;
+};
+
+static const char *const verb_words[VERB_COUNT] = {
+#define X(name, word, usage, text) [name] = word,
+    VERB_TABLE(X)
+#undef X
+};
+
+const char *verb_word(enum verb verb)
+{
+    return verb_words[verb];
+}
+
+const char *verb_usage(enum verb verb)
+{
+    static const char *const usages[VERB_COUNT] = {
+#define X(name, word, usage, text) [name] = usage,
+        VERB_TABLE(X)
+#undef X
+    };
+    return usages[verb];
+}
+
+const char *verb_text(enum verb verb)
+{
+    static const char *const texts[VERB_COUNT] = {
+#define X(name, word, usage, text) [name] = text,
+        VERB_TABLE(X)
+#undef X
+    };
+    return texts[verb];
+}
+
+const char *request_error_word(enum request_error error)
+{
+    static const char *const words[] = {
+#define X(name, word) [name] = word,
+        REQUEST_ERROR_TABLE(X)
+#undef X
+    };
+    assert(error > REQUEST_EMPTY);
+    return words[error];
+}
+
+/* --- errors --- */
+
+/* The text of an error in the making; it always ends in a NUL. */
+static struct text begin_error(struct error *error)
+{
+    memset(error->text, 0, sizeof(error->text));
+    return (struct text){.buf = error->text, .size = sizeof(error->text) - 1};
+}
+
+static enum request_error fail(struct error *error, enum request_error code, const char *what)
+{
+    struct text text = begin_error(error);
+    text_string(&text, what);
+    return code;
+}
+
+static enum request_error fail_word(struct error *error, enum request_error code, const char *what,
+                                    const struct word *word, const char *advice)
+{
+    struct text text = begin_error(error);
+    text_string(&text, what);
+    text_quoted(&text, word->at, word->len, QUOTE_MAX);
+    text_string(&text, advice);
+    return code;
+}
+
+/* --- bytes and words --- */
+
+static enum request_error check_bytes(const char *line, size_t len, struct error *error)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = (unsigned char)line[i];
+        if (byte >= 0x20 && byte != 0x7f)
+            continue;
+        const char hex[] = {'0', 'x', digits[byte >> 4], digits[byte & 15], '\0'};
+        struct text text = begin_error(error);
+        text_string(&text, "byte ");
+        text_number(&text, (int64_t)i + 1);
+        text_string(&text, " is ");
+        text_string(&text, hex);
+        text_string(&text, "; a line has no control characters, and words are split by spaces");
+        return REQUEST_BAD_BYTE;
+    }
+    return REQUEST_FINE;
+}
+
+/* The next word at or behind `at`; its len is 0 at the end of the line. */
+static struct word next_word(const char *at, const char *end)
+{
+    while (at < end && *at == ' ')
+        at++;
+    const char *stop = at;
+    while (stop < end && *stop != ' ')
+        stop++;
+    return (struct word){at, (size_t)(stop - at)};
+}
+
+/* Split into at most WORDS_MAX words; returns how many there are, also beyond that. */
+static size_t split(const char *at, const char *end, struct word *words)
+{
+    size_t count = 0;
+    for (;;) {
+        struct word word = next_word(at, end);
+        if (word.len == 0)
+            return count;
+        if (count < WORDS_MAX)
+            words[count] = word;
+        count++;
+        at = word.at + word.len;
+    }
+}
+
+static bool is_word(const struct word *word, const char *upper)
+{
+    return word->len == strlen(upper) && strncasecmp(word->at, upper, word->len) == 0;
+}
+
+/* --- tags and labels --- */
+
+static bool is_label(const char *at, size_t len)
+{
+    if (len == 0 || len > LIMIT_TAG)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        char byte = at[i];
+        bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+        bool digit = byte >= '0' && byte <= '9';
+        if (!letter && !digit && (byte == '\0' || strchr("_.:-", byte) == NULL))
+            return false;
+    }
+    return true;
+}
+
+void request_tag(const char *line, size_t len, struct request *request)
+{
+    struct word first = next_word(line, line + len);
+    bool whole = first.at + first.len < line + len; /* a space follows: it is not cut off */
+    request->tag = NULL;
+    request->tag_len = 0;
+    if (first.len > 1 && first.at[0] == '#' && whole && is_label(first.at + 1, first.len - 1)) {
+        request->tag = first.at + 1;
+        request->tag_len = first.len - 1;
+    }
+}
+
+bool request_is_http(const char *line, size_t len)
+{
+    static const char version[] = "HTTP/";
+    const size_t version_len = sizeof(version) - 1;
+    size_t start = len;
+    /* "GET / HTTP/1.1": the version is the last word. */
+    while (start > 0 && line[start - 1] != ' ')
+        start--;
+    return start > 0 && len - start > version_len &&
+           memcmp(line + start, version, version_len) == 0;
+}
+
+/* --- arguments --- */
+
+enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
+{
+    static const struct {
+        const char *word;
+        int64_t ms;
+    } units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    /* The longest time there is: what still fits in nanoseconds. */
+    const int64_t most_ms = INT64_MAX / 1000000;
+
+    int64_t number = 0;
+    size_t digits = 0;
+    while (digits < len && word[digits] >= '0' && word[digits] <= '9')
+        digits++;
+    if (digits == 0 || digits > LIMIT_TIME_DIGITS)
+        return REQUEST_BAD_TIME;
+    for (size_t i = 0; i < digits; i++)
+        number = number * 10 + (word[i] - '0');
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (len - digits != strlen(units[i].word) ||
+            memcmp(word + digits, units[i].word, len - digits) != 0)
+            continue;
+        if (number > most_ms / units[i].ms)
+            return REQUEST_BAD_TIME;
+        *ms = number * units[i].ms;
+        return REQUEST_FINE;
+    }
+    return REQUEST_BAD_TIME;
+}
+
+static enum request_error take_resource(const struct word *word,
+                                        const struct request_limits *limits,
+                                        struct request *request, struct error *error)
+{
+    static const char reserved[] = "redlockd:";
+    const size_t reserved_len = sizeof(reserved) - 1;
+    char start[sizeof(reserved)];
+    struct text key = {.buf = start, .size = reserved_len};
+
+    if (word->len > LIMIT_RESOURCE)
+        return fail_word(error, REQUEST_BAD_RESOURCE, "a resource has at most 256 bytes, not ",
+                         word, "");
+    text_bytes(&key, limits->key_prefix, limits->key_prefix_len);
+    text_bytes(&key, word->at, word->len);
+    if (key.len == reserved_len && memcmp(start, reserved, reserved_len) == 0)
+        return fail(error, REQUEST_BAD_RESOURCE,
+                    "keys that begin with \"redlockd:\" are redlockd's own; take another name");
+    request->resource = word->at;
+    request->resource_len = word->len;
+    return REQUEST_FINE;
+}
+
+/* A token is a secret: no error quotes it. */
+static enum request_error take_token(const struct word *word, struct request *request,
+                                     struct error *error)
+{
+    if (word->len != LIMIT_TOKEN)
+        return fail(error, REQUEST_BAD_TOKEN,
+                    "a token has 40 hex digits, as LOCK answered it; this word has another length");
+    for (size_t i = 0; i < word->len; i++) {
+        char byte = word->at[i];
+        if (byte >= 'A' && byte <= 'F')
+            return fail(error, REQUEST_BAD_TOKEN, "a token is in lower case, as LOCK answered it");
+        if (!(byte >= '0' && byte <= '9') && !(byte >= 'a' && byte <= 'f'))
+            return fail(error, REQUEST_BAD_TOKEN, "a token has hex digits only");
+    }
+    request->token = word->at;
+    return REQUEST_FINE;
+}
+
+static enum request_error take_ttl(const struct word *word, const struct request_limits *limits,
+                                   struct request *request, struct error *error)
+{
+    int64_t ms;
+    if (request_parse_time(word->at, word->len, &ms) != REQUEST_FINE)
+        return fail_word(error, REQUEST_BAD_TIME, "", word,
+                         " is no time: write 30s, 500ms, or milliseconds");
+    if (ms >= limits->ttl_min_ms && ms <= limits->ttl_max_ms) {
+        request->ttl_ms = ms;
+        return REQUEST_FINE;
+    }
+    struct text text = begin_error(error);
+    text_string(&text, "a ttl is from ");
+    text_duration_ms(&text, limits->ttl_min_ms);
+    text_string(&text, " to ");
+    text_duration_ms(&text, limits->ttl_max_ms);
+    text_string(&text, " here");
+    return REQUEST_TTL_RANGE;
+}
+
+static enum request_error take_label(const struct word *word, struct request *request,
+                                     struct error *error)
+{
+    if (!is_label(word->at, word->len))
+        return fail(error, REQUEST_BAD_ARGUMENTS, "a label has 1 to 32 bytes of A-Z a-z 0-9 _.:-");
+    request->label = word->at;
+    request->label_len = word->len;
+    return REQUEST_FINE;
+}
+
+/* --- requests --- */
+
+static enum request_error fail_usage(enum verb verb, struct error *error)
+{
+    struct text text = begin_error(error);
+    text_string(&text, verb_word(verb));
+    if (verb_usage(verb)[0] == '\0') {
+        text_string(&text, " takes no arguments");
+    } else {
+        text_string(&text, " takes ");
+        text_string(&text, verb_usage(verb));
+    }
+    return REQUEST_BAD_ARGUMENTS;
+}
+
+/* The options of LOCK that the protocol has and this version does not. */
+static enum request_error refuse_options(const struct word *options, size_t count,
+                                         struct error *error)
+{
+    static const char *const known[] = {"WAIT", "FENCE", "HOLD"};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (count == 0 || !is_word(&options[0], known[i]))
+            continue;
+        struct text text = begin_error(error);
+        text_string(&text, "not available yet: ");
+        text_string(&text, known[i]);
+        return REQUEST_BAD_ARGUMENTS;
+    }
+    return fail_word(error, REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>, and knows no ",
+                     &options[0], "");
+}
+
+static enum request_error parse_arguments(const struct word *words, size_t count,
+                                          const struct request_limits *limits,
+                                          struct request *request, struct error *error)
+{
+    enum request_error failed = REQUEST_FINE;
+    switch (request->verb) {
+    case VERB_LOCK:
+        if (count < 2)
+            return fail_usage(request->verb, error);
+        if ((failed = take_resource(&words[0], limits, request, error)) != REQUEST_FINE)
+            return failed;
+        if ((failed = take_ttl(&words[1], limits, request, error)) != REQUEST_FINE)
+            return failed;
+        return count > 2 ? refuse_options(words + 2, count - 2, error) : REQUEST_FINE;
+    case VERB_UNLOCK:
+    case VERB_EXTEND:
+        if (count != (request->verb == VERB_UNLOCK ? 2 : 3))
+            return fail_usage(request->verb, error);
+        if ((failed = take_resource(&words[0], limits, request, error)) != REQUEST_FINE)
+            return failed;
+        if ((failed = take_token(&words[1], request, error)) != REQUEST_FINE)
+            return failed;
+        return request->verb == VERB_EXTEND ? take_ttl(&words[2], limits, request, error)
+                                            : REQUEST_FINE;
+    case VERB_STATUS:
+        return count == 1 ? take_resource(&words[0], limits, request, error)
+                          : fail_usage(request->verb, error);
+    case VERB_NAME:
+        return count == 1 ? take_label(&words[0], request, error)
+                          : fail_usage(request->verb, error);
+    case VERB_AUTH:
+        return fail(error, REQUEST_BAD_ARGUMENTS, "not available yet: AUTH");
+    case VERB_LOCKS:
+        return fail(error, REQUEST_BAD_ARGUMENTS, "not available yet: LOCKS");
+    case VERB_NODES:
+    case VERB_STATS:
+    case VERB_CLIENTS:
+    case VERB_PING:
+    case VERB_VERSION:
+    case VERB_HELP:
+    case VERB_QUIT:
+    case VERB_COUNT:
+        break;
+    }
+    return count == 0 ? REQUEST_FINE : fail_usage(request->verb, error);
+}
+
+static enum request_error find_verb(const struct word *word, struct request *request,
+                                    struct error *error)
+{
+    for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
+        if (!is_word(word, verb_words[verb]))
+            continue;
+        request->verb = (enum verb)verb;
+        return REQUEST_FINE;
+    }
+    return fail_word(error, REQUEST_UNKNOWN_VERB, "", word, " is no verb; HELP lists them");
+}
+
+enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
+                                 struct request *request, struct error *error)
+{
+    assert(len <= LIMIT_LINE);
+    memset(request, 0, sizeof(*request));
+    request_tag(line, len, request);
+    enum request_error failed = check_bytes(line, len, error);
+    if (failed != REQUEST_FINE)
+        return failed;
+
+    const char *end = line + len;
+    struct word first = next_word(line, end);
+    if (first.len == 0)
+        return REQUEST_EMPTY;
+    if (first.at[0] == '#') {
+        if (!is_label(first.at + 1, first.len - 1))
+            return fail(error, REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-");
+        request->tag = first.at + 1;
+        request->tag_len = first.len - 1;
+        first = next_word(first.at + first.len, end);
+        if (first.len == 0)
+            return fail(error, REQUEST_UNKNOWN_VERB, "a verb has to follow the tag");
+    }
+    failed = find_verb(&first, request, error);
+    if (failed != REQUEST_FINE)
+        return failed;
+    struct word words[WORDS_MAX];
+    size_t count = split(first.at + first.len, end, words);
+    return parse_arguments(words, count, limits, request, error);
+}

@@ -1,0 +1,117 @@
+/*
+ * One request line of the protocol -> struct request. Pure: no clock, no socket, no malloc.
+ *
+ * A line is handed over without its LF and CR. Words are separated by one or more spaces; a request
+ * may begin with "#tag ". Verbs and options are case-insensitive, everything else is taken byte for
+ * byte (docs/protocol.txt).
+ */
+#ifndef PROTOCOL_REQUEST_H
+#define PROTOCOL_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/error.h"
+#include "protocol/limits.h"
+
+#define VERB_TABLE(X)                                                                              \
+    X(VERB_LOCK, "LOCK", "<resource> <ttl>", "acquire a lock for <ttl>")                           \
+    X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release it on every node")                     \
+    X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>", "make it live at least <ttl> from now")   \
+    X(VERB_STATUS, "STATUS", "<resource>", "ask a quorum who holds it")                            \
+    X(VERB_NAME, "NAME", "<label>", "name this connection")                                        \
+    X(VERB_AUTH, "AUTH", "<secret>", "authenticate (not available yet)")                           \
+    X(VERB_NODES, "NODES", "", "list the Redis masters")                                           \
+    X(VERB_STATS, "STATS", "", "list the counters")                                                \
+    X(VERB_LOCKS, "LOCKS", "", "list the locks (not available yet)")                               \
+    X(VERB_CLIENTS, "CLIENTS", "", "list the connections")                                         \
+    X(VERB_PING, "PING", "", "answers PONG")                                                       \
+    X(VERB_VERSION, "VERSION", "", "the version of the protocol")                                  \
+    X(VERB_HELP, "HELP", "", "this list")                                                          \
+    X(VERB_QUIT, "QUIT", "", "answers BYE and closes")
+
+enum verb {
+#define X(name, word, usage, text) name,
+    VERB_TABLE(X)
+#undef X
+        VERB_COUNT
+};
+
+/* What is wrong with a line: the code of its ERR reply. */
+#define REQUEST_ERROR_TABLE(X)                                                                     \
+    X(REQUEST_LINE_TOO_LONG, "line-too-long")                                                      \
+    X(REQUEST_BAD_BYTE, "bad-byte")                                                                \
+    X(REQUEST_BAD_TAG, "bad-tag")                                                                  \
+    X(REQUEST_UNKNOWN_VERB, "unknown-verb")                                                        \
+    X(REQUEST_BAD_ARGUMENTS, "bad-arguments")                                                      \
+    X(REQUEST_BAD_RESOURCE, "bad-resource")                                                        \
+    X(REQUEST_BAD_TOKEN, "bad-token")                                                              \
+    X(REQUEST_BAD_TIME, "bad-time")                                                                \
+    X(REQUEST_TTL_RANGE, "ttl-range")                                                              \
+    X(REQUEST_WAIT_RANGE, "wait-range")
+
+enum request_error {
+    REQUEST_FINE,  /* *request is filled */
+    REQUEST_EMPTY, /* nothing but spaces: ignore the line */
+#define X(name, word) name,
+    REQUEST_ERROR_TABLE(X)
+#undef X
+};
+
+/* The word of an error ("bad-tag"), for its ERR reply; the error is one of REQUEST_ERROR_TABLE. */
+const char *request_error_word(enum request_error error);
+
+/* A verb's name and its arguments, for HELP and error texts. */
+const char *verb_word(enum verb verb);
+const char *verb_usage(enum verb verb);
+const char *verb_text(enum verb verb);
+
+/*
+ * What of the configuration bears on a line. The key prefix is needed because no lock key may begin
+ * with "redlockd:", where redlockd keeps its own records.
+ */
+struct request_limits {
+    int64_t ttl_min_ms;
+    int64_t ttl_max_ms;
+    const char *key_prefix;
+    size_t key_prefix_len;
+};
+
+/* Pointers are views into the line, without a final NUL, and live as long as it does. */
+struct request {
+    enum verb verb;
+    const char *tag; /* NULL without one; without the '#' */
+    size_t tag_len;
+    const char *resource;
+    size_t resource_len;
+    const char *token; /* LIMIT_TOKEN lower-case hex digits */
+    int64_t ttl_ms;
+    const char *label;
+    size_t label_len;
+};
+
+/*
+ * Parse one line of len bytes (at most LIMIT_LINE).
+ *
+ * On an error the tag is still set where the line began with a good one, so that the ERR reply can
+ * carry it; error->text says what was wrong and what would be right, for example
+ * "LOCK takes <resource> <ttl>; 1 word was given". A word of the client is quoted only in escaped
+ * and shortened form, a token never.
+ */
+enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
+                                 struct request *request, struct error *error);
+
+/*
+ * The tag at the start of a line that may be cut off or bad otherwise: sets tag and tag_len, NULL
+ * and 0 if it does not start with a good one followed by a space.
+ */
+void request_tag(const char *line, size_t len, struct request *request);
+
+/* Does this line come from somebody who speaks HTTP? (`GET / HTTP/1.1` and the like.) */
+_Bool request_is_http(const char *line, size_t len);
+
+/* Digits with an optional unit -> milliseconds. REQUEST_FINE, or REQUEST_BAD_TIME (form, overflow).
+ */
+enum request_error request_parse_time(const char *word, size_t len, int64_t *ms);
+
+#endif

@@ -1,0 +1,449 @@
+#include "protocol/round.h"
+
+#include <assert.h>
+#include <string.h>
+
+static unsigned count(uint32_t nodes)
+{
+    return (unsigned)__builtin_popcount(nodes);
+}
+
+static uint32_t bit(unsigned node)
+{
+    return UINT32_C(1) << node;
+}
+
+static uint32_t all_nodes(const struct round *round)
+{
+    return bit(round->rules->node_count) - 1;
+}
+
+void round_init(struct round *round, const struct round_rules *rules, enum round_kind kind,
+                int64_t ttl_ns)
+{
+    assert(rules->node_count <= LIMIT_NODES);
+    assert(rules->quorum == rules->node_count / 2 + 1);
+    memset(round, 0, sizeof(*round));
+    round->rules = rules;
+    round->kind = kind;
+    round->phase = ROUND_VOTING;
+    round->ttl_ns = ttl_ns;
+}
+
+int64_t round_deadline_ns(const struct round *round)
+{
+    return round->started_ns + round->rules->node_timeout_ns;
+}
+
+unsigned round_voting(const struct round *round)
+{
+    return round->rules->node_count - count(round->failed);
+}
+
+int64_t round_validity_ns(const struct round *round, int64_t now_ns)
+{
+    return validity_left(&round->rules->drift, round->ttl_ns, round->started_ns, now_ns);
+}
+
+int64_t round_plant_ttl_ms(const struct round *round, int64_t now_ns)
+{
+    return (round->ttl_ns - (now_ns - round->started_ns)) / NS_PER_MS;
+}
+
+/* --- who holds it, and for how long --- */
+
+/* On how many nodes the most common holder has the key; a holder that is unknown may be anybody. */
+static unsigned largest_holding(const struct round *round)
+{
+    unsigned largest = 0;
+    unsigned unknown = 0;
+    for (unsigned i = 0; i < round->rules->node_count; i++) {
+        if (!(round->held & bit(i)))
+            continue;
+        if (round->held_by[i] == 0) {
+            unknown++;
+            continue;
+        }
+        unsigned same = 0;
+        for (unsigned j = 0; j < round->rules->node_count; j++)
+            same += (round->held & bit(j)) && round->held_by[j] == round->held_by[i];
+        largest = same > largest ? same : largest;
+    }
+    return largest + unknown;
+}
+
+int64_t round_hint_ms(const struct round *round, int64_t now_ns)
+{
+    /* Nobody has a quorum, and the nodes that said nothing could not complete one: the vote was
+     * split, and when it clears depends on the losers, not on any time to live. */
+    unsigned unsaid = count(round->failed | round->pending);
+    if (largest_holding(round) + unsaid < round->rules->quorum)
+        return -1;
+
+    /* A quorum is free as soon as its slowest member is: the quorum-th smallest of the nodes'
+     * times. Nodes are few, so for each node count how many are free by then. */
+    int64_t earliest_ns = INT64_MAX;
+    uint32_t free_now = round->yes | round->absent;
+    for (unsigned i = 0; i < round->rules->node_count; i++) {
+        if (!(round->held & bit(i)) || round->held_until_ns[i] == INT64_MAX)
+            continue;
+        unsigned free_by_then = count(free_now);
+        for (unsigned j = 0; j < round->rules->node_count; j++)
+            free_by_then +=
+                (round->held & bit(j)) && round->held_until_ns[j] <= round->held_until_ns[i];
+        if (free_by_then >= round->rules->quorum && round->held_until_ns[i] < earliest_ns)
+            earliest_ns = round->held_until_ns[i];
+    }
+    if (earliest_ns == INT64_MAX)
+        return -1;
+    return earliest_ns > now_ns ? (earliest_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+/* --- votes --- */
+
+/* How many nodes have said something about the key. */
+static unsigned voted(const struct round *round)
+{
+    return count(round->yes | round->absent | round->held);
+}
+
+static void remember_holder(struct round *round, unsigned node, const struct answer *answer,
+                            int64_t now_ns)
+{
+    assert(answer->kind == ANSWER_HELD);
+    round->held_by[node] = answer->holder;
+    round->held_until_ns[node] =
+        answer->pttl_ms >= 0 ? now_ns + answer->pttl_ms * NS_PER_MS : INT64_MAX;
+}
+
+static void fail_node(struct round *round, unsigned node, enum reason reason)
+{
+    assert(reason != REASON_NONE);
+    round->pending &= ~bit(node);
+    round->failed |= bit(node);
+    round->reasons[node] = reason;
+}
+
+static void take_vote(struct round *round, unsigned node, const struct answer *answer,
+                      int64_t now_ns)
+{
+    assert(round->pending & bit(node));
+    if (now_ns > round_deadline_ns(round)) {
+        fail_node(round, node, REASON_TIMEOUT);
+        return;
+    }
+    switch (answer->kind) {
+    case ANSWER_YES:
+        round->yes |= bit(node);
+        break;
+    case ANSWER_ABSENT:
+        round->absent |= bit(node);
+        break;
+    case ANSWER_HELD:
+        round->held |= bit(node);
+        remember_holder(round, node, answer, now_ns);
+        break;
+    case ANSWER_FAILED:
+        fail_node(round, node, answer->reason);
+        return;
+    }
+    round->pending &= ~bit(node);
+}
+
+static void fail_all_pending(struct round *round, enum reason reason)
+{
+    for (unsigned i = 0; i < round->rules->node_count; i++)
+        if (round->pending & bit(i))
+            fail_node(round, i, reason);
+}
+
+/* --- what the votes amount to ---
+ *
+ * Each kind has its own rule. It says whether the outcome is certain by now; whatever the nodes
+ * that are still pending may answer.
+ */
+
+/* An acquire or an extension has its quorum: is there validity enough to be of use? */
+static enum outcome granted_or_late(const struct round *round, int64_t now_ns)
+{
+    return round_validity_ns(round, now_ns) >= round->rules->min_validity_ns ? OUTCOME_OK
+                                                                             : OUTCOME_LATE;
+}
+
+/* An acquire that failed: enough votes to say that somebody holds it? */
+static bool judge_failed_acquire(const struct round *round, enum outcome *outcome)
+{
+    unsigned quorum = round->rules->quorum;
+    if (voted(round) >= quorum) {
+        *outcome = OUTCOME_HELD;
+        /* Wait for the hint of the nodes that refused: their undo tells it. */
+        return (round->held & round->under_way[ROUND_UNDO]) == 0;
+    }
+    *outcome = OUTCOME_NOQUORUM;
+    return voted(round) + count(round->pending) < quorum;
+}
+
+static bool judge_extend(const struct round *round, int64_t now_ns, enum outcome *outcome)
+{
+    unsigned quorum = round->rules->quorum;
+    /* So many denials that the token cannot have a quorum, ever again. */
+    unsigned denials_needed = round->rules->node_count - quorum + 1;
+    unsigned denials = count(round->absent | round->held);
+    unsigned pending = count(round->pending);
+    if (count(round->yes) >= quorum) {
+        *outcome = granted_or_late(round, now_ns);
+        return true;
+    }
+    if (denials >= denials_needed) {
+        *outcome = OUTCOME_GONE;
+        return true;
+    }
+    *outcome = OUTCOME_NOQUORUM;
+    return count(round->yes) + pending < quorum && denials + pending < denials_needed;
+}
+
+static bool judge_release(const struct round *round, enum outcome *outcome)
+{
+    unsigned quorum = round->rules->quorum;
+    unsigned deleted = count(round->yes);
+    unsigned pending = count(round->pending);
+    if (deleted >= quorum) {
+        *outcome = OUTCOME_OK;
+        return true;
+    }
+    if (voted(round) >= quorum) {
+        *outcome = OUTCOME_GONE;
+        return deleted + pending < quorum;
+    }
+    *outcome = OUTCOME_NOQUORUM;
+    return voted(round) + pending < quorum;
+}
+
+static bool judge_status(const struct round *round, enum outcome *outcome)
+{
+    unsigned quorum = round->rules->quorum;
+    unsigned holding = largest_holding(round);
+    unsigned pending = count(round->pending);
+    if (holding >= quorum) {
+        *outcome = OUTCOME_HELD;
+        return true;
+    }
+    if (holding + pending + count(round->failed) < quorum) {
+        *outcome = OUTCOME_FREE;
+        return true;
+    }
+    *outcome = OUTCOME_NOQUORUM;
+    return pending == 0;
+}
+
+/* --- the steps --- */
+
+static void send_to(struct round *round, struct round_actions *actions, enum round_command command,
+                    uint32_t nodes)
+{
+    assert(actions->send_to == 0);
+    assert((round->under_way[command] & nodes) == 0);
+    actions->send = command;
+    actions->send_to = nodes;
+    round->under_way[command] |= nodes;
+}
+
+static void settle(struct round *round, struct round_actions *actions, enum outcome outcome)
+{
+    assert(round->phase != ROUND_SETTLED);
+    round->phase = ROUND_SETTLED;
+    round->outcome = outcome;
+    actions->answer = !round->cancelled;
+}
+
+/* An acquire has failed: release wherever the SET may have been, or may yet be, executed; the nodes
+ * that timed out or refused as well. */
+static void undo(struct round *round, struct round_actions *actions)
+{
+    assert(round->kind == ROUND_ACQUIRE);
+    if (round->sent != 0)
+        send_to(round, actions, ROUND_UNDO, round->sent);
+}
+
+/*
+ * The token has a quorum. Where an extension found the key missing, or an acquire with a bare
+ * majority was refused, plant it: now or never, because a plant that lands later could outlive the
+ * lock. Votes still pending may yet be a yes and need none.
+ */
+static void plant(struct round *round, struct round_actions *actions, int64_t now_ns)
+{
+    uint32_t missing = round->kind == ROUND_EXTEND ? round->absent : round->held;
+    if (missing != 0 && !round->token_releasing && round_plant_ttl_ms(round, now_ns) >= 1)
+        send_to(round, actions, ROUND_PLANT, missing);
+}
+
+static void judge_acquire(struct round *round, int64_t now_ns, struct round_actions *actions)
+{
+    enum outcome outcome;
+    unsigned quorum = round->rules->quorum;
+    if (round->phase == ROUND_VOTING && count(round->yes) >= quorum) {
+        round->decided_ns = now_ns;
+        outcome = granted_or_late(round, now_ns);
+        if (outcome == OUTCOME_OK)
+            plant(round, actions, now_ns);
+        else
+            undo(round, actions);
+        settle(round, actions, outcome);
+        return;
+    }
+    if (round->phase == ROUND_VOTING && count(round->yes | round->pending) < quorum) {
+        round->decided_ns = now_ns;
+        round->phase = ROUND_ANSWERING;
+        undo(round, actions);
+    }
+    if (round->phase == ROUND_ANSWERING && judge_failed_acquire(round, &outcome))
+        settle(round, actions, outcome);
+}
+
+static void judge(struct round *round, int64_t now_ns, struct round_actions *actions)
+{
+    enum outcome outcome = OUTCOME_NOQUORUM;
+    bool certain = false;
+    switch (round->kind) {
+    case ROUND_ACQUIRE:
+        judge_acquire(round, now_ns, actions);
+        return;
+    case ROUND_EXTEND:
+        certain = judge_extend(round, now_ns, &outcome);
+        break;
+    case ROUND_RELEASE:
+        certain = judge_release(round, &outcome);
+        break;
+    case ROUND_STATUS:
+        certain = judge_status(round, &outcome);
+        break;
+    }
+    if (!certain)
+        return;
+    round->decided_ns = now_ns;
+    if (round->kind == ROUND_EXTEND && outcome == OUTCOME_OK)
+        plant(round, actions, now_ns);
+    settle(round, actions, outcome);
+}
+
+static void on_start(struct round *round, const struct round_event *event,
+                     struct round_actions *actions)
+{
+    round->started_ns = event->now_ns;
+    for (unsigned i = 0; i < round->rules->node_count; i++)
+        if (!(event->reachable & bit(i)))
+            fail_node(round, i, event->unreachable_because[i]);
+
+    /* Where no quorum can be reached, ask nobody: an acquire would only have to be undone. A
+     * release goes wherever it can. */
+    bool hopeless = count(event->reachable) < round->rules->quorum;
+    if (hopeless && round->kind != ROUND_RELEASE) {
+        round->decided_ns = event->now_ns;
+        settle(round, actions, OUTCOME_NOQUORUM);
+        return;
+    }
+    round->pending = event->reachable;
+    round->sent = event->reachable;
+    send_to(round, actions, ROUND_VOTE, event->reachable);
+    judge(round, event->now_ns, actions);
+}
+
+static void on_answer(struct round *round, const struct round_event *event,
+                      struct round_actions *actions)
+{
+    uint32_t node = bit(event->node);
+    assert(round->under_way[event->command] & node);
+    round->under_way[event->command] &= ~node;
+    if (round->phase == ROUND_SETTLED) {
+        /* Too late to matter, whatever it says. */
+        if (event->command == ROUND_VOTE)
+            round->pending &= ~node;
+        return;
+    }
+    switch (event->command) {
+    case ROUND_VOTE:
+        if (round->pending & node)
+            take_vote(round, event->node, &event->answer, event->now_ns);
+        break;
+    case ROUND_UNDO:
+        /* A node that had refused tells with its undo who holds the key; if it is gone meanwhile,
+         * the node is free. */
+        if (round->held & node) {
+            if (event->answer.kind == ANSWER_HELD) {
+                remember_holder(round, event->node, &event->answer, event->now_ns);
+            } else if (event->answer.kind == ANSWER_ABSENT) {
+                round->held &= ~node;
+                round->absent |= node;
+            }
+        }
+        break;
+    case ROUND_PLANT:
+    case ROUND_COMMANDS:
+        assert(!"a plant is under way only once settled");
+    }
+    judge(round, event->now_ns, actions);
+}
+
+static void on_deadline(struct round *round, int64_t now_ns, struct round_actions *actions)
+{
+    if (round->phase == ROUND_SETTLED)
+        return;
+    assert(now_ns >= round_deadline_ns(round));
+    fail_all_pending(round, REASON_TIMEOUT);
+    judge(round, now_ns, actions);
+    if (round->phase == ROUND_ANSWERING) {
+        assert(voted(round) >= round->rules->quorum);
+        settle(round, actions, OUTCOME_HELD);
+    }
+}
+
+/* Nobody waits for the answer any more. An acquire is undone; the others have no need to be. */
+static void on_cancel(struct round *round, int64_t now_ns, struct round_actions *actions)
+{
+    round->cancelled = true;
+    if (round->phase == ROUND_SETTLED)
+        return;
+    round->decided_ns = now_ns;
+    if (round->kind == ROUND_ACQUIRE && round->phase == ROUND_VOTING)
+        undo(round, actions);
+    settle(round, actions, OUTCOME_NOQUORUM);
+}
+
+static void check_invariants(const struct round *round)
+{
+    assert((round->pending & (round->yes | round->absent | round->held | round->failed)) == 0);
+    assert((round->yes & (round->absent | round->held | round->failed)) == 0);
+    assert((round->absent & (round->held | round->failed)) == 0);
+    assert((round->held & round->failed) == 0);
+    assert((round->pending & ~round->under_way[ROUND_VOTE]) == 0);
+    assert((round->sent & ~all_nodes(round)) == 0);
+    if (round->phase == ROUND_SETTLED && !round->cancelled && round->outcome == OUTCOME_OK &&
+        round->kind != ROUND_STATUS)
+        assert(count(round->yes) >= round->rules->quorum);
+}
+
+void round_step(struct round *round, const struct round_event *event, struct round_actions *actions)
+{
+    *actions = (struct round_actions){0};
+    switch (event->type) {
+    case ROUND_EVENT_START:
+        on_start(round, event, actions);
+        break;
+    case ROUND_EVENT_ANSWER:
+        on_answer(round, event, actions);
+        break;
+    case ROUND_EVENT_DEADLINE:
+        on_deadline(round, event->now_ns, actions);
+        break;
+    case ROUND_EVENT_CANCEL:
+        on_cancel(round, event->now_ns, actions);
+        break;
+    case ROUND_EVENT_RELEASING:
+        round->token_releasing = true;
+        break;
+    }
+    check_invariants(round);
+    actions->finished = round->phase == ROUND_SETTLED;
+    for (unsigned i = 0; i < ROUND_COMMANDS; i++)
+        actions->finished = actions->finished && round->under_way[i] == 0;
+}

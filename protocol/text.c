@@ -1,0 +1,59 @@
+#include "protocol/text.h"
+
+#include <string.h>
+
+void text_bytes(struct text *text, const char *bytes, size_t len)
+{
+    size_t room = text->size - text->len;
+    size_t kept = len < room ? len : room;
+    memcpy(text->buf + text->len, bytes, kept);
+    text->len += kept;
+}
+
+void text_string(struct text *text, const char *string)
+{
+    text_bytes(text, string, strlen(string));
+}
+
+void text_number(struct text *text, int64_t number)
+{
+    char digits[20];
+    size_t first = sizeof(digits);
+    /* Unsigned, so that the smallest number has a positive counterpart. */
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    do {
+        digits[--first] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (number < 0)
+        text_bytes(text, "-", 1);
+    text_bytes(text, digits + first, sizeof(digits) - first);
+}
+
+void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)
+{
+    static const char digits[] = "0123456789abcdef";
+    text_bytes(text, "\"", 1);
+    for (size_t i = 0; i < len && i < most; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        char escaped[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+        if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\')
+            text_bytes(text, bytes + i, 1);
+        else
+            text_bytes(text, escaped, sizeof(escaped));
+    }
+    text_string(text, len > most ? "...\"" : "\"");
+}
+
+void text_duration_ms(struct text *text, int64_t ms)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    while (ms % units[i].ms != 0)
+        i++;
+    text_number(text, ms / units[i].ms);
+    text_string(text, units[i].unit);
+}

@@ -1,0 +1,27 @@
+/*
+ * Text put together in a buffer of fixed size: what does not fit is cut, and nothing overflows.
+ * Meant for lines of the protocol, where printf would cost more than the rest of the request.
+ */
+#ifndef PROTOCOL_TEXT_H
+#define PROTOCOL_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+    char *buf;
+    size_t size;
+    size_t len;
+};
+
+void text_bytes(struct text *text, const char *bytes, size_t len);
+void text_string(struct text *text, const char *string);
+void text_number(struct text *text, int64_t number);
+
+/* Bytes from outside, in quotes: what is not printable ASCII as \x1b, and cut after `most`. */
+void text_quoted(struct text *text, const char *bytes, size_t len, size_t most);
+
+/* A duration as people write it: "250ms", "90s", "2m", whichever says it exactly. */
+void text_duration_ms(struct text *text, int64_t ms);
+
+#endif

@@ -1,0 +1,133 @@
+#include "server/dev.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "protocol/validity.h"
+#include "server/clock.h"
+
+#define START_PATIENCE_NS (10 * NS_PER_S)
+
+/* A file of one master: "/tmp/redlockd-dev-abc123/1.sock". */
+static void path_of(const struct dev *dev, unsigned master, const char *ending, char *path,
+                    size_t size)
+{
+    snprintf(path, size, "%s/%u.%s", dev->directory, master + 1, ending);
+}
+
+/* In the child: become redis-server, keeping nothing on disk but its log. */
+static void become_master(const struct dev *dev, unsigned master, pid_t parent)
+{
+    char socket[128];
+    char log[128];
+    path_of(dev, master, "sock", socket, sizeof(socket));
+    path_of(dev, master, "log", log, sizeof(log));
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1); /* it died before we asked to be told */
+    /* Ctrl-C in a terminal is for redlockd, which takes its masters down itself. */
+    setpgid(0, 0);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", socket, "--save", "",
+           "--appendonly", "no", "--dir", dev->directory, "--logfile", log, (char *)NULL);
+    _exit(127);
+}
+
+static bool wait_for_master(struct dev *dev, unsigned master, struct error *error)
+{
+    const struct timespec moment = {.tv_nsec = 5 * NS_PER_MS};
+    int64_t give_up_ns = clock_now_ns() + START_PATIENCE_NS;
+    char socket[128];
+    int status;
+    path_of(dev, master, "sock", socket, sizeof(socket));
+    while (access(socket, F_OK) != 0) {
+        if (waitpid(dev->masters[master], &status, WNOHANG) == dev->masters[master]) {
+            dev->masters[master] = 0;
+            snprintf(error->text, sizeof(error->text), "%s",
+                     WIFEXITED(status) && WEXITSTATUS(status) == 127
+                         ? "redis-server was not found: install it (apt-get install redis-server)"
+                         : "redis-server ended at once; it may say why when started by hand");
+            return false;
+        }
+        if (clock_now_ns() > give_up_ns) {
+            snprintf(error->text, sizeof(error->text), "redis-server made no socket within 10s");
+            return false;
+        }
+        nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
+static bool name_node(const struct dev *dev, unsigned master, struct config_node *node)
+{
+    char path[128];
+    path_of(dev, master, "sock", path, sizeof(path));
+    node->address.kind = ADDRESS_UNIX;
+    node->address.path = strdup(path);
+    return asprintf(&node->name, "dev%u", master + 1) > 0 &&
+           asprintf(&node->address.url, "unix:%s", path) > 0 && node->address.path != NULL;
+}
+
+bool dev_start(struct dev *dev, struct config *config, struct error *error)
+{
+    const char *temporary = getenv("TMPDIR");
+    pid_t self = getpid();
+    memset(dev, 0, sizeof(*dev));
+    int len = snprintf(dev->directory, sizeof(dev->directory), "%s/redlockd-dev-XXXXXX",
+                       temporary != NULL && strlen(temporary) < 32 ? temporary : "/tmp");
+    if (len < 0 || mkdtemp(dev->directory) == NULL) {
+        snprintf(error->text, sizeof(error->text), "no temporary directory: %s", strerror(errno));
+        dev->directory[0] = '\0';
+        return false;
+    }
+    for (unsigned i = 0; i < DEV_MASTERS; i++) {
+        dev->masters[i] = fork();
+        if (dev->masters[i] == 0)
+            become_master(dev, i, self);
+        if (dev->masters[i] < 0) {
+            dev->masters[i] = 0;
+            snprintf(error->text, sizeof(error->text), "cannot fork: %s", strerror(errno));
+            return false;
+        }
+    }
+    for (unsigned i = 0; i < DEV_MASTERS; i++) {
+        if (!wait_for_master(dev, i, error))
+            return false;
+        config->node_count = i + 1;
+        if (!name_node(dev, i, &config->nodes[i])) {
+            snprintf(error->text, sizeof(error->text), "not enough memory");
+            return false;
+        }
+    }
+    return true;
+}
+
+void dev_stop(struct dev *dev)
+{
+    for (unsigned i = 0; i < DEV_MASTERS; i++) {
+        if (dev->masters[i] <= 0)
+            continue;
+        kill(dev->masters[i], SIGKILL);
+        waitpid(dev->masters[i], NULL, 0);
+        dev->masters[i] = 0;
+    }
+    if (dev->directory[0] == '\0')
+        return;
+    for (unsigned i = 0; i < DEV_MASTERS; i++) {
+        char path[128];
+        path_of(dev, i, "sock", path, sizeof(path));
+        unlink(path);
+        path_of(dev, i, "log", path, sizeof(path));
+        unlink(path);
+    }
+    rmdir(dev->directory);
+    dev->directory[0] = '\0';
+}

@@ -1,0 +1,135 @@
+/*
+ * The engine: requests of clients in, quorum rounds over the links to the masters, replies out.
+ *
+ * It knows no socket, no clock, no libevent and, once made, no malloc on the way of a request.
+ * Events come in with the time in them (nanoseconds of CLOCK_BOOTTIME, read freshly by the callback
+ * that reports them), effects go out through struct engine_io. The simulator will drive this very
+ * code.
+ *
+ *     engine_submit -> round_step -> link_send to each node
+ *     engine_on_reply -> link_on_reply -> round_step -> io.reply
+ *
+ * No function of engine_io may call the engine back.
+ */
+#ifndef SERVER_ENGINE_H
+#define SERVER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "protocol/link.h"
+#include "protocol/reply.h"
+#include "protocol/request.h"
+#include "protocol/round.h"
+#include "server/pool.h"
+
+struct operation;
+
+/* What the engine keeps with each client connection; inside struct session. */
+struct engine_client {
+    LIST_HEAD(, operation) operations; /* not answered yet */
+    unsigned operation_count;
+};
+
+struct engine_io {
+    void *context;
+
+    /* The links: as in struct link_io. */
+    void (*open)(void *context, unsigned node);
+    void (*close)(void *context, unsigned node);
+    void (*write)(void *context, unsigned node, const char *bytes, size_t len);
+
+    /* The answer to a submitted request; the client is still there. Exactly one of the two comes
+     * for each request, unless the client goes first. */
+    void (*reply)(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                  const struct reply *reply);
+    /* A LOCK that was undone because the client ended its side of the connection. */
+    void (*undone)(void *context, struct engine_client *client, const char *tag, size_t tag_len);
+
+    /* A link went from one state to another: to be logged. */
+    void (*link_changed)(void *context, unsigned node, enum link_state before);
+
+    /* Random bytes fit for a token: unpredictable, never repeated. */
+    void (*entropy)(void *context, void *bytes, size_t len);
+};
+
+struct engine_rules {
+    struct round_rules round;
+    const char *key_prefix;
+    size_t key_prefix_len;
+    const char *node_names[LIMIT_NODES];
+    struct link_login logins[LIMIT_NODES];
+};
+
+/* What STATS shows: counts since the start. */
+enum { OUTCOME_COUNT = OUTCOME_SHUTDOWN + 1, ROUND_KINDS = ROUND_STATUS + 1 };
+
+struct engine_stats {
+    uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
+    uint64_t undone; /* LOCKs whose client had gone before they were answered */
+    uint64_t planted;
+    uint64_t owed; /* releases that had to be kept for later */
+};
+
+struct engine {
+    struct engine_rules rules;
+    struct engine_io io;
+    struct link_io link_io;
+    struct link links[LIMIT_NODES];
+    unsigned node_count;
+
+    struct pool operations;
+    struct pool resources;
+    struct resource *by_key;         /* uthash */
+    struct resource *sentinel;       /* keeps the hash from ever being empty */
+    TAILQ_HEAD(, operation) waiting; /* rounds not settled, by deadline */
+    bool draining;
+
+    void *ticket_memory;
+    char *owed_memory;
+    struct engine_stats stats;
+};
+
+/* False if there is not enough memory. Nothing happens before the first engine_on_timer(). */
+bool engine_init(struct engine *engine, const struct engine_rules *rules,
+                 const struct engine_io *io, int64_t now_ns);
+void engine_deinit(struct engine *engine);
+
+void engine_client_init(struct engine_client *client);
+
+/*
+ * Take LOCK, UNLOCK, EXTEND or STATUS, well-formed (request_parse()). The request's views need to
+ * live only for the call. The reply may come before this returns.
+ */
+void engine_submit(struct engine *engine, struct engine_client *client,
+                   const struct request *request, int64_t now_ns);
+
+/* Is a request with this tag under way for this client? */
+bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
+
+/* The client ended its side of the connection, but reads on: its LOCKs are undone. */
+void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);
+
+/* The client has gone: whatever its LOCKs acquired is released, nothing is answered any more. */
+void engine_client_gone(struct engine *engine, struct engine_client *client, int64_t now_ns);
+
+/* What the connection to a node has to say. */
+void engine_on_connected(struct engine *engine, unsigned node, int64_t now_ns);
+void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, int64_t now_ns);
+
+/* A reply. False if the link was closed over it: then no more replies of this connection. */
+bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                     int64_t now_ns);
+
+/* When engine_on_timer() is wanted next, and that; calling it early does no harm. */
+int64_t engine_deadline_ns(const struct engine *engine);
+void engine_on_timer(struct engine *engine, int64_t now_ns);
+
+/* From now on requests are answered SHUTDOWN; true while answers or releases are still under way.
+ */
+void engine_drain(struct engine *engine);
+bool engine_busy(const struct engine *engine);
+
+#endif

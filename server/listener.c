@@ -1,0 +1,264 @@
+#include "server/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/server.h"
+
+enum { BACKLOG = 512 };
+
+/* A peer that vanished without a word is noticed after a minute. */
+enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };
+
+/* --- accepting --- */
+
+static void set_tcp_options(int fd)
+{
+    const struct {
+        int level;
+        int name;
+        int value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
+    };
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
+/* "127.0.0.1:5555", "[::1]:5555", or who is at the other end of a unix socket. */
+static void name_address(const struct sockaddr *address, socklen_t len, char *to, size_t size)
+{
+    char host[NI_MAXHOST];
+    char port[NI_MAXSERV];
+    int failed = getnameinfo(address, len, host, sizeof(host), port, sizeof(port),
+                             NI_NUMERICHOST | NI_NUMERICSERV);
+    if (failed != 0)
+        snprintf(to, size, "unknown");
+    else
+        snprintf(to, size, address->sa_family == AF_INET6 ? "[%.48s]:%s" : "%.48s:%s", host, port);
+}
+
+static void name_peer(int fd, const struct sockaddr *address, socklen_t len, char *peer)
+{
+    struct ucred who = {0};
+    socklen_t who_len = sizeof(who);
+    if (address->sa_family != AF_UNIX)
+        name_address(address, len, peer, SESSION_PEER_MAX);
+    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) == 0)
+        snprintf(peer, SESSION_PEER_MAX, "uid=%u,pid=%d", who.uid, who.pid);
+    else
+        snprintf(peer, SESSION_PEER_MAX, "unix");
+}
+
+static void refuse_client(struct server *server, int fd, const char *peer)
+{
+    static const char answer[] = "LIMIT clients\n";
+    ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)sent; /* who cannot take fourteen bytes learns it from the close */
+    /* Closing with bytes unread would reset the connection, and the answer might be lost. */
+    shutdown(fd, SHUT_WR);
+    evutil_closesocket(fd);
+    log_event(&server->log, CONFIG_LOG_DEBUG, "client_refused",
+              LOG_FIELDS(log_text("peer", peer), log_text("limit", "clients")));
+}
+
+static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t fd,
+                               struct sockaddr *address, int len, void *context)
+{
+    struct listener *listener = context;
+    struct server *server = listener->server;
+    char peer[SESSION_PEER_MAX];
+    (void)accepting;
+    name_peer(fd, address, (socklen_t)len, peer);
+    if (server->session_count >= server->config->limits.clients) {
+        refuse_client(server, fd, peer);
+        return;
+    }
+    if (address->sa_family != AF_UNIX)
+        set_tcp_options(fd);
+    session_new(server, fd, peer);
+}
+
+/* Out of descriptors or memory: a level-triggered listener would call us again and again. */
+static void listener_on_error(struct evconnlistener *accepting, void *context)
+{
+    struct listener *listener = context;
+    const struct timeval again = {.tv_sec = 1};
+    log_event(&listener->server->log, CONFIG_LOG_WARNING, "accept_paused",
+              LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
+                         log_text("advice", "raise the limit of open files")));
+    evconnlistener_disable(accepting);
+    listener->paused = true;
+    event_add(listener->retry, &again);
+}
+
+static void resume(struct listener *listener)
+{
+    if (!listener->paused)
+        return;
+    listener->paused = false;
+    event_del(listener->retry);
+    evconnlistener_enable(listener->accepting);
+}
+
+static void listener_on_retry(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    resume(context);
+}
+
+void listener_resume(struct server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        resume(&server->listeners[i]);
+}
+
+/* --- binding --- */
+
+static int fail(struct error *error, int fd, const char *what, const char *url)
+{
+    snprintf(error->text, sizeof(error->text), "%.100s: %s: %s", url, what, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* The first address, preferably of IPv4: where `localhost` means both, people try 127.0.0.1. */
+static const struct addrinfo *choose(const struct addrinfo *found)
+{
+    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
+        if (it->ai_family == AF_INET)
+            return it;
+    return found;
+}
+
+static int bind_tcp(struct listener *listener, struct error *error)
+{
+    const struct config_address *address = &listener->config->address;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char port[8];
+    snprintf(port, sizeof(port), "%u", address->port);
+    int failed = getaddrinfo(address->host, port, &hints, &found);
+    if (failed != 0) {
+        snprintf(error->text, sizeof(error->text), "%.100s: the name does not resolve: %s",
+                 address->url, gai_strerror(failed));
+        return -1;
+    }
+    const struct addrinfo *chosen = choose(found);
+    int on = 1;
+    int fd = socket(chosen->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        fail(error, fd, "no socket", address->url);
+    } else {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (chosen->ai_family == AF_INET6)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+        if (bind(fd, chosen->ai_addr, chosen->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
+            fd = fail(error, fd, "cannot listen", address->url);
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+/* A socket file without a listener is what a daemon left that was killed; one with is in use. */
+static bool remove_stale(const struct sockaddr_un *where)
+{
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (probe < 0)
+        return false;
+    bool stale = connect(probe, (const struct sockaddr *)where, sizeof(*where)) != 0 &&
+                 errno == ECONNREFUSED;
+    close(probe);
+    return stale && unlink(where->sun_path) == 0;
+}
+
+static int bind_unix(struct listener *listener, struct error *error)
+{
+    const struct config_listen *config = listener->config;
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    strncpy(where.sun_path, config->address.path, sizeof(where.sun_path) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail(error, fd, "no socket", config->address.url);
+
+    /* Nobody may connect before mode and group are right. */
+    mode_t saved = umask(0777);
+    int failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
+    if (failed != 0 && errno == EADDRINUSE && remove_stale(&where))
+        failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
+    else if (failed != 0 && errno == ECONNREFUSED)
+        errno = EADDRINUSE;
+    umask(saved);
+    if (failed != 0)
+        return fail(error, fd, "cannot bind; is another redlockd running?", config->address.url);
+    if (config->group != (gid_t)-1 && chown(where.sun_path, (uid_t)-1, config->group) != 0)
+        return fail(error, fd, "cannot give the socket to its group", config->address.url);
+    if (chmod(where.sun_path, config->mode) != 0)
+        return fail(error, fd, "cannot set the mode of the socket", config->address.url);
+    if (listen(fd, BACKLOG) != 0)
+        return fail(error, fd, "cannot listen", config->address.url);
+    return fd;
+}
+
+/* What was bound in the end, the port chosen by the kernel included. */
+static void name_listener(struct listener *listener, int fd)
+{
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof(bound);
+    char name[SESSION_PEER_MAX];
+    if (listener->config->address.kind == ADDRESS_UNIX ||
+        getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
+        snprintf(listener->address, sizeof(listener->address), "%s", listener->config->address.url);
+        return;
+    }
+    name_address((struct sockaddr *)&bound, len, name, sizeof(name));
+    snprintf(listener->address, sizeof(listener->address), "tcp://%s", name);
+}
+
+bool listener_start(struct listener *listener, struct server *server,
+                    const struct config_listen *config, struct error *error)
+{
+    *listener = (struct listener){.server = server, .config = config};
+    int fd = config->address.kind == ADDRESS_TCP ? bind_tcp(listener, error)
+                                                 : bind_unix(listener, error);
+    if (fd < 0)
+        return false;
+    name_listener(listener, fd);
+    listener->retry = event_new(server->base, -1, 0, listener_on_retry, listener);
+    listener->accepting = evconnlistener_new(server->base, listener_on_accept, listener,
+                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (listener->retry == NULL || listener->accepting == NULL) {
+        errno = ENOMEM;
+        fail(error, listener->accepting == NULL ? fd : -1, "cannot accept", config->address.url);
+        listener_stop(listener);
+        return false;
+    }
+    evconnlistener_set_error_cb(listener->accepting, listener_on_error);
+    return true;
+}
+
+void listener_stop(struct listener *listener)
+{
+    if (listener->accepting != NULL) {
+        evconnlistener_free(listener->accepting);
+        if (listener->config->address.kind == ADDRESS_UNIX)
+            unlink(listener->config->address.path);
+    }
+    if (listener->retry != NULL)
+        event_free(listener->retry);
+    *listener = (struct listener){.server = listener->server, .config = listener->config};
+}

@@ -1,0 +1,36 @@
+/*
+ * The sockets clients connect to. Accepting pauses when descriptors run out, and never spins.
+ */
+#ifndef SERVER_LISTENER_H
+#define SERVER_LISTENER_H
+
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "protocol/error.h"
+#include "protocol/limits.h"
+
+struct server;
+
+struct listener {
+    struct server *server; /* the owner */
+    const struct config_listen *config;
+    struct evconnlistener *accepting;
+    struct event *retry; /* while paused: looks whether descriptors are to be had again */
+    bool paused;
+    char address[LIMIT_URL]; /* as bound, for people */
+};
+
+/* Bind and listen; on failure, the error says what to do about it. */
+bool listener_start(struct listener *listener, struct server *server,
+                    const struct config_listen *config, struct error *error);
+
+/* Stop accepting; removes a unix socket's file. */
+void listener_stop(struct listener *listener);
+
+/* A descriptor has become free: all that are paused accept again. */
+void listener_resume(struct server *server);
+
+#endif

@@ -1,0 +1,130 @@
+#include "server/listing.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "protocol/outcome.h"
+#include "server/clock.h"
+#include "server/server.h"
+
+/* Where the lines of one listing go. */
+struct listing {
+    struct server *server;
+    struct session *session;
+    const struct request *request;
+    int64_t now_ns;
+};
+
+__attribute__((format(printf, 2, 3))) static void line(const struct listing *to, const char *form,
+                                                       ...)
+{
+    char text[LIMIT_REPLY];
+    va_list arguments;
+    va_start(arguments, form);
+    int len = vsnprintf(text, sizeof(text), form, arguments);
+    va_end(arguments);
+    assert(len >= 0);
+    size_t kept = (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1;
+    session_write_line(to->session, to->request, text, kept);
+}
+
+static int64_t ms_since(const struct listing *to, int64_t then_ns)
+{
+    return (to->now_ns - then_ns) / NS_PER_MS;
+}
+
+static void list_nodes(const struct listing *to)
+{
+    const struct server *server = to->server;
+    for (unsigned i = 0; i < server->engine.node_count; i++) {
+        const struct link *link = &server->engine.links[i];
+        line(to,
+             "node=%s url=%s state=%s reason=%s since_ms=%" PRId64 " rtt_us=%" PRId64
+             " unanswered=%u owed=%u",
+             server->config->nodes[i].name, server->config->nodes[i].address.url,
+             link_state_word(link->state), reason_word(link->reason), ms_since(to, link->since_ns),
+             link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000, link->ticket_count,
+             link->owed.count);
+    }
+}
+
+static void list_stats(const struct listing *to)
+{
+    static const char *const subjects[ROUND_KINDS] = {
+        [ROUND_ACQUIRE] = "lock",
+        [ROUND_EXTEND] = "extend",
+        [ROUND_RELEASE] = "unlock",
+        [ROUND_STATUS] = "status",
+    };
+    static const char *const outcomes[OUTCOME_COUNT] = {
+        [OUTCOME_OK] = "ok",       [OUTCOME_GONE] = "gone",         [OUTCOME_HELD] = "held",
+        [OUTCOME_FREE] = "free",   [OUTCOME_NOQUORUM] = "noquorum", [OUTCOME_LATE] = "late",
+        [OUTCOME_LIMIT] = "limit", [OUTCOME_SHUTDOWN] = "shutdown",
+    };
+    const struct engine *engine = &to->server->engine;
+    line(to,
+         "subject=daemon version=" REDLOCKD_VERSION " pid=%d uptime_ms=%" PRId64
+         " clients=%u operations=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64,
+         (int)getpid(), ms_since(to, to->server->started_ns), to->server->session_count,
+         engine->operations.in_use, engine->stats.undone, engine->stats.planted,
+         engine->stats.owed);
+    for (unsigned kind = 0; kind < ROUND_KINDS; kind++) {
+        char counts[512];
+        size_t len = 0;
+        for (unsigned outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+            len += (size_t)snprintf(counts + len, sizeof(counts) - len, " %s=%" PRIu64,
+                                    outcomes[outcome], engine->stats.outcomes[kind][outcome]);
+        line(to, "subject=%s%s", subjects[kind], counts);
+    }
+}
+
+static void list_clients(const struct listing *to)
+{
+    unsigned lines = 0;
+    const struct session *session;
+    LIST_FOREACH(session, &to->server->sessions, entry)
+    {
+        if (lines++ == LIMIT_LISTING_LINES)
+            break;
+        line(to,
+             "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
+             " under_way=%u",
+             session->id, session->label[0] != '\0' ? session->label : "-", session->peer,
+             ms_since(to, session->since_ns), session->requests, session->client.operation_count);
+    }
+    if (to->server->session_count > LIMIT_LISTING_LINES)
+        line(to, "more=%u", to->server->session_count - LIMIT_LISTING_LINES);
+}
+
+static void list_help(const struct listing *to)
+{
+    for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
+        char usage[64];
+        snprintf(usage, sizeof(usage), "%s %s", verb_word(verb), verb_usage(verb));
+        line(to, "%-34s %s", usage, verb_text(verb));
+    }
+}
+
+void listing_write(struct server *server, struct session *session, const struct request *request)
+{
+    const struct listing to = {server, session, request, clock_now_ns()};
+    switch (request->verb) {
+    case VERB_NODES:
+        list_nodes(&to);
+        break;
+    case VERB_STATS:
+        list_stats(&to);
+        break;
+    case VERB_CLIENTS:
+        list_clients(&to);
+        break;
+    default:
+        assert(request->verb == VERB_HELP);
+        list_help(&to);
+        break;
+    }
+    line(&to, "END");
+}

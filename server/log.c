@@ -1,0 +1,148 @@
+#include "server/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "protocol/validity.h"
+#include "server/clock.h"
+
+static const char *const level_words[] = {
+    [CONFIG_LOG_DEBUG] = "debug",
+    [CONFIG_LOG_INFO] = "info",
+    [CONFIG_LOG_WARNING] = "warning",
+    [CONFIG_LOG_ERROR] = "error",
+};
+
+struct log_field log_text(const char *key, const char *text)
+{
+    return log_bytes(key, text, strlen(text));
+}
+
+struct log_field log_bytes(const char *key, const char *bytes, size_t len)
+{
+    return (struct log_field){.key = key, .text = bytes, .len = len};
+}
+
+struct log_field log_number(const char *key, int64_t number)
+{
+    return (struct log_field){.key = key, .number = number};
+}
+
+/* A line in the making; what does not fit is left out. */
+struct line {
+    char *buf;
+    size_t len;
+};
+
+/* Room for the end of a line is always left. */
+static void put(struct line *line, const char *bytes, size_t len)
+{
+    if (len > LOG_LINE_MAX - 8 - line->len)
+        return;
+    memcpy(line->buf + line->len, bytes, len);
+    line->len += len;
+}
+
+static void put_text(struct line *line, const char *text)
+{
+    put(line, text, strlen(text));
+}
+
+/* Bytes in quotes. JSON knows \u00e4 where text has \xe4. */
+static void put_quoted(struct line *line, const char *bytes, size_t len,
+                       enum config_log_format format)
+{
+    size_t kept = len < LOG_VALUE_MAX ? len : LOG_VALUE_MAX;
+    put_text(line, "\"");
+    for (size_t i = 0; i < kept; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        char escape[8];
+        if (byte == '"' || byte == '\\') {
+            escape[0] = '\\';
+            escape[1] = (char)byte;
+            put(line, escape, 2);
+        } else if (byte >= 0x20 && byte < 0x7f) {
+            put(line, bytes + i, 1);
+        } else {
+            snprintf(escape, sizeof(escape), format == CONFIG_LOG_JSON ? "\\u%04x" : "\\x%02x",
+                     byte);
+            put_text(line, escape);
+        }
+    }
+    if (kept < len)
+        put_text(line, "...");
+    put_text(line, "\"");
+}
+
+/* Text needs no quotes where no reader could be misled. */
+static bool is_plain(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] <= ' ' || bytes[i] >= 0x7f || bytes[i] == '"' || bytes[i] == '\\')
+            return false;
+    return len > 0 && len <= LOG_VALUE_MAX;
+}
+
+static void put_field(struct line *line, const struct log_field *field,
+                      enum config_log_format format)
+{
+    bool json = format == CONFIG_LOG_JSON;
+    put_text(line, json ? ",\"" : " ");
+    put_text(line, field->key);
+    put_text(line, json ? "\":" : "=");
+    if (field->text == NULL) {
+        char number[24];
+        snprintf(number, sizeof(number), "%" PRId64, field->number);
+        put_text(line, number);
+    } else if (!json && is_plain(field->text, field->len)) {
+        put(line, field->text, field->len);
+    } else {
+        put_quoted(line, field->text, field->len, format);
+    }
+}
+
+size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_log_level level,
+                  const char *event, const struct log_field *fields, char *buf)
+{
+    struct line line = {.buf = buf};
+    time_t seconds = (time_t)(wall_ns / NS_PER_S);
+    struct tm utc;
+    char date[32];
+    char stamp[48];
+    gmtime_r(&seconds, &utc);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(stamp, sizeof(stamp), "%s.%03dZ", date, (int)(wall_ns / NS_PER_MS % 1000));
+
+    bool json = format == CONFIG_LOG_JSON;
+    put_text(&line, json ? "{\"time\":\"" : "");
+    put_text(&line, stamp);
+    put_text(&line, json ? "\",\"level\":\"" : " ");
+    put_text(&line, level_words[level]);
+    put_text(&line, json ? "\",\"event\":\"" : " ");
+    put_text(&line, event);
+    put_text(&line, json ? "\"" : "");
+    for (; fields != NULL && fields->key != NULL; fields++)
+        put_field(&line, fields, format);
+    const char *end = json ? "}\n" : "\n";
+    memcpy(buf + line.len, end, strlen(end));
+    return line.len + strlen(end);
+}
+
+void log_event(const struct log *log, enum config_log_level level, const char *event,
+               const struct log_field *fields)
+{
+    int saved_errno = errno;
+    if (level >= log->level) {
+        char buf[LOG_LINE_MAX];
+        size_t len = log_format(log->format, clock_wall_ns(), level, event, fields, buf);
+        /* A log that cannot be written cannot be complained about either. */
+        ssize_t written = write(log->fd, buf, len);
+        (void)written;
+    }
+    errno = saved_errno;
+}

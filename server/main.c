@@ -1,0 +1,157 @@
+/*
+ * redlockd: flags, configuration, and then the server.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "server/dev.h"
+#include "server/log.h"
+#include "server/server.h"
+
+static const char default_file[] = "/etc/redlockd/redlockd.yaml";
+
+/* As sysexits and most daemons have it: 1 it went wrong, 2 it was called wrongly. */
+enum { EXIT_USAGE = 2 };
+
+static const char usage[] =
+    "usage: redlockd [-c FILE] [-t] [--bootstrap]\n"
+    "       redlockd --dev [-c FILE]\n"
+    "       redlockd -V | -h\n"
+    "\n"
+    "A lock manager: Redlock over independent Redis masters, for clients that speak a line "
+    "protocol.\n"
+    "\n"
+    "  -c FILE      the configuration (default "
+    "/etc/redlockd/redlockd.yaml"
+    "; - is stdin)\n"
+    "  -t           check the configuration, print what is wrong with it, and exit\n"
+    "  --dev        try it: five throw-away masters of its own, gone at the end. UNSAFE for real "
+    "work\n"
+    "  --bootstrap  the masters are new and hold no lock (accepted; has no effect yet)\n"
+    "  -V           print the version and exit\n"
+    "  -h           print this and exit\n"
+    "\n"
+    "Try it:  redlockd --dev   and then   nc 127.0.0.1 7335   and type   LOCK deploy 30s\n";
+
+struct flags {
+    const char *file;
+    bool test;
+    bool dev;
+};
+
+enum { FLAG_DEV = 256, FLAG_BOOTSTRAP };
+
+/* True to go on; otherwise *status is what to exit with. */
+static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
+{
+    static const struct option longs[] = {
+        {"dev", no_argument, NULL, FLAG_DEV},
+        {"bootstrap", no_argument, NULL, FLAG_BOOTSTRAP},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {0},
+    };
+    int flag;
+    while ((flag = getopt_long(argc, argv, "c:tVh", longs, NULL)) != -1) {
+        switch (flag) {
+        case 'c':
+            flags->file = optarg;
+            break;
+        case 't':
+            flags->test = true;
+            break;
+        case FLAG_DEV:
+            flags->dev = true;
+            break;
+        case FLAG_BOOTSTRAP:
+            break;
+        case 'V':
+            puts("redlockd " REDLOCKD_VERSION);
+            *status = EXIT_SUCCESS;
+            return false;
+        case 'h':
+            fputs(usage, stdout);
+            *status = EXIT_SUCCESS;
+            return false;
+        default:
+            fputs("redlockd -h lists the flags\n", stderr);
+            *status = EXIT_USAGE;
+            return false;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "redlockd: what is \"%s\" for? redlockd -h lists the flags\n",
+                argv[optind]);
+        *status = EXIT_USAGE;
+        return false;
+    }
+    return true;
+}
+
+static struct config *load(const struct flags *flags)
+{
+    if (flags->dev && flags->file == NULL)
+        return config_defaults();
+    return config_load(flags->file != NULL ? flags->file : default_file,
+                       flags->dev ? CONFIG_DEV : CONFIG_NORMAL, stderr);
+}
+
+static int run(const struct config *config, const struct log *log)
+{
+    struct server *server = malloc(sizeof(*server));
+    if (server == NULL || !server_start(server, config, log)) {
+        free(server);
+        return EXIT_FAILURE;
+    }
+    log_event(log, CONFIG_LOG_INFO, "started",
+              LOG_FIELDS(log_text("version", REDLOCKD_VERSION),
+                         log_text("cluster", config->cluster),
+                         log_number("nodes", config->node_count), log_number("pid", getpid())));
+    server_run(server);
+    server_stop(server);
+    free(server);
+    return EXIT_SUCCESS;
+}
+
+static int run_dev(struct config *config, const struct log *log)
+{
+    struct dev dev;
+    struct error error;
+    int status = EXIT_FAILURE;
+    if (dev_start(&dev, config, &error)) {
+        log_event(log, CONFIG_LOG_WARNING, "dev",
+                  LOG_FIELDS(log_text("banner", "UNSAFE: throw-away masters on this one host"),
+                             log_text("masters", dev.directory), log_number("count", DEV_MASTERS)));
+        status = run(config, log);
+    } else {
+        log_event(log, CONFIG_LOG_ERROR, "dev_failed", LOG_FIELDS(log_text("why", error.text)));
+    }
+    dev_stop(&dev);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct flags flags = {0};
+    int status;
+    if (!parse_flags(argc, argv, &flags, &status))
+        return status;
+    signal(SIGPIPE, SIG_IGN);
+
+    struct config *config = load(&flags);
+    if (config == NULL)
+        return EXIT_FAILURE;
+    const struct log log = {config->log.level, config->log.format, STDERR_FILENO};
+    if (flags.test)
+        status = EXIT_SUCCESS;
+    else
+        status = flags.dev ? run_dev(config, &log) : run(config, &log);
+    config_free(config);
+    return status;
+}

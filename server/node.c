@@ -1,0 +1,156 @@
+#include "server/node.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "server/clock.h"
+#include "server/server.h"
+
+/* As much as one look into the input shows: libevent keeps it in a few pieces. */
+enum { INPUT_PIECES = 8 };
+
+static void feed_input(struct node *node)
+{
+    struct evbuffer *input = bufferevent_get_input(node->connection);
+    struct evbuffer_iovec pieces[INPUT_PIECES];
+    while (evbuffer_get_length(input) > 0) {
+        int count = evbuffer_peek(input, -1, NULL, pieces, INPUT_PIECES);
+        size_t fed = 0;
+        for (int i = 0; i < count && i < INPUT_PIECES; i++) {
+            resp_feed(&node->resp, pieces[i].iov_base, pieces[i].iov_len);
+            fed += pieces[i].iov_len;
+        }
+        evbuffer_drain(input, fed);
+    }
+}
+
+/* The connection is of no use any more: reset it, and tell the engine. */
+static void fail(struct node *node, enum reason reason)
+{
+    node_close(node);
+    engine_on_closed(&node->server->engine, node->index, reason, clock_now_ns());
+    server_rearm(node->server);
+}
+
+static void node_on_read(struct bufferevent *connection, void *context)
+{
+    struct node *node = context;
+    (void)connection;
+    feed_input(node);
+    for (;;) {
+        enum resp_result result = resp_next(&node->resp);
+        if (result == RESP_GARBAGE) {
+            fail(node, REASON_GARBAGE);
+            return;
+        }
+        if (result == RESP_MORE)
+            break;
+        /* Afresh for each: the validity of a lock hangs on it. */
+        if (!engine_on_reply(&node->server->engine, node->index, &node->resp.reply, clock_now_ns()))
+            break;
+    }
+    server_rearm(node->server);
+}
+
+static enum reason reason_of_failure(struct node *node)
+{
+    if (bufferevent_socket_get_dns_error(node->connection) != 0)
+        return REASON_UNRESOLVED;
+    if (node->connected)
+        return REASON_DISCONNECTED;
+    /* A unix socket that nobody listens on, or that is not there. */
+    if (errno == ECONNREFUSED || errno == ENOENT)
+        return REASON_REFUSED;
+    return REASON_UNREACHABLE;
+}
+
+static void node_on_event(struct bufferevent *connection, short events, void *context)
+{
+    struct node *node = context;
+    if (!(events & BEV_EVENT_CONNECTED)) {
+        fail(node, reason_of_failure(node));
+        return;
+    }
+    if (node->config->address.kind == ADDRESS_TCP) {
+        int on = 1;
+        setsockopt(bufferevent_getfd(connection), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+    node->connected = true;
+    engine_on_connected(&node->server->engine, node->index, clock_now_ns());
+    server_rearm(node->server);
+}
+
+static void node_on_failure(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    fail(context, REASON_REFUSED);
+}
+
+bool node_init(struct node *node, struct server *server, unsigned index,
+               const struct config_node *config)
+{
+    *node = (struct node){.server = server, .config = config, .index = index};
+    node->failure = event_new(server->base, -1, 0, node_on_failure, node);
+    return resp_init(&node->resp) && node->failure != NULL;
+}
+
+void node_deinit(struct node *node)
+{
+    if (node->connection != NULL)
+        node_close(node);
+    if (node->failure != NULL)
+        event_free(node->failure);
+    resp_deinit(&node->resp);
+}
+
+static int connect_to(struct node *node)
+{
+    const struct config_address *address = &node->config->address;
+    if (address->kind == ADDRESS_TCP)
+        return bufferevent_socket_connect_hostname(node->connection, node->server->dns, AF_UNSPEC,
+                                                   address->host, address->port);
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    strncpy(where.sun_path, address->path, sizeof(where.sun_path) - 1);
+    return bufferevent_socket_connect(node->connection, (struct sockaddr *)&where, sizeof(where));
+}
+
+void node_open(struct node *node)
+{
+    node->connected = false;
+    node->connection = bufferevent_socket_new(node->server->base, -1, BEV_OPT_CLOSE_ON_FREE);
+    /* The engine is in the middle of a step: it is told after this pass. */
+    if (node->connection == NULL || !resp_reset(&node->resp)) {
+        event_active(node->failure, 0, 0);
+        return;
+    }
+    bufferevent_setcb(node->connection, node_on_read, NULL, node_on_event, node);
+    bufferevent_enable(node->connection, EV_READ | EV_WRITE);
+    if (connect_to(node) != 0)
+        event_active(node->failure, 0, 0);
+}
+
+void node_close(struct node *node)
+{
+    event_del(node->failure);
+    if (node->connection == NULL)
+        return;
+    /* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not
+     * reach the master behind our back. */
+    struct linger reset = {.l_onoff = 1, .l_linger = 0};
+    int fd = bufferevent_getfd(node->connection);
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    bufferevent_free(node->connection);
+    node->connection = NULL;
+}
+
+void node_write(struct node *node, const char *bytes, size_t len)
+{
+    bufferevent_write(node->connection, bytes, len);
+}

@@ -1,0 +1,40 @@
+/*
+ * The connection to one Redis master: bytes in and out, nothing decided. protocol/link.h decides.
+ *
+ * A libevent bufferevent carries it; what the engine writes during one pass of the loop goes out in
+ * one write. Names are resolved off the loop by evdns.
+ */
+#ifndef SERVER_NODE_H
+#define SERVER_NODE_H
+
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/config.h"
+#include "server/resp.h"
+
+struct server;
+
+struct node {
+    struct server *server; /* the owner */
+    const struct config_node *config;
+    unsigned index;
+    struct bufferevent *connection; /* NULL while there is none */
+    struct event *failure;          /* tells, after the pass, of an open that failed at once */
+    struct resp resp;
+    bool connected;
+};
+
+/* False if there is not enough memory. */
+bool node_init(struct node *node, struct server *server, unsigned index,
+               const struct config_node *config);
+void node_deinit(struct node *node);
+
+/* For struct engine_io. */
+void node_open(struct node *node);
+void node_close(struct node *node);
+void node_write(struct node *node, const char *bytes, size_t len);
+
+#endif

@@ -1,0 +1,39 @@
+#include "server/pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool pool_init(struct pool *pool, size_t item_size, size_t count)
+{
+    assert(item_size >= sizeof(void *));
+    *pool = (struct pool){.item_size = item_size, .count = count};
+    pool->memory = calloc(count, item_size);
+    return pool->memory != NULL;
+}
+
+void pool_deinit(struct pool *pool)
+{
+    free(pool->memory);
+    pool->memory = NULL;
+}
+
+void *pool_take(struct pool *pool)
+{
+    void *item = pool->free;
+    if (item != NULL)
+        memcpy(&pool->free, item, sizeof(pool->free));
+    else if (pool->touched < pool->count)
+        item = pool->memory + pool->touched++ * pool->item_size;
+    if (item != NULL)
+        pool->in_use++;
+    return item;
+}
+
+void pool_give(struct pool *pool, void *item)
+{
+    assert(pool->in_use > 0);
+    memcpy(item, &pool->free, sizeof(pool->free));
+    pool->free = item;
+    pool->in_use--;
+}

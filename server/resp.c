@@ -1,0 +1,164 @@
+#include "server/resp.h"
+
+#include <hiredis/hiredis.h>
+#include <hiredis/read.h>
+#include <string.h>
+
+/* Where in the reply an element goes: the reply itself, one of its items, or nowhere. */
+struct place {
+    enum resp_kind *kind;
+    int64_t *integer;
+    const char **str;
+    size_t *len;
+};
+
+static struct place place_of(const redisReadTask *task)
+{
+    struct resp *resp = task->privdata;
+    struct redis_reply *reply = &resp->reply;
+    if (task->parent == NULL)
+        return (struct place){&reply->kind, &reply->integer, &reply->str, &reply->len};
+    if (task->parent->parent == NULL && task->idx < RESP_ITEMS)
+        return (struct place){&reply->items[task->idx].kind, &reply->items[task->idx].integer,
+                              &reply->items[task->idx].str, &reply->items[task->idx].len};
+    return (struct place){0};
+}
+
+/* hiredis takes any pointer but NULL for an object that was built. */
+static void *built(const redisReadTask *task)
+{
+    return task->privdata;
+}
+
+static void *create_string(const redisReadTask *task, char *str, size_t len)
+{
+    struct resp *resp = task->privdata;
+    struct place place = place_of(task);
+    if (place.kind == NULL)
+        return built(task);
+    /* hiredis may move its buffer before the reply is looked at, so the text is copied. What is
+     * longer than anything redlockd asks for is cut. */
+    size_t room = sizeof(resp->text) - resp->text_len;
+    size_t kept = len < room ? len : room;
+    *place.str = memcpy(resp->text + resp->text_len, str, kept);
+    *place.len = kept;
+    resp->text_len += kept;
+    *place.kind = task->type == REDIS_REPLY_ERROR    ? RESP_ERROR
+                  : task->type == REDIS_REPLY_STATUS ? RESP_STATUS
+                                                     : RESP_STRING;
+    return built(task);
+}
+
+static void *begin_array(const redisReadTask *task, size_t elements)
+{
+    struct resp *resp = task->privdata;
+    struct place place = place_of(task);
+    if (place.kind != NULL)
+        *place.kind = RESP_ARRAY;
+    if (task->parent == NULL)
+        resp->reply.item_count = elements;
+    return built(task);
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *create_array(const redisReadTask *task, size_t elements)
+{
+    return begin_array(task, elements);
+}
+#else
+static void *create_array(const redisReadTask *task, int elements)
+{
+    return begin_array(task, elements > 0 ? (size_t)elements : 0);
+}
+#endif
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+    struct place place = place_of(task);
+    if (place.kind != NULL) {
+        *place.kind = RESP_INTEGER;
+        *place.integer = value;
+    }
+    return built(task);
+}
+
+static void *create_nil(const redisReadTask *task)
+{
+    struct place place = place_of(task);
+    if (place.kind != NULL)
+        *place.kind = RESP_NIL;
+    return built(task);
+}
+
+static void free_object(void *object)
+{
+    (void)object; /* nothing was allocated */
+}
+
+#if HIREDIS_MAJOR >= 1
+/* Kinds of RESP3 that redlockd never asks for. */
+static void *create_double(const redisReadTask *task, double value, char *str, size_t len)
+{
+    (void)value;
+    return create_string(task, str, len);
+}
+
+static void *create_bool(const redisReadTask *task, int value)
+{
+    return create_integer(task, value);
+}
+#endif
+
+bool resp_init(struct resp *resp)
+{
+    memset(resp, 0, sizeof(*resp));
+    return resp_reset(resp);
+}
+
+void resp_deinit(struct resp *resp)
+{
+    if (resp->reader != NULL)
+        redisReaderFree(resp->reader);
+    resp->reader = NULL;
+}
+
+bool resp_reset(struct resp *resp)
+{
+    /* hiredis keeps a pointer to this table and calls through it; nobody changes it. */
+    static redisReplyObjectFunctions functions = {
+        .createString = create_string,
+        .createArray = create_array,
+        .createInteger = create_integer,
+        .createNil = create_nil,
+        .freeObject = free_object,
+#if HIREDIS_MAJOR >= 1
+        .createDouble = create_double,
+        .createBool = create_bool,
+#endif
+    };
+    resp_deinit(resp);
+    resp->reader = redisReaderCreateWithFunctions(&functions);
+    if (resp->reader != NULL)
+        resp->reader->privdata = resp;
+    return resp->reader != NULL;
+}
+
+void resp_feed(struct resp *resp, const char *bytes, size_t len)
+{
+    redisReaderFeed(resp->reader, bytes, len);
+}
+
+enum resp_result resp_next(struct resp *resp)
+{
+    void *object = NULL;
+    if (resp->whole) {
+        resp->text_len = 0;
+        resp->whole = false;
+    }
+    if (redisReaderGetReply(resp->reader, &object) != REDIS_OK)
+        return RESP_GARBAGE;
+    resp->whole = object != NULL;
+    if (resp->whole)
+        return RESP_REPLY;
+    return resp->reader->len - resp->reader->pos > LIMIT_LINK_REPLY ? RESP_GARBAGE : RESP_MORE;
+}

@@ -1,0 +1,321 @@
+#include "server/server.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/clock.h"
+
+/* How long an orderly end may take, and how often it looks whether it may go. */
+#define DRAIN_NS       (2 * NS_PER_S)
+#define DRAIN_CHECK_MS 5
+
+/* --- what the engine needs done --- */
+
+static void io_open(void *context, unsigned node)
+{
+    struct server *server = context;
+    node_open(&server->nodes[node]);
+}
+
+static void io_close(void *context, unsigned node)
+{
+    struct server *server = context;
+    node_close(&server->nodes[node]);
+}
+
+static void io_write(void *context, unsigned node, const char *bytes, size_t len)
+{
+    struct server *server = context;
+    node_write(&server->nodes[node], bytes, len);
+}
+
+static struct session *session_of(struct engine_client *client)
+{
+    return (struct session *)((char *)client - offsetof(struct session, client));
+}
+
+static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                     const struct reply *reply)
+{
+    (void)context;
+    session_on_reply(session_of(client), tag, tag_len, reply);
+}
+
+static void io_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
+{
+    (void)context;
+    session_on_undone(session_of(client), tag, tag_len);
+}
+
+/* Only edges that an operator would act on: a master gained or lost, and why. */
+static void io_link_changed(void *context, unsigned node, enum link_state before)
+{
+    struct server *server = context;
+    const struct link *link = &server->engine.links[node];
+    const char *name = server->config->nodes[node].name;
+    bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
+    bool first_failure = link->state == LINK_DOWN && link->attempts == 1;
+    if (link->state == LINK_UP)
+        log_event(&server->log, CONFIG_LOG_INFO, "node_up", LOG_FIELDS(log_text("node", name)));
+    else if (link->state == LINK_SUSPECT || (link->state == LINK_DOWN && was_usable) ||
+             first_failure)
+        log_event(&server->log, CONFIG_LOG_WARNING,
+                  link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
+                  LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
+                             log_text("meaning", reason_text(link->reason))));
+    else
+        log_event(&server->log, CONFIG_LOG_DEBUG, "node_state",
+                  LOG_FIELDS(log_text("node", name),
+                             log_text("state", link_state_word(link->state)),
+                             log_text("reason", reason_word(link->reason))));
+}
+
+static void io_entropy(void *context, void *bytes, size_t len)
+{
+    struct server *server = context;
+    entropy_fill(&server->entropy, bytes, len);
+}
+
+/* --- time --- */
+
+void server_rearm(struct server *server)
+{
+    int64_t deadline_ns = engine_deadline_ns(&server->engine);
+    /* A timer that is set too early finds nothing to do and sets itself anew: cheaper than moving
+     * it with every answer. */
+    if (deadline_ns >= server->timer_ns)
+        return;
+    int64_t delay_ns = deadline_ns - clock_now_ns();
+    if (delay_ns < 0)
+        delay_ns = 0;
+    const struct timeval delay = {
+        .tv_sec = delay_ns / NS_PER_S,
+        .tv_usec = (delay_ns % NS_PER_S + 999) / 1000,
+    };
+    server->timer_ns = deadline_ns;
+    event_add(server->timer, &delay);
+}
+
+static void server_on_timer(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    (void)fd;
+    (void)events;
+    server->timer_ns = INT64_MAX;
+    engine_on_timer(&server->engine, clock_now_ns());
+    server_rearm(server);
+}
+
+static void server_on_sweep(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    (void)fd;
+    (void)events;
+    session_sweep(server);
+    server_rearm(server);
+}
+
+/* --- the end --- */
+
+/* Answers must have left, too, before the loop may end. */
+static bool replies_unwritten(const struct server *server)
+{
+    const struct session *session;
+    LIST_FOREACH(session, &server->sessions, entry)
+    if (evbuffer_get_length(bufferevent_get_output(session->connection)) > 0)
+        return true;
+    return false;
+}
+
+static void server_on_drain(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    const struct timeval again = {.tv_usec = DRAIN_CHECK_MS * 1000};
+    (void)fd;
+    (void)events;
+    bool busy = engine_busy(&server->engine) || replies_unwritten(server);
+    if (busy && clock_now_ns() < server->drain_until_ns)
+        event_add(server->drain, &again);
+    else
+        event_base_loopbreak(server->base);
+}
+
+static void server_on_signal(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    (void)events;
+    if (server->drain_until_ns != 0)
+        return;
+    log_event(&server->log, CONFIG_LOG_INFO, "stopping",
+              LOG_FIELDS(log_text("signal", fd == SIGTERM ? "SIGTERM" : "SIGINT"),
+                         log_number("clients", server->session_count)));
+    server->drain_until_ns = clock_now_ns() + DRAIN_NS;
+    for (size_t i = 0; i < server->listener_count; i++)
+        listener_stop(&server->listeners[i]);
+    engine_drain(&server->engine);
+    event_active(server->drain, 0, 0);
+}
+
+/* --- setting up --- */
+
+static bool start_loop(struct server *server)
+{
+    struct event_config *how = event_config_new();
+    if (how != NULL) {
+        /* Coarse timers are 1 to 4 ms late, which every node_timeout would be. */
+        event_config_set_flag(how, EVENT_BASE_FLAG_PRECISE_TIMER);
+        server->base = event_base_new_with_config(how);
+        event_config_free(how);
+    }
+    if (server->base == NULL)
+        return false;
+    /* Without a resolv.conf there are still addresses and /etc/hosts. */
+    server->dns = evdns_base_new(server->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
+                                                   EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+    if (server->dns == NULL)
+        server->dns = evdns_base_new(server->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+    server->timer = event_new(server->base, -1, 0, server_on_timer, server);
+    server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
+    server->drain = event_new(server->base, -1, 0, server_on_drain, server);
+    /* What libevent restores in the end: a second SIGTERM must not cut the cleaning up short. */
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    server->signals[0] = evsignal_new(server->base, SIGTERM, server_on_signal, server);
+    server->signals[1] = evsignal_new(server->base, SIGINT, server_on_signal, server);
+    return server->dns != NULL && server->timer != NULL && server->sweep != NULL &&
+           server->drain != NULL && server->signals[0] != NULL && server->signals[1] != NULL &&
+           event_add(server->signals[0], NULL) == 0 && event_add(server->signals[1], NULL) == 0;
+}
+
+static struct engine_rules rules_of(const struct config *config)
+{
+    struct engine_rules rules = {
+        .round =
+            {
+                .node_count = config->node_count,
+                .quorum = config->node_count / 2 + 1,
+                .node_timeout_ns = config->rounds.node_timeout_ns,
+                .min_validity_ns = config->locks.min_validity_ns,
+                .drift = {.rate_ppm = config->locks.clock_drift_ppm,
+                          .margin_ns = config->locks.clock_drift_margin_ns},
+            },
+        .key_prefix = config->locks.key_prefix,
+        .key_prefix_len = strlen(config->locks.key_prefix),
+    };
+    for (unsigned i = 0; i < config->node_count; i++) {
+        const struct config_node *node = &config->nodes[i];
+        rules.node_names[i] = node->name;
+        rules.logins[i] = (struct link_login){node->username, node->password, node->database};
+    }
+    return rules;
+}
+
+/* The shortest time to live with which a lock could be granted at all: behind the drift and
+ * min_validity there must be a millisecond for the round itself. */
+static int64_t shortest_ttl_ms(const struct round_rules *rules)
+{
+    int64_t ttl_ms = 1;
+    while (ttl_ms * NS_PER_MS - drift_of(&rules->drift, ttl_ms * NS_PER_MS) <
+           rules->min_validity_ns + NS_PER_MS)
+        ttl_ms++;
+    return ttl_ms;
+}
+
+static bool start_engine(struct server *server)
+{
+    const struct config *config = server->config;
+    struct engine_rules rules = rules_of(config);
+    const struct engine_io io = {
+        .context = server,
+        .open = io_open,
+        .close = io_close,
+        .write = io_write,
+        .reply = io_reply,
+        .undone = io_undone,
+        .link_changed = io_link_changed,
+        .entropy = io_entropy,
+    };
+    server->request_limits = (struct request_limits){
+        .ttl_min_ms = shortest_ttl_ms(&rules.round),
+        .ttl_max_ms = config->locks.max_ttl_ns / NS_PER_MS,
+        .key_prefix = rules.key_prefix,
+        .key_prefix_len = rules.key_prefix_len,
+    };
+    if (!engine_init(&server->engine, &rules, &io, server->started_ns))
+        return false;
+    for (unsigned i = 0; i < config->node_count; i++)
+        if (!node_init(&server->nodes[i], server, i, &config->nodes[i]))
+            return false;
+    return true;
+}
+
+static bool start_listeners(struct server *server)
+{
+    const struct config *config = server->config;
+    server->listeners = calloc(config->listen_count, sizeof(struct listener));
+    if (server->listeners == NULL)
+        return false;
+    for (size_t i = 0; i < config->listen_count; i++) {
+        struct error error;
+        if (!listener_start(&server->listeners[i], server, &config->listens[i], &error)) {
+            log_event(&server->log, CONFIG_LOG_ERROR, "listen_failed",
+                      LOG_FIELDS(log_text("why", error.text)));
+            return false;
+        }
+        server->listener_count++;
+        log_event(&server->log, CONFIG_LOG_INFO, "listening",
+                  LOG_FIELDS(log_text("address", server->listeners[i].address)));
+    }
+    return true;
+}
+
+bool server_start(struct server *server, const struct config *config, const struct log *log)
+{
+    *server = (struct server){.config = config, .log = *log, .timer_ns = INT64_MAX};
+    server->started_ns = clock_now_ns();
+    entropy_init(&server->entropy);
+    LIST_INIT(&server->sessions);
+    LIST_INIT(&server->swept);
+    if (!start_loop(server) || !start_engine(server)) {
+        log_event(log, CONFIG_LOG_ERROR, "start_failed",
+                  LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
+        server_stop(server);
+        return false;
+    }
+    if (!start_listeners(server)) {
+        server_stop(server);
+        return false;
+    }
+    server_rearm(server);
+    return true;
+}
+
+void server_run(struct server *server)
+{
+    event_base_dispatch(server->base);
+    log_event(&server->log, CONFIG_LOG_INFO, "stopped",
+              LOG_FIELDS(log_text("locks", "those granted live on, on the masters")));
+}
+
+void server_stop(struct server *server)
+{
+    session_free_all(server);
+    for (size_t i = 0; i < server->listener_count; i++)
+        listener_stop(&server->listeners[i]);
+    for (unsigned i = 0; i < server->config->node_count; i++)
+        node_deinit(&server->nodes[i]);
+    if (server->engine.operations.memory != NULL)
+        engine_deinit(&server->engine);
+    struct event *events[] = {server->timer, server->sweep, server->drain, server->signals[0],
+                              server->signals[1]};
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i] != NULL)
+            event_free(events[i]);
+    if (server->dns != NULL)
+        evdns_base_free(server->dns, 0);
+    if (server->base != NULL)
+        event_base_free(server->base);
+    free(server->listeners);
+}

@@ -1,0 +1,69 @@
+/*
+ * The daemon around the engine: one event loop, the links' connections, the listeners, the
+ * sessions.
+ *
+ *     session.c  bytes of a client  -> request_parse -> engine_submit
+ *     node.c     bytes of a master  -> resp_next     -> engine_on_reply
+ *     timer      the engine's next deadline          -> engine_on_timer
+ *
+ * Each callback reads the clock, translates, and calls the engine; it decides nothing. What a
+ * callback of the engine finds to do about a session (drop it, go on reading) is done by a sweep
+ * after the pass, so that nothing is freed inside its own callback.
+ */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "config/config.h"
+#include "server/engine.h"
+#include "server/entropy.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "server/node.h"
+#include "server/session.h"
+
+struct server {
+    const struct config *config;
+    struct log log;
+    struct event_base *base;
+    struct evdns_base *dns;
+    struct entropy entropy;
+
+    struct engine engine;
+    struct request_limits request_limits;
+    struct node nodes[LIMIT_NODES];
+
+    struct listener *listeners; /* listener_count of them */
+    size_t listener_count;
+    struct session_list sessions;
+    struct session_list swept; /* sessions that want attention after this pass */
+    unsigned session_count;
+    uint64_t next_session_id;
+
+    struct event *timer; /* the engine's next deadline */
+    int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */
+    struct event *sweep; /* activated by whoever puts a session on `swept` */
+    struct event *signals[2];
+    struct event *drain;    /* while stopping: looks whether all is done */
+    int64_t drain_until_ns; /* 0: not stopping */
+    int64_t started_ns;
+};
+
+/*
+ * Set everything up and listen. On failure the reason has been logged and everything undone.
+ */
+bool server_start(struct server *server, const struct config *config, const struct log *log);
+
+/* Run until SIGTERM or SIGINT, and through the orderly end. */
+void server_run(struct server *server);
+void server_stop(struct server *server);
+
+/* Set the timer to what the engine wants: at the end of each callback that called the engine. */
+void server_rearm(struct server *server);
+
+#endif

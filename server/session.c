@@ -1,0 +1,390 @@
+#include "server/session.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/clock.h"
+#include "server/listing.h"
+#include "server/server.h"
+
+/* The first byte of a TLS handshake; no request begins with it. */
+enum { TLS_HANDSHAKE = 0x16 };
+
+static void want_sweep(struct session *session)
+{
+    if (session->on_sweep)
+        return;
+    session->on_sweep = true;
+    LIST_INSERT_HEAD(&session->server->swept, session, swept);
+    event_active(session->server->sweep, 0, 0);
+}
+
+static void drop(struct session *session, const char *why)
+{
+    if (session->dropped)
+        return;
+    session->dropped = true;
+    log_event(&session->server->log, CONFIG_LOG_INFO, "client_dropped",
+              LOG_FIELDS(log_number("client", (int64_t)session->id),
+                         log_text("peer", session->peer), log_text("name", session->label),
+                         log_text("why", why)));
+    want_sweep(session);
+}
+
+/* --- answers --- */
+
+static void write_bytes(struct session *session, const char *bytes, size_t len)
+{
+    if (session->dropped)
+        return;
+    bufferevent_write(session->connection, bytes, len);
+    struct evbuffer *output = bufferevent_get_output(session->connection);
+    if (evbuffer_get_length(output) > LIMIT_CLIENT_OUTPUT)
+        drop(session, "it does not read its answers");
+}
+
+static void write_text(struct session *session, const char *text, const char *tag, size_t tag_len)
+{
+    char buf[LIMIT_REPLY];
+    write_bytes(session, buf, reply_format_line(text, strlen(text), tag, tag_len, buf));
+}
+
+static void write_error(struct session *session, enum request_error error, const char *text,
+                        const char *tag, size_t tag_len)
+{
+    char buf[LIMIT_REPLY];
+    const char *code = request_error_word(error);
+    write_bytes(session, buf, reply_format_error(code, text, tag, tag_len, buf));
+}
+
+void session_write_line(struct session *session, const struct request *request, const char *line,
+                        size_t len)
+{
+    char buf[LIMIT_REPLY];
+    write_bytes(session, buf, reply_format_line(line, len, request->tag, request->tag_len, buf));
+}
+
+/* An answer to a request the engine had. The next untagged one may start, after this pass. */
+static void answered(struct session *session, const char *tag)
+{
+    if (tag == NULL)
+        session->untagged_under_way = false;
+    if (evbuffer_get_length(session->held_back) > 0 || session->ended)
+        want_sweep(session);
+}
+
+void session_on_reply(struct session *session, const char *tag, size_t tag_len,
+                      const struct reply *reply)
+{
+    char buf[LIMIT_REPLY];
+    write_bytes(session, buf, reply_format(reply, tag, tag_len, buf));
+    answered(session, tag);
+}
+
+void session_on_undone(struct session *session, const char *tag, size_t tag_len)
+{
+    write_error(session, REQUEST_BAD_ARGUMENTS,
+                "the connection was ended before this LOCK was answered, so it is undone; keep it "
+                "open until the answer",
+                tag, tag_len);
+    answered(session, tag);
+}
+
+/* --- requests --- */
+
+static void run(struct session *session, const struct request *request)
+{
+    struct server *server = session->server;
+    switch (request->verb) {
+    case VERB_LOCK:
+    case VERB_UNLOCK:
+    case VERB_EXTEND:
+    case VERB_STATUS:
+        session->untagged_under_way = session->untagged_under_way || request->tag == NULL;
+        engine_submit(&server->engine, &session->client, request, clock_now_ns());
+        break;
+    case VERB_NAME:
+        memcpy(session->label, request->label, request->label_len);
+        session->label[request->label_len] = '\0';
+        write_text(session, "OK", request->tag, request->tag_len);
+        break;
+    case VERB_NODES:
+    case VERB_STATS:
+    case VERB_CLIENTS:
+    case VERB_HELP:
+        listing_write(server, session, request);
+        break;
+    case VERB_PING:
+        write_text(session, "PONG", request->tag, request->tag_len);
+        break;
+    case VERB_VERSION:
+        write_text(session, "VERSION 1 redlockd/" REDLOCKD_VERSION, request->tag, request->tag_len);
+        break;
+    case VERB_QUIT:
+        write_text(session, "BYE", request->tag, request->tag_len);
+        session->quitting = true;
+        want_sweep(session);
+        break;
+    case VERB_AUTH:
+    case VERB_LOCKS:
+    case VERB_COUNT:
+        assert(!"request_parse() lets only what is built through");
+    }
+}
+
+/* A line without its end. False if it cannot start yet: it is untagged, and another is under way.
+ */
+static bool take_line(struct session *session, const char *line, size_t len)
+{
+    struct request request;
+    struct error error;
+    enum request_error failed =
+        request_parse(line, len, &session->server->request_limits, &request, &error);
+    if (failed == REQUEST_EMPTY)
+        return true;
+    if (request.tag == NULL && session->untagged_under_way)
+        return false;
+    session->requests++;
+    if (failed != REQUEST_FINE) {
+        write_error(session, failed, error.text, request.tag, request.tag_len);
+    } else if (request.tag != NULL &&
+               engine_tag_in_use(&session->client, request.tag, request.tag_len)) {
+        write_error(session, REQUEST_BAD_TAG,
+                    "a request with this tag is under way; use another, or wait for its answer",
+                    request.tag, request.tag_len);
+    } else {
+        run(session, &request);
+    }
+    return true;
+}
+
+/* Whoever speaks another protocol gets no answer that it could mistake for one. */
+static bool is_foreign(struct session *session, const char *line, size_t len, bool whole)
+{
+    const char *what = NULL;
+    if (session->spoken)
+        return false;
+    session->spoken = whole;
+    if (len > 0 && line[0] == TLS_HANDSHAKE)
+        what = "it speaks TLS, which redlockd does not";
+    else if (whole && request_is_http(line, len))
+        what = "it speaks HTTP; redlockd has a line protocol";
+    if (what == NULL)
+        return false;
+    drop(session, what);
+    return true;
+}
+
+static bool may_take(const struct session *session)
+{
+    return !session->dropped && !session->quitting;
+}
+
+/* The lines that were held back, as far as they can start. */
+static void take_held_back(struct session *session)
+{
+    char line[LIMIT_LINE];
+    while (may_take(session) && !session->untagged_under_way) {
+        ev_ssize_t len = evbuffer_copyout(session->held_back, line, sizeof(line));
+        if (len <= 0)
+            return;
+        const char *end = memchr(line, '\n', (size_t)len);
+        assert(end != NULL);
+        size_t line_len = (size_t)(end - line);
+        evbuffer_drain(session->held_back, line_len + 1);
+        take_line(session, line, line_len);
+    }
+}
+
+static void hold_back(struct session *session, const char *line, size_t len)
+{
+    evbuffer_add(session->held_back, line, len);
+    evbuffer_add(session->held_back, "\n", 1);
+}
+
+/* A complete line: it waits behind those held back, unless it is tagged. */
+static void on_line(struct session *session, const char *line, size_t len)
+{
+    if (len > 0 && line[len - 1] == '\r')
+        len--;
+    struct request tag;
+    request_tag(line, len, &tag);
+    bool behind = tag.tag == NULL && evbuffer_get_length(session->held_back) > 0;
+    if (behind || !take_line(session, line, len))
+        hold_back(session, line, len);
+}
+
+/*
+ * Take one line from the input. A line that is too long is answered at once and thrown away up to
+ * its end. Returns false once there is no whole line, or no room to hold one back.
+ */
+static bool take_input(struct session *session)
+{
+    struct evbuffer *input = bufferevent_get_input(session->connection);
+    char line[LIMIT_LINE];
+    if (evbuffer_get_length(session->held_back) + LIMIT_LINE > LIMIT_CLIENT_HELD_BACK)
+        return false;
+    ev_ssize_t got = evbuffer_copyout(input, line, sizeof(line));
+    if (got <= 0)
+        return false;
+    size_t len = (size_t)got;
+    const char *end = memchr(line, '\n', len);
+    if (is_foreign(session, line, end != NULL ? (size_t)(end - line) : len, end != NULL))
+        return false;
+
+    if (end == NULL && len < sizeof(line)) {
+        if (session->discarding)
+            evbuffer_drain(input, len);
+        return false;
+    }
+    bool too_long = end == NULL && !session->discarding;
+    bool rest_of_line = session->discarding;
+    evbuffer_drain(input, end != NULL ? (size_t)(end - line) + 1 : len);
+    session->discarding = end == NULL;
+    if (too_long) {
+        struct request tag;
+        request_tag(line, len, &tag);
+        write_error(session, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes", tag.tag,
+                    tag.tag_len);
+    } else if (!rest_of_line) {
+        on_line(session, line, (size_t)(end - line));
+    }
+    return true;
+}
+
+/* Everything that can be done now for this client. */
+static void serve(struct session *session)
+{
+    take_held_back(session);
+    while (may_take(session) && take_input(session))
+        continue;
+    if (!may_take(session))
+        return;
+    /* Not read from while there is no room: then the client has to wait, not the daemon. */
+    if (evbuffer_get_length(session->held_back) + LIMIT_LINE > LIMIT_CLIENT_HELD_BACK)
+        bufferevent_disable(session->connection, EV_READ);
+    else if (!session->ended)
+        bufferevent_enable(session->connection, EV_READ);
+}
+
+static bool all_answered(const struct session *session)
+{
+    return session->client.operation_count == 0 && evbuffer_get_length(session->held_back) == 0;
+}
+
+/* --- the connection --- */
+
+static void session_on_read(struct bufferevent *connection, void *context)
+{
+    struct session *session = context;
+    (void)connection;
+    serve(session);
+    server_rearm(session->server);
+}
+
+/* All that was written has gone out: the moment to close, if that is due. */
+static void session_on_written(struct bufferevent *connection, void *context)
+{
+    struct session *session = context;
+    (void)connection;
+    if (session->quitting || session->ended)
+        want_sweep(session);
+}
+
+static void session_on_event(struct bufferevent *connection, short events, void *context)
+{
+    struct session *session = context;
+    (void)connection;
+    if (!(events & BEV_EVENT_EOF)) {
+        drop(session, "the connection was lost");
+        return;
+    }
+    /* The client sends no more, but may still read: all but its LOCKs is answered. */
+    session->ended = true;
+    bufferevent_disable(session->connection, EV_READ);
+    serve(session);
+    engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
+    want_sweep(session);
+    server_rearm(session->server);
+}
+
+void session_new(struct server *server, int fd, const char *peer)
+{
+    struct session *session = calloc(1, sizeof(*session));
+    struct evbuffer *held_back = evbuffer_new();
+    struct bufferevent *connection =
+        bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (session == NULL || held_back == NULL || connection == NULL) {
+        free(session);
+        if (held_back != NULL)
+            evbuffer_free(held_back);
+        if (connection != NULL)
+            bufferevent_free(connection);
+        else
+            evutil_closesocket(fd);
+        return;
+    }
+    session->server = server;
+    session->connection = connection;
+    session->held_back = held_back;
+    session->id = ++server->next_session_id;
+    session->since_ns = clock_now_ns();
+    strncpy(session->peer, peer, sizeof(session->peer) - 1);
+    engine_client_init(&session->client);
+    LIST_INSERT_HEAD(&server->sessions, session, entry);
+    server->session_count++;
+    bufferevent_setcb(connection, session_on_read, session_on_written, session_on_event, session);
+    bufferevent_enable(connection, EV_READ | EV_WRITE);
+    log_event(&server->log, CONFIG_LOG_DEBUG, "client_connected",
+              LOG_FIELDS(log_number("client", (int64_t)session->id), log_text("peer", peer)));
+}
+
+static void session_free(struct session *session)
+{
+    struct server *server = session->server;
+    engine_client_gone(&server->engine, &session->client, clock_now_ns());
+    log_event(&server->log, CONFIG_LOG_DEBUG, "client_closed",
+              LOG_FIELDS(log_number("client", (int64_t)session->id),
+                         log_number("requests", (int64_t)session->requests)));
+    if (session->on_sweep)
+        LIST_REMOVE(session, swept);
+    LIST_REMOVE(session, entry);
+    server->session_count--;
+    evbuffer_free(session->held_back);
+    bufferevent_free(session->connection);
+    free(session);
+    listener_resume(server);
+}
+
+void session_free_all(struct server *server)
+{
+    struct session *session;
+    while ((session = LIST_FIRST(&server->sessions)) != NULL)
+        session_free(session);
+}
+
+static void sweep(struct session *session)
+{
+    if (!session->dropped)
+        serve(session);
+    if (session->ended && !session->dropped)
+        engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
+    bool written = evbuffer_get_length(bufferevent_get_output(session->connection)) == 0;
+    bool done = session->quitting || (session->ended && all_answered(session));
+    if (session->dropped || (done && written))
+        session_free(session);
+}
+
+void session_sweep(struct server *server)
+{
+    struct session *session;
+    while ((session = LIST_FIRST(&server->swept)) != NULL) {
+        LIST_REMOVE(session, swept);
+        session->on_sweep = false;
+        sweep(session);
+    }
+}

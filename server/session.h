@@ -1,0 +1,68 @@
+/*
+ * One client connection: lines in, replies out (docs/protocol.txt).
+ *
+ * Untagged requests are answered in order, and one starts only after the one before is answered;
+ * the lines that have to wait are held back. Tagged ones start as they come. What waits, what is
+ * unread and what is under way is bounded: a client that sends too much is not read from, one that
+ * does not read its answers is dropped.
+ */
+#ifndef SERVER_SESSION_H
+#define SERVER_SESSION_H
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "protocol/limits.h"
+#include "server/engine.h"
+
+struct server;
+struct session;
+
+LIST_HEAD(session_list, session);
+
+/* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295 pid=4294967295" */
+enum { SESSION_PEER_MAX = 64 };
+
+struct session {
+    struct server *server;       /* the owner */
+    struct engine_client client; /* what the engine keeps */
+    LIST_ENTRY(session) entry;
+    LIST_ENTRY(session) swept;
+    struct bufferevent *connection;
+    struct evbuffer *held_back; /* untagged lines, while another is under way */
+    uint64_t id;
+    uint64_t requests;
+    int64_t since_ns;
+    char peer[SESSION_PEER_MAX];
+    char label[LIMIT_TAG + 1]; /* by NAME */
+    bool spoken;               /* has sent a whole line */
+    bool untagged_under_way;
+    bool discarding; /* inside a line that is too long */
+    bool on_sweep;
+    bool ended;    /* the client will send no more */
+    bool quitting; /* close once all is written */
+    bool dropped;  /* to be freed, whatever is unwritten */
+};
+
+/* Serve a connection that was accepted; owns fd from now on. */
+void session_new(struct server *server, int fd, const char *peer);
+
+/* Free all of them, as if each client had gone. */
+void session_free_all(struct server *server);
+
+/* The sessions that wanted attention: see struct server. */
+void session_sweep(struct server *server);
+
+/* For struct engine_io. */
+void session_on_reply(struct session *session, const char *tag, size_t tag_len,
+                      const struct reply *reply);
+void session_on_undone(struct session *session, const char *tag, size_t tag_len);
+
+/* Write one line of a listing, with the tag of its request. */
+void session_write_line(struct session *session, const struct request *request, const char *line,
+                        size_t len);
+
+#endif

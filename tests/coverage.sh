@@ -1,0 +1,22 @@
+#!/bin/sh
+# Line coverage of the pure layers by the unit tests: coverage.sh BUILD-FOLDER LEAST-PERCENT.
+set -eu
+build=$1 least=$2
+
+total=0 covered=0
+for source in protocol/*.c config/*.c server/engine.c; do
+    # gcov's summary: "Lines executed:97.30% of 37"
+    line=$(gcov -n -o "$build/$(dirname "$source")" "$build/${source%.c}.gcda" 2>/dev/null |
+           grep -A1 "^File '$source'" | grep '^Lines executed' || true)
+    percent=$(echo "$line" | sed -n 's/^Lines executed:\([0-9.]*\)% of [0-9]*$/\1/p')
+    lines=$(echo "$line" | sed -n 's/.* of \([0-9]*\)$/\1/p')
+    printf '%-24s %7s %% of %s lines\n' "$source" "${percent:-0.00}" "${lines:-?}"
+    [ -n "$lines" ] || { echo "coverage: nothing is known of $source" >&2; exit 1; }
+    total=$((total + lines))
+    covered=$(awk -v c="$covered" -v p="$percent" -v n="$lines" 'BEGIN { printf "%.2f", c + p * n / 100 }')
+done
+awk -v c="$covered" -v n="$total" -v least="$least" 'BEGIN {
+    percent = 100 * c / n
+    printf "%-24s %7.2f %% of %d lines; at least %d %% wanted\n", "pure layers", percent, n, least
+    exit percent < least
+}'

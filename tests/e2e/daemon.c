@@ -1,0 +1,181 @@
+#include "tests/e2e/daemon.h"
+
+#include <check.h>
+#include <ctype.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/waiting.h"
+
+const char *daemon_program(void)
+{
+    const char *program = getenv("REDLOCKD");
+    return program != NULL ? program : "build/redlockd";
+}
+
+/* --- files --- */
+
+static void write_config(const struct daemon *daemon, const struct master *masters,
+                         unsigned master_count, const struct daemon_plan *plan)
+{
+    char *text;
+    size_t len;
+    FILE *yaml = open_memstream(&text, &len);
+    ck_assert_ptr_nonnull(yaml);
+    fprintf(yaml, "cluster: e2e\nlisten:\n  - {url: \"unix:%s\"%s}\n", daemon->socket,
+            plan->listen_fields != NULL ? plan->listen_fields : "");
+    if (plan->tcp_host != NULL)
+        fprintf(yaml, "  - tcp://%s:%d\n", plan->tcp_host, daemon->port);
+    fprintf(yaml, "nodes:\n");
+    for (unsigned i = 0; i < master_count; i++) {
+        char url[MASTER_URL];
+        master_url(&masters[i], url);
+        fprintf(yaml, "  - {name: %c, url: \"%s\"%s}\n", 'a' + (int)i, url,
+                plan->node_fields != NULL ? plan->node_fields : "");
+    }
+    fprintf(yaml, "rounds:\n  node_timeout: %ums\n",
+            plan->node_timeout_ms != 0 ? plan->node_timeout_ms : DAEMON_NODE_TIMEOUT_MS);
+    if (plan->yaml != NULL)
+        fputs(plan->yaml, yaml);
+    else
+        fprintf(yaml, "log: {level: debug}\n");
+    ck_assert_int_eq(fclose(yaml), 0);
+    sandbox_write(daemon->config, text);
+    free(text);
+}
+
+void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
+                    const struct master *masters, unsigned master_count,
+                    const struct daemon_plan *plan)
+{
+    const char *name = plan->name != NULL ? plan->name : "redlockd";
+    char file[32];
+    *daemon = (struct daemon){.sandbox = sandbox};
+    if (plan->tcp_host != NULL)
+        daemon->port = port_free();
+    snprintf(file, sizeof(file), "%s.yaml", name);
+    sandbox_path(sandbox, file, daemon->config);
+    snprintf(file, sizeof(file), "%s.sock", name);
+    sandbox_path(sandbox, file, daemon->socket);
+    snprintf(file, sizeof(file), "%s.log", name);
+    sandbox_path(sandbox, file, daemon->log);
+    write_config(daemon, masters, master_count, plan);
+}
+
+/* --- life --- */
+
+void daemon_start(struct daemon *daemon, rlim_t open_files)
+{
+    const char *argv[] = {daemon_program(), "-c", daemon->config, NULL};
+    daemon->pid = process_start(
+        &(struct process_plan){.argv = argv, .errors = daemon->log, .open_files = open_files});
+}
+
+static void must_run(struct daemon *daemon)
+{
+    int status;
+    if (!process_ended(daemon->pid, &status))
+        return;
+    daemon->pid = 0;
+    ck_abort_msg("the daemon has ended, status %d", status);
+}
+
+void daemon_connect(const struct daemon *daemon, struct client *client)
+{
+    client_connect_unix(client, daemon->socket);
+}
+
+void daemon_wait_up(struct daemon *daemon, unsigned up)
+{
+    struct waiting waiting = waiting_for("the daemon to listen");
+    struct client client;
+    while (!client_try_unix(&client, daemon->socket)) {
+        must_run(daemon);
+        waiting_pause(&waiting);
+    }
+    waiting = waiting_for("enough masters to be up");
+    while (client_count(&client, "NODES", "state=up") != up)
+        waiting_pause(&waiting);
+    /* In good order, so that the place of this client is free again. */
+    client_expect(&client, "BYE", "QUIT");
+    client_expect_end(&client);
+    client_close(&client);
+}
+
+/* Tokens are the right to release: no part of the log may hold one. Nothing else has 40 digits. */
+static bool holds_token(const char *text)
+{
+    unsigned digits = 0;
+    for (; *text != '\0' && digits < 40; text++)
+        digits = isxdigit((unsigned char)*text) ? digits + 1 : 0;
+    return digits == 40;
+}
+
+static void check_log(const struct daemon *daemon)
+{
+    char *log = sandbox_read(daemon->log);
+    ck_assert_msg(strstr(log, "Sanitizer") == NULL, "a sanitizer complains");
+    ck_assert_msg(strstr(log, "runtime error:") == NULL, "a sanitizer complains");
+    ck_assert_msg(!holds_token(log), "there is a whole token in the log");
+    free(log);
+}
+
+void daemon_check_end(struct daemon *daemon)
+{
+    int status = process_wait(daemon->pid, "the daemon");
+    daemon->pid = 0;
+    check_log(daemon);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the daemon ended with status %d",
+                  status);
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+    if (daemon->pid == 0)
+        return;
+    must_run(daemon);
+    ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
+    daemon_check_end(daemon);
+}
+
+int daemon_refuses(struct daemon *daemon)
+{
+    daemon_start(daemon, 0);
+    int status = process_wait(daemon->pid, "a daemon that must not start");
+    daemon->pid = 0;
+    check_log(daemon);
+    ck_assert_msg(WIFEXITED(status), "the daemon ended by signal %d", WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+/* --- the log --- */
+
+static unsigned count_lines(const struct daemon *daemon, const char *first, const char *second)
+{
+    char *log = sandbox_read(daemon->log);
+    unsigned count = 0;
+    char *rest = NULL;
+    for (char *line = strtok_r(log, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        count += strstr(line, first) != NULL && strstr(line, second) != NULL;
+    free(log);
+    return count;
+}
+
+unsigned daemon_count_log(const struct daemon *daemon, const char *text)
+{
+    return count_lines(daemon, text, "");
+}
+
+void daemon_wait_log(const struct daemon *daemon, const char *first, const char *second)
+{
+    char what[256];
+    snprintf(what, sizeof(what), "a line with \"%s\" and \"%s\" in the log", first, second);
+    struct waiting waiting = waiting_for(what);
+    while (count_lines(daemon, first, second) == 0)
+        waiting_pause(&waiting);
+}

@@ -1,0 +1,212 @@
+#include "tests/e2e/master.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/waiting.h"
+
+enum { COMMAND_SECONDS = 5 };
+
+static void start(struct master *master)
+{
+    char port[16];
+    char name[32];
+    char log[SANDBOX_FILE];
+    snprintf(port, sizeof(port), "%d", master->over_tcp ? master->port : 0);
+    snprintf(name, sizeof(name), "master-%u.out", master->index);
+    sandbox_path(master->sandbox, name, log);
+    const char *argv[] = {"redis-server",
+                          "--bind",
+                          "127.0.0.1",
+                          "--port",
+                          port,
+                          "--unixsocket",
+                          master->socket,
+                          "--save",
+                          "",
+                          "--appendonly",
+                          "no",
+                          "--dir",
+                          master->sandbox->dir,
+                          "--loglevel",
+                          "warning",
+                          NULL};
+    master->pid = process_start(&(struct process_plan){.argv = argv, .errors = log});
+}
+
+/* Is it our process that answers? Another may have been quicker to take the port. */
+static bool answers(struct master *master)
+{
+    struct timeval patience = {.tv_sec = COMMAND_SECONDS};
+    redisContext *context = master->over_tcp
+                                ? redisConnectWithTimeout("127.0.0.1", master->port, patience)
+                                : redisConnectUnixWithTimeout(master->socket, patience);
+    ck_assert_ptr_nonnull(context);
+    char field[32];
+    snprintf(field, sizeof(field), "process_id:%d\r", (int)master->pid);
+    bool ours = false;
+    if (context->err == 0 && redisSetTimeout(context, patience) == REDIS_OK) {
+        redisReply *reply = redisCommand(context, "INFO server");
+        ours =
+            reply != NULL && reply->type == REDIS_REPLY_STRING && strstr(reply->str, field) != NULL;
+        freeReplyObject(reply);
+    }
+    if (ours)
+        master->context = context;
+    else
+        redisFree(context);
+    return ours;
+}
+
+static void wait_ready(struct master *master)
+{
+    struct waiting waiting = waiting_for("a redis-server to answer");
+    int status;
+    while (!answers(master)) {
+        if (process_ended(master->pid, &status)) {
+            /* Somebody else got the port. */
+            if (master->over_tcp)
+                master->port = port_free();
+            start(master);
+        }
+        waiting_pause(&waiting);
+    }
+}
+
+void masters_start(struct master *masters, unsigned count, const struct sandbox *sandbox,
+                   bool over_tcp)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "master-%u", i);
+        masters[i] = (struct master){.sandbox = sandbox, .index = i, .over_tcp = over_tcp};
+        sandbox_path(sandbox, name, masters[i].socket);
+        if (over_tcp)
+            masters[i].port = port_free();
+        start(&masters[i]);
+    }
+    for (unsigned i = 0; i < count; i++)
+        wait_ready(&masters[i]);
+}
+
+void master_kill(struct master *master)
+{
+    if (master->pid == 0)
+        return;
+    process_kill(master->pid);
+    master->pid = 0;
+    redisFree(master->context);
+    master->context = NULL;
+}
+
+void master_stop(struct master *master)
+{
+    ck_assert_int_eq(kill(master->pid, SIGSTOP), 0);
+}
+
+void master_continue(struct master *master)
+{
+    ck_assert_int_eq(kill(master->pid, SIGCONT), 0);
+}
+
+void master_restart(struct master *master)
+{
+    master_kill(master);
+    start(master);
+    wait_ready(master);
+}
+
+void master_url(const struct master *master, char *url)
+{
+    if (master->over_tcp)
+        snprintf(url, MASTER_URL, "redis://127.0.0.1:%d", master->port);
+    else
+        snprintf(url, MASTER_URL, "unix:%s", master->socket);
+}
+
+static void check_reply(const struct master *master, const redisReply *reply, const char *command)
+{
+    if (reply == NULL)
+        ck_abort_msg("master %u did not answer %s: %s", master->index, command,
+                     master->context->errstr);
+    if (reply->type == REDIS_REPLY_ERROR)
+        ck_abort_msg("master %u answered %s: %s", master->index, command, reply->str);
+}
+
+static redisReply *run(struct master *master, const char *format, va_list arguments)
+{
+    redisReply *reply = redisvCommand(master->context, format, arguments);
+    check_reply(master, reply, format);
+    return reply;
+}
+
+int64_t master_integer(struct master *master, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = run(master, format, arguments);
+    va_end(arguments);
+    ck_assert_int_eq(reply->type, REDIS_REPLY_INTEGER);
+    int64_t integer = reply->integer;
+    freeReplyObject(reply);
+    return integer;
+}
+
+static const char *keep_text(struct master *master, redisReply *reply)
+{
+    bool nil = reply->type == REDIS_REPLY_NIL;
+    if (!nil)
+        snprintf(master->text, sizeof(master->text), "%s",
+                 reply->str != NULL ? reply->str : "(not a text)");
+    freeReplyObject(reply);
+    return nil ? NULL : master->text;
+}
+
+const char *master_text(struct master *master, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = run(master, format, arguments);
+    va_end(arguments);
+    return keep_text(master, reply);
+}
+
+void masters_run(struct master *masters, unsigned count, const char *line)
+{
+    enum { WORDS = 16 };
+    const char *words[WORDS];
+    char copy[MASTER_TEXT];
+    char *rest = NULL;
+    int word_count = 0;
+    snprintf(copy, sizeof(copy), "%s", line);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        ck_assert_int_lt(word_count, WORDS);
+        words[word_count++] = word;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        redisReply *reply = redisCommandArgv(masters[i].context, word_count, words, NULL);
+        check_reply(&masters[i], reply, line);
+        freeReplyObject(reply);
+    }
+}
+
+unsigned masters_with(struct master *masters, unsigned count, const char *key)
+{
+    unsigned with = 0;
+    for (unsigned i = 0; i < count; i++)
+        with += master_integer(&masters[i], "EXISTS %s", key) == 1;
+    return with;
+}
+
+int64_t masters_keys(struct master *masters, unsigned count)
+{
+    int64_t keys = 0;
+    for (unsigned i = 0; i < count; i++)
+        keys += master_integer(&masters[i], "DBSIZE");
+    return keys;
+}

@@ -1,0 +1,62 @@
+/*
+ * A real Redis master: a redis-server process that keeps nothing on disk.
+ */
+#ifndef TESTS_E2E_MASTER_H
+#define TESTS_E2E_MASTER_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tests/e2e/sandbox.h"
+
+enum { MASTER_TEXT = 4096, MASTER_URL = 128 };
+
+struct master {
+    const struct sandbox *sandbox;
+    unsigned index;
+    pid_t pid; /* 0 while it is down */
+    bool over_tcp;
+    int port;
+    char socket[SANDBOX_FILE];
+    redisContext *context; /* ours, for the commands of the test */
+    char text[MASTER_TEXT];
+};
+
+/* Start some masters, at once, and wait until each answers: on loopback TCP or on unix sockets. */
+void masters_start(struct master *masters, unsigned count, const struct sandbox *sandbox,
+                   bool over_tcp);
+
+/* Kill and reap it, if it is not down. */
+void master_kill(struct master *master);
+
+/* Stop it in its tracks: it accepts connections (the kernel does) and answers nothing. */
+void master_stop(struct master *master);
+/* Go on: it does first what has been sent to it meanwhile. */
+void master_continue(struct master *master);
+
+/* Start it again, empty, where it was. */
+void master_restart(struct master *master);
+
+/* As the configuration of the daemon wants it. */
+void master_url(const struct master *master, char *url);
+
+/*
+ * Run a command on it. The test fails if there is no answer, or an error. Text lives until the next
+ * command; NULL is nil.
+ */
+int64_t master_integer(struct master *master, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *master_text(struct master *master, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A command, given as one line of words, to several of them; the answers do not matter. */
+void masters_run(struct master *masters, unsigned count, const char *line);
+
+/* On how many of them does this key exist? */
+unsigned masters_with(struct master *masters, unsigned count, const char *key);
+
+/* How many keys, in all. */
+int64_t masters_keys(struct master *masters, unsigned count);
+
+#endif

@@ -1,0 +1,47 @@
+#include "tests/e2e/port.h"
+
+#include <check.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * Below the ports that the kernel gives to outgoing connections: else the port of a server that is
+ * down could be taken by one, or a client that retries could even reach itself.
+ */
+enum { PORT_MIN = 20000, PORT_MAX = 32000, PORT_TRIES = 100 };
+
+int port_listen(int family, int port)
+{
+    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    ipv4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ipv6.sin6_addr = in6addr_loopback;
+    bool is_ipv4 = family == AF_INET;
+    const struct sockaddr *where =
+        is_ipv4 ? (const struct sockaddr *)&ipv4 : (const struct sockaddr *)&ipv6;
+    socklen_t len = is_ipv4 ? sizeof(ipv4) : sizeof(ipv6);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (bind(fd, where, len) == 0 && listen(fd, 1) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int port_free(void)
+{
+    for (int i = 0; i < PORT_TRIES; i++) {
+        uint32_t seed;
+        ck_assert_int_eq(getentropy(&seed, sizeof(seed)), 0);
+        int port = PORT_MIN + (int)(seed % (PORT_MAX - PORT_MIN));
+        int fd = port_listen(AF_INET, port);
+        if (fd < 0)
+            continue;
+        close(fd);
+        return port;
+    }
+    ck_abort_msg("no free port in %d tries", PORT_TRIES);
+}

@@ -1,0 +1,155 @@
+#include "tests/e2e/process.h"
+
+#include <check.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/e2e/waiting.h"
+
+/* What a shell says where a command cannot be run. */
+enum { CANNOT_EXEC = 127 };
+
+/* In the child: make path its descriptor fd. */
+static void redirect(const char *path, int fd, int flags)
+{
+    int file = open(path, flags | O_CLOEXEC, 0600);
+    if (file < 0 || dup2(file, fd) < 0)
+        _exit(CANNOT_EXEC);
+}
+
+static void become(const struct process_plan *plan, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* The parent may have died before that took effect. */
+    if (getppid() != parent)
+        _exit(CANNOT_EXEC);
+    signal(SIGPIPE, SIG_DFL);
+    redirect("/dev/null", STDIN_FILENO, O_RDONLY);
+    redirect(plan->errors, STDERR_FILENO, O_WRONLY | O_CREAT | O_APPEND);
+    if (plan->output != NULL)
+        redirect(plan->output, STDOUT_FILENO, O_WRONLY | O_CREAT | O_APPEND);
+    else
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    if (plan->open_files != 0)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){plan->open_files, plan->open_files});
+    if (plan->temp_dir != NULL)
+        setenv("TMPDIR", plan->temp_dir, 1);
+    execvp(plan->argv[0], (char *const *)plan->argv);
+    dprintf(STDERR_FILENO, "%s: %s\n", plan->argv[0], strerror(errno));
+    _exit(CANNOT_EXEC);
+}
+
+pid_t process_start(const struct process_plan *plan)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        become(plan, parent);
+    return pid;
+}
+
+bool process_ended(pid_t pid, int *status)
+{
+    pid_t ended = waitpid(pid, status, WNOHANG);
+    ck_assert_int_ge(ended, 0);
+    return ended == pid;
+}
+
+int process_wait(pid_t pid, const char *who)
+{
+    char what[128];
+    int status;
+    snprintf(what, sizeof(what), "the end of %s", who);
+    struct waiting waiting = waiting_for(what);
+    while (!process_ended(pid, &status))
+        waiting_pause(&waiting);
+    return status;
+}
+
+void process_kill(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    process_wait(pid, "a killed process");
+}
+
+/* The fields of /proc/PID/stat behind the name, which may hold spaces: state, ppid, ... */
+static bool read_stat(pid_t pid, char *state, pid_t *parent, unsigned long *ticks)
+{
+    char path[64];
+    char stat[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    size_t len = fread(stat, 1, sizeof(stat) - 1, file);
+    fclose(file);
+    stat[len] = '\0';
+    const char *name_end = strrchr(stat, ')');
+    if (name_end == NULL)
+        return false;
+    unsigned long user;
+    unsigned long system;
+    int got = sscanf(name_end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", state,
+                     parent, &user, &system);
+    *ticks = user + system;
+    return got == 4;
+}
+
+unsigned process_children(pid_t parent, pid_t *children, unsigned max)
+{
+    unsigned count = 0;
+    DIR *all = opendir("/proc");
+    ck_assert_ptr_nonnull(all);
+    for (struct dirent *entry = readdir(all); entry != NULL; entry = readdir(all)) {
+        char state;
+        pid_t its_parent;
+        unsigned long ticks;
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (count < max && read_stat(pid, &state, &its_parent, &ticks) && its_parent == parent)
+            children[count++] = pid;
+    }
+    closedir(all);
+    return count;
+}
+
+bool process_runs(pid_t pid)
+{
+    char state;
+    pid_t parent;
+    unsigned long ticks;
+    return read_stat(pid, &state, &parent, &ticks) && state != 'Z' && state != 'X';
+}
+
+long process_cpu_ms(pid_t pid)
+{
+    char state;
+    pid_t parent;
+    unsigned long ticks;
+    ck_assert(read_stat(pid, &state, &parent, &ticks));
+    return (long)ticks * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+unsigned process_open_files(pid_t pid)
+{
+    char path[64];
+    unsigned count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *files = opendir(path);
+    ck_assert_ptr_nonnull(files);
+    for (struct dirent *entry = readdir(files); entry != NULL; entry = readdir(files))
+        count += entry->d_name[0] != '.';
+    closedir(files);
+    return count;
+}

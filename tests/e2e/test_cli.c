@@ -1,0 +1,288 @@
+/*
+ * The command line: flags, and checking a configuration.
+ */
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/daemon.h"
+#include "tests/runner.h"
+
+static const char good[] = "cluster: main\n"
+                           "listen:\n"
+                           "  - tcp://127.0.0.1:7335\n"
+                           "nodes:\n"
+                           "  - {name: a, url: \"redis://127.0.0.1:7001\"}\n"
+                           "  - {name: b, url: \"redis://127.0.0.1:7002\"}\n"
+                           "  - {name: c, url: \"redis://127.0.0.1:7003\"}\n";
+
+/* Five mistakes, each of another kind. */
+static const char bad[] = "cluster: main\n"
+                          "listen:\n"
+                          "  - tcp://127.0.0.1\n"
+                          "nodes:\n"
+                          "  - {name: a, url: \"redis://127.0.0.1:7001\"}\n"
+                          "  - {name: b, url: \"redis://127.0.0.1:7002\"}\n"
+                          "  - {name: c, url: \"redis://127.0.0.1:7003\"}\n"
+                          "locks:\n"
+                          "  max_tll: 60s\n"
+                          "  min_validity: 60\n"
+                          "limits: {clients: -1}\n"
+                          "log: {level: loud}\n";
+
+/* Run the program with up to four arguments. */
+static void run(struct command *command, const struct sandbox *sandbox, const char *first,
+                const char *second, const char *third, const char *fourth)
+{
+    const char *argv[] = {daemon_program(), first, second, third, fourth, NULL};
+    command_run(command, sandbox, argv);
+}
+
+static void check_status(const struct command *command, int status)
+{
+    ck_assert_msg(command->status == status, "status %d, not %d\noutput: %s\nerrors: %s",
+                  command->status, status, command->output, command->errors);
+}
+
+/* --- flags --- */
+
+START_TEST(help_lists_the_flags)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    run(&command, &sandbox, "-h", NULL, NULL, NULL);
+    check_status(&command, 0);
+    static const char *const flags[] = {"usage:", "-c ", "-t", "--dev", "--bootstrap", "-V", "-h"};
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        ck_assert_ptr_nonnull(strstr(command.output, flags[i]));
+    ck_assert_str_eq(command.errors, "");
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+START_TEST(version_is_printed)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    run(&command, &sandbox, "-V", NULL, NULL, NULL);
+    check_status(&command, 0);
+    ck_assert_str_eq(command.output, "redlockd 0.1.0\n");
+    ck_assert_str_eq(command.errors, "");
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+static void refuse_usage(const char *test, const char *first, const char *second)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, test);
+    run(&command, &sandbox, first, second, NULL, NULL);
+    check_status(&command, 2);
+    ck_assert_ptr_nonnull(strstr(command.errors, "redlockd -h"));
+    ck_assert_str_eq(command.output, "");
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+
+START_TEST(unknown_flag_is_refused_with_advice)
+{
+    refuse_usage(__func__, "-x", NULL);
+    refuse_usage(__func__, "--nonsense", NULL);
+}
+END_TEST
+
+START_TEST(superfluous_word_is_refused_with_advice)
+{
+    refuse_usage(__func__, "start", NULL);
+}
+END_TEST
+
+START_TEST(flag_without_its_file_is_refused_with_advice)
+{
+    refuse_usage(__func__, "-c", NULL);
+}
+END_TEST
+
+/* --- the configuration --- */
+
+static void check_config(struct command *command, const struct sandbox *sandbox, const char *text,
+                         char *path)
+{
+    sandbox_path(sandbox, "test.yaml", path);
+    sandbox_write(path, text);
+    run(command, sandbox, "-t", "-c", path, NULL);
+}
+
+START_TEST(good_configuration_prints_nothing)
+{
+    struct sandbox sandbox;
+    struct command command;
+    char path[SANDBOX_FILE];
+    sandbox_open(&sandbox, __func__);
+    check_config(&command, &sandbox, good, path);
+    check_status(&command, 0);
+    ck_assert_str_eq(command.output, "");
+    ck_assert_str_eq(command.errors, "");
+    command_free(&command);
+    run(&command, &sandbox, "--bootstrap", "-t", "-c", path);
+    check_status(&command, 0);
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+/* "FILE:line:col: what", and nothing else. */
+static unsigned count_places(char *errors, const char *path)
+{
+    char pattern[SANDBOX_FILE + 64];
+    char *rest = NULL;
+    regex_t regex;
+    unsigned count = 0;
+    snprintf(pattern, sizeof(pattern), "^%s:[0-9]+:[0-9]+: .+$", path);
+    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    for (char *line = strtok_r(errors, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        ck_assert_msg(regexec(&regex, line, 0, NULL, 0) == 0, "no place in: %s", line);
+        count++;
+    }
+    regfree(&regex);
+    return count;
+}
+
+START_TEST(every_mistake_is_named_with_its_place_in_one_pass)
+{
+    struct sandbox sandbox;
+    struct command command;
+    char path[SANDBOX_FILE];
+    sandbox_open(&sandbox, __func__);
+    check_config(&command, &sandbox, bad, path);
+    check_status(&command, 1);
+    static const char *const named[] = {
+        ":3:", ":9:", "max_ttl?", ":10:", "min_validity", ":11:", ":12:", "loud"};
+    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+        ck_assert_msg(strstr(command.errors, named[i]) != NULL, "no %s in: %s", named[i],
+                      command.errors);
+    ck_assert_uint_eq(count_places(command.errors, path), 5);
+    ck_assert_str_eq(command.output, "");
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+static void refuse_config(const char *test, const char *text, const char *named)
+{
+    struct sandbox sandbox;
+    struct command command;
+    char path[SANDBOX_FILE];
+    sandbox_open(&sandbox, test);
+    check_config(&command, &sandbox, text, path);
+    check_status(&command, 1);
+    ck_assert_msg(strstr(command.errors, named) != NULL, "no %s in: %s", named, command.errors);
+    ck_assert_uint_ge(count_places(command.errors, path), 1);
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+
+START_TEST(broken_yaml_is_named_with_its_place)
+{
+    refuse_config(__func__, "cluster: main\nlisten: [\n", ":");
+    refuse_config(__func__, "cluster: \"main\n", ":");
+    refuse_config(__func__, "cluster: main\n\tnodes: 1\n", ":");
+}
+END_TEST
+
+START_TEST(doubled_key_is_refused)
+{
+    refuse_config(__func__, "cluster: main\ncluster: other\n", "cluster");
+}
+END_TEST
+
+START_TEST(world_open_listener_is_refused_unless_it_is_wanted)
+{
+    struct sandbox sandbox;
+    struct command command;
+    char path[SANDBOX_FILE];
+    char text[sizeof(good) + 64];
+    const char *nodes = strstr(good, "nodes:");
+    snprintf(text, sizeof(text), "listen: [\"tcp://0.0.0.0:7335\"]\n%s", nodes);
+    refuse_config(__func__, text, "insecure");
+    snprintf(text, sizeof(text), "listen: [\"tcp://0.0.0.0:7335\"]\ninsecure: true\n%s", nodes);
+    sandbox_open(&sandbox, __func__);
+    check_config(&command, &sandbox, text, path);
+    check_status(&command, 0);
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+START_TEST(missing_file_is_named)
+{
+    struct sandbox sandbox;
+    struct command command;
+    char path[SANDBOX_FILE];
+    sandbox_open(&sandbox, __func__);
+    sandbox_path(&sandbox, "missing.yaml", path);
+    run(&command, &sandbox, "-c", path, NULL, NULL);
+    check_status(&command, 1);
+    ck_assert_ptr_nonnull(strstr(command.errors, path));
+    command_free(&command);
+    run(&command, &sandbox, "-t", "-c", path, NULL);
+    check_status(&command, 1);
+    ck_assert_ptr_nonnull(strstr(command.errors, path));
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+START_TEST(directory_is_no_configuration)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    run(&command, &sandbox, "-t", "-c", sandbox.dir, NULL);
+    check_status(&command, 1);
+    ck_assert_ptr_nonnull(strstr(command.errors, sandbox.dir));
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+START_TEST(example_is_a_good_configuration)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    run(&command, &sandbox, "-t", "-c", "redlockd.yaml.example", NULL);
+    check_status(&command, 0);
+    ck_assert_str_eq(command.errors, "");
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("command line");
+    TCase *tests = sandbox_case("command line");
+    tcase_add_test(tests, help_lists_the_flags);
+    tcase_add_test(tests, version_is_printed);
+    tcase_add_test(tests, unknown_flag_is_refused_with_advice);
+    tcase_add_test(tests, superfluous_word_is_refused_with_advice);
+    tcase_add_test(tests, flag_without_its_file_is_refused_with_advice);
+    tcase_add_test(tests, good_configuration_prints_nothing);
+    tcase_add_test(tests, every_mistake_is_named_with_its_place_in_one_pass);
+    tcase_add_test(tests, broken_yaml_is_named_with_its_place);
+    tcase_add_test(tests, doubled_key_is_refused);
+    tcase_add_test(tests, world_open_listener_is_refused_unless_it_is_wanted);
+    tcase_add_test(tests, missing_file_is_named);
+    tcase_add_test(tests, directory_is_no_configuration);
+    tcase_add_test(tests, example_is_a_good_configuration);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,234 @@
+/*
+ * Many clients, and bad ones: none may harm another.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+static const struct stage_plan three_and_tcp = {
+    .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
+
+/* --- other protocols --- */
+
+START_TEST(http_is_closed_with_one_line_in_the_log)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three_and_tcp);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_send(&client, "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_wait_log(&stage.daemon, "client_dropped", "HTTP");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "HTTP"), 1);
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(http_in_two_pieces_is_closed_too)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three_and_tcp);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_send(&client, "POST /lock");
+    /* The daemon has been round its loop with the first piece. */
+    client_expect(&stage.client, "PONG", "PING");
+    client_send(&client, "s HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_wait_log(&stage.daemon, "client_dropped", "HTTP");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(tls_hello_is_closed_with_one_line_in_the_log)
+{
+    struct stage stage;
+    struct client client;
+    static const unsigned char hello[] = {0x16, 0x03, 0x01, 0x02, 0x00, 0x01,
+                                          0x00, 0x01, 0xfc, 0x03, 0x03, 0x0a};
+    stage_open(&stage, __func__, &three_and_tcp);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_send_bytes(&client, hello, sizeof(hello));
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_wait_log(&stage.daemon, "client_dropped", "TLS");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "TLS"), 1);
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- slow ones --- */
+
+/* Ask again and again and read nothing, until the daemon closes. */
+static void never_read(struct stage *stage, struct client *client)
+{
+    struct waiting waiting = waiting_for("a client that does not read to be dropped");
+    while (client_try_send(client, "HELP\nSTATS\n"))
+        if (waiting_left_ms(&waiting) == 0)
+            waiting_pause(&waiting);
+        else
+            client_expect(&stage->client, "PONG", "PING");
+}
+
+START_TEST(client_that_never_reads_is_dropped_and_harms_nobody)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &client);
+    never_read(&stage, &client);
+    client_close(&client);
+    daemon_wait_log(&stage.daemon, "client_dropped", "read");
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(client_that_never_reads_is_dropped_over_tcp)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three_and_tcp);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    never_read(&stage, &client);
+    client_close(&client);
+    daemon_wait_log(&stage.daemon, "client_dropped", "read");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(silent_and_halting_clients_harm_nobody)
+{
+    struct stage stage;
+    struct client silent;
+    struct client halting;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &silent);
+    daemon_connect(&stage.daemon, &halting);
+    static const char request[] = "STATUS a\n";
+    for (const char *byte = request; *byte != '\0'; byte++) {
+        client_send_bytes(&halting, byte, 1);
+        struct grant grant = client_lock(&stage.client, "a", "10s");
+        client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    }
+    client_read_match(&halting, "FREE");
+    client_expect(&silent, "PONG", "PING");
+    client_close(&silent);
+    client_close(&halting);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(hundreds_of_clients_are_served)
+{
+    struct stage stage;
+    enum { CLIENTS = 300 };
+    struct client *clients = calloc(CLIENTS, sizeof(*clients));
+    ck_assert_ptr_nonnull(clients);
+    stage_open(&stage, __func__, &three_and_tcp);
+    for (int i = 0; i < CLIENTS; i++) {
+        client_connect_tcp(&clients[i], "127.0.0.1", stage.daemon.port);
+        client_send(&clients[i], "STATUS a\n");
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        client_read_match(&clients[i], "FREE");
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "client="), CLIENTS + 1);
+    for (int i = 0; i < CLIENTS; i++)
+        client_close(&clients[i]);
+    stage_wait_clients(&stage, 1);
+    free(clients);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- too many --- */
+
+START_TEST(one_client_too_many_is_told_so)
+{
+    const struct stage_plan plan = {
+        .masters = 3, .over_unix = true, .daemon = {.yaml = "limits: {clients: 2}\n"}};
+    struct stage stage;
+    struct client second;
+    struct client third;
+    stage_open(&stage, __func__, &plan);
+    daemon_connect(&stage.daemon, &second);
+    client_expect(&second, "PONG", "PING");
+
+    daemon_connect(&stage.daemon, &third);
+    client_read_match(&third, "LIMIT clients");
+    client_expect_end(&third);
+    client_close(&third);
+
+    /* A place that is free again is for the next. */
+    client_close(&second);
+    stage_wait_clients(&stage, 1);
+    daemon_connect(&stage.daemon, &third);
+    client_expect(&third, "PONG", "PING");
+    client_close(&third);
+    stage_close(&stage);
+}
+END_TEST
+
+enum { OPEN_FILES = 40, TOO_MANY = 60 };
+
+/* Nothing can be observed of a daemon that does nothing: so this waits for its own sake. */
+static long cpu_ms_in_a_second(pid_t pid)
+{
+    long before_ms = process_cpu_ms(pid);
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    return process_cpu_ms(pid) - before_ms;
+}
+
+START_TEST(daemon_out_of_descriptors_does_not_spin_and_recovers)
+{
+    struct stage_plan plan = three_and_tcp;
+    struct stage stage;
+    struct client fresh;
+    struct client *clients = calloc(TOO_MANY, sizeof(*clients));
+    ck_assert_ptr_nonnull(clients);
+    plan.daemon.open_files = OPEN_FILES;
+    stage_open(&stage, __func__, &plan);
+    for (int i = 0; i < TOO_MANY; i++)
+        client_connect_tcp(&clients[i], "127.0.0.1", stage.daemon.port);
+    daemon_wait_log(&stage.daemon, "accept_paused", "tcp");
+    ck_assert_uint_ge(process_open_files(stage.daemon.pid), OPEN_FILES - 1);
+    ck_assert_int_lt(cpu_ms_in_a_second(stage.daemon.pid), 300);
+    /* Who is in is served. */
+    client_expect(&stage.client, "PONG", "PING");
+    client_lock(&stage.client, "a", "10s");
+
+    for (int i = 0; i < TOO_MANY; i++)
+        client_close(&clients[i]);
+    client_connect_tcp(&fresh, "127.0.0.1", stage.daemon.port);
+    client_expect(&fresh, "PONG", "PING");
+    client_close(&fresh);
+    free(clients);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("clients");
+    TCase *tests = sandbox_case("many and bad clients");
+    tcase_add_test(tests, http_is_closed_with_one_line_in_the_log);
+    tcase_add_test(tests, http_in_two_pieces_is_closed_too);
+    tcase_add_test(tests, tls_hello_is_closed_with_one_line_in_the_log);
+    tcase_add_test(tests, client_that_never_reads_is_dropped_and_harms_nobody);
+    tcase_add_test(tests, client_that_never_reads_is_dropped_over_tcp);
+    tcase_add_test(tests, silent_and_halting_clients_harm_nobody);
+    tcase_add_test(tests, hundreds_of_clients_are_served);
+    tcase_add_test(tests, one_client_too_many_is_told_so);
+    tcase_add_test(tests, daemon_out_of_descriptors_does_not_spin_and_recovers);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,176 @@
+/*
+ * `redlockd --dev`: masters of its own, and not a trace of them at the end.
+ */
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+enum { DEV_MASTERS = 5, DEV_PORT = 7335 };
+
+struct dev {
+    struct sandbox sandbox; /* also its TMPDIR */
+    struct daemon daemon;
+    struct client client;
+    pid_t masters[DEV_MASTERS + 1];
+};
+
+/* Where the log says that it listens. */
+static int listening_port(const struct daemon *daemon)
+{
+    static const char before[] = "listening address=tcp://127.0.0.1:";
+    daemon_wait_log(daemon, before, "");
+    char *log = sandbox_read(daemon->log);
+    int port = (int)strtol(strstr(log, before) + strlen(before), NULL, 10);
+    free(log);
+    ck_assert_int_gt(port, 0);
+    return port;
+}
+
+static void wait_nodes_up(struct client *client)
+{
+    struct waiting waiting = waiting_for("its masters to be up");
+    while (client_count(client, "NODES", "state=up") != DEV_MASTERS)
+        waiting_pause(&waiting);
+}
+
+static void open_dev(struct dev *dev, const char *test)
+{
+    sandbox_open(&dev->sandbox, test);
+    dev->daemon = (struct daemon){.sandbox = &dev->sandbox};
+    sandbox_path(&dev->sandbox, "redlockd.log", dev->daemon.log);
+    const char *argv[] = {daemon_program(), "--dev", NULL};
+    dev->daemon.pid = process_start(&(struct process_plan){
+        .argv = argv, .errors = dev->daemon.log, .temp_dir = dev->sandbox.dir});
+    client_connect_tcp(&dev->client, "127.0.0.1", listening_port(&dev->daemon));
+    wait_nodes_up(&dev->client);
+    unsigned count = process_children(dev->daemon.pid, dev->masters, DEV_MASTERS + 1);
+    ck_assert_uint_eq(count, DEV_MASTERS);
+}
+
+static void wait_masters_gone(const struct dev *dev)
+{
+    struct waiting waiting = waiting_for("the masters to be gone");
+    for (unsigned i = 0; i < DEV_MASTERS; i++)
+        while (process_runs(dev->masters[i]))
+            waiting_pause(&waiting);
+}
+
+/* Folders that it made and did not remove. */
+static size_t folders_left(const struct sandbox *sandbox)
+{
+    char pattern[SANDBOX_FILE];
+    glob_t found = {0};
+    glob(sandbox_path(sandbox, "redlockd-dev*", pattern), 0, NULL, &found);
+    size_t count = found.gl_pathc;
+    globfree(&found);
+    return count;
+}
+
+START_TEST(dev_locks_without_any_setting_up)
+{
+    struct dev dev;
+    open_dev(&dev, __func__);
+    ck_assert_uint_ge(daemon_count_log(&dev.daemon, "UNSAFE"), 1);
+    struct grant grant = client_lock(&dev.client, "deploy", "30s");
+    client_expect_match(&dev.client, "HELD [0-9]+", "LOCK deploy 30s");
+    client_expect(&dev.client, "OK", "UNLOCK deploy %s", grant.token);
+    client_close(&dev.client);
+    daemon_stop(&dev.daemon);
+    sandbox_close(&dev.sandbox);
+}
+END_TEST
+
+START_TEST(dev_leaves_nothing_behind)
+{
+    struct dev dev;
+    open_dev(&dev, __func__);
+    ck_assert_uint_eq(folders_left(&dev.sandbox), 1);
+    client_close(&dev.client);
+    daemon_stop(&dev.daemon);
+    for (unsigned i = 0; i < DEV_MASTERS; i++)
+        ck_assert(!process_runs(dev.masters[i]));
+    ck_assert_uint_eq(folders_left(&dev.sandbox), 0);
+    sandbox_close(&dev.sandbox);
+}
+END_TEST
+
+START_TEST(dev_ends_well_by_sigint)
+{
+    struct dev dev;
+    open_dev(&dev, __func__);
+    client_close(&dev.client);
+    ck_assert_int_eq(kill(dev.daemon.pid, SIGINT), 0);
+    daemon_check_end(&dev.daemon);
+    wait_masters_gone(&dev);
+    ck_assert_uint_eq(folders_left(&dev.sandbox), 0);
+    sandbox_close(&dev.sandbox);
+}
+END_TEST
+
+START_TEST(dev_masters_die_with_a_daemon_that_is_killed)
+{
+    struct dev dev;
+    open_dev(&dev, __func__);
+    client_close(&dev.client);
+    process_kill(dev.daemon.pid);
+    wait_masters_gone(&dev);
+    sandbox_close(&dev.sandbox);
+}
+END_TEST
+
+START_TEST(dev_takes_another_port_where_its_own_is_taken)
+{
+    struct dev dev;
+    /* If this fails, somebody else has it: as good. */
+    int fd = port_listen(AF_INET, DEV_PORT);
+    open_dev(&dev, __func__);
+    ck_assert_int_ne(listening_port(&dev.daemon), DEV_PORT);
+    client_lock(&dev.client, "deploy", "30s");
+    client_close(&dev.client);
+    daemon_stop(&dev.daemon);
+    if (fd >= 0)
+        close(fd);
+    sandbox_close(&dev.sandbox);
+}
+END_TEST
+
+START_TEST(dev_without_redis_says_what_to_install)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    /* A PATH without any program; ours is named by its path. */
+    setenv("PATH", sandbox.dir, 1);
+    command_run(&command, &sandbox, (const char *[]){daemon_program(), "--dev", NULL});
+    ck_assert_int_eq(command.status, 1);
+    ck_assert_ptr_nonnull(strstr(command.errors, "install redis-server"));
+    ck_assert_uint_eq(folders_left(&sandbox), 0);
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("dev");
+    TCase *tests = sandbox_case("throw-away masters");
+    tcase_add_test(tests, dev_locks_without_any_setting_up);
+    tcase_add_test(tests, dev_leaves_nothing_behind);
+    tcase_add_test(tests, dev_ends_well_by_sigint);
+    tcase_add_test(tests, dev_masters_die_with_a_daemon_that_is_killed);
+    tcase_add_test(tests, dev_takes_another_port_where_its_own_is_taken);
+    tcase_add_test(tests, dev_without_redis_says_what_to_install);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

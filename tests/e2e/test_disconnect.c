@@ -1,0 +1,184 @@
+/*
+ * Clients that leave, or stop sending, before they were answered.
+ */
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+/* Stop three masters, and a LOCK lingers until they go on. */
+static const struct stage_plan lingering = {
+    .masters = 5, .daemon = {.node_timeout_ms = 5000, .tcp_host = "127.0.0.1"}};
+
+static const struct stage_plan lingering_shortly = {.masters = 5,
+                                                    .daemon = {.node_timeout_ms = 500}};
+
+static void open_with_pending(struct stage *stage, const char *test, const struct stage_plan *plan,
+                              struct client *client, const char *request)
+{
+    stage_open(stage, test, plan);
+    stage_stop_masters(stage, 2, 4);
+    if (plan->daemon.tcp_host != NULL)
+        client_connect_tcp(client, plan->daemon.tcp_host, stage->daemon.port);
+    else
+        daemon_connect(&stage->daemon, client);
+    client_send(client, request);
+    stage_wait_under_way(stage);
+    ck_assert_uint_eq(masters_with(stage->masters, 2, "redlock:a"), 2);
+}
+
+/* Once the masters go on, nothing of it may stay on any of them. */
+static void close_without_keys(struct stage *stage)
+{
+    stage_wait_clients(stage, 1);
+    stage_continue_masters(stage, 2, 4);
+    stage_wait_no_keys(stage);
+    client_expect(&stage->client, "FREE", "STATUS a");
+    stage_close(stage);
+}
+
+START_TEST(lock_of_a_client_that_left_is_undone)
+{
+    struct stage stage;
+    struct client client;
+    open_with_pending(&stage, __func__, &lingering, &client, "LOCK a 60s\n");
+    client_close(&client);
+    close_without_keys(&stage);
+}
+END_TEST
+
+START_TEST(lock_of_a_client_that_was_reset_is_undone)
+{
+    struct stage stage;
+    struct client client;
+    open_with_pending(&stage, __func__, &lingering, &client, "LOCK a 60s\n");
+    client_reset(&client);
+    close_without_keys(&stage);
+}
+END_TEST
+
+START_TEST(lock_of_a_client_that_quit_is_undone)
+{
+    struct stage stage;
+    struct client client;
+    open_with_pending(&stage, __func__, &lingering, &client, "#t LOCK a 60s\n");
+    client_expect(&client, "BYE", "QUIT");
+    client_expect_end(&client);
+    client_close(&client);
+    close_without_keys(&stage);
+}
+END_TEST
+
+START_TEST(lock_pending_at_half_close_is_undone_and_said_so)
+{
+    struct stage stage;
+    struct client client;
+    open_with_pending(&stage, __func__, &lingering, &client, "LOCK a 60s\n");
+    client_end(&client);
+    client_read_match(&client, "ERR bad-arguments .*");
+    client_expect_end(&client);
+    client_close(&client);
+    close_without_keys(&stage);
+}
+END_TEST
+
+START_TEST(lock_after_its_client_left_in_silence_is_undone_too)
+{
+    struct stage stage;
+    struct client client;
+    /* The second waits in line behind the first. */
+    open_with_pending(&stage, __func__, &lingering_shortly, &client, "LOCK a 60s\nLOCK b 60s\n");
+    client_close(&client);
+    close_without_keys(&stage);
+}
+END_TEST
+
+START_TEST(half_close_still_gets_every_answer)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .over_unix = true});
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "PING\nSTATUS x\n");
+    client_end(&client);
+    client_read_match(&client, "PONG");
+    client_read_match(&client, "FREE");
+    client_expect_end(&client);
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(half_close_waits_for_an_unlock)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &lingering);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    stage_stop_masters(&stage, 2, 4);
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "UNLOCK a ");
+    client_send(&client, grant.token);
+    client_send(&client, "\n");
+    client_end(&client);
+    stage_wait_under_way(&stage);
+    stage_continue_masters(&stage, 2, 4);
+    client_read_match(&client, "OK");
+    client_expect_end(&client);
+    client_close(&client);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unlock_of_a_client_that_left_goes_on)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &lingering);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    stage_stop_masters(&stage, 2, 4);
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "UNLOCK a ");
+    client_send(&client, grant.token);
+    client_send(&client, "\n");
+    stage_wait_under_way(&stage);
+    client_close(&client);
+    stage_wait_clients(&stage, 1);
+    stage_continue_masters(&stage, 2, 4);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+/* A line without its end is no request. */
+START_TEST(unfinished_line_does_nothing)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .over_unix = true});
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "PING\nLOCK a 60s");
+    client_end(&client);
+    client_read_match(&client, "PONG");
+    client_expect_end(&client);
+    client_close(&client);
+    ck_assert_int_eq(masters_keys(stage.masters, 3), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("disconnect");
+    TCase *tests = sandbox_case("clients that leave");
+    tcase_add_test(tests, lock_of_a_client_that_left_is_undone);
+    tcase_add_test(tests, lock_of_a_client_that_was_reset_is_undone);
+    tcase_add_test(tests, lock_of_a_client_that_quit_is_undone);
+    tcase_add_test(tests, lock_pending_at_half_close_is_undone_and_said_so);
+    tcase_add_test(tests, lock_after_its_client_left_in_silence_is_undone_too);
+    tcase_add_test(tests, half_close_still_gets_every_answer);
+    tcase_add_test(tests, half_close_waits_for_an_unlock);
+    tcase_add_test(tests, unlock_of_a_client_that_left_goes_on);
+    tcase_add_test(tests, unfinished_line_does_nothing);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,371 @@
+/*
+ * Masters that are dead, hung, restarted, flushed or unwilling.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan five = {.masters = 5};
+static const struct stage_plan five_on_unix = {.masters = 5, .over_unix = true};
+static const struct stage_plan three = {.masters = 3};
+
+/* Short, where a test waits for time-outs. */
+static const struct stage_plan five_impatient = {.masters = 5, .daemon = {.node_timeout_ms = 100}};
+
+/* --- a minority and a majority that fail --- */
+
+START_TEST(killed_and_stopped_minority_costs_no_grant)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    master_kill(&stage.masters[3]);
+    master_stop(&stage.masters[4]);
+    for (unsigned i = 0; i < 50; i++) {
+        struct grant grant = client_lock(&stage.client, "a", "10s");
+        client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lost_majority_is_named_node_by_node)
+{
+    struct stage stage;
+    const char *named = "NOQUORUM 2/5 need=3 b:refused d:(timeout|suspect|hung) "
+                        "e:(timeout|suspect|hung)";
+    stage_open(&stage, __func__, &five_impatient);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    master_kill(&stage.masters[1]);
+    stage_stop_masters(&stage, 3, 4);
+    stage_wait_nodes(&stage, "reason=refused", 1);
+    client_expect_match(&stage.client, named, "LOCK b 10s");
+    client_expect_match(&stage.client, named, "STATUS b");
+    client_expect_match(&stage.client, named, "EXTEND a %s 60s", grant.token);
+    client_expect_match(&stage.client, named, "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(killed_majority_answers_noquorum_and_heals)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    for (unsigned i = 0; i < 3; i++)
+        master_kill(&stage.masters[i]);
+    client_expect_match(&stage.client,
+                        "NOQUORUM 2/5 need=3 a:(refused|disconnected|timeout) "
+                        "b:(refused|disconnected|timeout) c:(refused|disconnected|timeout)",
+                        "LOCK a 10s");
+    master_restart(&stage.masters[1]);
+    stage_wait_nodes(&stage, "state=up", 3);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(restarted_masters_serve_again)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < 3; i++)
+        master_restart(&stage.masters[i]);
+    stage_wait_nodes(&stage, "state=up", 3);
+    /* Their scripts are gone with their data. */
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(flushed_scripts_are_invisible_to_clients)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five_on_unix);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    masters_run(stage.masters, 5, "SCRIPT FLUSH");
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 20s",
+                        grant.token);
+    masters_run(stage.masters, 5, "SCRIPT FLUSH");
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    masters_run(stage.masters, 5, "SCRIPT FLUSH");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(flushed_data_ends_a_lock)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five_on_unix);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    /* So that no SET is still on its way. */
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    masters_run(stage.masters, 5, "FLUSHALL");
+    client_expect(&stage.client, "GONE", "EXTEND a %s 10s", grant.token);
+    client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- nothing stays behind on a master that was hung --- */
+
+/* Wait until nothing but the lock on this key is left on the masters. */
+static void wait_only_key(struct stage *stage, const char *key)
+{
+    struct waiting waiting = waiting_for("all keys but one to go");
+    while (masters_keys(stage->masters, 5) != masters_with(stage->masters, 5, key))
+        waiting_pause(&waiting);
+}
+
+/* The lock that was held all along must have come through, and is the last to go. */
+static void check_kept(struct stage *stage, const struct grant *kept)
+{
+    wait_only_key(stage, "redlock:kept");
+    ck_assert_uint_ge(masters_with(stage->masters, 5, "redlock:kept"), 3);
+    client_expect_match(&stage->client, "HELD [0-9]+", "STATUS kept");
+    client_expect_match(&stage->client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND kept %s 60s",
+                        kept->token);
+    client_expect(&stage->client, "OK", "UNLOCK kept %s", kept->token);
+    stage_wait_no_keys(stage);
+}
+
+static void lock_and_unlock(struct client *client, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        char resource[16];
+        snprintf(resource, sizeof(resource), "r%u", i);
+        struct grant grant = client_lock(client, resource, "60s");
+        client_expect(client, "OK", "UNLOCK %s %s", resource, grant.token);
+    }
+}
+
+static void fail_to_lock(struct client *client, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        client_expect_match(client, "NOQUORUM .*", "LOCK f%u 60s", i);
+}
+
+START_TEST(released_locks_leave_nothing_on_a_thawed_master)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    master_stop(&stage.masters[4]);
+    struct grant kept = client_lock(&stage.client, "kept", "60s");
+    lock_and_unlock(&stage.client, 20);
+    master_continue(&stage.masters[4]);
+    check_kept(&stage, &kept);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(failed_locks_leave_nothing_on_thawed_masters)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five_impatient);
+    struct grant kept = client_lock(&stage.client, "kept", "60s");
+    stage_stop_masters(&stage, 2, 4);
+    fail_to_lock(&stage.client, 5);
+    stage_continue_masters(&stage, 2, 4);
+    check_kept(&stage, &kept);
+    stage_close(&stage);
+}
+END_TEST
+
+/* So long a stop that the daemon gives its connections up, and what it sent on them is undecided.
+ */
+static void survive_long_stop(const struct stage_plan *plan, const char *test)
+{
+    struct stage stage;
+    stage_open(&stage, test, plan);
+    struct grant kept = client_lock(&stage.client, "kept", "60s");
+    master_stop(&stage.masters[4]);
+    lock_and_unlock(&stage.client, 5);
+    stage_stop_masters(&stage, 2, 3);
+    fail_to_lock(&stage.client, 5);
+    stage_wait_nodes(&stage, "reason=hung", 3);
+    fail_to_lock(&stage.client, 2);
+    stage_continue_masters(&stage, 2, 4);
+    stage_wait_nodes(&stage, "state=up", 5);
+    check_kept(&stage, &kept);
+    stage_close(&stage);
+}
+
+START_TEST(long_stop_leaves_nothing_behind)
+{
+    survive_long_stop(&five_impatient, __func__);
+}
+END_TEST
+
+START_TEST(long_stop_leaves_nothing_behind_on_unix_sockets)
+{
+    const struct stage_plan plan = {
+        .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+    survive_long_stop(&plan, __func__);
+}
+END_TEST
+
+START_TEST(unlock_without_a_quorum_is_made_good)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five_impatient);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    stage_stop_masters(&stage, 0, 2);
+    client_expect_match(&stage.client, "NOQUORUM .*", "UNLOCK a %s", grant.token);
+    stage_continue_masters(&stage, 0, 2);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- masters that answer with an error --- */
+
+struct unwilling {
+    const char *cause[3];
+    const char *reason;
+    const char *cure;
+};
+
+static const struct unwilling unwilling[] = {
+    {{"REPLICAOF 127.0.0.1 1"}, "readonly", "REPLICAOF NO ONE"},
+    {{"CONFIG SET replica-read-only no", "CONFIG SET replica-serve-stale-data no",
+      "REPLICAOF 127.0.0.1 1"},
+     "masterdown",
+     "REPLICAOF NO ONE"},
+    {{"CONFIG SET maxmemory 1"}, "oom", "CONFIG SET maxmemory 0"},
+    {{"CONFIG SET min-replicas-to-write 1"}, "noreplicas", "CONFIG SET min-replicas-to-write 0"},
+    {{"ACL SETUSER default -set"}, "noperm", "ACL SETUSER default +set"},
+};
+
+START_TEST(unwilling_majority_is_named_by_its_error)
+{
+    struct stage stage;
+    char named[128];
+    const struct unwilling *it = &unwilling[_i];
+    stage_open(&stage, __func__, &five_on_unix);
+    for (unsigned i = 0; i < 3 && it->cause[i] != NULL; i++)
+        masters_run(stage.masters, 3, it->cause[i]);
+    snprintf(named, sizeof(named), "NOQUORUM 2/5 need=3 a:%s b:%s c:%s", it->reason, it->reason,
+             it->reason);
+    client_expect(&stage.client, named, "LOCK a 60s");
+    masters_run(stage.masters, 3, it->cure);
+    stage_wait_nodes(&stage, "state=up", 5);
+    /* The refused LOCK was undone where it was not refused. */
+    stage_wait_no_keys(&stage);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unwilling_minority_costs_no_grant)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five_on_unix);
+    masters_run(&stage.masters[0], 1, "REPLICAOF 127.0.0.1 1");
+    masters_run(&stage.masters[1], 1, "CONFIG SET maxmemory 1");
+    for (unsigned i = 0; i < 10; i++) {
+        struct grant grant = client_lock(&stage.client, "a", "10s");
+        client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- passwords --- */
+
+enum { SECRET_YAML = 256 };
+
+/* The masters want a password; the daemon is told this one, or none. */
+static void open_with_password(struct stage *stage, const char *test, const char *wanted,
+                               const char *username, const char *told, unsigned up)
+{
+    char path[SANDBOX_FILE];
+    char fields[SECRET_YAML] = "";
+    stage_open_masters(stage, test, &(struct stage_plan){.masters = 3, .over_unix = true});
+    masters_run(stage->masters, 3, wanted);
+    sandbox_path(&stage->sandbox, "password", path);
+    if (told != NULL) {
+        sandbox_write(path, told);
+        snprintf(fields, sizeof(fields), ", password_file: %s%s%s", path,
+                 username != NULL ? ", username: " : "", username != NULL ? username : "");
+    }
+    daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3,
+                   &(struct daemon_plan){.node_fields = fields});
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, up);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+START_TEST(missing_password_is_named)
+{
+    struct stage stage;
+    open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, NULL, 0);
+    stage_wait_nodes(&stage, "reason=noauth", 3);
+    client_expect(&stage.client, "NOQUORUM 0/3 need=2 a:noauth b:noauth c:noauth", "LOCK a 1s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(wrong_password_is_named_but_not_logged)
+{
+    struct stage stage;
+    open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, "mistaken\n", 0);
+    stage_wait_nodes(&stage, "reason=wrongpass", 3);
+    client_expect(&stage.client, "NOQUORUM 0/3 need=2 a:wrongpass b:wrongpass c:wrongpass",
+                  "LOCK a 1s");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "mistaken"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(right_password_serves)
+{
+    struct stage stage;
+    open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, "secret\n", 3);
+    client_lock(&stage.client, "a", "10s");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "secret"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(right_username_serves)
+{
+    struct stage stage;
+    open_with_password(&stage, __func__, "ACL SETUSER app on >secret ~* &* +@all", "app", "secret",
+                       3);
+    client_lock(&stage.client, "a", "10s");
+    ck_assert_ptr_nonnull(strstr(master_text(&stage.masters[0], "CLIENT LIST"), "user=app"));
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("faults");
+    TCase *tests = sandbox_case("faulty masters");
+    tcase_add_test(tests, killed_and_stopped_minority_costs_no_grant);
+    tcase_add_test(tests, lost_majority_is_named_node_by_node);
+    tcase_add_test(tests, killed_majority_answers_noquorum_and_heals);
+    tcase_add_test(tests, restarted_masters_serve_again);
+    tcase_add_test(tests, flushed_scripts_are_invisible_to_clients);
+    tcase_add_test(tests, flushed_data_ends_a_lock);
+    tcase_add_test(tests, released_locks_leave_nothing_on_a_thawed_master);
+    tcase_add_test(tests, failed_locks_leave_nothing_on_thawed_masters);
+    tcase_add_test(tests, long_stop_leaves_nothing_behind);
+    tcase_add_test(tests, long_stop_leaves_nothing_behind_on_unix_sockets);
+    tcase_add_test(tests, unlock_without_a_quorum_is_made_good);
+    tcase_add_loop_test(tests, unwilling_majority_is_named_by_its_error, 0,
+                        sizeof(unwilling) / sizeof(unwilling[0]));
+    tcase_add_test(tests, unwilling_minority_costs_no_grant);
+    tcase_add_test(tests, missing_password_is_named);
+    tcase_add_test(tests, wrong_password_is_named_but_not_logged);
+    tcase_add_test(tests, right_password_serves);
+    tcase_add_test(tests, right_username_serves);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

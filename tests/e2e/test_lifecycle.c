@@ -1,0 +1,267 @@
+/*
+ * How the daemon ends, what survives its end, and what it writes to its log meanwhile.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+/* Stop two masters, and a LOCK lingers for about this long; an orderly end waits longer. */
+static const struct stage_plan lingering = {.masters = 3, .daemon = {.node_timeout_ms = 800}};
+
+/* --- ending --- */
+
+static void end_by(const char *test, int signal_number)
+{
+    struct stage stage;
+    stage_open(&stage, test, &three);
+    client_lock(&stage.client, "a", "10s");
+    ck_assert_int_eq(kill(stage.daemon.pid, signal_number), 0);
+    client_expect_end(&stage.client);
+    daemon_check_end(&stage.daemon);
+    stage_close(&stage);
+}
+
+START_TEST(sigterm_ends_it_in_good_order)
+{
+    end_by(__func__, SIGTERM);
+}
+END_TEST
+
+START_TEST(sigint_ends_it_in_good_order)
+{
+    end_by(__func__, SIGINT);
+}
+END_TEST
+
+START_TEST(ends_in_good_order_while_no_master_answers)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    master_kill(&stage.masters[0]);
+    stage_stop_masters(&stage, 1, 2);
+    daemon_stop(&stage.daemon);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(request_under_way_is_answered_before_the_end)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &lingering);
+    stage_stop_masters(&stage, 1, 2);
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "LOCK a 60s\n");
+    stage_wait_under_way(&stage);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
+    client_read_match(&client, "NOQUORUM .*|SHUTDOWN");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_check_end(&stage.daemon);
+    /* It acquired nothing, also not where the masters were stopped. */
+    stage_continue_masters(&stage, 1, 2);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(request_that_comes_during_the_end_is_refused)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &lingering);
+    stage_stop_masters(&stage, 1, 2);
+    daemon_connect(&stage.daemon, &client);
+    /* This keeps the daemon a while. */
+    client_send(&client, "#slow LOCK a 60s\n");
+    stage_wait_under_way(&stage);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
+    daemon_wait_log(&stage.daemon, "stopping", "SIGTERM");
+    client_expect(&client, "SHUTDOWN", "LOCK b 60s");
+    client_expect(&client, "#x SHUTDOWN", "#x STATUS b");
+    client_read_match(&client, "#slow (NOQUORUM .*|SHUTDOWN)");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_check_end(&stage.daemon);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- what survives --- */
+
+START_TEST(lock_survives_the_daemon)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 60s");
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 60s",
+                        grant.token);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(daemon_that_was_killed_starts_again_in_its_place)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_close(&stage.client);
+    process_kill(stage.daemon.pid);
+    ck_assert(sandbox_exists(stage.daemon.socket));
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(daemon_starts_before_its_masters)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 3});
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &(struct daemon_plan){0});
+    for (unsigned i = 0; i < 3; i++)
+        master_kill(&stage.masters[i]);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 0);
+    daemon_connect(&stage.daemon, &stage.client);
+    client_expect_match(&stage.client, "NOQUORUM 0/3 need=2 .*", "LOCK a 10s");
+    for (unsigned i = 0; i < 3; i++)
+        master_restart(&stage.masters[i]);
+    stage_wait_nodes(&stage, "state=up", 3);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- the log --- */
+
+/* Every request that bears a token, also such that fail. */
+START_TEST(no_token_is_in_the_log)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &lingering);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
+    client_expect_match(&stage.client, "ERR .*", "UNLOCK a %s0", grant.token);
+    client_expect_match(&stage.client, "ERR .*", "%s", grant.token);
+    stage_stop_masters(&stage, 1, 2);
+    client_expect_match(&stage.client, "NOQUORUM .*", "UNLOCK a %s", grant.token);
+    stage_continue_masters(&stage, 1, 2);
+    stage_wait_no_keys(&stage);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, grant.token), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+/* JSON is YAML, and a parser of that is at hand: one mapping, with what every event has. */
+static void check_json(const char *line)
+{
+    yaml_parser_t parser;
+    yaml_document_t document;
+    ck_assert_msg(line[0] == '{' && line[strlen(line) - 1] == '}', "no object: %s", line);
+    ck_assert_int_eq(strncmp(line, "{\"time\":\"", 9), 0);
+    ck_assert_ptr_nonnull(strstr(line, "\",\"level\":\""));
+    ck_assert_ptr_nonnull(strstr(line, "\",\"event\":\""));
+    ck_assert_int_eq(yaml_parser_initialize(&parser), 1);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)line, strlen(line));
+    ck_assert_msg(yaml_parser_load(&parser, &document) == 1, "cannot be parsed: %s", line);
+    const yaml_node_t *root = yaml_document_get_root_node(&document);
+    ck_assert_ptr_nonnull(root);
+    ck_assert_int_eq(root->type, YAML_MAPPING_NODE);
+    yaml_document_delete(&document);
+    yaml_parser_delete(&parser);
+}
+
+START_TEST(json_log_is_one_object_a_line)
+{
+    const struct stage_plan plan = {.masters = 3,
+                                    .daemon = {.yaml = "log: {level: debug, format: json}\n"}};
+    struct stage stage;
+    char *rest = NULL;
+    unsigned lines = 0;
+    stage_open(&stage, __func__, &plan);
+    client_expect(&stage.client, "OK", "NAME some-name");
+    master_kill(&stage.masters[2]);
+    stage_wait_nodes(&stage, "reason=refused", 1);
+    daemon_stop(&stage.daemon);
+    char *log = sandbox_read(stage.daemon.log);
+    for (char *line = strtok_r(log, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        check_json(line);
+        lines++;
+    }
+    ck_assert_uint_ge(lines, 3);
+    free(log);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(log_level_leaves_out_what_is_below)
+{
+    const struct stage_plan plan = {.masters = 3, .daemon = {.yaml = "log: {level: warning}\n"}};
+    struct stage stage;
+    stage_open(&stage, __func__, &plan);
+    master_kill(&stage.masters[2]);
+    daemon_wait_log(&stage.daemon, " warning node_down ", "node=c");
+    daemon_stop(&stage.daemon);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " info "), 0);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " debug "), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lost_master_is_logged_on_the_edge_not_per_request)
+{
+    const struct stage_plan plan = {.masters = 3, .daemon = {.yaml = "log: {level: info}\n"}};
+    struct stage stage;
+    stage_open(&stage, __func__, &plan);
+    master_kill(&stage.masters[2]);
+    stage_wait_nodes(&stage, "reason=refused", 1);
+    for (unsigned i = 0; i < 50; i++) {
+        struct grant grant = client_lock(&stage.client, "a", "10s");
+        client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    }
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c "), 1);
+    master_restart(&stage.masters[2]);
+    stage_wait_nodes(&stage, "state=up", 3);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_up node=c"), 2);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("lifecycle");
+    TCase *tests = sandbox_case("start and end");
+    tcase_add_test(tests, sigterm_ends_it_in_good_order);
+    tcase_add_test(tests, sigint_ends_it_in_good_order);
+    tcase_add_test(tests, ends_in_good_order_while_no_master_answers);
+    tcase_add_test(tests, request_under_way_is_answered_before_the_end);
+    tcase_add_test(tests, request_that_comes_during_the_end_is_refused);
+    tcase_add_test(tests, lock_survives_the_daemon);
+    tcase_add_test(tests, daemon_that_was_killed_starts_again_in_its_place);
+    tcase_add_test(tests, daemon_starts_before_its_masters);
+    tcase_add_test(tests, no_token_is_in_the_log);
+    tcase_add_test(tests, json_log_is_one_object_a_line);
+    tcase_add_test(tests, log_level_leaves_out_what_is_below);
+    tcase_add_test(tests, lost_master_is_logged_on_the_edge_not_per_request);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,276 @@
+/*
+ * The line protocol, byte by byte: limits, errors, ends of lines, and how they arrive.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+enum { LINE_MAX = 2048 };
+
+/* --- errors --- */
+
+struct wrong {
+    const char *line;
+    const char *reply;
+};
+
+#define TOKEN "0123456789abcdef0123456789abcdef01234567"
+
+static const struct wrong wrong[] = {
+    {"LOCK a\x01 10s", "ERR bad-byte .*"},
+    {"LOCK\ta 10s", "ERR bad-byte .*"},
+    {"PING \x7f", "ERR bad-byte .*"},
+    {"# PING", "ERR bad-tag .*"},
+    {"#a/b PING", "ERR bad-tag .*"},
+    {"#123456789012345678901234567890123 PING", "ERR bad-tag .*"},
+    {"FLY me to the moon", "ERR unknown-verb .*"},
+    {"LOCKS2", "ERR unknown-verb .*"},
+    {"LOCK", "ERR bad-arguments .*"},
+    {"LOCK a", "ERR bad-arguments .*"},
+    {"LOCK a 1s b", "ERR bad-arguments .*"},
+    {"UNLOCK a", "ERR bad-arguments .*"},
+    {"EXTEND a " TOKEN, "ERR bad-arguments .*"},
+    {"STATUS", "ERR bad-arguments .*"},
+    {"PING PONG", "ERR bad-arguments .*"},
+    {"NAME a/b", "ERR bad-arguments .*"},
+    {"LOCK a 1s WAIT 5s", "ERR bad-arguments not available yet.*"},
+    {"LOCK a 1s FENCE", "ERR bad-arguments not available yet.*"},
+    {"LOCK a 1s HOLD", "ERR bad-arguments not available yet.*"},
+    {"LOCK a 1s wait 5s fence hold", "ERR bad-arguments not available yet.*"},
+    {"AUTH secret", "ERR bad-arguments not available yet.*"},
+    {"LOCKS", "ERR bad-arguments not available yet.*"},
+    {"UNLOCK a 123", "ERR bad-token .*"},
+    {"UNLOCK a 0123456789ABCDEF0123456789ABCDEF01234567", "ERR bad-token .*"},
+    {"EXTEND a " TOKEN "8 1s", "ERR bad-token .*"},
+    {"LOCK a soon", "ERR bad-time .*"},
+    {"LOCK a 1.5s", "ERR bad-time .*"},
+    {"LOCK a -1s", "ERR bad-time .*"},
+    {"LOCK a +1s", "ERR bad-time .*"},
+    {"LOCK a 10d", "ERR bad-time .*"},
+    {"LOCK a 1234567890123456", "ERR bad-time .*"},
+    {"LOCK a 999999999999999h", "ERR bad-time .*"},
+    {"LOCK a 0", "ERR ttl-range .*"},
+    {"LOCK a 1ms", "ERR ttl-range .*"},
+    {"LOCK a 2h", "ERR ttl-range .*"},
+    {"EXTEND a " TOKEN " 2h", "ERR ttl-range .*"},
+};
+
+START_TEST(connection_lives_on_after_each_error)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        client_expect_match(&stage.client, wrong[i].reply, "%s", wrong[i].line);
+        client_expect(&stage.client, "PONG", "PING");
+    }
+    ck_assert_int_eq(masters_keys(stage.masters, 3), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(error_bears_the_tag_of_its_request)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_expect_match(&stage.client, "#t1 ERR unknown-verb .*", "#t1 FLY");
+    client_expect_match(&stage.client, "#t1 ERR bad-time .*", "#t1 LOCK a soon");
+    client_expect_match(&stage.client, "#t1 ERR bad-byte .*", "#t1 PING \x01");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(resource_of_257_bytes_is_refused)
+{
+    struct stage stage;
+    char resource[258];
+    stage_open(&stage, __func__, &three);
+    memset(resource, 'r', sizeof(resource) - 1);
+    resource[257] = '\0';
+    client_expect_match(&stage.client, "ERR bad-resource .*", "LOCK %s 10s", resource);
+    client_lock(&stage.client, resource + 1, "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(nul_byte_is_refused)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_send_bytes(&stage.client, "LOCK a\0b 10s\n", 13);
+    client_read_match(&stage.client, "ERR bad-byte .*");
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- long lines --- */
+
+/* "NAME", spaces, "x" and an LF: this many bytes. */
+static void send_long_line(struct client *client, size_t len)
+{
+    char *line = malloc(len);
+    ck_assert_ptr_nonnull(line);
+    memset(line, ' ', len);
+    memcpy(line, "NAME", 4);
+    line[len - 2] = 'x';
+    line[len - 1] = '\n';
+    client_send_bytes(client, line, len);
+    free(line);
+}
+
+START_TEST(line_of_2048_bytes_is_read)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    send_long_line(&stage.client, LINE_MAX);
+    client_read_match(&stage.client, "OK");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(line_of_2049_bytes_is_too_long)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    send_long_line(&stage.client, LINE_MAX + 1);
+    client_read_match(&stage.client, "ERR line-too-long .*");
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(line_of_a_megabyte_is_one_error)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    send_long_line(&stage.client, 1024 * 1024);
+    client_read_match(&stage.client, "ERR line-too-long .*");
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
+/* Just after the part that is thrown away, in every position of the end of the line. */
+START_TEST(line_behind_a_long_one_is_whole)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    for (size_t len = 2 * LINE_MAX - 2; len <= 2 * LINE_MAX + 2; len++) {
+        send_long_line(&stage.client, len);
+        client_send(&stage.client, "PING\n");
+        client_read_match(&stage.client, "ERR line-too-long .*");
+        client_read_match(&stage.client, "PONG");
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- ends of lines, and how they arrive --- */
+
+START_TEST(cr_before_lf_is_dropped)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_send(&stage.client, "PING\r\nSTATUS a\r\n\r\nPING\r\n");
+    client_read_match(&stage.client, "PONG");
+    client_read_match(&stage.client, "FREE");
+    client_read_match(&stage.client, "PONG");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(cr_elsewhere_is_a_bad_byte)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_expect_match(&stage.client, "ERR bad-byte .*", "PING\rPING");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(empty_lines_are_ignored)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_send(&stage.client, "\n\n   \n\r\nPING\n\n");
+    client_read_match(&stage.client, "PONG");
+    client_expect_match(&stage.client, "VERSION .*", "VERSION");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(words_may_be_far_apart_and_in_any_case)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_expect(&stage.client, "PONG", "  ping  ");
+    client_expect(&stage.client, "FREE", "Status   a");
+    client_expect_match(&stage.client, "#T OK .*", "#T   lock   a    10s");
+    client_expect(&stage.client, "FREE", "STATUS A");
+    stage_close(&stage);
+}
+END_TEST
+
+/* Another connection's PONG shows that the daemon has been round its loop with the first part. */
+START_TEST(request_may_be_split_at_every_byte)
+{
+    struct stage stage;
+    struct client other;
+    static const char request[] = "#tag STATUS resource\r\n";
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &other);
+    for (size_t i = 1; i < sizeof(request) - 1; i++) {
+        client_send_bytes(&stage.client, request, i);
+        client_expect(&other, "PONG", "PING");
+        client_send(&stage.client, request + i);
+        client_read_match(&stage.client, "#tag FREE");
+    }
+    client_close(&other);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(request_may_come_byte_by_byte)
+{
+    struct stage stage;
+    struct client other;
+    static const char request[] = "LOCK resource 10s\n";
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &other);
+    for (size_t i = 0; i < sizeof(request) - 1; i++) {
+        ck_assert(!client_has_line(&stage.client));
+        client_send_bytes(&stage.client, request + i, 1);
+        client_expect(&other, "PONG", "PING");
+    }
+    client_read_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ -");
+    client_close(&other);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("lines");
+    TCase *tests = sandbox_case("lines");
+    tcase_add_test(tests, connection_lives_on_after_each_error);
+    tcase_add_test(tests, error_bears_the_tag_of_its_request);
+    tcase_add_test(tests, resource_of_257_bytes_is_refused);
+    tcase_add_test(tests, nul_byte_is_refused);
+    tcase_add_test(tests, line_of_2048_bytes_is_read);
+    tcase_add_test(tests, line_of_2049_bytes_is_too_long);
+    tcase_add_test(tests, line_of_a_megabyte_is_one_error);
+    tcase_add_test(tests, line_behind_a_long_one_is_whole);
+    tcase_add_test(tests, cr_before_lf_is_dropped);
+    tcase_add_test(tests, cr_elsewhere_is_a_bad_byte);
+    tcase_add_test(tests, empty_lines_are_ignored);
+    tcase_add_test(tests, words_may_be_far_apart_and_in_any_case);
+    tcase_add_test(tests, request_may_be_split_at_every_byte);
+    tcase_add_test(tests, request_may_come_byte_by_byte);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,221 @@
+/*
+ * Where the daemon listens, and what it says where it cannot.
+ */
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/e2e/port.h"
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+static void open_listening(struct stage *stage, const char *test, const char *listen_fields)
+{
+    const struct stage_plan plan = {
+        .masters = 3, .over_unix = true, .daemon = {.listen_fields = listen_fields}};
+    stage_open(stage, test, &plan);
+}
+
+static struct stat stat_of(const char *path)
+{
+    struct stat it;
+    ck_assert_int_eq(stat(path, &it), 0);
+    return it;
+}
+
+/* --- unix sockets --- */
+
+START_TEST(unix_socket_is_for_owner_and_group_by_default)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    ck_assert_uint_eq(stat_of(stage.daemon.socket).st_mode & 07777, 0660);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unix_socket_has_the_mode_it_is_given)
+{
+    struct stage stage;
+    open_listening(&stage, __func__, ", mode: \"0600\"");
+    ck_assert_uint_eq(stat_of(stage.daemon.socket).st_mode & 07777, 0600);
+    stage_close(&stage);
+}
+END_TEST
+
+/* A group that we may give files to, and if possible not the one they have anyway. */
+static gid_t other_group(void)
+{
+    gid_t groups[64];
+    int count = getgroups(64, groups);
+    for (int i = 0; i < count; i++)
+        if (groups[i] != getegid())
+            return groups[i];
+    return geteuid() == 0 ? getegid() + 1 : getegid();
+}
+
+START_TEST(unix_socket_has_the_group_it_is_given)
+{
+    struct stage stage;
+    char fields[64];
+    gid_t group = other_group();
+    snprintf(fields, sizeof(fields), ", group: %u", (unsigned)group);
+    open_listening(&stage, __func__, fields);
+    ck_assert_uint_eq(stat_of(stage.daemon.socket).st_gid, group);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unix_socket_group_may_be_a_name)
+{
+    struct stage stage;
+    char fields[128];
+    const struct group *group = getgrgid(getegid());
+    if (group == NULL) {
+        printf("skipped: our group has no name\n");
+        return;
+    }
+    snprintf(fields, sizeof(fields), ", group: %s", group->gr_name);
+    open_listening(&stage, __func__, fields);
+    ck_assert_uint_eq(stat_of(stage.daemon.socket).st_gid, getegid());
+    stage_close(&stage);
+}
+END_TEST
+
+/* What a daemon leaves that is killed: a socket file that nobody listens on. */
+static void leave_socket(const char *path)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    memcpy(where.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    close(fd);
+    ck_assert(sandbox_exists(path));
+}
+
+START_TEST(stale_unix_socket_is_replaced)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    leave_socket(stage.daemon.socket);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(live_unix_socket_is_not_taken_over)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    struct daemon twin = stage.daemon;
+    ck_assert_int_ne(daemon_refuses(&twin), 0);
+    daemon_wait_log(&twin, "listen_failed", stage.daemon.socket);
+    /* The first goes on as if nothing had been. */
+    daemon_connect(&stage.daemon, &client);
+    client_expect(&client, "PONG", "PING");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(file_that_is_no_socket_is_not_removed)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    sandbox_write(stage.daemon.socket, "precious");
+    ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
+    daemon_wait_log(&stage.daemon, "listen_failed", stage.daemon.socket);
+    ck_assert_int_eq(stat_of(stage.daemon.socket).st_size, 8);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+/* --- TCP --- */
+
+START_TEST(ipv4_is_served)
+{
+    struct stage stage;
+    struct client client;
+    const struct stage_plan plan = {
+        .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
+    stage_open(&stage, __func__, &plan);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_lock(&client, "a", "10s");
+    ck_assert_uint_eq(client_count(&client, "CLIENTS", "peer=127.0.0.1:"), 1);
+    daemon_wait_log(&stage.daemon, " listening ", "address=tcp://127.0.0.1:");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(ipv6_is_served)
+{
+    int fd = port_listen(AF_INET6, 0);
+    if (fd < 0) {
+        printf("skipped: this machine has no IPv6\n");
+        return;
+    }
+    close(fd);
+    struct stage stage;
+    struct client client;
+    const struct stage_plan plan = {
+        .masters = 3, .over_unix = true, .daemon = {.tcp_host = "[::1]"}};
+    stage_open(&stage, __func__, &plan);
+    client_connect_tcp(&client, "::1", stage.daemon.port);
+    client_lock(&client, "a", "10s");
+    ck_assert_uint_eq(client_count(&client, "CLIENTS", "peer=[::1]:"), 1);
+    daemon_wait_log(&stage.daemon, " listening ", "address=tcp://[::1]:");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(port_in_use_is_a_clear_error)
+{
+    struct stage stage;
+    char address[64];
+    const struct daemon_plan plan = {.tcp_host = "127.0.0.1"};
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &plan);
+    int fd = port_listen(AF_INET, stage.daemon.port);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
+    snprintf(address, sizeof(address), "tcp://127.0.0.1:%d", stage.daemon.port);
+    daemon_wait_log(&stage.daemon, "listen_failed", address);
+    daemon_wait_log(&stage.daemon, "listen_failed", "in use");
+    /* What it had opened before is gone again. */
+    ck_assert(!sandbox_exists(stage.daemon.socket));
+    close(fd);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("listen");
+    TCase *tests = sandbox_case("listeners");
+    tcase_add_test(tests, unix_socket_is_for_owner_and_group_by_default);
+    tcase_add_test(tests, unix_socket_has_the_mode_it_is_given);
+    tcase_add_test(tests, unix_socket_has_the_group_it_is_given);
+    tcase_add_test(tests, unix_socket_group_may_be_a_name);
+    tcase_add_test(tests, stale_unix_socket_is_replaced);
+    tcase_add_test(tests, live_unix_socket_is_not_taken_over);
+    tcase_add_test(tests, file_that_is_no_socket_is_not_removed);
+    tcase_add_test(tests, ipv4_is_served);
+    tcase_add_test(tests, ipv6_is_served);
+    tcase_add_test(tests, port_in_use_is_a_clear_error);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,326 @@
+/*
+ * What a lock promises, on five masters that are well.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan five = {.masters = 5, .over_unix = true};
+
+static const char wrong_token[] = "0123456789abcdef0123456789abcdef01234567";
+
+/* The answer comes with the third vote; the other masters may be a moment behind. */
+static void wait_on_masters(struct stage *stage, const char *key, unsigned count)
+{
+    struct waiting waiting = waiting_for(key);
+    while (masters_with(stage->masters, stage->master_count, key) != count)
+        waiting_pause(&waiting);
+}
+
+static void wait_free(struct client *client, const char *resource)
+{
+    struct waiting waiting = waiting_for("a lock to expire");
+    while (strcmp(client_ask(client, "STATUS %s", resource), "FREE") != 0)
+        waiting_pause(&waiting);
+}
+
+static long read_hint(const struct client *client)
+{
+    long hint_ms;
+    ck_assert_int_eq(sscanf(client->line, "HELD %ld", &hint_ms), 1);
+    return hint_ms;
+}
+
+/* --- LOCK --- */
+
+START_TEST(lock_sets_the_canonical_key_on_every_master)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    wait_on_masters(&stage, "redlock:a", 5);
+    for (unsigned i = 0; i < 5; i++) {
+        struct master *master = &stage.masters[i];
+        ck_assert_str_eq(master_text(master, "GET redlock:a"), grant.token);
+        int64_t pttl_ms = master_integer(master, "PTTL redlock:a");
+        ck_assert_int_gt(pttl_ms, 0);
+        ck_assert_int_le(pttl_ms, 10000);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lock_promises_less_than_its_time_to_live)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    ck_assert_int_gt(grant.validity_ms, 0);
+    /* The drift: 1 % and 10 ms. */
+    ck_assert_int_le(grant.elapsed_ms + grant.validity_ms, 10000 - 100 - 10);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lock_is_refused_while_held_with_a_hint)
+{
+    struct stage stage;
+    struct client other;
+    stage_open(&stage, __func__, &five);
+    daemon_connect(&stage.daemon, &other);
+    client_lock(&stage.client, "a", "10s");
+    client_expect_match(&other, "HELD [0-9]+", "LOCK a 10s");
+    ck_assert_int_ge(read_hint(&other), 1);
+    ck_assert_int_le(read_hint(&other), 10000);
+    client_close(&other);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lock_is_granted_again_after_its_release)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant first = client_lock(&stage.client, "a", "10s");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", first.token);
+    struct grant second = client_lock(&stage.client, "a", "10s");
+    ck_assert_str_ne(first.token, second.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lock_is_granted_again_after_its_time)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant first = client_lock(&stage.client, "a", "300ms");
+    wait_free(&stage.client, "a");
+    struct grant second = client_lock(&stage.client, "a", "10s");
+    ck_assert_str_ne(first.token, second.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(locks_of_other_resources_are_independent)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    client_lock(&stage.client, "a", "10s");
+    client_lock(&stage.client, "A", "10s");
+    client_lock(&stage.client, "b", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(resource_may_be_any_256_bytes)
+{
+    struct stage stage;
+    char resource[257];
+    stage_open(&stage, __func__, &five);
+    /* Bytes above 0x7f, braces, quotes, a percent sign: all opaque. */
+    memset(resource, 'x', sizeof(resource) - 1);
+    static const char odd[] = "{\"\xc3\xa4\\'%s\xff}:*?[";
+    memcpy(resource, odd, sizeof(odd) - 1);
+    resource[256] = '\0';
+    struct grant grant = client_lock(&stage.client, resource, "10s");
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS %s", resource);
+    ck_assert_str_eq(master_text(&stage.masters[0], "GET redlock:%s", resource), grant.token);
+    client_expect(&stage.client, "OK", "UNLOCK %s %s", resource, grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- UNLOCK --- */
+
+START_TEST(unlock_is_ok_once_then_gone)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unlock_with_a_wrong_token_harms_nothing)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    wait_on_masters(&stage, "redlock:a", 5);
+    client_expect(&stage.client, "GONE", "UNLOCK a %s", wrong_token);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(master_text(&stage.masters[i], "GET redlock:a"), grant.token);
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unlock_after_its_time_is_gone)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "300ms");
+    wait_free(&stage.client, "a");
+    client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- EXTEND --- */
+
+START_TEST(extend_prolongs_on_every_master)
+{
+    struct stage stage;
+    char pattern[96];
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "5s");
+    wait_on_masters(&stage, "redlock:a", 5);
+    snprintf(pattern, sizeof(pattern), "OK %s [0-9]+ [0-9]+", grant.token);
+    client_expect_match(&stage.client, pattern, "EXTEND a %s 30s", grant.token);
+    for (unsigned i = 0; i < 5; i++) {
+        struct waiting waiting = waiting_for("a longer time to live");
+        while (master_integer(&stage.masters[i], "PTTL redlock:a") <= 5000)
+            waiting_pause(&waiting);
+        ck_assert_int_le(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(extend_never_shortens)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    wait_on_masters(&stage, "redlock:a", 5);
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 1s",
+                        grant.token);
+    /* Behind the extension on each connection, so that it has been run everywhere. */
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_int_gt(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(extend_with_a_wrong_token_is_gone)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    client_expect(&stage.client, "GONE", "EXTEND a %s 20s", wrong_token);
+    client_expect(&stage.client, "GONE", "EXTEND free %s 20s", wrong_token);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(extend_after_its_time_is_gone_for_good)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "300ms");
+    wait_free(&stage.client, "a");
+    client_expect(&stage.client, "GONE", "EXTEND a %s 10s", grant.token);
+    client_expect(&stage.client, "GONE", "EXTEND a %s 10s", grant.token);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    ck_assert_int_eq(masters_keys(stage.masters, 5), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(extend_plants_the_key_where_a_master_lost_it)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    wait_on_masters(&stage, "redlock:a", 5);
+    masters_run(&stage.masters[2], 1, "DEL redlock:a");
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 20s",
+                        grant.token);
+    wait_on_masters(&stage, "redlock:a", 5);
+    ck_assert_str_eq(master_text(&stage.masters[2], "GET redlock:a"), grant.token);
+    int64_t pttl_ms = master_integer(&stage.masters[2], "PTTL redlock:a");
+    ck_assert_int_gt(pttl_ms, 0);
+    ck_assert_int_le(pttl_ms, 20000);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(extend_is_gone_where_a_majority_lost_the_key)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    wait_on_masters(&stage, "redlock:a", 5);
+    masters_run(stage.masters, 3, "DEL redlock:a");
+    client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
+    client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    /* Nothing was planted where it was lost. */
+    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- STATUS --- */
+
+START_TEST(status_says_free_or_held)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    ck_assert_int_ge(read_hint(&stage.client), 1);
+    ck_assert_int_le(read_hint(&stage.client), 10000);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(status_acquires_nothing)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    ck_assert_int_eq(masters_keys(stage.masters, 5), 0);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("lock");
+    TCase *tests = sandbox_case("five masters");
+    tcase_add_test(tests, lock_sets_the_canonical_key_on_every_master);
+    tcase_add_test(tests, lock_promises_less_than_its_time_to_live);
+    tcase_add_test(tests, lock_is_refused_while_held_with_a_hint);
+    tcase_add_test(tests, lock_is_granted_again_after_its_release);
+    tcase_add_test(tests, lock_is_granted_again_after_its_time);
+    tcase_add_test(tests, locks_of_other_resources_are_independent);
+    tcase_add_test(tests, resource_may_be_any_256_bytes);
+    tcase_add_test(tests, unlock_is_ok_once_then_gone);
+    tcase_add_test(tests, unlock_with_a_wrong_token_harms_nothing);
+    tcase_add_test(tests, unlock_after_its_time_is_gone);
+    tcase_add_test(tests, extend_prolongs_on_every_master);
+    tcase_add_test(tests, extend_never_shortens);
+    tcase_add_test(tests, extend_with_a_wrong_token_is_gone);
+    tcase_add_test(tests, extend_after_its_time_is_gone_for_good);
+    tcase_add_test(tests, extend_plants_the_key_where_a_master_lost_it);
+    tcase_add_test(tests, extend_is_gone_where_a_majority_lost_the_key);
+    tcase_add_test(tests, status_says_free_or_held);
+    tcase_add_test(tests, status_acquires_nothing);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

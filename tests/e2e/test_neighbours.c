@@ -1,0 +1,179 @@
+/*
+ * Redlockd is not alone on its masters: other Redlock libraries, other daemons, other keys.
+ */
+#include <string.h>
+
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan five = {.masters = 5, .over_unix = true};
+static const struct stage_plan five_bare = {
+    .masters = 5, .over_unix = true, .daemon = {.yaml = "locks: {key_prefix: \"\"}\n"}};
+
+static void wait_on_masters(struct stage *stage, const char *key, unsigned count)
+{
+    struct waiting waiting = waiting_for(key);
+    while (masters_with(stage->masters, stage->master_count, key) != count)
+        waiting_pause(&waiting);
+}
+
+START_TEST(foreign_library_excludes_us)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 3, "SET redlock:a theirs NX PX 30000");
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 10s");
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    /* Only theirs remain, unharmed. */
+    wait_on_masters(&stage, "redlock:a", 3);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_str_eq(master_text(&stage.masters[i], "GET redlock:a"), "theirs");
+    masters_run(stage.masters, 3, "DEL redlock:a");
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(foreign_minority_excludes_nobody)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 2, "SET redlock:a theirs NX PX 30000");
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(we_exclude_a_foreign_library)
+{
+    struct stage stage;
+    unsigned won = 0;
+    stage_open(&stage, __func__, &five_bare);
+    struct grant grant = client_lock(&stage.client, "a", "30s");
+    for (unsigned i = 0; i < 5; i++)
+        won += master_text(&stage.masters[i], "SET a theirs NX PX 30000") != NULL;
+    ck_assert_uint_lt(won, 3);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(empty_prefix_shares_bare_names)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five_bare);
+    struct grant grant = client_lock(&stage.client, "bare", "10s");
+    wait_on_masters(&stage, "bare", 5);
+    ck_assert_str_eq(master_text(&stage.masters[4], "GET bare"), grant.token);
+    masters_run(stage.masters, 3, "SET other theirs NX PX 30000");
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK other 10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(own_records_cannot_be_locked)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five_bare);
+    client_expect_match(&stage.client, "ERR bad-resource .*", "LOCK redlockd:node 10s");
+    ck_assert_int_eq(masters_keys(stage.masters, 5), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(key_of_another_type_counts_as_held)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 3, "LPUSH redlock:a item");
+    client_expect(&stage.client, "HELD -1", "LOCK a 10s");
+    client_expect(&stage.client, "HELD -1", "STATUS a");
+    client_expect(&stage.client, "GONE", "UNLOCK a 0123456789abcdef0123456789abcdef01234567");
+    client_expect(&stage.client, "GONE", "EXTEND a 0123456789abcdef0123456789abcdef01234567 9s");
+    wait_on_masters(&stage, "redlock:a", 3);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_int_eq(master_integer(&stage.masters[i], "LLEN redlock:a"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(key_without_an_end_gives_no_hint)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 5, "SET redlock:a forever");
+    client_expect(&stage.client, "HELD -1", "LOCK a 10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(token_serves_through_any_daemon)
+{
+    struct stage stage;
+    struct daemon second;
+    struct client other;
+    stage_open(&stage, __func__, &five);
+    stage_start_daemon(&stage, &second, &(struct daemon_plan){.name = "second"});
+    daemon_connect(&second, &other);
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    client_expect_match(&other, "HELD [0-9]+", "LOCK a 10s");
+    client_expect_match(&other, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 20s", grant.token);
+    client_expect(&other, "OK", "UNLOCK a %s", grant.token);
+    client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
+    client_close(&other);
+    daemon_stop(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Both ask at the same time; what each may conclude is up to them, but never that both hold it. */
+START_TEST(two_daemons_never_both_grant)
+{
+    struct stage stage;
+    struct daemon second;
+    struct client clients[2];
+    unsigned granted = 0;
+    stage_open(&stage, __func__, &five);
+    stage_start_daemon(&stage, &second, &(struct daemon_plan){.name = "second"});
+    daemon_connect(&stage.daemon, &clients[0]);
+    daemon_connect(&second, &clients[1]);
+    for (unsigned race = 0; race < 50; race++) {
+        unsigned winners = 0;
+        client_send(&clients[race % 2], "LOCK a 30s\n");
+        client_send(&clients[1 - race % 2], "LOCK a 30s\n");
+        for (unsigned i = 0; i < 2; i++)
+            winners += strncmp(client_read(&clients[i]), "OK ", 3) == 0;
+        ck_assert_uint_le(winners, 1);
+        granted += winners;
+        for (unsigned i = 0; i < 2; i++)
+            if (strncmp(clients[i].line, "OK ", 3) == 0)
+                client_expect(&clients[i], "OK", "UNLOCK a %.40s", clients[i].line + 3);
+        /* The loser may be behind with undoing what it got. */
+        stage_wait_no_keys(&stage);
+    }
+    ck_assert_uint_gt(granted, 0);
+    client_close(&clients[0]);
+    client_close(&clients[1]);
+    daemon_stop(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("neighbours");
+    TCase *tests = sandbox_case("five masters");
+    tcase_add_test(tests, foreign_library_excludes_us);
+    tcase_add_test(tests, foreign_minority_excludes_nobody);
+    tcase_add_test(tests, we_exclude_a_foreign_library);
+    tcase_add_test(tests, empty_prefix_shares_bare_names);
+    tcase_add_test(tests, own_records_cannot_be_locked);
+    tcase_add_test(tests, key_of_another_type_counts_as_held);
+    tcase_add_test(tests, key_without_an_end_gives_no_hint);
+    tcase_add_test(tests, token_serves_through_any_daemon);
+    tcase_add_test(tests, two_daemons_never_both_grant);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,261 @@
+/*
+ * One connection: order, tags, listings, and how it ends.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+/* Stop the masters, and a request lingers for about this long. */
+static const struct stage_plan lingering = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 1000}};
+
+/* --- order and tags --- */
+
+START_TEST(untagged_requests_are_answered_in_order)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_send(&stage.client, "PING\nLOCK a 10s\nSTATUS a\nVERSION\nLOCK a 10s\nSTATUS b\nPING\n");
+    client_read_match(&stage.client, "PONG");
+    client_read_match(&stage.client, "OK .*");
+    client_read_match(&stage.client, "HELD .*");
+    client_read_match(&stage.client, "VERSION .*");
+    client_read_match(&stage.client, "HELD .*");
+    client_read_match(&stage.client, "FREE");
+    client_read_match(&stage.client, "PONG");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(tagged_requests_overtake_untagged_ones_wait)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &lingering);
+    stage_stop_masters(&stage, 0, 1);
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "LOCK a 10s\nPING\n#slow LOCK b 10s\n#quick PING\n#bad FLY\n");
+    client_read_match(&client, "#quick PONG");
+    client_read_match(&client, "#bad ERR unknown-verb .*");
+    /* #slow and the first end together, in whichever order; the PING waited for the first. */
+    bool first = false;
+    for (unsigned i = 0; i < 3; i++) {
+        client_read_match(&client, "(#slow )?NOQUORUM .*|PONG");
+        ck_assert_msg(client.line[0] != 'P' || first, "PONG came before the answer before it");
+        first = first || client.line[0] == 'N';
+    }
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(tag_in_use_is_refused)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &lingering);
+    stage_stop_masters(&stage, 0, 1);
+    daemon_connect(&stage.daemon, &client);
+    client_expect_match(&client, "#t ERR bad-tag .*", "#t LOCK a 10s\n#t PING");
+    client_read_match(&client, "#t NOQUORUM .*");
+    /* Once it is answered, the tag is free again. */
+    client_expect(&client, "#t PONG", "#t PING");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(tag_of_any_allowed_byte_comes_back)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_expect(&stage.client, "#aZ09_.:- PONG", "#aZ09_.:- PING");
+    client_expect(&stage.client, "#12345678901234567890123456789012 FREE",
+                  "#12345678901234567890123456789012 STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(listing_of_a_tagged_request_is_tagged_line_by_line)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    const char *line = client_ask(&stage.client, "#n NODES");
+    unsigned lines = 0;
+    while (strcmp(line, "#n END") != 0) {
+        ck_assert_int_eq(strncmp(line, "#n node=", 8), 0);
+        lines++;
+        line = client_read(&stage.client);
+    }
+    ck_assert_uint_eq(lines, 3);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- much at once --- */
+
+START_TEST(thousand_pipelined_requests_are_answered_in_order)
+{
+    struct stage stage;
+    enum { PINGS = 500, PING_LEN = 5 };
+    char batch[2 * PINGS * PING_LEN + 64];
+    size_t len = 0;
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < PINGS; i++)
+        len += (size_t)sprintf(batch + len, "PING\n");
+    len += (size_t)sprintf(batch + len, "LOCK a 10s\nSTATUS a\n");
+    for (unsigned i = 0; i < PINGS; i++)
+        len += (size_t)sprintf(batch + len, "PING\n");
+    client_send_bytes(&stage.client, batch, len);
+    for (unsigned i = 0; i < PINGS; i++)
+        client_read_match(&stage.client, "PONG");
+    client_read_match(&stage.client, "OK .*");
+    client_read_match(&stage.client, "HELD .*");
+    for (unsigned i = 0; i < PINGS; i++)
+        client_read_match(&stage.client, "PONG");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
+{
+    struct stage stage;
+    enum { LOCKS = 500 };
+    char request[64];
+    bool granted[LOCKS] = {false};
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        snprintf(request, sizeof(request), "#%u LOCK r%u 30s\n", i, i);
+        client_send(&stage.client, request);
+    }
+    for (unsigned i = 0; i < LOCKS; i++) {
+        unsigned tag;
+        client_read_match(&stage.client, "#[0-9]+ OK .*");
+        ck_assert_int_eq(sscanf(stage.client.line, "#%u", &tag), 1);
+        ck_assert(!granted[tag]);
+        granted[tag] = true;
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+/* More than the daemon keeps of lines that may not start yet: it stops reading, and loses none. */
+START_TEST(lines_held_back_are_bounded_but_not_lost)
+{
+    struct stage stage;
+    enum { REQUESTS = 3000 };
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < REQUESTS; i++)
+        client_send(&stage.client, "STATUS a-name-that-is-not-quite-short\n");
+    for (unsigned i = 0; i < REQUESTS; i++)
+        client_read_match(&stage.client, "FREE");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- listings and the like --- */
+
+START_TEST(every_listing_ends_with_end)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    ck_assert_uint_eq(client_count(&stage.client, "NODES", "node="), 3);
+    ck_assert_uint_eq(client_count(&stage.client, "NODES", "state=up"), 3);
+    ck_assert_uint_ge(client_count(&stage.client, "STATS", "="), 1);
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "client="), 1);
+    ck_assert_uint_ge(client_count(&stage.client, "HELP", "LOCK"), 1);
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(stats_count_outcomes)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_lock(&stage.client, "a", "10s");
+    client_expect_match(&stage.client, "HELD .*", "LOCK a 10s");
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", "subject=lock ok=1 "), 1);
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " held=1 "), 1);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(name_shows_among_the_clients)
+{
+    struct stage stage;
+    struct client other;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &other);
+    client_expect(&stage.client, "OK", "NAME deploy-7");
+    ck_assert_uint_eq(client_count(&other, "CLIENTS", "client="), 2);
+    ck_assert_uint_eq(client_count(&other, "CLIENTS", "name=deploy-7"), 1);
+    client_close(&other);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(version_names_protocol_and_program)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    client_expect(&stage.client, "VERSION 1 redlockd/0.1.0", "VERSION");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(quit_says_bye_and_closes)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "PING\nQUIT\nPING\n");
+    client_read_match(&client, "PONG");
+    client_read_match(&client, "BYE");
+    client_expect_end(&client);
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lock_outlives_its_connection)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &client);
+    struct grant grant = client_lock(&client, "a", "30s");
+    client_close(&client);
+    stage_wait_clients(&stage, 1);
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("session");
+    TCase *tests = sandbox_case("one connection");
+    tcase_add_test(tests, untagged_requests_are_answered_in_order);
+    tcase_add_test(tests, tagged_requests_overtake_untagged_ones_wait);
+    tcase_add_test(tests, tag_in_use_is_refused);
+    tcase_add_test(tests, tag_of_any_allowed_byte_comes_back);
+    tcase_add_test(tests, listing_of_a_tagged_request_is_tagged_line_by_line);
+    tcase_add_test(tests, thousand_pipelined_requests_are_answered_in_order);
+    tcase_add_test(tests, hundreds_of_tagged_locks_at_once_are_all_granted);
+    tcase_add_test(tests, lines_held_back_are_bounded_but_not_lost);
+    tcase_add_test(tests, every_listing_ends_with_end);
+    tcase_add_test(tests, stats_count_outcomes);
+    tcase_add_test(tests, name_shows_among_the_clients);
+    tcase_add_test(tests, version_names_protocol_and_program);
+    tcase_add_test(tests, quit_says_bye_and_closes);
+    tcase_add_test(tests, lock_outlives_its_connection);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

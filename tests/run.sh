@@ -1,0 +1,26 @@
+#!/bin/sh
+# Run test programs one after the other; print what failed, and the totals last.
+set -u
+
+passed=0 failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+for program; do
+    "$program" >"$log" 2>&1
+    status=$?
+    # Check's own summary: "98%: Checks: 57, Failures: 1, Errors: 0"
+    line=$(grep -E '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$' "$log" | tail -n 1)
+    checks=$(echo "$line" | sed -n 's/.*Checks: \([0-9]*\),.*/\1/p')
+    bad=$(echo "$line" | sed -n 's/.*Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 + \2/p')
+    checks=${checks:-0} bad=$((${bad:-0}))
+    # A program that died, or ran nothing, has failed whatever its summary says.
+    if [ $status -ne 0 ] && [ $bad -eq 0 ]; then bad=1; fi
+    if [ "$checks" -eq 0 ]; then checks=1 bad=1; fi
+    failed=$((failed + bad)) passed=$((passed + checks - bad))
+    printf '%-28s %4d checks' "$(basename "$program")" "$checks"
+    if [ $bad -eq 0 ]; then echo; else echo ", $bad FAILED"; cat "$log"; fi
+done
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
