@@ -266,13 +266,14 @@ static void undo(struct round *round, struct round_actions *actions)
 }
 
 /*
- * The token has a quorum. Where an extension found the key missing, or an acquire with a bare
- * majority was refused, plant it: now or never, because a plant that lands later could outlive the
- * lock. Votes still pending may yet be a yes and need none.
+ * The token has a quorum: plant its key where it is missing. An acquire does so where it was
+ * refused, now or never, because a plant that lands later could outlive the lock; an extension
+ * where the key was absent. Votes still pending may yet be a yes and need none.
  */
-static void plant(struct round *round, struct round_actions *actions, int64_t now_ns)
+static void plant(struct round *round, struct round_actions *actions, uint32_t missing,
+                  int64_t now_ns)
 {
-    uint32_t missing = round->kind == ROUND_EXTEND ? round->absent : round->held;
+    assert(round->phase == ROUND_VOTING || round->outcome == OUTCOME_OK);
     if (missing != 0 && !round->token_releasing && round_plant_ttl_ms(round, now_ns) >= 1)
         send_to(round, actions, ROUND_PLANT, missing);
 }
@@ -285,7 +286,7 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
         round->decided_ns = now_ns;
         outcome = granted_or_late(round, now_ns);
         if (outcome == OUTCOME_OK)
-            plant(round, actions, now_ns);
+            plant(round, actions, round->held, now_ns);
         else
             undo(round, actions);
         settle(round, actions, outcome);
@@ -322,7 +323,7 @@ static void judge(struct round *round, int64_t now_ns, struct round_actions *act
         return;
     round->decided_ns = now_ns;
     if (round->kind == ROUND_EXTEND && outcome == OUTCOME_OK)
-        plant(round, actions, now_ns);
+        plant(round, actions, round->absent, now_ns);
     settle(round, actions, outcome);
 }
 
@@ -348,6 +349,18 @@ static void on_start(struct round *round, const struct round_event *event,
     judge(round, event->now_ns, actions);
 }
 
+/* A vote that the outcome did not wait for. It can still tell an extension where to plant. */
+static void on_straggler(struct round *round, const struct round_event *event,
+                         struct round_actions *actions)
+{
+    bool extended =
+        round->kind == ROUND_EXTEND && !round->cancelled && round->outcome == OUTCOME_OK;
+    round->pending &= ~bit(event->node);
+    if (extended && event->answer.kind == ANSWER_ABSENT &&
+        event->now_ns <= round_deadline_ns(round))
+        plant(round, actions, bit(event->node), event->now_ns);
+}
+
 static void on_answer(struct round *round, const struct round_event *event,
                       struct round_actions *actions)
 {
@@ -355,9 +368,8 @@ static void on_answer(struct round *round, const struct round_event *event,
     assert(round->under_way[event->command] & node);
     round->under_way[event->command] &= ~node;
     if (round->phase == ROUND_SETTLED) {
-        /* Too late to matter, whatever it says. */
         if (event->command == ROUND_VOTE)
-            round->pending &= ~node;
+            on_straggler(round, event, actions);
         return;
     }
     switch (event->command) {

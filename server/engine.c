@@ -340,7 +340,7 @@ static void forbid_planting(struct engine *engine, const struct operation *relea
     struct operation *next;
     for (other = LIST_FIRST(&release->resource->operations); other != NULL; other = next) {
         next = LIST_NEXT(other, of_resource);
-        if (other != release && other->round.phase != ROUND_SETTLED &&
+        if (other != release && other->round.kind == ROUND_EXTEND &&
             memcmp(other->token, release->token, LIMIT_TOKEN) == 0)
             step(engine, other,
                  &(struct round_event){.type = ROUND_EVENT_RELEASING, .now_ns = now_ns});

@@ -350,6 +350,38 @@ START_TEST(extension_plants_only_after_a_quorum)
 }
 END_TEST
 
+START_TEST(extension_plants_where_a_straggler_lacks_the_key)
+{
+    struct trial t;
+    begin(&t, 5, ROUND_EXTEND);
+    vote(&t, 0, yes);
+    vote(&t, 1, yes);
+    vote(&t, 2, yes);
+    assert_settled(&t, OUTCOME_OK);
+    t.now_ns += 5 * NS_PER_MS;
+    vote(&t, 3, absent);
+    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0x8);
+    ck_assert_int_eq(round_plant_ttl_ms(&t.round, t.now_ns), TTL_MS - 5);
+    /* But not once it is late, nor once the token is being released. */
+    t.now_ns = round_deadline_ns(&t.round) + 1;
+    vote(&t, 4, absent);
+    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0x8);
+}
+END_TEST
+
+START_TEST(a_straggler_plants_nothing_once_the_token_is_being_released)
+{
+    struct trial t;
+    begin(&t, 3, ROUND_EXTEND);
+    vote(&t, 0, yes);
+    vote(&t, 1, yes);
+    step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
+    vote(&t, 2, absent);
+    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0);
+    ck_assert(t.last.finished);
+}
+END_TEST
+
 START_TEST(extension_plants_nothing_for_a_token_being_released)
 {
     struct trial t;
@@ -555,7 +587,7 @@ static void run_pattern(enum round_kind kind, unsigned nodes, const enum fault *
     /* A hang that ends later changes nothing, and then nothing is left under way. */
     t.now_ns += 60 * NS_PER_S;
     for (unsigned i = 0; i < nodes; i++) {
-        if (t.sent[ROUND_VOTE] >> i & 1 && faults[i] == IS_SILENT)
+        if (t.round.under_way[ROUND_VOTE] >> i & 1)
             vote(&t, i, yes);
         if (t.sent[ROUND_UNDO] >> i & 1)
             say(&t, i, ROUND_UNDO, yes);
@@ -621,6 +653,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_cancel_after_the_grant_undoes_nothing);
     tcase_add_test(cases, a_bare_majority_is_filled_in_where_it_was_refused);
     tcase_add_test(cases, extension_plants_only_after_a_quorum);
+    tcase_add_test(cases, extension_plants_where_a_straggler_lacks_the_key);
+    tcase_add_test(cases, a_straggler_plants_nothing_once_the_token_is_being_released);
     tcase_add_test(cases, extension_plants_nothing_for_a_token_being_released);
     tcase_add_test(cases, a_denied_extension_is_gone_and_undoes_nothing);
     tcase_add_test(cases, an_undecided_extension_is_no_quorum_not_gone);

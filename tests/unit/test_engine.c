@@ -1,0 +1,558 @@
+/*
+ * server/engine.h and protocol/link.h together, on fake masters and virtual time.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+
+static void five(void)
+{
+    world_init(&w, 5);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+__attribute__((format(printf, 1, 2))) static const char *ask(const char *form, ...)
+{
+    char line[LIMIT_LINE];
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(line, sizeof(line), form, arguments);
+    va_end(arguments);
+    return world_ask(&w, line);
+}
+
+static void hang(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++)
+        w.masters[i].hung = true;
+}
+
+static void thaw(void)
+{
+    for (unsigned i = 0; i < w.node_count; i++)
+        w.masters[i].hung = false;
+}
+
+/* A token's copy, since world_token() has one buffer. */
+static void take_token(const char *reply, char *token)
+{
+    snprintf(token, LIMIT_TOKEN + 1, "%s", world_token(reply));
+}
+
+/* --- requests --- */
+
+START_TEST(a_lock_is_on_every_master_until_it_is_released)
+{
+    char token[LIMIT_TOKEN + 1];
+    const char *reply = ask("LOCK a 10s");
+    ck_assert_str_eq(reply + 3 + LIMIT_TOKEN, " 9890 0 -");
+    take_token(reply, token);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(world_value(&w, i, "a"), token);
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "GONE");
+    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.resources.in_use, 1); /* the sentinel */
+}
+END_TEST
+
+START_TEST(a_second_lock_is_refused_with_the_time_left)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    world_pass_ms(&w, 4000);
+    ck_assert_str_eq(ask("LOCK a 10s"), "HELD 6000");
+    ck_assert_str_eq(ask("STATUS a"), "HELD 6000");
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(world_value(&w, i, "a"), token);
+    world_pass_ms(&w, 6000);
+    ck_assert_str_eq(ask("STATUS a"), "FREE");
+    world_token(ask("LOCK a 10s"));
+}
+END_TEST
+
+START_TEST(each_round_has_a_token_of_its_own)
+{
+    char first[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), first);
+    ck_assert_str_ne(first, world_token(ask("LOCK b 10s")));
+}
+END_TEST
+
+START_TEST(tags_come_back_with_the_answer)
+{
+    world_send(&w, "#1 LOCK a 10s");
+    world_send(&w, "#2 STATUS b");
+    ck_assert(engine_tag_in_use(&w.client, "1", 1));
+    ck_assert(!engine_tag_in_use(&w.client, "3", 1));
+    world_settle(&w);
+    ck_assert(!engine_tag_in_use(&w.client, "1", 1));
+    ck_assert_uint_eq(w.reply_count, 2);
+    ck_assert_int_eq(strncmp(w.replies[0], "#1 OK ", 6), 0);
+    ck_assert_str_eq(w.replies[1], "#2 FREE");
+}
+END_TEST
+
+START_TEST(an_extension_plants_the_key_where_it_is_missing)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    world_delete(&w, 3, "a");
+    world_pass_ms(&w, 1000);
+    ck_assert_int_eq(strncmp(ask("EXTEND a %s 20s", token), "OK", 2), 0);
+    world_settle(&w);
+    ck_assert_str_eq(world_value(&w, 3, "a"), token);
+    ck_assert_uint_eq(w.engine.stats.planted, 1);
+}
+END_TEST
+
+START_TEST(an_extension_never_shortens)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    ck_assert_int_eq(strncmp(ask("EXTEND a %s 1s", token), "OK", 2), 0);
+    ck_assert_str_eq(ask("STATUS a"), "HELD 10000");
+}
+END_TEST
+
+START_TEST(an_extension_of_an_expired_token_is_gone_and_gone_again)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 1s"), token);
+    world_pass_ms(&w, 1001);
+    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "GONE");
+    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "GONE");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(an_extension_during_a_release_plants_nothing)
+{
+    char token[LIMIT_TOKEN + 1];
+    char line[128];
+    take_token(ask("LOCK a 10s"), token);
+    world_delete(&w, 0, "a");
+    hang(1, 4);
+    snprintf(line, sizeof(line), "#1 EXTEND a %s 20s", token);
+    world_send(&w, line);
+    world_settle(&w); /* node 0 has answered: absent */
+    snprintf(line, sizeof(line), "#2 UNLOCK a %s", token);
+    world_send(&w, line);
+    thaw();
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.stats.planted, 0);
+}
+END_TEST
+
+START_TEST(an_extension_behind_a_release_plants_nothing)
+{
+    char token[LIMIT_TOKEN + 1];
+    char line[128];
+    take_token(ask("LOCK a 10s"), token);
+    hang(0, 5);
+    snprintf(line, sizeof(line), "#1 UNLOCK a %s", token);
+    world_send(&w, line);
+    snprintf(line, sizeof(line), "#2 EXTEND a %s 20s", token);
+    world_send(&w, line);
+    thaw();
+    world_settle(&w);
+    ck_assert_str_eq(w.replies[1], "#1 OK");
+    ck_assert_str_eq(w.replies[2], "#2 GONE");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(flushed_scripts_are_invisible)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].scripts_flushed = true;
+    ck_assert_str_eq(ask("STATUS a"), "HELD 10000");
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+}
+END_TEST
+
+START_TEST(too_many_requests_of_one_client_are_refused)
+{
+    hang(0, 5);
+    for (unsigned i = 0; i < LIMIT_CLIENT_REQUESTS; i++)
+        world_send(&w, "STATUS a");
+    world_send(&w, "#x STATUS a");
+    ck_assert_str_eq(w.replies[0], "#x LIMIT requests");
+    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    thaw();
+    world_settle(&w);
+    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.reply_count, 1);
+}
+END_TEST
+
+/* --- faults --- */
+
+START_TEST(a_hung_minority_costs_no_time)
+{
+    char token[LIMIT_TOKEN + 1];
+    hang(3, 2);
+    int64_t before_ns = w.now_ns;
+    take_token(ask("LOCK a 10s"), token);
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_int_eq(w.now_ns, before_ns);
+}
+END_TEST
+
+START_TEST(a_hung_majority_is_no_quorum_and_leaves_nothing_behind)
+{
+    hang(0, 3);
+    ck_assert_str_eq(ask("LOCK a 10s"), "NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    /* From now on it is known, and costs no time. */
+    world_pass_ms(&w, 1);
+    int64_t before_ns = w.now_ns;
+    ck_assert_str_eq(ask("LOCK a 10s"), "NOQUORUM 2/5 need=3 a:suspect b:suspect c:suspect");
+    ck_assert_int_eq(w.now_ns, before_ns);
+    thaw();
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    world_pass_ms(&w, 100);
+    world_token(ask("LOCK a 10s"));
+}
+END_TEST
+
+START_TEST(a_dead_majority_is_no_quorum_at_once)
+{
+    world_kill(&w, 0);
+    world_kill(&w, 2);
+    world_kill(&w, 4);
+    ck_assert_str_eq(ask("LOCK a 10s"),
+                     "NOQUORUM 2/5 need=3 a:disconnected c:disconnected e:disconnected");
+    world_pass_ms(&w, 100);
+    ck_assert_str_eq(ask("STATUS a"), "NOQUORUM 2/5 need=3 a:refused c:refused e:refused");
+    ck_assert_uint_eq(w.masters[1].commands, 0);
+}
+END_TEST
+
+START_TEST(errors_of_a_master_are_named)
+{
+    snprintf(w.masters[1].error, sizeof(w.masters[1].error), "OOM command not allowed");
+    snprintf(w.masters[2].error, sizeof(w.masters[2].error), "LOADING Redis is loading");
+    snprintf(w.masters[3].error, sizeof(w.masters[3].error), "READONLY You can't write");
+    ck_assert_str_eq(ask("LOCK a 10s"), "NOQUORUM 2/5 need=3 b:oom c:loading d:readonly");
+}
+END_TEST
+
+START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
+{
+    hang(0, 3);
+    world_send(&w, "LOCK a 10s");
+    world_settle(&w);
+    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    thaw();
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.reply_count, 0);
+    ck_assert_uint_eq(w.engine.stats.undone, 1);
+    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+}
+END_TEST
+
+START_TEST(a_client_that_ends_its_side_gets_all_but_its_locks)
+{
+    hang(0, 3);
+    world_send(&w, "#1 LOCK a 10s");
+    world_send(&w, "#2 STATUS b");
+    engine_client_half_closed(&w.engine, &w.client, w.now_ns);
+    thaw();
+    world_settle(&w);
+    ck_assert_str_eq(w.replies[0], "undone 1");
+    ck_assert_str_eq(w.replies[1], "#2 FREE");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(an_unlock_goes_on_though_its_client_has_gone)
+{
+    char line[128];
+    snprintf(line, sizeof(line), "UNLOCK a %s", world_token(ask("LOCK a 10s")));
+    world_send(&w, line);
+    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    /* The connection is lost, the data is not. */
+    w.masters[4].current.open = false;
+    engine_on_closed(&w.engine, 4, REASON_DISCONNECTED, w.now_ns);
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_value(&w, 4, "a"), token);
+    world_pass_ms(&w, 200);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.links[4].owed.count, 0);
+}
+END_TEST
+
+START_TEST(a_granted_lock_is_never_released_by_a_reconnect)
+{
+    char token[LIMIT_TOKEN + 1];
+    w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their yes is lost */
+    take_token(ask("LOCK a 10s"), token);
+    for (unsigned i = 3; i < 5; i++) {
+        w.masters[i].mute = w.masters[i].current.open = false;
+        engine_on_closed(&w.engine, i, REASON_DISCONNECTED, w.now_ns);
+    }
+    world_pass_ms(&w, 500);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_int_eq(strncmp(ask("EXTEND a %s 20s", token), "OK", 2), 0);
+}
+END_TEST
+
+START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
+{
+    hang(0, 3);
+    world_send(&w, "LOCK a 10s");
+    world_settle(&w);
+    w.masters[0].current.open = false;
+    engine_on_closed(&w.engine, 0, REASON_DISCONNECTED, w.now_ns);
+    ck_assert_uint_eq(w.engine.links[0].owed.count, 0);
+    world_pass_ms(&w, 50);
+    ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
+    ck_assert_uint_eq(w.engine.links[0].owed.count, 1);
+}
+END_TEST
+
+START_TEST(a_set_buffered_on_a_dead_connection_does_not_outlive_the_release)
+{
+    hang(0, 3);
+    ck_assert_int_eq(strncmp(ask("LOCK a 60s"), "NOQUORUM", 8), 0);
+    /* So long that the connections are given up, with the SETs unread. */
+    world_pass_ms(&w, 3000);
+    ck_assert_int_ne(w.engine.links[0].state, LINK_UP);
+    ck_assert_uint_gt(w.masters[0].zombie.len, 0);
+    thaw();
+    world_pass_ms(&w, 3000);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_int_eq(w.engine.links[i].state, LINK_UP);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(after_a_restart_no_stranger_is_killed)
+{
+    world_kill(&w, 1);
+    world_pass_ms(&w, 100);
+    world_restart(&w, 1);
+    /* The id of our old connection is now somebody else's, who has something to say. */
+    w.masters[1].zombie.client_id = 1;
+    w.masters[1].zombie.len = 7;
+    memcpy(w.masters[1].zombie.bytes, "*1\r\n$4\r\nPING\r\n", 14);
+    w.masters[1].zombie.len = 14;
+    w.masters[1].next_client_id = 1;
+    w.masters[1].hung = false;
+    w.masters[1].zombie.open = false;
+    world_pass_ms(&w, 3000);
+    ck_assert_int_eq(w.engine.links[1].state, LINK_UP);
+    ck_assert_int_eq(w.engine.links[1].client_id, 2);
+}
+END_TEST
+
+START_TEST(a_release_that_is_refused_is_tried_again)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    snprintf(w.masters[2].error, sizeof(w.masters[2].error), "BUSY Redis is busy");
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    world_pass_ms(&w, 2500);
+    ck_assert_str_eq(world_value(&w, 2, "a"), token);
+    w.masters[2].error[0] = '\0';
+    world_pass_ms(&w, 1100);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.links[2].owed.count, 0);
+}
+END_TEST
+
+START_TEST(releases_reach_a_suspect_master)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    hang(4, 1);
+    world_pass_ms(&w, 1200);
+    ck_assert_int_eq(w.engine.links[4].state, LINK_SUSPECT);
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    thaw();
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
+{
+    char token[LIMIT_TOKEN + 1];
+    char line[128];
+    take_token(ask("LOCK a 60s"), token);
+    hang(4, 1);
+    for (unsigned i = 0; i < LIMIT_LINK_COMMANDS; i++) {
+        snprintf(line, sizeof(line), "UNLOCK b %s", token);
+        world_send(&w, line);
+        w.reply_count = 0;
+        world_settle(&w);
+        if (w.masters[4].current.len > sizeof(w.masters[4].current.bytes) / 2)
+            w.masters[4].current.len = 0; /* the world's own bound, not the engine's */
+    }
+    ck_assert_uint_eq(w.engine.links[4].ticket_count, LIMIT_LINK_RELEASES);
+    ck_assert_int_eq(link_refuses_release(&w.engine.links[4]), REASON_BACKLOG);
+    ck_assert_int_eq(link_refuses_vote(&w.engine.links[4]), REASON_BACKLOG);
+    ck_assert_uint_gt(w.engine.links[4].owed.count, 0);
+    w.reply_count = 0;
+    world_token(ask("LOCK c 10s"));
+}
+END_TEST
+
+/* --- links --- */
+
+START_TEST(a_hung_master_is_suspect_then_given_up_then_back)
+{
+    hang(2, 1);
+    world_pass_ms(&w, 1100);
+    ck_assert_int_eq(w.engine.links[2].state, LINK_SUSPECT);
+    world_pass_ms(&w, 1100);
+    ck_assert_int_ne(w.engine.links[2].state, LINK_SUSPECT);
+    ck_assert_int_eq(w.engine.links[2].reason, REASON_HUNG);
+    thaw();
+    world_pass_ms(&w, 3000);
+    ck_assert_int_eq(w.engine.links[2].state, LINK_UP);
+    ck_assert_int_eq(w.engine.links[2].reason, REASON_NONE);
+}
+END_TEST
+
+START_TEST(a_master_that_answers_late_stays_suspect_until_it_is_in_time)
+{
+    hang(2, 1);
+    world_pass_ms(&w, 1100);
+    ck_assert_int_eq(w.engine.links[2].state, LINK_SUSPECT);
+    thaw();
+    world_settle(&w); /* the late heartbeat, and a fresh one that is in time */
+    ck_assert_int_eq(w.engine.links[2].state, LINK_UP);
+}
+END_TEST
+
+START_TEST(a_dead_master_is_tried_ever_less_often)
+{
+    world_kill(&w, 0);
+    world_pass_ms(&w, 60000);
+    unsigned attempts = w.engine.links[0].attempts;
+    ck_assert_uint_ge(attempts, 30);
+    ck_assert_uint_le(attempts, 70);
+    ck_assert_int_eq(w.engine.links[0].reason, REASON_REFUSED);
+    world_restart(&w, 0);
+    world_pass_ms(&w, 2100);
+    ck_assert_int_eq(w.engine.links[0].state, LINK_UP);
+}
+END_TEST
+
+START_TEST(a_reply_nobody_asked_for_closes_the_link)
+{
+    const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    ck_assert(!engine_on_reply(&w.engine, 0, &stray, w.now_ns));
+    ck_assert_int_eq(w.engine.links[0].reason, REASON_GARBAGE);
+}
+END_TEST
+
+START_TEST(a_greeting_that_is_refused_names_the_reason)
+{
+    const struct redis_reply refusals[] = {
+        {.kind = RESP_ERROR, .str = "NOAUTH Authentication required.", .len = 31},
+        {.kind = RESP_STRING, .str = "no run id", .len = 9},
+    };
+    const enum reason reasons[] = {REASON_NOAUTH, REASON_GARBAGE};
+    for (unsigned i = 0; i < 2; i++) {
+        world_kill(&w, i);
+        world_pass_ms(&w, 100);
+        struct link *link = &w.engine.links[i];
+        ck_assert_int_eq(link->state, LINK_DOWN);
+        w.now_ns = engine_deadline_ns(&w.engine);
+        while (link->state == LINK_DOWN) {
+            w.now_ns = engine_deadline_ns(&w.engine);
+            engine_on_timer(&w.engine, w.now_ns);
+        }
+        w.masters[i].current.open = true;
+        w.masters[i].connecting = false;
+        engine_on_connected(&w.engine, i, w.now_ns);
+        /* CLIENT SETNAME and CLIENT ID may be refused, INFO may not. */
+        ck_assert(engine_on_reply(&w.engine, i, &refusals[0], w.now_ns));
+        ck_assert(engine_on_reply(&w.engine, i, &refusals[0], w.now_ns));
+        ck_assert(!engine_on_reply(&w.engine, i, &refusals[i], w.now_ns));
+        ck_assert_int_eq(link->reason, reasons[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_draining_engine_refuses_and_comes_to_rest)
+{
+    hang(0, 3);
+    world_send(&w, "LOCK a 10s");
+    engine_drain(&w.engine);
+    ck_assert_str_eq(ask("#2 LOCK b 10s"), "#2 SHUTDOWN");
+    ck_assert(engine_busy(&w.engine));
+    thaw();
+    world_settle(&w);
+    ck_assert(!engine_busy(&w.engine));
+    world_token(w.replies[1]);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("engine");
+    TCase *cases = tcase_create("engine");
+    tcase_set_timeout(cases, 60);
+    tcase_add_checked_fixture(cases, five, end);
+    tcase_add_test(cases, a_lock_is_on_every_master_until_it_is_released);
+    tcase_add_test(cases, a_second_lock_is_refused_with_the_time_left);
+    tcase_add_test(cases, each_round_has_a_token_of_its_own);
+    tcase_add_test(cases, tags_come_back_with_the_answer);
+    tcase_add_test(cases, an_extension_plants_the_key_where_it_is_missing);
+    tcase_add_test(cases, an_extension_never_shortens);
+    tcase_add_test(cases, an_extension_of_an_expired_token_is_gone_and_gone_again);
+    tcase_add_test(cases, an_extension_during_a_release_plants_nothing);
+    tcase_add_test(cases, an_extension_behind_a_release_plants_nothing);
+    tcase_add_test(cases, flushed_scripts_are_invisible);
+    tcase_add_test(cases, too_many_requests_of_one_client_are_refused);
+    tcase_add_test(cases, a_hung_minority_costs_no_time);
+    tcase_add_test(cases, a_hung_majority_is_no_quorum_and_leaves_nothing_behind);
+    tcase_add_test(cases, a_dead_majority_is_no_quorum_at_once);
+    tcase_add_test(cases, errors_of_a_master_are_named);
+    tcase_add_test(cases, a_client_that_goes_before_its_answer_leaves_no_lock);
+    tcase_add_test(cases, a_client_that_ends_its_side_gets_all_but_its_locks);
+    tcase_add_test(cases, an_unlock_goes_on_though_its_client_has_gone);
+    tcase_add_test(cases, a_release_that_a_dead_master_missed_is_sent_when_it_is_back);
+    tcase_add_test(cases, a_granted_lock_is_never_released_by_a_reconnect);
+    tcase_add_test(cases, an_undecided_round_owes_nothing_until_it_is_decided);
+    tcase_add_test(cases, a_set_buffered_on_a_dead_connection_does_not_outlive_the_release);
+    tcase_add_test(cases, after_a_restart_no_stranger_is_killed);
+    tcase_add_test(cases, a_release_that_is_refused_is_tried_again);
+    tcase_add_test(cases, releases_reach_a_suspect_master);
+    tcase_add_test(cases, a_full_link_refuses_votes_and_keeps_releases_for_later);
+    tcase_add_test(cases, a_hung_master_is_suspect_then_given_up_then_back);
+    tcase_add_test(cases, a_master_that_answers_late_stays_suspect_until_it_is_in_time);
+    tcase_add_test(cases, a_dead_master_is_tried_ever_less_often);
+    tcase_add_test(cases, a_reply_nobody_asked_for_closes_the_link);
+    tcase_add_test(cases, a_greeting_that_is_refused_names_the_reason);
+    tcase_add_test(cases, a_draining_engine_refuses_and_comes_to_rest);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,243 @@
+/*
+ * protocol/redis.h and protocol/validity.h: exact bytes out, meaning of replies in, arithmetic.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/redis.h"
+#include "protocol/validity.h"
+#include "tests/runner.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef01234567"
+
+static void assert_bytes(const struct redis_call *call, enum redis_form form, const char *expected)
+{
+    char buf[REDIS_COMMAND_MAX];
+    size_t len = redis_format(call, form, buf);
+    ck_assert_uint_eq(len, strlen(expected));
+    ck_assert_mem_eq(buf, expected, len);
+}
+
+START_TEST(acquire_is_the_canonical_set)
+{
+    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000};
+    assert_bytes(&call, REDIS_BY_SHA1,
+                 "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
+                 "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
+    call.command = REDIS_PLANT;
+    call.ttl_ms = 1;
+    assert_bytes(&call, REDIS_BY_SHA1,
+                 "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
+                 "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n");
+}
+END_TEST
+
+START_TEST(scripts_go_by_sha1)
+{
+    char expected[256];
+    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 0};
+    snprintf(expected, sizeof(expected),
+             "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN "\r\n",
+             redis_script_sha1(0));
+    assert_bytes(&call, REDIS_BY_SHA1, expected);
+    call.command = REDIS_EXTEND;
+    call.ttl_ms = 250;
+    snprintf(expected, sizeof(expected),
+             "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
+             "\r\n$3\r\n250\r\n",
+             redis_script_sha1(1));
+    assert_bytes(&call, REDIS_BY_SHA1, expected);
+    call.command = REDIS_STATUS;
+    snprintf(expected, sizeof(expected),
+             "*4\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n", redis_script_sha1(2));
+    assert_bytes(&call, REDIS_BY_SHA1, expected);
+}
+END_TEST
+
+START_TEST(the_longest_command_in_full_fits)
+{
+    char key[LIMIT_KEY];
+    char buf[REDIS_COMMAND_MAX];
+    memset(key, 'k', sizeof(key));
+    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999};
+    ck_assert_uint_le(redis_format(&call, REDIS_IN_FULL, buf), sizeof(buf));
+    ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "$4\r\nEVAL\r\n", 10));
+    ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "999999999999999\r\n", 17));
+}
+END_TEST
+
+static struct redis_reply text_reply(enum resp_kind kind, const char *text)
+{
+    return (struct redis_reply){.kind = kind, .str = text, .len = strlen(text)};
+}
+
+START_TEST(set_says_yes_by_ok_and_held_by_nil)
+{
+    struct redis_reply ok = text_reply(RESP_STATUS, "OK");
+    struct redis_reply queued = text_reply(RESP_STATUS, "QUEUED");
+    struct redis_reply nil = {.kind = RESP_NIL};
+    struct redis_reply number = {.kind = RESP_INTEGER, .integer = 1};
+    ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &ok).kind, ANSWER_YES);
+    ck_assert_int_eq(redis_answer(REDIS_PLANT, &ok).kind, ANSWER_YES);
+    ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &nil).kind, ANSWER_HELD);
+    ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &nil).pttl_ms, -1);
+    ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &queued).reason, REASON_GARBAGE);
+    ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &number).reason, REASON_GARBAGE);
+}
+END_TEST
+
+START_TEST(scripts_say_deleted_absent_or_who)
+{
+    struct redis_reply deleted = {.kind = RESP_INTEGER, .integer = -3};
+    struct redis_reply absent = {.kind = RESP_INTEGER, .integer = -2};
+    struct redis_reply other = {.kind = RESP_INTEGER, .integer = 1};
+    struct redis_reply who = {.kind = RESP_ARRAY, .item_count = 2};
+    who.items[0].kind = RESP_INTEGER;
+    who.items[0].integer = 750;
+    who.items[1].kind = RESP_STRING;
+    who.items[1].str = "abc";
+    who.items[1].len = 3;
+    ck_assert_int_eq(redis_answer(REDIS_RELEASE, &deleted).kind, ANSWER_YES);
+    ck_assert_int_eq(redis_answer(REDIS_EXTEND, &absent).kind, ANSWER_ABSENT);
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &other).reason, REASON_GARBAGE);
+    struct answer held = redis_answer(REDIS_STATUS, &who);
+    ck_assert_int_eq(held.kind, ANSWER_HELD);
+    ck_assert_int_eq(held.pttl_ms, 750);
+    ck_assert_uint_eq(held.holder, redis_fingerprint("abc", 3));
+    who.items[0].integer = -1;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).pttl_ms, -1);
+    who.items[1].kind = RESP_NIL;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).kind, ANSWER_FAILED);
+    who.item_count = 3;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).kind, ANSWER_FAILED);
+}
+END_TEST
+
+START_TEST(a_key_of_another_type_is_held)
+{
+    struct redis_reply wrong = text_reply(RESP_ERROR, "WRONGTYPE Operation against a key");
+    ck_assert_int_eq(redis_answer(REDIS_RELEASE, &wrong).kind, ANSWER_HELD);
+    ck_assert_uint_eq(redis_answer(REDIS_RELEASE, &wrong).holder, 0);
+}
+END_TEST
+
+START_TEST(errors_are_named_by_their_first_word)
+{
+    static const struct {
+        const char *error;
+        enum reason reason;
+    } rows[] = {
+        {"LOADING Redis is loading the dataset in memory", REASON_LOADING},
+        {"OOM command not allowed when used memory > 'maxmemory'.", REASON_OOM},
+        {"MISCONF Redis is configured to save RDB snapshots", REASON_MISCONF},
+        {"READONLY You can't write against a read only replica.", REASON_READONLY},
+        {"NOREPLICAS Not enough good replicas to write.", REASON_NOREPLICAS},
+        {"MASTERDOWN Link with MASTER is down", REASON_MASTERDOWN},
+        {"BUSY Redis is busy running a script.", REASON_BUSY},
+        {"NOSCRIPT No matching script.", REASON_NOSCRIPT},
+        {"NOAUTH Authentication required.", REASON_NOAUTH},
+        {"WRONGPASS invalid username-password pair", REASON_WRONGPASS},
+        {"NOPERM this user has no permissions", REASON_NOPERM},
+        {"MOVED 3999 127.0.0.1:6381", REASON_MOVED},
+        {"ASK 3999 127.0.0.1:6381", REASON_MOVED},
+        {"CLUSTERDOWN Hash slot not served", REASON_CLUSTERDOWN},
+        {"ERR max number of clients reached", REASON_MAXCLIENTS},
+        {"ERR invalid password", REASON_WRONGPASS},
+        {"ERR unknown command", REASON_ERROR},
+        {"OOMPH", REASON_ERROR},
+        {"OOM", REASON_OOM},
+        {"", REASON_ERROR},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct redis_reply reply = text_reply(RESP_ERROR, rows[i].error);
+        struct answer answer = redis_answer(REDIS_ACQUIRE, &reply);
+        ck_assert_int_eq(answer.kind, ANSWER_FAILED);
+        ck_assert_msg(answer.reason == rows[i].reason, "\"%s\" gave %s", rows[i].error,
+                      reason_word(answer.reason));
+    }
+}
+END_TEST
+
+START_TEST(every_reason_has_a_word_of_its_own_and_a_meaning)
+{
+    for (enum reason a = REASON_NONE; a <= REASON_ERROR; a++) {
+        ck_assert_uint_gt(strlen(reason_text(a)), 3);
+        for (enum reason b = REASON_NONE; b < a; b++)
+            ck_assert_str_ne(reason_word(a), reason_word(b));
+        ck_assert_ptr_null(strchr(reason_word(a), ' '));
+    }
+}
+END_TEST
+
+START_TEST(fingerprints_tell_holders_apart)
+{
+    ck_assert_uint_ne(redis_fingerprint("a", 1), redis_fingerprint("b", 1));
+    ck_assert_uint_ne(redis_fingerprint("", 0), 0);
+}
+END_TEST
+
+START_TEST(info_fields_are_found_whole)
+{
+    static const char info[] = "# Server\r\nrun_id_x:no\r\nrun_id:abc\r\nempty:\r\nlast:1";
+    size_t len = 99;
+    const char *value = redis_info_field(info, sizeof(info) - 1, "run_id", &len);
+    ck_assert_ptr_nonnull(value);
+    ck_assert_uint_eq(len, 3);
+    ck_assert_mem_eq(value, "abc", 3);
+    ck_assert_ptr_nonnull(redis_info_field(info, sizeof(info) - 1, "last", &len));
+    ck_assert_uint_eq(len, 1);
+    ck_assert_ptr_null(redis_info_field(info, sizeof(info) - 1, "id", &len));
+    ck_assert_ptr_null(redis_info_field("", 0, "id", &len));
+}
+END_TEST
+
+START_TEST(drift_is_a_share_and_a_margin_rounded_up)
+{
+    const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10};
+    ck_assert_int_eq(drift_of(&drift, 0), 10);
+    ck_assert_int_eq(drift_of(&drift, 100), 11);
+    ck_assert_int_eq(drift_of(&drift, 101), 12);
+    ck_assert_int_eq(drift_of(&drift, 30 * NS_PER_S), 300000010);
+    /* A day does not overflow. */
+    ck_assert_int_eq(drift_of(&drift, 86400 * NS_PER_S), 864000000010);
+}
+END_TEST
+
+START_TEST(validity_is_what_the_paper_says)
+{
+    const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
+    ck_assert_int_eq(validity_left(&drift, NS_PER_S, 500, 500 + 30 * NS_PER_MS), 950 * NS_PER_MS);
+    ck_assert_int_lt(validity_left(&drift, NS_PER_S, 0, 980 * NS_PER_MS + 1), 0);
+}
+END_TEST
+
+START_TEST(elapsed_for_a_client_is_never_overstated)
+{
+    const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
+    ck_assert_int_eq(elapsed_for_client_ms(&drift, 0, 0), 0);
+    ck_assert_int_eq(elapsed_for_client_ms(&drift, 0, 999999), 0);
+    ck_assert_int_eq(elapsed_for_client_ms(&drift, 0, 100 * NS_PER_MS), 99);
+    ck_assert_int_eq(elapsed_for_client_ms(&drift, 7, 7 + 3600 * NS_PER_S), 3564000);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("redis");
+    TCase *cases = tcase_create("redis");
+    tcase_add_test(cases, acquire_is_the_canonical_set);
+    tcase_add_test(cases, scripts_go_by_sha1);
+    tcase_add_test(cases, the_longest_command_in_full_fits);
+    tcase_add_test(cases, set_says_yes_by_ok_and_held_by_nil);
+    tcase_add_test(cases, scripts_say_deleted_absent_or_who);
+    tcase_add_test(cases, a_key_of_another_type_is_held);
+    tcase_add_test(cases, errors_are_named_by_their_first_word);
+    tcase_add_test(cases, every_reason_has_a_word_of_its_own_and_a_meaning);
+    tcase_add_test(cases, fingerprints_tell_holders_apart);
+    tcase_add_test(cases, info_fields_are_found_whole);
+    tcase_add_test(cases, drift_is_a_share_and_a_margin_rounded_up);
+    tcase_add_test(cases, validity_is_what_the_paper_says);
+    tcase_add_test(cases, elapsed_for_a_client_is_never_overstated);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,409 @@
+#include "tests/unit/world.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct request_limits limits = {
+    .ttl_min_ms = 20,
+    .ttl_max_ms = 60000,
+    .key_prefix = "",
+};
+
+/* --- keys --- */
+
+static struct world_key *find_key(struct world *world, unsigned node, const char *key)
+{
+    struct world_master *master = &world->masters[node];
+    for (unsigned i = 0; i < WORLD_KEYS; i++) {
+        struct world_key *slot = &master->keys[i];
+        if (slot->expires_ns <= world->now_ns)
+            slot->key[0] = '\0';
+        if (strcmp(slot->key, key) == 0)
+            return slot;
+    }
+    return NULL;
+}
+
+void world_set(struct world *world, unsigned node, const char *key, const char *value,
+               int64_t ttl_ms)
+{
+    struct world_key *slot = find_key(world, node, key);
+    if (slot == NULL)
+        slot = find_key(world, node, "");
+    ck_assert_ptr_nonnull(slot);
+    snprintf(slot->key, sizeof(slot->key), "%s", key);
+    snprintf(slot->value, sizeof(slot->value), "%s", value);
+    slot->expires_ns = world->now_ns + ttl_ms * NS_PER_MS;
+}
+
+void world_delete(struct world *world, unsigned node, const char *key)
+{
+    struct world_key *slot = find_key(world, node, key);
+    if (slot != NULL)
+        slot->key[0] = '\0';
+}
+
+const char *world_value(struct world *world, unsigned node, const char *key)
+{
+    struct world_key *slot = find_key(world, node, key);
+    return slot != NULL ? slot->value : NULL;
+}
+
+unsigned world_count(struct world *world, const char *key)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < world->node_count; i++)
+        count += world_value(world, i, key) != NULL;
+    return count;
+}
+
+/* --- a master --- */
+
+static void reply(struct world *world, unsigned node, struct world_inbox *inbox,
+                  struct redis_reply answer)
+{
+    if (inbox->open && !world->masters[node].mute)
+        engine_on_reply(&world->engine, node, &answer, world->now_ns);
+}
+
+static struct redis_reply integer(int64_t number)
+{
+    return (struct redis_reply){.kind = RESP_INTEGER, .integer = number};
+}
+
+static struct redis_reply text(enum resp_kind kind, const char *words)
+{
+    return (struct redis_reply){.kind = kind, .str = words, .len = strlen(words)};
+}
+
+static struct redis_reply holder(struct world *world, const struct world_key *key)
+{
+    struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = 2};
+    answer.items[0].kind = RESP_INTEGER;
+    answer.items[0].integer = (key->expires_ns - world->now_ns) / NS_PER_MS;
+    answer.items[1].kind = RESP_STRING;
+    answer.items[1].str = key->value;
+    answer.items[1].len = strlen(key->value);
+    return answer;
+}
+
+/* What our Lua scripts do, in C: 0 release, 1 extend, 2 status. */
+static struct redis_reply run_script(struct world *world, unsigned node, unsigned script,
+                                     char **words)
+{
+    struct world_key *key = find_key(world, node, words[3]);
+    world->masters[node].commands++;
+    if (key == NULL)
+        return integer(-2);
+    if (script == 2 || strcmp(key->value, words[4]) != 0)
+        return holder(world, key);
+    if (script == 0) {
+        key->key[0] = '\0';
+    } else {
+        int64_t expires_ns = world->now_ns + atoll(words[5]) * NS_PER_MS;
+        if (key->expires_ns < expires_ns)
+            key->expires_ns = expires_ns;
+    }
+    return integer(-3);
+}
+
+static struct redis_reply run_eval(struct world *world, unsigned node, char **words)
+{
+    struct world_master *master = &world->masters[node];
+    bool in_full = strcmp(words[0], "EVAL") == 0;
+    for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++) {
+        if (strcmp(words[1], in_full ? redis_script_text(i) : redis_script_sha1(i)) != 0)
+            continue;
+        if (!in_full && master->scripts_flushed)
+            return text(RESP_ERROR, "NOSCRIPT No matching script");
+        return run_script(world, node, i, words);
+    }
+    ck_abort_msg("an unknown script: %s", words[1]);
+    return integer(0);
+}
+
+static struct redis_reply run_set(struct world *world, unsigned node, char **words)
+{
+    world->masters[node].commands++;
+    if (find_key(world, node, words[1]) != NULL)
+        return (struct redis_reply){.kind = RESP_NIL};
+    world_set(world, node, words[1], words[2], atoll(words[5]));
+    return text(RESP_STATUS, "OK");
+}
+
+static struct redis_reply run_client(struct world *world, unsigned node, struct world_inbox *inbox,
+                                     char **words)
+{
+    struct world_master *master = &world->masters[node];
+    if (strcmp(words[1], "ID") == 0)
+        return integer(inbox->client_id);
+    if (strcmp(words[1], "KILL") == 0) {
+        bool there = master->zombie.client_id == atoll(words[3]) && master->zombie.len > 0;
+        if (there)
+            master->zombie.len = 0;
+        return integer(there);
+    }
+    return text(RESP_STATUS, "OK");
+}
+
+static struct redis_reply run(struct world *world, unsigned node, struct world_inbox *inbox,
+                              char **words)
+{
+    static char info[128];
+    struct world_master *master = &world->masters[node];
+    if (strcmp(words[0], "CLIENT") == 0)
+        return run_client(world, node, inbox, words);
+    if (strcmp(words[0], "INFO") == 0) {
+        snprintf(info, sizeof(info), "# Server\r\nrun_id:%s\r\n", master->run_id);
+        return text(RESP_STRING, info);
+    }
+    if (strcmp(words[0], "SCRIPT") == 0) {
+        for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
+            if (strcmp(words[2], redis_script_text(i)) == 0)
+                return text(RESP_STRING, redis_script_sha1(i));
+    }
+    if (strcmp(words[0], "PING") == 0)
+        return text(RESP_STATUS, "PONG");
+    if (master->error[0] != '\0')
+        return text(RESP_ERROR, master->error);
+    if (strcmp(words[0], "SET") == 0)
+        return run_set(world, node, words);
+    return run_eval(world, node, words);
+}
+
+/* Take one command, "*2\r\n$3\r\nGET...", off the inbox; words end in a NUL each. */
+static unsigned take_command(struct world_inbox *inbox, char *buf, char **words)
+{
+    char *at = inbox->bytes;
+    if (inbox->len == 0)
+        return 0;
+    ck_assert_int_eq(*at, '*');
+    unsigned count = (unsigned)strtoul(at + 1, &at, 10);
+    at += 2;
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_int_eq(*at, '$');
+        size_t len = strtoul(at + 1, &at, 10);
+        at += 2;
+        memcpy(buf, at, len);
+        buf[len] = '\0';
+        words[i] = buf;
+        buf += len + 1;
+        at += len + 2;
+    }
+    size_t taken = (size_t)(at - inbox->bytes);
+    inbox->len -= taken;
+    memmove(inbox->bytes, at, inbox->len);
+    return count;
+}
+
+static bool serve(struct world *world, unsigned node, struct world_inbox *inbox)
+{
+    char buf[4096];
+    char *words[8];
+    if (world->masters[node].hung || world->masters[node].dead)
+        return false;
+    if (take_command(inbox, buf, words) == 0)
+        return false;
+    reply(world, node, inbox, run(world, node, inbox, words));
+    return true;
+}
+
+/* --- what the engine asks for --- */
+
+static void io_open(void *context, unsigned node)
+{
+    struct world *world = context;
+    world->masters[node].connecting = true;
+}
+
+static void io_close(void *context, unsigned node)
+{
+    struct world *world = context;
+    struct world_master *master = &world->masters[node];
+    master->connecting = false;
+    master->current.open = false;
+    /* A master that hangs does not see the reset before it goes on. */
+    if (master->current.len > 0 && master->hung)
+        master->zombie = master->current;
+    master->current.len = 0;
+}
+
+static void io_write(void *context, unsigned node, const char *bytes, size_t len)
+{
+    struct world *world = context;
+    struct world_inbox *inbox = &world->masters[node].current;
+    ck_assert(inbox->open);
+    ck_assert_uint_le(inbox->len + len, sizeof(inbox->bytes));
+    memcpy(inbox->bytes + inbox->len, bytes, len);
+    inbox->len += len;
+}
+
+static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                     const struct reply *answer)
+{
+    struct world *world = context;
+    char line[LIMIT_REPLY];
+    size_t len = reply_format(answer, tag, tag_len, line);
+    ck_assert_ptr_eq(client, &world->client);
+    ck_assert_uint_lt(world->reply_count, WORLD_REPLIES);
+    snprintf(world->replies[world->reply_count++], sizeof(world->replies[0]), "%.*s",
+             (int)(len - 1), line);
+}
+
+static void io_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
+{
+    struct world *world = context;
+    (void)client;
+    snprintf(world->replies[world->reply_count++], sizeof(world->replies[0]), "undone %.*s",
+             (int)tag_len, tag != NULL ? tag : "");
+}
+
+static void io_link_changed(void *context, unsigned node, enum link_state before)
+{
+    struct world *world = context;
+    ck_assert_int_ne(world->engine.links[node].state, before);
+    world->link_changes++;
+}
+
+static void io_entropy(void *context, void *bytes, size_t len)
+{
+    struct world *world = context;
+    for (size_t i = 0; i < len; i++) {
+        world->random = world->random * 6364136223846793005 + 1442695040888963407;
+        ((unsigned char *)bytes)[i] = (unsigned char)(world->random >> 56);
+    }
+}
+
+/* --- the world --- */
+
+static void connect_node(struct world *world, unsigned node)
+{
+    struct world_master *master = &world->masters[node];
+    master->connecting = false;
+    if (master->dead) {
+        engine_on_closed(&world->engine, node, REASON_REFUSED, world->now_ns);
+        return;
+    }
+    master->current.len = 0;
+    master->current.open = true;
+    master->current.client_id = ++master->next_client_id;
+    engine_on_connected(&world->engine, node, world->now_ns);
+}
+
+void world_settle(struct world *world)
+{
+    bool busy = true;
+    while (busy) {
+        busy = false;
+        for (unsigned i = 0; i < world->node_count; i++) {
+            struct world_master *master = &world->masters[i];
+            if (master->connecting) {
+                connect_node(world, i);
+                busy = true;
+            }
+            /* The worst order there is: the new connection's commands before the old one's. */
+            busy = serve(world, i, &master->current) || busy;
+        }
+    }
+    for (unsigned i = 0; i < world->node_count; i++)
+        while (serve(world, i, &world->masters[i].zombie))
+            continue;
+}
+
+void world_pass_ms(struct world *world, int64_t ms)
+{
+    int64_t until_ns = world->now_ns + ms * NS_PER_MS;
+    world_settle(world);
+    for (;;) {
+        int64_t next_ns = engine_deadline_ns(&world->engine);
+        if (next_ns > until_ns)
+            break;
+        world->now_ns = next_ns > world->now_ns ? next_ns : world->now_ns;
+        engine_on_timer(&world->engine, world->now_ns);
+        world_settle(world);
+    }
+    world->now_ns = until_ns;
+}
+
+void world_init(struct world *world, unsigned node_count)
+{
+    struct engine_rules rules = {
+        .round = {.node_count = node_count,
+                  .quorum = node_count / 2 + 1,
+                  .node_timeout_ns = 50 * NS_PER_MS,
+                  .min_validity_ns = NS_PER_MS,
+                  .drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS}},
+        .key_prefix = "",
+    };
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    const struct engine_io io = {world,    io_open,   io_close,        io_write,
+                                 io_reply, io_undone, io_link_changed, io_entropy};
+    memset(world, 0, sizeof(*world));
+    world->node_count = node_count;
+    world->now_ns = 1000 * NS_PER_S;
+    world->random = 1;
+    for (unsigned i = 0; i < node_count; i++) {
+        rules.node_names[i] = names[i];
+        snprintf(world->masters[i].run_id, sizeof(world->masters[i].run_id), "%040u", i);
+    }
+    ck_assert(engine_init(&world->engine, &rules, &io, world->now_ns));
+    engine_client_init(&world->client);
+    world_pass_ms(world, 1);
+}
+
+void world_deinit(struct world *world)
+{
+    engine_deinit(&world->engine);
+}
+
+void world_send(struct world *world, const char *line)
+{
+    struct request request;
+    struct error error;
+    ck_assert_int_eq(request_parse(line, strlen(line), &limits, &request, &error), REQUEST_FINE);
+    engine_submit(&world->engine, &world->client, &request, world->now_ns);
+}
+
+const char *world_ask(struct world *world, const char *line)
+{
+    unsigned before = world->reply_count;
+    world_send(world, line);
+    world_settle(world);
+    if (world->reply_count == before)
+        world_pass_ms(world, 50);
+    ck_assert_uint_eq(world->reply_count, before + 1);
+    return world->replies[before];
+}
+
+const char *world_token(const char *line)
+{
+    static char token[LIMIT_TOKEN + 1];
+    ck_assert_msg(strncmp(line, "OK ", 3) == 0, "not granted: %s", line);
+    memcpy(token, line + 3, LIMIT_TOKEN);
+    return token;
+}
+
+void world_kill(struct world *world, unsigned node)
+{
+    struct world_master *master = &world->masters[node];
+    master->dead = true;
+    master->hung = false;
+    master->zombie.len = 0;
+    master->current.len = 0;
+    memset(master->keys, 0, sizeof(master->keys));
+    if (master->current.open) {
+        master->current.open = false;
+        engine_on_closed(&world->engine, node, REASON_DISCONNECTED, world->now_ns);
+    }
+}
+
+void world_restart(struct world *world, unsigned node)
+{
+    struct world_master *master = &world->masters[node];
+    master->dead = false;
+    master->next_client_id = 0;
+    master->run_id[0]++;
+}

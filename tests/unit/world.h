@@ -1,0 +1,91 @@
+/*
+ * A world for the engine: fake masters that speak Redis protocol, on virtual time.
+ *
+ * The engine's own bytes are executed: SET NX PX, our scripts, the greeting. A master can be hung
+ * (commands pile up and run when it goes on), dead, or slow to forget a connection that was reset,
+ * as a real one is. Keys expire by the world's clock.
+ */
+#ifndef TESTS_UNIT_WORLD_H
+#define TESTS_UNIT_WORLD_H
+
+#include <stdbool.h>
+
+#include "server/engine.h"
+
+enum { WORLD_NODES = 5, WORLD_KEYS = 16, WORLD_REPLIES = 64 };
+
+struct world_key {
+    char key[64]; /* "" is free */
+    char value[64];
+    int64_t expires_ns;
+};
+
+/* Bytes that a connection has brought and the master has not executed. */
+struct world_inbox {
+    char bytes[256 * 1024];
+    size_t len;
+    bool open; /* replies can still be sent */
+    int64_t client_id;
+};
+
+struct world_master {
+    bool dead;
+    bool hung;
+    bool connecting; /* the engine asked for a connection */
+    bool mute;       /* executes, but its replies are lost */
+    char error[64];  /* answers this to everything but the greeting, if not "" */
+    char run_id[41];
+    int64_t next_client_id;
+    bool scripts_flushed;
+    struct world_inbox current;
+    struct world_inbox zombie; /* the one before, if it was reset while the master hung */
+    struct world_key keys[WORLD_KEYS];
+    unsigned commands; /* executed, of locks only */
+};
+
+struct world {
+    struct engine engine;
+    struct engine_client client;
+    struct world_master masters[WORLD_NODES];
+    unsigned node_count;
+    int64_t now_ns;
+    uint64_t random;
+    char replies[WORLD_REPLIES][128]; /* the lines the client got */
+    unsigned reply_count;
+    unsigned link_changes;
+};
+
+/* All masters are there and all links up. */
+void world_init(struct world *world, unsigned node_count);
+void world_deinit(struct world *world);
+
+/* Let everything that can happen now happen. */
+void world_settle(struct world *world);
+
+/* Let time pass, timers included. */
+void world_pass_ms(struct world *world, int64_t ms);
+
+/* One request line; the reply's line is the next of world->replies. */
+void world_send(struct world *world, const char *line);
+
+/* Send, settle, and return the one reply it brought. */
+const char *world_ask(struct world *world, const char *line);
+
+/* The token in an OK reply, in a buffer that the next call overwrites. */
+const char *world_token(const char *reply);
+
+void world_kill(struct world *world, unsigned node);
+void world_restart(struct world *world, unsigned node);
+
+/* The value of a lock's key on a node, or NULL. */
+const char *world_value(struct world *world, unsigned node, const char *resource);
+
+/* On how many nodes the resource's key exists. */
+unsigned world_count(struct world *world, const char *resource);
+
+/* Put a key there as a foreign client would. */
+void world_set(struct world *world, unsigned node, const char *resource, const char *value,
+               int64_t ttl_ms);
+void world_delete(struct world *world, unsigned node, const char *resource);
+
+#endif
