@@ -214,6 +214,8 @@ static void set_scalar(struct loading *loading, const struct key *key,
 static bool has_kind(struct loading *loading, const struct yaml_node *node, enum yaml_kind kind,
                      const char *name)
 {
+    if (node->broken)
+        return false;
     if (node->kind == kind && (kind != YAML_SCALAR || node->text[0] != '\0' || node->quoted))
         return true;
     if (node->kind == kind)

@@ -133,6 +133,7 @@ static struct yaml_node *read_scalar(struct reader *reader, const yaml_event_t *
     if (node->text != NULL)
         return node;
     /* An unset variable is a mistake like others: go on to find the rest. */
+    node->broken = true;
     node->text = strdup("");
     return node;
 }

@@ -22,6 +22,7 @@ struct yaml_node {
     struct mark mark;
     char *text;                 /* SCALAR: ends in a NUL, holds none */
     bool quoted;                /* SCALAR */
+    bool broken;                /* SCALAR: reported already; its text is "" */
     struct yaml_node *key;      /* inside a MAPPING: the scalar before this value */
     struct yaml_node *children; /* SEQUENCE, MAPPING: the first of them */
     struct yaml_node *next;     /* the one after this, under the same parent */

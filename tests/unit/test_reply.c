@@ -1,0 +1,185 @@
+/*
+ * protocol/reply.h, protocol/text.h and server/log.h: exact bytes.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/reply.h"
+#include "protocol/text.h"
+#include "server/log.h"
+#include "tests/runner.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef01234567"
+
+static char buf[LIMIT_REPLY];
+
+static void assert_line(size_t len, const char *expected)
+{
+    ck_assert_uint_eq(len, strlen(expected));
+    ck_assert_mem_eq(buf, expected, len);
+}
+
+START_TEST(each_outcome_has_its_line)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static const enum reason reasons[] = {REASON_NONE, REASON_TIMEOUT, REASON_REFUSED};
+    const struct {
+        struct reply reply;
+        const char *line;
+    } rows[] = {
+        {{.outcome = OUTCOME_OK}, "OK\n"},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 9890, .elapsed_ms = 3},
+         "OK " TOKEN " 9890 3\n"},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1, .fence_field = true},
+         "OK " TOKEN " 1 0 -\n"},
+        {{.outcome = OUTCOME_GONE}, "GONE\n"},
+        {{.outcome = OUTCOME_HELD, .hint_ms = -1}, "HELD -1\n"},
+        {{.outcome = OUTCOME_HELD, .hint_ms = INT64_MAX}, "HELD 9223372036854775807\n"},
+        {{.outcome = OUTCOME_FREE}, "FREE\n"},
+        {{.outcome = OUTCOME_LATE, .elapsed_ms = 77}, "LATE 77\n"},
+        {{.outcome = OUTCOME_LIMIT, .limit = "requests"}, "LIMIT requests\n"},
+        {{.outcome = OUTCOME_SHUTDOWN}, "SHUTDOWN\n"},
+        {{.outcome = OUTCOME_NOQUORUM,
+          .voting = 1,
+          .quorum = 2,
+          .node_count = 3,
+          .node_names = names,
+          .node_reasons = reasons},
+         "NOQUORUM 1/3 need=2 b:timeout c:refused\n"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char tagged[256];
+        assert_line(reply_format(&rows[i].reply, NULL, 0, buf), rows[i].line);
+        snprintf(tagged, sizeof(tagged), "#t1 %s", rows[i].line);
+        assert_line(reply_format(&rows[i].reply, "t1", 2, buf), tagged);
+    }
+}
+END_TEST
+
+START_TEST(errors_and_lines_carry_tags_too)
+{
+    assert_line(reply_format_error("bad-tag", "no", NULL, 0, buf), "ERR bad-tag no\n");
+    assert_line(reply_format_error("bad-tag", "no", "x", 1, buf), "#x ERR bad-tag no\n");
+    assert_line(reply_format_line("PONG", 4, "x", 1, buf), "#x PONG\n");
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_cut_and_the_line_still_ends)
+{
+    char words[3 * LIMIT_REPLY];
+    memset(words, 'w', sizeof(words));
+    ck_assert_uint_eq(reply_format_line(words, sizeof(words), NULL, 0, buf), LIMIT_REPLY);
+    ck_assert_int_eq(buf[LIMIT_REPLY - 1], '\n');
+}
+END_TEST
+
+START_TEST(the_longest_noquorum_fits)
+{
+    const char *names[LIMIT_NODES];
+    enum reason reasons[LIMIT_NODES];
+    for (unsigned i = 0; i < LIMIT_NODES; i++) {
+        names[i] = "abcdefghijklmnopqrstuvwxyz012345";
+        reasons[i] = REASON_DISCONNECTED;
+    }
+    struct reply reply = {.outcome = OUTCOME_NOQUORUM,
+                          .quorum = 8,
+                          .node_count = LIMIT_NODES,
+                          .node_names = names,
+                          .node_reasons = reasons};
+    size_t len = reply_format(&reply, "abcdefghijklmnopqrstuvwxyz012345", 32, buf);
+    ck_assert_uint_lt(len, LIMIT_REPLY);
+    ck_assert_mem_eq(buf + len - 14, ":disconnected\n", 14);
+}
+END_TEST
+
+START_TEST(numbers_and_durations_are_exact)
+{
+    char room[256];
+    struct text text = {.buf = room, .size = sizeof(room)};
+    text_number(&text, INT64_MIN);
+    text_string(&text, " ");
+    text_number(&text, 0);
+    text_string(&text, " ");
+    text_duration_ms(&text, 7200000);
+    text_string(&text, " ");
+    text_duration_ms(&text, 90000);
+    text_string(&text, " ");
+    text_duration_ms(&text, 120000);
+    text_string(&text, " ");
+    text_duration_ms(&text, 1);
+    text_quoted(&text, "a\"\x01long", 7, 3);
+    ck_assert_uint_eq(text.len, strlen("-9223372036854775808 0 2h 90s 2m 1ms\"a\\x22\\x01...\""));
+    ck_assert_mem_eq(room, "-9223372036854775808 0 2h 90s 2m 1ms\"a\\x22\\x01...\"", text.len);
+}
+END_TEST
+
+/* --- the log --- */
+
+static char log_buf[LOG_LINE_MAX];
+static const int64_t wall_ns = 1795237200123456789;
+
+START_TEST(a_log_line_is_a_time_a_level_an_event_and_fields)
+{
+    size_t len = log_format(CONFIG_LOG_TEXT, wall_ns, CONFIG_LOG_INFO, "listening",
+                            LOG_FIELDS(log_text("address", "tcp://127.0.0.1:7335"),
+                                       log_number("n", -5), log_text("why", "no luck")),
+                            log_buf);
+    const char *expected = "2026-11-21T05:00:00.123Z info listening "
+                           "address=tcp://127.0.0.1:7335 n=-5 why=\"no luck\"\n";
+    ck_assert_uint_eq(len, strlen(expected));
+    ck_assert_mem_eq(log_buf, expected, len);
+}
+END_TEST
+
+START_TEST(a_log_line_in_json_is_one_object)
+{
+    size_t len = log_format(CONFIG_LOG_JSON, wall_ns, CONFIG_LOG_ERROR, "x",
+                            LOG_FIELDS(log_text("a", "b"), log_number("n", 1)), log_buf);
+    const char *expected = "{\"time\":\"2026-11-21T05:00:00.123Z\",\"level\":\"error\","
+                           "\"event\":\"x\",\"a\":\"b\",\"n\":1}\n";
+    ck_assert_uint_eq(len, strlen(expected));
+    ck_assert_mem_eq(log_buf, expected, len);
+}
+END_TEST
+
+START_TEST(untrusted_bytes_cannot_forge_a_log_line)
+{
+    size_t len = log_format(CONFIG_LOG_TEXT, wall_ns, CONFIG_LOG_INFO, "x",
+                            LOG_FIELDS(log_bytes("v", "a\nb\"\\\xff\0", 7)), log_buf);
+    ck_assert_ptr_nonnull(memmem(log_buf, len, "v=\"a\\x0ab\\\"\\\\\\xff\\x00\"\n", 23));
+    len = log_format(CONFIG_LOG_JSON, wall_ns, CONFIG_LOG_INFO, "x",
+                     LOG_FIELDS(log_bytes("v", "\n\xff", 2)), log_buf);
+    ck_assert_ptr_nonnull(memmem(log_buf, len, "\"v\":\"\\u000a\\u00ff\"}\n", 20));
+}
+END_TEST
+
+START_TEST(a_log_line_is_bounded)
+{
+    char words[2 * LOG_LINE_MAX];
+    memset(words, '\n', sizeof(words));
+    struct log_field field = log_bytes("v", words, sizeof(words));
+    size_t len =
+        log_format(CONFIG_LOG_TEXT, wall_ns, CONFIG_LOG_INFO, "x",
+                   LOG_FIELDS(field, field, field, field, field, field, field, field), log_buf);
+    ck_assert_uint_le(len, LOG_LINE_MAX);
+    ck_assert_int_eq(log_buf[len - 1], '\n');
+    ck_assert_ptr_eq(memchr(log_buf, '\n', len), log_buf + len - 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("reply");
+    TCase *cases = tcase_create("reply");
+    tcase_add_test(cases, each_outcome_has_its_line);
+    tcase_add_test(cases, errors_and_lines_carry_tags_too);
+    tcase_add_test(cases, what_does_not_fit_is_cut_and_the_line_still_ends);
+    tcase_add_test(cases, the_longest_noquorum_fits);
+    tcase_add_test(cases, numbers_and_durations_are_exact);
+    tcase_add_test(cases, a_log_line_is_a_time_a_level_an_event_and_fields);
+    tcase_add_test(cases, a_log_line_in_json_is_one_object);
+    tcase_add_test(cases, untrusted_bytes_cannot_forge_a_log_line);
+    tcase_add_test(cases, a_log_line_is_bounded);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,342 @@
+/*
+ * protocol/request.h: every kind of line, good and bad, and the exact words of the errors.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/request.h"
+#include "tests/runner.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef01234567"
+
+static const struct request_limits limits = {
+    .ttl_min_ms = 13,
+    .ttl_max_ms = 60000,
+    .key_prefix = "p:",
+    .key_prefix_len = 2,
+};
+
+static struct request request;
+static struct error error;
+
+static enum request_error parse(const char *line)
+{
+    memset(&error, 0, sizeof(error));
+    return request_parse(line, strlen(line), &limits, &request, &error);
+}
+
+static void assert_view(const char *view, size_t len, const char *expected)
+{
+    ck_assert_uint_eq(len, strlen(expected));
+    ck_assert_mem_eq(view, expected, len);
+}
+
+START_TEST(lock_has_a_resource_and_a_ttl)
+{
+    ck_assert_int_eq(parse("LOCK deploy 30s"), REQUEST_FINE);
+    ck_assert_int_eq(request.verb, VERB_LOCK);
+    assert_view(request.resource, request.resource_len, "deploy");
+    ck_assert_int_eq(request.ttl_ms, 30000);
+    ck_assert_ptr_null(request.tag);
+}
+END_TEST
+
+START_TEST(words_are_split_by_any_number_of_spaces)
+{
+    ck_assert_int_eq(parse("  lock   a\xc3\xa4   250  "), REQUEST_FINE);
+    assert_view(request.resource, request.resource_len, "a\xc3\xa4");
+    ck_assert_int_eq(request.ttl_ms, 250);
+}
+END_TEST
+
+START_TEST(unlock_extend_status_and_name_have_their_arguments)
+{
+    ck_assert_int_eq(parse("Unlock a " TOKEN), REQUEST_FINE);
+    assert_view(request.token, LIMIT_TOKEN, TOKEN);
+    ck_assert_int_eq(parse("EXTEND a " TOKEN " 1m"), REQUEST_FINE);
+    ck_assert_int_eq(request.ttl_ms, 60000);
+    ck_assert_int_eq(parse("STATUS a"), REQUEST_FINE);
+    ck_assert_int_eq(parse("NAME web-1"), REQUEST_FINE);
+    assert_view(request.label, request.label_len, "web-1");
+}
+END_TEST
+
+START_TEST(verbs_without_arguments_take_none)
+{
+    static const char *const words[] = {"NODES",   "stats", "Clients", "PING",
+                                        "VERSION", "HELP",  "QUIT"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        char line[32];
+        ck_assert_int_eq(parse(words[i]), REQUEST_FINE);
+        snprintf(line, sizeof(line), "%s x", words[i]);
+        ck_assert_int_eq(parse(line), REQUEST_BAD_ARGUMENTS);
+        ck_assert_ptr_nonnull(strstr(error.text, "takes no arguments"));
+    }
+}
+END_TEST
+
+START_TEST(an_empty_line_is_no_request)
+{
+    ck_assert_int_eq(parse(""), REQUEST_EMPTY);
+    ck_assert_int_eq(parse("    "), REQUEST_EMPTY);
+}
+END_TEST
+
+static const struct {
+    const char *line;
+    enum request_error code;
+    const char *text;
+} bad_lines[] = {
+    {"FOO", REQUEST_UNKNOWN_VERB, "\"FOO\" is no verb; HELP lists them"},
+    {"LOCKX a 1s", REQUEST_UNKNOWN_VERB, "\"LOCKX\" is no verb; HELP lists them"},
+    {"\xff\"", REQUEST_UNKNOWN_VERB, "\"\\xff\\x22\" is no verb; HELP lists them"},
+    {"#1", REQUEST_UNKNOWN_VERB, "a verb has to follow the tag"},
+    {"# PING", REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
+    {"#a/b PING", REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
+    {"#123456789012345678901234567890123 PING", REQUEST_BAD_TAG,
+     "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
+    {"LOCK", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>"},
+    {"LOCK a", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>"},
+    {"LOCK a 1s now", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>, and knows no \"now\""},
+    {"LOCK a 1s wait 5s", REQUEST_BAD_ARGUMENTS, "not available yet: WAIT"},
+    {"LOCK a 1s FENCE", REQUEST_BAD_ARGUMENTS, "not available yet: FENCE"},
+    {"LOCK a 1s HOLD FENCE", REQUEST_BAD_ARGUMENTS, "not available yet: HOLD"},
+    {"AUTH x", REQUEST_BAD_ARGUMENTS, "not available yet: AUTH"},
+    {"LOCKS", REQUEST_BAD_ARGUMENTS, "not available yet: LOCKS"},
+    {"UNLOCK a", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
+    {"UNLOCK a " TOKEN " x", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
+    {"EXTEND a " TOKEN, REQUEST_BAD_ARGUMENTS, "EXTEND takes <resource> <token> <ttl>"},
+    {"STATUS", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource>"},
+    {"STATUS a b c d e f g h i j", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource>"},
+    {"NAME", REQUEST_BAD_ARGUMENTS, "NAME takes <label>"},
+    {"NAME a/b", REQUEST_BAD_ARGUMENTS, "a label has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
+    {"LOCK a\tb 1s", REQUEST_BAD_BYTE,
+     "byte 7 is 0x09; a line has no control characters, and words are split by spaces"},
+    {"PING\r", REQUEST_BAD_BYTE,
+     "byte 5 is 0x0d; a line has no control characters, and words are split by spaces"},
+    {"LOCK a\x7f 1s", REQUEST_BAD_BYTE,
+     "byte 7 is 0x7f; a line has no control characters, and words are split by spaces"},
+    {"UNLOCK a 0123", REQUEST_BAD_TOKEN,
+     "a token has 40 hex digits, as LOCK answered it; this word has another length"},
+    {"UNLOCK a 0123456789ABCDEF0123456789abcdef01234567", REQUEST_BAD_TOKEN,
+     "a token is in lower case, as LOCK answered it"},
+    {"UNLOCK a 0123456789abcdef0123456789abcdef0123456g", REQUEST_BAD_TOKEN,
+     "a token has hex digits only"},
+    {"EXTEND a 0123456789abcdef0123456789abcdef0123456/ 1s", REQUEST_BAD_TOKEN,
+     "a token has hex digits only"},
+    {"LOCK a soon", REQUEST_BAD_TIME, "\"soon\" is no time: write 30s, 500ms, or milliseconds"},
+    {"LOCK a -1s", REQUEST_BAD_TIME, "\"-1s\" is no time: write 30s, 500ms, or milliseconds"},
+    {"LOCK a 1.5s", REQUEST_BAD_TIME, "\"1.5s\" is no time: write 30s, 500ms, or milliseconds"},
+    {"LOCK a 1S", REQUEST_BAD_TIME, "\"1S\" is no time: write 30s, 500ms, or milliseconds"},
+    {"LOCK a 12", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
+    {"LOCK a 60001", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
+    {"LOCK a 0", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
+    {"EXTEND a " TOKEN " 61s", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
+};
+
+START_TEST(each_bad_line_has_its_code_and_advice)
+{
+    ck_assert_msg(parse(bad_lines[_i].line) == bad_lines[_i].code, "line \"%s\" gave \"%s\"",
+                  bad_lines[_i].line, error.text);
+    ck_assert_str_eq(error.text, bad_lines[_i].text);
+}
+END_TEST
+
+START_TEST(the_ends_of_the_ttl_range_are_inside)
+{
+    ck_assert_int_eq(parse("LOCK a 13"), REQUEST_FINE);
+    ck_assert_int_eq(parse("LOCK a 60s"), REQUEST_FINE);
+}
+END_TEST
+
+START_TEST(a_resource_has_1_to_256_bytes)
+{
+    char line[400] = "STATUS ";
+    memset(line + 7, 'r', 257);
+    ck_assert_int_eq(parse(line), REQUEST_BAD_RESOURCE);
+    ck_assert_ptr_nonnull(strstr(error.text, "at most 256 bytes"));
+    line[7 + 256] = '\0';
+    ck_assert_int_eq(parse(line), REQUEST_FINE);
+    ck_assert_uint_eq(request.resource_len, 256);
+}
+END_TEST
+
+START_TEST(keys_of_redlockd_itself_are_refused)
+{
+    const struct request_limits bare = {.ttl_min_ms = 1, .ttl_max_ms = 2, .key_prefix = ""};
+    const struct request_limits half = {
+        .ttl_min_ms = 1, .ttl_max_ms = 2, .key_prefix = "redlock", .key_prefix_len = 7};
+    static const char whole[] = "STATUS redlockd:node";
+    static const char rest[] = "STATUS d:node";
+    ck_assert_int_eq(request_parse(whole, strlen(whole), &bare, &request, &error),
+                     REQUEST_BAD_RESOURCE);
+    ck_assert_int_eq(request_parse(rest, strlen(rest), &half, &request, &error),
+                     REQUEST_BAD_RESOURCE);
+    ck_assert_int_eq(parse(whole), REQUEST_FINE); /* behind a prefix it is another key */
+}
+END_TEST
+
+START_TEST(every_byte_is_either_part_of_a_resource_or_refused)
+{
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char line[] = "STATUS aXb";
+        line[8] = (char)byte;
+        enum request_error got = request_parse(line, 10, &limits, &request, &error);
+        if (byte == ' ')
+            ck_assert_int_eq(got, REQUEST_BAD_ARGUMENTS);
+        else if (byte < 0x20 || byte == 0x7f)
+            ck_assert_int_eq(got, REQUEST_BAD_BYTE);
+        else
+            ck_assert_int_eq(got, REQUEST_FINE);
+    }
+}
+END_TEST
+
+START_TEST(an_error_keeps_the_tag)
+{
+    ck_assert_int_eq(parse("#x.1 FOO"), REQUEST_UNKNOWN_VERB);
+    assert_view(request.tag, request.tag_len, "x.1");
+    ck_assert_int_eq(parse("#x.1 LOCK a\x01"), REQUEST_BAD_BYTE);
+    assert_view(request.tag, request.tag_len, "x.1");
+}
+END_TEST
+
+START_TEST(a_tag_that_is_cut_off_is_none)
+{
+    request_tag("#abc", 4, &request);
+    ck_assert_ptr_null(request.tag);
+    request_tag("#abc ", 5, &request);
+    assert_view(request.tag, request.tag_len, "abc");
+    request_tag("#12345678901234567890123456789012 PING", 38, &request);
+    ck_assert_uint_eq(request.tag_len, 32);
+    request_tag("abc ", 4, &request);
+    ck_assert_ptr_null(request.tag);
+}
+END_TEST
+
+START_TEST(http_is_known_by_its_last_word)
+{
+    static const struct {
+        const char *line;
+        bool http;
+    } rows[] = {
+        {"GET / HTTP/1.1", true}, {"POST /x HTTP/1.0\r", true},
+        {"PRI * HTTP/2.0", true}, {"LOCK HTTP/1.1 30s", false},
+        {"HTTP/1.1", false},      {"", false},
+        {"GET /", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ck_assert_int_eq(request_is_http(rows[i].line, strlen(rows[i].line)), rows[i].http);
+}
+END_TEST
+
+START_TEST(times_have_units_and_bounds)
+{
+    static const struct {
+        const char *word;
+        int64_t ms; /* -1: refused */
+    } rows[] = {
+        {"0", 0},
+        {"1", 1},
+        {"250ms", 250},
+        {"30s", 30000},
+        {"5m", 300000},
+        {"2h", 7200000},
+        {"", -1},
+        {"s", -1},
+        {"+1", -1},
+        {"1 s", -1},
+        {"1d", -1},
+        {"1mss", -1},
+        {"999999999999999", -1},
+        {"9223372036854", 9223372036854},
+        {"9223372036855", -1},
+        {"1000000000000000", -1},
+        {"2562047h", 9223369200000},
+        {"2562048h", -1},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t ms = -1;
+        enum request_error got = request_parse_time(rows[i].word, strlen(rows[i].word), &ms);
+        ck_assert_msg((got == REQUEST_FINE) == (rows[i].ms >= 0), "\"%s\"", rows[i].word);
+        ck_assert_int_eq(ms, rows[i].ms);
+    }
+}
+END_TEST
+
+START_TEST(every_verb_and_error_has_its_words)
+{
+    for (enum verb verb = 0; verb < VERB_COUNT; verb++) {
+        ck_assert_uint_gt(strlen(verb_word(verb)), 0);
+        ck_assert_uint_gt(strlen(verb_text(verb)), 0);
+        ck_assert_ptr_nonnull(verb_usage(verb));
+    }
+    ck_assert_str_eq(request_error_word(REQUEST_WAIT_RANGE), "wait-range");
+    ck_assert_str_eq(request_error_word(REQUEST_LINE_TOO_LONG), "line-too-long");
+}
+END_TEST
+
+static bool inside(const char *view, size_t len, const char *line, size_t line_len)
+{
+    return view >= line && view + len <= line + line_len;
+}
+
+/* Half random bytes, half words of the protocol: whatever comes, the views lie inside the line. */
+START_TEST(random_lines_give_views_inside_the_line)
+{
+    static const char *const words[] = {"LOCK", "UNLOCK", "EXTEND", "#t", "a", TOKEN, "1s", " "};
+    uint32_t random = 4711;
+    for (unsigned round = 0; round < 200000; round++) {
+        char line[256];
+        size_t len = 0;
+        for (unsigned i = 0; i < 6; i++) {
+            random = random * 1664525 + 1013904223;
+            const char *word = words[random >> 24 & 7];
+            if (random >> 30 == 0) {
+                line[len++] = (char)(random >> 8);
+            } else {
+                memcpy(line + len, word, strlen(word));
+                len += strlen(word);
+                line[len++] = ' ';
+            }
+        }
+        enum request_error got = request_parse(line, len, &limits, &request, &error);
+        if (request.tag != NULL)
+            ck_assert(inside(request.tag, request.tag_len, line, len));
+        if (got != REQUEST_FINE)
+            continue;
+        if (request.resource != NULL)
+            ck_assert(inside(request.resource, request.resource_len, line, len));
+        if (request.token != NULL)
+            ck_assert(inside(request.token, LIMIT_TOKEN, line, len));
+        ck_assert_int_le(request.ttl_ms, limits.ttl_max_ms);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("request");
+    TCase *cases = tcase_create("request");
+    tcase_set_timeout(cases, 30);
+    tcase_add_test(cases, lock_has_a_resource_and_a_ttl);
+    tcase_add_test(cases, words_are_split_by_any_number_of_spaces);
+    tcase_add_test(cases, unlock_extend_status_and_name_have_their_arguments);
+    tcase_add_test(cases, verbs_without_arguments_take_none);
+    tcase_add_test(cases, an_empty_line_is_no_request);
+    tcase_add_loop_test(cases, each_bad_line_has_its_code_and_advice, 0,
+                        (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
+    tcase_add_test(cases, the_ends_of_the_ttl_range_are_inside);
+    tcase_add_test(cases, a_resource_has_1_to_256_bytes);
+    tcase_add_test(cases, keys_of_redlockd_itself_are_refused);
+    tcase_add_test(cases, every_byte_is_either_part_of_a_resource_or_refused);
+    tcase_add_test(cases, an_error_keeps_the_tag);
+    tcase_add_test(cases, a_tag_that_is_cut_off_is_none);
+    tcase_add_test(cases, http_is_known_by_its_last_word);
+    tcase_add_test(cases, times_have_units_and_bounds);
+    tcase_add_test(cases, every_verb_and_error_has_its_words);
+    tcase_add_test(cases, random_lines_give_views_inside_the_line);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
