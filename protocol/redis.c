@@ -1,6 +1,7 @@
 #include "protocol/redis.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "scripts.h"
@@ -92,7 +93,7 @@ static unsigned script_of(enum redis_command command)
     case REDIS_PLANT:
         break;
     }
-    assert(!"a script has this command");
+    assert(false && "a script has this command");
     return 0;
 }
 
@@ -134,7 +135,7 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
     case REDIS_STATUS:
         return format_script(call, form, buf);
     }
-    assert(!"every command has a form");
+    assert(false && "every command has a form");
     return 0;
 }
 
@@ -202,7 +203,7 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
     case REDIS_STATUS:
         return answer_of_script(reply);
     }
-    assert(!"every command has an answer");
+    assert(false && "every command has an answer");
     return failed(REASON_ERROR);
 }
 

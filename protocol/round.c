@@ -1,6 +1,7 @@
 #include "protocol/round.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 static unsigned count(uint32_t nodes)
@@ -391,7 +392,7 @@ static void on_answer(struct round *round, const struct round_event *event,
         break;
     case ROUND_PLANT:
     case ROUND_COMMANDS:
-        assert(!"a plant is under way only once settled");
+        assert(false && "a plant is under way only once settled");
     }
     judge(round, event->now_ns, actions);
 }

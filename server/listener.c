@@ -174,9 +174,13 @@ static int bind_tcp(struct listener *listener, struct error *error)
     return fd;
 }
 
-/* A socket file without a listener is what a daemon left that was killed; one with is in use. */
+/* A socket without a listener is what a daemon left that was killed; one with a listener is in use,
+ * and what is no socket is somebody's file. */
 static bool remove_stale(const struct sockaddr_un *where)
 {
+    struct stat found;
+    if (lstat(where->sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
+        return false;
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (probe < 0)
         return false;
@@ -198,13 +202,18 @@ static int bind_unix(struct listener *listener, struct error *error)
     /* Nobody may connect before mode and group are right. */
     mode_t saved = umask(0777);
     int failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
-    if (failed != 0 && errno == EADDRINUSE && remove_stale(&where))
-        failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
-    else if (failed != 0 && errno == ECONNREFUSED)
-        errno = EADDRINUSE;
+    if (failed != 0 && errno == EADDRINUSE) {
+        if (remove_stale(&where))
+            failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
+        else
+            errno = EADDRINUSE;
+    }
     umask(saved);
+    if (failed != 0 && errno == EADDRINUSE)
+        return fail(error, fd, "another daemon listens there, or the file is no socket",
+                    config->address.url);
     if (failed != 0)
-        return fail(error, fd, "cannot bind; is another redlockd running?", config->address.url);
+        return fail(error, fd, "cannot make the socket", config->address.url);
     if (config->group != (gid_t)-1 && chown(where.sun_path, (uid_t)-1, config->group) != 0)
         return fail(error, fd, "cannot give the socket to its group", config->address.url);
     if (chmod(where.sun_path, config->mode) != 0)

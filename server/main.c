@@ -96,8 +96,11 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
 
 static struct config *load(const struct flags *flags)
 {
-    if (flags->dev && flags->file == NULL)
-        return config_defaults();
+    if (flags->dev && flags->file == NULL) {
+        struct config *config = config_defaults();
+        dev_avoid_taken_port(&config->listens[0]);
+        return config;
+    }
     return config_load(flags->file != NULL ? flags->file : default_file,
                        flags->dev ? CONFIG_DEV : CONFIG_NORMAL, stderr);
 }

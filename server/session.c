@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -132,7 +133,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_AUTH:
     case VERB_LOCKS:
     case VERB_COUNT:
-        assert(!"request_parse() lets only what is built through");
+        assert(false && "request_parse() lets only what is built through");
     }
 }
 

@@ -30,7 +30,7 @@ sed -n 's/^ *{"\([a-z-]*\)", no_argument.*/\1/p' server/main.c | while read -r f
     grep -q -- "--$flag\|[^-]-$(printf %.1s "$flag")" README.md || echo "$flag"
 done | grep . && complain "README.md does not name the flags above"
 sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r key; do
-    grep -qE "^#? *(- )?${key##*.}:" redlockd.yaml.example || echo "$key"
+    grep -qE "^ *(# )?${key##*.}:" redlockd.yaml.example || echo "$key"
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
 # Paths and scripts.

@@ -63,14 +63,14 @@ static bool answers(struct master *master)
     return ours;
 }
 
-static void wait_ready(struct master *master)
+/* If it ended instead, somebody else got the port: it may move to another, or has to try again. */
+static void wait_ready(struct master *master, bool may_move)
 {
     struct waiting waiting = waiting_for("a redis-server to answer");
     int status;
     while (!answers(master)) {
         if (process_ended(master->pid, &status)) {
-            /* Somebody else got the port. */
-            if (master->over_tcp)
+            if (master->over_tcp && may_move)
                 master->port = port_free();
             start(master);
         }
@@ -91,7 +91,7 @@ void masters_start(struct master *masters, unsigned count, const struct sandbox 
         start(&masters[i]);
     }
     for (unsigned i = 0; i < count; i++)
-        wait_ready(&masters[i]);
+        wait_ready(&masters[i], true);
 }
 
 void master_kill(struct master *master)
@@ -118,7 +118,7 @@ void master_restart(struct master *master)
 {
     master_kill(master);
     start(master);
-    wait_ready(master);
+    wait_ready(master, false);
 }
 
 void master_url(const struct master *master, char *url)

@@ -114,7 +114,7 @@ START_TEST(silent_and_halting_clients_harm_nobody)
     stage_open(&stage, __func__, &three);
     daemon_connect(&stage.daemon, &silent);
     daemon_connect(&stage.daemon, &halting);
-    static const char request[] = "STATUS a\n";
+    static const char request[] = "STATUS other\n";
     for (const char *byte = request; *byte != '\0'; byte++) {
         client_send_bytes(&halting, byte, 1);
         struct grant grant = client_lock(&stage.client, "a", "10s");

@@ -113,6 +113,30 @@ START_TEST(flushed_data_ends_a_lock)
 }
 END_TEST
 
+/* Another redlockd is at hand, which does not speak as a Redis does. */
+START_TEST(node_that_is_no_redis_is_named)
+{
+    struct stage stage;
+    struct daemon second;
+    struct client client;
+    struct master nodes[3];
+    stage_open(&stage, __func__,
+               &(struct stage_plan){.masters = 3, .daemon = {.tcp_host = "127.0.0.1"}});
+    for (unsigned i = 0; i < 3; i++)
+        nodes[i] = stage.masters[i];
+    nodes[2].port = stage.daemon.port;
+    daemon_prepare(&second, &stage.sandbox, nodes, 3, &(struct daemon_plan){.name = "second"});
+    daemon_start(&second, 0);
+    daemon_wait_up(&second, 2);
+    daemon_connect(&second, &client);
+    daemon_wait_log(&second, "node=c", "reason=garbage");
+    client_lock(&client, "a", "10s");
+    client_close(&client);
+    daemon_stop(&second);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- nothing stays behind on a master that was hung --- */
 
 /* Wait until nothing but the lock on this key is left on the masters. */
@@ -354,6 +378,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, restarted_masters_serve_again);
     tcase_add_test(tests, flushed_scripts_are_invisible_to_clients);
     tcase_add_test(tests, flushed_data_ends_a_lock);
+    tcase_add_test(tests, node_that_is_no_redis_is_named);
     tcase_add_test(tests, released_locks_leave_nothing_on_a_thawed_master);
     tcase_add_test(tests, failed_locks_leave_nothing_on_thawed_masters);
     tcase_add_test(tests, long_stop_leaves_nothing_behind);
