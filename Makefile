@@ -118,6 +118,6 @@ deps:
 
 demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
-	@sh tests/demo.sh $(BUILD)/redlockd
+	@bash tests/demo.sh $(BUILD)/redlockd
 
 .PHONY: all help install clean unit e2e tests asan check coverage tidy deps demo
