@@ -35,7 +35,7 @@ done | grep . && complain "redlockd.yaml.example does not document the keys abov
 
 # Paths and scripts.
 for script in tests/*.sh protocol/*.sh .ci/run; do
-    sh -n "$script" || bash -n "$script" || complain "$script does not parse"
+    bash -n "$script" || complain "$script does not parse"
 done
 [ $bad -eq 0 ] && echo "tidy: all is well"
 exit $bad
