@@ -616,7 +616,7 @@ static struct config *load_tree(const struct yaml_node *root, enum config_mode m
 struct config *config_load(const char *path, enum config_mode mode, FILE *out)
 {
     bool stdin_named = strcmp(path, "-") == 0;
-    struct report report = {.out = out, .file = stdin_named ? "stdin" : path};
+    struct report report = {.file = stdin_named ? "stdin" : path};
     FILE *in = stdin_named ? stdin : fopen(path, "re");
     if (in == NULL) {
         fprintf(out, "%s: %s\n", path, strerror(errno));
@@ -627,6 +627,7 @@ struct config *config_load(const char *path, enum config_mode mode, FILE *out)
         fclose(in);
     struct config *config = root != NULL ? load_tree(root, mode, &report) : NULL;
     yaml_node_free(root);
+    report_print(&report, out);
     return config;
 }
 

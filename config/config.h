@@ -27,8 +27,9 @@ struct config_address {
 
 struct config_listen {
     struct config_address address;
-    mode_t mode; /* UNIX: of the socket file, default 0660 */
-    gid_t group; /* UNIX: owner group of the socket file; (gid_t)-1 = leave it */
+    mode_t mode;   /* UNIX: of the socket file, default 0660 */
+    gid_t group;   /* UNIX: owner group of the socket file; (gid_t)-1 = leave it */
+    bool any_port; /* TCP: where the port is taken, another will do (--dev) */
 };
 
 struct config_node {

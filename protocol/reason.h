@@ -17,7 +17,7 @@
     X(REASON_UNREACHABLE, "unreachable", "the network cannot reach it, or does not answer")        \
     X(REASON_DISCONNECTED, "disconnected", "the connection was lost")                              \
     X(REASON_TIMEOUT, "timeout", "no answer within node_timeout")                                  \
-    X(REASON_SUSPECT, "suspect", "it let several rounds time out and has not answered since")      \
+    X(REASON_SUSPECT, "suspect", "a command is unanswered for longer than node_timeout")           \
     X(REASON_HUNG, "hung", "connected, but it has answered nothing for long")                      \
     X(REASON_BACKLOG, "backlog", "too many commands are unanswered")                               \
     X(REASON_GARBAGE, "garbage", "it sent what is not Redis protocol: is it a Redis?")             \

@@ -373,9 +373,10 @@ static enum request_error find_verb(const struct word *word, struct request *req
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error)
 {
-    assert(len <= LIMIT_LINE);
     memset(request, 0, sizeof(*request));
     request_tag(line, len, request);
+    if (len >= LIMIT_LINE)
+        return fail(error, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes");
     enum request_error failed = check_bytes(line, len, error);
     if (failed != REQUEST_FINE)
         return failed;

@@ -91,7 +91,8 @@ struct request {
 };
 
 /*
- * Parse one line of len bytes (at most LIMIT_LINE).
+ * Parse one line of len bytes. LIMIT_LINE counts the LF, so a line of LIMIT_LINE bytes without it
+ * is REQUEST_LINE_TOO_LONG: its first LIMIT_LINE bytes stand for the whole.
  *
  * On an error the tag is still set where the line began with a good one, so that the ERR reply can
  * carry it; error->text says what was wrong and what would be right, for example

@@ -2,13 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -33,6 +31,9 @@ static void become_master(const struct dev *dev, unsigned master, pid_t parent)
     char log[128];
     path_of(dev, master, "sock", socket, sizeof(socket));
     path_of(dev, master, "log", log, sizeof(log));
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL); /* main() holds signals back while we start */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1); /* it died before we asked to be told */
@@ -110,23 +111,6 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
         }
     }
     return true;
-}
-
-void dev_avoid_taken_port(struct config_listen *listen)
-{
-    struct sockaddr_in where = {
-        .sin_family = AF_INET,
-        .sin_port = htons(listen->address.port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-    int on = 1;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (struct sockaddr *)&where, sizeof(where)) != 0 && errno == EADDRINUSE)
-        listen->address.port = 0;
-    close(fd);
 }
 
 void dev_stop(struct dev *dev)

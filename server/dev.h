@@ -23,9 +23,6 @@ struct dev {
 /* Start the masters, wait until each has made its socket, and name them in the configuration. */
 bool dev_start(struct dev *dev, struct config *config, struct error *error);
 
-/* Where the configured TCP port is taken, let the kernel choose another: the log names it. */
-void dev_avoid_taken_port(struct config_listen *listen);
-
 /* Kill the masters and remove the directory. */
 void dev_stop(struct dev *dev);
 

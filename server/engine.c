@@ -351,10 +351,10 @@ static void forbid_planting(struct engine *engine, const struct operation *relea
 static bool being_released(const struct operation *operation)
 {
     const struct operation *other;
-    LIST_FOREACH(other, &operation->resource->operations, of_resource)
-    if (other->round.kind == ROUND_RELEASE &&
-        memcmp(other->token, operation->token, LIMIT_TOKEN) == 0)
-        return true;
+    LIST_FOREACH (other, &operation->resource->operations, of_resource)
+        if (other->round.kind == ROUND_RELEASE &&
+            memcmp(other->token, operation->token, LIMIT_TOKEN) == 0)
+            return true;
     return false;
 }
 
@@ -431,10 +431,10 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
 {
     const struct operation *operation;
-    LIST_FOREACH(operation, &client->operations, of_client)
-    if (operation->tagged && operation->tag_len == tag_len &&
-        memcmp(operation->tag, tag, tag_len) == 0)
-        return true;
+    LIST_FOREACH (operation, &client->operations, of_client)
+        if (operation->tagged && operation->tag_len == tag_len &&
+            memcmp(operation->tag, tag, tag_len) == 0)
+            return true;
     return false;
 }
 
@@ -587,6 +587,19 @@ void engine_on_timer(struct engine *engine, int64_t now_ns)
 void engine_drain(struct engine *engine)
 {
     engine->draining = true;
+}
+
+void engine_abandon(struct engine *engine, int64_t now_ns)
+{
+    struct operation *operation;
+    while ((operation = TAILQ_FIRST(&engine->waiting)) != NULL) {
+        const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
+        engine->stats.outcomes[operation->round.kind][OUTCOME_SHUTDOWN]++;
+        if (operation->client != NULL)
+            send_reply(engine, operation, &reply);
+        step(engine, operation,
+             &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});
+    }
 }
 
 bool engine_busy(const struct engine *engine)

@@ -132,4 +132,8 @@ void engine_on_timer(struct engine *engine, int64_t now_ns);
 void engine_drain(struct engine *engine);
 bool engine_busy(const struct engine *engine);
 
+/* There is no more time: what is not answered is answered SHUTDOWN, and each LOCK among it undone.
+ */
+void engine_abandon(struct engine *engine, int64_t now_ns);
+
 #endif

@@ -82,7 +82,7 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
     char peer[SESSION_PEER_MAX];
     (void)accepting;
     name_peer(fd, address, (socklen_t)len, peer);
-    if (server->session_count >= server->config->limits.clients) {
+    if (server->session_count >= server->client_limit) {
         refuse_client(server, fd, peer);
         return;
     }
@@ -145,6 +145,17 @@ static const struct addrinfo *choose(const struct addrinfo *found)
     return found;
 }
 
+/* Ports come at the same place in both families' addresses. */
+static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_port)
+{
+    if (bind(fd, where->ai_addr, where->ai_addrlen) == 0)
+        return true;
+    if (errno != EADDRINUSE || !any_port)
+        return false;
+    ((struct sockaddr_in *)where->ai_addr)->sin_port = 0;
+    return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
+}
+
 static int bind_tcp(struct listener *listener, struct error *error)
 {
     const struct config_address *address = &listener->config->address;
@@ -167,7 +178,7 @@ static int bind_tcp(struct listener *listener, struct error *error)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
         if (chosen->ai_family == AF_INET6)
             setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-        if (bind(fd, chosen->ai_addr, chosen->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
+        if (!bind_or_elsewhere(fd, chosen, listener->config->any_port) || listen(fd, BACKLOG) != 0)
             fd = fail(error, fd, "cannot listen", address->url);
     }
     freeaddrinfo(found);
@@ -214,12 +225,17 @@ static int bind_unix(struct listener *listener, struct error *error)
                     config->address.url);
     if (failed != 0)
         return fail(error, fd, "cannot make the socket", config->address.url);
+    const char *cannot = NULL;
     if (config->group != (gid_t)-1 && chown(where.sun_path, (uid_t)-1, config->group) != 0)
-        return fail(error, fd, "cannot give the socket to its group", config->address.url);
-    if (chmod(where.sun_path, config->mode) != 0)
-        return fail(error, fd, "cannot set the mode of the socket", config->address.url);
-    if (listen(fd, BACKLOG) != 0)
-        return fail(error, fd, "cannot listen", config->address.url);
+        cannot = "cannot give the socket to its group";
+    else if (chmod(where.sun_path, config->mode) != 0)
+        cannot = "cannot set the mode of the socket";
+    else if (listen(fd, BACKLOG) != 0)
+        cannot = "cannot listen";
+    if (cannot == NULL)
+        return fd;
+    fd = fail(error, fd, cannot, config->address.url);
+    unlink(where.sun_path);
     return fd;
 }
 

@@ -85,8 +85,7 @@ static void list_clients(const struct listing *to)
 {
     unsigned lines = 0;
     const struct session *session;
-    LIST_FOREACH(session, &to->server->sessions, entry)
-    {
+    LIST_FOREACH (session, &to->server->sessions, entry) {
         if (lines++ == LIMIT_LISTING_LINES)
             break;
         line(to,

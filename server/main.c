@@ -98,11 +98,21 @@ static struct config *load(const struct flags *flags)
 {
     if (flags->dev && flags->file == NULL) {
         struct config *config = config_defaults();
-        dev_avoid_taken_port(&config->listens[0]);
+        config->listens[0].any_port = true;
         return config;
     }
     return config_load(flags->file != NULL ? flags->file : default_file,
                        flags->dev ? CONFIG_DEV : CONFIG_NORMAL, stderr);
+}
+
+/* SIG_BLOCK while there is something to clean up that no handler knows of yet, then SIG_UNBLOCK. */
+static void hold_signals(int how)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigprocmask(how, &ends, NULL);
 }
 
 static int run(const struct config *config, const struct log *log)
@@ -112,6 +122,7 @@ static int run(const struct config *config, const struct log *log)
         free(server);
         return EXIT_FAILURE;
     }
+    hold_signals(SIG_UNBLOCK);
     log_event(log, CONFIG_LOG_INFO, "started",
               LOG_FIELDS(log_text("version", REDLOCKD_VERSION),
                          log_text("cluster", config->cluster),
@@ -127,6 +138,7 @@ static int run_dev(struct config *config, const struct log *log)
     struct dev dev;
     struct error error;
     int status = EXIT_FAILURE;
+    hold_signals(SIG_BLOCK);
     if (dev_start(&dev, config, &error)) {
         log_event(log, CONFIG_LOG_WARNING, "dev",
                   LOG_FIELDS(log_text("banner", "UNSAFE: throw-away masters on this one host"),

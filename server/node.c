@@ -102,8 +102,9 @@ bool node_init(struct node *node, struct server *server, unsigned index,
 
 void node_deinit(struct node *node)
 {
+    /* In peace: what has been written, releases above all, still reaches the master. */
     if (node->connection != NULL)
-        node_close(node);
+        bufferevent_free(node->connection);
     if (node->failure != NULL)
         event_free(node->failure);
     resp_deinit(&node->resp);
@@ -122,7 +123,6 @@ static int connect_to(struct node *node)
 
 void node_open(struct node *node)
 {
-    node->connected = false;
     node->connection = bufferevent_socket_new(node->server->base, -1, BEV_OPT_CLOSE_ON_FREE);
     /* The engine is in the middle of a step: it is told after this pass. */
     if (node->connection == NULL || !resp_reset(&node->resp)) {
@@ -138,6 +138,7 @@ void node_open(struct node *node)
 void node_close(struct node *node)
 {
     event_del(node->failure);
+    node->connected = false;
     if (node->connection == NULL)
         return;
     /* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not

@@ -2,14 +2,21 @@
 
 #include <assert.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "server/clock.h"
 
-/* How long an orderly end may take, and how often it looks whether it may go. */
-#define DRAIN_NS       (2 * NS_PER_S)
-#define DRAIN_CHECK_MS 5
+/* An orderly end: how long rounds may go on, how long it may take in all, and how often it looks
+ * whether it may go. */
+#define DRAIN_ROUNDS_NS (3 * NS_PER_S / 2)
+#define DRAIN_NS        (2 * NS_PER_S)
+#define DRAIN_CHECK_MS  5
+
+/* Descriptors that are not clients': standard ones, the loop's own, evdns, a probe now and then. */
+enum { OTHER_DESCRIPTORS = 16 };
 
 /* --- what the engine needs done --- */
 
@@ -119,13 +126,17 @@ static void server_on_sweep(evutil_socket_t fd, short events, void *context)
 
 /* --- the end --- */
 
-/* Answers must have left, too, before the loop may end. */
-static bool replies_unwritten(const struct server *server)
+/* Answers and releases must have left, too, before the loop may end. */
+static bool has_unwritten(const struct server *server)
 {
     const struct session *session;
-    LIST_FOREACH(session, &server->sessions, entry)
-    if (evbuffer_get_length(bufferevent_get_output(session->connection)) > 0)
-        return true;
+    LIST_FOREACH (session, &server->sessions, entry)
+        if (evbuffer_get_length(bufferevent_get_output(session->connection)) > 0)
+            return true;
+    for (unsigned i = 0; i < server->engine.node_count; i++)
+        if (server->nodes[i].connected &&
+            evbuffer_get_length(bufferevent_get_output(server->nodes[i].connection)) > 0)
+            return true;
     return false;
 }
 
@@ -135,8 +146,12 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     const struct timeval again = {.tv_usec = DRAIN_CHECK_MS * 1000};
     (void)fd;
     (void)events;
-    bool busy = engine_busy(&server->engine) || replies_unwritten(server);
-    if (busy && clock_now_ns() < server->drain_until_ns)
+    int64_t now_ns = clock_now_ns();
+    bool rounds_over = now_ns >= server->drain_until_ns - DRAIN_NS + DRAIN_ROUNDS_NS;
+    if (rounds_over)
+        engine_abandon(&server->engine, now_ns);
+    bool busy = has_unwritten(server) || (!rounds_over && engine_busy(&server->engine));
+    if (busy && now_ns < server->drain_until_ns)
         event_add(server->drain, &again);
     else
         event_base_loopbreak(server->base);
@@ -148,9 +163,10 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
     (void)events;
     if (server->drain_until_ns != 0)
         return;
+    char name[16];
+    snprintf(name, sizeof(name), "SIG%s", sigabbrev_np(fd));
     log_event(&server->log, CONFIG_LOG_INFO, "stopping",
-              LOG_FIELDS(log_text("signal", fd == SIGTERM ? "SIGTERM" : "SIGINT"),
-                         log_number("clients", server->session_count)));
+              LOG_FIELDS(log_text("signal", name), log_number("clients", server->session_count)));
     server->drain_until_ns = clock_now_ns() + DRAIN_NS;
     for (size_t i = 0; i < server->listener_count; i++)
         listener_stop(&server->listeners[i]);
@@ -179,14 +195,40 @@ static bool start_loop(struct server *server)
     server->timer = event_new(server->base, -1, 0, server_on_timer, server);
     server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
-    /* What libevent restores in the end: a second SIGTERM must not cut the cleaning up short. */
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGINT, SIG_IGN);
-    server->signals[0] = evsignal_new(server->base, SIGTERM, server_on_signal, server);
-    server->signals[1] = evsignal_new(server->base, SIGINT, server_on_signal, server);
+    /* Ignored is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
+     * short. SIGHUP comes when the terminal of --dev is closed. */
+    static const int signals[SERVER_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < SERVER_SIGNALS; i++) {
+        signal(signals[i], SIG_IGN);
+        server->signals[i] = evsignal_new(server->base, signals[i], server_on_signal, server);
+        if (server->signals[i] == NULL || event_add(server->signals[i], NULL) != 0)
+            return false;
+    }
     return server->dns != NULL && server->timer != NULL && server->sweep != NULL &&
-           server->drain != NULL && server->signals[0] != NULL && server->signals[1] != NULL &&
-           event_add(server->signals[0], NULL) == 0 && event_add(server->signals[1], NULL) == 0;
+           server->drain != NULL;
+}
+
+/*
+ * How many clients there may be, so that the links always find a descriptor: when all are taken,
+ * the one that a lost master's connection frees would go to the next client in the queue.
+ */
+static unsigned clients_possible(const struct server *server)
+{
+    const struct config *config = server->config;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return (unsigned)config->limits.clients;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * config->node_count;
+    rlim_t possible = files.rlim_cur > others ? files.rlim_cur - others : 1;
+    if ((rlim_t)config->limits.clients <= possible)
+        return (unsigned)config->limits.clients;
+    log_event(&server->log, CONFIG_LOG_WARNING, "clients_limited",
+              LOG_FIELDS(log_number("configured", config->limits.clients),
+                         log_number("possible", (int64_t)possible),
+                         log_text("advice", "raise the limit of open files")));
+    return (unsigned)possible;
 }
 
 static struct engine_rules rules_of(const struct config *config)
@@ -284,6 +326,7 @@ bool server_start(struct server *server, const struct config *config, const stru
         server_stop(server);
         return false;
     }
+    server->client_limit = clients_possible(server);
     if (!start_listeners(server)) {
         server_stop(server);
         return false;
@@ -308,8 +351,8 @@ void server_stop(struct server *server)
         node_deinit(&server->nodes[i]);
     if (server->engine.operations.memory != NULL)
         engine_deinit(&server->engine);
-    struct event *events[] = {server->timer, server->sweep, server->drain, server->signals[0],
-                              server->signals[1]};
+    struct event *events[] = {server->timer,      server->sweep,      server->drain,
+                              server->signals[0], server->signals[1], server->signals[2]};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

@@ -27,6 +27,8 @@
 #include "server/node.h"
 #include "server/session.h"
 
+enum { SERVER_SIGNALS = 3 };
+
 struct server {
     const struct config *config;
     struct log log;
@@ -43,12 +45,13 @@ struct server {
     struct session_list sessions;
     struct session_list swept; /* sessions that want attention after this pass */
     unsigned session_count;
+    unsigned client_limit; /* of the configuration, or what descriptors allow */
     uint64_t next_session_id;
 
     struct event *timer; /* the engine's next deadline */
     int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */
     struct event *sweep; /* activated by whoever puts a session on `swept` */
-    struct event *signals[2];
+    struct event *signals[SERVER_SIGNALS];
     struct event *drain;    /* while stopping: looks whether all is done */
     int64_t drain_until_ns; /* 0: not stopping */
     int64_t started_ns;
@@ -59,7 +62,7 @@ struct server {
  */
 bool server_start(struct server *server, const struct config *config, const struct log *log);
 
-/* Run until SIGTERM or SIGINT, and through the orderly end. */
+/* Run until SIGTERM, SIGINT or SIGHUP, and through the orderly end. */
 void server_run(struct server *server);
 void server_stop(struct server *server);
 

@@ -74,7 +74,7 @@ static void answered(struct session *session, const char *tag)
 {
     if (tag == NULL)
         session->untagged_under_way = false;
-    if (evbuffer_get_length(session->held_back) > 0 || session->ended)
+    if (evbuffer_get_length(session->held_back) > 0 || session->ended || session->end_seen)
         want_sweep(session);
 }
 
@@ -188,7 +188,7 @@ static bool may_take(const struct session *session)
 /* The lines that were held back, as far as they can start. */
 static void take_held_back(struct session *session)
 {
-    char line[LIMIT_LINE];
+    char line[LIMIT_LINE + 1];
     while (may_take(session) && !session->untagged_under_way) {
         ev_ssize_t len = evbuffer_copyout(session->held_back, line, sizeof(line));
         if (len <= 0)
@@ -207,10 +207,15 @@ static void hold_back(struct session *session, const char *line, size_t len)
     evbuffer_add(session->held_back, "\n", 1);
 }
 
+static bool has_room(const struct session *session)
+{
+    return evbuffer_get_length(session->held_back) + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
+}
+
 /* A complete line: it waits behind those held back, unless it is tagged. */
 static void on_line(struct session *session, const char *line, size_t len)
 {
-    if (len > 0 && line[len - 1] == '\r')
+    if (len > 0 && len < LIMIT_LINE && line[len - 1] == '\r')
         len--;
     struct request tag;
     request_tag(line, len, &tag);
@@ -220,14 +225,15 @@ static void on_line(struct session *session, const char *line, size_t len)
 }
 
 /*
- * Take one line from the input. A line that is too long is answered at once and thrown away up to
- * its end. Returns false once there is no whole line, or no room to hold one back.
+ * Take one line from the input. Of one that is too long, the start stands for the whole, and the
+ * rest is thrown away up to its end. Returns false once there is no whole line, or no room to hold
+ * one back.
  */
 static bool take_input(struct session *session)
 {
     struct evbuffer *input = bufferevent_get_input(session->connection);
     char line[LIMIT_LINE];
-    if (evbuffer_get_length(session->held_back) + LIMIT_LINE > LIMIT_CLIENT_HELD_BACK)
+    if (!has_room(session))
         return false;
     ev_ssize_t got = evbuffer_copyout(input, line, sizeof(line));
     if (got <= 0)
@@ -242,18 +248,11 @@ static bool take_input(struct session *session)
             evbuffer_drain(input, len);
         return false;
     }
-    bool too_long = end == NULL && !session->discarding;
     bool rest_of_line = session->discarding;
     evbuffer_drain(input, end != NULL ? (size_t)(end - line) + 1 : len);
     session->discarding = end == NULL;
-    if (too_long) {
-        struct request tag;
-        request_tag(line, len, &tag);
-        write_error(session, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes", tag.tag,
-                    tag.tag_len);
-    } else if (!rest_of_line) {
-        on_line(session, line, (size_t)(end - line));
-    }
+    if (!rest_of_line)
+        on_line(session, line, end != NULL ? (size_t)(end - line) : len);
     return true;
 }
 
@@ -265,11 +264,15 @@ static void serve(struct session *session)
         continue;
     if (!may_take(session))
         return;
-    /* Not read from while there is no room: then the client has to wait, not the daemon. */
-    if (evbuffer_get_length(session->held_back) + LIMIT_LINE > LIMIT_CLIENT_HELD_BACK)
+    /* Not read from while there is no room: then the client has to wait, not the daemon. Its end
+     * has to be noticed all the same. */
+    if (!has_room(session)) {
         bufferevent_disable(session->connection, EV_READ);
-    else if (!session->ended)
+        event_add(session->end_watch, NULL);
+    } else if (!session->ended) {
+        event_del(session->end_watch);
         bufferevent_enable(session->connection, EV_READ);
+    }
 }
 
 static bool all_answered(const struct session *session)
@@ -313,14 +316,27 @@ static void session_on_event(struct bufferevent *connection, short events, void 
     server_rearm(session->server);
 }
 
+/* The client ended its side, behind lines that we have not read yet. */
+static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
+{
+    struct session *session = context;
+    (void)fd;
+    (void)events;
+    session->end_seen = true;
+    want_sweep(session);
+}
+
 void session_new(struct server *server, int fd, const char *peer)
 {
     struct session *session = calloc(1, sizeof(*session));
     struct evbuffer *held_back = evbuffer_new();
     struct bufferevent *connection =
         bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (session == NULL || held_back == NULL || connection == NULL) {
+    struct event *end_watch = event_new(server->base, fd, EV_CLOSED, session_on_end_seen, session);
+    if (session == NULL || held_back == NULL || connection == NULL || end_watch == NULL) {
         free(session);
+        if (end_watch != NULL)
+            event_free(end_watch);
         if (held_back != NULL)
             evbuffer_free(held_back);
         if (connection != NULL)
@@ -332,6 +348,7 @@ void session_new(struct server *server, int fd, const char *peer)
     session->server = server;
     session->connection = connection;
     session->held_back = held_back;
+    session->end_watch = end_watch;
     session->id = ++server->next_session_id;
     session->since_ns = clock_now_ns();
     strncpy(session->peer, peer, sizeof(session->peer) - 1);
@@ -356,6 +373,7 @@ static void session_free(struct session *session)
     LIST_REMOVE(session, entry);
     server->session_count--;
     evbuffer_free(session->held_back);
+    event_free(session->end_watch);
     bufferevent_free(session->connection);
     free(session);
     listener_resume(server);
@@ -372,7 +390,7 @@ static void sweep(struct session *session)
 {
     if (!session->dropped)
         serve(session);
-    if (session->ended && !session->dropped)
+    if ((session->ended || session->end_seen) && !session->dropped)
         engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
     bool written = evbuffer_get_length(bufferevent_get_output(session->connection)) == 0;
     bool done = session->quitting || (session->ended && all_answered(session));

@@ -33,6 +33,7 @@ struct session {
     LIST_ENTRY(session) swept;
     struct bufferevent *connection;
     struct evbuffer *held_back; /* untagged lines, while another is under way */
+    struct event *end_watch;    /* set while the client is not read from */
     uint64_t id;
     uint64_t requests;
     int64_t since_ns;
@@ -43,6 +44,7 @@ struct session {
     bool discarding; /* inside a line that is too long */
     bool on_sweep;
     bool ended;    /* the client will send no more */
+    bool end_seen; /* nor will it here, but there are lines left to read */
     bool quitting; /* close once all is written */
     bool dropped;  /* to be freed, whatever is unwritten */
 };

@@ -73,6 +73,28 @@ START_TEST(request_under_way_is_answered_before_the_end)
 }
 END_TEST
 
+/* A node_timeout that is longer than the daemon takes to end. */
+START_TEST(request_that_outlasts_the_end_is_answered_and_undone)
+{
+    const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 8000}};
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &plan);
+    stage_stop_masters(&stage, 2, 4);
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "LOCK a 60s\n");
+    stage_wait_under_way(&stage);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
+    client_read_match(&client, "NOQUORUM .*|SHUTDOWN");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_check_end(&stage.daemon);
+    stage_continue_masters(&stage, 2, 4);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(request_that_comes_during_the_end_is_refused)
 {
     struct stage stage;
@@ -254,6 +276,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, sigint_ends_it_in_good_order);
     tcase_add_test(tests, ends_in_good_order_while_no_master_answers);
     tcase_add_test(tests, request_under_way_is_answered_before_the_end);
+    tcase_add_test(tests, request_that_outlasts_the_end_is_answered_and_undone);
     tcase_add_test(tests, request_that_comes_during_the_end_is_refused);
     tcase_add_test(tests, lock_survives_the_daemon);
     tcase_add_test(tests, daemon_that_was_killed_starts_again_in_its_place);

@@ -159,8 +159,8 @@ static const struct {
      "f:2:10: nodes.name: write 1 to 32 of the letters A-Z a-z 0-9 _ . -\n"
      "f:2:22: nodes.url: no user or password in an address: put the password into a file and name "
      "it by password_file, the user by username\n"
-     "f:3:9: nodes.url: behind the / stands the number of a database, 0 to 9999\n"
      "f:3:3: nodes: name is missing\n"
+     "f:3:9: nodes.url: behind the / stands the number of a database, 0 to 9999\n"
      "f:4:3: nodes: url is missing\n"},
     {"!nodes:\n- x\n- {name: b, url: \"redis://i\", username: u}\n"
      "- {name: c, url: \"redis://j\", password_file: /nonexistent, port: 5}\n",
@@ -181,8 +181,8 @@ static const struct {
     {"!locks:\n\tmax_ttl: 1s\n", "f:2:1: not YAML: found character that cannot start any token "
                                  "while scanning for the next token\n"},
     {"!a: [[[[[[[[[1]]]]]]]]]\n", "f:1:11: nested too deeply\n"},
-    {"!cluster: \"x\\0y\"\n", "f:1:10: a NUL byte has no place here\n"
-                              "f:1:1: nodes: missing; list at least three Redis masters\n"},
+    {"!cluster: \"x\\0y\"\n", "f:1:1: nodes: missing; list at least three Redis masters\n"
+                              "f:1:10: a NUL byte has no place here\n"},
     {"cluster: \"${REDLOCKD_TEST_UNSET}\"\n",
      "f:1:10: the environment variable REDLOCKD_TEST_UNSET is not set\n"},
     {"locks: {key_prefix: a$b}\n",

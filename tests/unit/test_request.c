@@ -143,6 +143,18 @@ START_TEST(each_bad_line_has_its_code_and_advice)
 }
 END_TEST
 
+START_TEST(a_line_of_2048_bytes_without_its_end_is_too_long)
+{
+    char line[LIMIT_LINE + 1] = "#x PING";
+    memset(line + 7, ' ', LIMIT_LINE - 8);
+    ck_assert_int_eq(parse(line), REQUEST_FINE);
+    line[LIMIT_LINE - 1] = ' ';
+    ck_assert_int_eq(parse(line), REQUEST_LINE_TOO_LONG);
+    ck_assert_str_eq(error.text, "a line has at most 2048 bytes");
+    assert_view(request.tag, request.tag_len, "x");
+}
+END_TEST
+
 START_TEST(the_ends_of_the_ttl_range_are_inside)
 {
     ck_assert_int_eq(parse("LOCK a 13"), REQUEST_FINE);
@@ -327,6 +339,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, an_empty_line_is_no_request);
     tcase_add_loop_test(cases, each_bad_line_has_its_code_and_advice, 0,
                         (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
+    tcase_add_test(cases, a_line_of_2048_bytes_without_its_end_is_too_long);
     tcase_add_test(cases, the_ends_of_the_ttl_range_are_inside);
     tcase_add_test(cases, a_resource_has_1_to_256_bytes);
     tcase_add_test(cases, keys_of_redlockd_itself_are_refused);
