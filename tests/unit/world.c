@@ -304,11 +304,10 @@ void world_settle(struct world *world)
                 connect_node(world, i);
                 busy = true;
             }
-            /* The worst order there is: the new connection's commands before the old one's. */
             busy = serve(world, i, &master->current) || busy;
         }
     }
-    for (unsigned i = 0; i < world->node_count; i++)
+    for (unsigned i = 0; i < world->node_count && !world->zombies_wait; i++)
         while (serve(world, i, &world->masters[i].zombie))
             continue;
 }

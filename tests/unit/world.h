@@ -53,6 +53,7 @@ struct world {
     char replies[WORLD_REPLIES][128]; /* the lines the client got */
     unsigned reply_count;
     unsigned link_changes;
+    bool zombies_wait; /* commands of reset connections run only once this is off */
 };
 
 /* All masters are there and all links up. */
