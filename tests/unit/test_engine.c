@@ -296,8 +296,7 @@ START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
     char token[LIMIT_TOKEN + 1];
     take_token(ask("LOCK a 10s"), token);
     /* The connection is lost, the data is not. */
-    w.masters[4].current.open = false;
-    engine_on_closed(&w.engine, 4, REASON_DISCONNECTED, w.now_ns);
+    world_cut(&w, 4);
     ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
     ck_assert_str_eq(world_value(&w, 4, "a"), token);
     world_pass_ms(&w, 200);
@@ -312,8 +311,8 @@ START_TEST(a_granted_lock_is_never_released_by_a_reconnect)
     w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their yes is lost */
     take_token(ask("LOCK a 10s"), token);
     for (unsigned i = 3; i < 5; i++) {
-        w.masters[i].mute = w.masters[i].current.open = false;
-        engine_on_closed(&w.engine, i, REASON_DISCONNECTED, w.now_ns);
+        w.masters[i].mute = false;
+        world_cut(&w, i);
     }
     world_pass_ms(&w, 500);
     ck_assert_uint_eq(world_count(&w, "a"), 5);
@@ -326,8 +325,7 @@ START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
     hang(0, 3);
     world_send(&w, "LOCK a 10s");
     world_settle(&w);
-    w.masters[0].current.open = false;
-    engine_on_closed(&w.engine, 0, REASON_DISCONNECTED, w.now_ns);
+    world_cut(&w, 0);
     ck_assert_uint_eq(w.engine.links[0].owed.count, 0);
     world_pass_ms(&w, 50);
     ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
@@ -335,22 +333,41 @@ START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
 }
 END_TEST
 
-START_TEST(a_set_buffered_on_a_dead_connection_does_not_outlive_the_release)
+START_TEST(a_set_unread_on_a_cut_connection_does_not_outlive_its_release)
 {
     hang(0, 3);
-    ck_assert_int_eq(strncmp(ask("LOCK a 60s"), "NOQUORUM", 8), 0);
-    /* So long that the connections are given up, with the SETs unread. */
-    world_pass_ms(&w, 3000);
-    ck_assert_int_ne(w.engine.links[0].state, LINK_UP);
-    ck_assert_uint_gt(w.masters[0].zombie.len, 0);
+    world_send(&w, "LOCK a 60s");
+    world_settle(&w);
+    for (unsigned i = 0; i < 3; i++) {
+        world_cut(&w, i);
+        ck_assert_uint_gt(w.masters[i].zombie.len, 0);
+    }
+    ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
     /* The worst order there is: the new connection's release runs before the old one's SET. */
     w.zombies_wait = true;
     thaw();
     world_pass_ms(&w, 3000);
-    for (unsigned i = 0; i < 5; i++)
+    for (unsigned i = 0; i < 3; i++) {
         ck_assert_int_eq(w.engine.links[i].state, LINK_UP);
+        ck_assert_uint_eq(w.engine.links[i].owed.count, 0);
+    }
     w.zombies_wait = false;
     world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind)
+{
+    hang(0, 3);
+    ck_assert_int_eq(strncmp(ask("LOCK a 60s"), "NOQUORUM", 8), 0);
+    world_pass_ms(&w, 3000);
+    ck_assert_int_ne(w.engine.links[0].state, LINK_UP);
+    ck_assert_uint_gt(w.masters[0].zombie.len, 0);
+    thaw();
+    world_pass_ms(&w, 3000);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_int_eq(w.engine.links[i].state, LINK_UP);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
@@ -560,7 +577,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_release_that_a_dead_master_missed_is_sent_when_it_is_back);
     tcase_add_test(cases, a_granted_lock_is_never_released_by_a_reconnect);
     tcase_add_test(cases, an_undecided_round_owes_nothing_until_it_is_decided);
-    tcase_add_test(cases, a_set_buffered_on_a_dead_connection_does_not_outlive_the_release);
+    tcase_add_test(cases, a_set_unread_on_a_cut_connection_does_not_outlive_its_release);
+    tcase_add_test(cases, a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind);
     tcase_add_test(cases, after_a_restart_no_stranger_is_killed);
     tcase_add_test(cases, a_release_that_is_refused_is_tried_again);
     tcase_add_test(cases, releases_reach_a_suspect_master);

@@ -385,6 +385,16 @@ const char *world_token(const char *line)
     return token;
 }
 
+void world_cut(struct world *world, unsigned node)
+{
+    struct world_master *master = &world->masters[node];
+    master->zombie = master->current;
+    master->zombie.open = false;
+    master->current.open = false;
+    master->current.len = 0;
+    engine_on_closed(&world->engine, node, REASON_DISCONNECTED, world->now_ns);
+}
+
 void world_kill(struct world *world, unsigned node)
 {
     struct world_master *master = &world->masters[node];

@@ -75,6 +75,9 @@ const char *world_ask(struct world *world, const char *line);
 /* The token in an OK reply, in a buffer that the next call overwrites. */
 const char *world_token(const char *reply);
 
+/* The network resets the connection; what the master has not read yet it may still execute. */
+void world_cut(struct world *world, unsigned node);
+
 void world_kill(struct world *world, unsigned node);
 void world_restart(struct world *world, unsigned node);
 
