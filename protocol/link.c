@@ -61,13 +61,20 @@ int64_t link_patience_ns(const struct link *link)
     return patience_ns > PATIENCE_MIN_NS ? patience_ns : PATIENCE_MIN_NS;
 }
 
+static bool connected(enum link_state state)
+{
+    return state == LINK_UP || state == LINK_SUSPECT;
+}
+
 /* The one place where the state changes. */
 static void set_state(struct link *link, enum link_state state, enum reason reason, int64_t now_ns)
 {
     assert((state == LINK_UP) == (reason == REASON_NONE));
+    /* A master that is away stays so through all attempts to reach it. */
+    if (connected(link->state) || connected(state))
+        link->since_ns = now_ns;
     link->state = state;
     link->reason = reason;
-    link->since_ns = now_ns;
 }
 
 /* --- tickets --- */
@@ -185,6 +192,7 @@ static void open_link(struct link *link, int64_t now_ns)
     assert(link->ticket_count == 0);
     /* The reason stays that of the last failure: it says more than "connecting". */
     set_state(link, LINK_OPENING, link->reason, now_ns);
+    link->opened_ns = now_ns;
     link->io->open(link->io->context, link->node);
 }
 
@@ -192,6 +200,7 @@ void link_on_connected(struct link *link, int64_t now_ns)
 {
     assert(link->state == LINK_OPENING);
     set_state(link, LINK_GREETING, link->reason, now_ns);
+    link->opened_ns = now_ns;
     link->client_id = 0;
     link->greetings_due = 0;
     greet_first(link, now_ns);
@@ -210,7 +219,7 @@ static int64_t retry_delay_ns(struct link *link)
 void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
 {
     assert(link->state != LINK_DOWN);
-    if (link->state == LINK_UP || link->state == LINK_SUSPECT) {
+    if (connected(link->state)) {
         link->last_client_id = link->client_id;
         memcpy(link->last_run_id, link->run_id, LINK_RUN_ID);
     }
@@ -324,7 +333,7 @@ enum reason link_refuses_vote(const struct link *link)
 
 enum reason link_refuses_release(const struct link *link)
 {
-    if (link->state != LINK_UP && link->state != LINK_SUSPECT)
+    if (!connected(link->state))
         return link->reason;
     return link->ticket_count < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
 }
@@ -332,7 +341,7 @@ enum reason link_refuses_release(const struct link *link)
 void link_send(struct link *link, const char *bytes, size_t len, uint8_t command, uint8_t form,
                void *owner, int64_t now_ns)
 {
-    assert(link->state == LINK_UP || link->state == LINK_SUSPECT);
+    assert(connected(link->state));
     push_ticket(link, &(struct link_ticket){.kind = TICKET_ROUND,
                                             .command = command,
                                             .form = form,
@@ -405,7 +414,7 @@ int64_t link_deadline_ns(const struct link *link)
         return link->retry_ns;
     case LINK_OPENING:
     case LINK_GREETING:
-        return link->since_ns + link_patience_ns(link);
+        return link->opened_ns + link_patience_ns(link);
     case LINK_UP:
         return link->heartbeat_due || overdue_ns < heartbeat_ns ? overdue_ns : heartbeat_ns;
     case LINK_SUSPECT:

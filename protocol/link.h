@@ -89,7 +89,8 @@ struct link {
 
     enum link_state state;
     enum reason reason; /* why it is not UP; REASON_NONE when it is */
-    int64_t since_ns;   /* when state last changed */
+    int64_t since_ns;   /* since when it is up, suspect, or neither */
+    int64_t opened_ns;  /* OPENING, GREETING: when that began */
     int64_t retry_ns;   /* DOWN: when to open again */
     unsigned attempts;  /* since it was last UP */
 

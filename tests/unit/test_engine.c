@@ -477,6 +477,8 @@ START_TEST(a_dead_master_is_tried_ever_less_often)
     ck_assert_uint_ge(attempts, 30);
     ck_assert_uint_le(attempts, 70);
     ck_assert_int_eq(w.engine.links[0].reason, REASON_REFUSED);
+    /* Through all of them it is away since it was lost. */
+    ck_assert_int_eq(w.engine.links[0].since_ns, w.now_ns - 60 * NS_PER_S);
     world_restart(&w, 0);
     world_pass_ms(&w, 2100);
     ck_assert_int_eq(w.engine.links[0].state, LINK_UP);
