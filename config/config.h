@@ -80,7 +80,7 @@ enum config_mode { CONFIG_NORMAL, CONFIG_DEV };
 /*
  * Read a file ("-" for standard input). On success returns a configuration that passed every check;
  * otherwise NULL. Mistakes and warnings are written to `report`, one a line, all of them in one
- * pass, in the order of the file:
+ * pass (save what lies behind broken YAML), in the order of the file:
  *
  *     redlockd.yaml:12:14: locks.max_ttl: "60" has no unit; write 60s, 1m or 500ms
  */
@@ -92,8 +92,8 @@ struct config *config_defaults(void);
 void config_free(struct config *config);
 
 /*
- * Every key the file may hold ("locks.max_ttl"), one by one until NULL: so that a test can see that
- * each is documented.
+ * Every key the file may hold ("locks", "locks.max_ttl"), one by one until NULL: so that a test can
+ * see that each is documented.
  */
 const char *config_key_name(size_t index);
 

@@ -1,24 +1,70 @@
 #include "config/report.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "config/memory.h"
+
+/* The text as it is shown; what came from the file or the environment may hold any byte. */
+static char *escape(const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *escaped = memory_zeroed(strlen(text) + 1, sizeof("\\x1b"));
+    char *to = escaped;
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte >= 0x20 && byte < 0x7f) {
+            *to++ = *text;
+            continue;
+        }
+        *to++ = '\\';
+        *to++ = 'x';
+        *to++ = digits[byte >> 4];
+        *to++ = digits[byte & 15];
+    }
+    return escaped;
+}
+
+static bool is_behind(struct mark a, struct mark b)
+{
+    return a.line != b.line ? a.line > b.line : a.column > b.column;
+}
+
+/* Behind everything that stands before it or at the same place. Takes the text over. */
+static void insert(struct report *report, struct mark mark, char *text)
+{
+    unsigned at = report->count;
+    while (at > 0 && is_behind(report->findings[at - 1].mark, mark))
+        at--;
+    if (report->count == REPORT_LINES_MAX) {
+        report->left_out++;
+        if (at == REPORT_LINES_MAX) {
+            free(text);
+            return;
+        }
+        free(report->findings[--report->count].text);
+    }
+    memmove(&report->findings[at + 1], &report->findings[at],
+            (report->count - at) * sizeof(report->findings[0]));
+    report->findings[at] = (struct finding){mark, text};
+    report->count++;
+}
 
 static void add(struct report *report, struct mark mark, const char *kind, const char *form,
                 va_list arguments)
 {
-    struct report_entry *entries =
-        realloc(report->entries, (report->entry_count + 1) * sizeof(*entries));
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    if (entries == NULL || out == NULL)
-        abort(); /* a configuration is read once, when there is nothing yet to lose */
-    fputs(kind, out);
-    vfprintf(out, form, arguments);
-    fclose(out);
-    entries[report->entry_count] = (struct report_entry){mark, report->entry_count, text};
-    report->entries = entries;
-    report->entry_count++;
+    char *text;
+    size_t len;
+    FILE *line = open_memstream(&text, &len);
+    if (line == NULL)
+        return;
+    fputs(kind, line);
+    vfprintf(line, form, arguments);
+    fclose(line);
+    insert(report, mark, escape(text));
+    free(text);
 }
 
 void report_error(struct report *report, struct mark mark, const char *form, ...)
@@ -38,28 +84,15 @@ void report_warning(struct report *report, struct mark mark, const char *form, .
     va_end(arguments);
 }
 
-static int compare(const void *left, const void *right)
-{
-    const struct report_entry *a = left;
-    const struct report_entry *b = right;
-    if (a->mark.line != b->mark.line)
-        return a->mark.line < b->mark.line ? -1 : 1;
-    if (a->mark.column != b->mark.column)
-        return a->mark.column < b->mark.column ? -1 : 1;
-    return a->index < b->index ? -1 : 1;
-}
-
 void report_print(struct report *report, FILE *out)
 {
-    if (report->entry_count > 0)
-        qsort(report->entries, report->entry_count, sizeof(report->entries[0]), compare);
-    for (size_t i = 0; i < report->entry_count; i++) {
-        const struct report_entry *entry = &report->entries[i];
-        fprintf(out, "%s:%zu:%zu: %s\n", report->file, entry->mark.line, entry->mark.column,
-                entry->text);
-        free(entry->text);
+    for (unsigned i = 0; i < report->count; i++) {
+        const struct finding *finding = &report->findings[i];
+        fprintf(out, "%s:%zu:%zu: %s\n", report->file, finding->mark.line, finding->mark.column,
+                finding->text);
+        free(finding->text);
     }
-    free(report->entries);
-    report->entries = NULL;
-    report->entry_count = 0;
+    if (report->left_out > 0)
+        fprintf(out, "%s: %u more lines are left out\n", report->file, report->left_out);
+    *report = (struct report){.file = report->file};
 }

@@ -1,6 +1,8 @@
 /*
- * Where the mistakes of a configuration go: one line each, with the place, in the order of the
- * file.
+ * What is wrong with a file: one line each, with its place, in the order of the file.
+ *
+ * Mistakes are found in another order than they stand (a range while reading, two keys that
+ * contradict each other only at the end), so they are kept until report_print().
  */
 #ifndef CONFIG_REPORT_H
 #define CONFIG_REPORT_H
@@ -8,26 +10,30 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* A place in the file; both count from 1. */
+/* Nobody reads more of them; the rest is counted. */
+enum { REPORT_LINES_MAX = 100 };
+
+/* A place in the file; both count from 1, columns in characters. */
 struct mark {
     size_t line;
     size_t column;
 };
 
-struct report_entry {
+struct finding {
     struct mark mark;
-    size_t index; /* entries of one place stay in the order they came */
-    char *text;
+    char *text; /* printable ASCII */
 };
 
+/* To begin with, all zero but for the file. */
 struct report {
     const char *file; /* as the user named it */
     unsigned errors;
-    struct report_entry *entries;
-    size_t entry_count;
+    unsigned count;
+    unsigned left_out;
+    struct finding findings[REPORT_LINES_MAX]; /* in the order of the file */
 };
 
-/* "locks.max_ttl: ..." */
+/* "redlockd.yaml:12:14: locks.max_ttl: ..." Bytes that could upset a terminal become \x1b. */
 __attribute__((format(printf, 3, 4))) void report_error(struct report *report, struct mark mark,
                                                         const char *form, ...);
 
@@ -35,7 +41,7 @@ __attribute__((format(printf, 3, 4))) void report_error(struct report *report, s
 __attribute__((format(printf, 3, 4))) void report_warning(struct report *report, struct mark mark,
                                                           const char *form, ...);
 
-/* Print all, "redlockd.yaml:12:14: locks.max_ttl: ...", and free them. */
+/* Print all of it, and release it: the report is empty afterwards. */
 void report_print(struct report *report, FILE *out);
 
 #endif

@@ -2,138 +2,169 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/un.h>
 
+#include "config/memory.h"
 #include "config/value.h"
 
-static bool fail(struct error *error, const char *what)
+enum {
+    HOST_MAX = 253,
+    PORT_MAX = 65535,
+    DATABASE_MAX = 9999,
+    PATH_MAX_LEN = sizeof(((struct sockaddr_un *)0)->sun_path) - 1,
+};
+
+/* Where the two kinds of address differ, and how they look where they are right. */
+static const struct form {
+    const char *scheme;
+    uint16_t default_port; /* 0: it has to be given */
+    const char *tcp;
+    const char *tcp_v6;
+    const char *unix_path;
+    const char *host_advice;
+} forms[] = {
+    [URL_LISTEN] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
+                    "unix:/run/redlockd/redlockd.sock",
+                    "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
+    [URL_NODE] = {"redis://", 6379, "redis://10.0.0.1:6379", "redis://[fd00::1]:6379",
+                  "unix:/run/redis/redis.sock", "redis://10.0.0.1:6379"},
+};
+
+__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
 {
-    snprintf(error->text, sizeof(error->text), "%s", what);
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(error->text, sizeof(error->text), form, arguments);
+    va_end(arguments);
     return false;
 }
 
-static bool parse_unix(const char *path, struct config_address *address, struct error *error)
+static bool parse_path(const char *path, const struct form *form, struct config_address *address,
+                       struct error *error)
 {
     address->kind = ADDRESS_UNIX;
-    if (path[0] != '/')
-        return fail(error, "a socket's path begins with /: write unix:/run/redlockd/redlockd.sock");
-    if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-        snprintf(error->text, sizeof(error->text),
-                 "the path has %zu bytes; a unix socket's has at most %zu", strlen(path),
-                 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-        return false;
-    }
-    address->path = strdup(path);
-    return address->path != NULL || fail(error, "not enough memory");
+    if (path[0] != '/' || path[1] == '/')
+        return fail(error, "has no absolute path; write %s", form->unix_path);
+    if (strlen(path) > PATH_MAX_LEN)
+        return fail(error, "has a path of %zu bytes; a unix socket's has at most %d", strlen(path),
+                    PATH_MAX_LEN);
+    /* A listing shows it among words that are split at spaces. */
+    for (const char *at = path; *at != '\0'; at++)
+        if ((unsigned char)*at <= ' ' || *at == 0x7f)
+            return fail(error, "has a space or control character in its path");
+    address->path = memory_copy(path);
+    return true;
 }
 
-static bool parse_port(const char *text, uint16_t *port, struct error *error)
+static bool parse_database(const char *text, unsigned *database, struct error *error)
+{
+    int64_t number = 0;
+    if (text[0] == '\0')
+        return true;
+    if (database == NULL)
+        return fail(error, "goes on behind the port; leave that out");
+    if (value_integer(text, &number) != NULL || number > DATABASE_MAX)
+        return fail(error, "has no number of a database behind the /; write 0 to %d", DATABASE_MAX);
+    *database = (unsigned)number;
+    return true;
+}
+
+/* ":7335", or nothing where there is a default. */
+static bool parse_port(const char *text, const struct form *form, uint16_t *port,
+                       struct error *error)
 {
     int64_t number;
-    if (value_integer(text, &number) != NULL || number < 1 || number > 65535) {
-        snprintf(error->text, sizeof(error->text), "\"%.20s\" is no port: they go from 1 to 65535",
-                 text);
-        return false;
-    }
+    *port = form->default_port;
+    if (text[0] == '\0')
+        return *port != 0 || fail(error, "has no port; write %s", form->tcp);
+    if (text[0] != ':')
+        return fail(error, "goes on behind the ]; write %s", form->tcp_v6);
+    if (value_integer(text + 1, &number) != NULL || number < 1 || number > PORT_MAX)
+        return fail(error, "has a bad port; write 1 to %d", PORT_MAX);
     *port = (uint16_t)number;
     return true;
 }
 
-/* "host", "host:port", "[v6]:port": splits in place. Returns the port's text, or NULL. */
-static char *split_host(char *text, char **host)
+static bool check_name(const char *host, const struct form *form, struct error *error)
 {
-    char *colon;
-    *host = text;
-    if (text[0] == '[') {
-        char *close = strchr(text, ']');
-        if (close == NULL)
-            return NULL;
-        *host = text + 1;
-        *close = '\0';
-        colon = close[1] == ':' ? close + 1 : NULL;
-    } else {
-        colon = strchr(text, ':');
-    }
-    if (colon == NULL)
-        return NULL;
-    *colon = '\0';
-    return colon + 1;
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    struct in_addr v4;
+    if (host[0] == '\0')
+        return fail(error, "has no host; write %s", form->host_advice);
+    if (strlen(host) > HOST_MAX || strspn(host, allowed) != strlen(host))
+        return fail(error, "has a host that is no name and no address; write %s", form->tcp);
+    if (strspn(host, "0123456789.") == strlen(host) && inet_pton(AF_INET, host, &v4) != 1)
+        return fail(error, "has no IPv4 address; write %s", form->tcp);
+    return true;
 }
 
-static bool parse_host(char *text, uint16_t default_port, struct config_address *address,
+/* "[::1]:7335" or "host:7335", in a copy that is ours to cut. */
+static bool parse_host(char *text, const struct form *form, struct config_address *address,
                        struct error *error)
 {
-    char *host;
-    struct in6_addr v6;
     bool bracketed = text[0] == '[';
-    if (strchr(text, '@') != NULL)
-        return fail(error, "no user or password in an address: put the password into a file and "
-                           "name it by password_file, the user by username");
-    if (bracketed && strchr(text, ']') == NULL)
-        return fail(error, "the ] behind the IPv6 address is missing");
-    const char *port = split_host(text, &host);
-    if (!bracketed && port != NULL && strchr(port, ':') != NULL)
-        return fail(error, "an IPv6 address stands in brackets: [::1]:6379");
-    if (bracketed && inet_pton(AF_INET6, host, &v6) != 1)
-        return fail(error, "what stands in the brackets is no IPv6 address");
-    if (host[0] == '\0')
-        return fail(error, "the host is missing: write 127.0.0.1 for this host, 0.0.0.0 for all "
-                           "its addresses");
-    if (strlen(host) > 253 || strpbrk(host, " \t?#%") != NULL)
-        return fail(error, "the host is neither a name nor an address");
-    if (port == NULL && default_port == 0)
-        return fail(error, "the port is missing: write tcp://127.0.0.1:7335");
-    address->port = default_port;
-    if (port != NULL && !parse_port(port, &address->port, error))
+    char *host = bracketed ? text + 1 : text;
+    char *end = host + strcspn(host, bracketed ? "]" : ":");
+    if (bracketed && *end == '\0')
+        return fail(error, "has no ] behind the IPv6 address; write %s", form->tcp_v6);
+    if (!bracketed && *end == ':' && strchr(end + 1, ':') != NULL)
+        return fail(error, "has an IPv6 address without brackets; write %s", form->tcp_v6);
+    if (!parse_port(bracketed ? end + 1 : end, form, &address->port, error))
         return false;
-    address->host = strdup(host);
-    return address->host != NULL || fail(error, "not enough memory");
+    *end = '\0';
+    char v6_text[INET6_ADDRSTRLEN];
+    if (bracketed) {
+        /* In the one way that everybody writes it, so that equal addresses have equal texts. */
+        struct in6_addr v6;
+        if (inet_pton(AF_INET6, host, &v6) != 1)
+            return fail(error, "has no IPv6 address in the brackets; write %s", form->tcp_v6);
+        inet_ntop(AF_INET6, &v6, v6_text, sizeof(v6_text));
+        host = v6_text;
+    } else if (!check_name(host, form, error)) {
+        return false;
+    }
+    address->host = memory_copy(host);
+    return true;
 }
 
-static bool parse_tcp(const char *text, uint16_t default_port, struct config_address *address,
+static bool parse_tcp(const char *text, const struct form *form, struct config_address *address,
                       unsigned *database, struct error *error)
 {
-    char *copy = strdup(text);
-    if (copy == NULL)
-        return fail(error, "not enough memory");
+    char copy[LIMIT_URL];
+    size_t len = strcspn(text, "/");
+    memcpy(copy, text, len);
+    copy[len] = '\0';
     address->kind = ADDRESS_TCP;
-    bool fine = true;
-    char *slash = strchr(copy, '/');
-    if (slash != NULL) {
-        int64_t number = 0;
-        *slash = '\0';
-        if (slash[1] != '\0' && database == NULL)
-            fine = fail(error, "nothing may stand behind the port");
-        else if (slash[1] != '\0' && (value_integer(slash + 1, &number) != NULL || number > 9999))
-            fine = fail(error, "behind the / stands the number of a database, 0 to 9999");
-        else if (database != NULL)
-            *database = (unsigned)number;
-    }
-    fine = fine && parse_host(copy, default_port, address, error);
-    free(copy);
-    return fine;
+    return parse_database(text[len] == '/' ? text + len + 1 : "", database, error) &&
+           parse_host(copy, form, address, error);
 }
 
-bool url_parse(const char *text, const char *scheme, uint16_t default_port,
-               struct config_address *address, unsigned *database, struct error *error)
+bool url_parse(const char *text, enum url_use use, struct config_address *address,
+               unsigned *database, struct error *error)
 {
-    size_t scheme_len = strlen(scheme);
+    const struct form *form = &forms[use];
     memset(address, 0, sizeof(*address));
     if (strlen(text) >= LIMIT_URL)
-        return fail(error, "longer than 511 bytes: no address");
-    address->url = strdup(text);
-    if (address->url == NULL)
-        return fail(error, "not enough memory");
+        return fail(error, "is longer than %d bytes; write %s", LIMIT_URL - 1, form->tcp);
+    address->url = memory_copy(text);
+    if (strncmp(text, "unix:///", 8) == 0)
+        return parse_path(text + 7, form, address, error);
     if (strncmp(text, "unix:", 5) == 0)
-        return parse_unix(strncmp(text, "unix://", 7) == 0 ? text + 7 : text + 5, address, error);
-    if (strncmp(text, scheme, scheme_len) == 0 && strncmp(text + scheme_len, "://", 3) == 0)
-        return parse_tcp(text + scheme_len + 3, default_port, address, database, error);
-    snprintf(error->text, sizeof(error->text), "write %s://HOST:PORT or unix:/PATH", scheme);
-    return false;
+        return parse_path(text + 5, form, address, error);
+    if (!url_is_printable(text) && use == URL_NODE)
+        return fail(error, "has a password in it; put it into a file and name it by password_file");
+    if (!url_is_printable(text))
+        return fail(error, "has a user or a password in it; write %s", form->tcp);
+    if (strncmp(text, form->scheme, strlen(form->scheme)) == 0)
+        return parse_tcp(text + strlen(form->scheme), form, address, database, error);
+    return fail(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
+                form->unix_path);
 }
 
 void url_free(struct config_address *address)
@@ -141,6 +172,7 @@ void url_free(struct config_address *address)
     free(address->url);
     free(address->host);
     free(address->path);
+    *address = (struct config_address){0};
 }
 
 bool url_is_local(const struct config_address *address)
@@ -156,9 +188,13 @@ bool url_is_local(const struct config_address *address)
 
 bool url_equal(const struct config_address *a, const struct config_address *b)
 {
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == ADDRESS_UNIX)
+    if (a->path != NULL && b->path != NULL)
         return strcmp(a->path, b->path) == 0;
-    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+    return a->host != NULL && b->host != NULL && a->port == b->port &&
+           strcasecmp(a->host, b->host) == 0;
+}
+
+bool url_is_printable(const char *text)
+{
+    return strncmp(text, "unix:", 5) == 0 || strchr(text, '@') == NULL;
 }

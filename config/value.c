@@ -2,10 +2,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_MAX = 15, SUGGESTION_LEN_MAX = 40 };
+#define PPM_PER_PERCENT 10000
+
+enum { DIGITS_MAX = 15, RATE_DIGITS_MAX = 7, RATE_PLACES_MAX = 4, SUGGESTION_LEN_MAX = 40 };
 
 static const struct {
     const char *word;
@@ -16,7 +17,7 @@ static const struct {
 
 enum { UNITS = sizeof(units) / sizeof(units[0]) };
 
-/* Leading digits; returns how many there are, more than DIGITS_MAX included. */
+/* Leading digits; returns how many there are, also where they are too many to be a number. */
 static size_t take_digits(const char *text, int64_t *number)
 {
     size_t len = strspn(text, "0123456789");
@@ -30,46 +31,49 @@ const char *value_duration(const char *text, int64_t *ns)
 {
     int64_t number;
     size_t digits = take_digits(text, &number);
-    if (digits == 0 || digits > DIGITS_MAX)
-        return "write a duration: 60s, 1m or 500ms";
+    if (digits == 0)
+        return "is no duration; write 60s, 1m or 500ms";
     if (text[digits] == '\0')
-        return "a duration needs a unit: write 60s, 1m or 500ms";
+        return "has no unit; write 60s, 1m or 500ms";
+    if (text[digits] == '.')
+        return "is no whole number; take a smaller unit, as 1500ms for one second and a half";
     for (unsigned i = 0; i < UNITS; i++) {
         if (strcmp(text + digits, units[i].word) != 0)
             continue;
-        if (number > INT64_MAX / units[i].ns)
-            return "too long; write a duration of days at most";
+        if (digits > DIGITS_MAX || number > INT64_MAX / units[i].ns)
+            return "is longer than anybody waits; write 60s, 1m or 500ms";
         *ns = number * units[i].ns;
         return NULL;
     }
-    return "the units are us, ms, s, m, h: write 60s, 1m or 500ms";
+    return "has a unit that is none of us, ms, s, m and h; write 60s, 1m or 500ms";
 }
 
 const char *value_rate(const char *text, int64_t *ppm)
 {
-    static const char advice[] = "write a rate: 1%, 0.5% or 100ppm";
+    static const char advice[] = "is no rate; write 1%, 0.5% or 100ppm";
     int64_t whole;
     int64_t fraction = 0;
     size_t digits = take_digits(text, &whole);
-    if (digits == 0 || digits > 7)
+    if (digits == 0 || digits > RATE_DIGITS_MAX)
         return advice;
     if (strcmp(text + digits, "ppm") == 0) {
         *ppm = whole;
         return NULL;
     }
     const char *rest = text + digits;
-    int64_t scale = 10000;
     if (*rest == '.') {
         size_t places = take_digits(rest + 1, &fraction);
-        if (places == 0 || places > 4)
+        if (places == 0)
             return advice;
-        rest += 1 + places;
-        for (size_t i = places; i < 4; i++)
+        if (places > RATE_PLACES_MAX)
+            return "is finer than 1ppm; write at most four places behind the point";
+        for (size_t i = places; i < RATE_PLACES_MAX; i++)
             fraction *= 10;
+        rest += 1 + places;
     }
     if (strcmp(rest, "%") != 0)
         return advice;
-    *ppm = whole * scale + fraction;
+    *ppm = whole * PPM_PER_PERCENT + fraction;
     return NULL;
 }
 
@@ -77,14 +81,14 @@ const char *value_integer(const char *text, int64_t *number)
 {
     size_t digits = take_digits(text, number);
     if (digits == 0 || digits > DIGITS_MAX || text[digits] != '\0')
-        return "write a number: 1000";
+        return "is no number; write it in digits, as 1000";
     return NULL;
 }
 
 const char *value_boolean(const char *text, bool *boolean)
 {
     *boolean = strcmp(text, "true") == 0;
-    return *boolean || strcmp(text, "false") == 0 ? NULL : "write true or false";
+    return *boolean || strcmp(text, "false") == 0 ? NULL : "is neither true nor false; write one";
 }
 
 int value_choice(const char *text, const char *const *words)
@@ -121,11 +125,15 @@ static size_t distance(const char *a, const char *b)
 const char *value_suggestion(const char *text, const char *const *words)
 {
     const char *nearest = NULL;
-    size_t smallest = strlen(text) / 3 + 2;
-    if (strlen(text) > SUGGESTION_LEN_MAX)
+    size_t len = strlen(text);
+    /* One letter in three may differ, and one more; beyond that it is another word. */
+    size_t smallest = len / 3 + 2;
+    if (len > SUGGESTION_LEN_MAX)
         return NULL;
     for (; *words != NULL; words++) {
-        size_t changes = strlen(*words) <= SUGGESTION_LEN_MAX ? distance(text, *words) : SIZE_MAX;
+        if (strlen(*words) > SUGGESTION_LEN_MAX)
+            continue;
+        size_t changes = distance(text, *words);
         if (changes < smallest) {
             smallest = changes;
             nearest = *words;
@@ -134,11 +142,23 @@ const char *value_suggestion(const char *text, const char *const *words)
     return nearest;
 }
 
-const char *value_print_duration(int64_t ns, char *buf)
+void value_print_duration(int64_t ns, char buf[VALUE_PRINTED])
 {
     unsigned i = 0;
     while (i + 1 < UNITS && ns % units[i].ns != 0)
         i++;
-    snprintf(buf, 32, "%" PRId64 "%s", ns / units[i].ns, units[i].word);
-    return buf;
+    snprintf(buf, VALUE_PRINTED, "%" PRId64 "%s", ns / units[i].ns, units[i].word);
+}
+
+void value_print_rate(int64_t ppm, char buf[VALUE_PRINTED])
+{
+    if (ppm % PPM_PER_PERCENT == 0)
+        snprintf(buf, VALUE_PRINTED, "%" PRId64 "%%", ppm / PPM_PER_PERCENT);
+    else
+        snprintf(buf, VALUE_PRINTED, "%" PRId64 "ppm", ppm);
+}
+
+void value_print_integer(int64_t number, char buf[VALUE_PRINTED])
+{
+    snprintf(buf, VALUE_PRINTED, "%" PRId64, number);
 }

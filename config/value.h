@@ -1,7 +1,8 @@
 /*
- * The words a configuration is made of -> numbers. Pure.
+ * The words a configuration is made of -> numbers, and back for messages. Pure.
  *
- * Each returns NULL on success, else what would be right ("write 60s, 1m or 500ms"): a static text.
+ * Those that read return NULL on success; otherwise what was wrong and what would be right, to be
+ * put behind the word itself: "60" -> "has no unit; write 60s, 1m or 500ms". The text is static.
  */
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
@@ -28,7 +29,11 @@ int value_choice(const char *text, const char *const *words);
 /* The word of `words` (NULL at the end) that `text` was probably meant to be, or NULL. */
 const char *value_suggestion(const char *text, const char *const *words);
 
-/* For messages: "250us", "1m30s" is "90s", exactly. buf holds 32 bytes. */
-const char *value_print_duration(int64_t ns, char *buf);
+/* How the file would say it, exactly: "250us", and "90s" for one minute and a half; "0.5%"; "7".
+ * None is negative. */
+enum { VALUE_PRINTED = 32 };
+void value_print_duration(int64_t ns, char buf[VALUE_PRINTED]);
+void value_print_rate(int64_t ppm, char buf[VALUE_PRINTED]);
+void value_print_integer(int64_t number, char buf[VALUE_PRINTED]);
 
 #endif

@@ -1,19 +1,27 @@
 #include "config/yaml.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
+#include "config/memory.h"
+#include "protocol/text.h"
+
 struct reader {
     yaml_parser_t parser;
     struct report *report;
+    const unsigned char *file;
+    size_t file_len;
     unsigned depth;
+    unsigned nodes;
 };
 
 const char *yaml_kind_name(enum yaml_kind kind)
 {
     static const char *const names[] = {
-        [YAML_SCALAR] = "a scalar",
+        [YAML_SCALAR] = "a single value",
         [YAML_SEQUENCE] = "a list",
         [YAML_MAPPING] = "a mapping",
     };
@@ -32,138 +40,212 @@ void yaml_node_free(struct yaml_node *node)
     }
 }
 
+const struct yaml_node *yaml_node_child(const struct yaml_node *mapping, const char *key)
+{
+    for (const struct yaml_node *child = mapping->children; child != NULL; child = child->next)
+        if (!child->key->broken && strcmp(child->key->text, key) == 0)
+            return child;
+    return NULL;
+}
+
+bool yaml_node_is_empty(const struct yaml_node *node)
+{
+    return node->kind == YAML_SCALAR && !node->broken && !node->quoted && node->text[0] == '\0';
+}
+
+/* --- what libyaml says --- */
+
 static struct mark mark_of(const yaml_mark_t *mark)
 {
     return (struct mark){mark->line + 1, mark->column + 1};
 }
 
-/* The next event; on a syntax error, report it in libyaml's words and return false. */
+/* UTF-8 has one byte per character that is none of these. */
+static bool goes_on(unsigned char byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
+static struct mark mark_of_byte(const struct reader *reader, size_t offset)
+{
+    struct mark mark = {1, 1};
+    for (size_t i = 0; i < offset && i < reader->file_len; i++) {
+        if (reader->file[i] == '\n')
+            mark = (struct mark){mark.line + 1, 1};
+        else if (!goes_on(reader->file[i]))
+            mark.column++;
+    }
+    return mark;
+}
+
+static bool is_tab(const struct reader *reader, const yaml_mark_t *mark)
+{
+    size_t characters = 0;
+    for (size_t i = 0; i < reader->file_len; i++)
+        if (!goes_on(reader->file[i]) && characters++ == mark->index)
+            return reader->file[i] == '\t';
+    return false;
+}
+
+static void report_bytes(struct reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    struct mark mark = mark_of_byte(reader, parser->problem_offset);
+    bool control = strstr(parser->problem, "control") != NULL;
+    report_error(
+        reader->report, mark,
+        control ? "a control character, 0x%02x, has no place in a configuration"
+                : "byte 0x%02x makes this no UTF-8 text; save the file as UTF-8",
+        (unsigned)(control ? parser->problem_value : reader->file[parser->problem_offset]));
+}
+
+static void report_syntax(struct reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    struct mark mark = mark_of(&parser->problem_mark);
+    if (is_tab(reader, &parser->problem_mark)) {
+        report_error(reader->report, mark, "not YAML: a tab stands here; indent by spaces");
+        return;
+    }
+    char began[64] = "";
+    if (parser->context != NULL && parser->context_mark.line != parser->problem_mark.line)
+        snprintf(began, sizeof(began), " that begins in line %zu", parser->context_mark.line + 1);
+    report_error(reader->report, mark, "not YAML: %s%s%s%s", parser->problem,
+                 parser->context != NULL ? " " : "", parser->context != NULL ? parser->context : "",
+                 began);
+}
+
+/* The next event; or false, and there is a line in the report. */
 static bool next_event(struct reader *reader, yaml_event_t *event)
 {
     if (yaml_parser_parse(&reader->parser, event))
         return true;
-    const yaml_parser_t *parser = &reader->parser;
-    const char *problem = parser->problem != NULL ? parser->problem : "cannot be read";
-    if (parser->error == YAML_READER_ERROR)
-        report_error(reader->report, (struct mark){1, 1}, "not UTF-8 text: %s at byte %zu", problem,
-                     parser->problem_offset);
-    else
-        report_error(reader->report, mark_of(&parser->problem_mark), "not YAML: %s%s%s", problem,
-                     parser->context != NULL ? " " : "",
-                     parser->context != NULL ? parser->context : "");
-    return false;
-}
-
-static struct yaml_node *new_node(enum yaml_kind kind, const yaml_event_t *event)
-{
-    struct yaml_node *node = calloc(1, sizeof(*node));
-    if (node != NULL) {
-        node->kind = kind;
-        node->mark = mark_of(&event->start_mark);
+    switch (reader->parser.error) {
+    case YAML_READER_ERROR:
+        report_bytes(reader);
+        break;
+    case YAML_SCANNER_ERROR:
+    case YAML_PARSER_ERROR:
+        report_syntax(reader);
+        break;
+    case YAML_NO_ERROR:
+    case YAML_MEMORY_ERROR:
+    case YAML_COMPOSER_ERROR:
+    case YAML_WRITER_ERROR:
+    case YAML_EMITTER_ERROR:
+        report_error(reader->report, mark_of(&reader->parser.mark), "no memory is left to read it");
+        break;
     }
-    return node;
+    return false;
 }
 
 /* --- scalars --- */
 
-/* The end of "${NAME}" that begins at text, or NULL if it is none. */
-static const char *variable_end(const char *text)
+/* What a "$" at `in` stands for goes into `out`. Returns what follows it, or NULL. */
+static const char *expand_dollar(struct reader *reader, struct mark mark, const char *in,
+                                 struct text *out)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-    if (text[0] != '$' || text[1] != '{')
-        return NULL;
-    size_t len = strspn(text + 2, allowed);
-    return len > 0 && text[2 + len] == '}' ? text + 2 + len + 1 : NULL;
-}
-
-/* Write `text` with its variables replaced to `out`. */
-static bool expand_to(FILE *out, const char *text, struct mark mark, struct report *report)
-{
-    while (*text != '\0') {
-        const char *end = variable_end(text);
-        if (end != NULL) {
-            char *name = strndup(text + 2, (size_t)(end - text) - 3);
-            const char *value = name != NULL ? getenv(name) : NULL;
-            if (value == NULL)
-                report_error(report, mark, "the environment variable %s is not set",
-                             name != NULL ? name : "");
-            else
-                fputs(value, out);
-            free(name);
-            if (value == NULL)
-                return false;
-            text = end;
-        } else if (text[0] == '$' && text[1] != '$') {
-            report_error(report, mark, "\"$\" begins a variable, ${NAME}; write $$ for a dollar");
-            return false;
-        } else {
-            fputc(*text, out);
-            text += text[0] == '$' ? 2 : 1;
-        }
+    if (in[1] == '$') {
+        text_bytes(out, "$", 1);
+        return in + 2;
     }
-    return true;
-}
-
-static char *expand(const char *text, struct mark mark, struct report *report)
-{
-    char *expanded = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&expanded, &len);
-    if (out == NULL)
+    size_t len = in[1] == '{' ? strspn(in + 2, allowed) : 0;
+    if (len == 0 || in[2 + len] != '}') {
+        report_error(reader->report, mark, "a $ begins a variable, ${NAME}; write $$ for a dollar");
         return NULL;
-    bool fine = expand_to(out, text, mark, report);
-    fclose(out);
-    if (fine)
-        return expanded;
-    free(expanded);
-    return NULL;
+    }
+    char name[YAML_SCALAR_MAX + 1];
+    memcpy(name, in + 2, len);
+    name[len] = '\0';
+    const char *value = getenv(name);
+    if (value == NULL) {
+        report_error(reader->report, mark, "the environment variable %s is not set", name);
+        return NULL;
+    }
+    text_string(out, value);
+    return in + 2 + len + 1;
 }
 
-static struct yaml_node *read_scalar(struct reader *reader, const yaml_event_t *event)
+/* Replace the variables of a value; where that fails, it is broken. */
+static void expand(struct reader *reader, struct yaml_node *node)
+{
+    char buf[YAML_SCALAR_MAX + 1];
+    struct text out = {.buf = buf, .size = sizeof(buf)};
+    if (node->kind != YAML_SCALAR || strchr(node->text, '$') == NULL)
+        return;
+    const char *in = node->text;
+    while (in != NULL && *in != '\0') {
+        size_t plain = strcspn(in, "$");
+        text_bytes(&out, in, plain);
+        in += plain;
+        if (*in == '$')
+            in = expand_dollar(reader, node->mark, in, &out);
+    }
+    node->broken = in == NULL || out.len > YAML_SCALAR_MAX;
+    if (in != NULL && node->broken)
+        report_error(reader->report, node->mark, "with its variables, longer than %d bytes",
+                     YAML_SCALAR_MAX);
+    if (node->broken)
+        return;
+    buf[out.len] = '\0';
+    free(node->text);
+    node->text = memory_copy(buf);
+}
+
+/* A scalar that the report has a line for already. */
+static void make_broken(struct yaml_node *scalar)
+{
+    scalar->broken = true;
+    scalar->text = memory_copy("");
+}
+
+static void read_scalar(struct reader *reader, struct yaml_node *node, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
-    struct yaml_node *node = new_node(YAML_SCALAR, event);
-    if (node == NULL)
-        return NULL;
+    size_t len = event->data.scalar.length;
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    if (strlen(text) != event->data.scalar.length)
-        report_error(reader->report, node->mark, "a NUL byte has no place here");
+    if (len <= YAML_SCALAR_MAX && strlen(text) == len) {
+        node->text = memory_copy(text);
+        return;
+    }
+    if (len > YAML_SCALAR_MAX)
+        report_error(reader->report, node->mark, "longer than %d bytes", YAML_SCALAR_MAX);
     else
-        node->text = expand(text, node->mark, reader->report);
-    if (node->text != NULL)
-        return node;
-    /* An unset variable is a mistake like others: go on to find the rest. */
-    node->broken = true;
-    node->text = strdup("");
-    return node;
+        report_error(reader->report, node->mark, "a NUL byte has no place here");
+    make_broken(node);
 }
 
-/* --- collections --- */
+/* --- lists and mappings --- */
 
 static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event);
 
-static void check_doubled(struct reader *reader, const struct yaml_node *first,
-                          const struct yaml_node *key)
+/* A key that is none, or was there before, is broken, and so nobody will look at its value. */
+static void check_key(struct reader *reader, const struct yaml_node *mapping, struct yaml_node *key)
 {
-    for (const struct yaml_node *other = first; other != NULL; other = other->next)
-        if (strcmp(other->key->text, key->text) == 0)
-            report_error(reader->report, key->mark,
-                         "%s: given twice; the first is in line %zu, column %zu", key->text,
-                         other->key->mark.line, other->key->mark.column);
+    if (key->kind != YAML_SCALAR) {
+        report_error(reader->report, key->mark, "a key has to be a word, not %s",
+                     yaml_kind_name(key->kind));
+        key->broken = true;
+    }
+    if (key->broken)
+        return;
+    const struct yaml_node *first = yaml_node_child(mapping, key->text);
+    if (first == NULL)
+        return;
+    report_error(reader->report, key->mark, "%s: given twice; the first is in line %zu, column %zu",
+                 key->text, first->key->mark.line, first->key->mark.column);
+    key->broken = true;
 }
 
-/* Everything up to the end of a collection, whose start event has been read. */
+/* Everything up to the end of a list or mapping, whose start has been read. */
 static bool read_children(struct reader *reader, struct yaml_node *parent)
 {
     struct yaml_node **last = &parent->children;
-    yaml_event_type_t end =
-        parent->kind == YAML_MAPPING ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
     struct yaml_node *key = NULL;
-    for (;;) {
-        yaml_event_t event;
-        if (!next_event(reader, &event))
-            break;
-        if (event.type == end) {
+    yaml_event_t event;
+    while (next_event(reader, &event)) {
+        if (event.type == YAML_MAPPING_END_EVENT || event.type == YAML_SEQUENCE_END_EVENT) {
             yaml_event_delete(&event);
             return true;
         }
@@ -172,14 +254,10 @@ static bool read_children(struct reader *reader, struct yaml_node *parent)
             break;
         if (parent->kind == YAML_MAPPING && key == NULL) {
             key = child;
-            if (key->kind == YAML_SCALAR) {
-                check_doubled(reader, parent->children, key);
-                continue;
-            }
-            report_error(reader->report, key->mark, "a key has to be a word, not %s",
-                         yaml_kind_name(key->kind));
-            break;
+            check_key(reader, parent, key);
+            continue;
         }
+        expand(reader, child);
         child->key = key;
         key = NULL;
         *last = child;
@@ -189,121 +267,163 @@ static bool read_children(struct reader *reader, struct yaml_node *parent)
     return false;
 }
 
-static struct yaml_node *read_collection(struct reader *reader, enum yaml_kind kind,
-                                         const yaml_event_t *event)
+/* Anchors and tags change nothing of what is read behind them, so that more can be found there. */
+static void refuse_anchor_and_tag(struct reader *reader, struct mark mark,
+                                  const yaml_char_t *anchor, const yaml_char_t *tag)
 {
-    struct yaml_node *node = new_node(kind, event);
-    if (node == NULL)
-        return NULL;
+    static const char core[] = "tag:yaml.org,2002:";
+    if (anchor != NULL)
+        report_error(reader->report, mark, "anchors are not supported (&%s); write the value out",
+                     (const char *)anchor);
+    if (tag == NULL)
+        return;
+    const char *name = (const char *)tag;
+    bool is_core = strncmp(name, core, strlen(core)) == 0;
+    report_error(reader->report, mark, "tags are not supported (%s%s); leave it out",
+                 is_core ? "!!" : "", is_core ? name + strlen(core) : name);
+}
+
+/* Fill a node from the event that begins it. False where no tree can be made any more. */
+static bool fill_node(struct reader *reader, struct yaml_node *node, const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        node->kind = YAML_SCALAR;
+        refuse_anchor_and_tag(reader, node->mark, event->data.scalar.anchor,
+                              event->data.scalar.tag);
+        read_scalar(reader, node, event);
+        return true;
+    case YAML_ALIAS_EVENT:
+        node->kind = YAML_SCALAR;
+        report_error(reader->report, node->mark,
+                     "aliases are not supported (*%s); write the value out",
+                     (const char *)event->data.alias.anchor);
+        make_broken(node);
+        return true;
+    case YAML_SEQUENCE_START_EVENT:
+        node->kind = YAML_SEQUENCE;
+        refuse_anchor_and_tag(reader, node->mark, event->data.sequence_start.anchor,
+                              event->data.sequence_start.tag);
+        return read_children(reader, node);
+    case YAML_MAPPING_START_EVENT:
+        node->kind = YAML_MAPPING;
+        refuse_anchor_and_tag(reader, node->mark, event->data.mapping_start.anchor,
+                              event->data.mapping_start.tag);
+        return read_children(reader, node);
+    case YAML_NO_EVENT:
+    case YAML_STREAM_START_EVENT:
+    case YAML_STREAM_END_EVENT:
+    case YAML_DOCUMENT_START_EVENT:
+    case YAML_DOCUMENT_END_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        break;
+    }
+    assert(false); /* libyaml begins a node with one of the four above. */
+    return false;
+}
+
+/* The node that an event begins; consumes the event. NULL where reading cannot go on. */
+static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
+{
+    struct yaml_node *node = memory_zeroed(1, sizeof(*node));
     bool fine = false;
-    if (++reader->depth > YAML_DEPTH_MAX)
-        report_error(reader->report, node->mark, "nested too deeply");
+    node->mark = mark_of(&event->start_mark);
+    reader->nodes++;
+    reader->depth++;
+    if (reader->depth > YAML_DEPTH_MAX)
+        report_error(reader->report, node->mark, "nested too deeply for a configuration");
+    else if (reader->nodes > YAML_NODES_MAX)
+        report_error(reader->report, node->mark, "too much for a configuration: more than %d words",
+                     YAML_NODES_MAX);
     else
-        fine = read_children(reader, node);
+        fine = fill_node(reader, node, event);
     reader->depth--;
+    yaml_event_delete(event);
     if (fine)
         return node;
     yaml_node_free(node);
     return NULL;
 }
 
-static bool refuse_anchor_or_tag(struct reader *reader, const yaml_event_t *event,
-                                 const yaml_char_t *anchor, const yaml_char_t *tag)
-{
-    struct mark mark = mark_of(&event->start_mark);
-    if (anchor != NULL)
-        report_error(reader->report, mark, "anchors are not supported (&%s); write the value out",
-                     (const char *)anchor);
-    else if (tag != NULL)
-        report_error(reader->report, mark, "tags are not supported (%s); leave it out",
-                     (const char *)tag);
-    return anchor != NULL || tag != NULL;
-}
-
-/* The node that an event begins; consumes the event. */
-static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
-{
-    struct yaml_node *node = NULL;
-    switch (event->type) {
-    case YAML_SCALAR_EVENT:
-        if (!refuse_anchor_or_tag(reader, event, event->data.scalar.anchor, event->data.scalar.tag))
-            node = read_scalar(reader, event);
-        break;
-    case YAML_SEQUENCE_START_EVENT:
-        if (!refuse_anchor_or_tag(reader, event, event->data.sequence_start.anchor,
-                                  event->data.sequence_start.tag))
-            node = read_collection(reader, YAML_SEQUENCE, event);
-        break;
-    case YAML_MAPPING_START_EVENT:
-        if (!refuse_anchor_or_tag(reader, event, event->data.mapping_start.anchor,
-                                  event->data.mapping_start.tag))
-            node = read_collection(reader, YAML_MAPPING, event);
-        break;
-    case YAML_ALIAS_EVENT:
-        report_error(reader->report, mark_of(&event->start_mark),
-                     "aliases are not supported (*%s); write the value out",
-                     (const char *)event->data.alias.anchor);
-        break;
-    default:
-        report_error(reader->report, mark_of(&event->start_mark), "a value was expected here");
-        break;
-    }
-    yaml_event_delete(event);
-    return node;
-}
-
 /* --- the file --- */
 
+/* The root of the first document, or NULL. */
 static struct yaml_node *read_document(struct reader *reader)
 {
     yaml_event_t event;
-    if (!next_event(reader, &event)) /* the start of the stream */
-        return NULL;
-    yaml_event_delete(&event);
+    struct yaml_node *root = NULL;
     if (!next_event(reader, &event))
         return NULL;
-    bool empty = event.type == YAML_STREAM_END_EVENT;
-    yaml_event_delete(&event);
-    if (empty) {
-        report_error(reader->report, (struct mark){1, 1},
-                     "the file is empty: at least `nodes` has to be given");
-        return NULL;
+    if (event.type == YAML_DOCUMENT_START_EVENT) {
+        yaml_event_delete(&event);
+        if (next_event(reader, &event))
+            root = read_node(reader, &event);
+        if (root == NULL)
+            return NULL;
+    } else {
+        yaml_event_delete(&event);
     }
-    if (!next_event(reader, &event))
-        return NULL;
-    struct yaml_node *root = read_node(reader, &event);
-    if (root == NULL || !next_event(reader, &event)) /* the end of the document */
+    if (root != NULL && !yaml_node_is_empty(root))
         return root;
+    report_error(reader->report, (struct mark){1, 1},
+                 "the file is empty: at least `nodes` has to be given");
+    yaml_node_free(root);
+    return NULL;
+}
+
+/* What comes behind the root: the end of the document, and of the stream. */
+static bool check_end(struct reader *reader)
+{
+    yaml_event_t event;
+    if (!next_event(reader, &event))
+        return false;
     yaml_event_delete(&event);
     if (!next_event(reader, &event))
-        return root;
-    if (event.type != YAML_STREAM_END_EVENT)
+        return false;
+    if (event.type == YAML_DOCUMENT_START_EVENT)
         report_error(reader->report, mark_of(&event.start_mark),
                      "a second document begins here; a configuration is one");
     yaml_event_delete(&event);
+    return true;
+}
+
+static struct yaml_node *parse(struct reader *reader)
+{
+    yaml_event_t event;
+    if (!yaml_parser_initialize(&reader->parser)) {
+        report_error(reader->report, (struct mark){1, 1}, "no memory is left to read it");
+        return NULL;
+    }
+    /* Said, not guessed: else UTF-16 would pass, and every place be wrong. */
+    yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&reader->parser, reader->file, reader->file_len);
+    struct yaml_node *root = NULL;
+    if (next_event(reader, &event)) { /* the start of the stream */
+        yaml_event_delete(&event);
+        root = read_document(reader);
+    }
+    if (root != NULL && !check_end(reader)) {
+        yaml_node_free(root);
+        root = NULL;
+    }
+    yaml_parser_delete(&reader->parser);
     return root;
 }
 
 struct yaml_node *yaml_node_read(FILE *in, struct report *report)
 {
+    const struct mark begin = {1, 1};
     struct yaml_node *root = NULL;
-    unsigned errors_before = report->errors;
-    unsigned char *text = malloc(YAML_FILE_MAX + 1);
-    if (text == NULL)
-        return NULL;
-    size_t len = fread(text, 1, YAML_FILE_MAX + 1, in);
-    struct reader reader = {.report = report};
-    if (ferror(in)) {
-        report_error(report, (struct mark){1, 1}, "cannot be read");
-    } else if (len > YAML_FILE_MAX) {
-        report_error(report, (struct mark){1, 1}, "larger than 256 KiB: not a configuration");
-    } else if (yaml_parser_initialize(&reader.parser)) {
-        yaml_parser_set_input_string(&reader.parser, text, len);
-        root = read_document(&reader);
-        yaml_parser_delete(&reader.parser);
-    }
-    free(text);
-    if (root == NULL && report->errors == errors_before)
-        report_error(report, (struct mark){1, 1}, "not enough memory");
+    unsigned char *file = memory_zeroed(1, YAML_FILE_MAX + 1);
+    size_t len = fread(file, 1, YAML_FILE_MAX + 1, in);
+    struct reader reader = {.report = report, .file = file, .file_len = len};
+    if (ferror(in))
+        report_error(report, begin, "cannot be read: %s", strerror(errno));
+    else if (len > YAML_FILE_MAX)
+        report_error(report, begin, "larger than %d KiB: no configuration", YAML_FILE_MAX / 1024);
+    else
+        root = parse(&reader);
+    free(file);
     return root;
 }

@@ -1,0 +1,57 @@
+#include "config/entry.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "config/value.h"
+
+bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
+                    struct report *report)
+{
+    if (node->broken)
+        return false;
+    if (yaml_node_is_empty(node))
+        report_error(report, node->mark, "%s: has no value; write %s, or leave it out", name,
+                     yaml_kind_name(kind));
+    else if (node->kind != kind)
+        report_error(report, node->mark, "%s: has to be %s, not %s", name, yaml_kind_name(kind),
+                     yaml_kind_name(node->kind));
+    else
+        return true;
+    return false;
+}
+
+void entry_unknown(const struct yaml_node *key, const char *section, const char *const *known,
+                   struct report *report)
+{
+    const char *dot = section[0] != '\0' ? "." : "";
+    const char *meant = value_suggestion(key->text, known);
+    if (meant != NULL)
+        report_error(report, key->mark, "%s%s%s: there is no such key; did you mean %s?", section,
+                     dot, key->text, meant);
+    else
+        report_error(report, key->mark, "%s%s%s: there is no such key", section, dot, key->text);
+}
+
+void entry_read(const struct yaml_node *entry, const char *list, const struct entry_field *fields,
+                void *target, struct report *report)
+{
+    const char *names[ENTRY_FIELDS_MAX + 1] = {NULL};
+    for (unsigned i = 0; fields[i].name != NULL; i++) {
+        assert(i < ENTRY_FIELDS_MAX);
+        names[i] = fields[i].name;
+    }
+    for (const struct yaml_node *value = entry->children; value != NULL; value = value->next) {
+        if (value->key->broken)
+            continue;
+        int which = value_choice(value->key->text, names);
+        char full[64];
+        if (which < 0) {
+            entry_unknown(value->key, list, names, report);
+            continue;
+        }
+        snprintf(full, sizeof(full), "%s.%s", list, fields[which].name);
+        if (entry_has_kind(value, YAML_SCALAR, full, report))
+            fields[which].set(target, value, report);
+    }
+}

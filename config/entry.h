@@ -1,0 +1,34 @@
+/*
+ * One entry of a list, {name: a, url: ...}: each field goes to a function that knows it. And what
+ * all that reads the tree has to say in the same words.
+ */
+#ifndef CONFIG_ENTRY_H
+#define CONFIG_ENTRY_H
+
+#include <stdbool.h>
+
+#include "config/report.h"
+#include "config/yaml.h"
+
+enum { ENTRY_FIELDS_MAX = 8 };
+
+/* Each is at most once in an entry; the value is a scalar. What is wrong goes into the report. */
+struct entry_field {
+    const char *name;
+    void (*set)(void *target, const struct yaml_node *value, struct report *report);
+};
+
+/* Set the fields of `target` from a mapping; `list` is the key it stands under. The fields end with
+ * a name that is NULL. */
+void entry_read(const struct yaml_node *entry, const char *list, const struct entry_field *fields,
+                void *target, struct report *report);
+
+/* Is the node of the kind that `name` needs, and not broken? If not, the report says so. */
+bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
+                    struct report *report);
+
+/* There is no such key in `section` ("" at the top); `known` are those there are, NULL last. */
+void entry_unknown(const struct yaml_node *key, const char *section, const char *const *known,
+                   struct report *report);
+
+#endif

@@ -1,0 +1,153 @@
+#include "config/listens.h"
+
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/entry.h"
+#include "config/memory.h"
+#include "config/url.h"
+#include "config/value.h"
+
+static const char default_url[] = "tcp://127.0.0.1:7335";
+
+static const struct config_listen untouched = {.mode = 0660, .group = (gid_t)-1};
+
+void listens_default(struct config *config)
+{
+    struct error error;
+    config->listens = memory_zeroed(LISTENS_MAX, sizeof(*config->listens));
+    config->listens[0] = untouched;
+    config->listen_count = 1;
+    (void)url_parse(default_url, URL_LISTEN, &config->listens[0].address, NULL, &error);
+}
+
+static void clear(struct config *config)
+{
+    for (size_t i = 0; i < config->listen_count; i++)
+        url_free(&config->listens[i].address);
+    config->listen_count = 0;
+}
+
+void listens_free(struct config *config)
+{
+    clear(config);
+    free(config->listens);
+}
+
+/* --- one of them --- */
+
+static void set_url(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_listen *listen = target;
+    struct error error;
+    if (url_parse(value->text, URL_LISTEN, &listen->address, NULL, &error))
+        return;
+    if (url_is_printable(value->text))
+        report_error(report, value->mark, "listen: \"%s\" %s", value->text, error.text);
+    else
+        report_error(report, value->mark, "listen: the address %s", error.text);
+}
+
+static void set_mode(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_listen *listen = target;
+    size_t len = strlen(value->text);
+    long mode = strtol(value->text, NULL, 8);
+    if (len >= 3 && len <= 4 && strspn(value->text, "01234567") == len && mode <= 0777)
+        listen->mode = (mode_t)mode;
+    else
+        report_error(report, value->mark,
+                     "listen.mode: \"%s\" is no file mode; write 0600, 0660 or 0666", value->text);
+}
+
+static void set_group(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_listen *listen = target;
+    const struct group *group = getgrnam(value->text);
+    int64_t number;
+    if (group != NULL)
+        listen->group = group->gr_gid;
+    else if (value_integer(value->text, &number) == NULL && number < (gid_t)-1)
+        listen->group = (gid_t)number;
+    else
+        report_error(report, value->mark,
+                     "listen.group: \"%s\" is no group of this host; write the name of one, or its "
+                     "number",
+                     value->text);
+}
+
+static const struct entry_field fields[] = {
+    {"url", set_url}, {"mode", set_mode}, {"group", set_group}, {NULL, NULL}};
+
+static void read_one(struct config_listen *listen, const struct yaml_node *entry,
+                     struct report *report)
+{
+    if (entry->kind == YAML_SCALAR && !entry->broken && !yaml_node_is_empty(entry)) {
+        set_url(listen, entry, report);
+        return;
+    }
+    if (!entry_has_kind(entry, YAML_MAPPING, "listen", report))
+        return;
+    entry_read(entry, "listen", fields, listen, report);
+    const struct yaml_node *mode = yaml_node_child(entry, "mode");
+    const struct yaml_node *group = yaml_node_child(entry, "group");
+    if (yaml_node_child(entry, "url") == NULL)
+        report_error(report, entry->mark, "listen.url: missing; write {url: \"unix:/PATH\", ...}");
+    else if (listen->address.host != NULL && (mode != NULL || group != NULL))
+        report_error(report, (mode != NULL ? mode : group)->key->mark,
+                     "listen: mode and group are for unix sockets; leave them out of %s",
+                     listen->address.url);
+}
+
+/* --- all of them --- */
+
+static void check_new(const struct config *config, size_t index, const struct yaml_node *list,
+                      const struct yaml_node *entry, struct report *report)
+{
+    const struct config_address *address = &config->listens[index].address;
+    const struct yaml_node *other = list->children;
+    for (size_t i = 0; i < index; i++, other = other->next) {
+        if (!url_equal(&config->listens[i].address, address))
+            continue;
+        report_error(report, entry->mark, "listen: %s is given twice; the first is in line %zu",
+                     address->url, other->mark.line);
+        return;
+    }
+}
+
+void listens_read(struct config *config, const struct yaml_node *list, struct report *report)
+{
+    clear(config);
+    if (list->children == NULL)
+        report_error(report, list->mark,
+                     "listen: the list is empty; leave the key out to have %s alone", default_url);
+    for (const struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
+        size_t index = config->listen_count;
+        if (index == LISTENS_MAX) {
+            report_error(report, entry->mark, "listen: more than %d addresses; leave some out",
+                         LISTENS_MAX);
+            return;
+        }
+        config->listens[index] = untouched;
+        config->listen_count++;
+        read_one(&config->listens[index], entry, report);
+        check_new(config, index, list, entry, report);
+    }
+}
+
+void listens_check_local(const struct config *config, const struct yaml_node *list,
+                         struct report *report)
+{
+    const struct yaml_node *entry = list->children;
+    for (size_t i = 0; i < config->listen_count; i++, entry = entry->next) {
+        const struct config_address *address = &config->listens[i].address;
+        if (address->host == NULL || url_is_local(address))
+            continue;
+        report_error(report, entry->mark,
+                     "listen: %s can be reached from other hosts, and anybody who reaches it can "
+                     "release locks: authentication is not available yet; listen on 127.0.0.1 or a "
+                     "unix socket, or set insecure: true",
+                     address->url);
+    }
+}

@@ -1,0 +1,25 @@
+/*
+ * `listen`: where clients connect. Each is an address, or {url, mode, group} for a unix socket.
+ */
+#ifndef CONFIG_LISTENS_H
+#define CONFIG_LISTENS_H
+
+#include "config/config.h"
+#include "config/report.h"
+#include "config/yaml.h"
+
+enum { LISTENS_MAX = 16 };
+
+/* The one there is where the file says nothing. */
+void listens_default(struct config *config);
+
+/* Those of the list, in place of the default. */
+void listens_read(struct config *config, const struct yaml_node *list, struct report *report);
+
+/* Refuse what other hosts can reach, after listens_read() with the same list. */
+void listens_check_local(const struct config *config, const struct yaml_node *list,
+                         struct report *report);
+
+void listens_free(struct config *config);
+
+#endif

@@ -1,0 +1,24 @@
+#include "config/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *or_end(void *memory)
+{
+    if (memory == NULL) {
+        fputs("redlockd: no memory is left to read the configuration\n", stderr);
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+void *memory_zeroed(size_t count, size_t size)
+{
+    return or_end(calloc(count, size));
+}
+
+char *memory_copy(const char *text)
+{
+    return or_end(strdup(text));
+}

@@ -1,0 +1,147 @@
+#include "config/nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/entry.h"
+#include "config/memory.h"
+#include "config/secret.h"
+#include "config/url.h"
+
+enum { USERNAME_MAX = 256 };
+
+/* --- one of them --- */
+
+static void set_name(void *target, const struct yaml_node *value, struct report *report)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    struct config_node *node = target;
+    size_t len = strlen(value->text);
+    if (len >= 1 && len <= LIMIT_NODE_NAME && strspn(value->text, allowed) == len)
+        node->name = memory_copy(value->text);
+    else
+        report_error(report, value->mark,
+                     "nodes.name: \"%s\" is no name; write 1 to %d of A-Z a-z 0-9 _ . -",
+                     value->text, LIMIT_NODE_NAME);
+}
+
+static void set_url(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_node *node = target;
+    struct error error;
+    if (url_parse(value->text, URL_NODE, &node->address, &node->database, &error))
+        return;
+    if (url_is_printable(value->text))
+        report_error(report, value->mark, "nodes.url: \"%s\" %s", value->text, error.text);
+    else
+        report_error(report, value->mark, "nodes.url: the address %s", error.text);
+}
+
+static void set_username(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_node *node = target;
+    size_t len = strlen(value->text);
+    bool fine = len >= 1 && len <= USERNAME_MAX;
+    for (size_t i = 0; i < len; i++)
+        fine = fine && value->text[i] > ' ' && value->text[i] < 0x7f;
+    if (fine)
+        node->username = memory_copy(value->text);
+    else
+        report_error(report, value->mark,
+                     "nodes.username: \"%s\" is no name of a Redis user; write 1 to %d letters "
+                     "without spaces",
+                     value->text, USERNAME_MAX);
+}
+
+static void set_password(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_node *node = target;
+    struct error error;
+    node->password = secret_read(value->text, &error);
+    if (node->password == NULL)
+        report_error(report, value->mark, "nodes.password_file: %s %s", value->text, error.text);
+}
+
+static const struct entry_field fields[] = {{"name", set_name},
+                                            {"url", set_url},
+                                            {"username", set_username},
+                                            {"password_file", set_password},
+                                            {NULL, NULL}};
+
+static void read_one(struct config_node *node, const struct yaml_node *entry, struct report *report)
+{
+    static const char example[] = "{name: a, url: \"redis://10.0.0.1:6379\"}";
+    if (!entry_has_kind(entry, YAML_MAPPING, "nodes", report))
+        return;
+    entry_read(entry, "nodes", fields, node, report);
+    if (yaml_node_child(entry, "name") == NULL)
+        report_error(report, entry->mark, "nodes.name: missing; write %s", example);
+    if (yaml_node_child(entry, "url") == NULL)
+        report_error(report, entry->mark, "nodes.url: missing; write %s", example);
+    const struct yaml_node *username = yaml_node_child(entry, "username");
+    if (username != NULL && yaml_node_child(entry, "password_file") == NULL)
+        report_error(report, username->key->mark,
+                     "nodes.username: needs a password too; name its file by password_file");
+}
+
+/* --- all of them --- */
+
+static void check_new(const struct config *config, unsigned index, const struct yaml_node *list,
+                      const struct yaml_node *entry, struct report *report)
+{
+    const struct config_node *node = &config->nodes[index];
+    const struct yaml_node *place = list->children;
+    for (unsigned i = 0; i < index; i++, place = place->next) {
+        const struct config_node *other = &config->nodes[i];
+        if (node->name != NULL && other->name != NULL && strcmp(node->name, other->name) == 0)
+            report_error(report, yaml_node_child(entry, "name")->mark,
+                         "nodes.name: %s is taken by the node in line %zu; give each its own",
+                         node->name, place->mark.line);
+        if (url_equal(&node->address, &other->address))
+            report_error(report, yaml_node_child(entry, "url")->mark,
+                         "nodes.url: %s is the node in line %zu again; a quorum needs independent "
+                         "masters",
+                         node->address.url, place->mark.line);
+    }
+}
+
+static void check_count(unsigned count, const struct yaml_node *list, struct report *report)
+{
+    if (count < LIMIT_NODES_MIN)
+        report_error(report, list->mark, "nodes: %u of them make no quorum; list %d, or 5", count,
+                     LIMIT_NODES_MIN);
+    else if (count % 2 == 0)
+        report_error(report, list->mark,
+                     "nodes: %u is an even number, and survives no more failures than %u; list %u, "
+                     "or %u",
+                     count, count - 1, count - 1, count + 1);
+}
+
+void nodes_read(struct config *config, const struct yaml_node *list, struct report *report)
+{
+    for (const struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
+        unsigned index = config->node_count;
+        if (index == LIMIT_NODES) {
+            report_error(report, entry->mark, "nodes: more than %d; 5 or 7 are plenty",
+                         LIMIT_NODES);
+            return;
+        }
+        config->node_count++;
+        read_one(&config->nodes[index], entry, report);
+        check_new(config, index, list, entry, report);
+    }
+    check_count(config->node_count, list, report);
+}
+
+void nodes_free(struct config *config)
+{
+    /* All there is room for: --dev fills them in before it counts them. */
+    for (unsigned i = 0; i < LIMIT_NODES; i++) {
+        struct config_node *node = &config->nodes[i];
+        url_free(&node->address);
+        free(node->name);
+        free(node->username);
+        secret_free(node->password);
+    }
+}

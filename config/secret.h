@@ -1,0 +1,20 @@
+/*
+ * A secret that stands in a file of its own, in one line.
+ */
+#ifndef CONFIG_SECRET_H
+#define CONFIG_SECRET_H
+
+#include "protocol/error.h"
+
+enum { SECRET_MAX = 1024 };
+
+/*
+ * The secret, without the line feed behind it; to be released by secret_free(). NULL on failure:
+ * then the error goes behind the path ("cannot be read: Permission denied").
+ */
+char *secret_read(const char *path, struct error *error);
+
+/* Wipes it first. NULL is no secret. */
+void secret_free(char *secret);
+
+#endif
