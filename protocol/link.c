@@ -431,8 +431,8 @@ static void beat(struct link *link, int64_t now_ns)
     if (link->owed_refused && link->owed_under_way == 0) {
         link->owed_refused = false;
         owed_rewind(&link->owed);
-        send_owed(link, now_ns);
     }
+    send_owed(link, now_ns); /* also what found the link full */
     heartbeat(link, now_ns);
 }
 

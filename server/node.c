@@ -123,8 +123,9 @@ static int connect_to(struct node *node)
 
 void node_open(struct node *node)
 {
-    node->connection = bufferevent_socket_new(node->server->base, -1, BEV_OPT_CLOSE_ON_FREE);
-    /* The engine is in the middle of a step: it is told after this pass. */
+    /* The engine is in the middle of a step: whatever comes of this, it is told after this pass. */
+    node->connection = bufferevent_socket_new(node->server->base, -1,
+                                              BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (node->connection == NULL || !resp_reset(&node->resp)) {
         event_active(node->failure, 0, 0);
         return;

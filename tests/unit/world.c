@@ -177,7 +177,8 @@ static struct redis_reply run(struct world *world, unsigned node, struct world_i
 /* Take one command, "*2\r\n$3\r\nGET...", off the inbox; words end in a NUL each. */
 static unsigned take_command(struct world_inbox *inbox, char *buf, char **words)
 {
-    char *at = inbox->bytes;
+    char *begin = inbox->bytes + inbox->start;
+    char *at = begin;
     if (inbox->len == 0)
         return 0;
     ck_assert_int_eq(*at, '*');
@@ -193,9 +194,8 @@ static unsigned take_command(struct world_inbox *inbox, char *buf, char **words)
         buf += len + 1;
         at += len + 2;
     }
-    size_t taken = (size_t)(at - inbox->bytes);
-    inbox->len -= taken;
-    memmove(inbox->bytes, at, inbox->len);
+    inbox->start += (size_t)(at - begin);
+    inbox->len -= (size_t)(at - begin);
     return count;
 }
 
@@ -236,8 +236,10 @@ static void io_write(void *context, unsigned node, const char *bytes, size_t len
     struct world *world = context;
     struct world_inbox *inbox = &world->masters[node].current;
     ck_assert(inbox->open);
-    ck_assert_uint_le(inbox->len + len, sizeof(inbox->bytes));
-    memcpy(inbox->bytes + inbox->len, bytes, len);
+    if (inbox->len == 0)
+        inbox->start = 0;
+    ck_assert_uint_le(inbox->start + inbox->len + len, sizeof(inbox->bytes));
+    memcpy(inbox->bytes + inbox->start + inbox->len, bytes, len);
     inbox->len += len;
 }
 

@@ -22,9 +22,10 @@ struct world_key {
 
 /* Bytes that a connection has brought and the master has not executed. */
 struct world_inbox {
-    char bytes[256 * 1024];
-    size_t len;
-    bool open; /* replies can still be sent */
+    char bytes[1024 * 1024];
+    size_t start; /* of what is left */
+    size_t len;   /* of what is left */
+    bool open;    /* replies can still be sent */
     int64_t client_id;
 };
 
