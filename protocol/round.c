@@ -422,6 +422,18 @@ static void on_cancel(struct round *round, int64_t now_ns, struct round_actions 
     settle(round, actions, OUTCOME_NOQUORUM);
 }
 
+/* A grant that its client will never hear of is undone like one that failed. */
+static void on_undelivered(struct round *round, struct round_actions *actions)
+{
+    assert(round->kind == ROUND_ACQUIRE);
+    assert(round->phase == ROUND_SETTLED);
+    assert(round->outcome == OUTCOME_OK);
+    assert(!round->cancelled);
+    round->cancelled = true;
+    round->under_way[ROUND_PLANT] = 0;
+    undo(round, actions);
+}
+
 static void check_invariants(const struct round *round)
 {
     assert((round->pending & (round->yes | round->absent | round->held | round->failed)) == 0);
@@ -453,6 +465,9 @@ void round_step(struct round *round, const struct round_event *event, struct rou
         break;
     case ROUND_EVENT_RELEASING:
         round->token_releasing = true;
+        break;
+    case ROUND_EVENT_UNDELIVERED:
+        on_undelivered(round, actions);
         break;
     }
     check_invariants(round);

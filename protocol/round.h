@@ -59,6 +59,9 @@ enum round_event_type {
     ROUND_EVENT_DEADLINE,  /* round_deadline_ns() has been reached */
     ROUND_EVENT_CANCEL,    /* the client has gone: nobody waits for an answer */
     ROUND_EVENT_RELEASING, /* somebody asked to release this round's token: plant no more */
+    /* The grant of the step just taken reached nobody. What else that step asked for has not been
+     * done, and must not be. */
+    ROUND_EVENT_UNDELIVERED,
 };
 
 struct round_event {

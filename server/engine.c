@@ -108,6 +108,7 @@ void engine_client_init(struct engine_client *client)
 {
     LIST_INIT(&client->operations);
     client->operation_count = 0;
+    client->gone = false;
 }
 
 static struct resource *take_resource(struct engine *engine, const struct request *request)
@@ -155,16 +156,19 @@ static void leave_client(struct operation *operation)
     operation->client = NULL;
 }
 
-static void send_reply(struct engine *engine, struct operation *operation,
+/* False if it reached nobody. */
+static bool send_reply(struct engine *engine, struct operation *operation,
                        const struct reply *reply)
 {
     struct engine_client *client = operation->client;
     leave_client(operation);
-    engine->io.reply(engine->io.context, client, operation->tagged ? operation->tag : NULL,
-                     operation->tag_len, reply);
+    if (!client->gone)
+        engine->io.reply(engine->io.context, client, operation->tagged ? operation->tag : NULL,
+                         operation->tag_len, reply);
+    return !client->gone;
 }
 
-static void answer(struct engine *engine, struct operation *operation, int64_t now_ns)
+static bool answer(struct engine *engine, struct operation *operation, int64_t now_ns)
 {
     const struct round *round = &operation->round;
     assert(round->phase == ROUND_SETTLED);
@@ -183,7 +187,7 @@ static void answer(struct engine *engine, struct operation *operation, int64_t n
         .node_names = engine->rules.node_names,
         .node_reasons = round->reasons,
     };
-    send_reply(engine, operation, &reply);
+    return send_reply(engine, operation, &reply);
 }
 
 /* --- doing what a round decided --- */
@@ -297,8 +301,13 @@ static void step(struct engine *engine, struct operation *operation,
     round_step(round, event, &actions);
     if (!was_settled && round->phase == ROUND_SETTLED)
         TAILQ_REMOVE(&engine->waiting, operation, waiting);
+    bool reached = true;
     if (actions.answer && operation->client != NULL)
-        answer(engine, operation, event->now_ns);
+        reached = answer(engine, operation, event->now_ns);
+    if (!reached && round->kind == ROUND_ACQUIRE && round->outcome == OUTCOME_OK)
+        round_step(round,
+                   &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = event->now_ns},
+                   &actions);
     if (actions.send_to != 0)
         send(engine, operation, actions.send, actions.send_to, event->now_ns);
     else if (actions.finished)

@@ -31,6 +31,7 @@ struct operation;
 struct engine_client {
     LIST_HEAD(, operation) operations; /* not answered yet */
     unsigned operation_count;
+    bool gone; /* set by the session the moment no answer can reach the client any more */
 };
 
 struct engine_io {
@@ -41,8 +42,8 @@ struct engine_io {
     void (*close)(void *context, unsigned node);
     void (*write)(void *context, unsigned node, const char *bytes, size_t len);
 
-    /* The answer to a submitted request; the client is still there. Exactly one of the two comes
-     * for each request, unless the client goes first. */
+    /* The answer to a submitted request. Exactly one of the two comes for each request, unless the
+     * client is gone first. If this one cannot be delivered, it sets client->gone. */
     void (*reply)(void *context, struct engine_client *client, const char *tag, size_t tag_len,
                   const struct reply *reply);
     /* A LOCK that was undone because the client ended its side of the connection. */

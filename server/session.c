@@ -29,6 +29,7 @@ static void drop(struct session *session, const char *why)
     if (session->dropped)
         return;
     session->dropped = true;
+    session->client.gone = true;
     log_event(&session->server->log, CONFIG_LOG_INFO, "client_dropped",
               LOG_FIELDS(log_number("client", (int64_t)session->id),
                          log_text("peer", session->peer), log_text("name", session->label),
@@ -38,14 +39,14 @@ static void drop(struct session *session, const char *why)
 
 /* --- answers --- */
 
+/* Written whole, or not at all: then the session is dropped. */
 static void write_bytes(struct session *session, const char *bytes, size_t len)
 {
-    if (session->dropped)
-        return;
-    bufferevent_write(session->connection, bytes, len);
     struct evbuffer *output = bufferevent_get_output(session->connection);
-    if (evbuffer_get_length(output) > LIMIT_CLIENT_OUTPUT)
+    if (evbuffer_get_length(output) + len > LIMIT_CLIENT_OUTPUT)
         drop(session, "it does not read its answers");
+    if (!session->dropped)
+        bufferevent_write(session->connection, bytes, len);
 }
 
 static void write_text(struct session *session, const char *text, const char *tag, size_t tag_len)
@@ -323,7 +324,9 @@ static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     session->end_seen = true;
+    engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
     want_sweep(session);
+    server_rearm(session->server);
 }
 
 void session_new(struct server *server, int fd, const char *peer)

@@ -266,6 +266,71 @@ START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
 }
 END_TEST
 
+START_TEST(a_grant_that_cannot_be_delivered_is_undone)
+{
+    world_set(&w, 0, "a", "a loser's token", 60000); /* refused there, and to be planted */
+    w.deaf = true;
+    world_send(&w, "LOCK a 10s");
+    world_settle(&w);
+    world_delete(&w, 0, "a");
+    ck_assert_uint_eq(w.reply_count, 0);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.stats.planted, 0);
+}
+END_TEST
+
+START_TEST(a_grant_to_a_client_known_to_be_gone_is_undone)
+{
+    world_send(&w, "LOCK a 10s");
+    w.client.gone = true;
+    world_settle(&w);
+    ck_assert_uint_eq(w.reply_count, 0);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(a_failure_that_cannot_be_delivered_is_undone_all_the_same)
+{
+    w.deaf = true;
+    hang(0, 3);
+    world_send(&w, "LOCK a 10s");
+    world_pass_ms(&w, 60);
+    ck_assert(w.client.gone);
+    thaw();
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+}
+END_TEST
+
+START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
+{
+    char line[128];
+    snprintf(line, sizeof(line), "UNLOCK a %s", world_token(ask("LOCK a 10s")));
+    for (unsigned i = 0; i < 3; i++)
+        world_kill(&w, i);
+    w.deaf = true;
+    world_send(&w, line);
+    world_settle(&w);
+    ck_assert(w.client.gone);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+}
+END_TEST
+
+START_TEST(an_unlock_that_cannot_be_answered_is_done_all_the_same)
+{
+    char line[128];
+    snprintf(line, sizeof(line), "UNLOCK a %s", world_token(ask("LOCK a 10s")));
+    w.deaf = true;
+    world_send(&w, line);
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+}
+END_TEST
+
 START_TEST(a_client_that_ends_its_side_gets_all_but_its_locks)
 {
     hang(0, 3);
@@ -576,6 +641,11 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_dead_majority_is_no_quorum_at_once);
     tcase_add_test(cases, errors_of_a_master_are_named);
     tcase_add_test(cases, a_client_that_goes_before_its_answer_leaves_no_lock);
+    tcase_add_test(cases, a_grant_that_cannot_be_delivered_is_undone);
+    tcase_add_test(cases, a_grant_to_a_client_known_to_be_gone_is_undone);
+    tcase_add_test(cases, a_failure_that_cannot_be_delivered_is_undone_all_the_same);
+    tcase_add_test(cases, a_release_without_a_quorum_that_cannot_be_answered_goes_out);
+    tcase_add_test(cases, an_unlock_that_cannot_be_answered_is_done_all_the_same);
     tcase_add_test(cases, a_client_that_ends_its_side_gets_all_but_its_locks);
     tcase_add_test(cases, an_unlock_goes_on_though_its_client_has_gone);
     tcase_add_test(cases, a_release_that_a_dead_master_missed_is_sent_when_it_is_back);

@@ -250,6 +250,10 @@ static void io_reply(void *context, struct engine_client *client, const char *ta
     char line[LIMIT_REPLY];
     size_t len = reply_format(answer, tag, tag_len, line);
     ck_assert_ptr_eq(client, &world->client);
+    ck_assert(!client->gone);
+    client->gone = world->deaf;
+    if (world->deaf)
+        return;
     ck_assert_uint_lt(world->reply_count, WORLD_REPLIES);
     snprintf(world->replies[world->reply_count++], sizeof(world->replies[0]), "%.*s",
              (int)(len - 1), line);

@@ -54,6 +54,7 @@ struct world {
     char replies[WORLD_REPLIES][128]; /* the lines the client got */
     unsigned reply_count;
     unsigned link_changes;
+    bool deaf;         /* the client's connection breaks with the next answer */
     bool zombies_wait; /* commands of reset connections run only once this is off */
 };
 
