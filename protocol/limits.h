@@ -34,10 +34,10 @@ enum {
     LIMIT_OPERATIONS = 16384,
 
     /* One link to a master: commands not answered yet (votes may use only a part, so that releases
-     * always have room, and releases all but one, which is the heartbeat's), bytes of a reply, and
+     * always have room, and releases only so many that the guard has), bytes of a reply, and
      * releases owed to a master that cannot take them. */
     LIMIT_LINK_COMMANDS = 4096,
-    LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 1,
+    LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 64,
     LIMIT_LINK_VOTES = 3072,
     LIMIT_LINK_REPLY = 64 * 1024,
     LIMIT_LINK_OWED_BYTES = 1024 * 1024,
@@ -45,6 +45,7 @@ enum {
     /* On the masters. */
     LIMIT_KEY_PREFIX = 64,
     LIMIT_KEY = LIMIT_KEY_PREFIX + LIMIT_RESOURCE,
+    LIMIT_RECORD = 384, /* the record of the guard, with its final NUL */
 };
 
 #endif

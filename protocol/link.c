@@ -10,7 +10,6 @@
  */
 enum { OWED_UNDER_WAY = 64 };
 
-#define HEARTBEAT_NS    (1 * NS_PER_S)
 #define PATIENCE_MIN_NS (1 * NS_PER_S)
 #define RETRY_MIN_NS    (50 * NS_PER_MS)
 #define RETRY_MAX_NS    (2 * NS_PER_S)
@@ -37,14 +36,15 @@ const char *link_state_word(enum link_state state)
 }
 
 void link_init(struct link *link, unsigned node, const struct link_io *io,
-               const struct link_login *login, int64_t node_timeout_ns, struct link_ticket *tickets,
-               char *owed, int64_t now_ns)
+               const struct link_login *login, const struct link_rules *rules,
+               struct link_ticket *tickets, char *owed, int64_t now_ns)
 {
     *link = (struct link){
         .io = io,
         .login = *login,
         .node = node,
-        .node_timeout_ns = node_timeout_ns,
+        .node_timeout_ns = rules->node_timeout_ns,
+        .heartbeat_every_ns = rules->heartbeat_every_ns,
         .state = LINK_DOWN,
         .reason = REASON_CONNECTING,
         .since_ns = now_ns,
@@ -250,22 +250,29 @@ bool link_take_lost(struct link *link, struct link_ticket *ticket)
     return false;
 }
 
-static void heartbeat(struct link *link, int64_t now_ns)
+void link_heartbeat(struct link *link, int64_t now_ns)
 {
-    if (link->heartbeat_due)
+    if (link->heartbeat_due || !connected(link->state))
         return;
-    struct link_ticket ticket = {.kind = TICKET_HEARTBEAT, .sent_ns = now_ns};
-    write_words(link, &ticket, (const char *[]){"PING"}, 1);
     link->heartbeat_due = true;
     link->heartbeat_ns = now_ns;
+    link->io->heartbeat(link->io->context, link->node, now_ns);
 }
 
 static void come_up(struct link *link, int64_t now_ns)
 {
     set_state(link, LINK_UP, REASON_NONE, now_ns);
     link->attempts = 0;
-    heartbeat(link, now_ns);
+    link->heartbeat_ns = now_ns;
     send_owed(link, now_ns);
+}
+
+static bool is_standalone(const struct redis_reply *reply)
+{
+    static const char standalone[] = "standalone";
+    size_t len;
+    const char *mode = redis_info_field(reply->str, reply->len, "redis_mode", &len);
+    return mode == NULL || (len == sizeof(standalone) - 1 && memcmp(mode, standalone, len) == 0);
 }
 
 /* What an answer to the greeting is good for: REASON_NONE if the link may go on. */
@@ -286,6 +293,8 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     case GREET_INFO:
         if (error)
             break;
+        if (!is_standalone(reply))
+            return REASON_CLUSTER;
         run_id = redis_info_field(reply->str, reply->len, "run_id", &run_id_len);
         if (reply->kind != RESP_STRING || run_id == NULL || run_id_len != LINK_RUN_ID)
             return REASON_GARBAGE;
@@ -338,15 +347,15 @@ enum reason link_refuses_release(const struct link *link)
     return link->ticket_count < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
 }
 
-void link_send(struct link *link, const char *bytes, size_t len, uint8_t command, uint8_t form,
-               void *owner, int64_t now_ns)
+void link_expect(struct link *link, const struct link_ticket *ticket)
 {
     assert(connected(link->state));
-    push_ticket(link, &(struct link_ticket){.kind = TICKET_ROUND,
-                                            .command = command,
-                                            .form = form,
-                                            .sent_ns = now_ns,
-                                            .owner = owner});
+    push_ticket(link, ticket);
+}
+
+void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket)
+{
+    link_expect(link, ticket);
     link->io->write(link->io->context, link->node, bytes, len);
 }
 
@@ -354,7 +363,7 @@ static void suspect(struct link *link, int64_t now_ns)
 {
     assert(link->state == LINK_UP);
     set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
-    heartbeat(link, now_ns);
+    link_heartbeat(link, now_ns);
 }
 
 /* It has answered in time: it is well. */
@@ -383,29 +392,26 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
     case TICKET_HEARTBEAT:
         link->heartbeat_due = false;
         link->round_trip_ns = now_ns - ticket->sent_ns;
-        if (reply->kind == RESP_ERROR) {
-            give_up(link, reason_of_redis_error(reply->str, reply->len), now_ns);
-            return false;
-        }
-        if (!in_time)
-            heartbeat(link, now_ns);
         break;
     case TICKET_OWED:
         on_owed_reply(link, ticket, reply, now_ns);
         break;
     case TICKET_ROUND:
+    case TICKET_GUARD:
         break;
     }
     if (in_time)
         trust(link, now_ns);
-    return ticket->kind == TICKET_ROUND;
+    else if (link->state == LINK_SUSPECT)
+        link_heartbeat(link, now_ns);
+    return ticket->kind != TICKET_OWED;
 }
 
 /* --- time --- */
 
 int64_t link_deadline_ns(const struct link *link)
 {
-    int64_t heartbeat_ns = link->heartbeat_ns + HEARTBEAT_NS;
+    int64_t heartbeat_ns = link->heartbeat_ns + link->heartbeat_every_ns;
     int64_t overdue_ns = link->ticket_count > 0
                              ? link->tickets[link->first].sent_ns + link->node_timeout_ns + 1
                              : INT64_MAX;
@@ -433,7 +439,7 @@ static void beat(struct link *link, int64_t now_ns)
         owed_rewind(&link->owed);
     }
     send_owed(link, now_ns); /* also what found the link full */
-    heartbeat(link, now_ns);
+    link_heartbeat(link, now_ns);
 }
 
 void link_on_timer(struct link *link, int64_t now_ns)

@@ -12,6 +12,9 @@
  * One connection carries the commands of all rounds, and Redis answers in order: a ring of tickets
  * remembers whose answer is next. When the connection is lost, every ticket still comes back, once.
  *
+ * What a heartbeat says is none of the link's business: it asks for one, and the guard
+ * (protocol/warden.h) writes it.
+ *
  * A master that leaves a command unanswered for node_timeout, be it of a round or a heartbeat, is
  * SUSPECT: it still gets heartbeats and releases, but no votes are asked of it until it answers in
  * time again. Because answers come in order, it is enough to look at the oldest command.
@@ -54,6 +57,8 @@ struct link_io {
     /* Reset the connection; no further event of it may arrive. */
     void (*close)(void *context, unsigned node);
     void (*write)(void *context, unsigned node, const char *bytes, size_t len);
+    /* Write a heartbeat, by link_send() and link_expect(); its last ticket is TICKET_HEARTBEAT. */
+    void (*heartbeat)(void *context, unsigned node, int64_t now_ns);
     uint32_t (*random)(void *context);
 };
 
@@ -66,14 +71,22 @@ struct link_login {
 
 enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40 };
 
-/* Whose answer comes next. */
-enum link_ticket_kind { TICKET_GREETING, TICKET_HEARTBEAT, TICKET_OWED, TICKET_ROUND };
+/* Whose answer comes next. TICKET_HEARTBEAT is the guard's too: the last answer of a heartbeat. */
+enum link_ticket_kind {
+    TICKET_GREETING,
+    TICKET_OWED,
+    TICKET_ROUND,
+    TICKET_GUARD,
+    TICKET_HEARTBEAT,
+};
 
 struct link_ticket {
     enum link_ticket_kind kind;
-    /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step. */
+    /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step; of the guard:
+     * which part of what it asks for. */
     uint8_t command;
     uint8_t form;
+    uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */
     int64_t sent_ns;
     union {
         void *owner;       /* TICKET_ROUND: of the engine */
@@ -86,6 +99,7 @@ struct link {
     struct link_login login;
     unsigned node; /* its index, for the io */
     int64_t node_timeout_ns;
+    int64_t heartbeat_every_ns;
 
     enum link_state state;
     enum reason reason; /* why it is not UP; REASON_NONE when it is */
@@ -116,11 +130,16 @@ struct link {
     int64_t last_client_id;
 };
 
+struct link_rules {
+    int64_t node_timeout_ns;
+    int64_t heartbeat_every_ns;
+};
+
 /* tickets: LIMIT_LINK_COMMANDS of them; owed: LIMIT_LINK_OWED_BYTES of memory; both of the caller.
  */
 void link_init(struct link *link, unsigned node, const struct link_io *io,
-               const struct link_login *login, int64_t node_timeout_ns, struct link_ticket *tickets,
-               char *owed, int64_t now_ns);
+               const struct link_login *login, const struct link_rules *rules,
+               struct link_ticket *tickets, char *owed, int64_t now_ns);
 
 /* How long a connection may stay without any answer before it is given up. */
 int64_t link_patience_ns(const struct link *link);
@@ -129,9 +148,15 @@ int64_t link_patience_ns(const struct link *link);
 enum reason link_refuses_vote(const struct link *link);
 enum reason link_refuses_release(const struct link *link);
 
-/* Write a command of a round. Its ticket comes back by link_on_reply() or link_take_lost(). */
-void link_send(struct link *link, const char *bytes, size_t len, uint8_t command, uint8_t form,
-               void *owner, int64_t now_ns);
+/* Write a command of a round or of the guard. A round's ticket comes back by link_on_reply() or
+ * link_take_lost(). */
+void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket);
+
+/* The bytes just sent hold one more command. */
+void link_expect(struct link *link, const struct link_ticket *ticket);
+
+/* Have a heartbeat written, if none is under way: when the link has come up, or before its time. */
+void link_heartbeat(struct link *link, int64_t now_ns);
 
 /* Remember a release that could not be written, or was not confirmed. */
 void link_owe(struct link *link, const char *key, size_t key_len, const char *token,
@@ -142,8 +167,8 @@ void link_on_connected(struct link *link, int64_t now_ns);
 void link_on_closed(struct link *link, enum reason reason, int64_t now_ns);
 
 /*
- * A reply has come. True if it belongs to a round: then *ticket is that round's. A reply nobody
- * asked for, or a greeting that fails, closes the link: look at link->state.
+ * A reply has come. True if it belongs to a round or to the guard: then *ticket is theirs. A reply
+ * nobody asked for, or a greeting that fails, closes the link: look at link->state.
  */
 bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
                    struct link_ticket *ticket);

@@ -22,6 +22,14 @@ const char *reason_text(enum reason reason)
     return texts[reason];
 }
 
+enum reason reason_of_word(const char *word)
+{
+    for (enum reason reason = 0; reason < REASON_COUNT; reason++)
+        if (strcmp(word, reason_word(reason)) == 0)
+            return reason;
+    return REASON_ERROR;
+}
+
 enum reason reason_of_redis_error(const char *text, size_t len)
 {
     static const struct {

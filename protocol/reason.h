@@ -35,17 +35,44 @@
     X(REASON_MOVED, "moved", "it is part of a Redis Cluster")                                      \
     X(REASON_CLUSTERDOWN, "clusterdown", "it is part of a Redis Cluster that is down")             \
     X(REASON_MAXCLIENTS, "maxclients", "it has too many clients")                                  \
-    X(REASON_ERROR, "error", "it answered an error that redlockd does not know")
+    X(REASON_ERROR, "error", "it answered an error that redlockd does not know")                   \
+    /* The guard takes its vote (protocol/guard.h). */                                             \
+    X(REASON_UNCHECKED, "unchecked", "the guard has not looked at it yet")                         \
+    X(REASON_NEW, "new", "it bears no record: it is new, or lost all its data")                    \
+    X(REASON_FLUSHED, "flushed", "its record is gone: it was flushed")                             \
+    X(REASON_RESTARTED, "restarted",                                                               \
+      "it is another process than before: a restart, or a failover")                               \
+    X(REASON_FAILEDOVER, "failedover",                                                             \
+      "a failover, or a first replica: its replication id changed")                                \
+    X(REASON_OLDDATA, "olddata", "its record is older than one seen before: an old snapshot?")     \
+    X(REASON_EVICTED, "evicted", "it has evicted keys, locks perhaps among them")                  \
+    X(REASON_EVICTION, "eviction", "it may evict locks: set maxmemory-policy noeviction")          \
+    X(REASON_STEPPED, "stepped", "its clock was stepped forward: locks may have ended early")      \
+    X(REASON_CLOCK, "clock", "answers too slow to tell a stepped clock: raise clock_drift_margin") \
+    X(REASON_UNSETTLED, "unsettled", "its clock has not been watched for max_ttl yet")             \
+    X(REASON_DOUBT, "doubt", "most clocks stepped at once: this host's own clock is in doubt")     \
+    X(REASON_REPLICA, "replica", "it is a replica, not a master")                                  \
+    X(REASON_CLUSTER, "cluster", "it runs in cluster or sentinel mode")                            \
+    X(REASON_DOUBLED, "doubled", "another node of the list is the same Redis server")              \
+    X(REASON_REPOINTED, "repointed", "other daemons know another Redis server by this name")       \
+    X(REASON_OTHERSET, "otherset", "it serves daemons with other nodes or another max_ttl")        \
+    X(REASON_RECORD, "record", "its record is of another version of redlockd, or damaged")         \
+    X(REASON_RESET, "reset", "an operator changed the set of nodes or max_ttl (--reset-set)")      \
+    X(REASON_BOOTSTRAP, "bootstrap", "an operator said that no lock is held")
 
 enum reason {
 #define X(name, word, text) name,
     REASON_TABLE(X)
 #undef X
+        REASON_COUNT
 };
 
 /* The word for the wire, "timeout"; and the sentence for a person. Both static. */
 const char *reason_word(enum reason reason);
 const char *reason_text(enum reason reason);
+
+/* The reason with this word; REASON_ERROR if there is none. */
+enum reason reason_of_word(const char *word);
 
 /*
  * The reason behind an error reply of Redis, from the first word of its text ("LOADING Redis is

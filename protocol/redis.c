@@ -14,9 +14,10 @@ static const struct {
     size_t len;
     const char *sha1;
 } scripts[REDIS_SCRIPT_COUNT] = {
-    {SCRIPT_RELEASE, sizeof(SCRIPT_RELEASE) - 1, SCRIPT_RELEASE_SHA1},
-    {SCRIPT_EXTEND, sizeof(SCRIPT_EXTEND) - 1, SCRIPT_EXTEND_SHA1},
-    {SCRIPT_STATUS, sizeof(SCRIPT_STATUS) - 1, SCRIPT_STATUS_SHA1},
+#define SCRIPT(name)                                                                               \
+    [REDIS_SCRIPT_##name] = {SCRIPT_##name, sizeof(SCRIPT_##name) - 1, SCRIPT_##name##_SHA1}
+    SCRIPT(RELEASE), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(MARK), SCRIPT(BEAT),
+#undef SCRIPT
 };
 
 enum { SHA1_LEN = 40, WORDS_MAX = 6 };
@@ -80,21 +81,21 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
     return len;
 }
 
-static unsigned script_of(enum redis_command command)
+static enum redis_script script_of(enum redis_command command)
 {
     switch (command) {
     case REDIS_RELEASE:
-        return 0;
+        return REDIS_SCRIPT_RELEASE;
     case REDIS_EXTEND:
-        return 1;
+        return REDIS_SCRIPT_EXTEND;
     case REDIS_STATUS:
-        return 2;
+        return REDIS_SCRIPT_STATUS;
     case REDIS_ACQUIRE:
     case REDIS_PLANT:
         break;
     }
     assert(false && "a script has this command");
-    return 0;
+    return REDIS_SCRIPT_COUNT;
 }
 
 static size_t format_set(const struct redis_call *call, char *buf)
@@ -107,7 +108,7 @@ static size_t format_set(const struct redis_call *call, char *buf)
 
 static size_t format_script(const struct redis_call *call, enum redis_form form, char *buf)
 {
-    unsigned script = script_of(call->command);
+    enum redis_script script = script_of(call->command);
     const char *verb = form == REDIS_BY_SHA1 ? "EVALSHA" : "EVAL";
     const char *body = form == REDIS_BY_SHA1 ? scripts[script].sha1 : scripts[script].text;
     size_t body_len = form == REDIS_BY_SHA1 ? (size_t)SHA1_LEN : scripts[script].len;

@@ -48,8 +48,15 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
                           size_t size);
 
-/* The scripts, to be loaded when a link comes up. */
-enum { REDIS_SCRIPT_COUNT = 3 };
+/* The scripts, to be loaded when a link comes up. The last two are the guard's. */
+enum redis_script {
+    REDIS_SCRIPT_RELEASE,
+    REDIS_SCRIPT_EXTEND,
+    REDIS_SCRIPT_STATUS,
+    REDIS_SCRIPT_MARK,
+    REDIS_SCRIPT_BEAT,
+    REDIS_SCRIPT_COUNT
+};
 const char *redis_script_text(unsigned index);
 const char *redis_script_sha1(unsigned index);
 

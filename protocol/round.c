@@ -287,7 +287,7 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
         round->decided_ns = now_ns;
         outcome = granted_or_late(round, now_ns);
         if (outcome == OUTCOME_OK)
-            plant(round, actions, round->held, now_ns);
+            plant(round, actions, round->held | round->missing, now_ns);
         else
             undo(round, actions);
         settle(round, actions, outcome);
@@ -324,7 +324,7 @@ static void judge(struct round *round, int64_t now_ns, struct round_actions *act
         return;
     round->decided_ns = now_ns;
     if (round->kind == ROUND_EXTEND && outcome == OUTCOME_OK)
-        plant(round, actions, round->absent, now_ns);
+        plant(round, actions, round->absent | round->missing, now_ns);
     settle(round, actions, outcome);
 }
 
@@ -344,9 +344,16 @@ static void on_start(struct round *round, const struct round_event *event,
         settle(round, actions, OUTCOME_NOQUORUM);
         return;
     }
+    assert((event->carrying & event->reachable) == 0);
     round->pending = event->reachable;
     round->sent = event->reachable;
-    send_to(round, actions, ROUND_VOTE, event->reachable);
+    /* Who has no vote may still hold the key of a token, and then has to keep it as long as the
+     * others; or can be given it, once it is granted. */
+    if (round->kind == ROUND_EXTEND)
+        round->sent |= event->carrying;
+    else if (round->kind == ROUND_ACQUIRE)
+        round->missing = event->carrying;
+    send_to(round, actions, ROUND_VOTE, round->sent);
     judge(round, event->now_ns, actions);
 }
 
@@ -377,6 +384,8 @@ static void on_answer(struct round *round, const struct round_event *event,
     case ROUND_VOTE:
         if (round->pending & node)
             take_vote(round, event->node, &event->answer, event->now_ns);
+        else if (event->answer.kind == ANSWER_ABSENT)
+            round->missing |= node;
         break;
     case ROUND_UNDO:
         /* A node that had refused tells with its undo who holds the key; if it is gone meanwhile,

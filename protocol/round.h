@@ -10,9 +10,11 @@
  * A round lives through three phases:
  *
  *     VOTING      the nodes are asked; no outcome yet
+ *
  *     ANSWERING   an acquire only: it has failed and is undone already; what is waited for, until
- * the deadline at the latest, is a better answer (HELD or NOQUORUM, and the hint) SETTLED     the
- * client has its answer; commands may still be under way
+ *                 the deadline at the latest, is a better answer (HELD or NOQUORUM, and the hint)
+ *
+ *     SETTLED     the client has its answer; commands may still be under way
  *
  * It is finished, and may be reused, once it is settled and no command of it is under way. A node
  * that hangs delays that, not the answer.
@@ -68,8 +70,10 @@ struct round_event {
     enum round_event_type type;
     int64_t now_ns;
 
-    /* START: which nodes a command can be written to, and for each other why not. */
+    /* START: which nodes may vote and can be written to, and for each other why not. Some of those
+     * can be written to all the same: they carry the lock, but have no say. */
     uint32_t reachable;
+    uint32_t carrying;
     const enum reason *unreachable_because; /* node_count of them */
 
     /* ANSWER: the answer is FAILED with the reason if the connection was lost instead. */
@@ -105,6 +109,7 @@ struct round {
     uint32_t held;
     uint32_t failed;
     uint32_t sent;                      /* were sent the vote command, whatever came of it */
+    uint32_t missing;                   /* have no vote, and lack the key */
     uint32_t under_way[ROUND_COMMANDS]; /* were sent this command and have not answered */
     enum reason reasons[LIMIT_NODES];   /* of the failed */
     int64_t held_until_ns[LIMIT_NODES]; /* of the held; INT64_MAX unknown */

@@ -4,6 +4,7 @@
 #ifndef SERVER_CLOCK_H
 #define SERVER_CLOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -11,6 +12,12 @@
  * this host sleeps, so the daemon has to count that time too.
  */
 int64_t clock_now_ns(void);
+
+/*
+ * The name of that clock: two daemons with the same one read the same time since boot. A boot has
+ * its own, and so has a container that counts from elsewhere (a time namespace).
+ */
+void clock_name(char *name, size_t size);
 
 /* Nanoseconds since 1970, for log lines only. */
 int64_t clock_wall_ns(void);

@@ -1,6 +1,8 @@
 #include "server/engine.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -26,6 +28,14 @@ struct operation {
     char tag[LIMIT_TAG];
     size_t tag_len;
     bool tagged;
+};
+
+/* The answer of a node to a command that asked for its vote, until the guard has passed. */
+struct vote {
+    struct operation *operation;
+    struct answer answer;
+    int64_t sent_ns;
+    uint32_t epoch;
 };
 
 /* --- making and unmaking --- */
@@ -56,6 +66,40 @@ static void write_for_link(void *context, unsigned node, const char *bytes, size
     engine->io.write(engine->io.context, node, bytes, len);
 }
 
+static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
+{
+    struct engine *engine = context;
+    warden_heartbeat(&engine->wardens[node], now_ns);
+}
+
+static void init_guard(struct engine *engine)
+{
+    struct guard_rules rules = {
+        .node_count = engine->node_count,
+        .quorum = engine->rules.round.quorum,
+        .drift = engine->rules.round.drift,
+        .max_ttl_ns = engine->rules.max_ttl_ns,
+        .cluster = engine->rules.cluster,
+        .bootstrap = engine->rules.bootstrap,
+        .reset_set = engine->rules.reset_set,
+    };
+    memcpy(rules.node_names, engine->rules.node_names, sizeof(rules.node_names));
+    guard_init(&engine->guard, &rules);
+    uint64_t id;
+    engine->io.entropy(engine->io.context, &id, sizeof(id));
+    snprintf(engine->daemon_id, sizeof(engine->daemon_id), "%016" PRIx64, id);
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        engine->wardens[i] = (struct warden){
+            .guard = &engine->guard,
+            .link = &engine->links[i],
+            .node = i,
+            .clock_id = engine->rules.clock_id,
+            .daemon_id = engine->daemon_id,
+        };
+        engine->vote_reason[i] = REASON_CONNECTING;
+    }
+}
+
 bool engine_init(struct engine *engine, const struct engine_rules *rules,
                  const struct engine_io *io, int64_t now_ns)
 {
@@ -67,24 +111,31 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
         .open = open_for_link,
         .close = close_for_link,
         .write = write_for_link,
+        .heartbeat = heartbeat_for_link,
         .random = random_for_link,
     };
     engine->node_count = rules->round.node_count;
+    init_guard(engine);
     TAILQ_INIT(&engine->waiting);
 
     struct link_ticket *tickets =
         calloc(engine->node_count, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
     engine->ticket_memory = tickets;
     engine->owed_memory = calloc(engine->node_count, LIMIT_LINK_OWED_BYTES);
+    engine->votes = calloc(engine->node_count, LIMIT_LINK_COMMANDS * sizeof(struct vote));
     if (!pool_init(&engine->operations, sizeof(struct operation), LIMIT_OPERATIONS) ||
         !pool_init(&engine->resources, sizeof(struct resource), LIMIT_OPERATIONS + 1) ||
-        tickets == NULL || engine->owed_memory == NULL) {
+        tickets == NULL || engine->owed_memory == NULL || engine->votes == NULL) {
         engine_deinit(engine);
         return false;
     }
+    const struct link_rules link_rules = {
+        .node_timeout_ns = rules->round.node_timeout_ns,
+        .heartbeat_every_ns = engine->guard.heartbeat_ns,
+    };
     for (unsigned i = 0; i < engine->node_count; i++)
-        link_init(&engine->links[i], i, &engine->link_io, &rules->logins[i],
-                  rules->round.node_timeout_ns, tickets + i * LIMIT_LINK_COMMANDS,
+        link_init(&engine->links[i], i, &engine->link_io, &rules->logins[i], &link_rules,
+                  tickets + i * LIMIT_LINK_COMMANDS,
                   engine->owed_memory + i * LIMIT_LINK_OWED_BYTES, now_ns);
 
     /* uthash frees its table with the last item and allocates it with the first. An item that stays
@@ -102,6 +153,7 @@ void engine_deinit(struct engine *engine)
     pool_deinit(&engine->resources);
     free(engine->ticket_memory);
     free(engine->owed_memory);
+    free(engine->votes);
 }
 
 void engine_client_init(struct engine_client *client)
@@ -244,15 +296,70 @@ static bool is_release(const struct operation *operation, enum round_command com
     return redis_command_of(&operation->round, command) == REDIS_RELEASE;
 }
 
-/* Log what a link has become, if it has changed. */
-static void note_link(struct engine *engine, unsigned node, enum link_state before)
+enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns)
 {
-    if (engine->links[node].state != before)
-        engine->io.link_changed(engine->io.context, node, before);
+    enum reason reason = link_refuses_vote(&engine->links[node]);
+    return reason != REASON_NONE ? reason : guard_refuses_vote(&engine->guard, node, now_ns);
+}
+
+/* Log which nodes have lost their vote, or got it back. */
+static void note_votes(struct engine *engine, int64_t now_ns)
+{
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        enum reason before = engine->vote_reason[i];
+        enum reason reason = engine_refuses_vote(engine, i, now_ns);
+        if (reason == before || reason == REASON_BACKLOG)
+            continue;
+        engine->vote_reason[i] = reason;
+        engine->io.vote_changed(engine->io.context, i, before, reason, now_ns);
+    }
+}
+
+static bool is_connected(enum link_state state)
+{
+    return state == LINK_UP || state == LINK_SUSPECT;
+}
+
+/* Log what a link has become, if it has changed, and have the guard look at who is there. */
+static void note_link(struct engine *engine, unsigned node, enum link_state before, int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    if (link->state == before)
+        return;
+    engine->io.link_changed(engine->io.context, node, before);
+    if (is_connected(link->state) && !is_connected(before)) {
+        guard_on_connected(&engine->guard, node, link->run_id);
+        engine->errands = true;
+        link_heartbeat(link, now_ns);
+    } else if (is_connected(before) && !is_connected(link->state)) {
+        warden_on_lost(&engine->wardens[node]);
+    }
+    note_votes(engine, now_ns);
 }
 
 static void step(struct engine *engine, struct operation *operation,
                  const struct round_event *event);
+
+/* Does its answer count only with the guard's behind it? */
+static bool is_vote(const struct operation *operation, enum round_command command)
+{
+    return command == ROUND_VOTE && operation->round.kind != ROUND_RELEASE;
+}
+
+static void write_command(struct engine *engine, unsigned node, struct operation *operation,
+                          enum round_command command, enum redis_form form, const char *bytes,
+                          size_t len, int64_t now_ns)
+{
+    if (is_vote(operation, command))
+        engine->unguarded |= UINT32_C(1) << node;
+    link_send(&engine->links[node], bytes, len,
+              &(struct link_ticket){.kind = TICKET_ROUND,
+                                    .command = (uint8_t)command,
+                                    .form = (uint8_t)form,
+                                    .epoch = guard_epoch(&engine->guard, node),
+                                    .sent_ns = now_ns,
+                                    .owner = operation});
+}
 
 /* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
 static void send(struct engine *engine, struct operation *operation, enum round_command command,
@@ -270,7 +377,7 @@ static void send(struct engine *engine, struct operation *operation, enum round_
         bool release = is_release(operation, command);
         enum reason reason = release ? link_refuses_release(link) : link_refuses_vote(link);
         if (reason == REASON_NONE) {
-            link_send(link, buf, len, (uint8_t)command, REDIS_BY_SHA1, operation, now_ns);
+            write_command(engine, i, operation, command, REDIS_BY_SHA1, buf, len, now_ns);
             continue;
         }
         refused |= UINT32_C(1) << i;
@@ -378,11 +485,14 @@ static void start(struct engine *engine, struct operation *operation, int64_t no
     };
     for (unsigned i = 0; i < engine->node_count; i++) {
         const struct link *link = &engine->links[i];
-        reasons[i] = kind == ROUND_RELEASE ? link_refuses_release(link) : link_refuses_vote(link);
+        reasons[i] = kind == ROUND_RELEASE ? link_refuses_release(link)
+                                           : engine_refuses_vote(engine, i, now_ns);
         if (reasons[i] == REASON_NONE)
             event.reachable |= UINT32_C(1) << i;
         else if (kind == ROUND_RELEASE)
             owe(engine, i, operation, now_ns);
+        else if (link_refuses_vote(link) == REASON_NONE)
+            event.carrying |= UINT32_C(1) << i;
     }
     step(engine, operation, &event);
 }
@@ -484,22 +594,57 @@ void engine_client_gone(struct engine *engine, struct engine_client *client, int
 
 /* --- the links --- */
 
+static void deliver(struct engine *engine, unsigned node, struct operation *operation,
+                    enum round_command command, const struct answer *said, int64_t now_ns)
+{
+    step(engine, operation,
+         &(struct round_event){.type = ROUND_EVENT_ANSWER,
+                               .now_ns = now_ns,
+                               .node = node,
+                               .command = command,
+                               .answer = *said});
+}
+
+static struct vote *votes_of(struct engine *engine, unsigned node)
+{
+    return engine->votes + (size_t)node * LIMIT_LINK_COMMANDS;
+}
+
+/* The guard has spoken about all votes of a node that wait: `failed` tells why they do not count.
+ */
+static void deliver_votes(struct engine *engine, unsigned node, enum reason failed, int64_t now_ns)
+{
+    const struct vote *votes = votes_of(engine, node);
+    unsigned count = engine->vote_count[node];
+    uint32_t epoch = guard_epoch(&engine->guard, node);
+    engine->vote_count[node] = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct answer answer = votes[i].answer;
+        enum reason reason = failed;
+        if (reason == REASON_NONE && votes[i].epoch != epoch)
+            reason = REASON_UNCHECKED;
+        if (reason != REASON_NONE)
+            answer = (struct answer){.kind = ANSWER_FAILED, .reason = reason};
+        deliver(engine, node, votes[i].operation, ROUND_VOTE, &answer, now_ns);
+    }
+}
+
 /* What a round had under way on a connection that is lost comes back as failed. */
 static void fail_lost(struct engine *engine, unsigned node, int64_t now_ns)
 {
     struct link *link = &engine->links[node];
     struct link_ticket ticket;
+    if (link->state != LINK_DOWN)
+        return;
+    engine->unguarded &= ~(UINT32_C(1) << node);
+    deliver_votes(engine, node, link->reason, now_ns);
     while (link->state == LINK_DOWN && link_take_lost(link, &ticket)) {
         struct operation *operation = ticket.owner;
         enum round_command command = ticket.command;
         if (is_release(operation, command))
             owe(engine, node, operation, now_ns);
-        step(engine, operation,
-             &(struct round_event){.type = ROUND_EVENT_ANSWER,
-                                   .now_ns = now_ns,
-                                   .node = node,
-                                   .command = command,
-                                   .answer = {.kind = ANSWER_FAILED, .reason = link->reason}});
+        deliver(engine, node, operation, command,
+                &(struct answer){.kind = ANSWER_FAILED, .reason = link->reason}, now_ns);
     }
 }
 
@@ -508,7 +653,7 @@ void engine_on_connected(struct engine *engine, unsigned node, int64_t now_ns)
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     link_on_connected(link, now_ns);
-    note_link(engine, node, before);
+    note_link(engine, node, before, now_ns);
 }
 
 void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, int64_t now_ns)
@@ -516,14 +661,25 @@ void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, 
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     link_on_closed(link, reason, now_ns);
-    note_link(engine, node, before);
+    note_link(engine, node, before, now_ns);
     fail_lost(engine, node, now_ns);
+}
+
+static void keep_vote(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                      const struct answer *said)
+{
+    assert(engine->vote_count[node] < LIMIT_LINK_COMMANDS);
+    votes_of(engine, node)[engine->vote_count[node]++] = (struct vote){
+        .operation = ticket->owner,
+        .answer = *said,
+        .sent_ns = ticket->sent_ns,
+        .epoch = ticket->epoch,
+    };
 }
 
 static void on_round_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
                            const struct link_ticket *ticket, int64_t now_ns)
 {
-    struct link *link = &engine->links[node];
     struct operation *operation = ticket->owner;
     enum round_command command = ticket->command;
     struct answer said = redis_answer(redis_command_of(&operation->round, command), reply);
@@ -533,17 +689,57 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
         ticket->form == REDIS_BY_SHA1) {
         char buf[REDIS_COMMAND_MAX];
         size_t len = format(operation, command, REDIS_IN_FULL, buf, now_ns);
-        link_send(link, buf, len, (uint8_t)command, REDIS_IN_FULL, operation, now_ns);
+        write_command(engine, node, operation, command, REDIS_IN_FULL, buf, len, now_ns);
         return;
     }
     if (said.kind == ANSWER_FAILED && is_release(operation, command))
         owe(engine, node, operation, now_ns);
-    step(engine, operation,
-         &(struct round_event){.type = ROUND_EVENT_ANSWER,
-                               .now_ns = now_ns,
-                               .node = node,
-                               .command = command,
-                               .answer = said});
+    if (said.kind != ANSWER_FAILED && is_vote(operation, command))
+        keep_vote(engine, node, ticket, &said);
+    else
+        deliver(engine, node, operation, command, &said, now_ns);
+}
+
+/* A sample that proves nothing: another may, as long as a vote has time for it. */
+static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    const struct vote *votes = votes_of(engine, node);
+    unsigned last = engine->vote_count[node] - 1;
+    if (engine->vote_count[node] == 0)
+        return;
+    if (now_ns - votes[last].sent_ns < engine->rules.round.node_timeout_ns)
+        engine->guard.probe |= UINT32_C(1) << node;
+    else
+        deliver_votes(engine, node, REASON_CLOCK, now_ns);
+}
+
+static void on_guard_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                           const struct link_ticket *ticket, int64_t now_ns)
+{
+    struct warden *warden = &engine->wardens[node];
+    unsigned alone = warden->probes;
+    enum reason reason;
+    switch (warden_on_reply(warden, ticket, reply, now_ns)) {
+    case WARDEN_MORE:
+        return;
+    case WARDEN_PASS:
+        deliver_votes(engine, node, REASON_NONE, now_ns);
+        /* Behind votes, the common case, it has changed nothing that would need a look. */
+        if (warden->probes == alone)
+            return;
+        break;
+    case WARDEN_WAIT:
+        wait_for_guard(engine, node, now_ns);
+        break;
+    case WARDEN_FAIL:
+        reason = guard_refuses_vote(&engine->guard, node, now_ns);
+        deliver_votes(engine, node, reason != REASON_NONE ? reason : REASON_UNCHECKED, now_ns);
+        break;
+    case WARDEN_LOOKED:
+        break;
+    }
+    note_votes(engine, now_ns);
+    engine->errands = true;
 }
 
 bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
@@ -552,15 +748,59 @@ bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_re
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     struct link_ticket ticket;
-    bool of_round = link_on_reply(link, reply, now_ns, &ticket);
-    note_link(engine, node, before);
+    bool wanted = link_on_reply(link, reply, now_ns, &ticket);
+    note_link(engine, node, before, now_ns);
     if (link->state == LINK_DOWN) {
         fail_lost(engine, node, now_ns);
         return false;
     }
-    if (of_round)
+    if (wanted && ticket.kind == TICKET_ROUND)
         on_round_reply(engine, node, reply, &ticket, now_ns);
+    else if (wanted)
+        on_guard_reply(engine, node, reply, &ticket, now_ns);
     return true;
+}
+
+/* --- the end of a pass --- */
+
+bool engine_wants_flush(const struct engine *engine)
+{
+    return engine->unguarded != 0 || engine->errands;
+}
+
+/* What the guard has asked for of nodes other than the one it was looking at. */
+static void run_errands(struct engine *engine, int64_t now_ns)
+{
+    struct guard *guard = &engine->guard;
+    uint32_t probe = guard->probe;
+    engine->errands = false;
+    guard->probe = 0;
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        uint32_t node = UINT32_C(1) << i;
+        if (!is_connected(engine->links[i].state)) {
+            guard->beat &= ~node;
+            continue;
+        }
+        warden_mark(&engine->wardens[i], now_ns);
+        if (probe & node)
+            warden_probe(&engine->wardens[i], now_ns);
+        /* One that is under way was written before the reason for this one. */
+        if (!(guard->beat & node) || engine->links[i].heartbeat_due)
+            continue;
+        guard->beat &= ~node;
+        link_heartbeat(&engine->links[i], now_ns);
+    }
+}
+
+void engine_flush(struct engine *engine, int64_t now_ns)
+{
+    uint32_t unguarded = engine->unguarded;
+    engine->unguarded = 0;
+    for (unsigned i = 0; i < engine->node_count && unguarded >> i != 0; i++)
+        if (unguarded & UINT32_C(1) << i)
+            warden_probe_batch(&engine->wardens[i], now_ns);
+    if (engine->errands)
+        run_errands(engine, now_ns);
 }
 
 /* --- time --- */
@@ -585,9 +825,8 @@ void engine_on_timer(struct engine *engine, int64_t now_ns)
     for (unsigned i = 0; i < engine->node_count; i++) {
         enum link_state before = engine->links[i].state;
         link_on_timer(&engine->links[i], now_ns);
-        note_link(engine, i, before);
-        if (engine->links[i].state == LINK_DOWN)
-            fail_lost(engine, i, now_ns);
+        note_link(engine, i, before, now_ns);
+        fail_lost(engine, i, now_ns);
     }
 }
 

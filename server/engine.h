@@ -6,8 +6,10 @@
  * that reports them), effects go out through struct engine_io. The simulator will drive this very
  * code.
  *
- *     engine_submit -> round_step -> link_send to each node
- *     engine_on_reply -> link_on_reply -> round_step -> io.reply
+ *     engine_submit   -> round_step -> link_send to each node
+ *     engine_flush    -> behind the votes asked for in this pass, one probe of the guard a node
+ *     engine_on_reply -> link_on_reply -> the vote is kept; once the probe has passed
+ *                     -> round_step -> io.reply
  *
  * No function of engine_io may call the engine back.
  */
@@ -19,13 +21,16 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "protocol/guard.h"
 #include "protocol/link.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"
 #include "protocol/round.h"
+#include "protocol/warden.h"
 #include "server/pool.h"
 
 struct operation;
+struct vote;
 
 /* What the engine keeps with each client connection; inside struct session. */
 struct engine_client {
@@ -49,8 +54,11 @@ struct engine_io {
     /* A LOCK that was undone because the client ended its side of the connection. */
     void (*undone)(void *context, struct engine_client *client, const char *tag, size_t tag_len);
 
-    /* A link went from one state to another: to be logged. */
+    /* A link went from one state to another; a node lost its vote or got it back (REASON_NONE is
+     * before or now): to be logged. */
     void (*link_changed)(void *context, unsigned node, enum link_state before);
+    void (*vote_changed)(void *context, unsigned node, enum reason before, enum reason reason,
+                         int64_t now_ns);
 
     /* Random bytes fit for a token: unpredictable, never repeated. */
     void (*entropy)(void *context, void *bytes, size_t len);
@@ -62,7 +70,16 @@ struct engine_rules {
     size_t key_prefix_len;
     const char *node_names[LIMIT_NODES];
     struct link_login logins[LIMIT_NODES];
+    const char *cluster;
+    int64_t max_ttl_ns;
+    bool bootstrap; /* see guard_rules, for both */
+    const char *reset_set;
+    /* Names this host's clock: the same for two daemons if and only if they read the same
+     * CLOCK_BOOTTIME, so a boot has its own. Letters, digits and dashes. */
+    const char *clock_id;
 };
+
+enum { ENGINE_CLOCK_ID_MAX = 80 };
 
 /* What STATS shows: counts since the start. */
 enum { OUTCOME_COUNT = OUTCOME_SHUTDOWN + 1, ROUND_KINDS = ROUND_STATUS + 1 };
@@ -80,6 +97,16 @@ struct engine {
     struct link_io link_io;
     struct link links[LIMIT_NODES];
     unsigned node_count;
+
+    struct guard guard;
+    struct warden wardens[LIMIT_NODES];
+    char daemon_id[GUARD_DAEMON_ID + 1];
+    uint32_t unguarded; /* nodes that were asked for votes since their last probe */
+    bool errands;       /* the guard may want something written */
+    enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */
+    /* Answers that wait for the probe behind them: LIMIT_LINK_COMMANDS for each node. */
+    struct vote *votes;
+    unsigned vote_count[LIMIT_NODES];
 
     struct pool operations;
     struct pool resources;
@@ -123,6 +150,13 @@ void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, 
 /* A reply. False if the link was closed over it: then no more replies of this connection. */
 bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
                      int64_t now_ns);
+
+/* Is there something to be written behind what this pass wrote? Then, at its end, that. */
+bool engine_wants_flush(const struct engine *engine);
+void engine_flush(struct engine *engine, int64_t now_ns);
+
+/* Why no vote is asked of this node; REASON_NONE if it votes. */
+enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns);
 
 /* When engine_on_timer() is wanted next, and that; calling it early does no harm. */
 int64_t engine_deadline_ns(const struct engine *engine);

@@ -36,16 +36,29 @@ static int64_t ms_since(const struct listing *to, int64_t then_ns)
     return (to->now_ns - then_ns) / NS_PER_MS;
 }
 
+/* How long a node stays without its vote; -1 if that is not a matter of time. */
+static int64_t no_vote_for_ms(const struct listing *to, unsigned node)
+{
+    const struct engine *engine = &to->server->engine;
+    int64_t until_ns = guard_refuses_until_ns(&engine->guard, node, to->now_ns);
+    if (link_refuses_vote(&engine->links[node]) != REASON_NONE || until_ns == INT64_MAX)
+        return -1;
+    return (until_ns - to->now_ns + NS_PER_MS - 1) / NS_PER_MS;
+}
+
 static void list_nodes(const struct listing *to)
 {
     const struct server *server = to->server;
     for (unsigned i = 0; i < server->engine.node_count; i++) {
-        const struct link *link = &server->engine.links[i];
+        const struct engine *engine = &server->engine;
+        const struct link *link = &engine->links[i];
+        enum reason reason = engine_refuses_vote(engine, i, to->now_ns);
         line(to,
-             "node=%s url=%s state=%s reason=%s since_ms=%" PRId64 " rtt_us=%" PRId64
-             " unanswered=%u owed=%u",
+             "node=%s url=%s state=%s vote=%s reason=%s for_ms=%" PRId64 " since_ms=%" PRId64
+             " rtt_us=%" PRId64 " unanswered=%u owed=%u",
              server->config->nodes[i].name, server->config->nodes[i].address.url,
-             link_state_word(link->state), reason_word(link->reason), ms_since(to, link->since_ns),
+             link_state_word(link->state), reason == REASON_NONE ? "yes" : "no",
+             reason_word(reason), no_vote_for_ms(to, i), ms_since(to, link->since_ns),
              link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000, link->ticket_count,
              link->owed.count);
     }

@@ -20,7 +20,7 @@ static const char default_file[] = "/etc/redlockd/redlockd.yaml";
 enum { EXIT_USAGE = 2 };
 
 static const char usage[] =
-    "usage: redlockd [-c FILE] [-t] [--bootstrap]\n"
+    "usage: redlockd [-c FILE] [-t | --bootstrap | --reset-set OLD-ID]\n"
     "       redlockd --dev [-c FILE]\n"
     "       redlockd -V | -h\n"
     "\n"
@@ -33,7 +33,13 @@ static const char usage[] =
     "  -t           check the configuration, print what is wrong with it, and exit\n"
     "  --dev        try it: five throw-away masters of its own, gone at the end. UNSAFE for real "
     "work\n"
-    "  --bootstrap  the masters are new and hold no lock (accepted; has no effect yet)\n"
+    "  --bootstrap  say that the masters are new and hold no lock, and exit: a daemon started "
+    "then\n"
+    "               serves at once, instead of after max_ttl\n"
+    "  --reset-set OLD-ID\n"
+    "               say that the nodes or max_ttl have changed, that every daemon with the old "
+    "ones\n"
+    "               is stopped, and exit\n"
     "  -V           print the version and exit\n"
     "  -h           print this and exit\n"
     "\n"
@@ -43,9 +49,10 @@ struct flags {
     const char *file;
     bool test;
     bool dev;
+    struct server_task task;
 };
 
-enum { FLAG_DEV = 256, FLAG_BOOTSTRAP };
+enum { FLAG_DEV = 256, FLAG_BOOTSTRAP, FLAG_RESET_SET };
 
 /* True to go on; otherwise *status is what to exit with. */
 static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
@@ -53,6 +60,7 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
     static const struct option longs[] = {
         {"dev", no_argument, NULL, FLAG_DEV},
         {"bootstrap", no_argument, NULL, FLAG_BOOTSTRAP},
+        {"reset-set", required_argument, NULL, FLAG_RESET_SET},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -70,6 +78,12 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
             flags->dev = true;
             break;
         case FLAG_BOOTSTRAP:
+            flags->task.trust_masters = true;
+            flags->task.only_that = true;
+            break;
+        case FLAG_RESET_SET:
+            flags->task.reset_set = optarg;
+            flags->task.only_that = true;
             break;
         case 'V':
             puts("redlockd " REDLOCKD_VERSION);
@@ -84,6 +98,22 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
             *status = EXIT_USAGE;
             return false;
         }
+    }
+    if (flags->test + flags->dev + flags->task.trust_masters + (flags->task.reset_set != NULL) >
+        1) {
+        fputs("redlockd: -t, --dev, --bootstrap and --reset-set exclude each other\n", stderr);
+        *status = EXIT_USAGE;
+        return false;
+    }
+    if (flags->task.reset_set != NULL &&
+        (strlen(flags->task.reset_set) != RECORD_SET_ID ||
+         strspn(flags->task.reset_set, "0123456789abcdef") != RECORD_SET_ID)) {
+        fprintf(stderr,
+                "redlockd: --reset-set wants the id of the old set, %d digits; the log of a daemon "
+                "that meets it names it\n",
+                RECORD_SET_ID);
+        *status = EXIT_USAGE;
+        return false;
     }
     if (optind < argc) {
         fprintf(stderr, "redlockd: what is \"%s\" for? redlockd -h lists the flags\n",
@@ -115,22 +145,23 @@ static void hold_signals(int how)
     sigprocmask(how, &ends, NULL);
 }
 
-static int run(const struct config *config, const struct log *log)
+static int run(const struct config *config, const struct log *log, const struct server_task *task)
 {
     struct server *server = malloc(sizeof(*server));
-    if (server == NULL || !server_start(server, config, log)) {
+    if (server == NULL || !server_start(server, config, log, task)) {
         free(server);
         return EXIT_FAILURE;
     }
     hold_signals(SIG_UNBLOCK);
-    log_event(log, CONFIG_LOG_INFO, "started",
-              LOG_FIELDS(log_text("version", REDLOCKD_VERSION),
-                         log_text("cluster", config->cluster),
-                         log_number("nodes", config->node_count), log_number("pid", getpid())));
-    server_run(server);
+    if (!task->only_that)
+        log_event(log, CONFIG_LOG_INFO, "started",
+                  LOG_FIELDS(log_text("version", REDLOCKD_VERSION),
+                             log_text("cluster", config->cluster),
+                             log_number("nodes", config->node_count), log_number("pid", getpid())));
+    bool well = server_run(server);
     server_stop(server);
     free(server);
-    return EXIT_SUCCESS;
+    return well ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int run_dev(struct config *config, const struct log *log)
@@ -143,7 +174,7 @@ static int run_dev(struct config *config, const struct log *log)
         log_event(log, CONFIG_LOG_WARNING, "dev",
                   LOG_FIELDS(log_text("banner", "UNSAFE: throw-away masters on this one host"),
                              log_text("masters", dev.directory), log_number("count", DEV_MASTERS)));
-        status = run(config, log);
+        status = run(config, log, &(struct server_task){.trust_masters = true});
     } else {
         log_event(log, CONFIG_LOG_ERROR, "dev_failed", LOG_FIELDS(log_text("why", error.text)));
     }
@@ -166,7 +197,7 @@ int main(int argc, char **argv)
     if (flags.test)
         status = EXIT_SUCCESS;
     else
-        status = flags.dev ? run_dev(config, &log) : run(config, &log);
+        status = flags.dev ? run_dev(config, &log) : run(config, &log, &flags.task);
     config_free(config);
     return status;
 }

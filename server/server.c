@@ -15,6 +15,10 @@
 #define DRAIN_NS        (2 * NS_PER_S)
 #define DRAIN_CHECK_MS  5
 
+/* How long an operator's word waits for the masters, and how often it looks for them. */
+#define TASK_NS       (10 * NS_PER_S)
+#define TASK_CHECK_MS 10
+
 /* Descriptors that are not clients': standard ones, the loop's own, evdns, a probe now and then. */
 enum { OTHER_DESCRIPTORS = 16 };
 
@@ -79,6 +83,27 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
                              log_text("reason", reason_word(link->reason))));
 }
 
+static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
+                            int64_t now_ns)
+{
+    struct server *server = context;
+    const char *name = server->config->nodes[node].name;
+    bool of_guard = reason >= REASON_UNCHECKED;
+    if (reason == REASON_NONE)
+        log_event(&server->log, CONFIG_LOG_INFO, "node_votes", LOG_FIELDS(log_text("node", name)));
+    /* What the link has lost, it has logged; and each connection begins unchecked. */
+    else if (of_guard && reason != REASON_UNCHECKED &&
+             !(server->engine.rules.bootstrap && reason == REASON_NEW)) {
+        int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
+        int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
+        log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
+                  LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
+                             log_text("meaning", reason_text(reason)),
+                             log_text("before", reason_word(before)),
+                             log_number("for_ms", left_ms)));
+    }
+}
+
 static void io_entropy(void *context, void *bytes, size_t len)
 {
     struct server *server = context;
@@ -89,6 +114,8 @@ static void io_entropy(void *context, void *bytes, size_t len)
 
 void server_rearm(struct server *server)
 {
+    if (engine_wants_flush(&server->engine))
+        event_active(server->flush, 0, 0);
     int64_t deadline_ns = engine_deadline_ns(&server->engine);
     /* A timer that is set too early finds nothing to do and sets itself anew: cheaper than moving
      * it with every answer. */
@@ -112,6 +139,16 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     (void)events;
     server->timer_ns = INT64_MAX;
     engine_on_timer(&server->engine, clock_now_ns());
+    server_rearm(server);
+}
+
+/* After all that was active in this pass, and before what it wrote goes out. */
+static void server_on_flush(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    (void)fd;
+    (void)events;
+    engine_flush(&server->engine, clock_now_ns());
     server_rearm(server);
 }
 
@@ -157,6 +194,46 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
         event_base_loopbreak(server->base);
 }
 
+/* --- an operator's word --- */
+
+static void end_task(struct server *server, enum guard_progress progress, unsigned node)
+{
+    const char *task = server->task.reset_set != NULL ? "reset_set" : "bootstrap";
+    server->task_failed = progress != GUARD_DONE;
+    enum reason reason = engine_refuses_vote(&server->engine, node, clock_now_ns());
+    if (progress == GUARD_DONE)
+        log_event(&server->log, CONFIG_LOG_INFO, "task_done",
+                  LOG_FIELDS(log_text("task", task), log_text("cluster", server->config->cluster),
+                             log_text("set", server->engine.guard.set_id),
+                             log_number("nodes", server->config->node_count)));
+    else
+        log_event(
+            &server->log, CONFIG_LOG_ERROR, "task_refused",
+            LOG_FIELDS(log_text("task", task), log_text("node", server->config->nodes[node].name),
+                       log_text("why", progress == GUARD_UNDER_WAY
+                                           ? "it is not there, and all nodes have to be"
+                                       : server->task.reset_set != NULL
+                                           ? "its record is neither of the old set nor of ours"
+                                           : "it bears a record: it is not new"),
+                       log_text("reason", reason_word(reason))));
+    event_base_loopbreak(server->base);
+}
+
+static void server_on_progress(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    const struct timeval again = {.tv_usec = TASK_CHECK_MS * 1000};
+    unsigned node = 0;
+    (void)fd;
+    (void)events;
+    enum guard_progress progress = guard_progress(&server->engine.guard, &node);
+    bool late = clock_now_ns() - server->started_ns > TASK_NS;
+    if (progress == GUARD_UNDER_WAY && !late)
+        event_add(server->progress, &again);
+    else
+        end_task(server, progress, node);
+}
+
 static void server_on_signal(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
@@ -193,8 +270,10 @@ static bool start_loop(struct server *server)
     if (server->dns == NULL)
         server->dns = evdns_base_new(server->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
     server->timer = event_new(server->base, -1, 0, server_on_timer, server);
+    server->flush = event_new(server->base, -1, 0, server_on_flush, server);
     server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
+    server->progress = event_new(server->base, -1, 0, server_on_progress, server);
     /* Ignored is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
      * short. SIGHUP comes when the terminal of --dev is closed. */
     static const int signals[SERVER_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -204,8 +283,8 @@ static bool start_loop(struct server *server)
         if (server->signals[i] == NULL || event_add(server->signals[i], NULL) != 0)
             return false;
     }
-    return server->dns != NULL && server->timer != NULL && server->sweep != NULL &&
-           server->drain != NULL;
+    return server->dns != NULL && server->timer != NULL && server->flush != NULL &&
+           server->sweep != NULL && server->drain != NULL && server->progress != NULL;
 }
 
 /*
@@ -245,6 +324,8 @@ static struct engine_rules rules_of(const struct config *config)
             },
         .key_prefix = config->locks.key_prefix,
         .key_prefix_len = strlen(config->locks.key_prefix),
+        .cluster = config->cluster,
+        .max_ttl_ns = config->locks.max_ttl_ns,
     };
     for (unsigned i = 0; i < config->node_count; i++) {
         const struct config_node *node = &config->nodes[i];
@@ -269,6 +350,10 @@ static bool start_engine(struct server *server)
 {
     const struct config *config = server->config;
     struct engine_rules rules = rules_of(config);
+    clock_name(server->clock_id, sizeof(server->clock_id));
+    rules.clock_id = server->clock_id;
+    rules.bootstrap = server->task.trust_masters;
+    rules.reset_set = server->task.reset_set;
     const struct engine_io io = {
         .context = server,
         .open = io_open,
@@ -277,6 +362,7 @@ static bool start_engine(struct server *server)
         .reply = io_reply,
         .undone = io_undone,
         .link_changed = io_link_changed,
+        .vote_changed = io_vote_changed,
         .entropy = io_entropy,
     };
     server->request_limits = (struct request_limits){
@@ -313,9 +399,10 @@ static bool start_listeners(struct server *server)
     return true;
 }
 
-bool server_start(struct server *server, const struct config *config, const struct log *log)
+bool server_start(struct server *server, const struct config *config, const struct log *log,
+                  const struct server_task *task)
 {
-    *server = (struct server){.config = config, .log = *log, .timer_ns = INT64_MAX};
+    *server = (struct server){.config = config, .log = *log, .timer_ns = INT64_MAX, .task = *task};
     server->started_ns = clock_now_ns();
     entropy_init(&server->entropy);
     LIST_INIT(&server->sessions);
@@ -327,7 +414,9 @@ bool server_start(struct server *server, const struct config *config, const stru
         return false;
     }
     server->client_limit = clients_possible(server);
-    if (!start_listeners(server)) {
+    if (task->only_that) {
+        event_active(server->progress, 0, 0);
+    } else if (!start_listeners(server)) {
         server_stop(server);
         return false;
     }
@@ -335,11 +424,14 @@ bool server_start(struct server *server, const struct config *config, const stru
     return true;
 }
 
-void server_run(struct server *server)
+bool server_run(struct server *server)
 {
     event_base_dispatch(server->base);
+    if (server->task.only_that)
+        return !server->task_failed && server->drain_until_ns == 0;
     log_event(&server->log, CONFIG_LOG_INFO, "stopped",
               LOG_FIELDS(log_text("locks", "those granted live on, on the masters")));
+    return true;
 }
 
 void server_stop(struct server *server)
@@ -351,8 +443,9 @@ void server_stop(struct server *server)
         node_deinit(&server->nodes[i]);
     if (server->engine.operations.memory != NULL)
         engine_deinit(&server->engine);
-    struct event *events[] = {server->timer,      server->sweep,      server->drain,
-                              server->signals[0], server->signals[1], server->signals[2]};
+    struct event *events[] = {server->timer,     server->flush,      server->sweep,
+                              server->drain,     server->signals[0], server->signals[1],
+                              server->signals[2]};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

@@ -29,6 +29,13 @@
 
 enum { SERVER_SIGNALS = 3 };
 
+/* What a server is started for. */
+struct server_task {
+    bool trust_masters;    /* they are new and hold no lock: an operator says so, or --dev */
+    const char *reset_set; /* the set with this id is to become ours; NULL without one */
+    bool only_that;        /* do no more than carry that out: no listeners, and an end */
+};
+
 struct server {
     const struct config *config;
     struct log log;
@@ -37,6 +44,7 @@ struct server {
     struct entropy entropy;
 
     struct engine engine;
+    char clock_id[ENGINE_CLOCK_ID_MAX];
     struct request_limits request_limits;
     struct node nodes[LIMIT_NODES];
 
@@ -50,9 +58,13 @@ struct server {
 
     struct event *timer; /* the engine's next deadline */
     int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */
+    struct event *flush; /* activated when the engine has something to write behind this pass */
     struct event *sweep; /* activated by whoever puts a session on `swept` */
     struct event *signals[SERVER_SIGNALS];
     struct event *drain;    /* while stopping: looks whether all is done */
+    struct event *progress; /* task->only_that: looks how far it is */
+    struct server_task task;
+    bool task_failed;
     int64_t drain_until_ns; /* 0: not stopping */
     int64_t started_ns;
 };
@@ -60,13 +72,18 @@ struct server {
 /*
  * Set everything up and listen. On failure the reason has been logged and everything undone.
  */
-bool server_start(struct server *server, const struct config *config, const struct log *log);
+bool server_start(struct server *server, const struct config *config, const struct log *log,
+                  const struct server_task *task);
 
-/* Run until SIGTERM, SIGINT or SIGHUP, and through the orderly end. */
-void server_run(struct server *server);
+/*
+ * Run until SIGTERM, SIGINT or SIGHUP, and through the orderly end; or until the task is carried
+ * out. False if it could not be; the reason has been logged.
+ */
+bool server_run(struct server *server);
 void server_stop(struct server *server);
 
-/* Set the timer to what the engine wants: at the end of each callback that called the engine. */
+/* Set the timer to what the engine wants, and have it flushed after this pass: at the end of each
+ * callback that called the engine. */
 void server_rearm(struct server *server);
 
 #endif

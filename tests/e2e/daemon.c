@@ -69,6 +69,22 @@ void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
 
 /* --- life --- */
 
+int daemon_run(const struct daemon *daemon, const char *const *words)
+{
+    const char *argv[8] = {daemon_program(), "-c", daemon->config};
+    for (unsigned i = 0; words[i] != NULL; i++)
+        argv[3 + i] = words[i];
+    pid_t pid = process_start(&(struct process_plan){.argv = argv, .errors = daemon->log});
+    int status = process_wait(pid, "a run of redlockd");
+    ck_assert_msg(WIFEXITED(status), "redlockd ended by signal %d", WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+void daemon_bootstrap(const struct daemon *daemon)
+{
+    ck_assert_int_eq(daemon_run(daemon, (const char *[]){"--bootstrap", NULL}), 0);
+}
+
 void daemon_start(struct daemon *daemon, rlim_t open_files)
 {
     const char *argv[] = {daemon_program(), "-c", daemon->config, NULL};
@@ -99,7 +115,7 @@ void daemon_wait_up(struct daemon *daemon, unsigned up)
         waiting_pause(&waiting);
     }
     waiting = waiting_for("enough masters to be up");
-    while (client_count(&client, "NODES", "state=up") != up)
+    while (client_count(&client, "NODES", "vote=yes") != up)
         waiting_pause(&waiting);
     /* In good order, so that the place of this client is free again. */
     client_expect(&client, "BYE", "QUIT");

@@ -19,6 +19,9 @@
  */
 enum { DAEMON_NODE_TIMEOUT_MS = 400 };
 
+/* For struct daemon_plan, where a test waits for a quarantine: it lasts as long as max_ttl. */
+#define DAEMON_SHORT_TTL "locks: {max_ttl: 1s}\nlog: {level: debug}\n"
+
 struct daemon_plan {
     const char *name;          /* of its files; NULL: "redlockd" */
     const char *tcp_host;      /* listen there, too: "127.0.0.1", "[::1]"; NULL: unix socket only */
@@ -43,10 +46,17 @@ void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
                     const struct master *masters, unsigned master_count,
                     const struct daemon_plan *plan);
 
+/* Say that its masters are new (redlockd --bootstrap): it must work. */
+void daemon_bootstrap(const struct daemon *daemon);
+
+/* Run the program with the daemon's configuration and these further words, NULL last, to its end;
+ * what it says goes to the daemon's log. Returns its status. */
+int daemon_run(const struct daemon *daemon, const char *const *words);
+
 /* Start it, without waiting for anything. */
 void daemon_start(struct daemon *daemon, rlim_t open_files);
 
-/* Wait until NODES says that this many are up. */
+/* Wait until NODES says that this many vote. */
 void daemon_wait_up(struct daemon *daemon, unsigned up);
 
 /* SIGTERM, and it must end well: status 0, no complaint of a sanitizer, no token in its log. */

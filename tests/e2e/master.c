@@ -207,6 +207,8 @@ int64_t masters_keys(struct master *masters, unsigned count)
 {
     int64_t keys = 0;
     for (unsigned i = 0; i < count; i++)
-        keys += master_integer(&masters[i], "DBSIZE");
+        keys += master_integer(&masters[i], "EVAL %s 0",
+                               "return #redis.call('KEYS', '*') - "
+                               "#redis.call('KEYS', 'redlockd:*')");
     return keys;
 }

@@ -56,7 +56,7 @@ void masters_run(struct master *masters, unsigned count, const char *line);
 /* On how many of them does this key exist? */
 unsigned masters_with(struct master *masters, unsigned count, const char *key);
 
-/* How many keys, in all. */
+/* How many keys, in all; those of the guard aside. */
 int64_t masters_keys(struct master *masters, unsigned count);
 
 #endif

@@ -33,6 +33,9 @@ void stage_start_daemon(const struct stage *stage, struct daemon *daemon,
 void stage_open(struct stage *stage, const char *test, const struct stage_plan *plan)
 {
     stage_open_masters(stage, test, plan);
+    daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, stage->master_count,
+                   &plan->daemon);
+    daemon_bootstrap(&stage->daemon);
     stage_start_daemon(stage, &stage->daemon, &plan->daemon);
     daemon_connect(&stage->daemon, &stage->client);
 }

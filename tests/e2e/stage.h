@@ -32,6 +32,7 @@ struct stage {
     struct client client; /* a first connection to the daemon */
 };
 
+/* The masters are new, and the daemon has been told so. */
 void stage_open(struct stage *stage, const char *test, const struct stage_plan *plan);
 void stage_close(struct stage *stage);
 

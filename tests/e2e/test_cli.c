@@ -130,8 +130,31 @@ START_TEST(good_configuration_prints_nothing)
     ck_assert_str_eq(command.output, "");
     ck_assert_str_eq(command.errors, "");
     command_free(&command);
-    run(&command, &sandbox, "--bootstrap", "-t", "-c", path);
-    check_status(&command, 0);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+START_TEST(flags_that_exclude_each_other_are_refused)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    run(&command, &sandbox, "--bootstrap", "-t", NULL, NULL);
+    check_status(&command, 2);
+    ck_assert_ptr_nonnull(strstr(command.errors, "exclude each other"));
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
+START_TEST(set_id_of_the_wrong_form_is_refused)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    run(&command, &sandbox, "--reset-set", "0123456789abcdex", NULL, NULL);
+    check_status(&command, 2);
+    ck_assert_ptr_nonnull(strstr(command.errors, "--reset-set wants the id of the old set"));
     command_free(&command);
     sandbox_close(&sandbox);
 }
@@ -276,6 +299,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, superfluous_word_is_refused_with_advice);
     tcase_add_test(tests, flag_without_its_file_is_refused_with_advice);
     tcase_add_test(tests, good_configuration_prints_nothing);
+    tcase_add_test(tests, flags_that_exclude_each_other_are_refused);
+    tcase_add_test(tests, set_id_of_the_wrong_form_is_refused);
     tcase_add_test(tests, every_mistake_is_named_with_its_place_in_one_pass);
     tcase_add_test(tests, broken_yaml_is_named_with_its_place);
     tcase_add_test(tests, doubled_key_is_refused);

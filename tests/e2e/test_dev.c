@@ -40,7 +40,7 @@ static int listening_port(const struct daemon *daemon)
 static void wait_nodes_up(struct client *client)
 {
     struct waiting waiting = waiting_for("its masters to be up");
-    while (client_count(client, "NODES", "state=up") != DEV_MASTERS)
+    while (client_count(client, "NODES", "vote=yes") != DEV_MASTERS)
         waiting_pause(&waiting);
 }
 

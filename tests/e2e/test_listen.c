@@ -105,6 +105,7 @@ START_TEST(stale_unix_socket_is_replaced)
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    daemon_bootstrap(&stage.daemon);
     leave_socket(stage.daemon.socket);
     daemon_start(&stage.daemon, 0);
     daemon_wait_up(&stage.daemon, 3);

@@ -164,7 +164,7 @@ START_TEST(every_listing_ends_with_end)
     struct stage stage;
     stage_open(&stage, __func__, &three);
     ck_assert_uint_eq(client_count(&stage.client, "NODES", "node="), 3);
-    ck_assert_uint_eq(client_count(&stage.client, "NODES", "state=up"), 3);
+    ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 3);
     ck_assert_uint_ge(client_count(&stage.client, "STATS", "="), 1);
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "client="), 1);
     ck_assert_uint_ge(client_count(&stage.client, "HELP", "LOCK"), 1);

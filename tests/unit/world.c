@@ -14,12 +14,17 @@ static const struct request_limits limits = {
 
 /* --- keys --- */
 
+static int64_t clock_of(const struct world *world, unsigned node)
+{
+    return world->now_ns + world->masters[node].clock_ns;
+}
+
 static struct world_key *find_key(struct world *world, unsigned node, const char *key)
 {
     struct world_master *master = &world->masters[node];
     for (unsigned i = 0; i < WORLD_KEYS; i++) {
         struct world_key *slot = &master->keys[i];
-        if (slot->expires_ns <= world->now_ns)
+        if (slot->expires_ns <= clock_of(world, node))
             slot->key[0] = '\0';
         if (strcmp(slot->key, key) == 0)
             return slot;
@@ -36,7 +41,7 @@ void world_set(struct world *world, unsigned node, const char *key, const char *
     ck_assert_ptr_nonnull(slot);
     snprintf(slot->key, sizeof(slot->key), "%s", key);
     snprintf(slot->value, sizeof(slot->value), "%s", value);
-    slot->expires_ns = world->now_ns + ttl_ms * NS_PER_MS;
+    slot->expires_ns = ttl_ms != 0 ? clock_of(world, node) + ttl_ms * NS_PER_MS : INT64_MAX;
 }
 
 void world_delete(struct world *world, unsigned node, const char *key)
@@ -79,31 +84,85 @@ static struct redis_reply text(enum resp_kind kind, const char *words)
     return (struct redis_reply){.kind = kind, .str = words, .len = strlen(words)};
 }
 
-static struct redis_reply holder(struct world *world, const struct world_key *key)
+static struct redis_reply holder(struct world *world, unsigned node, const struct world_key *key)
 {
     struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = 2};
     answer.items[0].kind = RESP_INTEGER;
-    answer.items[0].integer = (key->expires_ns - world->now_ns) / NS_PER_MS;
+    answer.items[0].integer = (key->expires_ns - clock_of(world, node)) / NS_PER_MS;
     answer.items[1].kind = RESP_STRING;
     answer.items[1].str = key->value;
     answer.items[1].len = strlen(key->value);
     return answer;
 }
 
-/* What our Lua scripts do, in C: 0 release, 1 extend, 2 status. */
+/* What mark.lua does. */
+static struct redis_reply run_mark(struct world *world, unsigned node, char **words)
+{
+    static char record[LIMIT_RECORD];
+    const char *current = world_value(world, node, words[3]);
+    if (strcmp(current != NULL ? current : "", words[4]) != 0)
+        return text(RESP_STRING, current != NULL ? current : "");
+    int64_t join_us = clock_of(world, node) / 1000 + atoll(words[6]);
+    struct record earlier;
+    if (current != NULL && record_parse(current, strlen(current), &earlier) &&
+        strcmp(earlier.run_id, words[7]) == 0 && earlier.join_us > join_us)
+        join_us = earlier.join_us;
+    snprintf(record, sizeof(record), "%s%" PRId64, words[5], join_us);
+    world_set(world, node, words[3], record, 0);
+    return text(RESP_STRING, record);
+}
+
+/* What beat.lua does. */
+static struct redis_reply run_beat(struct world *world, unsigned node, char **words)
+{
+    static char answer[512];
+    unsigned keys = (unsigned)atoi(words[2]);
+    char **arguments = words + 3 + keys;
+    const char *value = world_value(world, node, words[3]);
+    char entry[128];
+    char vouch[32];
+    size_t len = 0;
+    snprintf(entry, sizeof(entry), "%.127s", value != NULL ? value : "-");
+    value = world_value(world, node, words[4]);
+    snprintf(vouch, sizeof(vouch), "%.31s", value != NULL ? value : "-");
+    if (arguments[0][0] != '\0')
+        world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
+    if (arguments[2][0] != '\0')
+        world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
+    for (unsigned i = 2; i < keys; i++) {
+        char lease[80];
+        const char *run_id = arguments[3 + i];
+        const char *seen = world_value(world, node, words[3 + i]);
+        bool other =
+            seen != NULL && strncmp(seen, run_id, 40) != 0 && strcmp(seen + 41, arguments[4]) != 0;
+        answer[len++] = other ? '1' : '0';
+        if (other)
+            continue;
+        snprintf(lease, sizeof(lease), "%s %s", run_id, arguments[4]);
+        world_set(world, node, words[3 + i], lease, atoll(arguments[3]));
+    }
+    snprintf(answer + len, sizeof(answer) - len, " %s %s", vouch, entry);
+    return text(RESP_STRING, answer);
+}
+
+/* What our Lua scripts do, in C. */
 static struct redis_reply run_script(struct world *world, unsigned node, unsigned script,
                                      char **words)
 {
+    if (script == REDIS_SCRIPT_MARK)
+        return run_mark(world, node, words);
+    if (script == REDIS_SCRIPT_BEAT)
+        return run_beat(world, node, words);
     struct world_key *key = find_key(world, node, words[3]);
     world->masters[node].commands++;
     if (key == NULL)
         return integer(-2);
-    if (script == 2 || strcmp(key->value, words[4]) != 0)
-        return holder(world, key);
-    if (script == 0) {
+    if (script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0)
+        return holder(world, node, key);
+    if (script == REDIS_SCRIPT_RELEASE) {
         key->key[0] = '\0';
     } else {
-        int64_t expires_ns = world->now_ns + atoll(words[5]) * NS_PER_MS;
+        int64_t expires_ns = clock_of(world, node) + atoll(words[5]) * NS_PER_MS;
         if (key->expires_ns < expires_ns)
             key->expires_ns = expires_ns;
     }
@@ -149,25 +208,61 @@ static struct redis_reply run_client(struct world *world, unsigned node, struct 
     return text(RESP_STATUS, "OK");
 }
 
+static struct redis_reply run_info(struct world_master *master, const char *section)
+{
+    static char info[256];
+    if (strcmp(section, "server") == 0)
+        snprintf(info, sizeof(info), "# Server\r\nredis_mode:standalone\r\nrun_id:%s\r\n",
+                 master->run_id);
+    else if (strcmp(section, "replication") == 0)
+        snprintf(info, sizeof(info), "# Replication\r\nrole:%s\r\nmaster_replid:%s\r\n",
+                 master->replica ? "slave" : "master", master->replid);
+    else if (strcmp(section, "memory") == 0)
+        snprintf(info, sizeof(info), "maxmemory:%d\r\nmaxmemory_policy:%s\r\n",
+                 master->may_evict ? 1000000 : 0, master->may_evict ? "allkeys-lru" : "noeviction");
+    else
+        snprintf(info, sizeof(info), "evicted_keys:%" PRId64 "\r\n", master->evicted);
+    return text(RESP_STRING, info);
+}
+
+static struct redis_reply run_time(const struct world *world, unsigned node)
+{
+    static char seconds[24];
+    static char micros[24];
+    struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = 2};
+    int64_t time_us = clock_of(world, node) / 1000;
+    snprintf(seconds, sizeof(seconds), "%" PRId64, time_us / 1000000);
+    snprintf(micros, sizeof(micros), "%" PRId64, time_us % 1000000);
+    const char *both[] = {seconds, micros};
+    for (unsigned i = 0; i < 2; i++) {
+        answer.items[i].kind = RESP_STRING;
+        answer.items[i].str = both[i];
+        answer.items[i].len = strlen(both[i]);
+    }
+    return answer;
+}
+
 static struct redis_reply run(struct world *world, unsigned node, struct world_inbox *inbox,
                               char **words)
 {
-    static char info[128];
     struct world_master *master = &world->masters[node];
     if (strcmp(words[0], "CLIENT") == 0)
         return run_client(world, node, inbox, words);
-    if (strcmp(words[0], "INFO") == 0) {
-        snprintf(info, sizeof(info), "# Server\r\nrun_id:%s\r\n", master->run_id);
-        return text(RESP_STRING, info);
-    }
+    if (strcmp(words[0], "INFO") == 0)
+        return run_info(master, words[1]);
     if (strcmp(words[0], "SCRIPT") == 0) {
         for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
             if (strcmp(words[2], redis_script_text(i)) == 0)
                 return text(RESP_STRING, redis_script_sha1(i));
     }
-    if (strcmp(words[0], "PING") == 0)
-        return text(RESP_STATUS, "PONG");
-    if (master->error[0] != '\0')
+    if (strcmp(words[0], "TIME") == 0)
+        return run_time(world, node);
+    if (strcmp(words[0], "GET") == 0) {
+        const char *value = world_value(world, node, words[1]);
+        return value != NULL ? text(RESP_STRING, value) : (struct redis_reply){.kind = RESP_NIL};
+    }
+    bool of_guard = strncmp(words[0], "EVAL", 4) == 0 && strncmp(words[3], "redlockd:", 9) == 0;
+    if (master->error[0] != '\0' && !of_guard)
         return text(RESP_ERROR, master->error);
     if (strcmp(words[0], "SET") == 0)
         return run_set(world, node, words);
@@ -202,7 +297,7 @@ static unsigned take_command(struct world_inbox *inbox, char *buf, char **words)
 static bool serve(struct world *world, unsigned node, struct world_inbox *inbox)
 {
     char buf[4096];
-    char *words[8];
+    char *words[32];
     if (world->masters[node].hung || world->masters[node].dead)
         return false;
     if (take_command(inbox, buf, words) == 0)
@@ -274,6 +369,14 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
     world->link_changes++;
 }
 
+static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
+                            int64_t now_ns)
+{
+    const struct world *world = context;
+    ck_assert_int_ne(before, reason);
+    ck_assert_int_eq(engine_refuses_vote(&world->engine, node, now_ns), reason);
+}
+
 static void io_entropy(void *context, void *bytes, size_t len)
 {
     struct world *world = context;
@@ -312,6 +415,10 @@ void world_settle(struct world *world)
             }
             busy = serve(world, i, &master->current) || busy;
         }
+        if (engine_wants_flush(&world->engine)) {
+            engine_flush(&world->engine, world->now_ns);
+            busy = true;
+        }
     }
     for (unsigned i = 0; i < world->node_count && !world->zombies_wait; i++)
         while (serve(world, i, &world->masters[i].zombie))
@@ -333,30 +440,79 @@ void world_pass_ms(struct world *world, int64_t ms)
     world->now_ns = until_ns;
 }
 
-void world_init(struct world *world, unsigned node_count)
+static void start_engine(struct world *world, const char *clock_id, bool bootstrap)
 {
     struct engine_rules rules = {
-        .round = {.node_count = node_count,
-                  .quorum = node_count / 2 + 1,
+        .round = {.node_count = world->node_count,
+                  .quorum = world->node_count / 2 + 1,
                   .node_timeout_ns = 50 * NS_PER_MS,
                   .min_validity_ns = NS_PER_MS,
                   .drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS}},
         .key_prefix = "",
+        .cluster = "world",
+        .max_ttl_ns = 60 * NS_PER_S,
+        .bootstrap = bootstrap,
+        .clock_id = clock_id,
     };
     static const char *const names[] = {"a", "b", "c", "d", "e"};
-    const struct engine_io io = {world,    io_open,   io_close,        io_write,
-                                 io_reply, io_undone, io_link_changed, io_entropy};
+    const struct engine_io io = {
+        .context = world,
+        .open = io_open,
+        .close = io_close,
+        .write = io_write,
+        .reply = io_reply,
+        .undone = io_undone,
+        .link_changed = io_link_changed,
+        .vote_changed = io_vote_changed,
+        .entropy = io_entropy,
+    };
+    memcpy(rules.node_names, names, sizeof(names));
+    ck_assert(engine_init(&world->engine, &rules, &io, world->now_ns));
+    engine_client_init(&world->client);
+    world_pass_ms(world, 1);
+}
+
+static void init_masters(struct world *world, unsigned node_count)
+{
     memset(world, 0, sizeof(*world));
     world->node_count = node_count;
     world->now_ns = 1000 * NS_PER_S;
     world->random = 1;
     for (unsigned i = 0; i < node_count; i++) {
-        rules.node_names[i] = names[i];
         snprintf(world->masters[i].run_id, sizeof(world->masters[i].run_id), "%040u", i);
+        snprintf(world->masters[i].replid, sizeof(world->masters[i].replid), "%040u", 10 + i);
+        world->masters[i].clock_ns = 1000000000 * NS_PER_S;
     }
-    ck_assert(engine_init(&world->engine, &rules, &io, world->now_ns));
-    engine_client_init(&world->client);
-    world_pass_ms(world, 1);
+}
+
+void world_init(struct world *world, unsigned node_count)
+{
+    init_masters(world, node_count);
+    start_engine(world, "here", true);
+    for (unsigned i = 0; i < node_count; i++)
+        ck_assert_str_eq(world_vote(world, i), "-");
+}
+
+void world_init_unknown(struct world *world, unsigned node_count)
+{
+    init_masters(world, node_count);
+    start_engine(world, "here", false);
+}
+
+void world_restart_engine(struct world *world, const char *clock_id)
+{
+    engine_deinit(&world->engine);
+    for (unsigned i = 0; i < world->node_count; i++) {
+        world->masters[i].current.open = false;
+        world->masters[i].current.len = 0;
+        world->masters[i].connecting = false;
+    }
+    start_engine(world, clock_id, false);
+}
+
+const char *world_vote(const struct world *world, unsigned node)
+{
+    return reason_word(engine_refuses_vote(&world->engine, node, world->now_ns));
 }
 
 void world_deinit(struct world *world)
@@ -421,4 +577,10 @@ void world_restart(struct world *world, unsigned node)
     master->dead = false;
     master->next_client_id = 0;
     master->run_id[0]++;
+    master->replid[0]++;
+}
+
+void world_flush(struct world *world, unsigned node)
+{
+    memset(world->masters[node].keys, 0, sizeof(world->masters[node].keys));
 }

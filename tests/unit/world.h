@@ -1,7 +1,8 @@
 /*
  * A world for the engine: fake masters that speak Redis protocol, on virtual time.
  *
- * The engine's own bytes are executed: SET NX PX, our scripts, the greeting. A master can be hung
+ * The engine's own bytes are executed: SET NX PX, our scripts, the greeting, what the guard asks.
+ * A master can be hung
  * (commands pile up and run when it goes on), dead, or slow to forget a connection that was reset,
  * as a real one is. Keys expire by the world's clock.
  */
@@ -12,11 +13,11 @@
 
 #include "server/engine.h"
 
-enum { WORLD_NODES = 5, WORLD_KEYS = 16, WORLD_REPLIES = 64 };
+enum { WORLD_NODES = 5, WORLD_KEYS = 32, WORLD_REPLIES = 64 };
 
 struct world_key {
     char key[64]; /* "" is free */
-    char value[64];
+    char value[LIMIT_RECORD];
     int64_t expires_ns;
 };
 
@@ -36,6 +37,11 @@ struct world_master {
     bool mute;       /* executes, but its replies are lost */
     char error[64];  /* answers this to everything but the greeting, if not "" */
     char run_id[41];
+    char replid[41];
+    bool replica;
+    bool may_evict;
+    int64_t evicted;
+    int64_t clock_ns; /* what its wall clock is ahead of the world's; keys expire by it */
     int64_t next_client_id;
     bool scripts_flushed;
     struct world_inbox current;
@@ -58,8 +64,20 @@ struct world {
     bool zombies_wait; /* commands of reset connections run only once this is off */
 };
 
-/* All masters are there and all links up. */
+/* All masters are there, all links up, and an operator has said that no lock is held. */
 void world_init(struct world *world, unsigned node_count);
+
+/* The same without that word: the masters are new, and nobody knows what they held. */
+void world_init_unknown(struct world *world, unsigned node_count);
+
+/* The engine stops, and another starts, on this host or on another one. */
+void world_restart_engine(struct world *world, const char *clock_id);
+
+/* Why the node has no vote: its word, "-" if it votes. */
+const char *world_vote(const struct world *world, unsigned node);
+
+/* Lose all data, as FLUSHALL does. */
+void world_flush(struct world *world, unsigned node);
 void world_deinit(struct world *world);
 
 /* Let everything that can happen now happen. */

@@ -1,0 +1,590 @@
+#include "protocol/guard.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEARTBEAT_NS (1 * NS_PER_S)
+#define FRESH_NS     (5 * NS_PER_S)
+
+/* What no max_ttl exceeds, whatever a record says: a year. */
+#define QUARANTINE_MAX_MS (366LL * 24 * 3600 * 1000)
+
+static uint32_t bit(unsigned node)
+{
+    return UINT32_C(1) << node;
+}
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void guard_init(struct guard *guard, const struct guard_rules *rules)
+{
+    assert(rules->node_count <= LIMIT_NODES);
+    memset(guard, 0, sizeof(*guard));
+    guard->rules = *rules;
+    record_set_id(rules->cluster, rules->node_names, rules->node_count,
+                  rules->max_ttl_ns / NS_PER_MS, guard->set_id);
+    guard->quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
+    /* A look must be good for less than a quarantine: who keeps an old link to a master that was
+     * replaced has to notice before the new one votes. */
+    guard->heartbeat_ns = min(HEARTBEAT_NS, guard->quarantine_ns / 4);
+    guard->fresh_ns = min(FRESH_NS, guard->quarantine_ns / 2);
+}
+
+uint32_t guard_epoch(const struct guard *guard, unsigned node)
+{
+    return guard->nodes[node].epoch;
+}
+
+/* Whatever was written to it before does not count any more. */
+static void begin_epoch(struct guard_node *node)
+{
+    node->epoch++;
+}
+
+/* --- who it is --- */
+
+/* Of the names of one server, all but the first in the alphabet are without a vote. */
+static void find_doubled(struct guard *guard)
+{
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        struct guard_node *node = &guard->nodes[i];
+        bool was_doubled = node->doubled;
+        node->doubled = false;
+        for (unsigned j = 0; j < guard->rules.node_count; j++)
+            node->doubled = node->doubled ||
+                            (node->connected && guard->nodes[j].connected &&
+                             strcmp(node->run_id, guard->nodes[j].run_id) == 0 &&
+                             strcmp(guard->rules.node_names[j], guard->rules.node_names[i]) < 0);
+        if (node->doubled && !was_doubled)
+            begin_epoch(node);
+    }
+}
+
+void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
+{
+    struct guard_node *node = &guard->nodes[index];
+    assert(!node->connected);
+    /* Another server than before: the lease on its name is to be taken first. */
+    if (memcmp(node->run_id, run_id, RECORD_ID) != 0) {
+        node->leased_on = 0;
+        guard->beat = bit(guard->rules.node_count) - 1;
+    }
+    memcpy(node->run_id, run_id, RECORD_ID);
+    node->run_id[RECORD_ID] = '\0';
+    node->connected = true;
+    node->sampled = false;
+    node->facts_known = false;
+    node->mark = REASON_NONE;
+    node->mark_under_way = false;
+    node->beat_ns = 0;
+    begin_epoch(node);
+    find_doubled(guard);
+}
+
+void guard_on_lost(struct guard *guard, unsigned index)
+{
+    struct guard_node *node = &guard->nodes[index];
+    node->connected = false;
+    begin_epoch(node);
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        guard->nodes[i].contested &= ~bit(index);
+    find_doubled(guard);
+}
+
+/* --- its clock --- */
+
+static void unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
+{
+    node->settled = false;
+    node->settle_ns = now_ns + guard->quarantine_ns;
+    node->first_time_us = time_us;
+    node->steady_ns = 0;
+}
+
+/* Most clocks cannot step at once: ours has. */
+static void doubt_ourselves(struct guard *guard, int64_t now_ns)
+{
+    guard->doubt_until_ns = now_ns + guard->quarantine_ns;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        struct guard_node *node = &guard->nodes[i];
+        unsettle(guard, node, now_ns, INT64_MAX);
+        begin_epoch(node);
+        node->step_open = false;
+        node->mark = REASON_NONE;
+    }
+}
+
+static void on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
+{
+    unsettle(guard, node, now_ns, time_us);
+    begin_epoch(node);
+    node->stepped_ns = now_ns;
+    node->stepped_until_ns = now_ns + guard->quarantine_ns;
+    node->step_open = true;
+    unsigned together = 0;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        int64_t stepped_ns = guard->nodes[i].stepped_ns;
+        together += stepped_ns != 0 && now_ns - stepped_ns <= 2 * guard->heartbeat_ns;
+    }
+    if (together >= guard->rules.quorum)
+        doubt_ourselves(guard, now_ns);
+    /* Once more to confirm it, and the others to see whether ours kept pace with them. */
+    guard->probe |= bit(guard->rules.node_count) - 1;
+}
+
+static void on_steady(struct guard_node *node, const struct guard_sample *sample)
+{
+    node->steady_ns = sample->clock.sent_ns;
+    node->steady_time_us = sample->clock.time_us;
+    if (sample->clock.received_ns >= node->settle_ns)
+        node->settled = true;
+    if (node->step_open && sample->clock.sent_ns >= node->stepped_ns) {
+        node->step_open = false;
+        node->mark = REASON_STEPPED;
+    }
+}
+
+static enum watch_verdict look_at_clock(struct guard *guard, struct guard_node *node,
+                                        const struct guard_sample *sample)
+{
+    int64_t now_ns = sample->clock.received_ns;
+    bool first = !node->watch.begun;
+    enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
+    if (first && verdict == WATCH_STEADY)
+        unsettle(guard, node, now_ns, sample->clock.time_us);
+    switch (verdict) {
+    case WATCH_STEADY:
+        on_steady(node, sample);
+        break;
+    case WATCH_STEPPED:
+        on_step(guard, node, now_ns, sample->clock.time_us);
+        break;
+    case WATCH_STEPPED_BACK:
+        node->step_open = false;
+        break;
+    case WATCH_LOST:
+        unsettle(guard, node, now_ns, sample->clock.time_us);
+        begin_epoch(node);
+        break;
+    case WATCH_UNCLEAR:
+        break;
+    }
+    return verdict;
+}
+
+/* --- its record --- */
+
+/* Its record is of no use, and is to be replaced; everything it held may be lost. */
+static enum reason wants_record(struct guard_node *node, enum reason why)
+{
+    node->mark = why;
+    return why;
+}
+
+static void adopt(struct guard *guard, struct guard_node *node, const struct guard_sample *sample)
+{
+    const struct record *record = &node->record;
+    /* A clock that was stepped back must not put it off for an hour. */
+    int64_t most_ms = record->quarantine_ms > guard->quarantine_ns / NS_PER_MS + 1
+                          ? min(record->quarantine_ms, QUARANTINE_MAX_MS)
+                          : guard->quarantine_ns / NS_PER_MS + 1;
+    int64_t left_us = record->join_us - sample->clock.time_us;
+    int64_t left_ns = left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000;
+    memcpy(node->adopted, node->seen, node->seen_len);
+    node->adopted_len = node->seen_len;
+    memcpy(node->join_run_id, record->run_id, sizeof(node->join_run_id));
+    node->join_us = record->join_us;
+    node->quarantine_until_ns = sample->clock.received_ns + left_ns;
+    node->quarantine_why = record->why;
+    begin_epoch(node);
+    /* Another daemon has seen the same step, and was first. */
+    if (record->why == REASON_STEPPED) {
+        node->step_open = false;
+        node->mark = REASON_NONE;
+    }
+}
+
+/* REASON_NONE: it is the record that was adopted, now or before. */
+static enum reason look_at_record(struct guard *guard, struct guard_node *node,
+                                  const struct guard_sample *sample)
+{
+    const struct record *record = &node->record;
+    node->seen_len = sample->record == NULL ? 0 : sample->record_len;
+    if (node->seen_len >= LIMIT_RECORD) {
+        node->seen_len = 0;
+        node->readable = false;
+        return REASON_RECORD;
+    }
+    memcpy(node->seen, sample->record != NULL ? sample->record : "", node->seen_len);
+    memcpy(node->replid, sample->replid, RECORD_ID);
+    node->readable = false;
+    if (node->seen_len == 0 && node->adopted_len == 0)
+        return wants_record(node, REASON_NEW);
+    if (node->seen_len == 0)
+        return wants_record(node, strcmp(node->join_run_id, node->run_id) == 0 ? REASON_FLUSHED
+                                                                               : REASON_RESTARTED);
+    node->readable = record_parse(node->seen, node->seen_len, &node->record);
+    if (!node->readable)
+        return REASON_RECORD;
+    if (strcmp(record->set_id, guard->set_id) != 0) {
+        const char *old = guard->rules.reset_set;
+        if (old != NULL && strcmp(record->set_id, old) == 0)
+            node->mark = REASON_RESET;
+        return REASON_OTHERSET;
+    }
+    if (strcmp(record->run_id, node->run_id) != 0)
+        return wants_record(node, REASON_RESTARTED);
+    if (memcmp(record->replid, sample->replid, RECORD_ID) != 0)
+        return wants_record(node, REASON_FAILEDOVER);
+    if (node->adopted_len == node->seen_len &&
+        memcmp(node->adopted, node->seen, node->seen_len) == 0)
+        return REASON_NONE;
+    if (strcmp(node->join_run_id, record->run_id) == 0 && record->join_us < node->join_us)
+        return wants_record(node, REASON_OLDDATA);
+    adopt(guard, node, sample);
+    return REASON_NONE;
+}
+
+/* How many nodes bear a record of our set; and how many at most, of one other. */
+static bool outnumbered(const struct guard *guard)
+{
+    unsigned ours = 0;
+    unsigned theirs = 0;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        const struct guard_node *node = &guard->nodes[i];
+        if (!node->sampled || !node->readable)
+            continue;
+        unsigned same = 0;
+        for (unsigned j = 0; j < guard->rules.node_count; j++)
+            same += guard->nodes[j].sampled && guard->nodes[j].readable &&
+                    strcmp(guard->nodes[j].record.set_id, node->record.set_id) == 0;
+        if (strcmp(node->record.set_id, guard->set_id) == 0)
+            ours = same;
+        else if (same > theirs)
+            theirs = same;
+    }
+    return theirs > ours;
+}
+
+static unsigned count_sampled(const struct guard *guard)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        count += guard->nodes[i].connected && guard->nodes[i].sampled;
+    return count;
+}
+
+/* Has our clock kept pace with a majority of the nodes since? Then the step is the node's own. */
+static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        count += guard->nodes[i].connected && guard->nodes[i].settled &&
+                 guard->nodes[i].steady_ns >= then_ns;
+    return count >= guard->rules.quorum;
+}
+
+static bool has_word(const struct guard *guard)
+{
+    return (guard->rules.bootstrap || guard->rules.reset_set != NULL) && !guard->word_done;
+}
+
+/* Does this node stand against the operator's word: a record where there must be none, or one that
+ * the word does not speak of? */
+static bool stands_against(const struct guard *guard, const struct guard_node *node)
+{
+    if (!node->connected || !node->sampled)
+        return false;
+    if (guard->rules.bootstrap)
+        return node->trouble == REASON_NONE
+                   ? !node->by_word || node->quarantine_why != REASON_BOOTSTRAP
+                   : node->trouble != REASON_NEW;
+    return node->trouble == REASON_RECORD ||
+           (node->trouble == REASON_OTHERSET &&
+            strcmp(node->record.set_id, guard->rules.reset_set) != 0);
+}
+
+enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
+{
+    enum guard_progress progress = GUARD_DONE;
+    if (guard->word_done)
+        return GUARD_DONE;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        const struct guard_node *node = &guard->nodes[i];
+        if (stands_against(guard, node)) {
+            *index = i;
+            return GUARD_REFUSED;
+        }
+        bool done = node->connected && node->sampled && node->trouble == REASON_NONE &&
+                    (node->entry_left || !guard->rules.bootstrap);
+        if (!done) {
+            *index = i;
+            progress = GUARD_UNDER_WAY;
+        }
+    }
+    return progress;
+}
+
+/* May a record for this reason be written now? */
+static bool may_mark(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
+{
+    if (!node->connected || !node->sampled || !node->facts_known || node->mark_under_way)
+        return false;
+    if (has_word(guard)) {
+        unsigned against;
+        if (count_sampled(guard) < guard->rules.node_count ||
+            guard_progress(guard, &against) == GUARD_REFUSED)
+            return false;
+    }
+    if (node->mark == REASON_RESET)
+        return true;
+    if (now_ns < guard->doubt_until_ns || outnumbered(guard))
+        return false;
+    if (node->mark == REASON_STEPPED)
+        return node->trouble == REASON_NONE && kept_pace_since(guard, node->stepped_ns);
+    /* Who sees but a few nodes may be the one with the wrong list. */
+    return count_sampled(guard) >= guard->rules.quorum;
+}
+
+bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct guard_mark *mark)
+{
+    struct guard_node *node = &guard->nodes[index];
+    if (node->mark == REASON_NONE || !may_mark(guard, node, now_ns))
+        return false;
+    bool trusted = guard->rules.bootstrap && !guard->word_done && node->mark == REASON_NEW;
+    int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
+    /* Locks of the old set may live as long as that let them. */
+    if (node->mark == REASON_RESET && node->record.quarantine_ms > quarantine_ms)
+        quarantine_ms = node->record.quarantine_ms;
+    struct record record = {
+        .quarantine_ms = quarantine_ms,
+        .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
+        .evicted = node->evicted,
+        .why = trusted ? REASON_BOOTSTRAP : node->mark,
+    };
+    memcpy(record.set_id, guard->set_id, sizeof(record.set_id));
+    snprintf(record.cluster, sizeof(record.cluster), "%s", guard->rules.cluster);
+    memcpy(record.run_id, node->run_id, sizeof(record.run_id));
+    memcpy(record.replid, node->replid, RECORD_ID);
+    memcpy(mark->expected, node->seen, node->seen_len);
+    mark->expected_len = node->seen_len;
+    mark->text_len = record_format(&record, mark->text);
+    mark->quarantine_us = trusted ? 0 : quarantine_ms * 1000;
+    node->mark = REASON_NONE;
+    node->mark_under_way = true;
+    node->by_word = trusted;
+    node->trusted = trusted;
+    return true;
+}
+
+/* --- samples, facts, beats --- */
+
+enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
+                                   const struct guard_sample *sample)
+{
+    struct guard_node *node = &guard->nodes[index];
+    assert(node->connected);
+    enum reason trouble_before = node->trouble;
+    bool first = !node->sampled;
+    node->sampled = true;
+    node->mark_under_way = false;
+    if (sample->failed != REASON_NONE) {
+        node->trouble = sample->failed;
+        begin_epoch(node);
+        return GUARD_FAIL;
+    }
+    if (node->mark != REASON_STEPPED && node->mark != REASON_EVICTED)
+        node->mark = REASON_NONE;
+    enum watch_verdict clock = look_at_clock(guard, node, sample);
+    node->trouble = sample->master ? look_at_record(guard, node, sample) : REASON_REPLICA;
+    if (node->trouble != trouble_before || first)
+        begin_epoch(node);
+    if (node->trouble != REASON_NONE)
+        return GUARD_FAIL;
+    switch (clock) {
+    case WATCH_STEADY:
+        /* An operator's word settles what watching would. */
+        if (node->trusted) {
+            node->settled = true;
+            node->trusted = false;
+            guard->beat |= bit(index);
+        }
+        return GUARD_PASS;
+    case WATCH_STEPPED_BACK:
+        return GUARD_PASS;
+    case WATCH_UNCLEAR:
+        return GUARD_WAIT;
+    case WATCH_STEPPED:
+    case WATCH_LOST:
+        break;
+    }
+    return GUARD_FAIL;
+}
+
+void guard_on_facts(struct guard *guard, unsigned index, const struct guard_facts *facts)
+{
+    struct guard_node *node = &guard->nodes[index];
+    enum reason before = node->facts_trouble;
+    node->facts_trouble = facts->failed;
+    if (facts->failed == REASON_NONE) {
+        node->facts_known = true;
+        node->evicted = facts->evicted;
+        bool lost = node->trouble == REASON_NONE && node->adopted_len > 0 &&
+                    node->record.evicted != facts->evicted;
+        if (facts->may_evict)
+            node->facts_trouble = REASON_EVICTION;
+        else if (lost)
+            node->facts_trouble = wants_record(node, REASON_EVICTED);
+    }
+    if (node->facts_trouble != before)
+        begin_epoch(node);
+}
+
+void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    *beat = (struct guard_beat){.lease_ms = 2 * guard->fresh_ns / NS_PER_MS};
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        if (guard->nodes[i].connected && !guard->nodes[i].doubled) {
+            beat->names |= bit(i);
+            memcpy(beat->run_ids[i], guard->nodes[i].run_id, RECORD_ID + 1);
+        }
+    if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
+        return;
+    const struct watch *watch = &node->watch;
+    snprintf(beat->entry, sizeof(beat->entry),
+             "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64, watch->at_ns,
+             watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns);
+    snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64, node->steady_time_us);
+}
+
+/* What a settled daemon of this host has left. */
+static void take_entry(struct guard *guard, struct guard_node *node, const char *entry,
+                       int64_t now_ns)
+{
+    struct watch earlier = {.begun = true};
+    if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64, &earlier.at_ns,
+               &earlier.low_ns, &earlier.high_ns, &earlier.floor_ns, &earlier.tight_ns) != 5)
+        return;
+    switch (watch_resume(&node->watch, &guard->rules.drift, &earlier)) {
+    case WATCH_STEADY:
+        node->settled = true;
+        break;
+    case WATCH_STEPPED:
+        on_step(guard, node, now_ns, node->steady_time_us);
+        break;
+    case WATCH_UNCLEAR:
+    case WATCH_STEPPED_BACK:
+    case WATCH_LOST:
+        break;
+    }
+}
+
+static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *beat,
+                        const char *digits)
+{
+    for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
+        struct guard_node *named = &guard->nodes[i];
+        if (!(beat->names & bit(i)))
+            continue;
+        uint32_t before = named->contested;
+        named->contested &= ~bit(index);
+        if (*digits++ == '1')
+            named->contested |= bit(index);
+        /* A lease that was asked for before the server changed is that of the other. */
+        if (strcmp(beat->run_ids[i], named->run_id) == 0)
+            named->leased_on |= bit(index);
+        if (before == 0 && named->contested != 0)
+            begin_epoch(named);
+    }
+}
+
+void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
+                   int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
+{
+    struct guard_node *node = &guard->nodes[index];
+    char copy[256];
+    if (text == NULL || len >= sizeof(copy))
+        return;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    char *vouch = strchr(copy, ' ');
+    char *entry = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
+    if (entry == NULL)
+        return;
+    node->beat_ns = sent_ns;
+    node->entry_left = node->entry_left || beat->entry[0] != '\0';
+    take_leases(guard, index, beat, copy);
+    unsigned waited_for;
+    if (has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE)
+        guard->word_done = true;
+    if (node->settled || node->steady_ns == 0 || now_ns < guard->doubt_until_ns ||
+        now_ns < node->stepped_until_ns)
+        return;
+    if (strtoll(vouch + 1, NULL, 10) > node->first_time_us)
+        node->settled = true;
+    else
+        take_entry(guard, node, entry + 1, now_ns);
+}
+
+/* --- the vote --- */
+
+/* Have enough nodes been told which server we know by this name, that any other daemon with a
+ * quorum hears of it? */
+static bool is_leased(const struct guard *guard, const struct guard_node *node)
+{
+    return (unsigned)__builtin_popcount(node->leased_on) >= guard->rules.quorum;
+}
+
+enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_t now_ns)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    if (now_ns < guard->doubt_until_ns)
+        return REASON_DOUBT;
+    if (!node->connected || !node->sampled || !node->facts_known)
+        return REASON_UNCHECKED;
+    if (node->doubled)
+        return REASON_DOUBLED;
+    if (node->trouble != REASON_NONE)
+        return node->trouble;
+    if (node->facts_trouble != REASON_NONE)
+        return node->facts_trouble;
+    if (node->contested != 0)
+        return REASON_REPOINTED;
+    if (!is_leased(guard, node))
+        return REASON_UNCHECKED;
+    if (now_ns < node->stepped_until_ns)
+        return REASON_STEPPED;
+    if (now_ns <= node->quarantine_until_ns)
+        return node->quarantine_why;
+    if (!node->watch.begun)
+        return REASON_CLOCK;
+    if (!node->settled)
+        return REASON_UNSETTLED;
+    if (node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns)
+        return REASON_UNCHECKED;
+    return REASON_NONE;
+}
+
+int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_t now_ns)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    switch (guard_refuses_vote(guard, index, now_ns)) {
+    case REASON_NONE:
+        return now_ns;
+    case REASON_DOUBT:
+        return guard->doubt_until_ns;
+    case REASON_STEPPED:
+        return now_ns < node->stepped_until_ns ? node->stepped_until_ns : node->quarantine_until_ns;
+    case REASON_UNSETTLED:
+        return node->settle_ns;
+    default:
+        return now_ns <= node->quarantine_until_ns ? node->quarantine_until_ns : INT64_MAX;
+    }
+}

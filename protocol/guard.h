@@ -1,0 +1,197 @@
+/*
+ * The guard: may this node vote? Pure.
+ *
+ * Redlock trusts its masters to remember. They do not always: they restart without their data, are
+ * flushed, fail over to an empty replica, evict keys; and their clocks are stepped, so that keys
+ * end early. (The paper, "Performance, Crash Recovery and fsync", leaves delayed restarts to the
+ * operator.) The guard notices, and takes the node's vote until every lock that it may have
+ * forgotten has ended by itself: for the quarantine, max_ttl and its drift.
+ *
+ * What it goes by:
+ *
+ *     the record on the master (protocol/record.h)    restarts, losses, failovers; for all daemons
+ *     a watch on its clock (protocol/watch.h)         forward steps
+ *     INFO                                            replicas, eviction
+ *     what daemons leave for each other (beat.lua)    newcomers, names that point elsewhere
+ *
+ * A vote is only as good as the guard behind it: every batch of commands that asks for votes ends
+ * with a probe (the record, the time, the role), and its votes count only if that sample passes. A
+ * vote remembers the epoch of its node when it was written; whatever takes the node's vote begins a
+ * new epoch, so nothing written before can count after.
+ *
+ * A daemon counts a node only if it is settled there: if nothing can have happened to the clock
+ * before this daemon looked. It is, once it has watched for a quarantine; or its host has, whose
+ * last bounds a daemon left on the master (the clock entry); or a settled daemon has found the
+ * clock steady later than our first sample (a vouch).
+ *
+ * Two daemons must not come to know different masters by one name. Each leaves on every node the
+ * run_id it knows each name by, as a lease; who finds a name leased to another server gives that
+ * name no vote.
+ */
+#ifndef PROTOCOL_GUARD_H
+#define PROTOCOL_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/limits.h"
+#include "protocol/reason.h"
+#include "protocol/record.h"
+#include "protocol/watch.h"
+
+enum { GUARD_DAEMON_ID = 16, GUARD_ENTRY_MAX = 128 };
+
+struct guard_rules {
+    unsigned node_count;
+    unsigned quorum;
+    struct drift drift;
+    int64_t max_ttl_ns;
+    const char *cluster;
+    const char *node_names[LIMIT_NODES];
+    /* An operator's word that no lock is held: masters without a record are trusted at once, if all
+     * of them are there and none has one. */
+    bool bootstrap;
+    /* An operator's word that the set has changed, and no daemon of the old one runs any more: the
+     * records of the set with this id are replaced, once all nodes are there. NULL without one. */
+    const char *reset_set;
+};
+
+/* What a probe brought back. */
+struct guard_sample {
+    struct watch_sample clock;
+    enum reason failed; /* REASON_NONE, or why an answer was an error; then nothing else is known */
+    const char *record; /* NULL without one */
+    size_t record_len;
+    bool master;        /* INFO replication: role */
+    const char *replid; /* INFO replication: master_replid, RECORD_ID bytes */
+};
+
+/* What INFO says, looked at with every heartbeat. */
+struct guard_facts {
+    enum reason failed;
+    bool may_evict; /* maxmemory is set, and the policy is not noeviction */
+    int64_t evicted;
+};
+
+enum guard_verdict {
+    GUARD_PASS, /* the votes asked for before, in the present epoch, count */
+    GUARD_WAIT, /* the answer was slow, nothing is proven: probe again */
+    GUARD_FAIL, /* they do not count */
+};
+
+/* A record to be written, if the one there is still `expected`. */
+struct guard_mark {
+    char expected[LIMIT_RECORD]; /* "" for none */
+    size_t expected_len;
+    char text[LIMIT_RECORD]; /* all but the value of join_us */
+    size_t text_len;
+    int64_t quarantine_us;
+};
+
+/* What a heartbeat leaves on a node. */
+struct guard_beat {
+    char entry[GUARD_ENTRY_MAX]; /* "" if this daemon is not settled there */
+    char vouch[24];              /* likewise */
+    int64_t lease_ms;
+    uint32_t names; /* the nodes whose run_id is known */
+    char run_ids[LIMIT_NODES][RECORD_ID + 1];
+};
+
+struct guard_node {
+    bool connected;
+    char run_id[RECORD_ID + 1]; /* of this connection, or the last one */
+
+    /* The record. */
+    bool sampled;        /* on this connection */
+    enum reason trouble; /* of the last sample; REASON_NONE: the record is the adopted one */
+    char seen[LIMIT_RECORD];
+    size_t seen_len;
+    bool readable; /* `seen` is a record */
+    struct record record;
+    char adopted[LIMIT_RECORD];
+    size_t adopted_len; /* 0: none yet */
+    char join_run_id[RECORD_ID + 1];
+    int64_t join_us; /* of that run, the highest adopted */
+    int64_t quarantine_until_ns;
+    enum reason quarantine_why;
+    char replid[RECORD_ID + 1];
+
+    /* The clock. */
+    struct watch watch;
+    bool settled;
+    int64_t settle_ns;      /* when it is by watching alone */
+    int64_t first_time_us;  /* its clock at the first sample of this watch */
+    int64_t steady_ns;      /* when the last steady sample was sent; 0 none */
+    int64_t steady_time_us; /* its clock then */
+    int64_t stepped_ns;     /* 0: never */
+    int64_t stepped_until_ns;
+    bool step_open; /* not yet confirmed by a second sample */
+
+    /* Facts, and what other daemons left. */
+    bool facts_known;
+    enum reason facts_trouble;
+    int64_t evicted;
+    int64_t beat_ns;    /* when the last heartbeat that was answered was sent */
+    uint32_t contested; /* nodes where another daemon knows another server by this name */
+    uint32_t leased_on; /* nodes where the name has been leased to this server */
+    bool doubled;
+
+    enum reason mark; /* the record to write, and why; REASON_NONE: none */
+    bool mark_under_way;
+    bool by_word;    /* we wrote its record on an operator's word */
+    bool trusted;    /* ... and that is still to settle it */
+    bool entry_left; /* a heartbeat has left the clock entry, so that this host is known here */
+    uint32_t epoch;
+};
+
+struct guard {
+    struct guard_rules rules;
+    char set_id[RECORD_SET_ID + 1];
+    int64_t quarantine_ns;
+    int64_t heartbeat_ns; /* how often each node is to be looked at */
+    int64_t fresh_ns;     /* how long such a look is good for */
+    int64_t doubt_until_ns;
+    bool word_done; /* what an operator's word was for: from now on a guard like any other */
+    uint32_t probe; /* nodes that are to be probed now; the caller clears it */
+    uint32_t beat;  /* nodes that are to get a heartbeat as soon as none is under way; likewise */
+    struct guard_node nodes[LIMIT_NODES];
+};
+
+void guard_init(struct guard *guard, const struct guard_rules *rules);
+
+/* A connection is up, to a server with this run_id; it is lost. */
+void guard_on_connected(struct guard *guard, unsigned node, const char *run_id);
+void guard_on_lost(struct guard *guard, unsigned node);
+
+enum guard_verdict guard_on_sample(struct guard *guard, unsigned node,
+                                   const struct guard_sample *sample);
+void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts *facts);
+
+/* Why the node may not vote now; REASON_NONE if it may. */
+enum reason guard_refuses_vote(const struct guard *guard, unsigned node, int64_t now_ns);
+
+/* Until when, as far as that is known: INT64_MAX if it depends on somebody else. */
+int64_t guard_refuses_until_ns(const struct guard *guard, unsigned node, int64_t now_ns);
+
+/* To be kept with each vote that is asked for, and compared when its guard has passed. */
+uint32_t guard_epoch(const struct guard *guard, unsigned node);
+
+/* How far an operator's word has been carried out. */
+enum guard_progress { GUARD_UNDER_WAY, GUARD_DONE, GUARD_REFUSED };
+
+/* For bootstrap and reset_set. REFUSED: *node is one that stands against it. UNDER_WAY: *node is
+ * one that is waited for. */
+enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
+
+/* Is there a record to write? A probe has to follow it. */
+bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, struct guard_mark *mark);
+
+/* What to leave with a heartbeat, and what it found: "<a digit for each name: 1 contested> <vouch
+ * or
+ * -> <entry or ->", the answer of beat.lua. NULL if that was an error. */
+void guard_beat(const struct guard *guard, unsigned node, int64_t now_ns, struct guard_beat *beat);
+void guard_on_beat(struct guard *guard, unsigned node, const struct guard_beat *beat,
+                   int64_t sent_ns, const char *text, size_t len, int64_t now_ns);
+
+#endif

@@ -1,0 +1,332 @@
+#include "protocol/warden.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which answer a ticket waits for. */
+enum part {
+    PART_MEMORY,
+    PART_STATS,
+    PART_RECORD,
+    PART_TIME,
+    PART_REPLICATION,       /* ends the probe of a batch */
+    PART_REPLICATION_ALONE, /* ends a probe by itself */
+    PART_BEAT,
+    PART_MARK,
+};
+
+/* How long the clock entry of a host stays: for its daemons to be settled again after a restart. */
+enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
+
+/* The longest: a mark in full, or a beat with all its names. */
+enum { COMMAND_MAX = 8192 };
+
+/* Words are short here, save the scripts and records; the last word is NULL. */
+static size_t format(const char *const *words, char *buf)
+{
+    size_t lens[8 + 2 * LIMIT_NODES + 8];
+    size_t count = 0;
+    for (; words[count] != NULL; count++) {
+        assert(count < sizeof(lens) / sizeof(lens[0]));
+        lens[count] = strlen(words[count]);
+    }
+    return redis_format_words(words, lens, count, buf, COMMAND_MAX);
+}
+
+static struct link_ticket ticket_for(enum part part, int64_t now_ns)
+{
+    return (struct link_ticket){
+        .kind = part == PART_BEAT ? TICKET_HEARTBEAT : TICKET_GUARD,
+        .command = (uint8_t)part,
+        .sent_ns = now_ns,
+    };
+}
+
+static void ask(struct warden *warden, enum part part, const char *const *words, int64_t now_ns)
+{
+    char buf[COMMAND_MAX];
+    size_t len = format(words, buf);
+    struct link_ticket ticket = ticket_for(part, now_ns);
+    link_send(warden->link, buf, len, &ticket);
+}
+
+static void write_probe(struct warden *warden, enum part last, int64_t now_ns)
+{
+    static const char commands[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
+                                   "*1\r\n$4\r\nTIME\r\n"
+                                   "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
+    struct link_ticket record = ticket_for(PART_RECORD, now_ns);
+    struct link_ticket time = ticket_for(PART_TIME, now_ns);
+    struct link_ticket replication = ticket_for(last, now_ns);
+    link_send(warden->link, commands, sizeof(commands) - 1, &record);
+    link_expect(warden->link, &time);
+    link_expect(warden->link, &replication);
+}
+
+void warden_probe_batch(struct warden *warden, int64_t now_ns)
+{
+    write_probe(warden, PART_REPLICATION, now_ns);
+}
+
+void warden_probe(struct warden *warden, int64_t now_ns)
+{
+    if (warden->probes > 0)
+        return;
+    warden->probes++;
+    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+}
+
+static void write_beat(struct warden *warden, int64_t now_ns)
+{
+    struct guard_beat *beat = &warden->beat;
+    char clock_key[128];
+    char name_keys[LIMIT_NODES][LIMIT_NODE_NAME + 16];
+    char ttl[24];
+    char lease[24];
+    char key_count[4];
+    const char *words[8 + 2 * LIMIT_NODES + 8];
+    unsigned count = 0;
+    unsigned keys = 2;
+    guard_beat(warden->guard, warden->node, now_ns, beat);
+    snprintf(clock_key, sizeof(clock_key), "redlockd:clock:%s", warden->clock_id);
+    snprintf(ttl, sizeof(ttl), "%d", ENTRY_TTL_MS);
+    snprintf(lease, sizeof(lease), "%" PRId64, beat->lease_ms);
+    words[count++] = warden->beat_in_full ? "EVAL" : "EVALSHA";
+    words[count++] = warden->beat_in_full ? redis_script_text(REDIS_SCRIPT_BEAT)
+                                          : redis_script_sha1(REDIS_SCRIPT_BEAT);
+    words[count++] = key_count;
+    words[count++] = clock_key;
+    words[count++] = "redlockd:vouch";
+    for (unsigned i = 0; i < LIMIT_NODES; i++) {
+        if (!(beat->names & UINT32_C(1) << i))
+            continue;
+        snprintf(name_keys[i], sizeof(name_keys[i]), "redlockd:name:%s",
+                 warden->guard->rules.node_names[i]);
+        words[count++] = name_keys[i];
+        keys++;
+    }
+    snprintf(key_count, sizeof(key_count), "%u", keys);
+    words[count++] = beat->entry;
+    words[count++] = ttl;
+    words[count++] = beat->vouch;
+    words[count++] = lease;
+    words[count++] = warden->daemon_id;
+    for (unsigned i = 0; i < LIMIT_NODES; i++)
+        if (beat->names & UINT32_C(1) << i)
+            words[count++] = beat->run_ids[i];
+    words[count] = NULL;
+    ask(warden, PART_BEAT, words, now_ns);
+}
+
+void warden_heartbeat(struct warden *warden, int64_t now_ns)
+{
+    /* The facts first: a record that is written says how many keys had been evicted by then. */
+    ask(warden, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
+    ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
+    warden->probes++;
+    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+    write_beat(warden, now_ns);
+}
+
+void warden_mark(struct warden *warden, int64_t now_ns)
+{
+    struct guard_mark mark;
+    char quarantine[24];
+    if (!guard_take_mark(warden->guard, warden->node, now_ns, &mark))
+        return;
+    mark.expected[mark.expected_len] = '\0';
+    snprintf(quarantine, sizeof(quarantine), "%" PRId64, mark.quarantine_us);
+    /* In full: rare enough, and never NOSCRIPT. */
+    ask(warden, PART_MARK,
+        (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_MARK), "1", RECORD_KEY,
+                         mark.expected, mark.text, quarantine,
+                         warden->guard->nodes[warden->node].run_id, NULL},
+        now_ns);
+    warden->probes++;
+    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+}
+
+/* --- answers --- */
+
+static void fail(enum reason *failed, enum reason reason)
+{
+    if (*failed == REASON_NONE)
+        *failed = reason;
+}
+
+static bool is_error(const struct redis_reply *reply, enum reason *failed)
+{
+    if (reply->kind != RESP_ERROR)
+        return false;
+    fail(failed, reason_of_redis_error(reply->str, reply->len));
+    return true;
+}
+
+static void take_record(struct warden *warden, const struct redis_reply *reply)
+{
+    struct guard_sample *sample = &warden->sample;
+    *sample = (struct guard_sample){.replid = warden->replid};
+    if (is_error(reply, &sample->failed) || reply->kind == RESP_NIL)
+        return;
+    if (reply->kind != RESP_STRING) {
+        fail(&sample->failed, REASON_GARBAGE);
+        return;
+    }
+    /* One that is too long is none of ours, and stays too long. */
+    sample->record_len = reply->len <= LIMIT_RECORD ? reply->len : LIMIT_RECORD;
+    sample->record = memcpy(warden->record, reply->str, sample->record_len);
+}
+
+/* The decimal number in a string, or -1. */
+static int64_t number_of(const char *str, size_t len)
+{
+    int64_t number = 0;
+    if (len == 0 || len > 15)
+        return -1;
+    for (size_t i = 0; i < len; i++) {
+        if (str[i] < '0' || str[i] > '9')
+            return -1;
+        number = 10 * number + (str[i] - '0');
+    }
+    return number;
+}
+
+static void take_time(struct warden *warden, const struct link_ticket *ticket,
+                      const struct redis_reply *reply, int64_t now_ns)
+{
+    struct guard_sample *sample = &warden->sample;
+    sample->clock.sent_ns = ticket->sent_ns;
+    sample->clock.received_ns = now_ns;
+    if (is_error(reply, &sample->failed))
+        return;
+    int64_t seconds = -1;
+    int64_t micros = -1;
+    if (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
+        reply->items[0].kind == RESP_STRING && reply->items[1].kind == RESP_STRING) {
+        seconds = number_of(reply->items[0].str, reply->items[0].len);
+        micros = number_of(reply->items[1].str, reply->items[1].len);
+    }
+    /* Before the year 2200, so that it fits in nanoseconds. */
+    if (seconds < 0 || seconds > 7258118400 || micros < 0 || micros > 999999)
+        fail(&sample->failed, REASON_GARBAGE);
+    else
+        sample->clock.time_us = seconds * 1000000 + micros;
+}
+
+static void take_replication(struct warden *warden, const struct redis_reply *reply)
+{
+    struct guard_sample *sample = &warden->sample;
+    size_t role_len = 0;
+    size_t replid_len = 0;
+    if (is_error(reply, &sample->failed))
+        return;
+    bool text = reply->kind == RESP_STRING;
+    const char *role = text ? redis_info_field(reply->str, reply->len, "role", &role_len) : NULL;
+    const char *replid =
+        text ? redis_info_field(reply->str, reply->len, "master_replid", &replid_len) : NULL;
+    if (role == NULL || replid == NULL || replid_len != RECORD_ID) {
+        fail(&sample->failed, REASON_GARBAGE);
+        return;
+    }
+    sample->master = role_len == 6 && memcmp(role, "master", 6) == 0;
+    memcpy(warden->replid, replid, RECORD_ID);
+}
+
+static enum warden_result end_sample(struct warden *warden)
+{
+    switch (guard_on_sample(warden->guard, warden->node, &warden->sample)) {
+    case GUARD_PASS:
+        return WARDEN_PASS;
+    case GUARD_WAIT:
+        return WARDEN_WAIT;
+    case GUARD_FAIL:
+        break;
+    }
+    return WARDEN_FAIL;
+}
+
+static void take_memory(struct warden *warden, const struct redis_reply *reply)
+{
+    size_t max_len = 0;
+    size_t policy_len = 0;
+    warden->facts = (struct guard_facts){0};
+    if (is_error(reply, &warden->facts.failed))
+        return;
+    bool text = reply->kind == RESP_STRING;
+    const char *max = text ? redis_info_field(reply->str, reply->len, "maxmemory", &max_len) : NULL;
+    const char *policy =
+        text ? redis_info_field(reply->str, reply->len, "maxmemory_policy", &policy_len) : NULL;
+    if (max == NULL || policy == NULL) {
+        fail(&warden->facts.failed, REASON_GARBAGE);
+        return;
+    }
+    bool bounded = max_len != 1 || max[0] != '0';
+    bool keeps = policy_len == 10 && memcmp(policy, "noeviction", 10) == 0;
+    warden->facts.may_evict = bounded && !keeps;
+}
+
+static void take_stats(struct warden *warden, const struct redis_reply *reply)
+{
+    size_t len = 0;
+    if (!is_error(reply, &warden->facts.failed)) {
+        const char *evicted = reply->kind == RESP_STRING
+                                  ? redis_info_field(reply->str, reply->len, "evicted_keys", &len)
+                                  : NULL;
+        warden->facts.evicted = evicted != NULL ? number_of(evicted, len) : -1;
+        if (warden->facts.evicted < 0)
+            fail(&warden->facts.failed, REASON_GARBAGE);
+    }
+    guard_on_facts(warden->guard, warden->node, &warden->facts);
+}
+
+static void take_beat(struct warden *warden, const struct link_ticket *ticket,
+                      const struct redis_reply *reply, int64_t now_ns)
+{
+    bool text = reply->kind == RESP_STRING;
+    /* The scripts were flushed: the next heartbeat brings the whole one, which loads it again. */
+    warden->beat_in_full = !text;
+    guard_on_beat(warden->guard, warden->node, &warden->beat, ticket->sent_ns,
+                  text ? reply->str : NULL, reply->len, now_ns);
+}
+
+enum warden_result warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
+                                   const struct redis_reply *reply, int64_t now_ns)
+{
+    switch ((enum part)ticket->command) {
+    case PART_RECORD:
+        take_record(warden, reply);
+        return WARDEN_MORE;
+    case PART_TIME:
+        take_time(warden, ticket, reply, now_ns);
+        return WARDEN_MORE;
+    case PART_REPLICATION_ALONE:
+        warden->probes--;
+        take_replication(warden, reply);
+        return end_sample(warden);
+    case PART_REPLICATION:
+        take_replication(warden, reply);
+        return end_sample(warden);
+    case PART_MEMORY:
+        take_memory(warden, reply);
+        return WARDEN_MORE;
+    case PART_STATS:
+        take_stats(warden, reply);
+        return WARDEN_LOOKED;
+    case PART_BEAT:
+        take_beat(warden, ticket, reply, now_ns);
+        return WARDEN_LOOKED;
+    case PART_MARK:
+        return WARDEN_LOOKED;
+    }
+    assert(false && "every part has an answer");
+    return WARDEN_MORE;
+}
+
+void warden_on_lost(struct warden *warden)
+{
+    warden->probes = 0;
+    guard_on_lost(warden->guard, warden->node);
+}

@@ -1,0 +1,57 @@
+/*
+ * What the guard asks of one master, as Redis commands, and what the answers mean to it. Pure.
+ *
+ *     probe       GET redlockd:node, TIME, INFO replication: behind every batch that asks for votes
+ *     heartbeat   INFO memory, INFO stats, a probe, beat.lua: every guard->heartbeat_ns
+ *     mark        mark.lua, and a probe behind it
+ */
+#ifndef PROTOCOL_WARDEN_H
+#define PROTOCOL_WARDEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/guard.h"
+#include "protocol/link.h"
+
+struct warden {
+    struct guard *guard;
+    struct link *link;
+    unsigned node;
+    const char *clock_id;  /* of this host's clock: see engine_rules */
+    const char *daemon_id; /* of this process */
+
+    unsigned probes; /* under way, beside those at the end of batches */
+    bool beat_in_full;
+    struct guard_beat beat; /* the heartbeat under way */
+    struct guard_facts facts;
+
+    /* The sample that is coming in. */
+    struct guard_sample sample;
+    char record[LIMIT_RECORD + 1];
+    char replid[RECORD_ID + 1];
+};
+
+enum warden_result {
+    WARDEN_MORE,   /* the sample is not complete */
+    WARDEN_PASS,   /* it is: the votes before it count */
+    WARDEN_WAIT,   /* it is, and proves nothing */
+    WARDEN_FAIL,   /* it is: the votes before it do not count */
+    WARDEN_LOOKED, /* facts, a beat or a mark have been taken */
+};
+
+/* Behind votes: always. By itself: unless one is under way already. */
+void warden_probe_batch(struct warden *warden, int64_t now_ns);
+void warden_probe(struct warden *warden, int64_t now_ns);
+
+void warden_heartbeat(struct warden *warden, int64_t now_ns);
+
+/* Write the record that the guard wants written, if any. */
+void warden_mark(struct warden *warden, int64_t now_ns);
+
+/* An answer to any of it, or the loss of the connection. */
+enum warden_result warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
+                                   const struct redis_reply *reply, int64_t now_ns);
+void warden_on_lost(struct warden *warden);
+
+#endif

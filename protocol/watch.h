@@ -1,0 +1,69 @@
+/*
+ * Watching a master's clock, so that a step of it does not end locks early unseen. Pure.
+ *
+ * A sample is a TIME that was asked for at sent_ns and answered at received_ns, both on our own
+ * clock: the master read its clock somewhere in between, so the offset (its clock minus ours) lies
+ * between what follows from either end:
+ *
+ *     low  = time - received        high = time - sent
+ *
+ * Three numbers are kept from one sample to the next: the tightest low and high bound of the
+ * offset, which widen as time passes, and the floor: the lowest that the offset may have been
+ * before, as far as drift does not explain the difference. Keys expire early by as much as the
+ * offset grows; so
+ *
+ *     high - floor within the share of the margin    nothing can have been lost: STEADY
+ *     low above the high bound, the same widened     it has grown beyond any drift: STEPPED
+ *     anything else, a slow answer as a rule         cannot tell: UNCLEAR, ask again
+ *
+ * What a STEADY sample may hide is three quarters of the margin, an eighth that drift may explain,
+ * and the drift from one sample to the next; the whole margin is subtracted from every validity.
+ */
+#ifndef PROTOCOL_WATCH_H
+#define PROTOCOL_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/validity.h"
+
+struct watch {
+    bool begun;
+    int64_t at_ns; /* when the last sample was received; what follows is as of then */
+    int64_t low_ns;
+    int64_t high_ns;
+    int64_t floor_ns;
+    int64_t tight_ns; /* when the floor last followed a sample: drift is allowed for since then */
+    unsigned unclear; /* tight samples in a row that were not steady */
+};
+
+enum watch_verdict {
+    WATCH_STEADY,
+    WATCH_UNCLEAR,
+    WATCH_STEPPED,      /* forward: begun anew */
+    WATCH_STEPPED_BACK, /* keys live longer, which is safe: begun anew */
+    WATCH_LOST,         /* unclear for too long, though the answers are quick: begun anew */
+};
+
+struct watch_sample {
+    int64_t sent_ns;
+    int64_t received_ns;
+    int64_t time_us; /* the master's clock, as TIME gives it */
+};
+
+/* How quick an answer must be for a watch to begin with it: half the margin. */
+bool watch_is_tight(const struct drift *drift, const struct watch_sample *sample);
+
+/* The first sample, a tight one, gives STEADY and nothing to compare with. */
+enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
+                              const struct watch_sample *sample);
+
+/*
+ * Does this watch, just begun, go on where the other one, of the same clocks, left off? STEADY: it
+ * does, and now knows what the other knew. STEPPED: there was a step in between. UNCLEAR: it cannot
+ * be told.
+ */
+enum watch_verdict watch_resume(struct watch *watch, const struct drift *drift,
+                                const struct watch *earlier);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * protocol/record.h
+ */
+#include "protocol/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+
+static const struct record sample = {
+    .set_id = "0123456789abcdef",
+    .cluster = "main",
+    .max_ttl_ms = 60000,
+    .run_id = "1111111111111111111111111111111111111111",
+    .replid = "2222222222222222222222222222222222222222",
+    .evicted = 7,
+    .durable = true,
+    .why = REASON_RESTARTED,
+    .quarantine_ms = 60611,
+    .join_us = 1763640000123456,
+};
+
+static size_t write_sample(char *buf)
+{
+    size_t len = record_format(&sample, buf);
+    return len + (size_t)sprintf(buf + len, "1763640000123456");
+}
+
+START_TEST(record_reads_as_it_was_written)
+{
+    char text[LIMIT_RECORD];
+    struct record record;
+    memset(&record, 0, sizeof(record));
+    ck_assert(record_parse(text, write_sample(text), &record));
+    ck_assert_str_eq(record.set_id, sample.set_id);
+    ck_assert_str_eq(record.cluster, sample.cluster);
+    ck_assert_str_eq(record.run_id, sample.run_id);
+    ck_assert_str_eq(record.replid, sample.replid);
+    ck_assert_int_eq(record.max_ttl_ms, sample.max_ttl_ms);
+    ck_assert_int_eq(record.evicted, sample.evicted);
+    ck_assert(record.durable);
+    ck_assert_int_eq(record.why, sample.why);
+    ck_assert_int_eq(record.quarantine_ms, sample.quarantine_ms);
+    ck_assert_int_eq(record.join_us, sample.join_us);
+}
+END_TEST
+
+START_TEST(longest_record_fits)
+{
+    struct record longest = sample;
+    char text[LIMIT_RECORD];
+    memset(longest.cluster, 'c', LIMIT_CLUSTER_NAME);
+    longest.cluster[LIMIT_CLUSTER_NAME] = '\0';
+    longest.max_ttl_ms = longest.quarantine_ms = 99999999999999999;
+    longest.evicted = 999999999999999;
+    for (enum reason why = 0; why < REASON_COUNT; why++) {
+        longest.why = why;
+        ck_assert_uint_lt(record_format(&longest, text), LIMIT_RECORD - 20);
+    }
+}
+END_TEST
+
+START_TEST(record_cut_anywhere_is_none)
+{
+    char text[LIMIT_RECORD];
+    struct record record;
+    size_t len = write_sample(text);
+    /* Cut inside its last number it is still one; the daemon compares bytes, too. */
+    size_t number = len - strlen("1763640000123456");
+    for (size_t cut = 0; cut <= number; cut++)
+        ck_assert_msg(!record_parse(text, cut, &record), "cut to %zu", cut);
+}
+END_TEST
+
+static const char *const strange[] = {
+    "",
+    " ",
+    "hello",
+    "redlockd/2 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "durable=no why=new quarantine_ms=1 join_us=1",
+    "redlockd/1 set=0123456789abcdef0 cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "durable=no why=new quarantine_ms=1 join_us=1",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=-1 run_id=1 replid=2 evicted=0 "
+    "durable=no why=new quarantine_ms=1 join_us=1",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "durable=no why=new quarantine_ms=1 join_us=1 more=1",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "durable=no why=new quarantine_ms=1 join_us=1763640000123456789",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1x run_id=1 replid=2 evicted=0 "
+    "durable=no why=new quarantine_ms=1 join_us=1",
+};
+
+START_TEST(what_is_no_record_is_none)
+{
+    struct record record;
+    ck_assert(!record_parse(strange[_i], strlen(strange[_i]), &record));
+}
+END_TEST
+
+START_TEST(text_of_any_bytes_is_no_record)
+{
+    struct record record;
+    char text[2 * LIMIT_RECORD];
+    memset(text, 'x', sizeof(text));
+    ck_assert(!record_parse(text, sizeof(text), &record));
+    size_t len = write_sample(text);
+    text[20] = '\0';
+    ck_assert(!record_parse(text, len, &record));
+}
+END_TEST
+
+static void set_id(const char *cluster, const char *names, int64_t max_ttl_ms, char *id)
+{
+    const char *list[3];
+    char single[3][2] = {{names[0]}, {names[1]}, {names[2]}};
+    for (unsigned i = 0; i < 3; i++)
+        list[i] = single[i];
+    record_set_id(cluster, list, 3, max_ttl_ms, id);
+}
+
+START_TEST(set_id_knows_the_set_but_no_order)
+{
+    char abc[RECORD_SET_ID + 1];
+    char other[RECORD_SET_ID + 1];
+    set_id("main", "abc", 60000, abc);
+    ck_assert_uint_eq(strlen(abc), RECORD_SET_ID);
+    set_id("main", "cab", 60000, other);
+    ck_assert_str_eq(abc, other);
+    set_id("main", "abd", 60000, other);
+    ck_assert_str_ne(abc, other);
+    set_id("main", "abc", 4000, other);
+    ck_assert_str_ne(abc, other);
+    set_id("side", "abc", 60000, other);
+    ck_assert_str_ne(abc, other);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("record");
+    TCase *tests = tcase_create("records");
+    tcase_add_test(tests, record_reads_as_it_was_written);
+    tcase_add_test(tests, longest_record_fits);
+    tcase_add_test(tests, record_cut_anywhere_is_none);
+    tcase_add_loop_test(tests, what_is_no_record_is_none, 0, sizeof(strange) / sizeof(strange[0]));
+    tcase_add_test(tests, text_of_any_bytes_is_no_record);
+    tcase_add_test(tests, set_id_knows_the_set_but_no_order);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

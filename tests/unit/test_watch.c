@@ -1,0 +1,186 @@
+/*
+ * protocol/watch.h: what a sample of a clock proves. Times here are in milliseconds.
+ */
+#include "protocol/watch.h"
+
+#include "tests/runner.h"
+
+/* As by default: three quarters of the margin are 7.5 ms, half of it 5 ms. */
+static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
+
+static const int64_t epoch_us = 1763640000000000;
+
+static struct watch watch;
+
+static void fresh(void)
+{
+    watch = (struct watch){0};
+}
+
+static void nothing(void)
+{
+}
+
+/* Sent and answered then, and what the master's clock is ahead of the epoch, in microseconds. */
+static enum watch_verdict take(int64_t sent_ms, int64_t received_ms, int64_t clock_us)
+{
+    const struct watch_sample sample = {sent_ms * NS_PER_MS, received_ms * NS_PER_MS,
+                                        epoch_us + clock_us};
+    return watch_take(&watch, &drift, &sample);
+}
+
+START_TEST(steady_clock_is_steady)
+{
+    for (int64_t s = 0; s < 1000; s++)
+        ck_assert_int_eq(take(1000 * s, 1000 * s + 1, 1000 * 1000 * s + 500), WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(slow_answer_begins_no_watch)
+{
+    ck_assert_int_eq(take(0, 6, 3000), WATCH_UNCLEAR);
+    ck_assert(!watch.begun);
+    ck_assert_int_eq(take(10, 15, 12000), WATCH_STEADY);
+    ck_assert(watch.begun);
+}
+END_TEST
+
+/* How far a step is, and what is found of it, at once and with a quick answer. */
+static const struct {
+    int64_t step_us;
+    enum watch_verdict verdict;
+} steps[] = {
+    {60000000, WATCH_STEPPED},   {100000, WATCH_STEPPED},      {12000, WATCH_STEPPED},
+    {9000, WATCH_STEPPED},       {6000, WATCH_STEADY},         {0, WATCH_STEADY},
+    {-4000, WATCH_STEPPED_BACK}, {-60000, WATCH_STEPPED_BACK}, {-60000000, WATCH_STEPPED_BACK},
+};
+
+START_TEST(step_is_found_or_paid_for)
+{
+    take(0, 0, 0);
+    ck_assert_int_eq(take(1000, 1000, 1000000 + steps[_i].step_us), steps[_i].verdict);
+}
+END_TEST
+
+/* Ten steps of 2 ms are a step of 20 ms: each is within the margin, all of them are not. */
+START_TEST(small_steps_add_up)
+{
+    enum watch_verdict verdict = take(0, 0, 0);
+    int64_t steps_taken = 0;
+    while (verdict == WATCH_STEADY) {
+        steps_taken++;
+        verdict = take(10 * steps_taken, 10 * steps_taken, 12000 * steps_taken);
+        ck_assert_int_lt(steps_taken, 6);
+    }
+    ck_assert_int_ge(steps_taken, 3);
+}
+END_TEST
+
+START_TEST(drift_of_a_steered_clock_is_no_step)
+{
+    /* 500 ppm fast, looked at every second for an hour. */
+    for (int64_t s = 0; s < 3600; s++)
+        ck_assert_int_eq(take(1000 * s, 1000 * s, 1000500 * s), WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(drift_beyond_that_is_found)
+{
+    enum watch_verdict verdict = WATCH_STEADY;
+    for (int64_t s = 0; s < 60 && verdict == WATCH_STEADY; s++)
+        verdict = take(1000 * s, 1000 * s, 1005000 * s);
+    ck_assert_int_ne(verdict, WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(slow_answer_neither_proves_nor_disproves)
+{
+    take(0, 0, 0);
+    /* 30 ms on the way: the clock may have been read at any time of it. */
+    ck_assert_int_eq(take(1000, 1030, 1015000), WATCH_UNCLEAR);
+    ck_assert_int_eq(take(1031, 1031, 1031000), WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(slow_answer_hides_no_large_step)
+{
+    take(0, 0, 0);
+    ck_assert_int_eq(take(1000, 1030, 1015000 + 100000), WATCH_STEPPED);
+}
+END_TEST
+
+START_TEST(after_a_step_the_new_time_is_the_baseline)
+{
+    take(0, 0, 0);
+    ck_assert_int_eq(take(1000, 1000, 61000000), WATCH_STEPPED);
+    ck_assert_int_eq(take(1001, 1001, 61001000), WATCH_STEADY);
+    /* And back: which alone would be safe. Then forward again. */
+    ck_assert_int_eq(take(1002, 1002, 1002000), WATCH_STEPPED_BACK);
+    ck_assert_int_eq(take(1003, 1003, 61003000), WATCH_STEPPED);
+}
+END_TEST
+
+START_TEST(clock_that_drifted_while_nobody_looked_is_watched_anew)
+{
+    take(0, 0, 0);
+    /* After an hour 36 ms, of 10 ppm: more than may be granted, less than would prove a step. */
+    for (int64_t i = 0; i < 4; i++)
+        ck_assert_int_eq(take(3600000 + i, 3600000 + i, 3600036000 + 1000 * i), WATCH_UNCLEAR);
+    ck_assert_int_eq(take(3600010, 3600010, 3600046000), WATCH_LOST);
+    ck_assert_int_eq(take(3600011, 3600011, 3600047000), WATCH_STEADY);
+}
+END_TEST
+
+/* What one daemon of a host left, and the next one finds. */
+static enum watch_verdict resume(int64_t later_ms, int64_t step_us)
+{
+    fresh();
+    take(0, 0, 0);
+    const struct watch earlier = watch;
+    fresh();
+    take(later_ms, later_ms, 1000 * later_ms + step_us);
+    return watch_resume(&watch, &drift, &earlier);
+}
+
+START_TEST(watch_goes_on_where_another_left_off)
+{
+    ck_assert_int_eq(resume(2000, 0), WATCH_STEADY);
+    ck_assert_int_eq(resume(2000, -60000000), WATCH_STEADY);
+    ck_assert_int_eq(resume(2000, 60000000), WATCH_STEPPED);
+    ck_assert_int_eq(resume(3600000, 36000), WATCH_UNCLEAR);
+    /* It keeps what the other knew: a second small step is one too many. */
+    ck_assert_int_eq(resume(2000, 6000), WATCH_STEADY);
+    ck_assert_int_ne(take(2001, 2001, 2001000 + 12000), WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(nothing_is_learnt_from_the_future)
+{
+    take(5000, 5000, 5000000);
+    const struct watch later = watch;
+    fresh();
+    take(1000, 1000, 1000000);
+    ck_assert_int_eq(watch_resume(&watch, &drift, &later), WATCH_UNCLEAR);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("watch");
+    TCase *tests = tcase_create("clocks");
+    tcase_add_checked_fixture(tests, fresh, nothing);
+    tcase_add_test(tests, steady_clock_is_steady);
+    tcase_add_test(tests, slow_answer_begins_no_watch);
+    tcase_add_loop_test(tests, step_is_found_or_paid_for, 0, sizeof(steps) / sizeof(steps[0]));
+    tcase_add_test(tests, small_steps_add_up);
+    tcase_add_test(tests, drift_of_a_steered_clock_is_no_step);
+    tcase_add_test(tests, drift_beyond_that_is_found);
+    tcase_add_test(tests, slow_answer_neither_proves_nor_disproves);
+    tcase_add_test(tests, slow_answer_hides_no_large_step);
+    tcase_add_test(tests, after_a_step_the_new_time_is_the_baseline);
+    tcase_add_test(tests, clock_that_drifted_while_nobody_looked_is_watched_anew);
+    tcase_add_test(tests, watch_goes_on_where_another_left_off);
+    tcase_add_test(tests, nothing_is_learnt_from_the_future);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
