@@ -45,6 +45,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .node = node,
         .node_timeout_ns = rules->node_timeout_ns,
         .heartbeat_every_ns = rules->heartbeat_every_ns,
+        .max_ttl_ms = rules->max_ttl_ms,
         .state = LINK_DOWN,
         .reason = REASON_CONNECTING,
         .since_ns = now_ns,
@@ -116,7 +117,8 @@ static void send_owed(struct link *link, int64_t now_ns)
     while (link->state == LINK_UP && !link->owed_refused && link->owed_under_way < OWED_UNDER_WAY &&
            link->ticket_count < LIMIT_LINK_RELEASES && owed_next(&link->owed, &entry)) {
         char buf[REDIS_COMMAND_MAX];
-        struct redis_call call = {REDIS_RELEASE, entry.key, entry.key_len, entry.token, 0};
+        struct redis_call call = {REDIS_RELEASE, entry.key, entry.key_len, entry.token,
+                                  link->max_ttl_ms};
         /* In full: rare enough, and never NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
         push_ticket(link, &(struct link_ticket){

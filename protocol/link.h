@@ -100,6 +100,7 @@ struct link {
     unsigned node; /* its index, for the io */
     int64_t node_timeout_ns;
     int64_t heartbeat_every_ns;
+    int64_t max_ttl_ms;
 
     enum link_state state;
     enum reason reason; /* why it is not UP; REASON_NONE when it is */
@@ -133,6 +134,7 @@ struct link {
 struct link_rules {
     int64_t node_timeout_ns;
     int64_t heartbeat_every_ns;
+    int64_t max_ttl_ms; /* for releases: see release.lua */
 };
 
 /* tickets: LIMIT_LINK_COMMANDS of them; owed: LIMIT_LINK_OWED_BYTES of memory; both of the caller.

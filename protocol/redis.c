@@ -113,10 +113,10 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     const char *body = form == REDIS_BY_SHA1 ? scripts[script].sha1 : scripts[script].text;
     size_t body_len = form == REDIS_BY_SHA1 ? (size_t)SHA1_LEN : scripts[script].len;
     char ttl[20];
-    size_t ttl_len = call->command == REDIS_EXTEND ? put_number(ttl, (uint64_t)call->ttl_ms) : 0;
+    size_t ttl_len = put_number(ttl, (uint64_t)call->ttl_ms);
     const char *words[WORDS_MAX] = {verb, body, "1", call->key, call->token, ttl};
     size_t lens[WORDS_MAX] = {strlen(verb), body_len, 1, call->key_len, LIMIT_TOKEN, ttl_len};
-    size_t count = call->command == REDIS_STATUS ? 4 : call->command == REDIS_RELEASE ? 5 : 6;
+    size_t count = call->command == REDIS_STATUS ? 4 : WORDS_MAX;
     return redis_format_words(words, lens, count, buf, REDIS_COMMAND_MAX);
 }
 
@@ -130,9 +130,9 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
         assert(call->ttl_ms > 0);
         return format_set(call, buf);
     case REDIS_EXTEND:
+    case REDIS_RELEASE:
         assert(call->ttl_ms > 0);
         return format_script(call, form, buf);
-    case REDIS_RELEASE:
     case REDIS_STATUS:
         return format_script(call, form, buf);
     }

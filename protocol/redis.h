@@ -3,7 +3,8 @@
  * bytes into a buffer of the caller, a parsed reply into an answer.
  *
  *     acquire   SET <key> <token> NX PX <ttl>          (the paper's canonical command)
- *     release   EVALSHA release.lua <key> <token>      compare and delete
+ *     release   EVALSHA release.lua <key> <token> <max_ttl>
+ *                                                      compare and delete; trim a stranger's token
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
  *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
  *     status    EVALSHA status.lua <key>
@@ -34,7 +35,7 @@ struct redis_call {
     const char *key;
     size_t key_len;
     const char *token; /* LIMIT_TOKEN bytes; not for REDIS_STATUS */
-    int64_t ttl_ms;    /* REDIS_ACQUIRE, REDIS_EXTEND, REDIS_PLANT: at least 1 */
+    int64_t ttl_ms;    /* at least 1; for REDIS_RELEASE max_ttl; not for REDIS_STATUS */
 };
 
 /* Room for any command in either form: the longest script, a key, and their framing. */

@@ -132,6 +132,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     const struct link_rules link_rules = {
         .node_timeout_ns = rules->round.node_timeout_ns,
         .heartbeat_every_ns = engine->guard.heartbeat_ns,
+        .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
     };
     for (unsigned i = 0; i < engine->node_count; i++)
         link_init(&engine->links[i], i, &engine->link_io, &rules->logins[i], &link_rules,
@@ -268,8 +269,8 @@ static enum redis_command redis_command_of(const struct round *round, enum round
     return REDIS_STATUS;
 }
 
-static size_t format(const struct operation *operation, enum round_command command,
-                     enum redis_form form, char *buf, int64_t now_ns)
+static size_t format(const struct engine *engine, const struct operation *operation,
+                     enum round_command command, enum redis_form form, char *buf, int64_t now_ns)
 {
     const struct round *round = &operation->round;
     struct redis_call call = {
@@ -277,9 +278,12 @@ static size_t format(const struct operation *operation, enum round_command comma
         .key = operation->resource->key,
         .key_len = operation->resource->key_len,
         .token = operation->token,
-        .ttl_ms =
-            command == ROUND_PLANT ? round_plant_ttl_ms(round, now_ns) : round->ttl_ns / NS_PER_MS,
+        .ttl_ms = round->ttl_ns / NS_PER_MS,
     };
+    if (command == ROUND_PLANT)
+        call.ttl_ms = round_plant_ttl_ms(round, now_ns);
+    else if (call.command == REDIS_RELEASE)
+        call.ttl_ms = engine->rules.max_ttl_ns / NS_PER_MS;
     return redis_format(&call, form, buf);
 }
 
@@ -366,7 +370,7 @@ static void send(struct engine *engine, struct operation *operation, enum round_
                  uint32_t nodes, int64_t now_ns)
 {
     char buf[REDIS_COMMAND_MAX];
-    size_t len = format(operation, command, REDIS_BY_SHA1, buf, now_ns);
+    size_t len = format(engine, operation, command, REDIS_BY_SHA1, buf, now_ns);
     if (command == ROUND_PLANT)
         engine->stats.planted++;
     uint32_t refused = 0;
@@ -688,7 +692,7 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
         ticket->form == REDIS_BY_SHA1) {
         char buf[REDIS_COMMAND_MAX];
-        size_t len = format(operation, command, REDIS_IN_FULL, buf, now_ns);
+        size_t len = format(engine, operation, command, REDIS_IN_FULL, buf, now_ns);
         write_command(engine, node, operation, command, REDIS_IN_FULL, buf, len, now_ns);
         return;
     }

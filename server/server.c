@@ -15,6 +15,9 @@
 #define DRAIN_NS        (2 * NS_PER_S)
 #define DRAIN_CHECK_MS  5
 
+/* How long after the start a list that names a master twice ends it, unless all have voted. */
+#define STARTING_NS (5 * NS_PER_S)
+
 /* How long an operator's word waits for the masters, and how often it looks for them. */
 #define TASK_NS       (10 * NS_PER_S)
 #define TASK_CHECK_MS 10
@@ -89,11 +92,35 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     struct server *server = context;
     const char *name = server->config->nodes[node].name;
     bool of_guard = reason >= REASON_UNCHECKED;
+    server->votes += reason == REASON_NONE;
+    server->votes -= before == REASON_NONE;
+    server->was_whole = server->was_whole || server->votes == server->config->node_count;
+    /* Later, when a name is repointed by mistake, it costs a vote and not the service. */
+    if (reason == REASON_DOUBLED && !server->was_whole &&
+        now_ns - server->started_ns < STARTING_NS) {
+        log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
+                  LOG_FIELDS(log_text("node", name), log_text("why", reason_text(reason)),
+                             log_text("advice", "list each master once")));
+        server->failed = true;
+        event_base_loopbreak(server->base);
+        return;
+    }
     if (reason == REASON_NONE)
         log_event(&server->log, CONFIG_LOG_INFO, "node_votes", LOG_FIELDS(log_text("node", name)));
     /* What the link has lost, it has logged; and each connection begins unchecked. */
-    else if (of_guard && reason != REASON_UNCHECKED &&
-             !(server->engine.rules.bootstrap && reason == REASON_NEW)) {
+    else if (reason == REASON_OTHERSET) {
+        const struct record *theirs = &server->engine.guard.nodes[node].record;
+        log_event(
+            &server->log, CONFIG_LOG_ERROR, "node_without_vote",
+            LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
+                       log_text("meaning", reason_text(reason)), log_text("theirs", theirs->set_id),
+                       log_text("their_cluster", theirs->cluster),
+                       log_number("their_max_ttl_ms", theirs->max_ttl_ms),
+                       log_text("ours", server->engine.guard.set_id),
+                       log_text("our_cluster", server->config->cluster),
+                       log_number("our_max_ttl_ms", server->config->locks.max_ttl_ns / NS_PER_MS)));
+    } else if (of_guard && reason != REASON_UNCHECKED &&
+               !(server->engine.rules.bootstrap && reason == REASON_NEW)) {
         int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
         int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
         log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
@@ -199,7 +226,7 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
 static void end_task(struct server *server, enum guard_progress progress, unsigned node)
 {
     const char *task = server->task.reset_set != NULL ? "reset_set" : "bootstrap";
-    server->task_failed = progress != GUARD_DONE;
+    server->failed = progress != GUARD_DONE;
     enum reason reason = engine_refuses_vote(&server->engine, node, clock_now_ns());
     if (progress == GUARD_DONE)
         log_event(&server->log, CONFIG_LOG_INFO, "task_done",
@@ -427,8 +454,8 @@ bool server_start(struct server *server, const struct config *config, const stru
 bool server_run(struct server *server)
 {
     event_base_dispatch(server->base);
-    if (server->task.only_that)
-        return !server->task_failed && server->drain_until_ns == 0;
+    if (server->failed || server->task.only_that)
+        return !server->failed && server->drain_until_ns == 0;
     log_event(&server->log, CONFIG_LOG_INFO, "stopped",
               LOG_FIELDS(log_text("locks", "those granted live on, on the masters")));
     return true;

@@ -64,7 +64,9 @@ struct server {
     struct event *drain;    /* while stopping: looks whether all is done */
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;
-    bool task_failed;
+    unsigned votes;         /* how many nodes vote */
+    bool was_whole;         /* all of them did, once */
+    bool failed;            /* the task, or the start: there is nothing to serve */
     int64_t drain_until_ns; /* 0: not stopping */
     int64_t started_ns;
 };

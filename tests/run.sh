@@ -1,21 +1,30 @@
 #!/bin/sh
-# Run test programs one after the other; print what failed, and the totals last.
+# Run test programs, some at a time, since most of them mostly wait; print what failed, and the
+# totals last. JOBS: how many at a time.
 set -u
 
-passed=0 failed=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+if [ "${1:-}" = --one ]; then
+    program=$2 out=$3/$(basename "$2")
+    "$program" >"$out.log" 2>&1
+    echo $? >"$out.status"
+    exit 0
+fi
 
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+printf '%s\n' "$@" | xargs -P "${JOBS:-4}" -I{} sh "$0" --one {} "$dir"
+
+passed=0 failed=0
 for program; do
-    "$program" >"$log" 2>&1
-    status=$?
+    log=$dir/$(basename "$program").log
+    status=$(cat "$dir/$(basename "$program").status")
     # Check's own summary: "98%: Checks: 57, Failures: 1, Errors: 0"
-    line=$(grep -E '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$' "$log" | tail -n 1)
+    line=$(grep -aE '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$' "$log" | tail -n 1)
     checks=$(echo "$line" | sed -n 's/.*Checks: \([0-9]*\),.*/\1/p')
     bad=$(echo "$line" | sed -n 's/.*Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 + \2/p')
     checks=${checks:-0} bad=$((${bad:-0}))
     # A program that died, or ran nothing, has failed whatever its summary says.
-    if [ $status -ne 0 ] && [ $bad -eq 0 ]; then bad=1; fi
+    if [ "${status:-1}" -ne 0 ] && [ $bad -eq 0 ]; then bad=1; fi
     if [ "$checks" -eq 0 ]; then checks=1 bad=1; fi
     failed=$((failed + bad)) passed=$((passed + checks - bad))
     printf '%-28s %4d checks' "$(basename "$program")" "$checks"

@@ -14,8 +14,9 @@ void command_run(struct command *command, const struct sandbox *sandbox, const c
     sandbox_path(sandbox, "errors.log", errors);
     unlink(output);
     unlink(errors);
+    const char *environment[] = {"TMPDIR", sandbox->dir, NULL};
     pid_t pid = process_start(&(struct process_plan){
-        .argv = argv, .output = output, .errors = errors, .temp_dir = sandbox->dir});
+        .argv = argv, .output = output, .errors = errors, .environment = environment});
     int status = process_wait(pid, "a command");
     command->output = sandbox_read(output);
     command->errors = sandbox_read(errors);

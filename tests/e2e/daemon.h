@@ -19,22 +19,25 @@
  */
 enum { DAEMON_NODE_TIMEOUT_MS = 400 };
 
-/* For struct daemon_plan, where a test waits for a quarantine: it lasts as long as max_ttl. */
-#define DAEMON_SHORT_TTL "locks: {max_ttl: 1s}\nlog: {level: debug}\n"
+/* Likewise, for the guard: answers that are late on a busy machine still tell a clock. */
+enum { DAEMON_MARGIN_MS = 40 };
 
 struct daemon_plan {
     const char *name;          /* of its files; NULL: "redlockd" */
     const char *tcp_host;      /* listen there, too: "127.0.0.1", "[::1]"; NULL: unix socket only */
     const char *listen_fields; /* added to the unix socket in YAML: ", mode: \"0600\"" */
     const char *node_fields;   /* added to each node in YAML: ", username: app" */
-    const char *yaml;          /* further sections, not `rounds`; NULL: log everything */
+    const char *locks;         /* added to the section `locks` in YAML: ", max_ttl: 1s" */
+    const char *yaml;          /* further sections; NULL: log everything */
     unsigned node_timeout_ms;
+    bool elsewhere;    /* as if on another host: its clock since boot is another one */
     rlim_t open_files; /* 0: as ours */
 };
 
 struct daemon {
     const struct sandbox *sandbox;
     pid_t pid; /* 0 while it is down */
+    bool elsewhere;
     char config[SANDBOX_FILE];
     char socket[SANDBOX_FILE];
     char log[SANDBOX_FILE];

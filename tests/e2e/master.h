@@ -18,15 +18,26 @@ struct master {
     unsigned index;
     pid_t pid; /* 0 while it is down */
     bool over_tcp;
+    bool steppable;
+    int64_t clock_us; /* what its clock is ahead */
     int port;
     char socket[SANDBOX_FILE];
     redisContext *context; /* ours, for the commands of the test */
     char text[MASTER_TEXT];
 };
 
-/* Start some masters, at once, and wait until each answers: on loopback TCP or on unix sockets. */
+struct master_plan {
+    bool over_tcp;  /* loopback; or on unix sockets */
+    bool steppable; /* its clock can be stepped: tests/shim/clock.c */
+    unsigned first; /* number of the first of them; different ones for those of one sandbox */
+};
+
+/* Start some masters, at once, and wait until each answers. */
 void masters_start(struct master *masters, unsigned count, const struct sandbox *sandbox,
-                   bool over_tcp);
+                   const struct master_plan *plan);
+
+/* Step its clock. */
+void master_step(struct master *master, int64_t seconds);
 
 /* Kill and reap it, if it is not down. */
 void master_kill(struct master *master);
@@ -36,7 +47,7 @@ void master_stop(struct master *master);
 /* Go on: it does first what has been sent to it meanwhile. */
 void master_continue(struct master *master);
 
-/* Start it again, empty, where it was. */
+/* Start it again where it was: empty, or with what SAVE left on its disk. */
 void master_restart(struct master *master);
 
 /* As the configuration of the daemon wants it. */

@@ -41,8 +41,8 @@ static void become(const struct process_plan *plan, pid_t parent)
         dup2(STDERR_FILENO, STDOUT_FILENO);
     if (plan->open_files != 0)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){plan->open_files, plan->open_files});
-    if (plan->temp_dir != NULL)
-        setenv("TMPDIR", plan->temp_dir, 1);
+    for (size_t i = 0; plan->environment != NULL && plan->environment[i] != NULL; i += 2)
+        setenv(plan->environment[i], plan->environment[i + 1], 1);
     execvp(plan->argv[0], (char *const *)plan->argv);
     dprintf(STDERR_FILENO, "%s: %s\n", plan->argv[0], strerror(errno));
     _exit(CANNOT_EXEC);

@@ -13,8 +13,9 @@ struct process_plan {
     const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
     const char *output;      /* file for standard output; NULL: together with the errors */
     const char *errors;      /* file for standard error; both are appended to */
-    const char *temp_dir;    /* its TMPDIR; NULL: as ours */
-    rlim_t open_files;       /* its RLIMIT_NOFILE; 0: as ours */
+    /* Set in its environment, beside what is in ours: name, value, name, value; NULL ends it. */
+    const char *const *environment;
+    rlim_t open_files; /* its RLIMIT_NOFILE; 0: as ours */
 };
 
 /* Fork and exec. The child is killed by the kernel when the test dies, however it dies. */

@@ -11,7 +11,8 @@ void stage_open_masters(struct stage *stage, const char *test, const struct stag
     ck_assert_int_le(plan->masters, STAGE_MASTERS);
     sandbox_open(&stage->sandbox, test);
     stage->master_count = plan->masters;
-    masters_start(stage->masters, plan->masters, &stage->sandbox, !plan->over_unix);
+    masters_start(stage->masters, plan->masters, &stage->sandbox,
+                  &(struct master_plan){!plan->over_unix, plan->steppable, 0});
 }
 
 void stage_close_masters(struct stage *stage)

@@ -21,6 +21,7 @@ enum { STAGE_MASTERS = 5 };
 struct stage_plan {
     unsigned masters;
     bool over_unix; /* the masters; quicker, where TCP does not matter */
+    bool steppable; /* their clocks */
     struct daemon_plan daemon;
 };
 

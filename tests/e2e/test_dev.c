@@ -50,8 +50,9 @@ static void open_dev(struct dev *dev, const char *test)
     dev->daemon = (struct daemon){.sandbox = &dev->sandbox};
     sandbox_path(&dev->sandbox, "redlockd.log", dev->daemon.log);
     const char *argv[] = {daemon_program(), "--dev", NULL};
+    const char *environment[] = {"TMPDIR", dev->sandbox.dir, NULL};
     dev->daemon.pid = process_start(&(struct process_plan){
-        .argv = argv, .errors = dev->daemon.log, .temp_dir = dev->sandbox.dir});
+        .argv = argv, .errors = dev->daemon.log, .environment = environment});
     client_connect_tcp(&dev->client, "127.0.0.1", listening_port(&dev->daemon));
     wait_nodes_up(&dev->client);
     unsigned count = process_children(dev->daemon.pid, dev->masters, DEV_MASTERS + 1);

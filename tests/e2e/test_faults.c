@@ -12,7 +12,7 @@ static const struct stage_plan five = {.masters = 5};
 static const struct stage_plan five_on_unix = {.masters = 5, .over_unix = true};
 /* Where the masters lose their data, and are to vote again. */
 static const struct stage_plan five_brief = {
-    .masters = 5, .over_unix = true, .daemon = {.yaml = DAEMON_SHORT_TTL}};
+    .masters = 5, .over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
 
 /* Short, where a test waits for time-outs. */
 static const struct stage_plan five_impatient = {.masters = 5, .daemon = {.node_timeout_ms = 100}};

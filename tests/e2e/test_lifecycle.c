@@ -158,7 +158,7 @@ START_TEST(daemon_starts_before_its_masters)
     struct stage stage;
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 3});
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3,
-                   &(struct daemon_plan){.yaml = DAEMON_SHORT_TTL});
+                   &(struct daemon_plan){.locks = ", max_ttl: 1s"});
     for (unsigned i = 0; i < 3; i++)
         master_kill(&stage.masters[i]);
     daemon_start(&stage.daemon, 0);

@@ -9,7 +9,7 @@
 
 static const struct stage_plan five = {.masters = 5, .over_unix = true};
 static const struct stage_plan five_bare = {
-    .masters = 5, .over_unix = true, .daemon = {.yaml = "locks: {key_prefix: \"\"}\n"}};
+    .masters = 5, .over_unix = true, .daemon = {.locks = ", key_prefix: \"\""}};
 
 static void wait_on_masters(struct stage *stage, const char *key, unsigned count)
 {

@@ -241,6 +241,20 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
 }
 END_TEST
 
+/* Keys that would outlive every lock by an hour are cut to what a lock may live. */
+START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
+{
+    ck_assert(granted(ask("LOCK a 60s")));
+    step_clock(0, 2, -3600);
+    world_pass_ms(&w, 1000);
+    ck_assert_str_eq(ask("LOCK a 60s"), "HELD 60000");
+    world_pass_ms(&w, 59000);
+    ck_assert(!granted(ask("LOCK a 60s")));
+    world_pass_ms(&w, 1001);
+    ck_assert(granted(ask("LOCK a 60s")));
+}
+END_TEST
+
 /* Found in the probe behind a vote, before any heartbeat. */
 START_TEST(step_right_before_a_lock_lends_no_vote)
 {
@@ -506,6 +520,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, two_stepped_clocks_cost_two_votes);
     tcase_add_test(tests, majority_of_stepped_clocks_is_a_doubt_about_our_own);
     tcase_add_test(tests, clock_that_steps_back_keeps_its_vote);
+    tcase_add_test(tests, lock_on_clocks_that_stepped_back_ends_by_max_ttl);
     tcase_add_test(tests, step_right_before_a_lock_lends_no_vote);
     tcase_add_test(tests, critics_example);
     tcase_add_test(tests, vote_written_before_a_step_was_found_does_not_count_after);

@@ -35,9 +35,10 @@ END_TEST
 START_TEST(scripts_go_by_sha1)
 {
     char expected[256];
-    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 0};
+    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000};
     snprintf(expected, sizeof(expected),
-             "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN "\r\n",
+             "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
+             "\r\n$5\r\n60000\r\n",
              redis_script_sha1(0));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
     call.command = REDIS_EXTEND;

@@ -157,7 +157,13 @@ static struct redis_reply run_script(struct world *world, unsigned node, unsigne
     world->masters[node].commands++;
     if (key == NULL)
         return integer(-2);
-    if (script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0)
+    bool other = script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0;
+    if (other && script == REDIS_SCRIPT_RELEASE && strlen(key->value) == LIMIT_TOKEN) {
+        int64_t latest_ns = clock_of(world, node) + atoll(words[5]) * NS_PER_MS;
+        if (key->expires_ns > latest_ns)
+            key->expires_ns = latest_ns;
+    }
+    if (other)
         return holder(world, node, key);
     if (script == REDIS_SCRIPT_RELEASE) {
         key->key[0] = '\0';

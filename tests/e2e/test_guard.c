@@ -1,0 +1,494 @@
+/*
+ * Masters that forget, and clocks that jump: no second grant while the first is valid, and grants
+ * again once the quarantine is over.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+/* Locks are held for all of max_ttl. */
+#define MAX_TTL "4s"
+
+static const struct stage_plan careful = {
+    .masters = 5,
+    .over_unix = true,
+    .steppable = true,
+    .daemon = {.locks = ", max_ttl: " MAX_TTL},
+};
+
+/* A quarantine that no test could wait for. */
+static const struct stage_plan patient = {.masters = 5, .over_unix = true, .steppable = true};
+
+/* A second daemon on the same masters. */
+struct second {
+    struct daemon daemon;
+    struct client client;
+};
+
+static void open_second(struct stage *stage, struct second *second, const struct daemon_plan *plan)
+{
+    struct daemon_plan named = *plan;
+    named.name = "second";
+    stage_start_daemon(stage, &second->daemon, &named);
+    daemon_connect(&second->daemon, &second->client);
+}
+
+static void close_second(struct second *second)
+{
+    client_close(&second->client);
+    daemon_stop(&second->daemon);
+}
+
+/* A lock, and until when its client may rely on it. */
+static int64_t hold(struct client *client)
+{
+    int64_t sent_ms = waiting_clock_ms();
+    struct grant grant = client_lock(client, "a", MAX_TTL);
+    return sent_ms + grant.elapsed_ms + grant.validity_ms;
+}
+
+/* Try all the time: granted in the end, and not before the first lock has ended. */
+static void expect_grant_after(struct client *client, int64_t deadline_ms)
+{
+    struct waiting waiting = waiting_for("a grant after the quarantine");
+    while (strncmp(client_ask(client, "LOCK a " MAX_TTL), "OK ", 3) != 0)
+        waiting_pause(&waiting);
+    ck_assert_msg(waiting_clock_ms() >= deadline_ms, "granted %lld ms early",
+                  (long long)(deadline_ms - waiting_clock_ms()));
+}
+
+/* --- masters that forget --- */
+
+static void kill_and_restart(struct stage *stage)
+{
+    for (unsigned i = 0; i < 3; i++)
+        master_restart(&stage->masters[i]);
+}
+
+static void flush(struct stage *stage)
+{
+    masters_run(stage->masters, 3, "FLUSHALL");
+}
+
+/* With the data of before the lock, its record among it. */
+static void load_old_snapshot(struct stage *stage)
+{
+    for (unsigned i = 0; i < 3; i++)
+        master_restart(&stage->masters[i]);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(masters_with(&stage->masters[i], 1, "redlockd:node"), 1);
+}
+
+static void follow(struct master *follower, const struct master *leader)
+{
+    struct waiting waiting = waiting_for("a replica to be in step");
+    master_text(follower, "REPLICAOF 127.0.0.1 %d", leader->port);
+    while (strstr(master_text(follower, "INFO replication"), "master_link_status:up") == NULL)
+        waiting_pause(&waiting);
+}
+
+/* Same process, same address, same connections: and all is gone. */
+static void fail_over_to_an_empty_one(struct stage *stage)
+{
+    struct master empty;
+    masters_start(&empty, 1, &stage->sandbox, &(struct master_plan){.over_tcp = true, .first = 5});
+    for (unsigned i = 0; i < 3; i++)
+        follow(&stage->masters[i], &empty);
+    masters_run(stage->masters, 3, "REPLICAOF NO ONE");
+    master_kill(&empty);
+}
+
+static void step_one_forward(struct stage *stage)
+{
+    master_step(&stage->masters[0], 60);
+}
+
+static void step_two_forward(struct stage *stage)
+{
+    for (unsigned i = 0; i < 2; i++)
+        master_step(&stage->masters[i], 60);
+}
+
+static void step_three_forward(struct stage *stage)
+{
+    for (unsigned i = 0; i < 3; i++)
+        master_step(&stage->masters[i], 60);
+}
+
+static void step_one_back(struct stage *stage)
+{
+    master_step(&stage->masters[0], -60);
+}
+
+static void step_two_back(struct stage *stage)
+{
+    for (unsigned i = 0; i < 2; i++)
+        master_step(&stage->masters[i], -60);
+}
+
+static void step_three_back(struct stage *stage)
+{
+    for (unsigned i = 0; i < 3; i++)
+        master_step(&stage->masters[i], -60);
+}
+
+static const struct {
+    const char *name;
+    void (*befall)(struct stage *stage);
+} damages[] = {
+    {"kill and restart", kill_and_restart},
+    {"flush", flush},
+    {"old snapshot", load_old_snapshot},
+    {"failover", fail_over_to_an_empty_one},
+    {"one forward", step_one_forward},
+    {"two forward", step_two_forward},
+    {"three forward", step_three_forward},
+    {"one back", step_one_back},
+    {"two back", step_two_back},
+    {"three back", step_three_back},
+};
+
+START_TEST(no_second_grant_while_the_first_is_valid)
+{
+    struct stage stage;
+    struct second second;
+    stage_open(&stage, __func__, &careful);
+    open_second(&stage, &second, &careful.daemon);
+    if (damages[_i].befall == load_old_snapshot)
+        masters_run(stage.masters, 3, "SAVE");
+    int64_t deadline_ms = hold(&stage.client);
+    damages[_i].befall(&stage);
+    expect_grant_after(&second.client, deadline_ms);
+    close_second(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Master, replica, master again: the process, the connection and the record are what they were, and
+ * the lock is gone. */
+START_TEST(failback_with_an_unchanged_run_id_is_found)
+{
+    struct stage stage;
+    struct second second;
+    struct master replicas[2];
+    const struct stage_plan three = {.masters = 3, .daemon = careful.daemon};
+    stage_open(&stage, __func__, &three);
+    masters_start(replicas, 2, &stage.sandbox, &(struct master_plan){.over_tcp = true, .first = 5});
+    for (unsigned i = 0; i < 2; i++)
+        follow(&replicas[i], &stage.masters[i]);
+    masters_run(replicas, 2, "REPLICAOF NO ONE");
+    /* The first replica has changed the id of its master. */
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    open_second(&stage, &second, &careful.daemon);
+    int64_t deadline_ms = hold(&stage.client);
+    for (unsigned i = 0; i < 2; i++)
+        follow(&stage.masters[i], &replicas[i]);
+    masters_run(stage.masters, 2, "REPLICAOF NO ONE");
+    ck_assert_uint_eq(masters_with(stage.masters, 2, "redlockd:node"), 2);
+    ck_assert_uint_eq(masters_with(stage.masters, 2, "redlock:a"), 0);
+    expect_grant_after(&second.client, deadline_ms);
+    close_second(&second);
+    for (unsigned i = 0; i < 2; i++)
+        master_kill(&replicas[i]);
+    stage_close(&stage);
+}
+END_TEST
+
+/* "How to do distributed locking": client 1 acquires on A, B and C; D and E cannot be reached. The
+ * clock on C jumps forward, the lock ends there. Client 2 acquires on C, D and E. */
+START_TEST(critics_example)
+{
+    struct stage stage;
+    struct second second;
+    stage_open(&stage, __func__, &careful);
+    open_second(&stage, &second, &careful.daemon);
+    stage_stop_masters(&stage, 3, 4);
+    int64_t deadline_ms = hold(&stage.client);
+    master_step(&stage.masters[2], 60);
+    stage_continue_masters(&stage, 3, 4);
+    /* What was on its way to D and E is not to be what stands in client 2's way. */
+    struct waiting waiting = waiting_for("D and E to answer");
+    while (client_count(&second.client, "NODES", "vote=yes") < 4)
+        waiting_pause(&waiting);
+    masters_run(&stage.masters[3], 2, "DEL redlock:a");
+    expect_grant_after(&second.client, deadline_ms);
+    close_second(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- daemons that come and go --- */
+
+/* The granting daemon dies, one master that carries the lock steps, the two that did not carry it
+ * come back, a fresh daemon starts: nobody saw it happen. */
+static void step_unseen(const char *test, bool elsewhere)
+{
+    struct stage stage;
+    struct second fresh;
+    struct daemon_plan plan = careful.daemon;
+    stage_open(&stage, test, &careful);
+    stage_stop_masters(&stage, 3, 4);
+    int64_t deadline_ms = hold(&stage.client);
+    process_kill(stage.daemon.pid);
+    stage.daemon.pid = 0;
+    master_step(&stage.masters[2], 60);
+    stage_continue_masters(&stage, 3, 4);
+    /* They do what they had not read; then it is taken from them. */
+    struct waiting waiting = waiting_for("D and E to have read all");
+    while (masters_with(&stage.masters[3], 2, "redlock:a") != 2)
+        waiting_pause(&waiting);
+    masters_run(&stage.masters[3], 2, "DEL redlock:a");
+    plan.name = "second";
+    plan.elsewhere = elsewhere;
+    daemon_prepare(&fresh.daemon, &stage.sandbox, stage.masters, 5, &plan);
+    daemon_start(&fresh.daemon, 0);
+    daemon_wait_up(&fresh.daemon, elsewhere ? 0 : 4);
+    daemon_connect(&fresh.daemon, &fresh.client);
+    expect_grant_after(&fresh.client, deadline_ms);
+    close_second(&fresh);
+    unlink(stage.daemon.socket);
+    stage_close(&stage);
+}
+
+START_TEST(step_that_nobody_saw_is_respected_on_the_same_host)
+{
+    step_unseen(__func__, false);
+}
+END_TEST
+
+START_TEST(step_that_nobody_saw_is_respected_on_another_host)
+{
+    step_unseen(__func__, true);
+}
+END_TEST
+
+/* max_ttl is a minute: only what it finds on the masters can have settled it in time. */
+START_TEST(daemon_restarted_on_its_host_grants_at_once)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &patient);
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    stage_start_daemon(&stage, &stage.daemon, &patient.daemon);
+    daemon_connect(&stage.daemon, &stage.client);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(newcomer_on_another_host_grants_beside_a_live_daemon)
+{
+    struct stage stage;
+    struct second second;
+    const struct daemon_plan elsewhere = {.elsewhere = true};
+    stage_open(&stage, __func__, &patient);
+    open_second(&stage, &second, &elsewhere);
+    client_lock(&second.client, "a", "10s");
+    close_second(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(newcomer_on_another_host_waits_where_no_daemon_lives)
+{
+    struct stage stage;
+    struct second second;
+    struct daemon_plan plan = {.name = "second", .elsewhere = true};
+    stage_open(&stage, __func__, &patient);
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    daemon_prepare(&second.daemon, &stage.sandbox, stage.masters, 5, &plan);
+    daemon_start(&second.daemon, 0);
+    daemon_wait_up(&second.daemon, 0);
+    daemon_connect(&second.daemon, &stage.client);
+    stage_wait_nodes(&stage, "reason=unsettled", 5);
+    client_expect_match(&stage.client, "NOQUORUM 0/5 need=3 a:unsettled .*", "LOCK a 10s");
+    client_close(&stage.client);
+    daemon_stop(&second.daemon);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+/* --- one sick daemon --- */
+
+static void save_records(struct stage *stage, char records[5][512])
+{
+    for (unsigned i = 0; i < 5; i++)
+        snprintf(records[i], sizeof(records[i]), "%s",
+                 master_text(&stage->masters[i], "GET redlockd:node"));
+}
+
+START_TEST(stopped_daemon_takes_no_vote_away)
+{
+    struct stage stage;
+    struct second second;
+    char before[5][512];
+    char after[5][512];
+    stage_open(&stage, __func__, &patient);
+    open_second(&stage, &second, &patient.daemon);
+    save_records(&stage, before);
+    /* For three seconds, in three parts: once long, then so that it is starved of its CPU. */
+    int64_t until_ms = waiting_clock_ms() + 3000;
+    kill(second.daemon.pid, SIGSTOP);
+    struct waiting waiting = waiting_for("three seconds to pass");
+    while (waiting_clock_ms() < until_ms) {
+        ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
+        waiting_pause(&waiting);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        kill(second.daemon.pid, i % 2 == 0 ? SIGCONT : SIGSTOP);
+        ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
+        waiting_pause(&waiting);
+    }
+    kill(second.daemon.pid, SIGCONT);
+    waiting = waiting_for("the daemon that was stopped to have all votes");
+    while (client_count(&second.client, "NODES", "vote=yes") != 5)
+        waiting_pause(&waiting);
+    client_lock(&second.client, "a", "10s");
+    save_records(&stage, after);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(before[i], after[i]);
+    close_second(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- masters and daemons that must not vote together --- */
+
+START_TEST(master_that_may_evict_is_refused)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &patient);
+    masters_run(stage.masters, 1, "CONFIG SET maxmemory 100mb");
+    masters_run(stage.masters, 1, "CONFIG SET maxmemory-policy volatile-lru");
+    stage_wait_nodes(&stage, "vote=no reason=eviction", 1);
+    daemon_wait_log(&stage.daemon, "reason=eviction", "set maxmemory-policy noeviction");
+    masters_run(stage.masters, 1, "CONFIG SET maxmemory-policy noeviction");
+    stage_wait_nodes(&stage, "vote=yes", 5);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(replica_is_refused)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &patient);
+    masters_run(stage.masters, 1, "REPLICAOF 127.0.0.1 1");
+    stage_wait_nodes(&stage, "vote=no reason=replica", 1);
+    masters_run(stage.masters, 1, "REPLICAOF NO ONE");
+    stage_wait_nodes(&stage, "vote=no reason=failedover", 1);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(master_listed_twice_is_refused_at_the_start)
+{
+    struct stage stage;
+    struct master listed[3];
+    struct daemon daemon;
+    stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 2, .over_unix = true});
+    for (unsigned i = 0; i < 3; i++)
+        listed[i] = stage.masters[i == 2 ? 1 : i];
+    /* By another address, so that the configuration cannot tell. */
+    sandbox_path(&stage.sandbox, "alias", listed[2].socket);
+    ck_assert_int_eq(symlink(stage.masters[1].socket, listed[2].socket), 0);
+    daemon_prepare(&daemon, &stage.sandbox, listed, 3, &(struct daemon_plan){0});
+    ck_assert_int_eq(daemon_refuses(&daemon), 1);
+    daemon_wait_log(&daemon, "start_failed node=c", "list each master once");
+    stage_close_masters(&stage);
+}
+END_TEST
+
+/* The service goes on, with four votes of five. */
+START_TEST(master_that_becomes_another_one_costs_one_vote)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &patient);
+    master_kill(&stage.masters[4]);
+    unlink(stage.masters[4].socket);
+    ck_assert_int_eq(symlink(stage.masters[1].socket, stage.masters[4].socket), 0);
+    stage_wait_nodes(&stage, "vote=no reason=doubled", 1);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(daemons_with_other_nodes_or_max_ttl_are_refused)
+{
+    struct stage stage;
+    struct daemon other;
+    struct client client;
+    stage_open(&stage, __func__, &patient);
+    static const struct daemon_plan plans[] = {{.name = "nodes"},
+                                               {.name = "max", .locks = ", max_ttl: 2s"}};
+    for (unsigned i = 0; i < 2; i++) {
+        daemon_prepare(&other, &stage.sandbox, stage.masters, i == 0 ? 3 : 5, &plans[i]);
+        daemon_start(&other, 0);
+        daemon_wait_up(&other, 0);
+        daemon_connect(&other, &client);
+        struct waiting waiting = waiting_for("the guard to look");
+        while (client_count(&client, "NODES", "vote=no reason=otherset") != (i == 0 ? 3 : 5))
+            waiting_pause(&waiting);
+        client_expect_match(&client, "NOQUORUM 0/[35] need=[23] a:otherset .*", "LOCK a 1s");
+        client_close(&client);
+        daemon_stop(&other);
+        daemon_wait_log(&other, "node=a reason=otherset", "theirs=");
+    }
+    ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- tokens that have ended --- */
+
+START_TEST(token_that_has_ended_is_gone_whatever_happens_then)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &careful);
+    struct grant grant = client_lock(&stage.client, "a", "300ms");
+    struct waiting waiting = waiting_for("the lock to end");
+    while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0)
+        waiting_pause(&waiting);
+    client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);
+    for (unsigned i = 0; i < 2; i++)
+        master_text(&stage.masters[i], "SET redlock:a %s PX 60000", grant.token);
+    client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);
+    masters_run(&stage.masters[4], 1, "FLUSHALL");
+    stage_wait_nodes(&stage, "reason=flushed", 1);
+    client_expect_match(&stage.client, "GONE|NOQUORUM .*", "EXTEND a %s 4s", grant.token);
+    stage_wait_nodes(&stage, "vote=yes", 5);
+    client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);
+    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 2);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("guard");
+    TCase *tests = sandbox_case("the guard");
+    tcase_add_loop_test(tests, no_second_grant_while_the_first_is_valid, 0,
+                        sizeof(damages) / sizeof(damages[0]));
+    tcase_add_test(tests, failback_with_an_unchanged_run_id_is_found);
+    tcase_add_test(tests, critics_example);
+    tcase_add_test(tests, step_that_nobody_saw_is_respected_on_the_same_host);
+    tcase_add_test(tests, step_that_nobody_saw_is_respected_on_another_host);
+    tcase_add_test(tests, daemon_restarted_on_its_host_grants_at_once);
+    tcase_add_test(tests, newcomer_on_another_host_grants_beside_a_live_daemon);
+    tcase_add_test(tests, newcomer_on_another_host_waits_where_no_daemon_lives);
+    tcase_add_test(tests, stopped_daemon_takes_no_vote_away);
+    tcase_add_test(tests, master_that_may_evict_is_refused);
+    tcase_add_test(tests, replica_is_refused);
+    tcase_add_test(tests, master_listed_twice_is_refused_at_the_start);
+    tcase_add_test(tests, master_that_becomes_another_one_costs_one_vote);
+    tcase_add_test(tests, daemons_with_other_nodes_or_max_ttl_are_refused);
+    tcase_add_test(tests, token_that_has_ended_is_gone_whatever_happens_then);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
