@@ -36,8 +36,10 @@ struct key {
 };
 
 static const char *const levels[] = {"debug", "info", "warning", "error", NULL};
+static const char *const fences[] = {"on-request", "always", NULL};
 static const char *const formats[] = {"text", "json", NULL};
 
+_Static_assert(sizeof(enum config_fence) == sizeof(unsigned), "CHOICE stores an unsigned");
 _Static_assert(sizeof(enum config_log_level) == sizeof(unsigned), "CHOICE stores an unsigned");
 _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "CHOICE stores an unsigned");
 
@@ -61,7 +63,8 @@ static const struct key keys[] = {
      10 * S},
     {"locks.max_hold", DURATION, NOWHERE, 1 * H, 1 * S, YEAR, .comes_with = "HOLD"},
     {"locks.max_extensions", INTEGER, NOWHERE, 1000, 1, 1000000000, .comes_with = "the guard"},
-    {"locks.fence_ttl", DURATION, NOWHERE, 24 * H, 1 * S, YEAR, .comes_with = "FENCE"},
+    {"locks.fence", CHOICE, AT(locks.fence), CONFIG_FENCE_ON_REQUEST, .words = fences},
+    {"locks.fence_ttl", DURATION, AT(locks.fence_ttl_ns), 24 * H, 1 * S, YEAR},
     {"rounds", SECTION, NOWHERE},
     {"rounds.node_timeout", DURATION, AT(rounds.node_timeout_ns), 50 * MS, 1 * MS, 10 * S},
     {"rounds.backoff_min", DURATION, NOWHERE, 5 * MS, 1 * MS, 1 * M, .comes_with = "WAIT"},

@@ -40,6 +40,7 @@ struct config_node {
     char *password; /* NULL without one; read from password_file, final newline cut */
 };
 
+enum config_fence { CONFIG_FENCE_ON_REQUEST, CONFIG_FENCE_ALWAYS };
 enum config_log_level { CONFIG_LOG_DEBUG, CONFIG_LOG_INFO, CONFIG_LOG_WARNING, CONFIG_LOG_ERROR };
 enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
 
@@ -58,6 +59,8 @@ struct config {
         int64_t min_validity_ns;
         int64_t clock_drift_ppm; /* clock_drift_rate, in millionths: 1% is 10000 */
         int64_t clock_drift_margin_ns;
+        int64_t fence_ttl_ns;
+        enum config_fence fence;
     } locks;
 
     struct {

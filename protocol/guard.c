@@ -9,9 +9,6 @@
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define FRESH_NS     (5 * NS_PER_S)
 
-/* What no max_ttl exceeds, whatever a record says: a year. */
-#define QUARANTINE_MAX_MS (366LL * 24 * 3600 * 1000)
-
 static uint32_t bit(unsigned node)
 {
     return UINT32_C(1) << node;
@@ -70,16 +67,16 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
 {
     struct guard_node *node = &guard->nodes[index];
     assert(!node->connected);
-    /* Another server than before: the lease on its name is to be taken first. */
-    if (memcmp(node->run_id, run_id, RECORD_ID) != 0) {
-        node->leased_on = 0;
-        guard->beat = bit(guard->rules.node_count) - 1;
-    }
+    /* Perhaps another server than before, or others have leased the name meanwhile. */
+    node->leased_on = 0;
+    guard->beat = bit(guard->rules.node_count) - 1;
     memcpy(node->run_id, run_id, RECORD_ID);
     node->run_id[RECORD_ID] = '\0';
     node->connected = true;
     node->sampled = false;
     node->facts_known = false;
+    node->facts_trouble = REASON_NONE;
+    node->beat_failed = REASON_NONE;
     node->mark = REASON_NONE;
     node->mark_under_way = false;
     node->beat_ns = 0;
@@ -92,8 +89,6 @@ void guard_on_lost(struct guard *guard, unsigned index)
     struct guard_node *node = &guard->nodes[index];
     node->connected = false;
     begin_epoch(node);
-    for (unsigned i = 0; i < guard->rules.node_count; i++)
-        guard->nodes[i].contested &= ~bit(index);
     find_doubled(guard);
 }
 
@@ -150,9 +145,10 @@ static void on_steady(struct guard_node *node, const struct guard_sample *sample
     }
 }
 
-static enum watch_verdict look_at_clock(struct guard *guard, struct guard_node *node,
+static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
                                         const struct guard_sample *sample)
 {
+    struct guard_node *node = &guard->nodes[index];
     int64_t now_ns = sample->clock.received_ns;
     bool first = !node->watch.begun;
     enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
@@ -166,7 +162,11 @@ static enum watch_verdict look_at_clock(struct guard *guard, struct guard_node *
         on_step(guard, node, now_ns, sample->clock.time_us);
         break;
     case WATCH_STEPPED_BACK:
+        /* Should the clock now step forward again, what was left there would hide it. */
         node->step_open = false;
+        node->renew_ns = now_ns;
+        guard->beat |= bit(index);
+        begin_epoch(node);
         break;
     case WATCH_LOST:
         unsettle(guard, node, now_ns, sample->clock.time_us);
@@ -191,9 +191,8 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
 {
     const struct record *record = &node->record;
     /* A clock that was stepped back must not put it off for an hour. */
-    int64_t most_ms = record->quarantine_ms > guard->quarantine_ns / NS_PER_MS + 1
-                          ? min(record->quarantine_ms, QUARANTINE_MAX_MS)
-                          : guard->quarantine_ns / NS_PER_MS + 1;
+    int64_t ours_ms = guard->quarantine_ns / NS_PER_MS + 1;
+    int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
     int64_t left_ns = left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000;
     memcpy(node->adopted, node->seen, node->seen_len);
@@ -201,7 +200,8 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     memcpy(node->join_run_id, record->run_id, sizeof(node->join_run_id));
     node->join_us = record->join_us;
     node->quarantine_until_ns = sample->clock.received_ns + left_ns;
-    node->quarantine_why = record->why;
+    node->quarantine_ms = record->quarantine_ms;
+    node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
     begin_epoch(node);
     /* Another daemon has seen the same step, and was first. */
     if (record->why == REASON_STEPPED) {
@@ -336,6 +336,12 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
 {
     if (!node->connected || !node->sampled || !node->facts_known || node->mark_under_way)
         return false;
+    /* Where it cannot be written, it is tried again with the heartbeats. */
+    if (node->marked_ns != 0 && now_ns - node->marked_ns < guard->heartbeat_ns)
+        return false;
+    /* For this the record has to be right but for the quarantine. */
+    if (node->mark == REASON_STEPPED && node->trouble != REASON_NONE)
+        return false;
     if (has_word(guard)) {
         unsigned against;
         if (count_sampled(guard) < guard->rules.node_count ||
@@ -347,7 +353,7 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
     if (now_ns < guard->doubt_until_ns || outnumbered(guard))
         return false;
     if (node->mark == REASON_STEPPED)
-        return node->trouble == REASON_NONE && kept_pace_since(guard, node->stepped_ns);
+        return kept_pace_since(guard, node->stepped_ns);
     /* Who sees but a few nodes may be the one with the wrong list. */
     return count_sampled(guard) >= guard->rules.quorum;
 }
@@ -355,6 +361,9 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
 bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct guard_mark *mark)
 {
     struct guard_node *node = &guard->nodes[index];
+    /* What could not be told from a fault of our own clock is nothing for the others, later. */
+    if (node->mark == REASON_STEPPED && now_ns - node->stepped_ns > guard->fresh_ns)
+        node->mark = REASON_NONE;
     if (node->mark == REASON_NONE || !may_mark(guard, node, now_ns))
         return false;
     bool trusted = guard->rules.bootstrap && !guard->word_done && node->mark == REASON_NEW;
@@ -362,6 +371,11 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct
     /* Locks of the old set may live as long as that let them. */
     if (node->mark == REASON_RESET && node->record.quarantine_ms > quarantine_ms)
         quarantine_ms = node->record.quarantine_ms;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        const struct guard_node *other = &guard->nodes[i];
+        if (now_ns <= other->quarantine_until_ns && other->quarantine_ms > quarantine_ms)
+            quarantine_ms = other->quarantine_ms;
+    }
     struct record record = {
         .quarantine_ms = quarantine_ms,
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
@@ -376,8 +390,11 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct
     mark->expected_len = node->seen_len;
     mark->text_len = record_format(&record, mark->text);
     mark->quarantine_us = trusted ? 0 : quarantine_ms * 1000;
-    node->mark = REASON_NONE;
+    /* Should it not be written, a step is tried again; for the rest each sample asks anew. */
+    if (node->mark != REASON_STEPPED)
+        node->mark = REASON_NONE;
     node->mark_under_way = true;
+    node->marked_ns = now_ns;
     node->by_word = trusted;
     node->trusted = trusted;
     return true;
@@ -399,10 +416,14 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         begin_epoch(node);
         return GUARD_FAIL;
     }
-    if (node->mark != REASON_STEPPED && node->mark != REASON_EVICTED)
+    if (node->mark != REASON_STEPPED)
         node->mark = REASON_NONE;
-    enum watch_verdict clock = look_at_clock(guard, node, sample);
+    enum watch_verdict clock = look_at_clock(guard, index, sample);
     node->trouble = sample->master ? look_at_record(guard, node, sample) : REASON_REPLICA;
+    /* The record says how many keys had been evicted when it was written. */
+    if (node->trouble == REASON_NONE && node->facts_known && node->facts_trouble == REASON_NONE &&
+        node->record.evicted != node->evicted)
+        node->trouble = wants_record(node, REASON_EVICTED);
     if (node->trouble != trouble_before || first)
         begin_epoch(node);
     if (node->trouble != REASON_NONE)
@@ -416,11 +437,10 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
             guard->beat |= bit(index);
         }
         return GUARD_PASS;
-    case WATCH_STEPPED_BACK:
-        return GUARD_PASS;
     case WATCH_UNCLEAR:
         return GUARD_WAIT;
     case WATCH_STEPPED:
+    case WATCH_STEPPED_BACK:
     case WATCH_LOST:
         break;
     }
@@ -435,12 +455,8 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
     if (facts->failed == REASON_NONE) {
         node->facts_known = true;
         node->evicted = facts->evicted;
-        bool lost = node->trouble == REASON_NONE && node->adopted_len > 0 &&
-                    node->record.evicted != facts->evicted;
         if (facts->may_evict)
             node->facts_trouble = REASON_EVICTION;
-        else if (lost)
-            node->facts_trouble = wants_record(node, REASON_EVICTED);
     }
     if (node->facts_trouble != before)
         begin_epoch(node);
@@ -449,7 +465,10 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
 void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
 {
     const struct guard_node *node = &guard->nodes[index];
-    *beat = (struct guard_beat){.lease_ms = 2 * guard->fresh_ns / NS_PER_MS};
+    *beat = (struct guard_beat){
+        .vouch_ttl_ms = 2 * guard->fresh_ns / NS_PER_MS,
+        .lease_ms = guard->quarantine_ns / NS_PER_MS,
+    };
     for (unsigned i = 0; i < guard->rules.node_count; i++)
         if (guard->nodes[i].connected && !guard->nodes[i].doubled) {
             beat->names |= bit(i);
@@ -487,40 +506,57 @@ static void take_entry(struct guard *guard, struct guard_node *node, const char 
 }
 
 static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *beat,
-                        const char *digits)
+                        const char *digits, int64_t now_ns)
 {
     for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
         struct guard_node *named = &guard->nodes[i];
         if (!(beat->names & bit(i)))
             continue;
         uint32_t before = named->contested;
-        named->contested &= ~bit(index);
-        if (*digits++ == '1')
+        /* What was asked for before the server changed was for the other. */
+        if (*digits++ == '1') {
             named->contested |= bit(index);
-        /* A lease that was asked for before the server changed is that of the other. */
-        if (strcmp(beat->run_ids[i], named->run_id) == 0)
+            named->contested_until_ns = now_ns + guard->quarantine_ns;
+        } else if (strcmp(beat->run_ids[i], named->run_id) == 0) {
+            named->contested &= ~bit(index);
             named->leased_on |= bit(index);
+        }
         if (before == 0 && named->contested != 0)
             begin_epoch(named);
     }
+}
+
+void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reason)
+{
+    struct guard_node *node = &guard->nodes[index];
+    if (node->beat_failed == REASON_NONE)
+        begin_epoch(node);
+    node->beat_failed = reason;
 }
 
 void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
                    int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
 {
     struct guard_node *node = &guard->nodes[index];
-    char copy[256];
-    if (text == NULL || len >= sizeof(copy))
+    char copy[512];
+    if (len >= sizeof(copy)) {
+        guard_on_beat_failed(guard, index, REASON_GARBAGE);
         return;
+    }
     memcpy(copy, text, len);
     copy[len] = '\0';
     char *vouch = strchr(copy, ' ');
     char *entry = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
-    if (entry == NULL)
+    if (entry == NULL) {
+        guard_on_beat_failed(guard, index, REASON_GARBAGE);
         return;
+    }
     node->beat_ns = sent_ns;
+    node->beat_failed = REASON_NONE;
     node->entry_left = node->entry_left || beat->entry[0] != '\0';
-    take_leases(guard, index, beat, copy);
+    if (sent_ns >= node->renew_ns && (!node->settled || beat->entry[0] != '\0'))
+        node->renew_ns = 0;
+    take_leases(guard, index, beat, copy, now_ns);
     unsigned waited_for;
     if (has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE)
         guard->word_done = true;
@@ -547,7 +583,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     const struct guard_node *node = &guard->nodes[index];
     if (now_ns < guard->doubt_until_ns)
         return REASON_DOUBT;
-    if (!node->connected || !node->sampled || !node->facts_known)
+    if (!node->connected || !node->sampled)
         return REASON_UNCHECKED;
     if (node->doubled)
         return REASON_DOUBLED;
@@ -555,21 +591,38 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return node->trouble;
     if (node->facts_trouble != REASON_NONE)
         return node->facts_trouble;
-    if (node->contested != 0)
-        return REASON_REPOINTED;
-    if (!is_leased(guard, node))
-        return REASON_UNCHECKED;
+    if (node->beat_failed != REASON_NONE)
+        return node->beat_failed;
     if (now_ns < node->stepped_until_ns)
         return REASON_STEPPED;
     if (now_ns <= node->quarantine_until_ns)
         return node->quarantine_why;
+    /* Of a node that is lost, what was found there stays true for as long as a lease. */
+    if (node->contested != 0 && now_ns < node->contested_until_ns)
+        return REASON_REPOINTED;
     if (!node->watch.begun)
         return REASON_CLOCK;
     if (!node->settled)
         return REASON_UNSETTLED;
-    if (node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns)
+    if (!node->facts_known || node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns ||
+        node->renew_ns != 0 || !is_leased(guard, node))
         return REASON_UNCHECKED;
     return REASON_NONE;
+}
+
+bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)
+{
+    switch (guard_refuses_vote(guard, index, now_ns)) {
+    case REASON_OTHERSET:
+    case REASON_RECORD:
+    case REASON_REPLICA:
+    case REASON_REPOINTED:
+    case REASON_DOUBLED:
+    case REASON_UNCHECKED:
+        return false;
+    default:
+        return true;
+    }
 }
 
 int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_t now_ns)

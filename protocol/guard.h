@@ -25,8 +25,8 @@
  * clock steady later than our first sample (a vouch).
  *
  * Two daemons must not come to know different masters by one name. Each leaves on every node the
- * run_id it knows each name by, as a lease; who finds a name leased to another server gives that
- * name no vote.
+ * run_id it knows each name by, as a lease for a quarantine; who finds a name leased to another
+ * server gives that name no vote.
  */
 #ifndef PROTOCOL_GUARD_H
 #define PROTOCOL_GUARD_H
@@ -40,7 +40,7 @@
 #include "protocol/record.h"
 #include "protocol/watch.h"
 
-enum { GUARD_DAEMON_ID = 16, GUARD_ENTRY_MAX = 128 };
+enum { GUARD_ENTRY_MAX = 128 };
 
 struct guard_rules {
     unsigned node_count;
@@ -93,6 +93,7 @@ struct guard_mark {
 struct guard_beat {
     char entry[GUARD_ENTRY_MAX]; /* "" if this daemon is not settled there */
     char vouch[24];              /* likewise */
+    int64_t vouch_ttl_ms;
     int64_t lease_ms;
     uint32_t names; /* the nodes whose run_id is known */
     char run_ids[LIMIT_NODES][RECORD_ID + 1];
@@ -115,6 +116,7 @@ struct guard_node {
     int64_t join_us; /* of that run, the highest adopted */
     int64_t quarantine_until_ns;
     enum reason quarantine_why;
+    int64_t quarantine_ms; /* how long it is in all */
     char replid[RECORD_ID + 1];
 
     /* The clock. */
@@ -132,16 +134,20 @@ struct guard_node {
     bool facts_known;
     enum reason facts_trouble;
     int64_t evicted;
-    int64_t beat_ns;    /* when the last heartbeat that was answered was sent */
-    uint32_t contested; /* nodes where another daemon knows another server by this name */
+    int64_t beat_ns; /* when the last heartbeat that was answered was sent */
+    enum reason beat_failed;
+    uint32_t contested; /* nodes where the name is leased to another server */
+    int64_t contested_until_ns;
+    int64_t renew_ns; /* since then the entry and the vouch left there are wrong; 0: they are not */
     uint32_t leased_on; /* nodes where the name has been leased to this server */
     bool doubled;
 
     enum reason mark; /* the record to write, and why; REASON_NONE: none */
     bool mark_under_way;
-    bool by_word;    /* we wrote its record on an operator's word */
-    bool trusted;    /* ... and that is still to settle it */
-    bool entry_left; /* a heartbeat has left the clock entry, so that this host is known here */
+    int64_t marked_ns; /* when the last one was written */
+    bool by_word;      /* we wrote its record on an operator's word */
+    bool trusted;      /* ... and that is still to settle it */
+    bool entry_left;   /* a heartbeat has left the clock entry, so that this host is known here */
     uint32_t epoch;
 };
 
@@ -171,6 +177,12 @@ void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts
 /* Why the node may not vote now; REASON_NONE if it may. */
 enum reason guard_refuses_vote(const struct guard *guard, unsigned node, int64_t now_ns);
 
+/*
+ * Does the node, which has no vote, carry locks all the same? Not one that other daemons serve, or
+ * may: nothing is to be written there.
+ */
+bool guard_carries(const struct guard *guard, unsigned node, int64_t now_ns);
+
 /* Until when, as far as that is known: INT64_MAX if it depends on somebody else. */
 int64_t guard_refuses_until_ns(const struct guard *guard, unsigned node, int64_t now_ns);
 
@@ -189,9 +201,12 @@ bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, struct 
 
 /* What to leave with a heartbeat, and what it found: "<a digit for each name: 1 contested> <vouch
  * or
- * -> <entry or ->", the answer of beat.lua. NULL if that was an error. */
+ * -> <entry or ->", the answer of beat.lua. */
 void guard_beat(const struct guard *guard, unsigned node, int64_t now_ns, struct guard_beat *beat);
 void guard_on_beat(struct guard *guard, unsigned node, const struct guard_beat *beat,
                    int64_t sent_ns, const char *text, size_t len, int64_t now_ns);
+
+/* The answer was an error, for this reason. */
+void guard_on_beat_failed(struct guard *guard, unsigned node, enum reason reason);
 
 #endif

@@ -117,8 +117,13 @@ static void send_owed(struct link *link, int64_t now_ns)
     while (link->state == LINK_UP && !link->owed_refused && link->owed_under_way < OWED_UNDER_WAY &&
            link->ticket_count < LIMIT_LINK_RELEASES && owed_next(&link->owed, &entry)) {
         char buf[REDIS_COMMAND_MAX];
-        struct redis_call call = {REDIS_RELEASE, entry.key, entry.key_len, entry.token,
-                                  link->max_ttl_ms};
+        struct redis_call call = {
+            .command = REDIS_RELEASE,
+            .key = entry.key,
+            .key_len = entry.key_len,
+            .token = entry.token,
+            .ttl_ms = link->max_ttl_ms,
+        };
         /* In full: rare enough, and never NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
         push_ticket(link, &(struct link_ticket){

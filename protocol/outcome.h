@@ -12,7 +12,8 @@
     X(OUTCOME_NOQUORUM, "NOQUORUM") /* too few nodes could vote */                                 \
     X(OUTCOME_LATE, "LATE")         /* a quorum said yes, but no validity was left */              \
     X(OUTCOME_LIMIT, "LIMIT")       /* a bound was met */                                          \
-    X(OUTCOME_SHUTDOWN, "SHUTDOWN") /* the daemon is stopping */
+    X(OUTCOME_SHUTDOWN, "SHUTDOWN") /* the daemon is stopping */                                   \
+    X(OUTCOME_OUTBID, "-")          /* never told: a quorum would vote for a greater ballot */
 
 enum outcome {
 #define X(name, word) name,

@@ -76,6 +76,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
         return false;
     record->why = reason_of_word(value);
     return take_number(&rest, "quarantine_ms", &record->quarantine_ms) &&
+           record->quarantine_ms <= RECORD_QUARANTINE_MAX_MS &&
            take_number(&rest, "join_us", &record->join_us) && rest == NULL;
 }
 

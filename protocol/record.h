@@ -23,6 +23,9 @@
 
 enum { RECORD_ID = 40, RECORD_SET_ID = 16 };
 
+/* What no max_ttl exceeds, whatever somebody wrote: two days. */
+#define RECORD_QUARANTINE_MAX_MS (48LL * 3600 * 1000)
+
 struct record {
     char set_id[RECORD_SET_ID + 1];
     char cluster[LIMIT_CLUSTER_NAME + 1];

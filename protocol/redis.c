@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "protocol/fence.h"
 #include "scripts.h"
 
 /* What our scripts answer, beside {pttl, value}; see the .lua files. */
@@ -16,17 +17,19 @@ static const struct {
 } scripts[REDIS_SCRIPT_COUNT] = {
 #define SCRIPT(name)                                                                               \
     [REDIS_SCRIPT_##name] = {SCRIPT_##name, sizeof(SCRIPT_##name) - 1, SCRIPT_##name##_SHA1}
-    SCRIPT(RELEASE), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(MARK), SCRIPT(BEAT),
+    SCRIPT(RELEASE), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(FENCE), SCRIPT(MARK), SCRIPT(BEAT),
 #undef SCRIPT
 };
 
-enum { SHA1_LEN = 40, WORDS_MAX = 6 };
+enum { SHA1_LEN = 40, WORDS_MAX = 9 };
 
 /* A command must fit in its buffer whatever the key: framing takes at most 16 bytes a word. */
 static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "release.lua is too long");
 static_assert(sizeof(SCRIPT_EXTEND) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "extend.lua is too long");
+static_assert(sizeof(SCRIPT_FENCE) + 2 * LIMIT_KEY + LIMIT_TOKEN + 80 + 17 * 16 < REDIS_COMMAND_MAX,
+              "fence.lua is too long");
 static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "status.lua is too long");
 
@@ -90,6 +93,8 @@ static enum redis_script script_of(enum redis_command command)
         return REDIS_SCRIPT_EXTEND;
     case REDIS_STATUS:
         return REDIS_SCRIPT_STATUS;
+    case REDIS_ACQUIRE_FENCED:
+        return REDIS_SCRIPT_FENCE;
     case REDIS_ACQUIRE:
     case REDIS_PLANT:
         break;
@@ -116,8 +121,43 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     size_t ttl_len = put_number(ttl, (uint64_t)call->ttl_ms);
     const char *words[WORDS_MAX] = {verb, body, "1", call->key, call->token, ttl};
     size_t lens[WORDS_MAX] = {strlen(verb), body_len, 1, call->key_len, LIMIT_TOKEN, ttl_len};
-    size_t count = call->command == REDIS_STATUS ? 4 : WORDS_MAX;
+    size_t count = call->command == REDIS_STATUS ? 4 : 6;
     return redis_format_words(words, lens, count, buf, REDIS_COMMAND_MAX);
+}
+
+static size_t format_fenced(const struct redis_call *call, enum redis_form form, char *buf)
+{
+    enum redis_script script = script_of(call->command);
+    char fence_key[sizeof(FENCE_KEY_PREFIX) + LIMIT_KEY];
+    char ttl[20];
+    char ballot[20];
+    char fence_ttl[20];
+    const size_t prefix_len = sizeof(FENCE_KEY_PREFIX) - 1;
+    memcpy(fence_key, FENCE_KEY_PREFIX, prefix_len);
+    memcpy(fence_key + prefix_len, call->key, call->key_len);
+    const char *words[WORDS_MAX] = {
+        form == REDIS_BY_SHA1 ? "EVALSHA" : "EVAL",
+        form == REDIS_BY_SHA1 ? scripts[script].sha1 : scripts[script].text,
+        "2",
+        call->key,
+        fence_key,
+        call->token,
+        ttl,
+        ballot,
+        fence_ttl,
+    };
+    const size_t lens[WORDS_MAX] = {
+        strlen(words[0]),
+        form == REDIS_BY_SHA1 ? (size_t)SHA1_LEN : scripts[script].len,
+        1,
+        call->key_len,
+        prefix_len + call->key_len,
+        LIMIT_TOKEN,
+        put_number(ttl, (uint64_t)call->ttl_ms),
+        put_number(ballot, (uint64_t)call->ballot),
+        put_number(fence_ttl, (uint64_t)call->fence_ttl_ms),
+    };
+    return redis_format_words(words, lens, WORDS_MAX, buf, REDIS_COMMAND_MAX);
 }
 
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf)
@@ -129,6 +169,11 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
     case REDIS_PLANT:
         assert(call->ttl_ms > 0);
         return format_set(call, buf);
+    case REDIS_ACQUIRE_FENCED:
+        assert(call->ttl_ms > 0);
+        assert(call->ballot > 0);
+        assert(call->fence_ttl_ms > 0);
+        return format_fenced(call, form, buf);
     case REDIS_EXTEND:
     case REDIS_RELEASE:
         assert(call->ttl_ms > 0);
@@ -191,6 +236,18 @@ static struct answer answer_of_script(const struct redis_reply *reply)
     return failed(REASON_GARBAGE);
 }
 
+static struct answer answer_of_fenced(const struct redis_reply *reply)
+{
+    if (reply->kind == RESP_NIL)
+        return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1};
+    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES)
+        return (struct answer){.kind = ANSWER_YES};
+    int64_t ballot = reply->kind == RESP_STRING ? fence_parse(reply->str, reply->len) : -1;
+    if (ballot < 0)
+        return failed(REASON_GARBAGE);
+    return (struct answer){.kind = ANSWER_OUTBID, .ballot = ballot};
+}
+
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply)
 {
     if (reply->kind == RESP_ERROR)
@@ -199,6 +256,8 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
     case REDIS_ACQUIRE:
     case REDIS_PLANT:
         return answer_of_set(reply);
+    case REDIS_ACQUIRE_FENCED:
+        return answer_of_fenced(reply);
     case REDIS_RELEASE:
     case REDIS_EXTEND:
     case REDIS_STATUS:

@@ -3,6 +3,7 @@
  * bytes into a buffer of the caller, a parsed reply into an answer.
  *
  *     acquire   SET <key> <token> NX PX <ttl>          (the paper's canonical command)
+ *     fenced    EVALSHA fence.lua <key> <its fence> <token> <ttl> <ballot> <fence_ttl>
  *     release   EVALSHA release.lua <key> <token> <max_ttl>
  *                                                      compare and delete; trim a stranger's token
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
@@ -20,6 +21,7 @@
 
 enum redis_command {
     REDIS_ACQUIRE,
+    REDIS_ACQUIRE_FENCED,
     REDIS_RELEASE,
     REDIS_EXTEND,
     REDIS_PLANT,
@@ -36,6 +38,8 @@ struct redis_call {
     size_t key_len;
     const char *token; /* LIMIT_TOKEN bytes; not for REDIS_STATUS */
     int64_t ttl_ms;    /* at least 1; for REDIS_RELEASE max_ttl; not for REDIS_STATUS */
+    int64_t ballot;    /* REDIS_ACQUIRE_FENCED */
+    int64_t fence_ttl_ms;
 };
 
 /* Room for any command in either form: the longest script, a key, and their framing. */
@@ -54,6 +58,7 @@ enum redis_script {
     REDIS_SCRIPT_RELEASE,
     REDIS_SCRIPT_EXTEND,
     REDIS_SCRIPT_STATUS,
+    REDIS_SCRIPT_FENCE,
     REDIS_SCRIPT_MARK,
     REDIS_SCRIPT_BEAT,
     REDIS_SCRIPT_COUNT
@@ -94,6 +99,7 @@ enum answer_kind {
     ANSWER_YES, /* acquired, prolonged, deleted, planted: the token held (or now holds) the key */
     ANSWER_ABSENT, /* there was no key */
     ANSWER_HELD,   /* the key holds something else */
+    ANSWER_OUTBID, /* there was no key, but a fence at least as great as the ballot */
     ANSWER_FAILED, /* the master could not say; see reason */
 };
 
@@ -102,6 +108,7 @@ struct answer {
     enum reason reason; /* ANSWER_FAILED */
     int64_t pttl_ms;    /* ANSWER_HELD: time to live left, -1 unknown or none */
     uint64_t holder;    /* ANSWER_HELD: a fingerprint of the value, 0 unknown */
+    int64_t ballot;     /* ANSWER_OUTBID: that fence */
 };
 
 /* Any reply of any master gives an answer: what makes no sense is FAILED with REASON_GARBAGE. */

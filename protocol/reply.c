@@ -48,7 +48,9 @@ static void put_granted(struct text *line, const struct reply *reply)
     text_bytes(line, reply->token, LIMIT_TOKEN);
     put_number(line, reply->validity_ms);
     put_number(line, reply->elapsed_ms);
-    if (reply->fence_field)
+    if (reply->fence_field && reply->fence != 0)
+        put_number(line, reply->fence);
+    else if (reply->fence_field)
         text_string(line, " -");
 }
 
@@ -89,6 +91,9 @@ size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, 
     case OUTCOME_LIMIT:
         text_bytes(&line, " ", 1);
         text_string(&line, reply->limit);
+        break;
+    case OUTCOME_OUTBID:
+        assert(false && "the client is never told");
         break;
     case OUTCOME_GONE:
     case OUTCOME_FREE:

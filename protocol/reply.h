@@ -21,7 +21,8 @@ struct reply {
     const char *token;   /* OK to LOCK and EXTEND: LIMIT_TOKEN digits; NULL for a bare OK */
     int64_t validity_ms; /* OK with a token */
     int64_t elapsed_ms;  /* OK with a token, LATE */
-    bool fence_field;    /* OK to LOCK: a fence field follows ("-" until fencing is built) */
+    bool fence_field;    /* OK to LOCK: a fence field follows */
+    int64_t fence;       /* ... which is this, or "-" for 0 */
     int64_t hint_ms;     /* HELD: time to live left, or -1 where unknown */
     const char *limit;   /* LIMIT: which bound was met, one word */
 

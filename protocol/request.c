@@ -294,21 +294,29 @@ static enum request_error fail_usage(enum verb verb, struct error *error)
     return REQUEST_BAD_ARGUMENTS;
 }
 
-/* The options of LOCK that the protocol has and this version does not. */
-static enum request_error refuse_options(const struct word *options, size_t count,
-                                         struct error *error)
+/* The options of LOCK: those the protocol has, and among them those this version does. */
+static enum request_error take_options(const struct word *options, size_t count,
+                                       struct request *request, struct error *error)
 {
-    static const char *const known[] = {"WAIT", "FENCE", "HOLD"};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (count == 0 || !is_word(&options[0], known[i]))
+    static const char *const later[] = {"WAIT", "HOLD"};
+    for (size_t at = 0; at < count; at++) {
+        if (is_word(&options[at], "FENCE") && !request->fence) {
+            request->fence = true;
             continue;
-        struct text text = begin_error(error);
-        text_string(&text, "not available yet: ");
-        text_string(&text, known[i]);
-        return REQUEST_BAD_ARGUMENTS;
+        }
+        for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+            if (!is_word(&options[at], later[i]))
+                continue;
+            struct text text = begin_error(error);
+            text_string(&text, "not available yet: ");
+            text_string(&text, later[i]);
+            return REQUEST_BAD_ARGUMENTS;
+        }
+        return fail_word(error, REQUEST_BAD_ARGUMENTS,
+                         "LOCK takes <resource> <ttl> [FENCE], and knows no ", &options[at],
+                         request->fence ? " there" : "");
     }
-    return fail_word(error, REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>, and knows no ",
-                     &options[0], "");
+    return REQUEST_FINE;
 }
 
 static enum request_error parse_arguments(const struct word *words, size_t count,
@@ -324,7 +332,7 @@ static enum request_error parse_arguments(const struct word *words, size_t count
             return failed;
         if ((failed = take_ttl(&words[1], limits, request, error)) != REQUEST_FINE)
             return failed;
-        return count > 2 ? refuse_options(words + 2, count - 2, error) : REQUEST_FINE;
+        return take_options(words + 2, count - 2, request, error);
     case VERB_UNLOCK:
     case VERB_EXTEND:
         if (count != (request->verb == VERB_UNLOCK ? 2 : 3))

@@ -8,6 +8,7 @@
 #ifndef PROTOCOL_REQUEST_H
 #define PROTOCOL_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,7 +16,7 @@
 #include "protocol/limits.h"
 
 #define VERB_TABLE(X)                                                                              \
-    X(VERB_LOCK, "LOCK", "<resource> <ttl>", "acquire a lock for <ttl>")                           \
+    X(VERB_LOCK, "LOCK", "<resource> <ttl> [FENCE]", "acquire a lock for <ttl>")                   \
     X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release it on every node")                     \
     X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>", "make it live at least <ttl> from now")   \
     X(VERB_STATUS, "STATUS", "<resource>", "ask a quorum who holds it")                            \
@@ -86,6 +87,7 @@ struct request {
     size_t resource_len;
     const char *token; /* LIMIT_TOKEN lower-case hex digits */
     int64_t ttl_ms;
+    bool fence; /* LOCK: with a fencing token */
     const char *label;
     size_t label_len;
 };

@@ -144,6 +144,13 @@ static void take_vote(struct round *round, unsigned node, const struct answer *a
         round->held |= bit(node);
         remember_holder(round, node, answer, now_ns);
         break;
+    case ANSWER_OUTBID:
+        round->held |= bit(node);
+        round->held_until_ns[node] = INT64_MAX;
+        round->outbid |= bit(node);
+        if (answer->ballot > round->ballot_seen)
+            round->ballot_seen = answer->ballot;
+        break;
     case ANSWER_FAILED:
         fail_node(round, node, answer->reason);
         return;
@@ -175,6 +182,10 @@ static enum outcome granted_or_late(const struct round *round, int64_t now_ns)
 static bool judge_failed_acquire(const struct round *round, enum outcome *outcome)
 {
     unsigned quorum = round->rules->quorum;
+    if (round->may_bid_again && count(round->yes | round->outbid) >= quorum) {
+        *outcome = OUTCOME_OUTBID;
+        return true;
+    }
     if (voted(round) >= quorum) {
         *outcome = OUTCOME_HELD;
         /* Wait for the hint of the nodes that refused: their undo tells it. */

@@ -97,6 +97,7 @@ struct round {
     enum outcome outcome; /* once settled; meaningless before, and after a cancel */
     bool cancelled;
     bool token_releasing;
+    bool may_bid_again; /* ACQUIRE: with a greater ballot; then the outcome may be OUTBID */
 
     int64_t started_ns;
     int64_t decided_ns; /* when the outcome was decided */
@@ -110,6 +111,8 @@ struct round {
     uint32_t failed;
     uint32_t sent;                      /* were sent the vote command, whatever came of it */
     uint32_t missing;                   /* have no vote, and lack the key */
+    uint32_t outbid;                    /* of the held: refused for the ballot alone */
+    int64_t ballot_seen;                /* the greatest they have shown */
     uint32_t under_way[ROUND_COMMANDS]; /* were sent this command and have not answered */
     enum reason reasons[LIMIT_NODES];   /* of the failed */
     int64_t held_until_ns[LIMIT_NODES]; /* of the held; INT64_MAX unknown */

@@ -82,16 +82,22 @@ void warden_probe(struct warden *warden, int64_t now_ns)
 static void write_beat(struct warden *warden, int64_t now_ns)
 {
     struct guard_beat *beat = &warden->beat;
-    char clock_key[128];
-    char name_keys[LIMIT_NODES][LIMIT_NODE_NAME + 16];
+    const char *set_id = warden->guard->set_id;
+    char clock_key[160];
+    char vouch_key[48];
+    char name_keys[LIMIT_NODES][LIMIT_NODE_NAME + 48];
     char ttl[24];
+    char vouch_ttl[24];
     char lease[24];
     char key_count[4];
     const char *words[8 + 2 * LIMIT_NODES + 8];
     unsigned count = 0;
     unsigned keys = 2;
     guard_beat(warden->guard, warden->node, now_ns, beat);
-    snprintf(clock_key, sizeof(clock_key), "redlockd:clock:%s", warden->clock_id);
+    /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
+    snprintf(clock_key, sizeof(clock_key), "redlockd:clock:%s:%s", set_id, warden->clock_id);
+    snprintf(vouch_key, sizeof(vouch_key), "redlockd:vouch:%s", set_id);
+    snprintf(vouch_ttl, sizeof(vouch_ttl), "%" PRId64, beat->vouch_ttl_ms);
     snprintf(ttl, sizeof(ttl), "%d", ENTRY_TTL_MS);
     snprintf(lease, sizeof(lease), "%" PRId64, beat->lease_ms);
     words[count++] = warden->beat_in_full ? "EVAL" : "EVALSHA";
@@ -99,11 +105,11 @@ static void write_beat(struct warden *warden, int64_t now_ns)
                                           : redis_script_sha1(REDIS_SCRIPT_BEAT);
     words[count++] = key_count;
     words[count++] = clock_key;
-    words[count++] = "redlockd:vouch";
+    words[count++] = vouch_key;
     for (unsigned i = 0; i < LIMIT_NODES; i++) {
         if (!(beat->names & UINT32_C(1) << i))
             continue;
-        snprintf(name_keys[i], sizeof(name_keys[i]), "redlockd:name:%s",
+        snprintf(name_keys[i], sizeof(name_keys[i]), "redlockd:name:%s:%s", set_id,
                  warden->guard->rules.node_names[i]);
         words[count++] = name_keys[i];
         keys++;
@@ -112,8 +118,8 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = beat->entry;
     words[count++] = ttl;
     words[count++] = beat->vouch;
+    words[count++] = vouch_ttl;
     words[count++] = lease;
-    words[count++] = warden->daemon_id;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         if (beat->names & UINT32_C(1) << i)
             words[count++] = beat->run_ids[i];
@@ -288,8 +294,13 @@ static void take_beat(struct warden *warden, const struct link_ticket *ticket,
     bool text = reply->kind == RESP_STRING;
     /* The scripts were flushed: the next heartbeat brings the whole one, which loads it again. */
     warden->beat_in_full = !text;
-    guard_on_beat(warden->guard, warden->node, &warden->beat, ticket->sent_ns,
-                  text ? reply->str : NULL, reply->len, now_ns);
+    enum reason failed = REASON_NONE;
+    if (text)
+        guard_on_beat(warden->guard, warden->node, &warden->beat, ticket->sent_ns, reply->str,
+                      reply->len, now_ns);
+    else if (!is_error(reply, &failed) || failed != REASON_NOSCRIPT)
+        guard_on_beat_failed(warden->guard, warden->node,
+                             failed != REASON_NONE ? failed : REASON_GARBAGE);
 }
 
 enum warden_result warden_on_reply(struct warden *warden, const struct link_ticket *ticket,

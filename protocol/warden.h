@@ -18,8 +18,7 @@ struct warden {
     struct guard *guard;
     struct link *link;
     unsigned node;
-    const char *clock_id;  /* of this host's clock: see engine_rules */
-    const char *daemon_id; /* of this process */
+    const char *clock_id; /* of this host's clock: see engine_rules */
 
     unsigned probes; /* under way, beside those at the end of batches */
     bool beat_in_full;

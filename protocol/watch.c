@@ -42,22 +42,23 @@ static bool is_steady(const struct drift *drift, int64_t high_ns, int64_t floor_
     return high_ns <= floor_ns + drift->margin_ns / 4 * 3;
 }
 
-static void begin(struct watch *watch, const struct watch_sample *sample)
+bool watch_is_tight(const struct drift *drift, const struct watch_sample *sample)
+{
+    return sample->received_ns - sample->sent_ns <= drift->margin_ns / 2;
+}
+
+static void begin(struct watch *watch, const struct drift *drift, const struct watch_sample *sample)
 {
     int64_t time_ns = sample->time_us * 1000;
     *watch = (struct watch){
         .begun = true,
+        .loose = !watch_is_tight(drift, sample),
         .at_ns = sample->received_ns,
         .low_ns = time_ns - sample->received_ns,
         .high_ns = time_ns + TIME_NS - sample->sent_ns,
         .floor_ns = time_ns - sample->received_ns,
         .tight_ns = sample->received_ns,
     };
-}
-
-bool watch_is_tight(const struct drift *drift, const struct watch_sample *sample)
-{
-    return sample->received_ns - sample->sent_ns <= drift->margin_ns / 2;
 }
 
 /* The watch as it would be at now_ns without any sample in between. */
@@ -96,10 +97,11 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
                               const struct watch_sample *sample)
 {
     assert(sample->sent_ns <= sample->received_ns);
-    if (!watch->begun) {
-        if (!watch_is_tight(drift, sample))
-            return WATCH_UNCLEAR;
-        begin(watch, sample);
+    bool tight = watch_is_tight(drift, sample);
+    if (!watch->begun && !tight)
+        return WATCH_UNCLEAR;
+    if (!watch->begun || (watch->loose && tight)) {
+        begin(watch, drift, sample);
         return WATCH_STEADY;
     }
     assert(watch->at_ns <= sample->received_ns);
@@ -107,21 +109,21 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
     int64_t high_ns = sample->time_us * 1000 + TIME_NS - sample->sent_ns;
     const struct watch then = widened(watch, drift, sample->received_ns);
     int64_t allowed = allowed_ns(drift, sample->received_ns - watch->tight_ns);
-    if (high_ns < then.low_ns) {
-        begin(watch, sample);
+    if (high_ns < then.low_ns && tight) {
+        begin(watch, drift, sample);
         return WATCH_STEPPED_BACK;
     }
-    if (is_steady(drift, high_ns, watch->floor_ns + allowed)) {
+    if (high_ns >= then.low_ns && is_steady(drift, high_ns, watch->floor_ns + allowed)) {
         follow(watch, drift, &then, sample);
         watch->unclear = 0;
         return WATCH_STEADY;
     }
     if (low_ns > then.high_ns) {
-        begin(watch, sample);
+        begin(watch, drift, sample);
         return WATCH_STEPPED;
     }
-    if (watch_is_tight(drift, sample) && ++watch->unclear >= UNCLEAR_MAX) {
-        begin(watch, sample);
+    if (tight && ++watch->unclear >= UNCLEAR_MAX) {
+        begin(watch, drift, sample);
         return WATCH_LOST;
     }
     return WATCH_UNCLEAR;

@@ -29,6 +29,7 @@
 
 struct watch {
     bool begun;
+    bool loose;    /* with a slow answer, after a step: the next quick one is a better beginning */
     int64_t at_ns; /* when the last sample was received; what follows is as of then */
     int64_t low_ns;
     int64_t high_ns;
@@ -41,7 +42,7 @@ enum watch_verdict {
     WATCH_STEADY,
     WATCH_UNCLEAR,
     WATCH_STEPPED,      /* forward: begun anew */
-    WATCH_STEPPED_BACK, /* keys live longer, which is safe: begun anew */
+    WATCH_STEPPED_BACK, /* found by a quick answer; keys live longer, which is safe: begun anew */
     WATCH_LOST,         /* unclear for too long, though the answers are quick: begun anew */
 };
 

@@ -19,7 +19,7 @@ int64_t clock_now_ns(void);
  */
 void clock_name(char *name, size_t size);
 
-/* Nanoseconds since 1970, for log lines only. */
+/* Nanoseconds since 1970: for log lines, and for ballots (protocol/fence.h). */
 int64_t clock_wall_ns(void);
 
 #endif

@@ -24,6 +24,7 @@ struct operation {
     LIST_ENTRY(operation) of_resource;
     TAILQ_ENTRY(operation) waiting; /* while the round is not settled */
     int64_t received_ns;
+    int64_t ballot; /* LOCK with FENCE; 0 without */
     char token[LIMIT_TOKEN];
     char tag[LIMIT_TAG];
     size_t tag_len;
@@ -85,16 +86,12 @@ static void init_guard(struct engine *engine)
     };
     memcpy(rules.node_names, engine->rules.node_names, sizeof(rules.node_names));
     guard_init(&engine->guard, &rules);
-    uint64_t id;
-    engine->io.entropy(engine->io.context, &id, sizeof(id));
-    snprintf(engine->daemon_id, sizeof(engine->daemon_id), "%016" PRIx64, id);
     for (unsigned i = 0; i < engine->node_count; i++) {
         engine->wardens[i] = (struct warden){
             .guard = &engine->guard,
             .link = &engine->links[i],
             .node = i,
             .clock_id = engine->rules.clock_id,
-            .daemon_id = engine->daemon_id,
         };
         engine->vote_reason[i] = REASON_CONNECTING;
     }
@@ -233,6 +230,7 @@ static bool answer(struct engine *engine, struct operation *operation, int64_t n
         .validity_ms = granted ? round_validity_ns(round, now_ns) / NS_PER_MS : 0,
         .elapsed_ms = elapsed_for_client_ms(&round->rules->drift, operation->received_ns, now_ns),
         .fence_field = round->kind == ROUND_ACQUIRE,
+        .fence = operation->ballot,
         .hint_ms = round->outcome == OUTCOME_HELD ? round_hint_ms(round, now_ns) : -1,
         .voting = round_voting(round),
         .quorum = round->rules->quorum,
@@ -245,8 +243,10 @@ static bool answer(struct engine *engine, struct operation *operation, int64_t n
 
 /* --- doing what a round decided --- */
 
-static enum redis_command redis_command_of(const struct round *round, enum round_command command)
+static enum redis_command redis_command_of(const struct operation *operation,
+                                           enum round_command command)
 {
+    const struct round *round = &operation->round;
     switch (command) {
     case ROUND_UNDO:
         return REDIS_RELEASE;
@@ -258,7 +258,7 @@ static enum redis_command redis_command_of(const struct round *round, enum round
     }
     switch (round->kind) {
     case ROUND_ACQUIRE:
-        return REDIS_ACQUIRE;
+        return operation->ballot != 0 ? REDIS_ACQUIRE_FENCED : REDIS_ACQUIRE;
     case ROUND_EXTEND:
         return REDIS_EXTEND;
     case ROUND_RELEASE:
@@ -274,11 +274,13 @@ static size_t format(const struct engine *engine, const struct operation *operat
 {
     const struct round *round = &operation->round;
     struct redis_call call = {
-        .command = redis_command_of(round, command),
+        .command = redis_command_of(operation, command),
         .key = operation->resource->key,
         .key_len = operation->resource->key_len,
         .token = operation->token,
         .ttl_ms = round->ttl_ns / NS_PER_MS,
+        .ballot = operation->ballot,
+        .fence_ttl_ms = engine->rules.fence_ttl_ns / NS_PER_MS,
     };
     if (command == ROUND_PLANT)
         call.ttl_ms = round_plant_ttl_ms(round, now_ns);
@@ -297,7 +299,7 @@ static void owe(struct engine *engine, unsigned node, const struct operation *op
 
 static bool is_release(const struct operation *operation, enum round_command command)
 {
-    return redis_command_of(&operation->round, command) == REDIS_RELEASE;
+    return redis_command_of(operation, command) == REDIS_RELEASE;
 }
 
 enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns)
@@ -343,6 +345,8 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
 
 static void step(struct engine *engine, struct operation *operation,
                  const struct round_event *event);
+static void start(struct engine *engine, struct operation *operation, int64_t now_ns);
+static struct operation *bid_again(struct engine *engine, struct operation *outbid);
 
 /* Does its answer count only with the guard's behind it? */
 static bool is_vote(const struct operation *operation, enum round_command command)
@@ -350,19 +354,12 @@ static bool is_vote(const struct operation *operation, enum round_command comman
     return command == ROUND_VOTE && operation->round.kind != ROUND_RELEASE;
 }
 
-static void write_command(struct engine *engine, unsigned node, struct operation *operation,
-                          enum round_command command, enum redis_form form, const char *bytes,
-                          size_t len, int64_t now_ns)
+static void write_command(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                          const char *bytes, size_t len)
 {
-    if (is_vote(operation, command))
+    if (is_vote(ticket->owner, ticket->command))
         engine->unguarded |= UINT32_C(1) << node;
-    link_send(&engine->links[node], bytes, len,
-              &(struct link_ticket){.kind = TICKET_ROUND,
-                                    .command = (uint8_t)command,
-                                    .form = (uint8_t)form,
-                                    .epoch = guard_epoch(&engine->guard, node),
-                                    .sent_ns = now_ns,
-                                    .owner = operation});
+    link_send(&engine->links[node], bytes, len, ticket);
 }
 
 /* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
@@ -381,7 +378,14 @@ static void send(struct engine *engine, struct operation *operation, enum round_
         bool release = is_release(operation, command);
         enum reason reason = release ? link_refuses_release(link) : link_refuses_vote(link);
         if (reason == REASON_NONE) {
-            write_command(engine, i, operation, command, REDIS_BY_SHA1, buf, len, now_ns);
+            write_command(engine, i,
+                          &(struct link_ticket){.kind = TICKET_ROUND,
+                                                .command = (uint8_t)command,
+                                                .form = REDIS_BY_SHA1,
+                                                .epoch = guard_epoch(&engine->guard, i),
+                                                .sent_ns = now_ns,
+                                                .owner = operation},
+                          buf, len);
             continue;
         }
         refused |= UINT32_C(1) << i;
@@ -413,16 +417,22 @@ static void step(struct engine *engine, struct operation *operation,
     if (!was_settled && round->phase == ROUND_SETTLED)
         TAILQ_REMOVE(&engine->waiting, operation, waiting);
     bool reached = true;
+    struct operation *again = NULL;
+    if (actions.answer && round->outcome == OUTCOME_OUTBID)
+        again = bid_again(engine, operation);
     if (actions.answer && operation->client != NULL)
         reached = answer(engine, operation, event->now_ns);
     if (!reached && round->kind == ROUND_ACQUIRE && round->outcome == OUTCOME_OK)
         round_step(round,
                    &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = event->now_ns},
                    &actions);
+    /* The undo first, so that the nodes are free for the new bid. */
     if (actions.send_to != 0)
         send(engine, operation, actions.send, actions.send_to, event->now_ns);
     else if (actions.finished)
         free_operation(engine, operation);
+    if (again != NULL)
+        start(engine, again, event->now_ns);
 }
 
 /* --- requests --- */
@@ -495,7 +505,7 @@ static void start(struct engine *engine, struct operation *operation, int64_t no
             event.reachable |= UINT32_C(1) << i;
         else if (kind == ROUND_RELEASE)
             owe(engine, i, operation, now_ns);
-        else if (link_refuses_vote(link) == REASON_NONE)
+        else if (link_refuses_vote(link) == REASON_NONE && guard_carries(&engine->guard, i, now_ns))
             event.carrying |= UINT32_C(1) << i;
     }
     step(engine, operation, &event);
@@ -509,9 +519,69 @@ static void refuse(struct engine *engine, struct engine_client *client,
     engine->io.reply(engine->io.context, client, request->tag, request->tag_len, &reply);
 }
 
+/* For the client and the resource: to be started. NULL if there is no room. */
+static struct operation *open_operation(struct engine *engine, struct engine_client *client,
+                                        enum round_kind kind, int64_t ttl_ns, int64_t received_ns)
+{
+    struct operation *operation = pool_take(&engine->operations);
+    if (operation == NULL)
+        return NULL;
+    round_init(&operation->round, &engine->rules.round, kind, ttl_ns);
+    operation->received_ns = received_ns;
+    operation->ballot = 0;
+    operation->client = client;
+    LIST_INSERT_HEAD(&client->operations, operation, of_client);
+    client->operation_count++;
+    /* All rounds have the same time, so the order of their starts is that of their deadlines. */
+    TAILQ_INSERT_TAIL(&engine->waiting, operation, waiting);
+    return operation;
+}
+
+static void set_tag(struct operation *operation, const char *tag, size_t tag_len)
+{
+    operation->tagged = tag != NULL;
+    operation->tag_len = tag_len;
+    memcpy(operation->tag, tag != NULL ? tag : "", tag_len);
+}
+
+static void set_resource(struct operation *operation, struct resource *resource)
+{
+    operation->resource = resource;
+    LIST_INSERT_HEAD(&resource->operations, operation, of_resource);
+}
+
+/*
+ * A quorum was free, but has seen a greater ballot: once more, at once, above it, and with a fresh
+ * token. Only once: who is outbid again has a rival, and the answer is HELD. NULL if there is no
+ * room; then, too.
+ */
+static struct operation *bid_again(struct engine *engine, struct operation *outbid)
+{
+    const struct round *round = &outbid->round;
+    struct engine_client *client = outbid->client;
+    struct operation *again = NULL;
+    int64_t ballot =
+        fence_propose(&engine->fence, engine->io.wall_us(engine->io.context), round->ballot_seen);
+    engine->stats.outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
+    if (ballot != 0)
+        again = open_operation(engine, client, ROUND_ACQUIRE, round->ttl_ns, outbid->received_ns);
+    if (again == NULL) {
+        outbid->round.outcome = OUTCOME_HELD;
+        return NULL;
+    }
+    set_tag(again, outbid->tagged ? outbid->tag : NULL, outbid->tag_len);
+    set_resource(again, outbid->resource);
+    make_token(engine, again->token);
+    again->ballot = ballot;
+    leave_client(outbid);
+    return again;
+}
+
 void engine_submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, int64_t now_ns)
 {
+    enum round_kind kind = round_kind_of(request->verb);
+    bool fenced = kind == ROUND_ACQUIRE && (request->fence || engine->rules.fence_always);
     if (engine->draining) {
         refuse(engine, client, request, OUTCOME_SHUTDOWN, NULL);
         return;
@@ -520,29 +590,26 @@ void engine_submit(struct engine *engine, struct engine_client *client,
         refuse(engine, client, request, OUTCOME_LIMIT, "requests");
         return;
     }
-    struct operation *operation = pool_take(&engine->operations);
+    int64_t ballot =
+        fenced ? fence_propose(&engine->fence, engine->io.wall_us(engine->io.context), 0) : 0;
+    if (fenced && ballot == 0) {
+        refuse(engine, client, request, OUTCOME_LIMIT, "fence");
+        return;
+    }
+    struct operation *operation =
+        open_operation(engine, client, kind, request->ttl_ms * NS_PER_MS, now_ns);
     if (operation == NULL) {
         refuse(engine, client, request, OUTCOME_LIMIT, "operations");
         return;
     }
-    enum round_kind kind = round_kind_of(request->verb);
-    round_init(&operation->round, &engine->rules.round, kind, request->ttl_ms * NS_PER_MS);
-    operation->received_ns = now_ns;
-    operation->tagged = request->tag != NULL;
-    operation->tag_len = request->tag_len;
-    memcpy(operation->tag, request->tag != NULL ? request->tag : "", request->tag_len);
+    set_tag(operation, request->tag, request->tag_len);
+    set_resource(operation, take_resource(engine, request));
     if (kind == ROUND_ACQUIRE)
         make_token(engine, operation->token);
     else if (kind != ROUND_STATUS)
         memcpy(operation->token, request->token, LIMIT_TOKEN);
-
-    operation->client = client;
-    LIST_INSERT_HEAD(&client->operations, operation, of_client);
-    client->operation_count++;
-    operation->resource = take_resource(engine, request);
-    LIST_INSERT_HEAD(&operation->resource->operations, operation, of_resource);
-    /* All rounds have the same time, so the order of their starts is that of their deadlines. */
-    TAILQ_INSERT_TAIL(&engine->waiting, operation, waiting);
+    operation->ballot = ballot;
+    operation->round.may_bid_again = fenced;
 
     if (kind == ROUND_RELEASE)
         forbid_planting(engine, operation, now_ns);
@@ -670,9 +737,14 @@ void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, 
 }
 
 static void keep_vote(struct engine *engine, unsigned node, const struct link_ticket *ticket,
-                      const struct answer *said)
+                      const struct answer *said, int64_t now_ns)
 {
-    assert(engine->vote_count[node] < LIMIT_LINK_COMMANDS);
+    /* While nothing is proven, votes pile up. */
+    if (engine->vote_count[node] == LIMIT_LINK_COMMANDS) {
+        deliver(engine, node, ticket->owner, ROUND_VOTE,
+                &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+        return;
+    }
     votes_of(engine, node)[engine->vote_count[node]++] = (struct vote){
         .operation = ticket->owner,
         .answer = *said,
@@ -681,40 +753,56 @@ static void keep_vote(struct engine *engine, unsigned node, const struct link_ti
     };
 }
 
+/* The scripts have been flushed: send it in full, which loads it again, in the same round, and in
+ * the epoch in which its vote was asked for. */
+static bool send_in_full(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                         int64_t now_ns)
+{
+    const struct link *link = &engine->links[node];
+    enum reason refused = is_release(ticket->owner, ticket->command) ? link_refuses_release(link)
+                                                                     : link_refuses_vote(link);
+    if (ticket->form == REDIS_IN_FULL || refused != REASON_NONE)
+        return false;
+    char buf[REDIS_COMMAND_MAX];
+    size_t len = format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, buf, now_ns);
+    struct link_ticket again = *ticket;
+    again.form = REDIS_IN_FULL;
+    again.sent_ns = now_ns;
+    write_command(engine, node, &again, buf, len);
+    return true;
+}
+
 static void on_round_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
                            const struct link_ticket *ticket, int64_t now_ns)
 {
     struct operation *operation = ticket->owner;
     enum round_command command = ticket->command;
-    struct answer said = redis_answer(redis_command_of(&operation->round, command), reply);
+    struct answer said = redis_answer(redis_command_of(operation, command), reply);
 
-    /* The scripts have been flushed: send it in full, which loads it again, in the same round. */
     if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
-        ticket->form == REDIS_BY_SHA1) {
-        char buf[REDIS_COMMAND_MAX];
-        size_t len = format(engine, operation, command, REDIS_IN_FULL, buf, now_ns);
-        write_command(engine, node, operation, command, REDIS_IN_FULL, buf, len, now_ns);
+        send_in_full(engine, node, ticket, now_ns))
         return;
-    }
     if (said.kind == ANSWER_FAILED && is_release(operation, command))
         owe(engine, node, operation, now_ns);
     if (said.kind != ANSWER_FAILED && is_vote(operation, command))
-        keep_vote(engine, node, ticket, &said);
+        keep_vote(engine, node, ticket, &said, now_ns);
     else
         deliver(engine, node, operation, command, &said, now_ns);
 }
 
-/* A sample that proves nothing: another may, as long as a vote has time for it. */
+/* A sample that proves nothing: another may, for votes that are not too late anyway. */
 static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
 {
-    const struct vote *votes = votes_of(engine, node);
-    unsigned last = engine->vote_count[node] - 1;
-    if (engine->vote_count[node] == 0)
-        return;
-    if (now_ns - votes[last].sent_ns < engine->rules.round.node_timeout_ns)
+    struct vote *votes = votes_of(engine, node);
+    unsigned count = engine->vote_count[node];
+    unsigned late = 0;
+    while (late < count && now_ns - votes[late].sent_ns > engine->rules.round.node_timeout_ns)
+        deliver(engine, node, votes[late++].operation, ROUND_VOTE,
+                &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+    memmove(votes, votes + late, (count - late) * sizeof(votes[0]));
+    engine->vote_count[node] = count - late;
+    if (late < count)
         engine->guard.probe |= UINT32_C(1) << node;
-    else
-        deliver_votes(engine, node, REASON_CLOCK, now_ns);
 }
 
 static void on_guard_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,

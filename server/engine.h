@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "protocol/fence.h"
 #include "protocol/guard.h"
 #include "protocol/link.h"
 #include "protocol/reply.h"
@@ -60,6 +61,9 @@ struct engine_io {
     void (*vote_changed)(void *context, unsigned node, enum reason before, enum reason reason,
                          int64_t now_ns);
 
+    /* Microseconds since 1970, for ballots. */
+    int64_t (*wall_us)(void *context);
+
     /* Random bytes fit for a token: unpredictable, never repeated. */
     void (*entropy)(void *context, void *bytes, size_t len);
 };
@@ -72,7 +76,9 @@ struct engine_rules {
     struct link_login logins[LIMIT_NODES];
     const char *cluster;
     int64_t max_ttl_ns;
-    bool bootstrap; /* see guard_rules, for both */
+    int64_t fence_ttl_ns;
+    bool fence_always; /* each LOCK, whether it asks for it or not */
+    bool bootstrap;    /* see guard_rules, for both */
     const char *reset_set;
     /* Names this host's clock: the same for two daemons if and only if they read the same
      * CLOCK_BOOTTIME, so a boot has its own. Letters, digits and dashes. */
@@ -82,7 +88,7 @@ struct engine_rules {
 enum { ENGINE_CLOCK_ID_MAX = 80 };
 
 /* What STATS shows: counts since the start. */
-enum { OUTCOME_COUNT = OUTCOME_SHUTDOWN + 1, ROUND_KINDS = ROUND_STATUS + 1 };
+enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };
 
 struct engine_stats {
     uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
@@ -98,9 +104,9 @@ struct engine {
     struct link links[LIMIT_NODES];
     unsigned node_count;
 
+    struct fence fence;
     struct guard guard;
     struct warden wardens[LIMIT_NODES];
-    char daemon_id[GUARD_DAEMON_ID + 1];
     uint32_t unguarded; /* nodes that were asked for votes since their last probe */
     bool errands;       /* the guard may want something written */
     enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */

@@ -75,7 +75,7 @@ static void list_stats(const struct listing *to)
     static const char *const outcomes[OUTCOME_COUNT] = {
         [OUTCOME_OK] = "ok",       [OUTCOME_GONE] = "gone",         [OUTCOME_HELD] = "held",
         [OUTCOME_FREE] = "free",   [OUTCOME_NOQUORUM] = "noquorum", [OUTCOME_LATE] = "late",
-        [OUTCOME_LIMIT] = "limit", [OUTCOME_SHUTDOWN] = "shutdown",
+        [OUTCOME_LIMIT] = "limit", [OUTCOME_SHUTDOWN] = "shutdown", [OUTCOME_OUTBID] = "outbid",
     };
     const struct engine *engine = &to->server->engine;
     line(to,

@@ -131,6 +131,12 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     }
 }
 
+static int64_t io_wall_us(void *context)
+{
+    (void)context;
+    return clock_wall_ns() / 1000;
+}
+
 static void io_entropy(void *context, void *bytes, size_t len)
 {
     struct server *server = context;
@@ -353,6 +359,8 @@ static struct engine_rules rules_of(const struct config *config)
         .key_prefix_len = strlen(config->locks.key_prefix),
         .cluster = config->cluster,
         .max_ttl_ns = config->locks.max_ttl_ns,
+        .fence_ttl_ns = config->locks.fence_ttl_ns,
+        .fence_always = config->locks.fence == CONFIG_FENCE_ALWAYS,
     };
     for (unsigned i = 0; i < config->node_count; i++) {
         const struct config_node *node = &config->nodes[i];
@@ -390,6 +398,7 @@ static bool start_engine(struct server *server)
         .undone = io_undone,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .wall_us = io_wall_us,
         .entropy = io_entropy,
     };
     server->request_limits = (struct request_limits){
@@ -470,9 +479,9 @@ void server_stop(struct server *server)
         node_deinit(&server->nodes[i]);
     if (server->engine.operations.memory != NULL)
         engine_deinit(&server->engine);
-    struct event *events[] = {server->timer,     server->flush,      server->sweep,
-                              server->drain,     server->signals[0], server->signals[1],
-                              server->signals[2]};
+    struct event *events[] = {server->timer,      server->flush,     server->sweep,
+                              server->drain,      server->progress,  server->signals[0],
+                              server->signals[1], server->signals[2]};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

@@ -4,7 +4,7 @@
 set -u
 
 if [ "${1:-}" = --one ]; then
-    program=$2 out=$3/$(basename "$2")
+    program=$2 out=$3/$(echo "$2" | tr / _)
     "$program" >"$out.log" 2>&1
     echo $? >"$out.status"
     exit 0
@@ -16,8 +16,9 @@ printf '%s\n' "$@" | xargs -P "${JOBS:-4}" -I{} sh "$0" --one {} "$dir"
 
 passed=0 failed=0
 for program; do
-    log=$dir/$(basename "$program").log
-    status=$(cat "$dir/$(basename "$program").status")
+    out=$dir/$(echo "$program" | tr / _)
+    log=$out.log
+    status=$(cat "$out.status")
     # Check's own summary: "98%: Checks: 57, Failures: 1, Errors: 0"
     line=$(grep -aE '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$' "$log" | tail -n 1)
     checks=$(echo "$line" | sed -n 's/.*Checks: \([0-9]*\),.*/\1/p')

@@ -23,6 +23,7 @@ struct grant {
     char token[41];
     int64_t validity_ms;
     int64_t elapsed_ms;
+    int64_t fence; /* 0 without one */
 };
 
 /* False if nobody listens there. */
@@ -65,7 +66,7 @@ void client_expect_match(struct client *client, const char *pattern, const char 
 /* The next line must match this. */
 void client_read_match(struct client *client, const char *pattern);
 
-/* LOCK, which must be granted; ttl as the protocol has it, "10s". */
+/* LOCK, which must be granted; ttl as the protocol has it, "10s", and options may follow. */
 struct grant client_lock(struct client *client, const char *resource, const char *ttl);
 
 /* Ask for a listing: how many of its lines contain this text? */

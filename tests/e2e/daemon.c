@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tests/e2e/clock.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
@@ -57,7 +58,8 @@ void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
 {
     const char *name = plan->name != NULL ? plan->name : "redlockd";
     char file[32];
-    *daemon = (struct daemon){.sandbox = sandbox, .elsewhere = plan->elsewhere};
+    *daemon = (struct daemon){
+        .sandbox = sandbox, .elsewhere = plan->elsewhere, .clock_ahead_s = plan->clock_ahead_s};
     if (plan->tcp_host != NULL)
         daemon->port = port_free();
     snprintf(file, sizeof(file), "%s.yaml", name);
@@ -93,8 +95,19 @@ void daemon_start(struct daemon *daemon, rlim_t open_files)
     /* In a time namespace: same boot, but another time since. */
     const char *there[] = {"unshare",        "--time", "--boottime",   "86400",
                            daemon_program(), "-c",     daemon->config, NULL};
+    struct clock_file clock;
+    const char *const *environment = NULL;
+    if (daemon->clock_ahead_s != 0) {
+        clock_open(&clock, daemon->sandbox, "daemon");
+        clock_set(&clock, daemon->clock_ahead_s);
+        environment = clock.environment;
+    }
     daemon->pid = process_start(&(struct process_plan){
-        .argv = daemon->elsewhere ? there : here, .errors = daemon->log, .open_files = open_files});
+        .argv = daemon->elsewhere ? there : here,
+        .environment = environment,
+        .errors = daemon->log,
+        .open_files = open_files,
+    });
 }
 
 static void must_run(struct daemon *daemon)

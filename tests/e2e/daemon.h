@@ -30,14 +30,16 @@ struct daemon_plan {
     const char *locks;         /* added to the section `locks` in YAML: ", max_ttl: 1s" */
     const char *yaml;          /* further sections; NULL: log everything */
     unsigned node_timeout_ms;
-    bool elsewhere;    /* as if on another host: its clock since boot is another one */
-    rlim_t open_files; /* 0: as ours */
+    int64_t clock_ahead_s; /* of its wall clock */
+    bool elsewhere;        /* as if on another host: its clock since boot is another one */
+    rlim_t open_files;     /* 0: as ours */
 };
 
 struct daemon {
     const struct sandbox *sandbox;
     pid_t pid; /* 0 while it is down */
     bool elsewhere;
+    int64_t clock_ahead_s;
     char config[SANDBOX_FILE];
     char socket[SANDBOX_FILE];
     char log[SANDBOX_FILE];

@@ -1,13 +1,10 @@
 #include "tests/e2e/master.h"
 
 #include <check.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
@@ -15,22 +12,13 @@
 
 enum { COMMAND_SECONDS = 5 };
 
-static void clock_path(const struct master *master, char *path)
-{
-    char name[32];
-    snprintf(name, sizeof(name), "master-%u.clock", master->index);
-    sandbox_path(master->sandbox, name, path);
-}
-
 static void start(struct master *master)
 {
     char port[16];
     char name[32];
     char log[SANDBOX_FILE];
     char dump[32];
-    char clock[SANDBOX_FILE];
     snprintf(dump, sizeof(dump), "master-%u.rdb", master->index);
-    clock_path(master, clock);
     snprintf(port, sizeof(port), "%d", master->over_tcp ? master->port : 0);
     snprintf(name, sizeof(name), "master-%u.out", master->index);
     sandbox_path(master->sandbox, name, log);
@@ -54,28 +42,18 @@ static void start(struct master *master)
                           "--loglevel",
                           "warning",
                           NULL};
-    const char *shim = getenv("CLOCK_SHIM");
-    const char *environment[] = {"CLOCK_OFFSET_FILE", clock, "LD_PRELOAD",
-                                 shim != NULL ? shim : "build/tests/shim/clock.so", NULL};
     master->pid = process_start(&(struct process_plan){
-        .argv = argv, .errors = log, .environment = master->steppable ? environment : NULL});
-}
-
-static void write_clock(const struct master *master, int64_t offset_us)
-{
-    char path[SANDBOX_FILE];
-    clock_path(master, path);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pwrite(fd, &offset_us, sizeof(offset_us), 0), sizeof(offset_us));
-    close(fd);
+        .argv = argv,
+        .errors = log,
+        .environment = master->steppable ? master->clock.environment : NULL,
+    });
 }
 
 void master_step(struct master *master, int64_t seconds)
 {
     ck_assert(master->steppable);
-    master->clock_us += seconds * 1000000;
-    write_clock(master, master->clock_us);
+    master->ahead_s += seconds;
+    clock_set(&master->clock, master->ahead_s);
 }
 
 /* Is it our process that answers? Another may have been quicker to take the port. */
@@ -128,7 +106,7 @@ void masters_start(struct master *masters, unsigned count, const struct sandbox 
                                      .over_tcp = plan->over_tcp,
                                      .steppable = plan->steppable};
         if (plan->steppable)
-            write_clock(&masters[i], 0);
+            clock_open(&masters[i].clock, sandbox, name);
         sandbox_path(sandbox, name, masters[i].socket);
         if (plan->over_tcp)
             masters[i].port = port_free();

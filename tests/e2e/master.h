@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tests/e2e/clock.h"
 #include "tests/e2e/sandbox.h"
 
 enum { MASTER_TEXT = 4096, MASTER_URL = 128 };
@@ -19,7 +20,8 @@ struct master {
     pid_t pid; /* 0 while it is down */
     bool over_tcp;
     bool steppable;
-    int64_t clock_us; /* what its clock is ahead */
+    struct clock_file clock;
+    int64_t ahead_s; /* what it is ahead */
     int port;
     char socket[SANDBOX_FILE];
     redisContext *context; /* ours, for the commands of the test */

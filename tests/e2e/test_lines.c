@@ -39,7 +39,7 @@ static const struct wrong wrong[] = {
     {"PING PONG", "ERR bad-arguments .*"},
     {"NAME a/b", "ERR bad-arguments .*"},
     {"LOCK a 1s WAIT 5s", "ERR bad-arguments not available yet.*"},
-    {"LOCK a 1s FENCE", "ERR bad-arguments not available yet.*"},
+    {"LOCK a 1s FENCE 1", "ERR bad-arguments LOCK takes .*"},
     {"LOCK a 1s HOLD", "ERR bad-arguments not available yet.*"},
     {"LOCK a 1s wait 5s fence hold", "ERR bad-arguments not available yet.*"},
     {"AUTH secret", "ERR bad-arguments not available yet.*"},

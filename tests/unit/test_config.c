@@ -217,7 +217,6 @@ static const struct mistake mistakes[] = {
      "f:1:23: rounds.backoff_max: 250ms is less than rounds.backoff_min, which is 1s; make it at "
      "least that\n"},
     {"locks: {fence_ttl: 59s}\n",
-     "f:1:9: warning: locks.fence_ttl has no effect yet (it comes with FENCE)\n"
      "f:1:20: locks.fence_ttl: 59s is less than locks.max_ttl, which is 1m; make it at least "
      "that\n"},
 
@@ -333,8 +332,7 @@ START_TEST(no_mistake_follows_from_another)
            "f:1:18: locks.max_ttl: \"2m!\" has a unit that is none of us, ms, s, m and h; write "
            "60s, 1m or 500ms\n");
     refuse("locks: {max_ttl: 1, fence_ttl: 59s}\n" NODES,
-           "f:1:18: locks.max_ttl: \"1\" has no unit; write 60s, 1m or 500ms\n"
-           "f:1:21: warning: locks.fence_ttl has no effect yet (it comes with FENCE)\n");
+           "f:1:18: locks.max_ttl: \"1\" has no unit; write 60s, 1m or 500ms\n");
     refuse("listen: [\"tcp://0.0.0.0:1\"]\ninsecure: True\n" NODES,
            "f:2:11: insecure: \"True\" is neither true nor false; write one\n");
     refuse("nodes: *x\n", "f:1:8: aliases are not supported (*x); write the value out\n");
@@ -700,7 +698,6 @@ START_TEST(what_has_no_effect_yet_is_checked_and_warned_about)
         printed,
         "f:1:1: warning: admin has no effect yet (it comes with the admin page)\n"
         "f:2:9: warning: locks.max_hold has no effect yet (it comes with HOLD)\n"
-        "f:2:23: warning: locks.fence_ttl has no effect yet (it comes with FENCE)\n"
         "f:2:39: warning: locks.max_extensions has no effect yet (it comes with the guard)\n"
         "f:3:10: warning: limits.waiters has no effect yet (it comes with WAIT)\n"
         "f:3:22: warning: limits.waiters_per_resource has no effect yet (it comes with WAIT)\n"
@@ -920,7 +917,7 @@ START_TEST(what_the_example_comments_out_is_right_too)
         }
         strcat(strcat(uncommented, line), "\n");
     }
-    ck_assert_uint_eq(keys, 8);
+    ck_assert_uint_eq(keys, 7);
     struct config *config = load(uncommented);
     ck_assert_msg(config != NULL, "%s", printed);
     for (const char *at = printed; (at = strchr(at, '\n')) != NULL; at++)

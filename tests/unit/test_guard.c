@@ -46,6 +46,14 @@ static void expect_votes(unsigned first, unsigned last, const char *reason)
                       world_vote(&w, i), reason);
 }
 
+/* A key that daemons of our set leave for each other. */
+static const char *guard_key(const char *kind, const char *rest)
+{
+    static char key[64];
+    snprintf(key, sizeof(key), "redlockd:%s:%s%s", kind, w.engine.guard.set_id, rest);
+    return key;
+}
+
 /* They have no vote, for this reason, until the quarantine is over. */
 static void expect_quarantine(unsigned first, unsigned last, const char *reason)
 {
@@ -345,7 +353,7 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
     for (unsigned i = 0; i < 5; i++) {
         char vouch[24];
         snprintf(vouch, sizeof(vouch), "%" PRId64, (w.now_ns + w.masters[i].clock_ns) / 1000);
-        world_set(&w, i, "redlockd:vouch", vouch, 3000);
+        world_set(&w, i, guard_key("vouch", ""), vouch, 3000);
     }
     world_pass_ms(&w, 1000);
     expect_votes(0, 4, "-");
@@ -355,7 +363,7 @@ END_TEST
 START_TEST(vouch_from_before_the_newcomer_looked_is_worth_nothing)
 {
     world_pass_ms(&w, LOOKED_MS);
-    ck_assert_ptr_nonnull(world_value(&w, 0, "redlockd:vouch"));
+    ck_assert_ptr_nonnull(world_value(&w, 0, guard_key("vouch", "")));
     step_clock(0, 0, 5);
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 3 * LOOKED_MS);
@@ -441,13 +449,332 @@ END_TEST
 
 START_TEST(name_that_others_know_as_another_server_has_no_vote)
 {
-    char lease[80];
-    snprintf(lease, sizeof(lease), "%040d ffffffffffffffff", 77);
-    world_set(&w, 4, "redlockd:name:b", lease, 10000);
+    char run_id[41];
+    snprintf(run_id, sizeof(run_id), "%040d", 77);
+    world_set(&w, 4, guard_key("name", ":b"), run_id, 10000);
     world_pass_ms(&w, LOOKED_MS);
     expect_votes(1, 1, "repointed");
     world_pass_ms(&w, 10 * 1000);
     expect_votes(1, 1, "-");
+}
+END_TEST
+
+/* --- what a review of the guard has found --- */
+
+static struct world_master saved[2];
+
+/* Another server stands behind the name from now on. */
+static void become(unsigned node, const struct world_master *other)
+{
+    struct world_master *master = &w.masters[node];
+    memcpy(master->run_id, other->run_id, sizeof(master->run_id));
+    memcpy(master->replid, other->replid, sizeof(master->replid));
+    memcpy(master->keys, other->keys, sizeof(master->keys));
+    if (master->current.open)
+        world_cut(&w, node);
+    master->zombie.len = 0;
+}
+
+static void make_stranger(struct world_master *stranger)
+{
+    memset(stranger->keys, 0, sizeof(stranger->keys));
+    memset(stranger->run_id, 'e', RECORD_ID);
+    memset(stranger->replid, 'f', RECORD_ID);
+}
+
+/* A grant on A, B and C alone. */
+static void lock_on_three(void)
+{
+    w.masters[3].hung = w.masters[4].hung = true;
+    ck_assert(granted(ask("LOCK a 60s")));
+    w.masters[3].hung = w.masters[4].hung = false;
+    world_settle(&w);
+    world_delete(&w, 3, "a");
+    world_delete(&w, 4, "a");
+}
+
+static void expect_no_grant_for_s(unsigned seconds)
+{
+    for (unsigned s = 0; s < seconds; s++) {
+        world_pass_ms(&w, 1000);
+        const char *reply = ask("LOCK a 60s");
+        ck_assert_msg(!granted(reply), "after %u s: %s", s, reply);
+        w.reply_count = 0;
+    }
+}
+
+START_TEST(slow_master_under_load_piles_up_no_votes)
+{
+    char line[64];
+    w.masters[0].delay_ns = 20 * NS_PER_MS;
+    for (unsigned i = 0; i < 3000; i++) {
+        for (unsigned j = 0; j < 2; j++) {
+            snprintf(line, sizeof(line), "#t%u LOCK k%u 1s", 2 * i + j, j);
+            world_send(&w, line);
+        }
+        w.reply_count = 0;
+        world_pass_ms(&w, 1);
+        w.reply_count = 0;
+        ck_assert_uint_lt(w.engine.vote_count[0], 300);
+    }
+}
+END_TEST
+
+START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
+{
+    strcpy(w.masters[0].mark_error, "MISCONF Redis is configured to save RDB snapshots");
+    world_flush(&w, 0);
+    unsigned before = w.masters[0].marks;
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_ge(w.masters[0].marks - before, 3);
+    ck_assert_uint_le(w.masters[0].marks - before, 6);
+    w.masters[0].mark_error[0] = '\0';
+    expect_quarantine(0, 0, "flushed");
+}
+END_TEST
+
+START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
+{
+    saved[0] = saved[1] = w.masters[0];
+    make_stranger(&saved[1]);
+    become(0, &saved[1]);
+    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    expect_votes(0, 4, "-");
+    lock_on_three();
+    become(0, &saved[0]);
+    expect_no_grant_for_s(59);
+}
+END_TEST
+
+START_TEST(name_that_leads_back_while_the_daemon_is_down_has_none_either)
+{
+    saved[0] = saved[1] = w.masters[0];
+    make_stranger(&saved[1]);
+    become(0, &saved[1]);
+    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    lock_on_three();
+    world_pass_ms(&w, LOOKED_MS);
+    memcpy(w.masters[0].run_id, saved[0].run_id, sizeof(saved[0].run_id));
+    memcpy(w.masters[0].replid, saved[0].replid, sizeof(saved[0].replid));
+    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
+    world_restart_engine(&w, "here");
+    expect_no_grant_for_s(57);
+}
+END_TEST
+
+static void lease_to_another(unsigned node, const char *rest)
+{
+    char run_id[RECORD_ID + 1];
+    snprintf(run_id, sizeof(run_id), "%040d", 77);
+    world_set(&w, node, guard_key("name", rest), run_id, 3600 * 1000);
+}
+
+START_TEST(contest_is_remembered_when_its_witness_is_lost)
+{
+    for (unsigned i = 0; i < 2; i++)
+        lease_to_another(i, ":e");
+    world_pass_ms(&w, LOOKED_MS);
+    expect_votes(4, 4, "repointed");
+    w.masters[0].hung = w.masters[1].hung = true;
+    world_pass_ms(&w, 5000);
+    expect_votes(4, 4, "repointed");
+}
+END_TEST
+
+START_TEST(lease_is_taken_anew_after_a_reconnect)
+{
+    saved[0] = w.masters[4];
+    world_kill(&w, 4);
+    memcpy(w.masters[4].keys, saved[0].keys, sizeof(saved[0].keys));
+    world_pass_ms(&w, 12000);
+    for (unsigned i = 0; i < 4; i++)
+        lease_to_another(i, ":e");
+    w.masters[4].dead = false;
+    for (unsigned i = 0; i < 5000; i++) {
+        world_pass_ms(&w, 1);
+        ck_assert_str_ne(world_vote(&w, 4), "-");
+    }
+}
+END_TEST
+
+/* The daemon saw the clock go back, and died before it had left that on the master. */
+static void step_back_and_forward(int64_t forward)
+{
+    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    step_clock(2, 2, -100);
+    w.masters[3].hung = w.masters[4].hung = true;
+    bool held = granted(ask("LOCK a 60s"));
+    w.masters[3].hung = w.masters[4].hung = false;
+    world_settle(&w);
+    world_delete(&w, 3, "a");
+    world_delete(&w, 4, "a");
+    step_clock(2, 2, forward);
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, 2500);
+    ck_assert(!held || !granted(ask("LOCK a 60s")));
+}
+
+START_TEST(step_back_and_forward_around_a_restart)
+{
+    step_back_and_forward(100);
+}
+END_TEST
+
+START_TEST(step_back_and_less_forward_around_a_restart)
+{
+    step_back_and_forward(96);
+}
+END_TEST
+
+START_TEST(nothing_is_left_on_a_master_of_another_set)
+{
+    char record[LIMIT_RECORD];
+    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    memset(strstr(record, "set=") + 4, 'f', RECORD_SET_ID);
+    world_flush(&w, 0);
+    world_set(&w, 0, RECORD_KEY, record, 0);
+    world_pass_ms(&w, LOOKED_MS);
+    expect_votes(0, 0, "otherset");
+    ck_assert(granted(ask("LOCK a 10s")));
+    world_settle(&w);
+    ck_assert_ptr_null(world_value(&w, 0, "a"));
+}
+END_TEST
+
+START_TEST(evicting_master_with_a_strange_record_keeps_that)
+{
+    w.lazy = true;
+    w.masters[0].evicted = 12;
+    world_set(&w, 0, RECORD_KEY, "what is this", 0);
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), "what is this");
+}
+END_TEST
+
+/* Replace a word of a master's record by another. */
+static void forge(unsigned node, const char *word, const char *by)
+{
+    char record[LIMIT_RECORD];
+    char forged[2 * LIMIT_RECORD];
+    snprintf(record, sizeof(record), "%s", world_value(&w, node, RECORD_KEY));
+    const char *at = strstr(record, word);
+    ck_assert_ptr_nonnull(at);
+    snprintf(forged, sizeof(forged), "%.*s%s%s", (int)(at - record), record, by, at + strlen(word));
+    world_set(&w, node, RECORD_KEY, forged, 0);
+}
+
+START_TEST(quarantine_without_a_cause_is_one_all_the_same)
+{
+    world_flush(&w, 0);
+    world_pass_ms(&w, LOOKED_MS);
+    forge(0, "why=flushed", "why=-");
+    world_pass_ms(&w, LOOKED_MS);
+    expect_votes(0, 0, "record");
+}
+END_TEST
+
+START_TEST(restart_that_another_daemon_has_recorded_is_recorded_once)
+{
+    w.masters[0].evicted = 12;
+    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    expect_votes(0, 4, "-");
+    saved[0] = w.masters[0];
+    restart(0);
+    w.masters[0].evicted = 0;
+    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
+    forge(0, saved[0].run_id, w.masters[0].run_id);
+    forge(0, saved[0].replid, w.masters[0].replid);
+    forge(0, "evicted=12", "evicted=0");
+    char record[LIMIT_RECORD];
+    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    world_pass_ms(&w, 5000);
+    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
+}
+END_TEST
+
+START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
+{
+    char token[LIMIT_TOKEN + 1];
+    char line[128];
+    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 30s")));
+    w.masters[3].hung = w.masters[4].hung = true;
+    step_clock(2, 2, 5);
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].scripts_flushed = true;
+    world_send(&w, "#one LOCK b 60s");
+    engine_flush(&w.engine, w.now_ns);
+    snprintf(line, sizeof(line), "#two EXTEND a %s 60s", token);
+    world_send(&w, line);
+    world_pass_ms(&w, 60);
+    for (unsigned i = 1; i < w.reply_count; i++)
+        ck_assert_msg(strncmp(w.replies[i], "#two OK", 7) != 0, "%s", w.replies[i]);
+}
+END_TEST
+
+START_TEST(flushed_scripts_do_not_overflow_a_link)
+{
+    char line[128];
+    w.masters[0].hung = true;
+    for (unsigned i = 0; i < 60; i++) {
+        snprintf(line, sizeof(line), "#e%u EXTEND x%u %040u 1s", i, i % 4, i);
+        world_send(&w, line);
+    }
+    world_settle(&w);
+    for (unsigned i = 0; i < 4200; i++) {
+        snprintf(line, sizeof(line), "#u%u UNLOCK x%u %040u", i, i % 4, i + 1000);
+        w.reply_count = 0;
+        world_send(&w, line);
+        if (i % 40 == 39)
+            world_settle(&w);
+    }
+    w.masters[0].scripts_flushed = true;
+    w.masters[0].hung = false;
+    w.reply_count = 0;
+    world_settle(&w);
+    world_pass_ms(&w, 5000);
+    expect_votes(0, 0, "-");
+}
+END_TEST
+
+/* One of three is dead, so that nobody can tell whose clock it was: then it stays our own affair.
+ */
+START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
+{
+    world_deinit(&w);
+    world_init(&w, 3);
+    world_pass_ms(&w, 2000);
+    world_kill(&w, 2);
+    world_pass_ms(&w, 3000);
+    step_clock(1, 1, 60);
+    world_pass_ms(&w, QUARANTINE_MS + 5000);
+    expect_votes(1, 1, "-");
+    ck_assert_ptr_null(strstr(world_value(&w, 1, RECORD_KEY), "why=stepped"));
+}
+END_TEST
+
+START_TEST(step_back_that_a_slow_answer_finds_costs_no_vote)
+{
+    step_clock(0, 0, -60);
+    w.masters[0].delay_ns = 30 * NS_PER_MS;
+    world_pass_ms(&w, 1100);
+    w.masters[0].delay_ns = 0;
+    world_pass_ms(&w, 3000);
+    expect_votes(0, 0, "-");
+}
+END_TEST
+
+/* A lock of the old set may live a minute; a master that forgets it must be out for as long. */
+START_TEST(quarantine_of_an_old_set_holds_for_those_who_forget_during_it)
+{
+    for (unsigned i = 0; i < 5; i++)
+        world_flush(&w, i);
+    world_pass_ms(&w, LOOKED_MS);
+    for (unsigned i = 1; i < 5; i++)
+        forge(i, "quarantine_ms=60611", "quarantine_ms=120000");
+    world_pass_ms(&w, LOOKED_MS);
+    world_flush(&w, 0);
+    world_pass_ms(&w, LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "quarantine_ms=120000"));
 }
 END_TEST
 
@@ -536,6 +863,23 @@ Suite *test_suite(void)
     tcase_add_test(tests, master_that_has_evicted_has_no_vote_for_max_ttl);
     tcase_add_test(tests, doubled_master_has_one_vote);
     tcase_add_test(tests, name_that_others_know_as_another_server_has_no_vote);
+    tcase_add_test(tests, slow_master_under_load_piles_up_no_votes);
+    tcase_add_test(tests, record_that_cannot_be_written_is_tried_with_the_heartbeats);
+    tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
+    tcase_add_test(tests, name_that_leads_back_while_the_daemon_is_down_has_none_either);
+    tcase_add_test(tests, contest_is_remembered_when_its_witness_is_lost);
+    tcase_add_test(tests, lease_is_taken_anew_after_a_reconnect);
+    tcase_add_test(tests, step_back_and_forward_around_a_restart);
+    tcase_add_test(tests, step_back_and_less_forward_around_a_restart);
+    tcase_add_test(tests, nothing_is_left_on_a_master_of_another_set);
+    tcase_add_test(tests, evicting_master_with_a_strange_record_keeps_that);
+    tcase_add_test(tests, quarantine_without_a_cause_is_one_all_the_same);
+    tcase_add_test(tests, restart_that_another_daemon_has_recorded_is_recorded_once);
+    tcase_add_test(tests, flushed_scripts_lend_no_vote_to_a_stepped_master);
+    tcase_add_test(tests, flushed_scripts_do_not_overflow_a_link);
+    tcase_add_test(tests, step_that_cannot_be_confirmed_is_not_recorded_later);
+    tcase_add_test(tests, step_back_that_a_slow_answer_finds_costs_no_vote);
+    tcase_add_test(tests, quarantine_of_an_old_set_holds_for_those_who_forget_during_it);
     tcase_add_test(tests, node_without_a_vote_gets_releases_and_carries_locks);
     tcase_add_test(tests, nodes_that_forgot_do_not_make_a_token_gone);
     tcase_add_test(tests, token_that_is_gone_stays_gone);

@@ -52,7 +52,7 @@ START_TEST(longest_record_fits)
     char text[LIMIT_RECORD];
     memset(longest.cluster, 'c', LIMIT_CLUSTER_NAME);
     longest.cluster[LIMIT_CLUSTER_NAME] = '\0';
-    longest.max_ttl_ms = longest.quarantine_ms = 99999999999999999;
+    longest.max_ttl_ms = longest.quarantine_ms = RECORD_QUARANTINE_MAX_MS;
     longest.evicted = 999999999999999;
     for (enum reason why = 0; why < REASON_COUNT; why++) {
         longest.why = why;
@@ -87,6 +87,8 @@ static const char *const strange[] = {
     "durable=no why=new quarantine_ms=1 join_us=1 more=1",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1763640000123456789",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "durable=no why=new quarantine_ms=172800001 join_us=1",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1x run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1",
 };

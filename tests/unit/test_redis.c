@@ -20,7 +20,7 @@ static void assert_bytes(const struct redis_call *call, enum redis_form form, co
 
 START_TEST(acquire_is_the_canonical_set)
 {
-    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000};
+    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0};
     assert_bytes(&call, REDIS_BY_SHA1,
                  "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
                  "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
@@ -35,7 +35,7 @@ END_TEST
 START_TEST(scripts_go_by_sha1)
 {
     char expected[256];
-    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000};
+    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0};
     snprintf(expected, sizeof(expected),
              "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
              "\r\n$5\r\n60000\r\n",
@@ -55,12 +55,50 @@ START_TEST(scripts_go_by_sha1)
 }
 END_TEST
 
+START_TEST(fence_goes_with_its_own_key)
+{
+    char expected[512];
+    struct redis_call call = {
+        .command = REDIS_ACQUIRE_FENCED,
+        .key = "redlock:a",
+        .key_len = 9,
+        .token = TOKEN,
+        .ttl_ms = 30000,
+        .ballot = 1763640000123456,
+        .fence_ttl_ms = 86400000,
+    };
+    snprintf(expected, sizeof(expected),
+             "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n2\r\n$9\r\nredlock:a\r\n$24\r\n"
+             "redlockd:fence:redlock:a\r\n$40\r\n" TOKEN "\r\n$5\r\n30000\r\n$16\r\n"
+             "1763640000123456\r\n$8\r\n86400000\r\n",
+             redis_script_sha1(REDIS_SCRIPT_FENCE));
+    assert_bytes(&call, REDIS_BY_SHA1, expected);
+}
+END_TEST
+
+START_TEST(answers_to_a_ballot)
+{
+    struct redis_reply taken = {.kind = RESP_INTEGER, .integer = -3};
+    struct redis_reply held = {.kind = RESP_NIL};
+    struct redis_reply outbid = {.kind = RESP_STRING, .str = "1763640000123456", .len = 16};
+    struct redis_reply absurd = {.kind = RESP_STRING, .str = "9007199254740992", .len = 16};
+    ck_assert_int_eq(redis_answer(REDIS_ACQUIRE_FENCED, &taken).kind, ANSWER_YES);
+    ck_assert_int_eq(redis_answer(REDIS_ACQUIRE_FENCED, &held).kind, ANSWER_HELD);
+    struct answer answer = redis_answer(REDIS_ACQUIRE_FENCED, &outbid);
+    ck_assert_int_eq(answer.kind, ANSWER_OUTBID);
+    ck_assert_int_eq(answer.ballot, 1763640000123456);
+    answer = redis_answer(REDIS_ACQUIRE_FENCED, &absurd);
+    ck_assert_int_eq(answer.kind, ANSWER_FAILED);
+    ck_assert_int_eq(answer.reason, REASON_GARBAGE);
+}
+END_TEST
+
 START_TEST(the_longest_command_in_full_fits)
 {
     char key[LIMIT_KEY];
     char buf[REDIS_COMMAND_MAX];
     memset(key, 'k', sizeof(key));
-    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999};
+    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999, 0, 0};
     ck_assert_uint_le(redis_format(&call, REDIS_IN_FULL, buf), sizeof(buf));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "$4\r\nEVAL\r\n", 10));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "999999999999999\r\n", 17));
@@ -228,6 +266,8 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("redis");
     tcase_add_test(cases, acquire_is_the_canonical_set);
     tcase_add_test(cases, scripts_go_by_sha1);
+    tcase_add_test(cases, fence_goes_with_its_own_key);
+    tcase_add_test(cases, answers_to_a_ballot);
     tcase_add_test(cases, the_longest_command_in_full_fits);
     tcase_add_test(cases, set_says_yes_by_ok_and_held_by_nil);
     tcase_add_test(cases, scripts_say_deleted_absent_or_who);

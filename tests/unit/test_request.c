@@ -42,6 +42,15 @@ START_TEST(lock_has_a_resource_and_a_ttl)
 }
 END_TEST
 
+START_TEST(lock_may_ask_for_a_fence)
+{
+    ck_assert_int_eq(parse("LOCK a 1s"), REQUEST_FINE);
+    ck_assert(!request.fence);
+    ck_assert_int_eq(parse("LOCK a 1s fence"), REQUEST_FINE);
+    ck_assert(request.fence);
+}
+END_TEST
+
 START_TEST(words_are_split_by_any_number_of_spaces)
 {
     ck_assert_int_eq(parse("  lock   a\xc3\xa4   250  "), REQUEST_FINE);
@@ -96,11 +105,15 @@ static const struct {
     {"#a/b PING", REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
     {"#123456789012345678901234567890123 PING", REQUEST_BAD_TAG,
      "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
-    {"LOCK", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>"},
-    {"LOCK a", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>"},
-    {"LOCK a 1s now", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl>, and knows no \"now\""},
+    {"LOCK", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl> [FENCE]"},
+    {"LOCK a", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl> [FENCE]"},
+    {"LOCK a 1s now", REQUEST_BAD_ARGUMENTS,
+     "LOCK takes <resource> <ttl> [FENCE], and knows no \"now\""},
     {"LOCK a 1s wait 5s", REQUEST_BAD_ARGUMENTS, "not available yet: WAIT"},
-    {"LOCK a 1s FENCE", REQUEST_BAD_ARGUMENTS, "not available yet: FENCE"},
+    {"LOCK a 1s FENCE FENCE", REQUEST_BAD_ARGUMENTS,
+     "LOCK takes <resource> <ttl> [FENCE], and knows no \"FENCE\" there"},
+    {"LOCK a 1s FENCE now", REQUEST_BAD_ARGUMENTS,
+     "LOCK takes <resource> <ttl> [FENCE], and knows no \"now\" there"},
     {"LOCK a 1s HOLD FENCE", REQUEST_BAD_ARGUMENTS, "not available yet: HOLD"},
     {"AUTH x", REQUEST_BAD_ARGUMENTS, "not available yet: AUTH"},
     {"LOCKS", REQUEST_BAD_ARGUMENTS, "not available yet: LOCKS"},
@@ -333,6 +346,7 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("request");
     tcase_set_timeout(cases, 30);
     tcase_add_test(cases, lock_has_a_resource_and_a_ttl);
+    tcase_add_test(cases, lock_may_ask_for_a_fence);
     tcase_add_test(cases, words_are_split_by_any_number_of_spaces);
     tcase_add_test(cases, unlock_extend_status_and_name_have_their_arguments);
     tcase_add_test(cases, verbs_without_arguments_take_none);

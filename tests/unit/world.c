@@ -125,34 +125,53 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
     snprintf(entry, sizeof(entry), "%.127s", value != NULL ? value : "-");
     value = world_value(world, node, words[4]);
     snprintf(vouch, sizeof(vouch), "%.31s", value != NULL ? value : "-");
+    int64_t now_us = clock_of(world, node) / 1000;
+    if (atoll(vouch) > now_us)
+        snprintf(vouch, sizeof(vouch), "-");
     if (arguments[0][0] != '\0')
         world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
-    if (arguments[2][0] != '\0')
+    if (arguments[2][0] != '\0' && atoll(arguments[2]) <= now_us)
         world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
     for (unsigned i = 2; i < keys; i++) {
-        char lease[80];
         const char *run_id = arguments[3 + i];
         const char *seen = world_value(world, node, words[3 + i]);
-        bool other =
-            seen != NULL && strncmp(seen, run_id, 40) != 0 && strcmp(seen + 41, arguments[4]) != 0;
+        bool other = seen != NULL && strcmp(seen, run_id) != 0;
         answer[len++] = other ? '1' : '0';
-        if (other)
-            continue;
-        snprintf(lease, sizeof(lease), "%s %s", run_id, arguments[4]);
-        world_set(world, node, words[3 + i], lease, atoll(arguments[3]));
+        if (!other)
+            world_set(world, node, words[3 + i], run_id, atoll(arguments[4]));
     }
     snprintf(answer + len, sizeof(answer) - len, " %s %s", vouch, entry);
     return text(RESP_STRING, answer);
+}
+
+/* What fence.lua does. */
+static struct redis_reply run_fence(struct world *world, unsigned node, char **words)
+{
+    world->masters[node].commands++;
+    if (find_key(world, node, words[3]) != NULL)
+        return (struct redis_reply){.kind = RESP_NIL};
+    const char *seen = world_value(world, node, words[4]);
+    if (seen != NULL && atoll(seen) >= atoll(words[7]))
+        return text(RESP_STRING, seen);
+    world_set(world, node, words[3], words[5], atoll(words[6]));
+    world_set(world, node, words[4], words[7], atoll(words[8]));
+    return integer(-3);
 }
 
 /* What our Lua scripts do, in C. */
 static struct redis_reply run_script(struct world *world, unsigned node, unsigned script,
                                      char **words)
 {
-    if (script == REDIS_SCRIPT_MARK)
-        return run_mark(world, node, words);
+    if (script == REDIS_SCRIPT_MARK) {
+        struct world_master *master = &world->masters[node];
+        master->marks++;
+        return master->mark_error[0] != '\0' ? text(RESP_ERROR, master->mark_error)
+                                             : run_mark(world, node, words);
+    }
     if (script == REDIS_SCRIPT_BEAT)
         return run_beat(world, node, words);
+    if (script == REDIS_SCRIPT_FENCE)
+        return run_fence(world, node, words);
     struct world_key *key = find_key(world, node, words[3]);
     world->masters[node].commands++;
     if (key == NULL)
@@ -300,13 +319,35 @@ static unsigned take_command(struct world_inbox *inbox, char *buf, char **words)
     return count;
 }
 
+/* Has the next command arrived? */
+static bool has_arrived(const struct world *world, struct world_inbox *inbox)
+{
+    uint64_t taken = inbox->written - inbox->len;
+    while (inbox->arrival_count > 0 && inbox->arrivals[inbox->first_arrival].end <= taken) {
+        inbox->first_arrival = (inbox->first_arrival + 1) % WORLD_ARRIVALS;
+        inbox->arrival_count--;
+    }
+    return inbox->arrival_count == 0 ||
+           inbox->arrivals[inbox->first_arrival].at_ns <= world->now_ns;
+}
+
+static void note_arrival(struct world_inbox *inbox, size_t len, int64_t at_ns)
+{
+    unsigned last = (inbox->first_arrival + inbox->arrival_count) % WORLD_ARRIVALS;
+    ck_assert_uint_lt(inbox->arrival_count, WORLD_ARRIVALS);
+    inbox->written += len;
+    inbox->arrivals[last].end = inbox->written;
+    inbox->arrivals[last].at_ns = at_ns;
+    inbox->arrival_count++;
+}
+
 static bool serve(struct world *world, unsigned node, struct world_inbox *inbox)
 {
     char buf[4096];
     char *words[32];
     if (world->masters[node].hung || world->masters[node].dead)
         return false;
-    if (take_command(inbox, buf, words) == 0)
+    if (!has_arrived(world, inbox) || take_command(inbox, buf, words) == 0)
         return false;
     reply(world, node, inbox, run(world, node, inbox, words));
     return true;
@@ -339,9 +380,14 @@ static void io_write(void *context, unsigned node, const char *bytes, size_t len
     ck_assert(inbox->open);
     if (inbox->len == 0)
         inbox->start = 0;
+    if (inbox->start + inbox->len + len > sizeof(inbox->bytes)) {
+        memmove(inbox->bytes, inbox->bytes + inbox->start, inbox->len);
+        inbox->start = 0;
+    }
     ck_assert_uint_le(inbox->start + inbox->len + len, sizeof(inbox->bytes));
     memcpy(inbox->bytes + inbox->start + inbox->len, bytes, len);
     inbox->len += len;
+    note_arrival(inbox, len, world->now_ns + world->masters[node].delay_ns);
 }
 
 static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
@@ -383,6 +429,12 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     ck_assert_int_eq(engine_refuses_vote(&world->engine, node, now_ns), reason);
 }
 
+static int64_t io_wall_us(void *context)
+{
+    const struct world *world = context;
+    return (world->now_ns + world->wall_ns) / 1000;
+}
+
 static void io_entropy(void *context, void *bytes, size_t len)
 {
     struct world *world = context;
@@ -421,7 +473,7 @@ void world_settle(struct world *world)
             }
             busy = serve(world, i, &master->current) || busy;
         }
-        if (engine_wants_flush(&world->engine)) {
+        if (engine_wants_flush(&world->engine) && !(world->lazy && busy)) {
             engine_flush(&world->engine, world->now_ns);
             busy = true;
         }
@@ -431,12 +483,27 @@ void world_settle(struct world *world)
             continue;
 }
 
+/* The engine's next deadline, or the next arrival. */
+static int64_t next_event_ns(const struct world *world)
+{
+    int64_t next_ns = engine_deadline_ns(&world->engine);
+    for (unsigned i = 0; i < world->node_count; i++) {
+        const struct world_master *master = &world->masters[i];
+        const struct world_inbox *inbox = &master->current;
+        if (master->hung || master->dead || inbox->len == 0 || inbox->arrival_count == 0)
+            continue;
+        int64_t at_ns = inbox->arrivals[inbox->first_arrival].at_ns;
+        next_ns = at_ns < next_ns ? at_ns : next_ns;
+    }
+    return next_ns;
+}
+
 void world_pass_ms(struct world *world, int64_t ms)
 {
     int64_t until_ns = world->now_ns + ms * NS_PER_MS;
     world_settle(world);
     for (;;) {
-        int64_t next_ns = engine_deadline_ns(&world->engine);
+        int64_t next_ns = next_event_ns(world);
         if (next_ns > until_ns)
             break;
         world->now_ns = next_ns > world->now_ns ? next_ns : world->now_ns;
@@ -457,6 +524,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .key_prefix = "",
         .cluster = "world",
         .max_ttl_ns = 60 * NS_PER_S,
+        .fence_ttl_ns = 3600 * NS_PER_S,
         .bootstrap = bootstrap,
         .clock_id = clock_id,
     };
@@ -470,6 +538,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .undone = io_undone,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .wall_us = io_wall_us,
         .entropy = io_entropy,
     };
     memcpy(rules.node_names, names, sizeof(names));
@@ -484,6 +553,7 @@ static void init_masters(struct world *world, unsigned node_count)
     world->node_count = node_count;
     world->now_ns = 1000 * NS_PER_S;
     world->random = 1;
+    world->wall_ns = 1000000000 * NS_PER_S;
     for (unsigned i = 0; i < node_count; i++) {
         snprintf(world->masters[i].run_id, sizeof(world->masters[i].run_id), "%040u", i);
         snprintf(world->masters[i].replid, sizeof(world->masters[i].replid), "%040u", 10 + i);

@@ -13,7 +13,7 @@
 
 #include "server/engine.h"
 
-enum { WORLD_NODES = 5, WORLD_KEYS = 32, WORLD_REPLIES = 64 };
+enum { WORLD_NODES = 5, WORLD_KEYS = 32, WORLD_REPLIES = 64, WORLD_ARRIVALS = 8192 };
 
 struct world_key {
     char key[64]; /* "" is free */
@@ -23,19 +23,30 @@ struct world_key {
 
 /* Bytes that a connection has brought and the master has not executed. */
 struct world_inbox {
-    char bytes[1024 * 1024];
+    char bytes[5 * 1024 * 1024];
     size_t start; /* of what is left */
     size_t len;   /* of what is left */
     bool open;    /* replies can still be sent */
     int64_t client_id;
+    /* When what was written arrives: a ring. Positions count all bytes ever written. */
+    uint64_t written;
+    struct {
+        uint64_t end;
+        int64_t at_ns;
+    } arrivals[WORLD_ARRIVALS];
+    unsigned first_arrival;
+    unsigned arrival_count;
 };
 
 struct world_master {
     bool dead;
     bool hung;
-    bool connecting; /* the engine asked for a connection */
-    bool mute;       /* executes, but its replies are lost */
-    char error[64];  /* answers this to everything but the greeting, if not "" */
+    bool connecting;     /* the engine asked for a connection */
+    bool mute;           /* executes, but its replies are lost */
+    int64_t delay_ns;    /* how long bytes take to reach it */
+    char mark_error[64]; /* answers this to mark.lua, if not "" */
+    unsigned marks;      /* how often it was asked to run it */
+    char error[64];      /* answers this to everything but the greeting, if not "" */
     char run_id[41];
     char replid[41];
     bool replica;
@@ -56,10 +67,12 @@ struct world {
     struct world_master masters[WORLD_NODES];
     unsigned node_count;
     int64_t now_ns;
+    int64_t wall_ns; /* what the daemon's wall clock is ahead of now_ns */
     uint64_t random;
     char replies[WORLD_REPLIES][128]; /* the lines the client got */
     unsigned reply_count;
     unsigned link_changes;
+    bool lazy;         /* flushes only when nothing else is left to do */
     bool deaf;         /* the client's connection breaks with the next answer */
     bool zombies_wait; /* commands of reset connections run only once this is off */
 };

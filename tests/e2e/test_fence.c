@@ -1,0 +1,148 @@
+/*
+ * Fencing tokens on real masters, through two daemons whose wall clocks differ.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan five = {.masters = 5, .over_unix = true};
+
+/* Two daemons, the clock of the second ahead, and what they have granted so far. */
+struct bidders {
+    struct stage stage;
+    struct daemon second;
+    struct client clients[2];
+    int64_t last;
+};
+
+static void open_bidders(struct bidders *bidders, const char *test, const struct daemon_plan *first,
+                         int64_t ahead_s)
+{
+    struct stage_plan plan = five;
+    struct daemon_plan second = *first;
+    plan.daemon = *first;
+    stage_open(&bidders->stage, test, &plan);
+    second.name = "second";
+    second.clock_ahead_s = ahead_s;
+    stage_start_daemon(&bidders->stage, &bidders->second, &second);
+    bidders->clients[0] = bidders->stage.client;
+    daemon_connect(&bidders->second, &bidders->clients[1]);
+    bidders->last = 0;
+}
+
+static void close_bidders(struct bidders *bidders)
+{
+    client_close(&bidders->clients[1]);
+    daemon_stop(&bidders->second);
+    stage_close(&bidders->stage);
+}
+
+/* One grant, through this daemon: its fence must be greater than all before. */
+static void bid(struct bidders *bidders, unsigned which)
+{
+    struct client *client = &bidders->clients[which];
+    struct grant grant = client_lock(client, "a", "1s FENCE");
+    ck_assert_msg(grant.fence > bidders->last, "fence %lld after %lld", (long long)grant.fence,
+                  (long long)bidders->last);
+    bidders->last = grant.fence;
+    client_expect(client, "OK", "UNLOCK a %s", grant.token);
+}
+
+START_TEST(fence_is_a_number_on_request_only)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [1-9][0-9]{15}",
+                        "LOCK a 10s FENCE");
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ -", "LOCK b 10s");
+    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlockd:fence:redlock:a"), 5);
+    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlockd:fence:redlock:b"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(fence_may_be_given_always)
+{
+    struct stage stage;
+    struct stage_plan plan = five;
+    plan.daemon.locks = ", fence: always, fence_ttl: 100s";
+    stage_open(&stage, __func__, &plan);
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [1-9][0-9]{15}",
+                        "LOCK a 10s");
+    int64_t ttl_ms = master_integer(&stage.masters[0], "PTTL redlockd:fence:redlock:a");
+    ck_assert_int_gt(ttl_ms, 60000);
+    ck_assert_int_le(ttl_ms, 100000);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(fences_rise_through_two_daemons_three_seconds_apart)
+{
+    struct bidders bidders;
+    open_bidders(&bidders, __func__, &five.daemon, 3);
+    for (unsigned i = 0; i < 10000; i++)
+        bid(&bidders, i % 2);
+    close_bidders(&bidders);
+}
+END_TEST
+
+START_TEST(fences_rise_through_two_daemons_an_hour_apart)
+{
+    struct bidders bidders;
+    open_bidders(&bidders, __func__, &five.daemon, -3600);
+    for (unsigned i = 0; i < 10000; i++)
+        bid(&bidders, i % 2);
+    close_bidders(&bidders);
+}
+END_TEST
+
+/* Any minority in turn loses all its data, the ballots with it, and votes again after max_ttl. */
+START_TEST(fences_rise_though_any_minority_forgets_in_between)
+{
+    const struct daemon_plan plan = {.locks = ", max_ttl: 4s"};
+    struct bidders bidders;
+    open_bidders(&bidders, __func__, &plan, 3);
+    struct stage *stage = &bidders.stage;
+    for (unsigned first = 0; first < 5; first += 2) {
+        unsigned second = (first + 1) % 5;
+        for (unsigned i = 0; i < 500; i++)
+            bid(&bidders, i % 2);
+        masters_run(&stage->masters[first], 1, "FLUSHALL");
+        masters_run(&stage->masters[second], 1, "FLUSHALL");
+        for (unsigned i = 0; i < 100; i++)
+            bid(&bidders, i % 2);
+        stage_wait_nodes(stage, "reason=flushed", 2);
+        struct waiting waiting = waiting_for("all of them to vote again");
+        while (client_count(&bidders.clients[0], "NODES", "vote=yes") != 5 ||
+               client_count(&bidders.clients[1], "NODES", "vote=yes") != 5) {
+            bid(&bidders, 0);
+            bid(&bidders, 1);
+            waiting_pause(&waiting);
+        }
+        /* Now those that forgot are needed, and the wall clock has to do. */
+        stage_stop_masters(stage, (second + 1) % 5, (second + 1) % 5);
+        for (unsigned i = 0; i < 20; i++)
+            bid(&bidders, i % 2);
+        stage_continue_masters(stage, (second + 1) % 5, (second + 1) % 5);
+        stage_wait_nodes(stage, "vote=yes", 5);
+    }
+    close_bidders(&bidders);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("fence");
+    TCase *tests = sandbox_case("fences");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, fence_is_a_number_on_request_only);
+    tcase_add_test(tests, fence_may_be_given_always);
+    tcase_add_test(tests, fences_rise_through_two_daemons_three_seconds_apart);
+    tcase_add_test(tests, fences_rise_through_two_daemons_an_hour_apart);
+    tcase_add_test(tests, fences_rise_though_any_minority_forgets_in_between);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
