@@ -61,8 +61,8 @@ static const struct key keys[] = {
     {"locks.clock_drift_rate", RATE, AT(locks.clock_drift_ppm), 10000, 0, 100000},
     {"locks.clock_drift_margin", DURATION, AT(locks.clock_drift_margin_ns), 10 * MS, 1 * MS,
      10 * S},
-    {"locks.max_hold", DURATION, NOWHERE, 1 * H, 1 * S, YEAR, .comes_with = "HOLD"},
-    {"locks.max_extensions", INTEGER, NOWHERE, 1000, 1, 1000000000, .comes_with = "the guard"},
+    {"locks.max_hold", DURATION, AT(locks.max_hold_ns), 1 * H, 1 * S, YEAR},
+    {"locks.max_extensions", INTEGER, AT(locks.max_extensions), 1000, 1, 1000000000},
     {"locks.fence", CHOICE, AT(locks.fence), CONFIG_FENCE_ON_REQUEST, .words = fences},
     {"locks.fence_ttl", DURATION, AT(locks.fence_ttl_ns), 24 * H, 1 * S, YEAR},
     {"rounds", SECTION, NOWHERE},
@@ -369,6 +369,7 @@ static void check_whole(const struct loading *loading)
     const struct found *insecure = found(loading, "insecure");
     const struct found *nodes = found(loading, "nodes");
     check_order(loading, "locks.max_ttl", "locks.fence_ttl");
+    check_order(loading, "locks.max_ttl", "locks.max_hold");
     check_order(loading, "rounds.backoff_min", "rounds.backoff_max");
     check_max_ttl(loading);
     if (listen->value != NULL && !listen->wrong && !insecure->wrong && !loading->config->insecure)

@@ -59,6 +59,8 @@ struct config {
         int64_t min_validity_ns;
         int64_t clock_drift_ppm; /* clock_drift_rate, in millionths: 1% is 10000 */
         int64_t clock_drift_margin_ns;
+        int64_t max_hold_ns;
+        int64_t max_extensions;
         int64_t fence_ttl_ns;
         enum config_fence fence;
     } locks;

@@ -2,7 +2,7 @@
 -- KEYS[1] the lock, KEYS[2] its fence; ARGV[1] the token, ARGV[2] the time to live, ARGV[3] the
 -- ballot, ARGV[4] the time to live of the fence.
 -- Answers -3 taken; nil the lock is held; the ballot seen here, if ours is not greater.
-if redis.call('EXISTS', KEYS[1]) == 1 then
+if redis.call('GET', KEYS[1]) then
     return false
 end
 local seen = redis.call('GET', KEYS[2])

@@ -323,10 +323,12 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
         }
         bool done = node->connected && node->sampled && node->trouble == REASON_NONE &&
                     (node->entry_left || !guard->rules.bootstrap);
-        if (!done) {
+        /* One that is away is what an operator can do something about. */
+        bool away = !node->connected || !node->sampled;
+        if (!done && (away || progress == GUARD_DONE))
             *index = i;
+        if (!done)
             progress = GUARD_UNDER_WAY;
-        }
     }
     return progress;
 }

@@ -33,6 +33,9 @@ enum {
     /* The daemon as a whole: requests that still have a command under way on some master. */
     LIMIT_OPERATIONS = 16384,
 
+    /* Tokens whose extensions are counted. */
+    LIMIT_EXTENDED = 32768,
+
     /* One link to a master: commands not answered yet (votes may use only a part, so that releases
      * always have room, and releases only so many that the guard has), bytes of a reply, and
      * releases owed to a master that cannot take them. */

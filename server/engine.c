@@ -120,7 +120,8 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     engine->ticket_memory = tickets;
     engine->owed_memory = calloc(engine->node_count, LIMIT_LINK_OWED_BYTES);
     engine->votes = calloc(engine->node_count, LIMIT_LINK_COMMANDS * sizeof(struct vote));
-    if (!pool_init(&engine->operations, sizeof(struct operation), LIMIT_OPERATIONS) ||
+    if (!extensions_init(&engine->extensions, rules->max_extensions, rules->max_hold_ns) ||
+        !pool_init(&engine->operations, sizeof(struct operation), LIMIT_OPERATIONS) ||
         !pool_init(&engine->resources, sizeof(struct resource), LIMIT_OPERATIONS + 1) ||
         tickets == NULL || engine->owed_memory == NULL || engine->votes == NULL) {
         engine_deinit(engine);
@@ -147,6 +148,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
 void engine_deinit(struct engine *engine)
 {
     HASH_CLEAR(hh, engine->by_key);
+    extensions_deinit(&engine->extensions);
     pool_deinit(&engine->operations);
     pool_deinit(&engine->resources);
     free(engine->ticket_memory);
@@ -406,6 +408,17 @@ static void send(struct engine *engine, struct operation *operation, enum round_
     }
 }
 
+/* An extension that was granted counts, also if its client has left. */
+static void count_extension(struct engine *engine, const struct operation *operation,
+                            int64_t now_ns)
+{
+    const struct round *round = &operation->round;
+    if (round->kind == ROUND_EXTEND && round->outcome == OUTCOME_OK)
+        extensions_count(&engine->extensions, operation->token, now_ns);
+    else if (round->kind == ROUND_RELEASE || round->outcome == OUTCOME_GONE)
+        extensions_forget(&engine->extensions, operation->token);
+}
+
 /* Take one step, and do what it asks for. The operation may be gone afterwards. */
 static void step(struct engine *engine, struct operation *operation,
                  const struct round_event *event)
@@ -414,8 +427,10 @@ static void step(struct engine *engine, struct operation *operation,
     bool was_settled = round->phase == ROUND_SETTLED;
     struct round_actions actions;
     round_step(round, event, &actions);
-    if (!was_settled && round->phase == ROUND_SETTLED)
+    if (!was_settled && round->phase == ROUND_SETTLED) {
         TAILQ_REMOVE(&engine->waiting, operation, waiting);
+        count_extension(engine, operation, event->now_ns);
+    }
     bool reached = true;
     struct operation *again = NULL;
     if (actions.answer && round->outcome == OUTCOME_OUTBID)
@@ -588,6 +603,14 @@ void engine_submit(struct engine *engine, struct engine_client *client,
     }
     if (client->operation_count >= LIMIT_CLIENT_REQUESTS) {
         refuse(engine, client, request, OUTCOME_LIMIT, "requests");
+        return;
+    }
+    const char *bound = kind == ROUND_EXTEND
+                            ? extensions_refuse(&engine->extensions, request->token,
+                                                request->ttl_ms * NS_PER_MS, now_ns)
+                            : NULL;
+    if (bound != NULL) {
+        refuse(engine, client, request, OUTCOME_LIMIT, bound);
         return;
     }
     int64_t ballot =

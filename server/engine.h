@@ -28,6 +28,7 @@
 #include "protocol/request.h"
 #include "protocol/round.h"
 #include "protocol/warden.h"
+#include "server/extensions.h"
 #include "server/pool.h"
 
 struct operation;
@@ -77,6 +78,8 @@ struct engine_rules {
     const char *cluster;
     int64_t max_ttl_ns;
     int64_t fence_ttl_ns;
+    int64_t max_extensions;
+    int64_t max_hold_ns;
     bool fence_always; /* each LOCK, whether it asks for it or not */
     bool bootstrap;    /* see guard_rules, for both */
     const char *reset_set;
@@ -114,6 +117,7 @@ struct engine {
     struct vote *votes;
     unsigned vote_count[LIMIT_NODES];
 
+    struct extensions extensions;
     struct pool operations;
     struct pool resources;
     struct resource *by_key;         /* uthash */

@@ -19,7 +19,7 @@
 #define STARTING_NS (5 * NS_PER_S)
 
 /* How long an operator's word waits for the masters, and how often it looks for them. */
-#define TASK_NS       (10 * NS_PER_S)
+#define TASK_NS       (5 * NS_PER_S)
 #define TASK_CHECK_MS 10
 
 /* Descriptors that are not clients': standard ones, the loop's own, evdns, a probe now and then. */
@@ -359,6 +359,8 @@ static struct engine_rules rules_of(const struct config *config)
         .key_prefix_len = strlen(config->locks.key_prefix),
         .cluster = config->cluster,
         .max_ttl_ns = config->locks.max_ttl_ns,
+        .max_hold_ns = config->locks.max_hold_ns,
+        .max_extensions = config->locks.max_extensions,
         .fence_ttl_ns = config->locks.fence_ttl_ns,
         .fence_always = config->locks.fence == CONFIG_FENCE_ALWAYS,
     };

@@ -13,7 +13,7 @@ clang-format --dry-run -Werror $files || complain "run: clang-format -i on the f
 ! grep -nE '#include "(config|server|tests)/' protocol/*.[ch] || complain "protocol/ includes upwards"
 ! grep -nE '#include "(server|tests)/' config/*.[ch] || complain "config/ includes upwards"
 ! grep -nE '#include "tests/' server/*.[ch] || complain "server/ includes tests"
-for pure in protocol/*.[ch] server/engine.[ch] server/pool.[ch]; do
+for pure in protocol/*.[ch] server/engine.[ch] server/extensions.[ch] server/pool.[ch]; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
         complain "$pure has to be pure: no clock, no socket"
 done
@@ -26,7 +26,7 @@ done
     complain "the engine includes upwards"
 
 # Every flag and every key of the configuration stands in what users read.
-sed -n 's/^ *{"\([a-z-]*\)", no_argument.*/\1/p' server/main.c | while read -r flag; do
+sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/\1/p' server/main.c | while read -r flag; do
     grep -q -- "--$flag" README.md || echo "$flag"
 done | grep . && complain "README.md does not name the flags above"
 sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r key; do

@@ -200,7 +200,7 @@ const char *master_text(struct master *master, const char *format, ...)
 
 void masters_run(struct master *masters, unsigned count, const char *line)
 {
-    enum { WORDS = 16 };
+    enum { WORDS = 64 };
     const char *words[WORDS];
     char copy[MASTER_TEXT];
     char *rest = NULL;

@@ -125,6 +125,50 @@ START_TEST(an_extension_never_shortens)
 }
 END_TEST
 
+START_TEST(an_extension_has_its_bounds)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_int_eq(strncmp(ask("EXTEND a %s 10s", token), "OK", 2), 0);
+    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "LIMIT extensions");
+    /* Another lock has its own count; and so has this one's successor. */
+    take_token(ask("LOCK b 10s"), token);
+    ck_assert_int_eq(strncmp(ask("EXTEND b %s 10s", token), "OK", 2), 0);
+    ck_assert_str_eq(ask("UNLOCK b %s", token), "OK");
+    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
+}
+END_TEST
+
+START_TEST(an_extension_ends_with_max_hold)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 60s"), token);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(strncmp(ask("EXTEND a %s 60s", token), "OK", 2), 0);
+        world_pass_ms(&w, 59000);
+    }
+    ck_assert_int_eq(strncmp(ask("EXTEND a %s 60s", token), "OK", 2), 0);
+    ck_assert_str_eq(ask("EXTEND a %s 60s", token), "LIMIT extensions");
+    take_token(ask("LOCK b 60s"), token);
+    for (unsigned i = 0; i < 3; i++) {
+        world_pass_ms(&w, 59000);
+        ck_assert_int_eq(strncmp(ask("EXTEND b %s 60s", token), "OK", 2), 0);
+    }
+    w.engine.extensions.max_hold_ns = 150 * NS_PER_S;
+    ck_assert_str_eq(ask("EXTEND b %s 60s", token), "LIMIT hold");
+    ck_assert_int_eq(strncmp(ask("EXTEND b %s 20s", token), "OK", 2), 0);
+}
+END_TEST
+
+START_TEST(tokens_made_up_are_not_remembered)
+{
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_str_eq(ask("EXTEND a %040u 10s", i), "GONE");
+    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 0);
+}
+END_TEST
+
 START_TEST(an_extension_of_an_expired_token_is_gone_and_gone_again)
 {
     char token[LIMIT_TOKEN + 1];
@@ -631,6 +675,9 @@ Suite *test_suite(void)
     tcase_add_test(cases, tags_come_back_with_the_answer);
     tcase_add_test(cases, an_extension_plants_the_key_where_it_is_missing);
     tcase_add_test(cases, an_extension_never_shortens);
+    tcase_add_test(cases, an_extension_has_its_bounds);
+    tcase_add_test(cases, an_extension_ends_with_max_hold);
+    tcase_add_test(cases, tokens_made_up_are_not_remembered);
     tcase_add_test(cases, an_extension_of_an_expired_token_is_gone_and_gone_again);
     tcase_add_test(cases, an_extension_during_a_release_plants_nothing);
     tcase_add_test(cases, an_extension_behind_a_release_plants_nothing);

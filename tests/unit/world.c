@@ -525,6 +525,8 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .cluster = "world",
         .max_ttl_ns = 60 * NS_PER_S,
         .fence_ttl_ns = 3600 * NS_PER_S,
+        .max_hold_ns = 300 * NS_PER_S,
+        .max_extensions = 5,
         .bootstrap = bootstrap,
         .clock_id = clock_id,
     };

@@ -1,0 +1,88 @@
+#include "server/extensions.h"
+
+#include <assert.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "protocol/limits.h"
+
+struct extended {
+    UT_hash_handle hh;
+    TAILQ_ENTRY(extended) recent;
+    int64_t count;
+    int64_t since_ns;
+    char token[LIMIT_TOKEN];
+};
+
+bool extensions_init(struct extensions *extensions, int64_t max_extensions, int64_t max_hold_ns)
+{
+    *extensions = (struct extensions){
+        .max_extensions = max_extensions,
+        .max_hold_ns = max_hold_ns,
+    };
+    TAILQ_INIT(&extensions->least_recent);
+    return pool_init(&extensions->pool, sizeof(struct extended), LIMIT_EXTENDED);
+}
+
+void extensions_deinit(struct extensions *extensions)
+{
+    HASH_CLEAR(hh, extensions->by_token);
+    pool_deinit(&extensions->pool);
+}
+
+static struct extended *find(const struct extensions *extensions, const char *token)
+{
+    struct extended *extended;
+    HASH_FIND(hh, extensions->by_token, token, LIMIT_TOKEN, extended);
+    return extended;
+}
+
+const char *extensions_refuse(const struct extensions *extensions, const char *token,
+                              int64_t ttl_ns, int64_t now_ns)
+{
+    const struct extended *extended = find(extensions, token);
+    int64_t since_ns = extended != NULL ? extended->since_ns : now_ns;
+    if (extended != NULL && extended->count >= extensions->max_extensions)
+        return "extensions";
+    return now_ns + ttl_ns - since_ns > extensions->max_hold_ns ? "hold" : NULL;
+}
+
+static void drop(struct extensions *extensions, struct extended *extended)
+{
+    HASH_DELETE(hh, extensions->by_token, extended);
+    TAILQ_REMOVE(&extensions->least_recent, extended, recent);
+    pool_give(&extensions->pool, extended);
+}
+
+static struct extended *add(struct extensions *extensions, const char *token, int64_t now_ns)
+{
+    struct extended *extended = pool_take(&extensions->pool);
+    if (extended == NULL) {
+        drop(extensions, TAILQ_FIRST(&extensions->least_recent));
+        extended = pool_take(&extensions->pool);
+    }
+    assert(extended != NULL);
+    extended->count = 0;
+    extended->since_ns = now_ns;
+    memcpy(extended->token, token, LIMIT_TOKEN);
+    HASH_ADD(hh, extensions->by_token, token, LIMIT_TOKEN, extended);
+    TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
+    return extended;
+}
+
+void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns)
+{
+    struct extended *extended = find(extensions, token);
+    if (extended == NULL)
+        extended = add(extensions, token, now_ns);
+    extended->count++;
+    TAILQ_REMOVE(&extensions->least_recent, extended, recent);
+    TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
+}
+
+void extensions_forget(struct extensions *extensions, const char *token)
+{
+    struct extended *extended = find(extensions, token);
+    if (extended != NULL)
+        drop(extensions, extended);
+}

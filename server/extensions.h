@@ -1,0 +1,42 @@
+/*
+ * How often, and for how long, this daemon has extended each token: for the bounds max_extensions
+ * and max_hold. Pure, and of a fixed size: the token that was extended longest ago is forgotten
+ * first.
+ *
+ * Only what was extended is known here, so a LOCK costs nothing, and nor does a token that was made
+ * up. The time counts from the first extension.
+ */
+#ifndef SERVER_EXTENSIONS_H
+#define SERVER_EXTENSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "server/pool.h"
+
+struct extended;
+
+struct extensions {
+    int64_t max_extensions;
+    int64_t max_hold_ns;
+    struct pool pool;
+    struct extended *by_token;           /* uthash */
+    TAILQ_HEAD(, extended) least_recent; /* first */
+};
+
+/* False if there is not enough memory. */
+bool extensions_init(struct extensions *extensions, int64_t max_extensions, int64_t max_hold_ns);
+void extensions_deinit(struct extensions *extensions);
+
+/* May this token be extended now, by ttl_ns? NULL, or the bound that is met: one word for LIMIT. */
+const char *extensions_refuse(const struct extensions *extensions, const char *token,
+                              int64_t ttl_ns, int64_t now_ns);
+
+/* It was. */
+void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns);
+
+/* It will not be again. */
+void extensions_forget(struct extensions *extensions, const char *token);
+
+#endif

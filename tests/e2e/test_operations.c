@@ -1,0 +1,312 @@
+/*
+ * The procedures of docs/operations.md, carried out.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+static const struct daemon_plan brief = {.locks = ", max_ttl: 1s"};
+
+static int run(const struct daemon *daemon, const char *first, const char *second)
+{
+    return daemon_run(daemon, (const char *[]){first, second, NULL});
+}
+
+static void serve(struct stage *stage, const struct daemon_plan *plan)
+{
+    stage_start_daemon(stage, &stage->daemon, plan);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+static void stop_serving(struct stage *stage)
+{
+    client_close(&stage->client);
+    daemon_stop(&stage->daemon);
+}
+
+/* "set=0123456789abcdef" of a master's record. */
+static void read_set_id(struct master *master, char *id)
+{
+    const char *set = strstr(master_text(master, "GET redlockd:node"), "set=");
+    ck_assert_ptr_nonnull(set);
+    snprintf(id, 17, "%.16s", set + 4);
+}
+
+/* --- first start --- */
+
+START_TEST(bootstrap_lets_the_daemon_grant_at_once)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 0);
+    daemon_wait_log(&stage.daemon, "task_done", "task=bootstrap");
+    serve(&stage, &three.daemon);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(bootstrap_is_refused_where_any_master_bears_a_record)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 0);
+    ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
+    daemon_wait_log(&stage.daemon, "task_refused", "it bears a record");
+    masters_run(stage.masters, 2, "DEL redlockd:node");
+    ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
+    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 1);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+START_TEST(bootstrap_is_refused_where_a_master_is_away)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    master_kill(&stage.masters[1]);
+    ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
+    daemon_wait_log(&stage.daemon, "task_refused", "node=b");
+    ck_assert_uint_eq(masters_with(&stage.masters[0], 1, "redlockd:node"), 0);
+    ck_assert_uint_eq(masters_with(&stage.masters[2], 1, "redlockd:node"), 0);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+START_TEST(first_start_without_a_word_waits_for_max_ttl_and_says_so)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &brief);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_log(&stage.daemon, "node_without_vote", "reason=new");
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    client_lock(&stage.client, "a", "1s");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- replacing a master --- */
+
+START_TEST(new_server_behind_a_name_votes_after_max_ttl)
+{
+    struct stage stage;
+    struct stage_plan plan = three;
+    plan.daemon = brief;
+    stage_open(&stage, __func__, &plan);
+    struct master *old = &stage.masters[1];
+    struct master new;
+    masters_start(&new, 1, &stage.sandbox, &(struct master_plan){.first = 7});
+    master_kill(old);
+    unlink(old->socket);
+    ck_assert_int_eq(symlink(new.socket, old->socket), 0);
+    stage_wait_nodes(&stage, "vote=no reason=restarted", 1);
+    struct grant grant = client_lock(&stage.client, "a", "1s");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    client_lock(&stage.client, "b", "1s");
+    master_kill(&new);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- changing the list, or max_ttl --- */
+
+/* From three nodes to five. A daemon that was forgotten counts no vote any more. */
+START_TEST(list_of_nodes_is_changed_by_reset_set)
+{
+    struct stage stage;
+    struct daemon forgotten;
+    struct client client;
+    char old_id[17];
+    char new_id[17];
+    const struct daemon_plan second = {.name = "second", .locks = ", max_ttl: 2s"};
+    stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 5, .over_unix = true});
+    daemon_prepare(&forgotten, &stage.sandbox, stage.masters, 3, &second);
+    daemon_bootstrap(&forgotten);
+    daemon_start(&forgotten, 0);
+    daemon_wait_up(&forgotten, 3);
+    daemon_connect(&forgotten, &client);
+    read_set_id(&stage.masters[0], old_id);
+
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 5, &brief);
+    ck_assert_int_eq(run(&stage.daemon, "--reset-set", "0123456789abcdef"), 1);
+    daemon_wait_log(&stage.daemon, "task_refused", "neither of the old set nor of ours");
+    ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        read_set_id(&stage.masters[i], new_id);
+        ck_assert_str_ne(old_id, new_id);
+    }
+    client_expect_match(&client, "NOQUORUM .*", "LOCK a 1s");
+    struct waiting waiting = waiting_for("the forgotten daemon to notice");
+    while (client_count(&client, "NODES", "vote=no reason=otherset") != 3)
+        waiting_pause(&waiting);
+    client_close(&client);
+    daemon_stop(&forgotten);
+
+    /* The larger of both max_ttl has to pass. */
+    serve(&stage, &brief);
+    client_lock(&stage.client, "a", "1s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
+{
+    struct stage stage;
+    char old_id[17];
+    struct stage_plan plan = three;
+    plan.daemon.locks = ", max_ttl: 4s";
+    stage_open(&stage, __func__, &plan);
+    read_set_id(&stage.masters[0], old_id);
+    int64_t sent_ms = waiting_clock_ms();
+    struct grant grant = client_lock(&stage.client, "a", "4s");
+    int64_t deadline_ms = sent_ms + grant.elapsed_ms + grant.validity_ms;
+    stop_serving(&stage);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &brief);
+    ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 0);
+    daemon_connect(&stage.daemon, &stage.client);
+    /* Their data is lost as well: only the quarantine stands between the two. */
+    masters_run(stage.masters, 3, "FLUSHALL");
+    struct waiting waiting = waiting_for("a grant");
+    while (strncmp(client_ask(&stage.client, "LOCK a 1s"), "OK ", 3) != 0)
+        waiting_pause(&waiting);
+    ck_assert_int_ge(waiting_clock_ms(), deadline_ms);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- upgrading --- */
+
+START_TEST(daemons_are_replaced_one_by_one_under_locks)
+{
+    struct stage stage;
+    struct daemon second;
+    struct client client;
+    const struct daemon_plan named = {.name = "second"};
+    stage_open(&stage, __func__, &three);
+    stage_start_daemon(&stage, &second, &named);
+    daemon_connect(&second, &client);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    stop_serving(&stage);
+    client_expect_match(&client, "HELD [0-9]+", "LOCK a 10s");
+    serve(&stage, &three.daemon);
+    client_close(&client);
+    daemon_stop(&second);
+    client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
+    stage_start_daemon(&stage, &second, &named);
+    daemon_connect(&second, &client);
+    client_expect(&client, "OK", "UNLOCK a %s", grant.token);
+    client_close(&client);
+    daemon_stop(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- least privilege --- */
+
+/* The line of docs/operations.md, with a password of ours. */
+static void read_acl(char *line, size_t size)
+{
+    char text[32768];
+    FILE *file = fopen("docs/operations.md", "r");
+    ck_assert_ptr_nonnull(file);
+    size_t len = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[len] = '\0';
+    char *begin = strstr(text, "ACL SETUSER redlockd");
+    ck_assert_ptr_nonnull(begin);
+    char *secret = strstr(begin, ">SECRET");
+    ck_assert_ptr_nonnull(secret);
+    int before = (int)(secret + 1 - begin);
+    const char *rest = secret + strlen(">SECRET");
+    snprintf(line, size, "%.*sxyzzy%.*s", before, begin, (int)strcspn(rest, "\n"), rest);
+}
+
+START_TEST(documented_acl_is_enough_for_everything)
+{
+    struct stage stage;
+    char acl[1024];
+    char path[SANDBOX_FILE];
+    char fields[256];
+    char old_id[17];
+    read_acl(acl, sizeof(acl));
+    stage_open_masters(&stage, __func__, &three);
+    masters_run(stage.masters, 3, acl);
+    sandbox_path(&stage.sandbox, "password", path);
+    sandbox_write(path, "xyzzy\n");
+    snprintf(fields, sizeof(fields), ", username: redlockd, password_file: %s", path);
+    const struct daemon_plan plan = {.node_fields = fields, .locks = ", max_ttl: 1s"};
+    const struct daemon_plan longer = {.node_fields = fields, .locks = ", max_ttl: 2s"};
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &plan);
+    ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 0);
+    serve(&stage, &plan);
+    struct grant grant = client_lock(&stage.client, "a", "1s FENCE");
+    client_expect_match(&stage.client, "OK .*", "EXTEND a %s 1s", grant.token);
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    /* Also after the scripts and the data are gone, a connection was lost, and the set has changed.
+     */
+    masters_run(stage.masters, 3, "SCRIPT FLUSH");
+    masters_run(stage.masters, 1, "FLUSHALL");
+    masters_run(&stage.masters[1], 1, "CLIENT KILL TYPE normal SKIPME yes");
+    stage_wait_nodes(&stage, "vote=no", 1);
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    client_lock(&stage.client, "a", "1s");
+    ck_assert_ptr_nonnull(strstr(master_text(&stage.masters[0], "CLIENT LIST"), "user=redlockd"));
+    read_set_id(&stage.masters[0], old_id);
+    stop_serving(&stage);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &longer);
+    ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+START_TEST(acl_that_lacks_a_command_is_named)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    masters_run(stage.masters, 1, "ACL SETUSER default -info");
+    stage_wait_nodes(&stage, "vote=no reason=noperm", 1);
+    masters_run(stage.masters, 1, "ACL SETUSER default +info");
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    masters_run(stage.masters, 1, "ACL SETUSER default -evalsha");
+    stage_wait_nodes(&stage, "vote=no reason=noperm", 1);
+    masters_run(stage.masters, 1, "ACL SETUSER default +evalsha");
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("operations");
+    TCase *tests = sandbox_case("procedures");
+    tcase_add_test(tests, bootstrap_lets_the_daemon_grant_at_once);
+    tcase_add_test(tests, bootstrap_is_refused_where_any_master_bears_a_record);
+    tcase_add_test(tests, bootstrap_is_refused_where_a_master_is_away);
+    tcase_add_test(tests, first_start_without_a_word_waits_for_max_ttl_and_says_so);
+    tcase_add_test(tests, new_server_behind_a_name_votes_after_max_ttl);
+    tcase_add_test(tests, list_of_nodes_is_changed_by_reset_set);
+    tcase_add_test(tests, locks_of_the_old_set_are_respected_by_the_new_one);
+    tcase_add_test(tests, daemons_are_replaced_one_by_one_under_locks);
+    tcase_add_test(tests, documented_acl_is_enough_for_everything);
+    tcase_add_test(tests, acl_that_lacks_a_command_is_named);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,95 @@
+/*
+ * server/extensions.h
+ */
+#include "server/extensions.h"
+
+#include <stdio.h>
+
+#include "protocol/limits.h"
+#include "protocol/validity.h"
+#include "tests/runner.h"
+
+static struct extensions extensions;
+
+static void open_table(void)
+{
+    ck_assert(extensions_init(&extensions, 2, 100 * NS_PER_S));
+}
+
+static void close_table(void)
+{
+    extensions_deinit(&extensions);
+}
+
+static const char *token(unsigned number)
+{
+    static char text[LIMIT_TOKEN + 1];
+    snprintf(text, sizeof(text), "%040u", number);
+    return text;
+}
+
+static const char *refused(unsigned number, int64_t ttl_s, int64_t now_s)
+{
+    const char *bound =
+        extensions_refuse(&extensions, token(number), ttl_s * NS_PER_S, now_s * NS_PER_S);
+    return bound != NULL ? bound : "-";
+}
+
+START_TEST(number_of_extensions_is_bounded)
+{
+    ck_assert_str_eq(refused(1, 10, 0), "-");
+    extensions_count(&extensions, token(1), 0);
+    ck_assert_str_eq(refused(1, 10, 0), "-");
+    extensions_count(&extensions, token(1), 0);
+    ck_assert_str_eq(refused(1, 10, 0), "extensions");
+    ck_assert_str_eq(refused(2, 10, 0), "-");
+}
+END_TEST
+
+START_TEST(time_counts_from_the_first_extension)
+{
+    ck_assert_str_eq(refused(1, 101, 7), "hold");
+    ck_assert_str_eq(refused(1, 100, 7), "-");
+    extensions_count(&extensions, token(1), 7 * NS_PER_S);
+    ck_assert_str_eq(refused(1, 10, 97), "-");
+    ck_assert_str_eq(refused(1, 11, 97), "hold");
+}
+END_TEST
+
+START_TEST(what_is_forgotten_begins_anew)
+{
+    extensions_count(&extensions, token(1), 0);
+    extensions_count(&extensions, token(1), 0);
+    extensions_forget(&extensions, token(1));
+    extensions_forget(&extensions, token(1));
+    ck_assert_str_eq(refused(1, 10, 0), "-");
+    ck_assert_uint_eq(extensions.pool.in_use, 0);
+}
+END_TEST
+
+START_TEST(full_table_forgets_what_was_extended_longest_ago)
+{
+    for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
+        extensions_count(&extensions, token(i), 0);
+    extensions_count(&extensions, token(0), 0);
+    ck_assert_str_eq(refused(0, 10, 0), "extensions");
+    extensions_count(&extensions, token(LIMIT_EXTENDED), 0);
+    ck_assert_uint_eq(extensions.pool.in_use, LIMIT_EXTENDED);
+    ck_assert_str_eq(refused(0, 10, 0), "extensions");
+    ck_assert_str_eq(refused(1, 99, 90), "-");
+    ck_assert_str_eq(refused(2, 99, 90), "hold");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("extensions");
+    TCase *tests = tcase_create("bounds");
+    tcase_add_checked_fixture(tests, open_table, close_table);
+    tcase_add_test(tests, number_of_extensions_is_bounded);
+    tcase_add_test(tests, time_counts_from_the_first_extension);
+    tcase_add_test(tests, what_is_forgotten_begins_anew);
+    tcase_add_test(tests, full_table_forgets_what_was_extended_longest_ago);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
