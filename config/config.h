@@ -38,6 +38,7 @@ struct config_node {
     unsigned database;
     char *username; /* NULL without one */
     char *password; /* NULL without one; read from password_file, final newline cut */
+    bool durable;   /* it keeps on disk whatever it has answered: a restart is harmless */
 };
 
 enum config_fence { CONFIG_FENCE_ON_REQUEST, CONFIG_FENCE_ALWAYS };

@@ -7,6 +7,7 @@
 #include "config/memory.h"
 #include "config/secret.h"
 #include "config/url.h"
+#include "config/value.h"
 
 enum { USERNAME_MAX = 256 };
 
@@ -63,11 +64,18 @@ static void set_password(void *target, const struct yaml_node *value, struct rep
         report_error(report, value->mark, "nodes.password_file: %s %s", value->text, error.text);
 }
 
-static const struct entry_field fields[] = {{"name", set_name},
-                                            {"url", set_url},
-                                            {"username", set_username},
-                                            {"password_file", set_password},
-                                            {NULL, NULL}};
+static void set_durable(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_node *node = target;
+    const char *wrong = value_boolean(value->text, &node->durable);
+    if (wrong != NULL)
+        report_error(report, value->mark, "nodes.durable: \"%s\" %s", value->text, wrong);
+}
+
+static const struct entry_field fields[] = {
+    {"name", set_name},         {"url", set_url},
+    {"username", set_username}, {"password_file", set_password},
+    {"durable", set_durable},   {NULL, NULL}};
 
 static void read_one(struct config_node *node, const struct yaml_node *entry, struct report *report)
 {

@@ -69,7 +69,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
     assert(!node->connected);
     /* Perhaps another server than before, or others have leased the name meanwhile. */
     node->leased_on = 0;
-    guard->beat = bit(guard->rules.node_count) - 1;
+    node->announce = true;
     memcpy(node->run_id, run_id, RECORD_ID);
     node->run_id[RECORD_ID] = '\0';
     node->connected = true;
@@ -203,6 +203,8 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     node->quarantine_ms = record->quarantine_ms;
     node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
     begin_epoch(node);
+    node->leased_on = 0;
+    node->announce = true;
     /* Another daemon has seen the same step, and was first. */
     if (record->why == REASON_STEPPED) {
         node->step_open = false;
@@ -224,6 +226,7 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
     memcpy(node->seen, sample->record != NULL ? sample->record : "", node->seen_len);
     memcpy(node->replid, sample->replid, RECORD_ID);
     node->readable = false;
+    node->durable = node->durable && !sample->replicated;
     if (node->seen_len == 0 && node->adopted_len == 0)
         return wants_record(node, REASON_NEW);
     if (node->seen_len == 0)
@@ -239,7 +242,8 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
         return REASON_OTHERSET;
     }
     if (strcmp(record->run_id, node->run_id) != 0)
-        return wants_record(node, REASON_RESTARTED);
+        return wants_record(node,
+                            record->durable && node->durable ? REASON_DURABLE : REASON_RESTARTED);
     if (memcmp(record->replid, sample->replid, RECORD_ID) != 0)
         return wants_record(node, REASON_FAILEDOVER);
     if (node->adopted_len == node->seen_len &&
@@ -382,16 +386,20 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct
         .quarantine_ms = quarantine_ms,
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
         .evicted = node->evicted,
+        .durable = node->durable,
         .why = trusted ? REASON_BOOTSTRAP : node->mark,
     };
     memcpy(record.set_id, guard->set_id, sizeof(record.set_id));
     snprintf(record.cluster, sizeof(record.cluster), "%s", guard->rules.cluster);
+    bool keeps_data = node->mark == REASON_DURABLE || node->mark == REASON_STEPPED;
+    memcpy(record.id, keeps_data ? node->record.id : node->run_id, sizeof(record.id));
     memcpy(record.run_id, node->run_id, sizeof(record.run_id));
     memcpy(record.replid, node->replid, RECORD_ID);
     memcpy(mark->expected, node->seen, node->seen_len);
     mark->expected_len = node->seen_len;
     mark->text_len = record_format(&record, mark->text);
-    mark->quarantine_us = trusted ? 0 : quarantine_ms * 1000;
+    mark->quarantine_us = trusted || node->mark == REASON_DURABLE ? 0 : quarantine_ms * 1000;
+    mark->run_id = node->mark == REASON_DURABLE ? node->record.run_id : node->run_id;
     /* Should it not be written, a step is tried again; for the rest each sample asks anew. */
     if (node->mark != REASON_STEPPED)
         node->mark = REASON_NONE;
@@ -428,6 +436,15 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         node->trouble = wants_record(node, REASON_EVICTED);
     if (node->trouble != trouble_before || first)
         begin_epoch(node);
+    if (node->trouble == REASON_NONE && node->announce) {
+        node->announce = false;
+        guard->beat = bit(guard->rules.node_count) - 1;
+    }
+    /* Who is not told that it is durable leaves what others have found out. */
+    if (node->trouble == REASON_NONE && node->mark == REASON_NONE &&
+        (guard->rules.durable & bit(index)) && node->facts_known &&
+        node->record.durable != node->durable)
+        node->mark = REASON_DURABLE;
     if (node->trouble != REASON_NONE)
         return GUARD_FAIL;
     switch (clock) {
@@ -457,6 +474,7 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
     if (facts->failed == REASON_NONE) {
         node->facts_known = true;
         node->evicted = facts->evicted;
+        node->durable = facts->durable && (guard->rules.durable & bit(index));
         if (facts->may_evict)
             node->facts_trouble = REASON_EVICTION;
     }
@@ -471,11 +489,13 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
         .vouch_ttl_ms = 2 * guard->fresh_ns / NS_PER_MS,
         .lease_ms = guard->quarantine_ns / NS_PER_MS,
     };
-    for (unsigned i = 0; i < guard->rules.node_count; i++)
-        if (guard->nodes[i].connected && !guard->nodes[i].doubled) {
-            beat->names |= bit(i);
-            memcpy(beat->run_ids[i], guard->nodes[i].run_id, RECORD_ID + 1);
-        }
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        const struct guard_node *named = &guard->nodes[i];
+        if (!named->connected || !named->sampled || named->doubled || named->trouble != REASON_NONE)
+            continue;
+        beat->names |= bit(i);
+        memcpy(beat->ids[i], named->record.id, RECORD_ID + 1);
+    }
     if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
         return;
     const struct watch *watch = &node->watch;
@@ -519,7 +539,7 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
         if (*digits++ == '1') {
             named->contested |= bit(index);
             named->contested_until_ns = now_ns + guard->quarantine_ns;
-        } else if (strcmp(beat->run_ids[i], named->run_id) == 0) {
+        } else if (strcmp(beat->ids[i], named->record.id) == 0) {
             named->contested &= ~bit(index);
             named->leased_on |= bit(index);
         }

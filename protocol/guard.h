@@ -25,7 +25,7 @@
  * clock steady later than our first sample (a vouch).
  *
  * Two daemons must not come to know different masters by one name. Each leaves on every node the
- * run_id it knows each name by, as a lease for a quarantine; who finds a name leased to another
+ * server it knows by each name, as a lease for a quarantine; who finds a name leased to another
  * server gives that name no vote.
  */
 #ifndef PROTOCOL_GUARD_H
@@ -49,6 +49,8 @@ struct guard_rules {
     int64_t max_ttl_ns;
     const char *cluster;
     const char *node_names[LIMIT_NODES];
+    /* Nodes that keep on disk whatever they have answered, if their settings say so too. */
+    uint32_t durable;
     /* An operator's word that no lock is held: masters without a record are trusted at once, if all
      * of them are there and none has one. */
     bool bootstrap;
@@ -64,6 +66,7 @@ struct guard_sample {
     const char *record; /* NULL without one */
     size_t record_len;
     bool master;        /* INFO replication: role */
+    bool replicated;    /* INFO replication: it has replicas, so it may fail over to one */
     const char *replid; /* INFO replication: master_replid, RECORD_ID bytes */
 };
 
@@ -72,6 +75,7 @@ struct guard_facts {
     enum reason failed;
     bool may_evict; /* maxmemory is set, and the policy is not noeviction */
     int64_t evicted;
+    bool durable; /* its settings keep every command on disk */
 };
 
 enum guard_verdict {
@@ -87,6 +91,7 @@ struct guard_mark {
     char text[LIMIT_RECORD]; /* all but the value of join_us */
     size_t text_len;
     int64_t quarantine_us;
+    const char *run_id; /* whose quarantine, if one is under way, is not to be shortened */
 };
 
 /* What a heartbeat leaves on a node. */
@@ -95,8 +100,8 @@ struct guard_beat {
     char vouch[24];              /* likewise */
     int64_t vouch_ttl_ms;
     int64_t lease_ms;
-    uint32_t names; /* the nodes whose run_id is known */
-    char run_ids[LIMIT_NODES][RECORD_ID + 1];
+    uint32_t names; /* the nodes that are known, and by their records' ids */
+    char ids[LIMIT_NODES][RECORD_ID + 1];
 };
 
 struct guard_node {
@@ -132,6 +137,7 @@ struct guard_node {
 
     /* Facts, and what other daemons left. */
     bool facts_known;
+    bool durable;
     enum reason facts_trouble;
     int64_t evicted;
     int64_t beat_ns; /* when the last heartbeat that was answered was sent */
@@ -140,6 +146,7 @@ struct guard_node {
     int64_t contested_until_ns;
     int64_t renew_ns; /* since then the entry and the vouch left there are wrong; 0: they are not */
     uint32_t leased_on; /* nodes where the name has been leased to this server */
+    bool announce;      /* that is still to be asked for */
     bool doubled;
 
     enum reason mark; /* the record to write, and why; REASON_NONE: none */

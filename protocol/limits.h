@@ -48,7 +48,7 @@ enum {
     /* On the masters. */
     LIMIT_KEY_PREFIX = 64,
     LIMIT_KEY = LIMIT_KEY_PREFIX + LIMIT_RESOURCE,
-    LIMIT_RECORD = 384, /* the record of the guard, with its final NUL */
+    LIMIT_RECORD = 448, /* the record of the guard, with its final NUL */
 };
 
 #endif

@@ -57,6 +57,7 @@
     X(REASON_REPOINTED, "repointed", "other daemons know another Redis server by this name")       \
     X(REASON_OTHERSET, "otherset", "it serves daemons with other nodes or another max_ttl")        \
     X(REASON_RECORD, "record", "its record is of another version of redlockd, or damaged")         \
+    X(REASON_DURABLE, "durable", "it restarted with all its data, or its durability has changed")  \
     X(REASON_RESET, "reset", "an operator changed the set of nodes or max_ttl (--reset-set)")      \
     X(REASON_BOOTSTRAP, "bootstrap", "an operator said that no lock is held")
 

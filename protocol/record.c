@@ -12,13 +12,14 @@
 
 size_t record_format(const struct record *record, char *buf)
 {
-    int len = snprintf(buf, LIMIT_RECORD,
-                       RECORD_VERSION " set=%s cluster=%s max_ttl_ms=%" PRId64
-                                      " run_id=%s replid=%s evicted=%" PRId64
-                                      " durable=%s why=%s quarantine_ms=%" PRId64 " join_us=",
-                       record->set_id, record->cluster, record->max_ttl_ms, record->run_id,
-                       record->replid, record->evicted, record->durable ? "yes" : "no",
-                       reason_word(record->why), record->quarantine_ms);
+    int len =
+        snprintf(buf, LIMIT_RECORD,
+                 RECORD_VERSION " set=%s cluster=%s max_ttl_ms=%" PRId64
+                                " id=%s run_id=%s replid=%s evicted=%" PRId64
+                                " durable=%s why=%s quarantine_ms=%" PRId64 " join_us=",
+                 record->set_id, record->cluster, record->max_ttl_ms, record->id, record->run_id,
+                 record->replid, record->evicted, record->durable ? "yes" : "no",
+                 reason_word(record->why), record->quarantine_ms);
     assert(len > 0);
     assert(len < LIMIT_RECORD - 20);
     return (size_t)len;
@@ -67,6 +68,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
         !take_text(&rest, "set", record->set_id, sizeof(record->set_id)) ||
         !take_text(&rest, "cluster", record->cluster, sizeof(record->cluster)) ||
         !take_number(&rest, "max_ttl_ms", &record->max_ttl_ms) ||
+        !take_text(&rest, "id", record->id, sizeof(record->id)) ||
         !take_text(&rest, "run_id", record->run_id, sizeof(record->run_id)) ||
         !take_text(&rest, "replid", record->replid, sizeof(record->replid)) ||
         !take_number(&rest, "evicted", &record->evicted) || !take_value(&rest, "durable", &value))

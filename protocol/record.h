@@ -2,7 +2,7 @@
  * The record that each master bears, and by which all daemons agree whether it may vote: the string
  * key `redlockd:node`, without time to live. Pure.
  *
- *     redlockd/1 set=9f86d081884c7d65 cluster=main max_ttl_ms=60000 run_id=<40> replid=<40>
+ *     redlockd/1 set=9f86d081884c7d65 cluster=main max_ttl_ms=60000 id=<40> run_id=<40> replid=<40>
  *         evicted=0 durable=no why=restarted quarantine_ms=60610 join_us=1763640000123456
  *
  * (one line). A master whose run_id, replid or evicted differ from its record has restarted, failed
@@ -30,10 +30,11 @@ struct record {
     char set_id[RECORD_SET_ID + 1];
     char cluster[LIMIT_CLUSTER_NAME + 1];
     int64_t max_ttl_ms;
+    char id[RECORD_ID + 1]; /* its first run_id since it last lost data: what leases are for */
     char run_id[RECORD_ID + 1];
     char replid[RECORD_ID + 1];
     int64_t evicted; /* evicted_keys of INFO, when the record was written */
-    bool durable;    /* it was seen to write every command to disk before it answers */
+    bool durable;    /* it was seen to write every command to disk before it answers it */
     enum reason why; /* the cause of the quarantine that ends at join_us */
     int64_t quarantine_ms;
     int64_t join_us; /* on the master's own clock */

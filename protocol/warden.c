@@ -9,6 +9,7 @@
 /* Which answer a ticket waits for. */
 enum part {
     PART_MEMORY,
+    PART_SETTING, /* of a node that is to be durable; each is asked for by itself */
     PART_STATS,
     PART_RECORD,
     PART_TIME,
@@ -23,6 +24,17 @@ enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
 
 /* The longest: a mark in full, or a beat with all its names. */
 enum { COMMAND_MAX = 8192 };
+
+/* What makes a restart harmless: with it, an answer is sent only after its command is on disk. */
+static const struct {
+    const char *name;
+    const char *value;
+} durable_settings[] = {
+    {"appendonly", "yes"},
+    {"appendfsync", "always"},
+    {"no-appendfsync-on-rewrite", "no"},
+};
+enum { SETTINGS = sizeof(durable_settings) / sizeof(durable_settings[0]) };
 
 /* Words are short here, save the scripts and records; the last word is NULL. */
 static size_t format(const char *const *words, char *buf)
@@ -122,7 +134,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = lease;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         if (beat->names & UINT32_C(1) << i)
-            words[count++] = beat->run_ids[i];
+            words[count++] = beat->ids[i];
     words[count] = NULL;
     ask(warden, PART_BEAT, words, now_ns);
 }
@@ -131,6 +143,10 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns)
 {
     /* The facts first: a record that is written says how many keys had been evicted by then. */
     ask(warden, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
+    if (warden->guard->rules.durable & UINT32_C(1) << warden->node)
+        for (size_t i = 0; i < SETTINGS; i++)
+            ask(warden, PART_SETTING,
+                (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
     ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
     warden->probes++;
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);
@@ -148,8 +164,7 @@ void warden_mark(struct warden *warden, int64_t now_ns)
     /* In full: rare enough, and never NOSCRIPT. */
     ask(warden, PART_MARK,
         (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_MARK), "1", RECORD_KEY,
-                         mark.expected, mark.text, quarantine,
-                         warden->guard->nodes[warden->node].run_id, NULL},
+                         mark.expected, mark.text, quarantine, mark.run_id, NULL},
         now_ns);
     warden->probes++;
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);
@@ -237,6 +252,10 @@ static void take_replication(struct warden *warden, const struct redis_reply *re
         fail(&sample->failed, REASON_GARBAGE);
         return;
     }
+    size_t replicas_len = 0;
+    const char *replicas =
+        redis_info_field(reply->str, reply->len, "connected_slaves", &replicas_len);
+    sample->replicated = replicas == NULL || replicas_len != 1 || replicas[0] != '0';
     sample->master = role_len == 6 && memcmp(role, "master", 6) == 0;
     memcpy(warden->replid, replid, RECORD_ID);
 }
@@ -258,7 +277,8 @@ static void take_memory(struct warden *warden, const struct redis_reply *reply)
 {
     size_t max_len = 0;
     size_t policy_len = 0;
-    warden->facts = (struct guard_facts){0};
+    warden->facts =
+        (struct guard_facts){.durable = warden->guard->rules.durable & UINT32_C(1) << warden->node};
     if (is_error(reply, &warden->facts.failed))
         return;
     bool text = reply->kind == RESP_STRING;
@@ -272,6 +292,23 @@ static void take_memory(struct warden *warden, const struct redis_reply *reply)
     bool bounded = max_len != 1 || max[0] != '0';
     bool keeps = policy_len == 10 && memcmp(policy, "noeviction", 10) == 0;
     warden->facts.may_evict = bounded && !keeps;
+}
+
+static bool item_is(const struct redis_reply *reply, unsigned item, const char *text)
+{
+    return reply->items[item].kind == RESP_STRING && reply->items[item].len == strlen(text) &&
+           memcmp(reply->items[item].str, text, strlen(text)) == 0;
+}
+
+/* {name, value}; anything else, an error too, is no proof. */
+static void take_setting(struct warden *warden, const struct redis_reply *reply)
+{
+    bool as_wanted = false;
+    for (size_t i = 0; i < SETTINGS; i++)
+        as_wanted = as_wanted || (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
+                                  item_is(reply, 0, durable_settings[i].name) &&
+                                  item_is(reply, 1, durable_settings[i].value));
+    warden->facts.durable = warden->facts.durable && as_wanted;
 }
 
 static void take_stats(struct warden *warden, const struct redis_reply *reply)
@@ -322,6 +359,9 @@ enum warden_result warden_on_reply(struct warden *warden, const struct link_tick
         return end_sample(warden);
     case PART_MEMORY:
         take_memory(warden, reply);
+        return WARDEN_MORE;
+    case PART_SETTING:
+        take_setting(warden, reply);
         return WARDEN_MORE;
     case PART_STATS:
         take_stats(warden, reply);

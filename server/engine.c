@@ -81,6 +81,7 @@ static void init_guard(struct engine *engine)
         .drift = engine->rules.round.drift,
         .max_ttl_ns = engine->rules.max_ttl_ns,
         .cluster = engine->rules.cluster,
+        .durable = engine->rules.durable,
         .bootstrap = engine->rules.bootstrap,
         .reset_set = engine->rules.reset_set,
     };

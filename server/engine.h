@@ -81,7 +81,8 @@ struct engine_rules {
     int64_t max_extensions;
     int64_t max_hold_ns;
     bool fence_always; /* each LOCK, whether it asks for it or not */
-    bool bootstrap;    /* see guard_rules, for both */
+    uint32_t durable;  /* see guard_rules, for these three */
+    bool bootstrap;
     const char *reset_set;
     /* Names this host's clock: the same for two daemons if and only if they read the same
      * CLOCK_BOOTTIME, so a boot has its own. Letters, digits and dashes. */

@@ -18,6 +18,8 @@ static void start(struct master *master)
     char name[32];
     char log[SANDBOX_FILE];
     char dump[32];
+    char aof[32];
+    snprintf(aof, sizeof(aof), "master-%u.aof", master->index);
     snprintf(dump, sizeof(dump), "master-%u.rdb", master->index);
     snprintf(port, sizeof(port), "%d", master->over_tcp ? master->port : 0);
     snprintf(name, sizeof(name), "master-%u.out", master->index);
@@ -32,7 +34,11 @@ static void start(struct master *master)
                           "--save",
                           "",
                           "--appendonly",
-                          "no",
+                          master->durable ? "yes" : "no",
+                          "--appendfsync",
+                          "always",
+                          "--appenddirname",
+                          aof,
                           "--dir",
                           master->sandbox->dir,
                           "--dbfilename",
@@ -104,7 +110,8 @@ void masters_start(struct master *masters, unsigned count, const struct sandbox 
         masters[i] = (struct master){.sandbox = sandbox,
                                      .index = plan->first + i,
                                      .over_tcp = plan->over_tcp,
-                                     .steppable = plan->steppable};
+                                     .steppable = plan->steppable,
+                                     .durable = plan->durable};
         if (plan->steppable)
             clock_open(&masters[i].clock, sandbox, name);
         sandbox_path(sandbox, name, masters[i].socket);

@@ -20,6 +20,7 @@ struct master {
     pid_t pid; /* 0 while it is down */
     bool over_tcp;
     bool steppable;
+    bool durable;
     struct clock_file clock;
     int64_t ahead_s; /* what it is ahead */
     int port;
@@ -31,6 +32,7 @@ struct master {
 struct master_plan {
     bool over_tcp;  /* loopback; or on unix sockets */
     bool steppable; /* its clock can be stepped: tests/shim/clock.c */
+    bool durable;   /* keeps every command on disk */
     unsigned first; /* number of the first of them; different ones for those of one sandbox */
 };
 
@@ -49,7 +51,7 @@ void master_stop(struct master *master);
 /* Go on: it does first what has been sent to it meanwhile. */
 void master_continue(struct master *master);
 
-/* Start it again where it was: empty, or with what SAVE left on its disk. */
+/* Start it again where it was: empty, or with what SAVE left on its disk, or durably. */
 void master_restart(struct master *master);
 
 /* As the configuration of the daemon wants it. */

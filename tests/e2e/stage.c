@@ -12,7 +12,9 @@ void stage_open_masters(struct stage *stage, const char *test, const struct stag
     sandbox_open(&stage->sandbox, test);
     stage->master_count = plan->masters;
     masters_start(stage->masters, plan->masters, &stage->sandbox,
-                  &(struct master_plan){!plan->over_unix, plan->steppable, 0});
+                  &(struct master_plan){.over_tcp = !plan->over_unix,
+                                        .steppable = plan->steppable,
+                                        .durable = plan->durable});
 }
 
 void stage_close_masters(struct stage *stage)

@@ -22,6 +22,7 @@ struct stage_plan {
     unsigned masters;
     bool over_unix; /* the masters; quicker, where TCP does not matter */
     bool steppable; /* their clocks */
+    bool durable;   /* the masters */
     struct daemon_plan daemon;
 };
 

@@ -122,6 +122,44 @@ START_TEST(new_server_behind_a_name_votes_after_max_ttl)
 }
 END_TEST
 
+/* --- masters that keep their data --- */
+
+/* max_ttl is a minute: no quarantine can have passed. */
+START_TEST(durable_masters_vote_again_at_once_after_a_restart)
+{
+    struct stage stage;
+    struct stage_plan plan = three;
+    plan.durable = true;
+    plan.daemon.node_fields = ", durable: true";
+    stage_open(&stage, __func__, &plan);
+    struct waiting waiting = waiting_for("the records to say so");
+    while (strstr(master_text(&stage.masters[0], "GET redlockd:node"), "durable=yes") == NULL ||
+           strstr(master_text(&stage.masters[1], "GET redlockd:node"), "durable=yes") == NULL ||
+           strstr(master_text(&stage.masters[2], "GET redlockd:node"), "durable=yes") == NULL)
+        waiting_pause(&waiting);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    for (unsigned i = 0; i < 3; i++)
+        master_restart(&stage.masters[i]);
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 10s");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(masters_that_keep_nothing_are_not_durable_whatever_is_configured)
+{
+    struct stage stage;
+    struct stage_plan plan = three;
+    plan.daemon.node_fields = ", durable: true";
+    stage_open(&stage, __func__, &plan);
+    master_restart(&stage.masters[0]);
+    stage_wait_nodes(&stage, "vote=no reason=restarted", 1);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- changing the list, or max_ttl --- */
 
 /* From three nodes to five. A daemon that was forgotten counts no vote any more. */
@@ -302,6 +340,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, bootstrap_is_refused_where_a_master_is_away);
     tcase_add_test(tests, first_start_without_a_word_waits_for_max_ttl_and_says_so);
     tcase_add_test(tests, new_server_behind_a_name_votes_after_max_ttl);
+    tcase_add_test(tests, durable_masters_vote_again_at_once_after_a_restart);
+    tcase_add_test(tests, masters_that_keep_nothing_are_not_durable_whatever_is_configured);
     tcase_add_test(tests, list_of_nodes_is_changed_by_reset_set);
     tcase_add_test(tests, locks_of_the_old_set_are_respected_by_the_new_one);
     tcase_add_test(tests, daemons_are_replaced_one_by_one_under_locks);

@@ -278,6 +278,8 @@ static const struct mistake mistakes[] = {
      "f:2:22: nodes.url: has to be a single value, not a list\n"
      "f:2:26: nodes.username: needs a password too; name its file by password_file\n"
      "f:3:31: nodes.port: there is no such key\n"},
+    {"!nodes:\n" NODE("a") ", durable: true}\n" NODE("b") "}\n" NODE("c") ", durable: maybe}\n",
+     "f:4:40: nodes.durable: \"maybe\" is neither true nor false; write one\n"},
     {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: /nonexistent}\n",
      "f:4:46: nodes.password_file: /nonexistent cannot be read: No such file or directory\n"},
     {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: /}\n",

@@ -682,6 +682,7 @@ START_TEST(restart_that_another_daemon_has_recorded_is_recorded_once)
     restart(0);
     w.masters[0].evicted = 0;
     memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
+    forge(0, saved[0].run_id, w.masters[0].run_id); /* its id */
     forge(0, saved[0].run_id, w.masters[0].run_id);
     forge(0, saved[0].replid, w.masters[0].replid);
     forge(0, "evicted=12", "evicted=0");
@@ -775,6 +776,103 @@ START_TEST(quarantine_of_an_old_set_holds_for_those_who_forget_during_it)
     world_flush(&w, 0);
     world_pass_ms(&w, LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "quarantine_ms=120000"));
+}
+END_TEST
+
+/* --- masters that keep their data --- */
+
+/* A world whose first master is said to be durable, and is, as far as its settings tell. */
+static void open_durable(const char *fsync)
+{
+    world_deinit(&w);
+    world_init_unknown(&w, 5);
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "%s", fsync);
+    w.durable = 1;
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    expect_votes(0, 4, "-");
+}
+
+/* With all its data. */
+static void restart_durably(unsigned node)
+{
+    saved[0] = w.masters[node];
+    restart(node);
+    memcpy(w.masters[node].keys, saved[0].keys, sizeof(saved[0].keys));
+}
+
+START_TEST(durable_master_keeps_its_vote_through_a_restart)
+{
+    open_durable("always");
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
+    ck_assert(granted(ask("LOCK a 60s")));
+    restart_durably(0);
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    expect_votes(0, 4, "-");
+    ck_assert_ptr_nonnull(world_value(&w, 0, "a"));
+    /* And through the next one. */
+    restart_durably(0);
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    expect_votes(0, 4, "-");
+}
+END_TEST
+
+START_TEST(master_that_syncs_every_second_is_not_durable)
+{
+    open_durable("everysec");
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    restart_durably(0);
+    expect_quarantine(0, 0, "restarted");
+}
+END_TEST
+
+START_TEST(durability_has_to_be_recorded_before_the_restart)
+{
+    open_durable("everysec");
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    restart_durably(0);
+    expect_quarantine(0, 0, "restarted");
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    expect_votes(0, 4, "-");
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    restart_durably(0);
+    expect_quarantine(0, 0, "restarted");
+}
+END_TEST
+
+START_TEST(master_with_a_replica_is_not_durable)
+{
+    open_durable("always");
+    w.masters[0].replicas = 1;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    restart_durably(0);
+    expect_quarantine(0, 0, "restarted");
+}
+END_TEST
+
+START_TEST(durable_restart_does_not_shorten_a_quarantine)
+{
+    open_durable("always");
+    world_flush(&w, 0);
+    world_pass_ms(&w, LOOKED_MS);
+    expect_votes(0, 0, "flushed");
+    world_pass_ms(&w, 20 * 1000);
+    restart_durably(0);
+    world_pass_ms(&w, QUARANTINE_MS - 25 * 1000);
+    ck_assert_str_ne(world_vote(&w, 0), "-");
+    world_pass_ms(&w, 30 * 1000);
+    expect_votes(0, 4, "-");
+}
+END_TEST
+
+START_TEST(durable_master_that_lost_its_data_all_the_same_has_no_vote)
+{
+    open_durable("always");
+    restart(0);
+    expect_quarantine(0, 0, "restarted");
 }
 END_TEST
 
@@ -880,6 +978,12 @@ Suite *test_suite(void)
     tcase_add_test(tests, step_that_cannot_be_confirmed_is_not_recorded_later);
     tcase_add_test(tests, step_back_that_a_slow_answer_finds_costs_no_vote);
     tcase_add_test(tests, quarantine_of_an_old_set_holds_for_those_who_forget_during_it);
+    tcase_add_test(tests, durable_master_keeps_its_vote_through_a_restart);
+    tcase_add_test(tests, master_that_syncs_every_second_is_not_durable);
+    tcase_add_test(tests, durability_has_to_be_recorded_before_the_restart);
+    tcase_add_test(tests, master_with_a_replica_is_not_durable);
+    tcase_add_test(tests, durable_restart_does_not_shorten_a_quarantine);
+    tcase_add_test(tests, durable_master_that_lost_its_data_all_the_same_has_no_vote);
     tcase_add_test(tests, node_without_a_vote_gets_releases_and_carries_locks);
     tcase_add_test(tests, nodes_that_forgot_do_not_make_a_token_gone);
     tcase_add_test(tests, token_that_is_gone_stays_gone);

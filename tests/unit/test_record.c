@@ -12,6 +12,7 @@ static const struct record sample = {
     .set_id = "0123456789abcdef",
     .cluster = "main",
     .max_ttl_ms = 60000,
+    .id = "3333333333333333333333333333333333333333",
     .run_id = "1111111111111111111111111111111111111111",
     .replid = "2222222222222222222222222222222222222222",
     .evicted = 7,
@@ -35,6 +36,7 @@ START_TEST(record_reads_as_it_was_written)
     ck_assert(record_parse(text, write_sample(text), &record));
     ck_assert_str_eq(record.set_id, sample.set_id);
     ck_assert_str_eq(record.cluster, sample.cluster);
+    ck_assert_str_eq(record.id, sample.id);
     ck_assert_str_eq(record.run_id, sample.run_id);
     ck_assert_str_eq(record.replid, sample.replid);
     ck_assert_int_eq(record.max_ttl_ms, sample.max_ttl_ms);
@@ -77,19 +79,19 @@ static const char *const strange[] = {
     "",
     " ",
     "hello",
-    "redlockd/2 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "redlockd/2 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1",
-    "redlockd/1 set=0123456789abcdef0 cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "redlockd/1 set=0123456789abcdef0 cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1",
-    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=-1 run_id=1 replid=2 evicted=0 "
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=-1 id=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1",
-    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1 more=1",
-    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1763640000123456789",
-    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 run_id=1 replid=2 evicted=0 "
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=172800001 join_us=1",
-    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1x run_id=1 replid=2 evicted=0 "
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1x id=1 run_id=1 replid=2 evicted=0 "
     "durable=no why=new quarantine_ms=1 join_us=1",
 };
 

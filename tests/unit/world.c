@@ -240,14 +240,32 @@ static struct redis_reply run_info(struct world_master *master, const char *sect
         snprintf(info, sizeof(info), "# Server\r\nredis_mode:standalone\r\nrun_id:%s\r\n",
                  master->run_id);
     else if (strcmp(section, "replication") == 0)
-        snprintf(info, sizeof(info), "# Replication\r\nrole:%s\r\nmaster_replid:%s\r\n",
-                 master->replica ? "slave" : "master", master->replid);
+        snprintf(info, sizeof(info),
+                 "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%s\r\n",
+                 master->replica ? "slave" : "master", master->replicas, master->replid);
     else if (strcmp(section, "memory") == 0)
         snprintf(info, sizeof(info), "maxmemory:%d\r\nmaxmemory_policy:%s\r\n",
                  master->may_evict ? 1000000 : 0, master->may_evict ? "allkeys-lru" : "noeviction");
     else
         snprintf(info, sizeof(info), "evicted_keys:%" PRId64 "\r\n", master->evicted);
     return text(RESP_STRING, info);
+}
+
+static struct redis_reply run_config(struct world_master *master, const char *name)
+{
+    static char setting[32];
+    struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = 2};
+    const char *value = strcmp(name, "appendonly") == 0    ? "yes"
+                        : strcmp(name, "appendfsync") == 0 ? master->fsync
+                                                           : "no";
+    snprintf(setting, sizeof(setting), "%s", name);
+    const char *both[] = {setting, value};
+    for (unsigned i = 0; i < 2; i++) {
+        answer.items[i].kind = RESP_STRING;
+        answer.items[i].str = both[i];
+        answer.items[i].len = strlen(both[i]);
+    }
+    return answer;
 }
 
 static struct redis_reply run_time(const struct world *world, unsigned node)
@@ -280,6 +298,8 @@ static struct redis_reply run(struct world *world, unsigned node, struct world_i
             if (strcmp(words[2], redis_script_text(i)) == 0)
                 return text(RESP_STRING, redis_script_sha1(i));
     }
+    if (strcmp(words[0], "CONFIG") == 0)
+        return run_config(master, words[2]);
     if (strcmp(words[0], "TIME") == 0)
         return run_time(world, node);
     if (strcmp(words[0], "GET") == 0) {
@@ -528,6 +548,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .max_hold_ns = 300 * NS_PER_S,
         .max_extensions = 5,
         .bootstrap = bootstrap,
+        .durable = world->durable,
         .clock_id = clock_id,
     };
     static const char *const names[] = {"a", "b", "c", "d", "e"};

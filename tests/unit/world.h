@@ -50,6 +50,8 @@ struct world_master {
     char run_id[41];
     char replid[41];
     bool replica;
+    int replicas;
+    char fsync[16]; /* its setting appendfsync */
     bool may_evict;
     int64_t evicted;
     int64_t clock_ns; /* what its wall clock is ahead of the world's; keys expire by it */
@@ -67,7 +69,8 @@ struct world {
     struct world_master masters[WORLD_NODES];
     unsigned node_count;
     int64_t now_ns;
-    int64_t wall_ns; /* what the daemon's wall clock is ahead of now_ns */
+    uint32_t durable; /* nodes that the next engine is told to be durable */
+    int64_t wall_ns;  /* what the daemon's wall clock is ahead of now_ns */
     uint64_t random;
     char replies[WORLD_REPLIES][128]; /* the lines the client got */
     unsigned reply_count;
