@@ -29,17 +29,9 @@
 #include "protocol/round.h"
 #include "protocol/warden.h"
 #include "server/extensions.h"
-#include "server/pool.h"
+#include "server/operation.h"
 
-struct operation;
 struct vote;
-
-/* What the engine keeps with each client connection; inside struct session. */
-struct engine_client {
-    LIST_HEAD(, operation) operations; /* not answered yet */
-    unsigned operation_count;
-    bool gone; /* set by the session the moment no answer can reach the client any more */
-};
 
 struct engine_io {
     void *context;
@@ -119,11 +111,7 @@ struct engine {
     unsigned vote_count[LIMIT_NODES];
 
     struct extensions extensions;
-    struct pool operations;
-    struct pool resources;
-    struct resource *by_key;         /* uthash */
-    struct resource *sentinel;       /* keeps the hash from ever being empty */
-    TAILQ_HEAD(, operation) waiting; /* rounds not settled, by deadline */
+    struct operations operations;
     bool draining;
 
     void *ticket_memory;

@@ -82,7 +82,7 @@ static void list_stats(const struct listing *to)
          "subject=daemon version=" REDLOCKD_VERSION " pid=%d uptime_ms=%" PRId64
          " clients=%u operations=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64,
          (int)getpid(), ms_since(to, to->server->started_ns), to->server->session_count,
-         engine->operations.in_use, engine->stats.undone, engine->stats.planted,
+         engine->operations.pool.in_use, engine->stats.undone, engine->stats.planted,
          engine->stats.owed);
     for (unsigned kind = 0; kind < ROUND_KINDS; kind++) {
         char counts[512];

@@ -480,7 +480,7 @@ void server_stop(struct server *server)
         listener_stop(&server->listeners[i]);
     for (unsigned i = 0; i < server->config->node_count; i++)
         node_deinit(&server->nodes[i]);
-    if (server->engine.operations.memory != NULL)
+    if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);
     struct event *events[] = {server->timer,      server->flush,     server->sweep,
                               server->drain,      server->progress,  server->signals[0],

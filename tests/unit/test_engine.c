@@ -61,8 +61,8 @@ START_TEST(a_lock_is_on_every_master_until_it_is_released)
     ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_str_eq(ask("UNLOCK a %s", token), "GONE");
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
-    ck_assert_uint_eq(w.engine.resources.in_use, 1); /* the sentinel */
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.resources.in_use, 1); /* the sentinel */
 }
 END_TEST
 
@@ -238,7 +238,7 @@ START_TEST(too_many_requests_of_one_client_are_refused)
     engine_client_gone(&w.engine, &w.client, w.now_ns);
     thaw();
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
     ck_assert_uint_eq(w.reply_count, 1);
 }
 END_TEST
@@ -306,7 +306,7 @@ START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(w.engine.stats.undone, 1);
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
 }
 END_TEST
 
@@ -319,7 +319,7 @@ START_TEST(a_grant_that_cannot_be_delivered_is_undone)
     world_delete(&w, 0, "a");
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.stats.planted, 0);
 }
 END_TEST
@@ -344,7 +344,7 @@ START_TEST(a_failure_that_cannot_be_delivered_is_undone_all_the_same)
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
 }
 END_TEST
 
@@ -359,7 +359,7 @@ START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
     world_settle(&w);
     ck_assert(w.client.gone);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
 }
 END_TEST
 
@@ -371,7 +371,7 @@ START_TEST(an_unlock_that_cannot_be_answered_is_done_all_the_same)
     world_send(&w, line);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
 }
 END_TEST
 
@@ -645,7 +645,7 @@ START_TEST(an_abandoned_engine_answers_and_undoes_everything)
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
 }
 END_TEST
 

@@ -1,0 +1,318 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/engine_parts.h"
+
+/* The answer of a node to a command that asked for its vote, until the guard has passed. */
+struct vote {
+    struct operation *operation;
+    struct answer answer;
+    int64_t sent_ns;
+    uint32_t epoch;
+};
+
+bool engine_links_init(struct engine *engine)
+{
+    engine->votes = calloc(engine->node_count, LIMIT_LINK_COMMANDS * sizeof(struct vote));
+    return engine->votes != NULL;
+}
+
+void engine_links_deinit(struct engine *engine)
+{
+    free(engine->votes);
+}
+
+void engine_write(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                  const char *bytes, size_t len)
+{
+    if (operation_is_vote(ticket->owner, ticket->command))
+        engine->unguarded |= UINT32_C(1) << node;
+    link_send(&engine->links[node], bytes, len, ticket);
+}
+
+enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns)
+{
+    enum reason reason = link_refuses_vote(&engine->links[node]);
+    return reason != REASON_NONE ? reason : guard_refuses_vote(&engine->guard, node, now_ns);
+}
+
+/* Log which nodes have lost their vote, or got it back. */
+static void note_votes(struct engine *engine, int64_t now_ns)
+{
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        enum reason before = engine->vote_reason[i];
+        enum reason reason = engine_refuses_vote(engine, i, now_ns);
+        if (reason == before || reason == REASON_BACKLOG)
+            continue;
+        engine->vote_reason[i] = reason;
+        engine->io.vote_changed(engine->io.context, i, before, reason, now_ns);
+    }
+}
+
+static bool is_connected(enum link_state state)
+{
+    return state == LINK_UP || state == LINK_SUSPECT;
+}
+
+/* Log what a link has become, if it has changed, and have the guard look at who is there. */
+static void note_link(struct engine *engine, unsigned node, enum link_state before, int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    if (link->state == before)
+        return;
+    engine->io.link_changed(engine->io.context, node, before);
+    if (is_connected(link->state) && !is_connected(before)) {
+        guard_on_connected(&engine->guard, node, link->run_id);
+        engine->errands = true;
+        link_heartbeat(link, now_ns);
+    } else if (is_connected(before) && !is_connected(link->state)) {
+        warden_on_lost(&engine->wardens[node]);
+    }
+    note_votes(engine, now_ns);
+}
+
+/* --- answers --- */
+
+static void deliver(struct engine *engine, unsigned node, struct operation *operation,
+                    enum round_command command, const struct answer *said, int64_t now_ns)
+{
+    engine_step(engine, operation,
+                &(struct round_event){.type = ROUND_EVENT_ANSWER,
+                                      .now_ns = now_ns,
+                                      .node = node,
+                                      .command = command,
+                                      .answer = *said});
+}
+
+static struct vote *votes_of(struct engine *engine, unsigned node)
+{
+    return engine->votes + (size_t)node * LIMIT_LINK_COMMANDS;
+}
+
+/* The guard has spoken about all votes of a node that wait: `failed` tells why they do not count.
+ */
+static void deliver_votes(struct engine *engine, unsigned node, enum reason failed, int64_t now_ns)
+{
+    const struct vote *votes = votes_of(engine, node);
+    unsigned count = engine->vote_count[node];
+    uint32_t epoch = guard_epoch(&engine->guard, node);
+    engine->vote_count[node] = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct answer answer = votes[i].answer;
+        enum reason reason = failed;
+        if (reason == REASON_NONE && votes[i].epoch != epoch)
+            reason = REASON_UNCHECKED;
+        if (reason != REASON_NONE)
+            answer = (struct answer){.kind = ANSWER_FAILED, .reason = reason};
+        deliver(engine, node, votes[i].operation, ROUND_VOTE, &answer, now_ns);
+    }
+}
+
+/* What a round had under way on a connection that is lost comes back as failed. */
+static void fail_lost(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    struct link_ticket ticket;
+    if (link->state != LINK_DOWN)
+        return;
+    engine->unguarded &= ~(UINT32_C(1) << node);
+    deliver_votes(engine, node, link->reason, now_ns);
+    while (link->state == LINK_DOWN && link_take_lost(link, &ticket)) {
+        struct operation *operation = ticket.owner;
+        enum round_command command = ticket.command;
+        if (operation_is_release(operation, command))
+            engine_owe(engine, node, operation, now_ns);
+        deliver(engine, node, operation, command,
+                &(struct answer){.kind = ANSWER_FAILED, .reason = link->reason}, now_ns);
+    }
+}
+
+void engine_on_connected(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    enum link_state before = link->state;
+    link_on_connected(link, now_ns);
+    note_link(engine, node, before, now_ns);
+}
+
+void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    enum link_state before = link->state;
+    link_on_closed(link, reason, now_ns);
+    note_link(engine, node, before, now_ns);
+    fail_lost(engine, node, now_ns);
+}
+
+static void keep_vote(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                      const struct answer *said, int64_t now_ns)
+{
+    /* While nothing is proven, votes pile up. */
+    if (engine->vote_count[node] == LIMIT_LINK_COMMANDS) {
+        deliver(engine, node, ticket->owner, ROUND_VOTE,
+                &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+        return;
+    }
+    votes_of(engine, node)[engine->vote_count[node]++] = (struct vote){
+        .operation = ticket->owner,
+        .answer = *said,
+        .sent_ns = ticket->sent_ns,
+        .epoch = ticket->epoch,
+    };
+}
+
+/* The scripts have been flushed: send it in full, which loads it again, in the same round, and in
+ * the epoch in which its vote was asked for. */
+static bool send_in_full(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                         int64_t now_ns)
+{
+    const struct link *link = &engine->links[node];
+    enum reason refused = operation_is_release(ticket->owner, ticket->command)
+                              ? link_refuses_release(link)
+                              : link_refuses_vote(link);
+    if (ticket->form == REDIS_IN_FULL || refused != REASON_NONE)
+        return false;
+    char buf[REDIS_COMMAND_MAX];
+    size_t len = engine_format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, buf, now_ns);
+    struct link_ticket again = *ticket;
+    again.form = REDIS_IN_FULL;
+    again.sent_ns = now_ns;
+    engine_write(engine, node, &again, buf, len);
+    return true;
+}
+
+static void on_round_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                           const struct link_ticket *ticket, int64_t now_ns)
+{
+    struct operation *operation = ticket->owner;
+    enum round_command command = ticket->command;
+    struct answer said = redis_answer(operation_command(operation, command), reply);
+
+    if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
+        send_in_full(engine, node, ticket, now_ns))
+        return;
+    if (said.kind == ANSWER_FAILED && operation_is_release(operation, command))
+        engine_owe(engine, node, operation, now_ns);
+    if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))
+        keep_vote(engine, node, ticket, &said, now_ns);
+    else
+        deliver(engine, node, operation, command, &said, now_ns);
+}
+
+/* A sample that proves nothing: another may, for votes that are not too late anyway. */
+static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    struct vote *votes = votes_of(engine, node);
+    unsigned count = engine->vote_count[node];
+    unsigned late = 0;
+    while (late < count && now_ns - votes[late].sent_ns > engine->rules.round.node_timeout_ns)
+        deliver(engine, node, votes[late++].operation, ROUND_VOTE,
+                &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+    memmove(votes, votes + late, (count - late) * sizeof(votes[0]));
+    engine->vote_count[node] = count - late;
+    if (late < count)
+        engine->guard.probe |= UINT32_C(1) << node;
+}
+
+static void on_guard_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                           const struct link_ticket *ticket, int64_t now_ns)
+{
+    struct warden *warden = &engine->wardens[node];
+    unsigned alone = warden->probes;
+    enum reason reason;
+    switch (warden_on_reply(warden, ticket, reply, now_ns)) {
+    case WARDEN_MORE:
+        return;
+    case WARDEN_PASS:
+        deliver_votes(engine, node, REASON_NONE, now_ns);
+        /* Behind votes, the common case, it has changed nothing that would need a look. */
+        if (warden->probes == alone)
+            return;
+        break;
+    case WARDEN_WAIT:
+        wait_for_guard(engine, node, now_ns);
+        break;
+    case WARDEN_FAIL:
+        reason = guard_refuses_vote(&engine->guard, node, now_ns);
+        deliver_votes(engine, node, reason != REASON_NONE ? reason : REASON_UNCHECKED, now_ns);
+        break;
+    case WARDEN_LOOKED:
+        break;
+    }
+    note_votes(engine, now_ns);
+    engine->errands = true;
+}
+
+bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                     int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    enum link_state before = link->state;
+    struct link_ticket ticket;
+    bool wanted = link_on_reply(link, reply, now_ns, &ticket);
+    note_link(engine, node, before, now_ns);
+    if (link->state == LINK_DOWN) {
+        fail_lost(engine, node, now_ns);
+        return false;
+    }
+    if (wanted && ticket.kind == TICKET_ROUND)
+        on_round_reply(engine, node, reply, &ticket, now_ns);
+    else if (wanted)
+        on_guard_reply(engine, node, reply, &ticket, now_ns);
+    return true;
+}
+
+/* --- the end of a pass --- */
+
+bool engine_wants_flush(const struct engine *engine)
+{
+    return engine->unguarded != 0 || engine->errands;
+}
+
+/* What the guard has asked for of nodes other than the one it was looking at. */
+static void run_errands(struct engine *engine, int64_t now_ns)
+{
+    struct guard *guard = &engine->guard;
+    uint32_t probe = guard->probe;
+    engine->errands = false;
+    guard->probe = 0;
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        uint32_t node = UINT32_C(1) << i;
+        if (!is_connected(engine->links[i].state)) {
+            guard->beat &= ~node;
+            continue;
+        }
+        warden_mark(&engine->wardens[i], now_ns);
+        if (probe & node)
+            warden_probe(&engine->wardens[i], now_ns);
+        /* One that is under way was written before the reason for this one. */
+        if (!(guard->beat & node) || engine->links[i].heartbeat_due)
+            continue;
+        guard->beat &= ~node;
+        link_heartbeat(&engine->links[i], now_ns);
+    }
+}
+
+void engine_flush(struct engine *engine, int64_t now_ns)
+{
+    uint32_t unguarded = engine->unguarded;
+    engine->unguarded = 0;
+    for (unsigned i = 0; i < engine->node_count && unguarded >> i != 0; i++)
+        if (unguarded & UINT32_C(1) << i)
+            warden_probe_batch(&engine->wardens[i], now_ns);
+    if (engine->errands)
+        run_errands(engine, now_ns);
+}
+
+/* --- time --- */
+
+void engine_links_on_timer(struct engine *engine, int64_t now_ns)
+{
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        enum link_state before = engine->links[i].state;
+        link_on_timer(&engine->links[i], now_ns);
+        note_link(engine, i, before, now_ns);
+        fail_lost(engine, i, now_ns);
+    }
+}
