@@ -624,11 +624,11 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return REASON_REPOINTED;
     if (!node->watch.begun)
         return REASON_CLOCK;
-    if (!node->settled)
-        return REASON_UNSETTLED;
     if (!node->facts_known || node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns ||
         node->renew_ns != 0 || !is_leased(guard, node))
         return REASON_UNCHECKED;
+    if (!node->settled)
+        return REASON_UNSETTLED;
     return REASON_NONE;
 }
 
@@ -659,7 +659,18 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
         return now_ns < node->stepped_until_ns ? node->stepped_until_ns : node->quarantine_until_ns;
     case REASON_UNSETTLED:
         return node->settle_ns;
+    case REASON_NEW:
+    case REASON_RESTARTED:
+    case REASON_FLUSHED:
+    case REASON_FAILEDOVER:
+    case REASON_OLDDATA:
+    case REASON_EVICTED:
+        /* Its record is about to be written. */
+        if (node->trouble != REASON_NONE)
+            return now_ns + guard->quarantine_ns;
+        break;
     default:
-        return now_ns <= node->quarantine_until_ns ? node->quarantine_until_ns : INT64_MAX;
+        break;
     }
+    return now_ns <= node->quarantine_until_ns ? node->quarantine_until_ns : INT64_MAX;
 }
