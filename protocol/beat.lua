@@ -1,7 +1,8 @@
 -- A daemon's heartbeat: leave what other daemons need to know, and read what they left.
 -- KEYS[1] the clock entry of this host, KEYS[2] the vouch, KEYS[3..] the names that are known.
 -- ARGV[1] the entry ('' leaves it), ARGV[2] its time to live in milliseconds, ARGV[3] the vouch
--- ('' leaves it), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6..] the run_ids.
+-- ('' leaves it), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] after how long without
+-- renewal one may go to another run of the same server, ARGV[7..] the servers, "<id> <run_id>".
 -- Answers "<a digit for each name, 1 if it is leased to another server> <vouch> <entry>".
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -19,11 +20,18 @@ if not vouch or tonumber(vouch) > now then
 end
 local contested = ''
 for i = 3, #KEYS do
-    local run_id = redis.call('GET', KEYS[i])
-    if run_id and run_id ~= ARGV[i + 3] then
+    local server = ARGV[i + 4]
+    local seen = redis.call('GET', KEYS[i])
+    local left = redis.call('PTTL', KEYS[i])
+    local same = seen and string.sub(seen, 1, 40) == string.sub(server, 1, 40)
+    if seen and seen ~= server and not (same and ARGV[5] - left > tonumber(ARGV[6])) then
         contested = contested .. '1'
+        -- It would outlast a lease: the clock was stepped back.
+        if left > tonumber(ARGV[5]) then
+            redis.call('PEXPIRE', KEYS[i], ARGV[5])
+        end
     else
-        redis.call('SET', KEYS[i], ARGV[i + 3], 'PX', ARGV[5])
+        redis.call('SET', KEYS[i], server, 'PX', ARGV[5])
         contested = contested .. '0'
     end
 end

@@ -5,10 +5,13 @@
 int64_t fence_propose(struct fence *fence, int64_t wall_us, int64_t seen)
 {
     int64_t ballot = wall_us > fence->last ? wall_us : fence->last + 1;
+    /* A clock that was absurd for a while must not be remembered. */
+    if (ballot <= 0 || ballot >= BALLOT_END)
+        return 0;
     fence->last = ballot;
     if (seen >= ballot)
         ballot = seen + 1;
-    return ballot > 0 && ballot < BALLOT_END ? ballot : 0;
+    return ballot < BALLOT_END ? ballot : 0;
 }
 
 int64_t fence_parse(const char *digits, size_t len)

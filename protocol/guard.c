@@ -9,6 +9,10 @@
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define FRESH_NS     (5 * NS_PER_S)
 
+/* What a clock entry may say, so that sums and differences of it do not overflow. */
+#define ENTRY_TIME_MAX   (INT64_MAX / 4)
+#define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
+
 static uint32_t bit(unsigned node)
 {
     return UINT32_C(1) << node;
@@ -58,8 +62,11 @@ static void find_doubled(struct guard *guard)
                             (node->connected && guard->nodes[j].connected &&
                              strcmp(node->run_id, guard->nodes[j].run_id) == 0 &&
                              strcmp(guard->rules.node_names[j], guard->rules.node_names[i]) < 0);
-        if (node->doubled && !was_doubled)
+        if (node->doubled != was_doubled) {
             begin_epoch(node);
+            node->leased_on = 0;
+            node->announce = true;
+        }
     }
 }
 
@@ -184,7 +191,19 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
 static enum reason wants_record(struct guard_node *node, enum reason why)
 {
     node->mark = why;
+    node->tainted = node->tainted || why != REASON_DURABLE;
     return why;
+}
+
+/* It said before the restart that it keeps everything; what it has kept is what we saw last; and
+ * nothing had happened to it that no record told of. */
+static bool is_durable_restart(const struct guard_node *node, int64_t now_ns)
+{
+    bool newest =
+        node->adopted_len == 0 || (node->adopted_len == node->seen_len &&
+                                   memcmp(node->adopted, node->seen, node->seen_len) == 0);
+    return node->durable && node->record.durable && newest && !node->tainted &&
+           now_ns >= node->stepped_until_ns;
 }
 
 static void adopt(struct guard *guard, struct guard_node *node, const struct guard_sample *sample)
@@ -195,12 +214,18 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
     int64_t left_ns = left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000;
+    bool same_quarantine = node->adopted_len > 0 &&
+                           strcmp(node->join_run_id, record->run_id) == 0 &&
+                           node->join_us == record->join_us;
     memcpy(node->adopted, node->seen, node->seen_len);
     node->adopted_len = node->seen_len;
     memcpy(node->join_run_id, record->run_id, sizeof(node->join_run_id));
     node->join_us = record->join_us;
-    node->quarantine_until_ns = sample->clock.received_ns + left_ns;
+    /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
+    if (!same_quarantine)
+        node->quarantine_until_ns = sample->clock.received_ns + left_ns;
     node->quarantine_ms = record->quarantine_ms;
+    node->adopted_ns = sample->clock.received_ns;
     node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
     begin_epoch(node);
     node->leased_on = 0;
@@ -242,8 +267,9 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
         return REASON_OTHERSET;
     }
     if (strcmp(record->run_id, node->run_id) != 0)
-        return wants_record(node,
-                            record->durable && node->durable ? REASON_DURABLE : REASON_RESTARTED);
+        return wants_record(node, is_durable_restart(node, sample->clock.received_ns)
+                                      ? REASON_DURABLE
+                                      : REASON_RESTARTED);
     if (memcmp(record->replid, sample->replid, RECORD_ID) != 0)
         return wants_record(node, REASON_FAILEDOVER);
     if (node->adopted_len == node->seen_len &&
@@ -375,7 +401,8 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct
     bool trusted = guard->rules.bootstrap && !guard->word_done && node->mark == REASON_NEW;
     int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
     /* Locks of the old set may live as long as that let them. */
-    if (node->mark == REASON_RESET && node->record.quarantine_ms > quarantine_ms)
+    bool keeps_data = node->mark == REASON_DURABLE || node->mark == REASON_STEPPED;
+    if ((node->mark == REASON_RESET || keeps_data) && node->record.quarantine_ms > quarantine_ms)
         quarantine_ms = node->record.quarantine_ms;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         const struct guard_node *other = &guard->nodes[i];
@@ -391,7 +418,6 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct
     };
     memcpy(record.set_id, guard->set_id, sizeof(record.set_id));
     snprintf(record.cluster, sizeof(record.cluster), "%s", guard->rules.cluster);
-    bool keeps_data = node->mark == REASON_DURABLE || node->mark == REASON_STEPPED;
     memcpy(record.id, keeps_data ? node->record.id : node->run_id, sizeof(record.id));
     memcpy(record.run_id, node->run_id, sizeof(record.run_id));
     memcpy(record.replid, node->replid, RECORD_ID);
@@ -399,6 +425,12 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct
     mark->expected_len = node->seen_len;
     mark->text_len = record_format(&record, mark->text);
     mark->quarantine_us = trusted || node->mark == REASON_DURABLE ? 0 : quarantine_ms * 1000;
+    /* For one run it only rises, also where the record that we remember is gone, and the clock was
+     * stepped back; else it would be taken for an old one for ever. And a new quarantine must not
+     * look like the old one. */
+    mark->join_us = strcmp(node->join_run_id, node->run_id) == 0
+                        ? node->join_us + (node->mark != REASON_DURABLE)
+                        : 0;
     mark->run_id = node->mark == REASON_DURABLE ? node->record.run_id : node->run_id;
     /* Should it not be written, a step is tried again; for the rest each sample asks anew. */
     if (node->mark != REASON_STEPPED)
@@ -436,14 +468,24 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         node->trouble = wants_record(node, REASON_EVICTED);
     if (node->trouble != trouble_before || first)
         begin_epoch(node);
+    /* While it was in trouble, its name was not leased, and others may have leased it. */
+    if (node->trouble == REASON_NONE && trouble_before != REASON_NONE) {
+        node->leased_on = 0;
+        node->announce = true;
+    }
+    if (node->trouble == REASON_NONE && node->facts_known && node->facts_trouble == REASON_NONE)
+        node->tainted = false;
     if (node->trouble == REASON_NONE && node->announce) {
         node->announce = false;
         guard->beat = bit(guard->rules.node_count) - 1;
     }
-    /* Who is not told that it is durable leaves what others have found out. */
+    /* Who is not told that it is durable leaves what others have found out; and two who disagree
+     * must not write against each other all the time, so it is granted later than withdrawn. */
+    bool may_tell =
+        !node->durable || sample->clock.received_ns - node->adopted_ns >= guard->quarantine_ns;
     if (node->trouble == REASON_NONE && node->mark == REASON_NONE &&
         (guard->rules.durable & bit(index)) && node->facts_known &&
-        node->record.durable != node->durable)
+        node->record.durable != node->durable && may_tell)
         node->mark = REASON_DURABLE;
     if (node->trouble != REASON_NONE)
         return GUARD_FAIL;
@@ -475,11 +517,19 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
         node->facts_known = true;
         node->evicted = facts->evicted;
         node->durable = facts->durable && (guard->rules.durable & bit(index));
+        node->tainted = node->tainted || facts->may_evict;
         if (facts->may_evict)
             node->facts_trouble = REASON_EVICTION;
     }
     if (node->facts_trouble != before)
         begin_epoch(node);
+}
+
+/* What a lease on its name is for: the data, and who has it. A copy of the data is another server.
+ */
+static void describe(const struct guard_node *node, char *server)
+{
+    snprintf(server, 2 * RECORD_ID + 2, "%s %s", node->record.id, node->run_id);
 }
 
 void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
@@ -488,13 +538,14 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
     *beat = (struct guard_beat){
         .vouch_ttl_ms = 2 * guard->fresh_ns / NS_PER_MS,
         .lease_ms = guard->quarantine_ns / NS_PER_MS,
+        .fresh_ms = guard->fresh_ns / NS_PER_MS,
     };
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         const struct guard_node *named = &guard->nodes[i];
         if (!named->connected || !named->sampled || named->doubled || named->trouble != REASON_NONE)
             continue;
         beat->names |= bit(i);
-        memcpy(beat->ids[i], named->record.id, RECORD_ID + 1);
+        describe(named, beat->servers[i]);
     }
     if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
         return;
@@ -513,6 +564,15 @@ static void take_entry(struct guard *guard, struct guard_node *node, const char 
     if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64, &earlier.at_ns,
                &earlier.low_ns, &earlier.high_ns, &earlier.floor_ns, &earlier.tight_ns) != 5)
         return;
+    /* Who planted numbers that make no sense learns nothing by it. */
+    const int64_t times[] = {earlier.at_ns, earlier.tight_ns};
+    const int64_t offsets[] = {earlier.low_ns, earlier.high_ns, earlier.floor_ns};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i] < 0 || times[i] > ENTRY_TIME_MAX)
+            return;
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+        if (offsets[i] < -ENTRY_OFFSET_MAX || offsets[i] > ENTRY_OFFSET_MAX)
+            return;
     switch (watch_resume(&node->watch, &guard->rules.drift, &earlier)) {
     case WATCH_STEADY:
         node->settled = true;
@@ -535,11 +595,13 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
         if (!(beat->names & bit(i)))
             continue;
         uint32_t before = named->contested;
+        char server[2 * RECORD_ID + 2];
+        describe(named, server);
         /* What was asked for before the server changed was for the other. */
         if (*digits++ == '1') {
             named->contested |= bit(index);
             named->contested_until_ns = now_ns + guard->quarantine_ns;
-        } else if (strcmp(beat->ids[i], named->record.id) == 0) {
+        } else if (strcmp(beat->servers[i], server) == 0) {
             named->contested &= ~bit(index);
             named->leased_on |= bit(index);
         }

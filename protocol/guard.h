@@ -91,6 +91,7 @@ struct guard_mark {
     char text[LIMIT_RECORD]; /* all but the value of join_us */
     size_t text_len;
     int64_t quarantine_us;
+    int64_t join_us;    /* join_us is to be at least this */
     const char *run_id; /* whose quarantine, if one is under way, is not to be shortened */
 };
 
@@ -100,8 +101,9 @@ struct guard_beat {
     char vouch[24];              /* likewise */
     int64_t vouch_ttl_ms;
     int64_t lease_ms;
-    uint32_t names; /* the nodes that are known, and by their records' ids */
-    char ids[LIMIT_NODES][RECORD_ID + 1];
+    int64_t fresh_ms; /* a lease not renewed for so long is taken over by the same server */
+    uint32_t names;   /* the nodes that are known */
+    char servers[LIMIT_NODES][2 * RECORD_ID + 2]; /* "<id of the record> <run_id>" */
 };
 
 struct guard_node {
@@ -117,6 +119,7 @@ struct guard_node {
     struct record record;
     char adopted[LIMIT_RECORD];
     size_t adopted_len; /* 0: none yet */
+    int64_t adopted_ns;
     char join_run_id[RECORD_ID + 1];
     int64_t join_us; /* of that run, the highest adopted */
     int64_t quarantine_until_ns;
@@ -138,6 +141,7 @@ struct guard_node {
     /* Facts, and what other daemons left. */
     bool facts_known;
     bool durable;
+    bool tainted; /* it has lost data, or may have, and no record says so yet */
     enum reason facts_trouble;
     int64_t evicted;
     int64_t beat_ns; /* when the last heartbeat that was answered was sent */

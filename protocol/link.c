@@ -269,7 +269,6 @@ void link_heartbeat(struct link *link, int64_t now_ns)
 static void come_up(struct link *link, int64_t now_ns)
 {
     set_state(link, LINK_UP, REASON_NONE, now_ns);
-    link->attempts = 0;
     link->heartbeat_ns = now_ns;
     send_owed(link, now_ns);
 }
@@ -409,8 +408,6 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
     }
     if (in_time)
         trust(link, now_ns);
-    else if (link->state == LINK_SUSPECT)
-        link_heartbeat(link, now_ns);
     return ticket->kind != TICKET_OWED;
 }
 
@@ -440,6 +437,8 @@ int64_t link_deadline_ns(const struct link *link)
 /* Nothing is overdue, and a second has passed. */
 static void beat(struct link *link, int64_t now_ns)
 {
+    /* It has lasted: should it be lost, the next attempt is soon again. */
+    link->attempts = 0;
     /* Releases that were refused before are tried again, once all their answers are in. */
     if (link->owed_refused && link->owed_under_way == 0) {
         link->owed_refused = false;

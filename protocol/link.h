@@ -157,7 +157,8 @@ void link_send(struct link *link, const char *bytes, size_t len, const struct li
 /* The bytes just sent hold one more command. */
 void link_expect(struct link *link, const struct link_ticket *ticket);
 
-/* Have a heartbeat written, if none is under way: when the link has come up, or before its time. */
+/* Have a heartbeat written, if none is under way: when the link has come up, before its time, and
+ * once the answer of the last one has been taken, if the link is SUSPECT still. */
 void link_heartbeat(struct link *link, int64_t now_ns);
 
 /* Remember a release that could not be written, or was not confirmed. */

@@ -1,12 +1,13 @@
 -- Write the record of this master, if nobody else has meanwhile; then the daemons agree on it.
 -- KEYS[1] the record; ARGV[1] the record seen before, '' for none; ARGV[2] the new one but for its
--- end, ARGV[3] the quarantine in microseconds, ARGV[4] the run_id. Answers the record there is now.
+-- end, ARGV[3] the quarantine in microseconds, ARGV[4] the run_id, ARGV[5] what the end of the
+-- quarantine has to be at least. Answers the record there is now.
 local now = redis.call('TIME')
 local current = redis.call('GET', KEYS[1]) or ''
 if current ~= ARGV[1] then
     return current
 end
-local join = now[1] * 1000000 + now[2] + ARGV[3]
+local join = math.max(now[1] * 1000000 + now[2] + ARGV[3], tonumber(ARGV[5]))
 -- For one run of the server it only ever rises: the clock may have been stepped back.
 local run, earlier = string.match(current, ' run_id=(%w+) .* join_us=(%d+)$')
 if run == ARGV[4] and tonumber(earlier) > join then

@@ -101,6 +101,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     char ttl[24];
     char vouch_ttl[24];
     char lease[24];
+    char fresh[24];
     char key_count[4];
     const char *words[8 + 2 * LIMIT_NODES + 8];
     unsigned count = 0;
@@ -112,6 +113,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     snprintf(vouch_ttl, sizeof(vouch_ttl), "%" PRId64, beat->vouch_ttl_ms);
     snprintf(ttl, sizeof(ttl), "%d", ENTRY_TTL_MS);
     snprintf(lease, sizeof(lease), "%" PRId64, beat->lease_ms);
+    snprintf(fresh, sizeof(fresh), "%" PRId64, beat->fresh_ms);
     words[count++] = warden->beat_in_full ? "EVAL" : "EVALSHA";
     words[count++] = warden->beat_in_full ? redis_script_text(REDIS_SCRIPT_BEAT)
                                           : redis_script_sha1(REDIS_SCRIPT_BEAT);
@@ -132,9 +134,10 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = beat->vouch;
     words[count++] = vouch_ttl;
     words[count++] = lease;
+    words[count++] = fresh;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         if (beat->names & UINT32_C(1) << i)
-            words[count++] = beat->ids[i];
+            words[count++] = beat->servers[i];
     words[count] = NULL;
     ask(warden, PART_BEAT, words, now_ns);
 }
@@ -157,14 +160,16 @@ void warden_mark(struct warden *warden, int64_t now_ns)
 {
     struct guard_mark mark;
     char quarantine[24];
+    char join[24];
     if (!guard_take_mark(warden->guard, warden->node, now_ns, &mark))
         return;
     mark.expected[mark.expected_len] = '\0';
     snprintf(quarantine, sizeof(quarantine), "%" PRId64, mark.quarantine_us);
+    snprintf(join, sizeof(join), "%" PRId64, mark.join_us);
     /* In full: rare enough, and never NOSCRIPT. */
     ask(warden, PART_MARK,
         (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_MARK), "1", RECORD_KEY,
-                         mark.expected, mark.text, quarantine, mark.run_id, NULL},
+                         mark.expected, mark.text, quarantine, mark.run_id, join, NULL},
         now_ns);
     warden->probes++;
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);

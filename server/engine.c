@@ -242,7 +242,7 @@ static void count_extension(struct engine *engine, const struct operation *opera
     const struct round *round = &operation->round;
     if (round->kind == ROUND_EXTEND && round->outcome == OUTCOME_OK)
         extensions_count(&engine->extensions, operation->token, now_ns);
-    else if (round->kind == ROUND_RELEASE || round->outcome == OUTCOME_GONE)
+    else if (round->kind == ROUND_RELEASE && round->outcome == OUTCOME_OK)
         extensions_forget(&engine->extensions, operation->token);
 }
 

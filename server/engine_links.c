@@ -168,6 +168,10 @@ static bool send_in_full(struct engine *engine, unsigned node, const struct link
                          int64_t now_ns)
 {
     const struct link *link = &engine->links[node];
+    const struct operation *operation = ticket->owner;
+    /* Behind the undo of its round it would set a key that nobody takes away. */
+    if (operation_is_vote(operation, ticket->command) && operation->round.phase != ROUND_VOTING)
+        return false;
     enum reason refused = operation_is_release(ticket->owner, ticket->command)
                               ? link_refuses_release(link)
                               : link_refuses_vote(link);
@@ -260,6 +264,9 @@ bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_re
         on_round_reply(engine, node, reply, &ticket, now_ns);
     else if (wanted)
         on_guard_reply(engine, node, reply, &ticket, now_ns);
+    /* Late: it has not answered in time yet, and is asked again. */
+    if (link->state == LINK_SUSPECT)
+        link_heartbeat(link, now_ns);
     return true;
 }
 

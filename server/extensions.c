@@ -21,7 +21,13 @@ bool extensions_init(struct extensions *extensions, int64_t max_extensions, int6
         .max_hold_ns = max_hold_ns,
     };
     TAILQ_INIT(&extensions->least_recent);
-    return pool_init(&extensions->pool, sizeof(struct extended), LIMIT_EXTENDED);
+    if (!pool_init(&extensions->pool, sizeof(struct extended), LIMIT_EXTENDED + 1))
+        return false;
+    /* No token is all zero bytes. */
+    extensions->sentinel = pool_take(&extensions->pool);
+    memset(extensions->sentinel, 0, sizeof(*extensions->sentinel));
+    HASH_ADD(hh, extensions->by_token, token, LIMIT_TOKEN, extensions->sentinel);
+    return true;
 }
 
 void extensions_deinit(struct extensions *extensions)

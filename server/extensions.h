@@ -21,7 +21,8 @@ struct extensions {
     int64_t max_extensions;
     int64_t max_hold_ns;
     struct pool pool;
-    struct extended *by_token;           /* uthash */
+    struct extended *sentinel; /* keeps the hash from ever being empty, as in operation.h */
+    struct extended *by_token; /* uthash */
     TAILQ_HEAD(, extended) least_recent; /* first */
 };
 

@@ -136,7 +136,7 @@ START_TEST(an_extension_has_its_bounds)
     take_token(ask("LOCK b 10s"), token);
     ck_assert_int_eq(strncmp(ask("EXTEND b %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(ask("UNLOCK b %s", token), "OK");
-    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 2);
 }
 END_TEST
 
@@ -161,11 +161,24 @@ START_TEST(an_extension_ends_with_max_hold)
 }
 END_TEST
 
+START_TEST(bounds_are_not_reset_by_a_request_about_something_else)
+{
+    char token[LIMIT_TOKEN + 1];
+    take_token(ask("LOCK a 10s"), token);
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_int_eq(strncmp(ask("EXTEND a %s 10s", token), "OK", 2), 0);
+        ck_assert_str_eq(ask("UNLOCK b %s", token), "GONE");
+        ck_assert_str_eq(ask("EXTEND b %s 10s", token), i < 4 ? "GONE" : "LIMIT extensions");
+    }
+    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "LIMIT extensions");
+}
+END_TEST
+
 START_TEST(tokens_made_up_are_not_remembered)
 {
     for (unsigned i = 0; i < 10; i++)
         ck_assert_str_eq(ask("EXTEND a %040u 10s", i), "GONE");
-    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
 }
 END_TEST
 
@@ -678,6 +691,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, an_extension_has_its_bounds);
     tcase_add_test(cases, an_extension_ends_with_max_hold);
     tcase_add_test(cases, tokens_made_up_are_not_remembered);
+    tcase_add_test(cases, bounds_are_not_reset_by_a_request_about_something_else);
     tcase_add_test(cases, an_extension_of_an_expired_token_is_gone_and_gone_again);
     tcase_add_test(cases, an_extension_during_a_release_plants_nothing);
     tcase_add_test(cases, an_extension_behind_a_release_plants_nothing);

@@ -53,6 +53,14 @@ START_TEST(ballots_end_where_lua_would_round)
 }
 END_TEST
 
+START_TEST(absurd_clock_is_not_remembered)
+{
+    struct fence fence = {0};
+    ck_assert_int_eq(fence_propose(&fence, INT64_C(1) << 53, 0), 0);
+    ck_assert_int_eq(fence_propose(&fence, 1000, 0), 1000);
+}
+END_TEST
+
 START_TEST(only_digits_are_a_ballot)
 {
     ck_assert_int_eq(fence_parse("0", 1), 0);
@@ -197,6 +205,7 @@ Suite *test_suite(void)
     tcase_add_test(ballots, ballots_follow_the_clock_and_only_rise);
     tcase_add_test(ballots, ballot_is_above_what_was_seen_and_lifts_no_other);
     tcase_add_test(ballots, ballots_end_where_lua_would_round);
+    tcase_add_test(ballots, absurd_clock_is_not_remembered);
     tcase_add_test(ballots, only_digits_are_a_ballot);
     suite_add_tcase(suite, ballots);
     TCase *grants = tcase_create("grants");

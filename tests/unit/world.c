@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,8 @@ static struct redis_reply run_mark(struct world *world, unsigned node, char **wo
     if (strcmp(current != NULL ? current : "", words[4]) != 0)
         return text(RESP_STRING, current != NULL ? current : "");
     int64_t join_us = clock_of(world, node) / 1000 + atoll(words[6]);
+    if (join_us < atoll(words[8]))
+        join_us = atoll(words[8]);
     struct record earlier;
     if (current != NULL && record_parse(current, strlen(current), &earlier) &&
         strcmp(earlier.run_id, words[7]) == 0 && earlier.join_us > join_us)
@@ -132,13 +135,19 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
         world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
     if (arguments[2][0] != '\0' && atoll(arguments[2]) <= now_us)
         world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
+    int64_t lease_ns = atoll(arguments[4]) * NS_PER_MS;
+    int64_t fresh_ns = atoll(arguments[5]) * NS_PER_MS;
     for (unsigned i = 2; i < keys; i++) {
-        const char *run_id = arguments[3 + i];
-        const char *seen = world_value(world, node, words[3 + i]);
-        bool other = seen != NULL && strcmp(seen, run_id) != 0;
+        const char *server = arguments[4 + i];
+        struct world_key *seen = find_key(world, node, words[3 + i]);
+        int64_t left_ns = seen != NULL ? seen->expires_ns - clock_of(world, node) : 0;
+        bool other = seen != NULL && strcmp(seen->value, server) != 0 &&
+                     (strncmp(seen->value, server, 40) != 0 || lease_ns - left_ns <= fresh_ns);
         answer[len++] = other ? '1' : '0';
         if (!other)
-            world_set(world, node, words[3 + i], run_id, atoll(arguments[4]));
+            world_set(world, node, words[3 + i], server, lease_ns / NS_PER_MS);
+        else if (left_ns > lease_ns)
+            seen->expires_ns = clock_of(world, node) + lease_ns;
     }
     snprintf(answer + len, sizeof(answer) - len, " %s %s", vouch, entry);
     return text(RESP_STRING, answer);
@@ -201,7 +210,9 @@ static struct redis_reply run_eval(struct world *world, unsigned node, char **wo
     for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++) {
         if (strcmp(words[1], in_full ? redis_script_text(i) : redis_script_sha1(i)) != 0)
             continue;
-        if (!in_full && master->scripts_flushed)
+        bool flushed =
+            master->scripts_flushed || (master->fence_flushed && i == REDIS_SCRIPT_FENCE);
+        if (!in_full && flushed)
             return text(RESP_ERROR, "NOSCRIPT No matching script");
         return run_script(world, node, i, words);
     }
@@ -289,6 +300,8 @@ static struct redis_reply run(struct world *world, unsigned node, struct world_i
                               char **words)
 {
     struct world_master *master = &world->masters[node];
+    if (master->busy && strcmp(words[0], "CLIENT") != 0)
+        return text(RESP_ERROR, "BUSY Redis is busy running a script");
     if (strcmp(words[0], "CLIENT") == 0)
         return run_client(world, node, inbox, words);
     if (strcmp(words[0], "INFO") == 0)
@@ -570,9 +583,31 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
     world_pass_ms(world, 1);
 }
 
+static void clear_inbox(struct world_inbox *inbox)
+{
+    inbox->start = inbox->len = 0;
+    inbox->open = false;
+    inbox->written = 0;
+    inbox->first_arrival = inbox->arrival_count = 0;
+}
+
+/* All but the bytes of the inboxes, of which there are many. */
+static void clear(struct world *world)
+{
+    memset(&world->engine, 0, sizeof(world->engine));
+    for (unsigned i = 0; i < WORLD_NODES; i++) {
+        struct world_master *master = &world->masters[i];
+        memset(master, 0, offsetof(struct world_master, current));
+        clear_inbox(&master->current);
+        clear_inbox(&master->zombie);
+    }
+    size_t rest = offsetof(struct world, node_count);
+    memset((char *)world + rest, 0, sizeof(*world) - rest);
+}
+
 static void init_masters(struct world *world, unsigned node_count)
 {
-    memset(world, 0, sizeof(*world));
+    clear(world);
     world->node_count = node_count;
     world->now_ns = 1000 * NS_PER_S;
     world->random = 1;
@@ -582,6 +617,21 @@ static void init_masters(struct world *world, unsigned node_count)
         snprintf(world->masters[i].replid, sizeof(world->masters[i].replid), "%040u", 10 + i);
         world->masters[i].clock_ns = 1000000000 * NS_PER_S;
     }
+}
+
+void world_share(struct world *world, const struct world *other)
+{
+    world->now_ns = other->now_ns;
+    for (unsigned i = 0; i < world->node_count; i++)
+        memcpy(&world->masters[i], &other->masters[i], offsetof(struct world_master, connecting));
+}
+
+void world_join(struct world *world, const struct world *other, const char *clock_id)
+{
+    init_masters(world, other->node_count);
+    world->random = other->random + 1;
+    world_share(world, other);
+    start_engine(world, clock_id, false);
 }
 
 void world_init(struct world *world, unsigned node_count)

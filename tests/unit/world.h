@@ -1,10 +1,12 @@
 /*
  * A world for the engine: fake masters that speak Redis protocol, on virtual time.
  *
- * The engine's own bytes are executed: SET NX PX, our scripts, the greeting, what the guard asks.
- * A master can be hung
- * (commands pile up and run when it goes on), dead, or slow to forget a connection that was reset,
- * as a real one is. Keys expire by the world's clock.
+ * The engine's own bytes are executed: SET NX PX, our scripts, the greeting, what the guard asks. A
+ * master can be hung (commands pile up and run when it goes on), dead, or slow to forget a
+ * connection that was reset, as a real one is. Keys expire by the master's own clock.
+ *
+ * A world has one daemon. Two worlds can have the same masters: they share all that is the
+ * masters' own, by turns (world_share()), and keep each its own connections.
  */
 #ifndef TESTS_UNIT_WORLD_H
 #define TESTS_UNIT_WORLD_H
@@ -41,7 +43,6 @@ struct world_inbox {
 struct world_master {
     bool dead;
     bool hung;
-    bool connecting;     /* the engine asked for a connection */
     bool mute;           /* executes, but its replies are lost */
     int64_t delay_ns;    /* how long bytes take to reach it */
     char mark_error[64]; /* answers this to mark.lua, if not "" */
@@ -57,10 +58,15 @@ struct world_master {
     int64_t clock_ns; /* what its wall clock is ahead of the world's; keys expire by it */
     int64_t next_client_id;
     bool scripts_flushed;
-    struct world_inbox current;
-    struct world_inbox zombie; /* the one before, if it was reset while the master hung */
+    bool fence_flushed; /* only fence.lua is */
+    bool busy;          /* answers BUSY to everything */
     struct world_key keys[WORLD_KEYS];
     unsigned commands; /* executed, of locks only */
+
+    /* From here on it is the daemon's connection. */
+    bool connecting; /* the engine asked for one */
+    struct world_inbox current;
+    struct world_inbox zombie; /* the one before, if it was reset while the master hung */
 };
 
 struct world {
@@ -85,6 +91,12 @@ void world_init(struct world *world, unsigned node_count);
 
 /* The same without that word: the masters are new, and nobody knows what they held. */
 void world_init_unknown(struct world *world, unsigned node_count);
+
+/* Another daemon on the masters of the other world. */
+void world_join(struct world *world, const struct world *other, const char *clock_id);
+
+/* From now on the masters, and the time, are as they are there. */
+void world_share(struct world *world, const struct world *other);
 
 /* The engine stops, and another starts, on this host or on another one. */
 void world_restart_engine(struct world *world, const char *clock_id);

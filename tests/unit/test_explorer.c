@@ -1,0 +1,469 @@
+/*
+ * A randomized explorer: two daemons on the same five masters, on virtual time, while masters
+ * restart without their data, are flushed, fail over to older data, hang, lose connections and have
+ * their clocks stepped, and daemons pause and restart. Whatever happens, no two clients may believe
+ * at once that they hold a lock, fences rise, and once it is over everything is granted again.
+ *
+ * A seed replays a run to the byte; EXPLORER_SEEDS says how many runs, EXPLORER_FIRST the first.
+ * What the README names as not to be seen is left out: clocks that step forward and back again
+ * between two looks (each clock steps in one direction here), and repointed names.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+enum {
+    DAEMONS = 2,
+    NODES = 5,
+    RESOURCES = 2,
+    HOLDS = 512,
+    STEPS = 300,
+    SLICE_MS = 10,
+    MAX_TTL_MS = 60000,
+};
+
+/* What a client was promised. */
+struct hold {
+    unsigned resource;
+    unsigned daemon;
+    char token[LIMIT_TOKEN + 1];
+    int64_t until_ns; /* it relies on it until then */
+    bool over;        /* released, or given up */
+};
+
+struct daemon_state {
+    struct world world;
+    bool paused;
+    unsigned host; /* the number of its boot */
+    /* The request under way; a client asks one thing at a time. */
+    enum { IDLE, LOCKING, EXTENDING } doing;
+    unsigned resource;
+    struct hold *hold;
+    int64_t sent_ns;
+};
+
+static struct daemon_state daemons[DAEMONS];
+static unsigned active; /* whose masters are the true ones */
+static struct hold holds[HOLDS];
+static unsigned hold_count;
+static int64_t last_fence[RESOURCES];
+static bool steps_forward[NODES];
+static struct world_key snapshots[NODES][WORLD_KEYS];
+static uint64_t seed;
+static uint64_t state;
+static unsigned granted;
+static char trace[1 << 20];
+static size_t trace_len;
+
+/* splitmix64 */
+static uint64_t draw(void)
+{
+    uint64_t z = (state += 0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+static unsigned below(unsigned count)
+{
+    return (unsigned)(draw() % count);
+}
+
+static struct world *world_of(unsigned daemon)
+{
+    return &daemons[daemon].world;
+}
+
+static int64_t now_ns(void)
+{
+    return world_of(active)->now_ns;
+}
+
+__attribute__((format(printf, 1, 2))) static void note(const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    size_t room = sizeof(trace) - trace_len;
+    int len =
+        snprintf(trace + trace_len, room, "%9.3f ", (double)(now_ns() - 1000 * NS_PER_S) / 1e9);
+    trace_len += len > 0 && (size_t)len < room ? (size_t)len : 0;
+    room = sizeof(trace) - trace_len;
+    len = vsnprintf(trace + trace_len, room, form, arguments);
+    trace_len += len > 0 && (size_t)len < room ? (size_t)len : 0;
+    va_end(arguments);
+}
+
+static void violated(const char *what)
+{
+    const char *from = trace_len > 6000 ? trace + trace_len - 6000 : trace;
+    fprintf(stderr, "%s", from);
+    ck_abort_msg("seed %" PRIu64 ": %s", seed, what);
+}
+
+static void with(unsigned daemon)
+{
+    if (daemon != active)
+        world_share(world_of(daemon), world_of(active));
+    active = daemon;
+}
+
+/* --- what the clients are told --- */
+
+static void check_exclusion(const struct hold *hold)
+{
+    for (unsigned i = 0; i < hold_count; i++) {
+        const struct hold *other = &holds[i];
+        if (other != hold && !other->over && other->resource == hold->resource &&
+            other->until_ns > now_ns() && hold->until_ns > now_ns()) {
+            note("%.6s is valid until %.3f\n", other->token,
+                 (double)(other->until_ns - 1000 * NS_PER_S) / 1e9);
+            violated("two holders at once");
+        }
+    }
+}
+
+static void on_granted(struct daemon_state *daemon, const char *reply)
+{
+    struct hold *hold = &holds[hold_count++];
+    int64_t validity_ms;
+    int64_t elapsed_ms;
+    int64_t fence = 0;
+    ck_assert_uint_lt(hold_count, HOLDS);
+    *hold = (struct hold){.resource = daemon->resource, .daemon = active};
+    int got = sscanf(reply, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, hold->token, &validity_ms,
+                     &elapsed_ms, &fence);
+    ck_assert_int_eq(got, 4);
+    hold->until_ns = daemon->sent_ns + (validity_ms + elapsed_ms) * NS_PER_MS;
+    granted++;
+    check_exclusion(hold);
+    if (fence <= last_fence[hold->resource])
+        violated("a fence that does not rise");
+    last_fence[hold->resource] = fence;
+}
+
+static void on_extended(const struct daemon_state *daemon, const char *reply)
+{
+    struct hold *hold = daemon->hold;
+    int64_t validity_ms;
+    int64_t elapsed_ms;
+    char token[LIMIT_TOKEN + 1];
+    if (strcmp(reply, "GONE") == 0)
+        hold->over = true;
+    if (sscanf(reply, "OK %40s %" SCNd64 " %" SCNd64, token, &validity_ms, &elapsed_ms) != 3)
+        return;
+    int64_t until_ns = daemon->sent_ns + (validity_ms + elapsed_ms) * NS_PER_MS;
+    if (until_ns > hold->until_ns)
+        hold->until_ns = until_ns;
+    check_exclusion(hold);
+}
+
+static void read_replies(void)
+{
+    struct daemon_state *daemon = &daemons[active];
+    struct world *world = &daemon->world;
+    for (unsigned i = 0; i < world->reply_count; i++) {
+        const char *reply = world->replies[i];
+        note("  %u: %s\n", active, reply);
+        if (strncmp(reply, "#ask ", 5) != 0)
+            continue;
+        if (daemon->doing == LOCKING && strncmp(reply + 5, "OK ", 3) == 0)
+            on_granted(daemon, reply + 5);
+        else if (daemon->doing == EXTENDING)
+            on_extended(daemon, reply + 5);
+        daemon->doing = IDLE;
+    }
+    world->reply_count = 0;
+}
+
+/* --- time --- */
+
+static void pass(int64_t ms)
+{
+    for (int64_t left_ms = ms; left_ms > 0; left_ms -= SLICE_MS) {
+        int64_t until_ns = now_ns() + (left_ms < SLICE_MS ? left_ms : SLICE_MS) * NS_PER_MS;
+        int64_t from_ns = now_ns();
+        for (unsigned i = 0; i < DAEMONS; i++) {
+            with(i);
+            world_of(i)->now_ns = from_ns;
+            if (!daemons[i].paused)
+                world_pass_ms(world_of(i), (until_ns - from_ns) / NS_PER_MS);
+            world_of(i)->now_ns = until_ns;
+            read_replies();
+        }
+    }
+}
+
+static void settle(void)
+{
+    world_settle(world_of(active));
+    read_replies();
+}
+
+/* --- what clients do --- */
+
+__attribute__((format(printf, 1, 2))) static void send(const char *form, ...)
+{
+    char line[LIMIT_LINE];
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(line, sizeof(line), form, arguments);
+    va_end(arguments);
+    note("%u %s\n", active, line);
+    daemons[active].sent_ns = now_ns();
+    world_send(world_of(active), line);
+    settle();
+}
+
+static void lock_something(void)
+{
+    static const unsigned ttls_ms[] = {500, 5000, 30000, MAX_TTL_MS};
+    daemons[active].doing = LOCKING;
+    daemons[active].resource = below(RESOURCES);
+    send("#ask LOCK r%u %ums FENCE", daemons[active].resource, ttls_ms[below(4)]);
+}
+
+/* A lock somebody still relies on, or did; through any daemon. */
+static struct hold *some_hold(void)
+{
+    if (hold_count == 0)
+        return NULL;
+    unsigned last = hold_count < 6 ? hold_count : 6;
+    struct hold *hold = &holds[hold_count - 1 - below(last)];
+    return hold->over ? NULL : hold;
+}
+
+static void unlock_something(void)
+{
+    struct hold *hold = some_hold();
+    if (hold == NULL)
+        return;
+    hold->over = true;
+    send("#let UNLOCK r%u %s", hold->resource, hold->token);
+}
+
+static void extend_something(void)
+{
+    struct hold *hold = some_hold();
+    if (hold == NULL)
+        return;
+    daemons[active].doing = EXTENDING;
+    daemons[active].hold = hold;
+    send("#ask EXTEND r%u %s %ums", hold->resource, hold->token, 1000 + below(MAX_TTL_MS - 1000));
+}
+
+/* --- what befalls masters and daemons --- */
+
+static bool all_awake(void)
+{
+    for (unsigned i = 0; i < DAEMONS; i++)
+        if (daemons[i].paused)
+            return false;
+    return true;
+}
+
+static void restart(unsigned node, const struct world_key *keys)
+{
+    for (unsigned i = 0; i < DAEMONS; i++) {
+        with(i);
+        world_kill(world_of(i), node);
+        read_replies();
+    }
+    world_restart(world_of(active), node);
+    if (keys != NULL)
+        memcpy(world_of(active)->masters[node].keys, keys, sizeof(snapshots[node]));
+}
+
+static void befall_master(unsigned node)
+{
+    struct world_master *master = &world_of(active)->masters[node];
+    static const int64_t distances_ms[] = {5, 15, 50, 200, 1000, 10000, 61000, 100000};
+    int64_t distance_ms = distances_ms[below(8)];
+    switch (below(9)) {
+    case 0:
+        note("master %u restarts, empty\n", node);
+        restart(node, NULL);
+        break;
+    case 1:
+        note("master %u restarts, with an old snapshot\n", node);
+        restart(node, snapshots[node]);
+        break;
+    case 2:
+        note("master %u is flushed\n", node);
+        world_flush(world_of(active), node);
+        break;
+    case 3:
+        note("master %u fails over to older data and back\n", node);
+        memcpy(master->keys, snapshots[node], sizeof(snapshots[node]));
+        master->replid[39]++;
+        break;
+    case 4:
+        note("master %u: its data is saved\n", node);
+        memcpy(snapshots[node], master->keys, sizeof(snapshots[node]));
+        break;
+    case 5:
+        note("master %u %s\n", node, master->hung ? "goes on" : "hangs");
+        master->hung = !master->hung;
+        break;
+    case 6:
+        note("master %u: its connection to daemon %u is cut\n", node, active);
+        if (master->current.open)
+            world_cut(world_of(active), node);
+        break;
+    case 7:
+        note("master %u: its clock steps by %" PRId64 " ms\n", node,
+             steps_forward[node] ? distance_ms : -distance_ms);
+        master->clock_ns += (steps_forward[node] ? distance_ms : -distance_ms) * NS_PER_MS;
+        break;
+    default:
+        note("master %u: its scripts are flushed\n", node);
+        master->scripts_flushed = true;
+        break;
+    }
+    settle();
+}
+
+static void restart_daemon(void)
+{
+    struct daemon_state *daemon = &daemons[active];
+    char clock_id[16];
+    /* Elsewhere, or here again. */
+    if (below(2) == 0)
+        daemon->host += DAEMONS;
+    snprintf(clock_id, sizeof(clock_id), "host%u", daemon->host);
+    note("daemon %u restarts on %s\n", active, clock_id);
+    daemon->doing = IDLE;
+    world_restart_engine(&daemon->world, clock_id);
+    read_replies();
+}
+
+static void befall_daemon(void)
+{
+    struct daemon_state *daemon = &daemons[active];
+    if (below(3) == 0) {
+        restart_daemon();
+        return;
+    }
+    int64_t ms = 100 + below(6000);
+    note("daemon %u pauses for %" PRId64 " ms\n", active, ms);
+    settle();
+    daemon->paused = true;
+    pass(ms);
+    daemon->paused = false;
+    note("it goes on\n");
+}
+
+/* --- a run --- */
+
+static void open_run(uint64_t number)
+{
+    seed = number;
+    state = number;
+    active = 0;
+    hold_count = granted = 0;
+    trace_len = 0;
+    memset(last_fence, 0, sizeof(last_fence));
+    world_init(world_of(0), NODES);
+    world_join(world_of(1), world_of(0), "host1");
+    for (unsigned i = 0; i < DAEMONS; i++) {
+        daemons[i].paused = false;
+        daemons[i].host = i;
+        daemons[i].doing = IDLE;
+        world_of(i)->random += number;
+    }
+    /* Wall clocks that agree to within max_ttl. */
+    world_of(1)->wall_ns += (int64_t)below(50) * NS_PER_S - 25 * NS_PER_S;
+    active = 1;
+    for (unsigned i = 0; i < NODES; i++) {
+        steps_forward[i] = below(3) > 0;
+        memcpy(snapshots[i], world_of(1)->masters[i].keys, sizeof(snapshots[i]));
+    }
+    pass(3000);
+}
+
+static void close_run(void)
+{
+    for (unsigned i = 0; i < DAEMONS; i++)
+        world_deinit(world_of(i));
+}
+
+/* Once it is over: everything is granted again, through each daemon, and nothing is left behind. */
+static void expect_recovery(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        world_of(active)->masters[i].hung = false;
+    note("all is well again\n");
+    pass(2 * MAX_TTL_MS + 15000);
+    for (unsigned i = 0; i < DAEMONS; i++) {
+        with(i);
+        for (unsigned node = 0; node < NODES; node++)
+            if (strcmp(world_vote(world_of(i), node), "-") != 0) {
+                note("node %u: %s\n", node, world_vote(world_of(i), node));
+                violated("a node does not get its vote back");
+            }
+        unsigned before = granted;
+        daemons[i].doing = LOCKING;
+        daemons[i].resource = i;
+        send("#ask LOCK r%u 1s FENCE", i);
+        if (granted != before + 1)
+            violated("no grant after all is over");
+        if (world_of(i)->engine.operations.pool.in_use > 8)
+            violated("operations are left");
+    }
+}
+
+static void run(uint64_t number, unsigned faults)
+{
+    open_run(number);
+    for (unsigned i = 0; i < STEPS && hold_count < HOLDS - 8; i++) {
+        with(below(DAEMONS));
+        unsigned what = below(100);
+        if (what < faults)
+            befall_master(below(NODES));
+        else if (what < faults + 2 && all_awake())
+            befall_daemon();
+        else if (what < 40 && daemons[active].doing == IDLE)
+            lock_something();
+        else if (what < 50 && daemons[active].doing == IDLE)
+            extend_something();
+        else if (what < 60)
+            unlock_something();
+        else
+            pass(1 + (int64_t)(draw() % (below(4) == 0 ? 5000 : 300)));
+    }
+    expect_recovery();
+    close_run();
+}
+
+static unsigned setting(const char *name, unsigned initial)
+{
+    const char *value = getenv(name);
+    return value != NULL ? (unsigned)strtoul(value, NULL, 10) : initial;
+}
+
+START_TEST(no_schedule_makes_two_holders)
+{
+    unsigned first = setting("EXPLORER_FIRST", 1);
+    unsigned grants = 0;
+    for (unsigned i = 0; i < setting("EXPLORER_SEEDS", 20); i++) {
+        run(first + i, 2 + (first + i) % 20);
+        grants += granted;
+    }
+    /* Else nothing was shown. */
+    ck_assert_uint_gt(grants, setting("EXPLORER_SEEDS", 20) * 3);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("explorer");
+    TCase *tests = tcase_create("schedules");
+    tcase_set_timeout(tests, 3600);
+    tcase_add_test(tests, no_schedule_makes_two_holders);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
