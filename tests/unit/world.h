@@ -15,7 +15,7 @@
 
 #include "server/engine.h"
 
-enum { WORLD_NODES = 5, WORLD_KEYS = 32, WORLD_REPLIES = 64, WORLD_ARRIVALS = 8192 };
+enum { WORLD_NODES = 5, WORLD_KEYS = 64, WORLD_REPLIES = 64, WORLD_ARRIVALS = 8192 };
 
 struct world_key {
     char key[64]; /* "" is free */
