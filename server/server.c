@@ -490,7 +490,10 @@ void server_stop(struct server *server)
             event_free(events[i]);
     if (server->dns != NULL)
         evdns_base_free(server->dns, 0);
-    if (server->base != NULL)
+    if (server->base != NULL) {
+        /* A callback that was put off holds its bufferevent until it has run, also a freed one. */
+        event_base_loop(server->base, EVLOOP_NONBLOCK);
         event_base_free(server->base);
+    }
     free(server->listeners);
 }

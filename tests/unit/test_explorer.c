@@ -25,7 +25,7 @@ enum {
     STEPS = 300,
     SLICE_MS = 10,
     MAX_TTL_MS = 60000,
-    SEEDS = 40,
+    SEEDS = 20,
 };
 
 /* What a client was promised. */
@@ -41,6 +41,7 @@ struct daemon_state {
     struct world world;
     bool paused;
     unsigned host; /* the number of its boot */
+    char clock_id[16];
     /* The request under way; a client asks one thing at a time. */
     enum { IDLE, LOCKING, EXTENDING } doing;
     unsigned resource;
@@ -348,14 +349,13 @@ static void befall_masters(void)
 static void restart_daemon(void)
 {
     struct daemon_state *daemon = &daemons[active];
-    char clock_id[16];
     /* Elsewhere, or here again. */
     if (below(2) == 0)
         daemon->host += DAEMONS;
-    snprintf(clock_id, sizeof(clock_id), "host%u", daemon->host);
-    note("daemon %u restarts on %s\n", active, clock_id);
+    snprintf(daemon->clock_id, sizeof(daemon->clock_id), "host%u", daemon->host);
+    note("daemon %u restarts on %s\n", active, daemon->clock_id);
     daemon->doing = IDLE;
-    world_restart_engine(&daemon->world, clock_id);
+    world_restart_engine(&daemon->world, daemon->clock_id);
     read_replies();
 }
 
