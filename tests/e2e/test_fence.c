@@ -40,15 +40,23 @@ static void close_bidders(struct bidders *bidders)
     stage_close(&bidders->stage);
 }
 
-/* One grant, through this daemon: its fence must be greater than all before. */
+/* One grant, through this daemon: its fence must be greater than all before. The release through
+ * the other one was OK once a majority had let go; the rest may take a moment. */
 static void bid(struct bidders *bidders, unsigned which)
 {
     struct client *client = &bidders->clients[which];
-    struct grant grant = client_lock(client, "a", "1s FENCE");
-    ck_assert_msg(grant.fence > bidders->last, "fence %lld after %lld", (long long)grant.fence,
-                  (long long)bidders->last);
-    bidders->last = grant.fence;
-    client_expect(client, "OK", "UNLOCK a %s", grant.token);
+    struct waiting waiting = waiting_for("all masters to let go");
+    char token[41];
+    long long fence;
+    const char *reply = client_ask(client, "LOCK a 1s FENCE");
+    while (strncmp(reply, "HELD ", 5) == 0) {
+        waiting_pause(&waiting);
+        reply = client_ask(client, "LOCK a 1s FENCE");
+    }
+    ck_assert_msg(sscanf(reply, "OK %40s %*d %*d %lld", token, &fence) == 2, "%s", reply);
+    ck_assert_msg(fence > bidders->last, "fence %lld after %lld", fence, (long long)bidders->last);
+    bidders->last = fence;
+    client_expect(client, "OK", "UNLOCK a %s", token);
 }
 
 START_TEST(fence_is_a_number_on_request_only)
