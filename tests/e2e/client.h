@@ -23,7 +23,6 @@ struct grant {
     char token[41];
     int64_t validity_ms;
     int64_t elapsed_ms;
-    int64_t fence; /* 0 without one */
 };
 
 /* False if nobody listens there. */
