@@ -332,16 +332,21 @@ static void save_records(struct stage *stage, char records[5][512])
                  master_text(&stage->masters[i], "GET redlockd:node"));
 }
 
-START_TEST(stopped_daemon_takes_no_vote_away)
+START_TEST(sick_daemon_takes_no_vote_away)
 {
     struct stage stage;
     struct second second;
+    struct clock_file clock;
+    struct daemon_plan plan = patient.daemon;
     char before[5][512];
     char after[5][512];
     stage_open(&stage, __func__, &patient);
-    open_second(&stage, &second, &patient.daemon);
+    plan.clock_ahead_s = 1;
+    open_second(&stage, &second, &plan);
+    clock_open(&clock, &stage.sandbox, "daemon");
     save_records(&stage, before);
-    /* For three seconds, in three parts: once long, then so that it is starved of its CPU. */
+    /* It is stopped for three seconds, meanwhile its wall clock is stepped back and forward by an
+     * hour, and then it is starved of its CPU. */
     int64_t until_ms = waiting_clock_ms() + 3000;
     kill(second.daemon.pid, SIGSTOP);
     struct waiting waiting = waiting_for("three seconds to pass");
@@ -350,6 +355,7 @@ START_TEST(stopped_daemon_takes_no_vote_away)
         waiting_pause(&waiting);
     }
     for (unsigned i = 0; i < 100; i++) {
+        clock_set(&clock, i % 4 < 2 ? -3600 : 3600);
         kill(second.daemon.pid, i % 2 == 0 ? SIGCONT : SIGSTOP);
         ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
         waiting_pause(&waiting);
@@ -490,7 +496,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, daemon_restarted_on_its_host_grants_at_once);
     tcase_add_test(tests, newcomer_on_another_host_grants_beside_a_live_daemon);
     tcase_add_test(tests, newcomer_on_another_host_waits_where_no_daemon_lives);
-    tcase_add_test(tests, stopped_daemon_takes_no_vote_away);
+    tcase_add_test(tests, sick_daemon_takes_no_vote_away);
     tcase_add_test(tests, master_that_may_evict_is_refused);
     tcase_add_test(tests, replica_is_refused);
     tcase_add_test(tests, master_listed_twice_is_refused_at_the_start);

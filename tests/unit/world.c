@@ -248,8 +248,8 @@ static struct redis_reply run_info(struct world_master *master, const char *sect
 {
     static char info[256];
     if (strcmp(section, "server") == 0)
-        snprintf(info, sizeof(info), "# Server\r\nredis_mode:standalone\r\nrun_id:%s\r\n",
-                 master->run_id);
+        snprintf(info, sizeof(info), "# Server\r\nredis_mode:%s\r\nrun_id:%s\r\n",
+                 master->clustered ? "cluster" : "standalone", master->run_id);
     else if (strcmp(section, "replication") == 0)
         snprintf(info, sizeof(info),
                  "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%s\r\n",

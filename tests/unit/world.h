@@ -51,6 +51,7 @@ struct world_master {
     char run_id[41];
     char replid[41];
     bool replica;
+    bool clustered;
     int replicas;
     char fsync[16]; /* its setting appendfsync */
     bool may_evict;
