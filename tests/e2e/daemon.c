@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/e2e/clock.h"
 #include "tests/e2e/port.h"
@@ -92,9 +93,13 @@ void daemon_bootstrap(const struct daemon *daemon)
 void daemon_start(struct daemon *daemon, rlim_t open_files)
 {
     const char *here[] = {daemon_program(), "-c", daemon->config, NULL};
-    /* In a time namespace: same boot, but another time since. */
+    /* In a time namespace: same boot, but another time since. Who is not root has to be so in a
+     * user namespace to make one. */
     const char *there[] = {"unshare",        "--time", "--boottime",   "86400",
                            daemon_program(), "-c",     daemon->config, NULL};
+    const char *there_as_user[] = {"unshare",      "--user", "--map-root-user", "--time",
+                                   "--boottime",   "86400",  daemon_program(),  "-c",
+                                   daemon->config, NULL};
     struct clock_file clock;
     const char *const *environment = NULL;
     if (daemon->clock_ahead_s != 0) {
@@ -103,7 +108,9 @@ void daemon_start(struct daemon *daemon, rlim_t open_files)
         environment = clock.environment;
     }
     daemon->pid = process_start(&(struct process_plan){
-        .argv = daemon->elsewhere ? there : here,
+        .argv = !daemon->elsewhere ? here
+                : geteuid() == 0   ? there
+                                   : there_as_user,
         .environment = environment,
         .errors = daemon->log,
         .open_files = open_files,
