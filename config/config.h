@@ -68,10 +68,14 @@ struct config {
 
     struct {
         int64_t node_timeout_ns;
+        int64_t backoff_min_ns;
+        int64_t backoff_max_ns;
     } rounds;
 
     struct {
         int64_t clients;
+        int64_t waiters;
+        int64_t waiters_per_resource;
     } limits;
 
     struct {

@@ -22,6 +22,7 @@ enum {
     LIMIT_TOKEN = 2 * LIMIT_TOKEN_BYTES,
     LIMIT_TAG = 32,
     LIMIT_TIME_DIGITS = 15,
+    LIMIT_WAIT_MS = 24 * 3600 * 1000,
     LIMIT_REPLY = LIMIT_LINE,
     LIMIT_LISTING_LINES = 1000,
 
@@ -32,6 +33,11 @@ enum {
 
     /* The daemon as a whole: requests that still have a command under way on some master. */
     LIMIT_OPERATIONS = 16384,
+
+    /* Locks that the daemon has granted and remembers; those with HOLD among them have their place
+     * for sure. */
+    LIMIT_LOCKS = 65536,
+    LIMIT_HOLDS = 32768,
 
     /* Tokens whose extensions are counted. */
     LIMIT_EXTENDED = 32768,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/retry.h"
 #include "protocol/validity.h"
 
 /* Releases owed under way at once: enough to hide a round trip, few enough to let others through.
@@ -11,8 +12,6 @@
 enum { OWED_UNDER_WAY = 64 };
 
 #define PATIENCE_MIN_NS (1 * NS_PER_S)
-#define RETRY_MIN_NS    (50 * NS_PER_MS)
-#define RETRY_MAX_NS    (2 * NS_PER_S)
 
 /* The greeting, in two parts: the second depends on the run_id that the first brings. */
 enum greeting_step {
@@ -213,16 +212,6 @@ void link_on_connected(struct link *link, int64_t now_ns)
     greet_first(link, now_ns);
 }
 
-/* A growing delay, between half and all of it at random, so that daemons do not come in step. */
-static int64_t retry_delay_ns(struct link *link)
-{
-    int64_t delay_ns = RETRY_MIN_NS << (link->attempts < 6 ? link->attempts : 6);
-    if (delay_ns > RETRY_MAX_NS)
-        delay_ns = RETRY_MAX_NS;
-    uint32_t random = link->io->random(link->io->context);
-    return delay_ns / 2 + (int64_t)((uint64_t)(delay_ns / 2) * random >> 32);
-}
-
 void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
 {
     assert(link->state != LINK_DOWN);
@@ -231,7 +220,7 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
         memcpy(link->last_run_id, link->run_id, LINK_RUN_ID);
     }
     set_state(link, LINK_DOWN, reason, now_ns);
-    link->retry_ns = now_ns + retry_delay_ns(link);
+    link->retry_ns = now_ns + retry_delay_ns(link->attempts, link->io->random(link->io->context));
     link->attempts++;
     link->heartbeat_due = false;
     link->round_trip_ns = -1;
@@ -251,7 +240,7 @@ bool link_take_lost(struct link *link, struct link_ticket *ticket)
     assert(link->state == LINK_DOWN);
     while (link->ticket_count > 0) {
         *ticket = pop_ticket(link);
-        if (ticket->kind == TICKET_ROUND)
+        if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_LOOK)
             return true;
     }
     return false;
@@ -404,6 +393,8 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
         break;
     case TICKET_ROUND:
     case TICKET_GUARD:
+    case TICKET_LOOK:
+    case TICKET_TRACKING:
         break;
     }
     if (in_time)

@@ -78,6 +78,8 @@ enum link_ticket_kind {
     TICKET_ROUND,
     TICKET_GUARD,
     TICKET_HEARTBEAT,
+    TICKET_LOOK,     /* at a key somebody waits for */
+    TICKET_TRACKING, /* a setting of protocol/tracker.h */
 };
 
 struct link_ticket {
@@ -87,9 +89,12 @@ struct link_ticket {
     uint8_t command;
     uint8_t form;
     uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */
+    /* TICKET_ROUND, TICKET_LOOK: the key is tracked from then on, if the tracker is still the same;
+     * 0: it is not. */
+    uint32_t tracking;
     int64_t sent_ns;
     union {
-        void *owner;       /* TICKET_ROUND: of the engine */
+        void *owner;       /* TICKET_ROUND, TICKET_LOOK: of the engine */
         uint64_t owed_end; /* TICKET_OWED */
     };
 };
@@ -150,8 +155,8 @@ int64_t link_patience_ns(const struct link *link);
 enum reason link_refuses_vote(const struct link *link);
 enum reason link_refuses_release(const struct link *link);
 
-/* Write a command of a round or of the guard. A round's ticket comes back by link_on_reply() or
- * link_take_lost(). */
+/* Write a command of a round, a look or the guard. The ticket of the first two comes back by
+ * link_on_reply() or link_take_lost(). */
 void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket);
 
 /* The bytes just sent hold one more command. */
@@ -170,13 +175,13 @@ void link_on_connected(struct link *link, int64_t now_ns);
 void link_on_closed(struct link *link, enum reason reason, int64_t now_ns);
 
 /*
- * A reply has come. True if it belongs to a round or to the guard: then *ticket is theirs. A reply
+ * A reply has come. True if it is not the link's own: then *ticket tells whose. A reply
  * nobody asked for, or a greeting that fails, closes the link: look at link->state.
  */
 bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
                    struct link_ticket *ticket);
 
-/* Take a round's ticket off a link that is DOWN; false once there is none. */
+/* Take the ticket of a round or a look off a link that is DOWN; false once there is none. */
 bool link_take_lost(struct link *link, struct link_ticket *ticket);
 
 /* When it wants link_on_timer() next, and that. */

@@ -8,7 +8,7 @@
 #include "scripts.h"
 
 /* What our scripts answer, beside {pttl, value}; see the .lua files. */
-enum { SCRIPT_YES = -3, SCRIPT_ABSENT = -2 };
+enum { SCRIPT_YES = -3, SCRIPT_ABSENT = -2, SCRIPT_YES_ABSENT = -4 };
 
 static const struct {
     const char *text;
@@ -17,11 +17,12 @@ static const struct {
 } scripts[REDIS_SCRIPT_COUNT] = {
 #define SCRIPT(name)                                                                               \
     [REDIS_SCRIPT_##name] = {SCRIPT_##name, sizeof(SCRIPT_##name) - 1, SCRIPT_##name##_SHA1}
-    SCRIPT(RELEASE), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(FENCE), SCRIPT(MARK), SCRIPT(BEAT),
+    SCRIPT(RELEASE), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(FENCE),
+    SCRIPT(SWAP),    SCRIPT(MARK),   SCRIPT(BEAT),
 #undef SCRIPT
 };
 
-enum { SHA1_LEN = 40, WORDS_MAX = 9 };
+enum { SHA1_LEN = 40, WORDS_MAX = 10 };
 
 /* A command must fit in its buffer whatever the key: framing takes at most 16 bytes a word. */
 static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
@@ -30,6 +31,9 @@ static_assert(sizeof(SCRIPT_EXTEND) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < R
               "extend.lua is too long");
 static_assert(sizeof(SCRIPT_FENCE) + 2 * LIMIT_KEY + LIMIT_TOKEN + 80 + 17 * 16 < REDIS_COMMAND_MAX,
               "fence.lua is too long");
+static_assert(sizeof(SCRIPT_SWAP) + 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + 80 + 17 * 16 <
+                  REDIS_COMMAND_MAX,
+              "swap.lua is too long");
 static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "status.lua is too long");
 
@@ -95,6 +99,8 @@ static enum redis_script script_of(enum redis_command command)
         return REDIS_SCRIPT_STATUS;
     case REDIS_ACQUIRE_FENCED:
         return REDIS_SCRIPT_FENCE;
+    case REDIS_SWAP:
+        return REDIS_SCRIPT_SWAP;
     case REDIS_ACQUIRE:
     case REDIS_PLANT:
         break;
@@ -125,39 +131,59 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     return redis_format_words(words, lens, count, buf, REDIS_COMMAND_MAX);
 }
 
+/* The words of a command, one after the other. */
+struct words {
+    const char *word[WORDS_MAX];
+    size_t len[WORDS_MAX];
+    size_t count;
+};
+
+static void add(struct words *words, const char *word, size_t len)
+{
+    assert(words->count < WORDS_MAX);
+    words->word[words->count] = word;
+    words->len[words->count++] = len;
+}
+
+static void add_number(struct words *words, int64_t number, char digits[20])
+{
+    add(words, digits, put_number(digits, (uint64_t)number));
+}
+
+/* fence.lua and swap.lua, whose fence is left out where there is none. */
 static size_t format_fenced(const struct redis_call *call, enum redis_form form, char *buf)
 {
     enum redis_script script = script_of(call->command);
+    const size_t prefix_len = sizeof(FENCE_KEY_PREFIX) - 1;
     char fence_key[sizeof(FENCE_KEY_PREFIX) + LIMIT_KEY];
     char ttl[20];
     char ballot[20];
     char fence_ttl[20];
-    const size_t prefix_len = sizeof(FENCE_KEY_PREFIX) - 1;
-    memcpy(fence_key, FENCE_KEY_PREFIX, prefix_len);
-    memcpy(fence_key + prefix_len, call->key, call->key_len);
-    const char *words[WORDS_MAX] = {
-        form == REDIS_BY_SHA1 ? "EVALSHA" : "EVAL",
-        form == REDIS_BY_SHA1 ? scripts[script].sha1 : scripts[script].text,
-        "2",
-        call->key,
-        fence_key,
-        call->token,
-        ttl,
-        ballot,
-        fence_ttl,
-    };
-    const size_t lens[WORDS_MAX] = {
-        strlen(words[0]),
-        form == REDIS_BY_SHA1 ? (size_t)SHA1_LEN : scripts[script].len,
-        1,
-        call->key_len,
-        prefix_len + call->key_len,
-        LIMIT_TOKEN,
-        put_number(ttl, (uint64_t)call->ttl_ms),
-        put_number(ballot, (uint64_t)call->ballot),
-        put_number(fence_ttl, (uint64_t)call->fence_ttl_ms),
-    };
-    return redis_format_words(words, lens, WORDS_MAX, buf, REDIS_COMMAND_MAX);
+    bool fenced = call->ballot != 0;
+    struct words words = {.count = 0};
+    if (form == REDIS_BY_SHA1) {
+        add(&words, "EVALSHA", 7);
+        add(&words, scripts[script].sha1, SHA1_LEN);
+    } else {
+        add(&words, "EVAL", 4);
+        add(&words, scripts[script].text, scripts[script].len);
+    }
+    add(&words, fenced ? "2" : "1", 1);
+    add(&words, call->key, call->key_len);
+    if (fenced) {
+        memcpy(fence_key, FENCE_KEY_PREFIX, prefix_len);
+        memcpy(fence_key + prefix_len, call->key, call->key_len);
+        add(&words, fence_key, prefix_len + call->key_len);
+    }
+    if (call->command == REDIS_SWAP)
+        add(&words, call->old_token, LIMIT_TOKEN);
+    add(&words, call->token, LIMIT_TOKEN);
+    add_number(&words, call->ttl_ms, ttl);
+    if (fenced) {
+        add_number(&words, call->ballot, ballot);
+        add_number(&words, call->fence_ttl_ms, fence_ttl);
+    }
+    return redis_format_words(words.word, words.len, words.count, buf, REDIS_COMMAND_MAX);
 }
 
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf)
@@ -173,6 +199,9 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
         assert(call->ttl_ms > 0);
         assert(call->ballot > 0);
         assert(call->fence_ttl_ms > 0);
+        return format_fenced(call, form, buf);
+    case REDIS_SWAP:
+        assert(call->ttl_ms > 0);
         return format_fenced(call, form, buf);
     case REDIS_EXTEND:
     case REDIS_RELEASE:
@@ -248,16 +277,44 @@ static struct answer answer_of_fenced(const struct redis_reply *reply)
     return (struct answer){.kind = ANSWER_OUTBID, .ballot = ballot};
 }
 
+/* {-3 or -2, a ballot} is a refusal for the fence; whoever else holds it has a time to live. */
+static struct answer answer_of_swap(const struct redis_reply *reply)
+{
+    struct answer answer = answer_of_script(reply);
+    answer.released = answer.kind;
+    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES_ABSENT)
+        return (struct answer){.kind = ANSWER_YES, .released = ANSWER_ABSENT};
+    if (answer.kind != ANSWER_HELD)
+        return answer.kind == ANSWER_YES ? answer
+                                         : (struct answer){.kind = ANSWER_FAILED,
+                                                           .reason = REASON_GARBAGE,
+                                                           .released = ANSWER_FAILED};
+    int64_t what = reply->items[0].integer;
+    if (what != SCRIPT_YES && what != SCRIPT_ABSENT)
+        return answer;
+    int64_t ballot = fence_parse(reply->items[1].str, reply->items[1].len);
+    answer.released = what == SCRIPT_YES ? ANSWER_YES : ANSWER_ABSENT;
+    answer.kind = ballot < 0 ? ANSWER_FAILED : ANSWER_OUTBID;
+    answer.reason = ballot < 0 ? REASON_GARBAGE : REASON_NONE;
+    answer.ballot = ballot;
+    return answer;
+}
+
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply)
 {
-    if (reply->kind == RESP_ERROR)
-        return answer_of_error(reply);
+    if (reply->kind == RESP_ERROR) {
+        struct answer answer = answer_of_error(reply);
+        answer.released = answer.kind;
+        return answer;
+    }
     switch (command) {
     case REDIS_ACQUIRE:
     case REDIS_PLANT:
         return answer_of_set(reply);
     case REDIS_ACQUIRE_FENCED:
         return answer_of_fenced(reply);
+    case REDIS_SWAP:
+        return answer_of_swap(reply);
     case REDIS_RELEASE:
     case REDIS_EXTEND:
     case REDIS_STATUS:

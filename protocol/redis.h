@@ -4,6 +4,9 @@
  *
  *     acquire   SET <key> <token> NX PX <ttl>          (the paper's canonical command)
  *     fenced    EVALSHA fence.lua <key> <its fence> <token> <ttl> <ballot> <fence_ttl>
+ *     swap      EVALSHA swap.lua <key> <old token> <token> <ttl>
+ *               EVALSHA swap.lua <key> <its fence> <old token> <token> <ttl> <ballot> <fence_ttl>
+ *                                                      from one holder to the next
  *     release   EVALSHA release.lua <key> <token> <max_ttl>
  *                                                      compare and delete; trim a stranger's token
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
@@ -22,6 +25,7 @@
 enum redis_command {
     REDIS_ACQUIRE,
     REDIS_ACQUIRE_FENCED,
+    REDIS_SWAP,
     REDIS_RELEASE,
     REDIS_EXTEND,
     REDIS_PLANT,
@@ -38,12 +42,13 @@ struct redis_call {
     size_t key_len;
     const char *token; /* LIMIT_TOKEN bytes; not for REDIS_STATUS */
     int64_t ttl_ms;    /* at least 1; for REDIS_RELEASE max_ttl; not for REDIS_STATUS */
-    int64_t ballot;    /* REDIS_ACQUIRE_FENCED */
+    int64_t ballot;    /* REDIS_ACQUIRE_FENCED; REDIS_SWAP: 0 without a fence */
     int64_t fence_ttl_ms;
+    const char *old_token; /* REDIS_SWAP: LIMIT_TOKEN bytes */
 };
 
 /* Room for any command in either form: the longest script, a key, and their framing. */
-enum { REDIS_COMMAND_MAX = 2048 };
+enum { REDIS_COMMAND_MAX = 3072 };
 
 /* Write the command as Redis protocol into buf (REDIS_COMMAND_MAX bytes); returns its length. */
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);
@@ -59,6 +64,7 @@ enum redis_script {
     REDIS_SCRIPT_EXTEND,
     REDIS_SCRIPT_STATUS,
     REDIS_SCRIPT_FENCE,
+    REDIS_SCRIPT_SWAP,
     REDIS_SCRIPT_MARK,
     REDIS_SCRIPT_BEAT,
     REDIS_SCRIPT_COUNT
@@ -67,7 +73,7 @@ const char *redis_script_text(unsigned index);
 const char *redis_script_sha1(unsigned index);
 
 /* A reply of Redis as the reader of a link hands it over. Only what redlockd asks for has a place:
- * nested arrays do not. Strings are views that live until the next reply. */
+ * of nested arrays only the begin. Strings are views that live until the next reply. */
 enum resp_kind {
     RESP_STATUS,
     RESP_ERROR,
@@ -77,7 +83,7 @@ enum resp_kind {
     RESP_ARRAY,
 };
 
-enum { RESP_ITEMS = 2 };
+enum { RESP_ITEMS = 3 };
 
 struct redis_reply {
     enum resp_kind kind;
@@ -92,6 +98,10 @@ struct redis_reply {
         size_t len;
     } items[RESP_ITEMS];
     size_t item_count;
+    /* Of an array inside of that: the first string, and how many there are. */
+    const char *nested_str;
+    size_t nested_len;
+    size_t nested_count;
 };
 
 /* What a master's reply says about the token. */
@@ -109,6 +119,9 @@ struct answer {
     int64_t pttl_ms;    /* ANSWER_HELD: time to live left, -1 unknown or none */
     uint64_t holder;    /* ANSWER_HELD: a fingerprint of the value, 0 unknown */
     int64_t ballot;     /* ANSWER_OUTBID: that fence */
+    /* REDIS_SWAP: what became of the old token, whatever became of the new one: YES it was there,
+     * and is there no more; ABSENT; HELD somebody else is; FAILED. */
+    enum answer_kind released;
 };
 
 /* Any reply of any master gives an answer: what makes no sense is FAILED with REASON_GARBAGE. */

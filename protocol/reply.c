@@ -103,6 +103,22 @@ size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, 
     return end(&line);
 }
 
+size_t reply_format_push(const struct push *push, char *buf)
+{
+    struct text line = begin(NULL, 0, buf);
+    text_string(&line, push->kind == PUSH_LOST ? "! LOST " : "! WARN ");
+    text_bytes(&line, push->resource, push->resource_len);
+    text_bytes(&line, " ", 1);
+    text_bytes(&line, push->token, LIMIT_TOKEN);
+    text_bytes(&line, " ", 1);
+    if (push->node != NULL) {
+        text_string(&line, push->node);
+        text_bytes(&line, ":", 1);
+    }
+    text_string(&line, push->reason);
+    return end(&line);
+}
+
 size_t reply_format_error(const char *code, const char *text, const char *tag, size_t tag_len,
                           char *buf)
 {

@@ -40,6 +40,22 @@ struct reply {
  */
 size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, char *buf);
 
+/*
+ * What a connection is told unasked about a lock that the daemon holds for it. The resource is a
+ * view; the reason one word, preceded by "<node>:" where it is about a node.
+ */
+struct push {
+    enum { PUSH_LOST, PUSH_WARN } kind;
+    const char *resource;
+    size_t resource_len;
+    const char *token; /* LIMIT_TOKEN digits */
+    const char *node;  /* its name, or NULL */
+    const char *reason;
+};
+
+/* "! LOST <resource> <token> <reason>", likewise; it never has a tag. */
+size_t reply_format_push(const struct push *push, char *buf);
+
 /* "ERR <code> <text>", likewise. */
 size_t reply_format_error(const char *code, const char *text, const char *tag, size_t tag_len,
                           char *buf);

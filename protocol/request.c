@@ -294,29 +294,63 @@ static enum request_error fail_usage(enum verb verb, struct error *error)
     return REQUEST_BAD_ARGUMENTS;
 }
 
-/* The options of LOCK: those the protocol has, and among them those this version does. */
+static enum request_error take_wait(const struct word *word, struct request *request,
+                                    struct error *error)
+{
+    if (request_parse_time(word->at, word->len, &request->wait_ms) != REQUEST_FINE)
+        return fail_word(error, REQUEST_BAD_TIME, "", word,
+                         " is no time to wait: write 30s, 500ms, or milliseconds");
+    if (request->wait_ms <= LIMIT_WAIT_MS)
+        return REQUEST_FINE;
+    struct text text = begin_error(error);
+    text_string(&text, "a LOCK waits for at most ");
+    text_duration_ms(&text, LIMIT_WAIT_MS);
+    return REQUEST_WAIT_RANGE;
+}
+
+/* The options of LOCK: each at most once, in any order. */
 static enum request_error take_options(const struct word *options, size_t count,
                                        struct request *request, struct error *error)
 {
-    static const char *const later[] = {"WAIT", "HOLD"};
+    bool waits = false;
     for (size_t at = 0; at < count; at++) {
-        if (is_word(&options[at], "FENCE") && !request->fence) {
+        const struct word *option = &options[at];
+        if (is_word(option, "FENCE") && !request->fence) {
             request->fence = true;
-            continue;
+        } else if (is_word(option, "HOLD") && !request->hold) {
+            request->hold = true;
+        } else if (is_word(option, "WAIT") && !waits) {
+            if (++at == count)
+                return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s");
+            enum request_error failed = take_wait(&options[at], request, error);
+            if (failed != REQUEST_FINE)
+                return failed;
+            waits = true;
+        } else {
+            bool twice =
+                is_word(option, "FENCE") || is_word(option, "HOLD") || is_word(option, "WAIT");
+            return fail_word(
+                error, REQUEST_BAD_ARGUMENTS,
+                "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD], and knows no ", option,
+                twice ? " twice" : "");
         }
-        for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-            if (!is_word(&options[at], later[i]))
-                continue;
-            struct text text = begin_error(error);
-            text_string(&text, "not available yet: ");
-            text_string(&text, later[i]);
-            return REQUEST_BAD_ARGUMENTS;
-        }
-        return fail_word(error, REQUEST_BAD_ARGUMENTS,
-                         "LOCK takes <resource> <ttl> [FENCE], and knows no ", &options[at],
-                         request->fence ? " there" : "");
     }
     return REQUEST_FINE;
+}
+
+/* A lock that is to be extended by the daemon has to live long enough for that. */
+static enum request_error check_hold(const struct request_limits *limits,
+                                     const struct request *request, struct error *error)
+{
+    if (!request->hold || request->ttl_ms >= limits->hold_ttl_min_ms)
+        return REQUEST_FINE;
+    struct text text = begin_error(error);
+    text_string(&text, "with HOLD a ttl is from ");
+    text_duration_ms(&text, limits->hold_ttl_min_ms);
+    text_string(&text, " to ");
+    text_duration_ms(&text, limits->ttl_max_ms);
+    text_string(&text, " here");
+    return REQUEST_TTL_RANGE;
 }
 
 static enum request_error parse_arguments(const struct word *words, size_t count,
@@ -332,7 +366,9 @@ static enum request_error parse_arguments(const struct word *words, size_t count
             return failed;
         if ((failed = take_ttl(&words[1], limits, request, error)) != REQUEST_FINE)
             return failed;
-        return take_options(words + 2, count - 2, request, error);
+        if ((failed = take_options(words + 2, count - 2, request, error)) != REQUEST_FINE)
+            return failed;
+        return check_hold(limits, request, error);
     case VERB_UNLOCK:
     case VERB_EXTEND:
         if (count != (request->verb == VERB_UNLOCK ? 2 : 3))
@@ -351,10 +387,9 @@ static enum request_error parse_arguments(const struct word *words, size_t count
                           : fail_usage(request->verb, error);
     case VERB_AUTH:
         return fail(error, REQUEST_BAD_ARGUMENTS, "not available yet: AUTH");
-    case VERB_LOCKS:
-        return fail(error, REQUEST_BAD_ARGUMENTS, "not available yet: LOCKS");
     case VERB_NODES:
     case VERB_STATS:
+    case VERB_LOCKS:
     case VERB_CLIENTS:
     case VERB_PING:
     case VERB_VERSION:

@@ -16,7 +16,8 @@
 #include "protocol/limits.h"
 
 #define VERB_TABLE(X)                                                                              \
-    X(VERB_LOCK, "LOCK", "<resource> <ttl> [FENCE]", "acquire a lock for <ttl>")                   \
+    X(VERB_LOCK, "LOCK", "<resource> <ttl> [WAIT <time>] [FENCE] [HOLD]",                          \
+      "acquire a lock for <ttl>")                                                                  \
     X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release it on every node")                     \
     X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>", "make it live at least <ttl> from now")   \
     X(VERB_STATUS, "STATUS", "<resource>", "ask a quorum who holds it")                            \
@@ -24,7 +25,7 @@
     X(VERB_AUTH, "AUTH", "<secret>", "authenticate (not available yet)")                           \
     X(VERB_NODES, "NODES", "", "list the Redis masters")                                           \
     X(VERB_STATS, "STATS", "", "list the counters")                                                \
-    X(VERB_LOCKS, "LOCKS", "", "list the locks (not available yet)")                               \
+    X(VERB_LOCKS, "LOCKS", "", "list the locks granted here, and who waits")                       \
     X(VERB_CLIENTS, "CLIENTS", "", "list the connections")                                         \
     X(VERB_PING, "PING", "", "answers PONG")                                                       \
     X(VERB_VERSION, "VERSION", "", "the version of the protocol")                                  \
@@ -74,6 +75,7 @@ const char *verb_text(enum verb verb);
 struct request_limits {
     int64_t ttl_min_ms;
     int64_t ttl_max_ms;
+    int64_t hold_ttl_min_ms; /* with HOLD */
     const char *key_prefix;
     size_t key_prefix_len;
 };
@@ -87,7 +89,9 @@ struct request {
     size_t resource_len;
     const char *token; /* LIMIT_TOKEN lower-case hex digits */
     int64_t ttl_ms;
-    bool fence; /* LOCK: with a fencing token */
+    int64_t wait_ms; /* LOCK: 0 without WAIT */
+    bool fence;      /* LOCK: with a fencing token */
+    bool hold;       /* LOCK: for as long as the connection lives */
     const char *label;
     size_t label_len;
 };

@@ -73,12 +73,17 @@ static unsigned largest_holding(const struct round *round)
     return largest + unknown;
 }
 
+bool round_is_split(const struct round *round)
+{
+    /* Nobody has a quorum, and the nodes that said nothing could not complete one: when that clears
+     * depends on the losers, not on any time to live. */
+    unsigned unsaid = count(round->failed | round->pending);
+    return largest_holding(round) + unsaid < round->rules->quorum;
+}
+
 int64_t round_hint_ms(const struct round *round, int64_t now_ns)
 {
-    /* Nobody has a quorum, and the nodes that said nothing could not complete one: the vote was
-     * split, and when it clears depends on the losers, not on any time to live. */
-    unsigned unsaid = count(round->failed | round->pending);
-    if (largest_holding(round) + unsaid < round->rules->quorum)
+    if (round_is_split(round))
         return -1;
 
     /* A quorum is free as soon as its slowest member is: the quorum-th smallest of the nodes'

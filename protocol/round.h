@@ -143,6 +143,9 @@ int64_t round_validity_ns(const struct round *round, int64_t now_ns);
  */
 int64_t round_hint_ms(const struct round *round, int64_t now_ns);
 
+/* After HELD: does nobody hold it, because several clients split the votes? */
+bool round_is_split(const struct round *round);
+
 /* The time to live, in whole milliseconds, with which to plant now; below 1: too late to plant. */
 int64_t round_plant_ttl_ms(const struct round *round, int64_t now_ns);
 

@@ -19,19 +19,37 @@ static uint32_t random_for_link(void *context)
 static void open_for_link(void *context, unsigned node)
 {
     struct engine *engine = context;
-    engine->io.open(engine->io.context, node);
+    engine->io.open(engine->io.context, node, CHANNEL_COMMANDS);
 }
 
 static void close_for_link(void *context, unsigned node)
 {
     struct engine *engine = context;
-    engine->io.close(engine->io.context, node);
+    engine->io.close(engine->io.context, node, CHANNEL_COMMANDS);
 }
 
 static void write_for_link(void *context, unsigned node, const char *bytes, size_t len)
 {
     struct engine *engine = context;
-    engine->io.write(engine->io.context, node, bytes, len);
+    engine->io.write(engine->io.context, node, CHANNEL_COMMANDS, bytes, len);
+}
+
+static void open_for_tracker(void *context, unsigned node)
+{
+    struct engine *engine = context;
+    engine->io.open(engine->io.context, node, CHANNEL_TRACKING);
+}
+
+static void close_for_tracker(void *context, unsigned node)
+{
+    struct engine *engine = context;
+    engine->io.close(engine->io.context, node, CHANNEL_TRACKING);
+}
+
+static void write_for_tracker(void *context, unsigned node, const char *bytes, size_t len)
+{
+    struct engine *engine = context;
+    engine->io.write(engine->io.context, node, CHANNEL_TRACKING, bytes, len);
 }
 
 static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
@@ -65,12 +83,15 @@ static void init_guard(struct engine *engine)
     }
 }
 
-bool engine_init(struct engine *engine, const struct engine_rules *rules,
-                 const struct engine_io *io, int64_t now_ns)
+static void init_connections(struct engine *engine, int64_t now_ns)
 {
-    memset(engine, 0, sizeof(*engine));
-    engine->rules = *rules;
-    engine->io = *io;
+    const struct engine_rules *rules = &engine->rules;
+    struct link_ticket *tickets = engine->ticket_memory;
+    const struct link_rules link_rules = {
+        .node_timeout_ns = rules->round.node_timeout_ns,
+        .heartbeat_every_ns = engine->guard.heartbeat_ns,
+        .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
+    };
     engine->link_io = (struct link_io){
         .context = engine,
         .open = open_for_link,
@@ -79,28 +100,57 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
         .heartbeat = heartbeat_for_link,
         .random = random_for_link,
     };
+    engine->tracker_io = (struct tracker_io){
+        .context = engine,
+        .open = open_for_tracker,
+        .close = close_for_tracker,
+        .write = write_for_tracker,
+        .random = random_for_link,
+    };
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        link_init(&engine->links[i], i, &engine->link_io, &rules->logins[i], &link_rules,
+                  tickets + i * LIMIT_LINK_COMMANDS,
+                  engine->owed_memory + i * LIMIT_LINK_OWED_BYTES, now_ns);
+        tracker_init(&engine->trackers[i], i, &engine->tracker_io, &rules->logins[i],
+                     link_patience_ns(&engine->links[i]), now_ns);
+    }
+}
+
+/* There is a resource for each operation, each that waits and each lock. */
+static bool init_tables(struct engine *engine)
+{
+    const struct engine_rules *rules = &engine->rules;
+    size_t calls = LIMIT_OPERATIONS + rules->waiters;
+    engine->queue_rules = (struct queue_rules){
+        .node_count = engine->node_count,
+        .quorum = rules->round.quorum,
+        .backoff_min_ns = rules->backoff_min_ns,
+        .backoff_max_ns = rules->backoff_max_ns,
+    };
+    alarms_init(&engine->alarms);
+    return extensions_init(&engine->extensions, rules->max_extensions, rules->max_hold_ns) &&
+           operations_init(&engine->operations) &&
+           resources_init(&engine->resources, LIMIT_OPERATIONS + calls + LIMIT_LOCKS) &&
+           pool_init(&engine->calls, sizeof(struct call), calls) && engine_locks_init(engine);
+}
+
+bool engine_init(struct engine *engine, const struct engine_rules *rules,
+                 const struct engine_io *io, int64_t now_ns)
+{
+    memset(engine, 0, sizeof(*engine));
+    engine->rules = *rules;
+    engine->io = *io;
     engine->node_count = rules->round.node_count;
     init_guard(engine);
-
-    struct link_ticket *tickets =
+    engine->ticket_memory =
         calloc(engine->node_count, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
-    engine->ticket_memory = tickets;
     engine->owed_memory = calloc(engine->node_count, LIMIT_LINK_OWED_BYTES);
-    if (!extensions_init(&engine->extensions, rules->max_extensions, rules->max_hold_ns) ||
-        !operations_init(&engine->operations) || tickets == NULL || engine->owed_memory == NULL ||
+    if (!init_tables(engine) || engine->ticket_memory == NULL || engine->owed_memory == NULL ||
         !engine_links_init(engine)) {
         engine_deinit(engine);
         return false;
     }
-    const struct link_rules link_rules = {
-        .node_timeout_ns = rules->round.node_timeout_ns,
-        .heartbeat_every_ns = engine->guard.heartbeat_ns,
-        .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
-    };
-    for (unsigned i = 0; i < engine->node_count; i++)
-        link_init(&engine->links[i], i, &engine->link_io, &rules->logins[i], &link_rules,
-                  tickets + i * LIMIT_LINK_COMMANDS,
-                  engine->owed_memory + i * LIMIT_LINK_OWED_BYTES, now_ns);
+    init_connections(engine, now_ns);
     return true;
 }
 
@@ -108,43 +158,47 @@ void engine_deinit(struct engine *engine)
 {
     extensions_deinit(&engine->extensions);
     operations_deinit(&engine->operations);
+    resources_deinit(&engine->resources);
+    pool_deinit(&engine->calls);
+    pool_deinit(&engine->locks);
     free(engine->ticket_memory);
     free(engine->owed_memory);
     engine_links_deinit(engine);
 }
 
-void engine_client_init(struct engine_client *client)
+void engine_client_init(struct engine_client *client, uint64_t id)
 {
-    LIST_INIT(&client->operations);
-    client->operation_count = 0;
-    client->gone = false;
+    memset(client, 0, sizeof(*client));
+    LIST_INIT(&client->calls);
+    LIST_INIT(&client->holds);
+    client->id = id;
 }
 
 /* --- answering --- */
 
-/* False if it reached nobody. */
-static bool send_reply(struct engine *engine, struct operation *operation,
-                       const struct reply *reply)
+bool engine_reply(struct engine *engine, struct call *call, enum round_kind kind,
+                  const struct reply *reply)
 {
-    struct engine_client *client = operation->client;
-    operation_leave_client(operation);
+    struct engine_client *client = call->client;
+    struct call over = *call;
+    assert(call->operation == NULL);
+    engine->stats.outcomes[kind][reply->outcome]++;
+    call_close(&engine->calls, call);
     if (!client->gone)
-        engine->io.reply(engine->io.context, client, operation->tagged ? operation->tag : NULL,
-                         operation->tag_len, reply);
+        engine->io.reply(engine->io.context, client, call_tag(&over), over.tag_len, reply);
     return !client->gone;
 }
 
-static bool answer(struct engine *engine, struct operation *operation, int64_t now_ns)
+bool engine_answer(struct engine *engine, struct operation *operation, int64_t now_ns)
 {
     const struct round *round = &operation->round;
-    assert(round->phase == ROUND_SETTLED);
-    engine->stats.outcomes[round->kind][round->outcome]++;
+    struct call *call = operation->call;
     bool granted = round->outcome == OUTCOME_OK && round->kind != ROUND_RELEASE;
-    struct reply reply = {
+    const struct reply reply = {
         .outcome = round->outcome,
         .token = granted ? operation->token : NULL,
         .validity_ms = granted ? round_validity_ns(round, now_ns) / NS_PER_MS : 0,
-        .elapsed_ms = elapsed_for_client_ms(&round->rules->drift, operation->received_ns, now_ns),
+        .elapsed_ms = elapsed_for_client_ms(&round->rules->drift, call->received_ns, now_ns),
         .fence_field = round->kind == ROUND_ACQUIRE,
         .fence = operation->ballot,
         .hint_ms = round->outcome == OUTCOME_HELD ? round_hint_ms(round, now_ns) : -1,
@@ -154,7 +208,10 @@ static bool answer(struct engine *engine, struct operation *operation, int64_t n
         .node_names = engine->rules.node_names,
         .node_reasons = round->reasons,
     };
-    return send_reply(engine, operation, &reply);
+    assert(round->phase == ROUND_SETTLED);
+    operation->call = NULL;
+    call->operation = NULL;
+    return engine_reply(engine, call, round->kind, &reply);
 }
 
 /* --- doing what a round decided --- */
@@ -166,11 +223,13 @@ size_t engine_format(const struct engine *engine, const struct operation *operat
     struct redis_call call = {
         .command = operation_command(operation, command),
         .token = operation->token,
+        .old_token = operation->predecessor,
         .ttl_ms = round->ttl_ns / NS_PER_MS,
         .ballot = operation->ballot,
         .fence_ttl_ms = engine->rules.fence_ttl_ns / NS_PER_MS,
     };
-    call.key = operation_key(operation, &call.key_len);
+    call.key = operation->resource->key;
+    call.key_len = operation->resource->key_len;
     if (command == ROUND_PLANT)
         call.ttl_ms = round_plant_ttl_ms(round, now_ns);
     else if (call.command == REDIS_RELEASE)
@@ -181,14 +240,35 @@ size_t engine_format(const struct engine *engine, const struct operation *operat
 void engine_owe(struct engine *engine, unsigned node, const struct operation *operation,
                 int64_t now_ns)
 {
-    size_t key_len;
-    const char *key = operation_key(operation, &key_len);
+    const struct resource *resource = operation->resource;
     engine->stats.owed++;
-    link_owe(&engine->links[node], key, key_len, operation->token, now_ns);
+    link_owe(&engine->links[node], resource->key, resource->key_len, operation->token, now_ns);
 }
 
-static void start(struct engine *engine, struct operation *operation, int64_t now_ns);
-static struct operation *bid_again(struct engine *engine, struct operation *outbid);
+/* Write one of an operation's commands to one node. False if it does not take any. */
+static bool send_to(struct engine *engine, unsigned node, struct operation *operation,
+                    enum round_command command, const char *bytes, size_t len, int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    const struct queue *queue = &operation->resource->queue;
+    bool release = operation_is_release(operation, command);
+    if ((release ? link_refuses_release(link) : link_refuses_vote(link)) != REASON_NONE)
+        return false;
+    struct link_ticket ticket = {.kind = TICKET_ROUND,
+                                 .command = (uint8_t)command,
+                                 .form = REDIS_BY_SHA1,
+                                 .epoch = guard_epoch(&engine->guard, node),
+                                 .sent_ns = now_ns,
+                                 .owner = operation};
+    /* While somebody waits, the undo of a round that was refused is also a look at the key. */
+    if (command == ROUND_UNDO && queue->length > queue->overdue &&
+        link_refuses_vote(link) == REASON_NONE && engine->trackers[node].tracking != 0) {
+        ticket.tracking = engine->trackers[node].tracking;
+        tracker_ask(link, now_ns);
+    }
+    engine_write(engine, node, &ticket, bytes, len);
+    return true;
+}
 
 /* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
 static void send(struct engine *engine, struct operation *operation, enum round_command command,
@@ -198,82 +278,85 @@ static void send(struct engine *engine, struct operation *operation, enum round_
     size_t len = engine_format(engine, operation, command, REDIS_BY_SHA1, buf, now_ns);
     if (command == ROUND_PLANT)
         engine->stats.planted++;
+    /* The acquire of a hand-over writes for both. */
+    if (command == ROUND_VOTE && !operation->hands_over)
+        nodes &= ~operation->shared_on;
     uint32_t refused = 0;
-    for (unsigned i = 0; i < engine->node_count; i++) {
-        if (!(nodes & UINT32_C(1) << i))
-            continue;
-        struct link *link = &engine->links[i];
-        bool release = operation_is_release(operation, command);
-        enum reason reason = release ? link_refuses_release(link) : link_refuses_vote(link);
-        if (reason == REASON_NONE) {
-            engine_write(engine, i,
-                         &(struct link_ticket){.kind = TICKET_ROUND,
-                                               .command = (uint8_t)command,
-                                               .form = REDIS_BY_SHA1,
-                                               .epoch = guard_epoch(&engine->guard, i),
-                                               .sent_ns = now_ns,
-                                               .owner = operation},
-                         buf, len);
-            continue;
+    for (unsigned i = 0; i < engine->node_count; i++)
+        if (nodes & UINT32_C(1) << i && !send_to(engine, i, operation, command, buf, len, now_ns)) {
+            refused |= UINT32_C(1) << i;
+            if (operation_is_release(operation, command))
+                engine_owe(engine, i, operation, now_ns);
         }
-        refused |= UINT32_C(1) << i;
-        if (release)
-            engine_owe(engine, i, operation, now_ns);
-    }
     /* Last, because it may finish the round. */
     for (unsigned i = 0; i < engine->node_count && refused != 0; i++) {
         if (!(refused & UINT32_C(1) << i))
             continue;
         refused &= ~(UINT32_C(1) << i);
-        engine_step(
-            engine, operation,
-            &(struct round_event){.type = ROUND_EVENT_ANSWER,
-                                  .now_ns = now_ns,
-                                  .node = i,
-                                  .command = command,
-                                  .answer = {.kind = ANSWER_FAILED, .reason = REASON_BACKLOG}});
+        if (operation_is_swap(operation, command))
+            engine_fail_swap(engine, i, operation, REASON_BACKLOG, now_ns);
+        else
+            engine_step(
+                engine, operation,
+                &(struct round_event){.type = ROUND_EVENT_ANSWER,
+                                      .now_ns = now_ns,
+                                      .node = i,
+                                      .command = command,
+                                      .answer = {.kind = ANSWER_FAILED, .reason = REASON_BACKLOG}});
     }
 }
 
-/* An extension that was granted counts, also if its client has left. */
-static void count_extension(struct engine *engine, const struct operation *operation,
-                            int64_t now_ns)
+/* What follows from the outcome of a round. False if it granted a lock, and nobody heard. */
+static bool on_settled(struct engine *engine, struct operation *operation, int64_t now_ns)
 {
     const struct round *round = &operation->round;
-    if (round->kind == ROUND_EXTEND && round->outcome == OUTCOME_OK)
-        extensions_count(&engine->extensions, operation->token, now_ns);
-    else if (round->kind == ROUND_RELEASE && round->outcome == OUTCOME_OK)
+    switch (round->kind) {
+    case ROUND_ACQUIRE:
+        return engine_on_asked(engine, operation, now_ns);
+    case ROUND_EXTEND:
+        engine_on_extended(engine, operation, now_ns);
+        break;
+    case ROUND_RELEASE:
+        if (round->outcome != OUTCOME_OK)
+            break;
         extensions_forget(&engine->extensions, operation->token);
+        if (operation->shared_on == 0)
+            queue_on_released(&operation->resource->queue, now_ns);
+        break;
+    case ROUND_STATUS:
+        break;
+    }
+    if (operation->call != NULL)
+        engine_answer(engine, operation, now_ns);
+    return true;
 }
 
 void engine_step(struct engine *engine, struct operation *operation,
                  const struct round_event *event)
 {
     struct round *round = &operation->round;
+    struct resource *resource = operation->resource;
     bool was_settled = round->phase == ROUND_SETTLED;
     struct round_actions actions;
     round_step(round, event, &actions);
-    if (!was_settled && round->phase == ROUND_SETTLED) {
+    bool settled = !was_settled && round->phase == ROUND_SETTLED;
+    resource_pin(resource);
+    if (settled) {
         TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
-        count_extension(engine, operation, event->now_ns);
+        if (!on_settled(engine, operation, event->now_ns))
+            round_step(
+                round,
+                &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = event->now_ns},
+                &actions);
     }
-    bool reached = true;
-    struct operation *again = NULL;
-    if (actions.answer && round->outcome == OUTCOME_OUTBID)
-        again = bid_again(engine, operation);
-    if (actions.answer && operation->client != NULL)
-        reached = answer(engine, operation, event->now_ns);
-    if (!reached && round->kind == ROUND_ACQUIRE && round->outcome == OUTCOME_OK)
-        round_step(round,
-                   &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = event->now_ns},
-                   &actions);
-    /* The undo first, so that the nodes are free for the new bid. */
     if (actions.send_to != 0)
         send(engine, operation, actions.send, actions.send_to, event->now_ns);
     else if (actions.finished)
         operation_free(&engine->operations, operation);
-    if (again != NULL)
-        start(engine, again, event->now_ns);
+    /* Behind the undo, so that the nodes are free for whoever is next. */
+    if (settled)
+        engine_run_queue(engine, resource, event->now_ns);
+    resource_unpin(&engine->resources, resource);
 }
 
 /* --- requests --- */
@@ -293,7 +376,7 @@ static enum round_kind round_kind_of(enum verb verb)
     }
 }
 
-static void make_token(struct engine *engine, char *token)
+void engine_make_token(struct engine *engine, char *token)
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char bytes[LIMIT_TOKEN_BYTES];
@@ -309,7 +392,7 @@ static void forbid_planting(struct engine *engine, const struct operation *relea
 {
     struct operation *other;
     struct operation *next;
-    for (other = operation_first_of(release); other != NULL; other = next) {
+    for (other = LIST_FIRST(&release->resource->operations); other != NULL; other = next) {
         next = LIST_NEXT(other, of_resource);
         if (other != release && other->round.kind == ROUND_EXTEND &&
             memcmp(other->token, release->token, LIMIT_TOKEN) == 0)
@@ -321,35 +404,72 @@ static void forbid_planting(struct engine *engine, const struct operation *relea
 /* The same the other way round: an extension that starts while its token is being released. */
 static bool being_released(const struct operation *operation)
 {
-    const struct operation *other = operation_first_of(operation);
-    for (; other != NULL; other = LIST_NEXT(other, of_resource))
+    const struct operation *other;
+    LIST_FOREACH (other, &operation->resource->operations, of_resource)
         if (other->round.kind == ROUND_RELEASE &&
             memcmp(other->token, operation->token, LIMIT_TOKEN) == 0)
             return true;
     return false;
 }
 
-static void start(struct engine *engine, struct operation *operation, int64_t now_ns)
+/* Which nodes may be asked, and why not the others. */
+static void survey(struct engine *engine, struct operation *operation, struct round_event *event,
+                   enum reason *reasons)
 {
-    enum round_kind kind = operation->round.kind;
+    bool release = operation->round.kind == ROUND_RELEASE;
+    int64_t now_ns = event->now_ns;
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        const struct link *link = &engine->links[i];
+        reasons[i] = release ? link_refuses_release(link) : engine_refuses_vote(engine, i, now_ns);
+        if (reasons[i] == REASON_NONE)
+            event->reachable |= UINT32_C(1) << i;
+        else if (release)
+            engine_owe(engine, i, operation, now_ns);
+        else if (link_refuses_vote(link) == REASON_NONE && guard_carries(&engine->guard, i, now_ns))
+            event->carrying |= UINT32_C(1) << i;
+    }
+}
+
+void engine_start(struct engine *engine, struct operation *operation, int64_t now_ns)
+{
     enum reason reasons[LIMIT_NODES];
     struct round_event event = {
         .type = ROUND_EVENT_START,
         .now_ns = now_ns,
         .unreachable_because = reasons,
     };
-    for (unsigned i = 0; i < engine->node_count; i++) {
-        const struct link *link = &engine->links[i];
-        reasons[i] = kind == ROUND_RELEASE ? link_refuses_release(link)
-                                           : engine_refuses_vote(engine, i, now_ns);
-        if (reasons[i] == REASON_NONE)
-            event.reachable |= UINT32_C(1) << i;
-        else if (kind == ROUND_RELEASE)
-            engine_owe(engine, i, operation, now_ns);
-        else if (link_refuses_vote(link) == REASON_NONE && guard_carries(&engine->guard, i, now_ns))
-            event.carrying |= UINT32_C(1) << i;
-    }
+    if (operation->round.kind == ROUND_EXTEND && being_released(operation))
+        operation->round.token_releasing = true;
+    survey(engine, operation, &event, reasons);
+    /* Nothing has happened since the two were told. */
+    assert((operation->shared_on & ~event.reachable) == 0);
     engine_step(engine, operation, &event);
+}
+
+/* There is no room for a round: each node is owed the release. */
+static void owe_everywhere(struct engine *engine, const struct resource *resource,
+                           const char *token, int64_t now_ns)
+{
+    for (unsigned i = 0; i < engine->node_count; i++)
+        link_owe(&engine->links[i], resource->key, resource->key_len, token, now_ns);
+}
+
+void engine_release(struct engine *engine, struct resource *resource, const char *token,
+                    struct operation *operation, bool known, int64_t now_ns)
+{
+    if (operation == NULL)
+        operation =
+            operation_open(&engine->operations, resource, &engine->rules.round, ROUND_RELEASE, 0);
+    if (operation == NULL) {
+        owe_everywhere(engine, resource, token, now_ns);
+        return;
+    }
+    memcpy(operation->token, token, LIMIT_TOKEN);
+    resource_pin(resource);
+    forbid_planting(engine, operation, now_ns);
+    if (!known || !engine_hand_over(engine, operation, now_ns))
+        engine_start(engine, operation, now_ns);
+    resource_unpin(&engine->resources, resource);
 }
 
 static void refuse(struct engine *engine, struct engine_client *client,
@@ -360,59 +480,74 @@ static void refuse(struct engine *engine, struct engine_client *client,
     engine->io.reply(engine->io.context, client, request->tag, request->tag_len, &reply);
 }
 
-/*
- * A quorum was free, but has seen a greater ballot: once more, at once, above it, and with a fresh
- * token. Only once: who is outbid again has a rival, and the answer is HELD. NULL if there is no
- * room; then, too.
- */
-static struct operation *bid_again(struct engine *engine, struct operation *outbid)
-{
-    const struct round *round = &outbid->round;
-    struct engine_client *client = outbid->client;
-    struct operation *again = NULL;
-    int64_t ballot =
-        fence_propose(&engine->fence, engine->io.wall_us(engine->io.context), round->ballot_seen);
-    engine->stats.outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
-    if (ballot != 0)
-        again = operation_open(&engine->operations, client, &engine->rules.round, ROUND_ACQUIRE,
-                               round->ttl_ns, outbid->received_ns);
-    if (again == NULL) {
-        outbid->round.outcome = OUTCOME_HELD;
-        return NULL;
-    }
-    operation_set_tag(again, outbid->tagged ? outbid->tag : NULL, outbid->tag_len);
-    operation_set_resource(again, outbid);
-    make_token(engine, again->token);
-    again->ballot = ballot;
-    operation_leave_client(outbid);
-    return again;
-}
-
-static void set_key(struct engine *engine, struct operation *operation,
-                    const struct request *request)
+/* What is known of the key that a request is about. */
+static struct resource *resource_of(struct engine *engine, const struct request *request)
 {
     char key[LIMIT_KEY];
     size_t prefix_len = engine->rules.key_prefix_len;
-    assert(prefix_len + request->resource_len <= sizeof(key));
+    size_t key_len = prefix_len + request->resource_len;
+    assert(key_len <= sizeof(key));
     memcpy(key, engine->rules.key_prefix, prefix_len);
     memcpy(key + prefix_len, request->resource, request->resource_len);
-    operation_set_key(&engine->operations, operation, key, prefix_len + request->resource_len);
+    struct resource *resource = resource_find(&engine->resources, key, key_len);
+    if (resource != NULL)
+        return resource;
+    return resource_take(&engine->resources, &engine->queue_rules, random_for_link(engine), key,
+                         key_len);
+}
+
+/* UNLOCK, EXTEND or STATUS: one round, at once. NULL if there is no room for it. */
+static struct operation *open_round(struct engine *engine, struct engine_client *client,
+                                    const struct request *request, struct resource *resource,
+                                    int64_t now_ns)
+{
+    struct operation *operation =
+        operation_open(&engine->operations, resource, &engine->rules.round,
+                       round_kind_of(request->verb), request->ttl_ms * NS_PER_MS);
+    if (operation == NULL)
+        return NULL;
+    struct call *call = call_open(&engine->calls, client, request, now_ns);
+    assert(call != NULL); /* there are more of them */
+    operation_set_call(operation, call);
+    if (request->token != NULL)
+        memcpy(operation->token, request->token, LIMIT_TOKEN);
+    return operation;
+}
+
+static void submit(struct engine *engine, struct engine_client *client,
+                   const struct request *request, struct resource *resource, int64_t now_ns)
+{
+    struct operation *operation;
+    if (request->verb == VERB_LOCK) {
+        engine_lock(engine, client, request, resource, now_ns);
+        return;
+    }
+    operation = open_round(engine, client, request, resource, now_ns);
+    if (operation == NULL) {
+        refuse(engine, client, request, OUTCOME_LIMIT, "operations");
+    } else if (request->verb == VERB_UNLOCK) {
+        struct lock *lock = engine_known_lock(resource, request->token);
+        if (lock != NULL)
+            engine_forget_lock(engine, lock);
+        engine_release(engine, resource, request->token, operation, lock != NULL, now_ns);
+    } else {
+        engine_start(engine, operation, now_ns);
+    }
 }
 
 void engine_submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, int64_t now_ns)
 {
-    enum round_kind kind = round_kind_of(request->verb);
-    bool fenced = kind == ROUND_ACQUIRE && (request->fence || engine->rules.fence_always);
+    engine_catch_up(engine, now_ns);
     if (engine->draining) {
         refuse(engine, client, request, OUTCOME_SHUTDOWN, NULL);
         return;
     }
-    if (client->operation_count >= LIMIT_CLIENT_REQUESTS) {
+    if (client->call_count >= LIMIT_CLIENT_REQUESTS) {
         refuse(engine, client, request, OUTCOME_LIMIT, "requests");
         return;
     }
-    const char *bound = kind == ROUND_EXTEND
+    const char *bound = request->verb == VERB_EXTEND
                             ? extensions_refuse(&engine->extensions, request->token,
                                                 request->ttl_ms * NS_PER_MS, now_ns)
                             : NULL;
@@ -420,88 +555,123 @@ void engine_submit(struct engine *engine, struct engine_client *client,
         refuse(engine, client, request, OUTCOME_LIMIT, bound);
         return;
     }
-    int64_t ballot =
-        fenced ? fence_propose(&engine->fence, engine->io.wall_us(engine->io.context), 0) : 0;
-    if (fenced && ballot == 0) {
-        refuse(engine, client, request, OUTCOME_LIMIT, "fence");
-        return;
-    }
-    struct operation *operation = operation_open(&engine->operations, client, &engine->rules.round,
-                                                 kind, request->ttl_ms * NS_PER_MS, now_ns);
-    if (operation == NULL) {
-        refuse(engine, client, request, OUTCOME_LIMIT, "operations");
-        return;
-    }
-    operation_set_tag(operation, request->tag, request->tag_len);
-    set_key(engine, operation, request);
-    if (kind == ROUND_ACQUIRE)
-        make_token(engine, operation->token);
-    else if (kind != ROUND_STATUS)
-        memcpy(operation->token, request->token, LIMIT_TOKEN);
-    operation->ballot = ballot;
-    operation->round.may_bid_again = fenced;
-
-    if (kind == ROUND_RELEASE)
-        forbid_planting(engine, operation, now_ns);
-    else if (kind == ROUND_EXTEND && being_released(operation))
-        operation->round.token_releasing = true;
-    start(engine, operation, now_ns);
+    struct resource *resource = resource_of(engine, request);
+    assert(resource != NULL); /* there is one for each that may need it */
+    resource_pin(resource);
+    submit(engine, client, request, resource, now_ns);
+    resource_unpin(&engine->resources, resource);
 }
 
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
 {
-    const struct operation *operation;
-    LIST_FOREACH (operation, &client->operations, of_client)
-        if (operation->tagged && operation->tag_len == tag_len &&
-            memcmp(operation->tag, tag, tag_len) == 0)
+    const struct call *call;
+    LIST_FOREACH (call, &client->calls, of_client)
+        if (call->tagged && call->tag_len == tag_len && memcmp(call->tag, tag, tag_len) == 0)
             return true;
     return false;
 }
 
-static void cancel(struct engine *engine, struct operation *operation, int64_t now_ns)
+/* --- clients that leave --- */
+
+/* Nobody waits for the answer of this call any more. */
+static void abandon(struct engine *engine, struct call *call, int64_t now_ns)
 {
-    assert(operation->client == NULL);
-    if (operation->round.kind == ROUND_ACQUIRE)
+    struct operation *operation = call->operation;
+    struct resource *resource = call->resource;
+    if (resource != NULL) {
         engine->stats.undone++;
+        engine_leave_line(engine, call);
+    }
+    call->operation = NULL;
+    call_close(&engine->calls, call);
+    if (operation == NULL) {
+        engine_run_queue(engine, resource, now_ns);
+        return;
+    }
+    operation->call = NULL;
     /* A release goes on, and so does an extension: it does no harm, and is asked for. */
     if (operation->round.kind == ROUND_ACQUIRE || operation->round.kind == ROUND_STATUS)
         engine_step(engine, operation,
                     &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});
 }
 
+/* Of a client that leaves: those that only wait first, else the end of each round would begin one
+ * for the next of them. NULL: none is left. */
+static struct call *next_to_abandon(const struct engine_client *client, bool locks_only)
+{
+    struct call *call;
+    struct call *found = NULL;
+    LIST_FOREACH (call, &client->calls, of_client) {
+        if (locks_only && call->resource == NULL)
+            continue;
+        if (call->operation == NULL)
+            return call;
+        found = call;
+    }
+    return found;
+}
+
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
 {
-    struct operation *operation = LIST_FIRST(&client->operations);
-    while (operation != NULL) {
-        struct operation *next = LIST_NEXT(operation, of_client);
-        if (operation->round.kind == ROUND_ACQUIRE) {
-            operation_leave_client(operation);
-            engine->io.undone(engine->io.context, client, operation->tagged ? operation->tag : NULL,
-                              operation->tag_len);
-            cancel(engine, operation, now_ns);
-        }
-        operation = next;
+    struct call *call;
+    engine_catch_up(engine, now_ns);
+    while ((call = next_to_abandon(client, true)) != NULL) {
+        engine->io.undone(engine->io.context, client, call_tag(call), call->tag_len);
+        abandon(engine, call, now_ns);
     }
+    engine_release_holds(engine, client, now_ns);
+}
+
+void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns)
+{
+    engine_catch_up(engine, now_ns);
+    engine_release_holds(engine, client, now_ns);
 }
 
 void engine_client_gone(struct engine *engine, struct engine_client *client, int64_t now_ns)
 {
-    struct operation *operation;
-    while ((operation = LIST_FIRST(&client->operations)) != NULL) {
-        operation_leave_client(operation);
-        cancel(engine, operation, now_ns);
-    }
+    struct call *call;
+    engine_catch_up(engine, now_ns);
+    while ((call = next_to_abandon(client, false)) != NULL)
+        abandon(engine, call, now_ns);
+    engine_abandon_holds(engine, client);
 }
 
 /* --- time --- */
 
+void engine_catch_up(struct engine *engine, int64_t now_ns)
+{
+    struct alarm *alarm;
+    while ((alarm = alarms_take(&engine->alarms, now_ns)) != NULL)
+        switch ((enum engine_alarm)alarm->kind) {
+        case ALARM_WALL:
+            engine_on_wall(engine,
+                           (struct call *)((char *)alarm - offsetof(struct call, waiter.wall)),
+                           now_ns);
+            break;
+        case ALARM_WAKE:
+            engine_run_queue(engine,
+                             (struct resource *)((char *)alarm - offsetof(struct resource, wake)),
+                             now_ns);
+            break;
+        case ALARM_LOCK:
+            engine_on_lock_alarm(
+                engine, (struct lock *)((char *)alarm - offsetof(struct lock, alarm)), now_ns);
+            break;
+        }
+}
+
 int64_t engine_deadline_ns(const struct engine *engine)
 {
     const struct operation *first = TAILQ_FIRST(&engine->operations.waiting);
-    int64_t deadline_ns = first != NULL ? round_deadline_ns(&first->round) : INT64_MAX;
+    int64_t deadline_ns = engine->alarms.first_ns;
+    if (first != NULL && round_deadline_ns(&first->round) < deadline_ns)
+        deadline_ns = round_deadline_ns(&first->round);
     for (unsigned i = 0; i < engine->node_count; i++) {
         int64_t link_ns = link_deadline_ns(&engine->links[i]);
+        int64_t tracker_ns = tracker_deadline_ns(&engine->trackers[i]);
         deadline_ns = link_ns < deadline_ns ? link_ns : deadline_ns;
+        deadline_ns = tracker_ns < deadline_ns ? tracker_ns : deadline_ns;
     }
     return deadline_ns;
 }
@@ -509,6 +679,7 @@ int64_t engine_deadline_ns(const struct engine *engine)
 void engine_on_timer(struct engine *engine, int64_t now_ns)
 {
     struct operation *first;
+    engine_catch_up(engine, now_ns);
     while ((first = TAILQ_FIRST(&engine->operations.waiting)) != NULL &&
            round_deadline_ns(&first->round) <= now_ns)
         engine_step(engine, first,
@@ -518,19 +689,26 @@ void engine_on_timer(struct engine *engine, int64_t now_ns)
 
 /* --- the end --- */
 
-void engine_drain(struct engine *engine)
+void engine_drain(struct engine *engine, int64_t now_ns)
 {
     engine->draining = true;
+    engine_lose_holds(engine);
+    engine_drain_queues(engine, now_ns);
 }
 
 void engine_abandon(struct engine *engine, int64_t now_ns)
 {
+    const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
     struct operation *operation;
     while ((operation = TAILQ_FIRST(&engine->operations.waiting)) != NULL) {
-        const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
-        engine->stats.outcomes[operation->round.kind][OUTCOME_SHUTDOWN]++;
-        if (operation->client != NULL)
-            send_reply(engine, operation, &reply);
+        struct call *call = operation->call;
+        operation->call = NULL;
+        if (call != NULL) {
+            call->operation = NULL;
+            if (call->resource != NULL)
+                engine_leave_line(engine, call);
+            engine_reply(engine, call, operation->round.kind, &reply);
+        }
         engine_step(engine, operation,
                     &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});
     }

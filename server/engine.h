@@ -6,8 +6,8 @@
  * that reports them), effects go out through struct engine_io. The simulator will drive this very
  * code.
  *
- *     engine_submit   -> round_step -> link_send to each node
- *     engine_flush    -> behind the votes asked for in this pass, one probe of the guard a node
+ *     engine_submit   -> (a LOCK: the queue of its resource) -> round_step -> link_send to each
+ * node engine_flush    -> behind the votes asked for in this pass, one probe of the guard a node
  *     engine_on_reply -> link_on_reply -> the vote is kept; once the probe has passed
  *                     -> round_step -> io.reply
  *
@@ -21,25 +21,34 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "protocol/alarm.h"
 #include "protocol/fence.h"
 #include "protocol/guard.h"
 #include "protocol/link.h"
+#include "protocol/queue.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"
 #include "protocol/round.h"
+#include "protocol/tracker.h"
 #include "protocol/warden.h"
+#include "server/call.h"
 #include "server/extensions.h"
 #include "server/operation.h"
+#include "server/resource.h"
 
 struct vote;
+
+/* The two connections to a master: protocol/link.h and protocol/tracker.h. */
+enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
 
 struct engine_io {
     void *context;
 
-    /* The links: as in struct link_io. */
-    void (*open)(void *context, unsigned node);
-    void (*close)(void *context, unsigned node);
-    void (*write)(void *context, unsigned node, const char *bytes, size_t len);
+    /* As in struct link_io and struct tracker_io. */
+    void (*open)(void *context, unsigned node, enum channel channel);
+    void (*close)(void *context, unsigned node, enum channel channel);
+    void (*write)(void *context, unsigned node, enum channel channel, const char *bytes,
+                  size_t len);
 
     /* The answer to a submitted request. Exactly one of the two comes for each request, unless the
      * client is gone first. If this one cannot be delivered, it sets client->gone. */
@@ -47,6 +56,8 @@ struct engine_io {
                   const struct reply *reply);
     /* A LOCK that was undone because the client ended its side of the connection. */
     void (*undone)(void *context, struct engine_client *client, const char *tag, size_t tag_len);
+    /* What a client with a HOLD is told unasked. */
+    void (*push)(void *context, struct engine_client *client, const struct push *push);
 
     /* A link went from one state to another; a node lost its vote or got it back (REASON_NONE is
      * before or now): to be logged. */
@@ -72,6 +83,10 @@ struct engine_rules {
     int64_t fence_ttl_ns;
     int64_t max_extensions;
     int64_t max_hold_ns;
+    int64_t backoff_min_ns;
+    int64_t backoff_max_ns;
+    size_t waiters; /* at most so many wait, in all and for one resource */
+    size_t waiters_per_resource;
     bool fence_always; /* each LOCK, whether it asks for it or not */
     uint32_t durable;  /* see guard_rules, for these three */
     bool bootstrap;
@@ -90,7 +105,12 @@ struct engine_stats {
     uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
     uint64_t undone; /* LOCKs whose client had gone before they were answered */
     uint64_t planted;
-    uint64_t owed; /* releases that had to be kept for later */
+    uint64_t owed;      /* releases that had to be kept for later */
+    uint64_t asked;     /* acquiring rounds */
+    uint64_t handovers; /* ... that took a lock over from its holder, and were granted */
+    uint64_t looks;     /* at a key, on one node */
+    uint64_t renewals;  /* extensions of a HOLD */
+    uint64_t lost;      /* HOLDs that were */
 };
 
 struct engine {
@@ -110,8 +130,21 @@ struct engine {
     struct vote *votes;
     unsigned vote_count[LIMIT_NODES];
 
-    struct extensions extensions;
+    struct tracker_io tracker_io;
+    struct tracker trackers[LIMIT_NODES];
+    uint32_t untracked; /* nodes whose first connection may not be tracked */
+
+    struct alarms alarms;
+    struct queue_rules queue_rules;
+    struct pool calls;
+    struct resources resources;
     struct operations operations;
+    struct extensions extensions;
+    struct pool locks;
+    struct lock_list held;  /* those with HOLD */
+    struct lock_list plain; /* the others, the oldest first */
+    size_t waiting;         /* LOCKs with WAIT in some line */
+    size_t holding;         /* HOLDs that were granted or are asked for */
     bool draining;
 
     void *ticket_memory;
@@ -124,7 +157,8 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
                  const struct engine_io *io, int64_t now_ns);
 void engine_deinit(struct engine *engine);
 
-void engine_client_init(struct engine_client *client);
+/* id: a number of its own, for listings. */
+void engine_client_init(struct engine_client *client, uint64_t id);
 
 /*
  * Take LOCK, UNLOCK, EXTEND or STATUS, well-formed (request_parse()). The request's views need to
@@ -136,19 +170,26 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 /* Is a request with this tag under way for this client? */
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
 
-/* The client ended its side of the connection, but reads on: its LOCKs are undone. */
+/* The client ended its side of the connection, in order: its LOCKs are undone, and what it holds is
+ * released. It may still read. */
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);
 
-/* The client has gone: whatever its LOCKs acquired is released, nothing is answered any more. */
+/* The client says that it ends its connection: what it holds is released. */
+void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns);
+
+/* The client has gone: whatever its LOCKs acquired is released, nothing is answered any more. What
+ * it held is not extended any more, but not released: it may live, and rely on it. */
 void engine_client_gone(struct engine *engine, struct engine_client *client, int64_t now_ns);
 
-/* What the connection to a node has to say. */
-void engine_on_connected(struct engine *engine, unsigned node, int64_t now_ns);
-void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, int64_t now_ns);
+/* What a connection to a node has to say. */
+void engine_on_connected(struct engine *engine, unsigned node, enum channel channel,
+                         int64_t now_ns);
+void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
+                      enum reason reason, int64_t now_ns);
 
-/* A reply. False if the link was closed over it: then no more replies of this connection. */
-bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
-                     int64_t now_ns);
+/* A reply. False if the connection was closed over it: then no more replies of this one. */
+bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
+                     const struct redis_reply *reply, int64_t now_ns);
 
 /* Is there something to be written behind what this pass wrote? Then, at its end, that. */
 bool engine_wants_flush(const struct engine *engine);
@@ -161,9 +202,13 @@ enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int6
 int64_t engine_deadline_ns(const struct engine *engine);
 void engine_on_timer(struct engine *engine, int64_t now_ns);
 
-/* From now on requests are answered SHUTDOWN; true while answers or releases are still under way.
- */
-void engine_drain(struct engine *engine);
+/* What was due before now comes first: a HOLD that was lost while the daemon was stopped is told of
+ * before anything else. Every function here does so; a PING has to by itself. */
+void engine_catch_up(struct engine *engine, int64_t now_ns);
+
+/* From now on requests are answered SHUTDOWN, and what is held is lost; true while answers or
+ * releases are still under way. */
+void engine_drain(struct engine *engine, int64_t now_ns);
 bool engine_busy(const struct engine *engine);
 
 /* There is no more time: what is not answered is answered SHUTDOWN, and each LOCK among it undone.

@@ -46,6 +46,8 @@ static void note_votes(struct engine *engine, int64_t now_ns)
         if (reason == before || reason == REASON_BACKLOG)
             continue;
         engine->vote_reason[i] = reason;
+        if (before == REASON_NONE)
+            engine_warn_holds(engine, i, reason);
         engine->io.vote_changed(engine->io.context, i, before, reason, now_ns);
     }
 }
@@ -53,6 +55,60 @@ static void note_votes(struct engine *engine, int64_t now_ns)
 static bool is_connected(enum link_state state)
 {
     return state == LINK_UP || state == LINK_SUSPECT;
+}
+
+/* --- tracking --- */
+
+/* Once both connections are there. */
+static void start_tracking(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    struct tracker *tracker = &engine->trackers[node];
+    if (tracker->state != TRACKER_LISTENING || !is_connected(engine->links[node].state) ||
+        engine->untracked & UINT32_C(1) << node)
+        return;
+    tracker_start(tracker, &engine->links[node], now_ns);
+    engine_on_tracked(engine, node, now_ns);
+}
+
+static void stop_tracking(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    tracker_stop(&engine->trackers[node]);
+    engine_on_untracked(engine, node, now_ns);
+}
+
+/* The answer to a setting: a master that refuses it is not asked again on this connection. */
+static void on_tracking_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                              int64_t now_ns)
+{
+    if (reply->kind != RESP_ERROR || engine->trackers[node].tracking == 0)
+        return;
+    engine->untracked |= UINT32_C(1) << node;
+    stop_tracking(engine, node, now_ns);
+}
+
+static bool on_tracker_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                             int64_t now_ns)
+{
+    const char *key;
+    size_t key_len;
+    switch (tracker_on_reply(&engine->trackers[node], reply, now_ns, &key, &key_len)) {
+    case TRACKER_NOTHING:
+        break;
+    case TRACKER_READY:
+        engine->untracked &= ~(UINT32_C(1) << node);
+        start_tracking(engine, node, now_ns);
+        break;
+    case TRACKER_LOST:
+        engine_on_untracked(engine, node, now_ns);
+        return false;
+    case TRACKER_CHANGED:
+        engine_on_changed(engine, node, key, key_len, now_ns);
+        break;
+    case TRACKER_ALL_CHANGED:
+        engine_on_tracked(engine, node, now_ns);
+        break;
+    }
+    return true;
 }
 
 /* Log what a link has become, if it has changed, and have the guard look at who is there. */
@@ -66,8 +122,11 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
         guard_on_connected(&engine->guard, node, link->run_id);
         engine->errands = true;
         link_heartbeat(link, now_ns);
+        start_tracking(engine, node, now_ns);
     } else if (is_connected(before) && !is_connected(link->state)) {
         warden_on_lost(&engine->wardens[node]);
+        stop_tracking(engine, node, now_ns);
+        engine->untracked &= ~(UINT32_C(1) << node);
     }
     note_votes(engine, now_ns);
 }
@@ -121,6 +180,14 @@ static void fail_lost(struct engine *engine, unsigned node, int64_t now_ns)
     while (link->state == LINK_DOWN && link_take_lost(link, &ticket)) {
         struct operation *operation = ticket.owner;
         enum round_command command = ticket.command;
+        if (ticket.kind == TICKET_LOOK) {
+            engine_on_look_lost(engine, node, &ticket, now_ns);
+            continue;
+        }
+        if (operation_is_swap(operation, command)) {
+            engine_fail_swap(engine, node, operation, link->reason, now_ns);
+            continue;
+        }
         if (operation_is_release(operation, command))
             engine_owe(engine, node, operation, now_ns);
         deliver(engine, node, operation, command,
@@ -128,16 +195,28 @@ static void fail_lost(struct engine *engine, unsigned node, int64_t now_ns)
     }
 }
 
-void engine_on_connected(struct engine *engine, unsigned node, int64_t now_ns)
+void engine_on_connected(struct engine *engine, unsigned node, enum channel channel, int64_t now_ns)
 {
+    engine_catch_up(engine, now_ns);
+    if (channel == CHANNEL_TRACKING) {
+        tracker_on_connected(&engine->trackers[node], now_ns);
+        return;
+    }
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     link_on_connected(link, now_ns);
     note_link(engine, node, before, now_ns);
 }
 
-void engine_on_closed(struct engine *engine, unsigned node, enum reason reason, int64_t now_ns)
+void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
+                      enum reason reason, int64_t now_ns)
 {
+    engine_catch_up(engine, now_ns);
+    if (channel == CHANNEL_TRACKING) {
+        tracker_on_closed(&engine->trackers[node], now_ns);
+        engine_on_untracked(engine, node, now_ns);
+        return;
+    }
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     link_on_closed(link, reason, now_ns);
@@ -186,6 +265,43 @@ static bool send_in_full(struct engine *engine, unsigned node, const struct link
     return true;
 }
 
+/* --- hand-overs --- */
+
+/* What an answer says about the token that is released. */
+static void deliver_to_partner(struct engine *engine, unsigned node, struct operation *operation,
+                               const struct answer *said, int64_t now_ns)
+{
+    struct operation *release = operation->partner;
+    struct answer answer = *said;
+    assert(release != NULL); /* it waits for this answer */
+    answer.kind = said->released;
+    if (answer.kind == ANSWER_FAILED)
+        engine_owe(engine, node, release, now_ns);
+    deliver(engine, node, release, ROUND_VOTE, &answer, now_ns);
+}
+
+void engine_fail_swap(struct engine *engine, unsigned node, struct operation *operation,
+                      enum reason reason, int64_t now_ns)
+{
+    const struct answer failed = {
+        .kind = ANSWER_FAILED, .reason = reason, .released = ANSWER_FAILED};
+    deliver_to_partner(engine, node, operation, &failed, now_ns);
+    deliver(engine, node, operation, ROUND_VOTE, &failed, now_ns);
+}
+
+/* The undo of a round that was refused tells who holds the key. */
+static void on_undo_reply(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                          const struct answer *said, int64_t now_ns)
+{
+    const struct operation *operation = ticket->owner;
+    struct queue *queue = &operation->resource->queue;
+    if (queue->length == 0 || said->kind == ANSWER_FAILED)
+        return;
+    queue_on_seen(queue, node, said->kind == ANSWER_HELD, said->pttl_ms,
+                  ticket->tracking != 0 && ticket->tracking == engine->trackers[node].tracking,
+                  now_ns);
+}
+
 static void on_round_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
                            const struct link_ticket *ticket, int64_t now_ns)
 {
@@ -196,6 +312,10 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
         send_in_full(engine, node, ticket, now_ns))
         return;
+    if (operation_is_swap(operation, command))
+        deliver_to_partner(engine, node, operation, &said, now_ns);
+    if (command == ROUND_UNDO)
+        on_undo_reply(engine, node, ticket, &said, now_ns);
     if (said.kind == ANSWER_FAILED && operation_is_release(operation, command))
         engine_owe(engine, node, operation, now_ns);
     if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))
@@ -248,9 +368,35 @@ static void on_guard_reply(struct engine *engine, unsigned node, const struct re
     engine->errands = true;
 }
 
-bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
-                     int64_t now_ns)
+static void on_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                     const struct link_ticket *ticket, int64_t now_ns)
 {
+    switch (ticket->kind) {
+    case TICKET_ROUND:
+        on_round_reply(engine, node, reply, ticket, now_ns);
+        break;
+    case TICKET_LOOK:
+        engine_on_look(engine, node, ticket, reply, now_ns);
+        break;
+    case TICKET_TRACKING:
+        on_tracking_reply(engine, node, reply, now_ns);
+        break;
+    case TICKET_GUARD:
+    case TICKET_HEARTBEAT:
+        on_guard_reply(engine, node, reply, ticket, now_ns);
+        break;
+    case TICKET_GREETING:
+    case TICKET_OWED:
+        assert(false && "the link's own");
+    }
+}
+
+bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
+                     const struct redis_reply *reply, int64_t now_ns)
+{
+    engine_catch_up(engine, now_ns);
+    if (channel == CHANNEL_TRACKING)
+        return on_tracker_reply(engine, node, reply, now_ns);
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     struct link_ticket ticket;
@@ -260,10 +406,8 @@ bool engine_on_reply(struct engine *engine, unsigned node, const struct redis_re
         fail_lost(engine, node, now_ns);
         return false;
     }
-    if (wanted && ticket.kind == TICKET_ROUND)
-        on_round_reply(engine, node, reply, &ticket, now_ns);
-    else if (wanted)
-        on_guard_reply(engine, node, reply, &ticket, now_ns);
+    if (wanted)
+        on_reply(engine, node, reply, &ticket, now_ns);
     /* Late: it has not answered in time yet, and is asked again. */
     if (link->state == LINK_SUSPECT)
         link_heartbeat(link, now_ns);
@@ -321,5 +465,7 @@ void engine_links_on_timer(struct engine *engine, int64_t now_ns)
         link_on_timer(&engine->links[i], now_ns);
         note_link(engine, i, before, now_ns);
         fail_lost(engine, i, now_ns);
+        if (tracker_on_timer(&engine->trackers[i], now_ns))
+            engine_on_untracked(engine, i, now_ns);
     }
 }

@@ -1,35 +1,128 @@
 /*
- * What the parts of the engine are to each other: engine.c has the requests and their rounds,
- * engine_links.c the links, the guard, and the votes that wait for it. For these two files alone.
+ * What the parts of the engine are to each other. For these files alone:
+ *
+ *     engine.c        requests, and the rounds that are run for them
+ *     engine_waits.c  LOCK: who waits for what, and whose turn it is
+ *     engine_locks.c  the locks that were granted, and those that are held for a connection
+ *     engine_links.c  the connections, the guard, the votes that wait for it
  */
 #ifndef SERVER_ENGINE_PARTS_H
 #define SERVER_ENGINE_PARTS_H
 
 #include "server/engine.h"
 
+/* What an alarm lies inside of. */
+enum engine_alarm { ALARM_WALL, ALARM_WAKE, ALARM_LOCK };
+
+/* --- engine.c --- */
+
 /* Have an operation's round take one step, and do what it asks for. The operation may be gone
  * afterwards. */
 void engine_step(struct engine *engine, struct operation *operation,
                  const struct round_event *event);
 
-/* The room for the votes that wait. False if there is not enough memory. */
-bool engine_links_init(struct engine *engine);
-void engine_links_deinit(struct engine *engine);
+/* Begin its round. */
+void engine_start(struct engine *engine, struct operation *operation, int64_t now_ns);
+
+/* Answer a request, which then is over. False if it reached nobody. */
+bool engine_reply(struct engine *engine, struct call *call, enum round_kind kind,
+                  const struct reply *reply);
+
+/* ... from what its round has come to. */
+bool engine_answer(struct engine *engine, struct operation *operation, int64_t now_ns);
 
 /* Write one of an operation's commands, in this form, into buf (REDIS_COMMAND_MAX bytes); returns
  * its length. */
 size_t engine_format(const struct engine *engine, const struct operation *operation,
                      enum round_command command, enum redis_form form, char *buf, int64_t now_ns);
 
-/* Write it to a node. */
-void engine_write(struct engine *engine, unsigned node, const struct link_ticket *ticket,
-                  const char *bytes, size_t len);
-
 /* The node is owed the release of the operation's token. */
 void engine_owe(struct engine *engine, unsigned node, const struct operation *operation,
                 int64_t now_ns);
 
-/* Let the links do what is due. */
+/* Release a token, or hand it over to the next in line if this daemon has granted it (known).
+ * Without a call, nobody is told. */
+void engine_release(struct engine *engine, struct resource *resource, const char *token,
+                    struct operation *operation, bool known, int64_t now_ns);
+
+void engine_make_token(struct engine *engine, char *token);
+
+/* --- engine_waits.c --- */
+
+void engine_lock(struct engine *engine, struct engine_client *client, const struct request *request,
+                 struct resource *resource, int64_t now_ns);
+
+/* The round for the first in line has settled. False if a grant reached nobody. */
+bool engine_on_asked(struct engine *engine, struct operation *operation, int64_t now_ns);
+
+/* Do what the queue wants done now. */
+void engine_run_queue(struct engine *engine, struct resource *resource, int64_t now_ns);
+
+/* Hand the lock over instead of releasing it, if somebody waits for it and it is his turn. */
+bool engine_hand_over(struct engine *engine, struct operation *release, int64_t now_ns);
+
+void engine_on_wall(struct engine *engine, struct call *call, int64_t now_ns);
+
+/* A call that waits, or that is asked for, is over without an answer. */
+void engine_leave_line(struct engine *engine, struct call *call);
+
+/* A look has been answered. False if it was sent again. */
+void engine_on_look(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                    const struct redis_reply *reply, int64_t now_ns);
+void engine_on_look_lost(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                         int64_t now_ns);
+
+/* All who wait for something are told that the daemon stops. */
+void engine_drain_queues(struct engine *engine, int64_t now_ns);
+
+/* A node tells of changes from now on; it does no more; one key has changed, or any may have. */
+void engine_on_tracked(struct engine *engine, unsigned node, int64_t now_ns);
+void engine_on_untracked(struct engine *engine, unsigned node, int64_t now_ns);
+void engine_on_changed(struct engine *engine, unsigned node, const char *key, size_t key_len,
+                       int64_t now_ns);
+
+/* --- engine_locks.c --- */
+
+bool engine_locks_init(struct engine *engine);
+
+/* A LOCK was granted to this client. */
+void engine_on_granted(struct engine *engine, const struct operation *operation,
+                       struct engine_client *client, bool hold, int64_t now_ns);
+
+/* An extension has settled: of a client, or of the daemon itself. */
+void engine_on_extended(struct engine *engine, struct operation *operation, int64_t now_ns);
+
+/* The lock of this resource, if it has this token; or NULL. */
+struct lock *engine_known_lock(const struct resource *resource, const char *token);
+
+/* It is over. */
+void engine_forget_lock(struct engine *engine, struct lock *lock);
+
+void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns);
+
+/* The client has ended its connection in order; or not. */
+void engine_release_holds(struct engine *engine, struct engine_client *client, int64_t now_ns);
+void engine_abandon_holds(struct engine *engine, struct engine_client *client);
+
+/* The daemon stops; a node has lost its vote. */
+void engine_lose_holds(struct engine *engine);
+void engine_warn_holds(struct engine *engine, unsigned node, enum reason reason);
+
+/* --- engine_links.c --- */
+
+/* The room for the votes that wait. False if there is not enough memory. */
+bool engine_links_init(struct engine *engine);
+void engine_links_deinit(struct engine *engine);
+
+/* Write a command of an operation to a node. */
+void engine_write(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                  const char *bytes, size_t len);
+
+/* A command that hands over could not be written, or is not answered: both its rounds hear it. */
+void engine_fail_swap(struct engine *engine, unsigned node, struct operation *operation,
+                      enum reason reason, int64_t now_ns);
+
+/* Let the connections do what is due. */
 void engine_links_on_timer(struct engine *engine, int64_t now_ns);
 
 #endif

@@ -55,12 +55,12 @@ static void list_nodes(const struct listing *to)
         enum reason reason = engine_refuses_vote(engine, i, to->now_ns);
         line(to,
              "node=%s url=%s state=%s vote=%s reason=%s for_ms=%" PRId64 " since_ms=%" PRId64
-             " rtt_us=%" PRId64 " unanswered=%u owed=%u",
+             " rtt_us=%" PRId64 " unanswered=%u owed=%u tracking=%s",
              server->config->nodes[i].name, server->config->nodes[i].address.url,
              link_state_word(link->state), reason == REASON_NONE ? "yes" : "no",
              reason_word(reason), no_vote_for_ms(to, i), ms_since(to, link->since_ns),
              link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000, link->ticket_count,
-             link->owed.count);
+             link->owed.count, engine->trackers[i].tracking != 0 ? "yes" : "no");
     }
 }
 
@@ -80,10 +80,14 @@ static void list_stats(const struct listing *to)
     const struct engine *engine = &to->server->engine;
     line(to,
          "subject=daemon version=" REDLOCKD_VERSION " pid=%d uptime_ms=%" PRId64
-         " clients=%u operations=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64,
+         " clients=%u operations=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64
+         " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64 " handovers=%" PRIu64 " looks=%" PRIu64
+         " renewals=%" PRIu64 " lost=%" PRIu64,
          (int)getpid(), ms_since(to, to->server->started_ns), to->server->session_count,
          engine->operations.pool.in_use, engine->stats.undone, engine->stats.planted,
-         engine->stats.owed);
+         engine->stats.owed, engine->waiting, engine->holding, engine->locks.in_use,
+         engine->stats.asked, engine->stats.handovers, engine->stats.looks, engine->stats.renewals,
+         engine->stats.lost);
     for (unsigned kind = 0; kind < ROUND_KINDS; kind++) {
         char counts[512];
         size_t len = 0;
@@ -92,6 +96,46 @@ static void list_stats(const struct listing *to)
                                     outcomes[outcome], engine->stats.outcomes[kind][outcome]);
         line(to, "subject=%s%s", subjects[kind], counts);
     }
+}
+
+static const char *name_or_dash(const char *label)
+{
+    return label[0] != '\0' ? label : "-";
+}
+
+/* A lock that was granted here, or is waited for here. */
+static void list_lock(const struct listing *to, const struct resource *resource)
+{
+    size_t prefix_len = to->server->engine.rules.key_prefix_len;
+    int key_len = (int)(resource->key_len - prefix_len);
+    const char *key = resource->key + prefix_len;
+    const struct lock *lock = resource->lock;
+    if (lock == NULL) {
+        line(to, "resource=%.*s token=- client=- name=- since_ms=-1 left_ms=-1 hold=no waiters=%u",
+             key_len, key, resource->queue.length);
+        return;
+    }
+    int64_t left_ms = (lock->hold.until_ns - to->now_ns) / NS_PER_MS;
+    line(to,
+         "resource=%.*s token=%.8s client=%" PRIu64 " name=%s since_ms=%" PRId64 " left_ms=%" PRId64
+         " hold=%s waiters=%u",
+         key_len, key, lock->token, lock->client_id, name_or_dash(lock->client_label),
+         ms_since(to, lock->hold.since_ns), left_ms > 0 ? left_ms : 0,
+         lock->client != NULL ? "yes" : "no", resource->queue.length);
+}
+
+static void list_locks(const struct listing *to)
+{
+    const struct resource *resource = resource_first(&to->server->engine.resources);
+    unsigned lines = 0;
+    for (; resource != NULL; resource = resource_next(resource)) {
+        if (resource->lock == NULL && resource->queue.length == 0)
+            continue;
+        if (lines++ < LIMIT_LISTING_LINES)
+            list_lock(to, resource);
+    }
+    if (lines > LIMIT_LISTING_LINES)
+        line(to, "more=%u", lines - LIMIT_LISTING_LINES);
 }
 
 static void list_clients(const struct listing *to)
@@ -103,9 +147,10 @@ static void list_clients(const struct listing *to)
             break;
         line(to,
              "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
-             " under_way=%u",
-             session->id, session->label[0] != '\0' ? session->label : "-", session->peer,
-             ms_since(to, session->since_ns), session->requests, session->client.operation_count);
+             " under_way=%u holds=%u",
+             session->client.id, name_or_dash(session->client.label), session->peer,
+             ms_since(to, session->since_ns), session->requests, session->client.call_count,
+             session->client.hold_count);
     }
     if (to->server->session_count > LIMIT_LISTING_LINES)
         line(to, "more=%u", to->server->session_count - LIMIT_LISTING_LINES);
@@ -114,9 +159,9 @@ static void list_clients(const struct listing *to)
 static void list_help(const struct listing *to)
 {
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
-        char usage[64];
+        char usage[80];
         snprintf(usage, sizeof(usage), "%s %s", verb_word(verb), verb_usage(verb));
-        line(to, "%-34s %s", usage, verb_text(verb));
+        line(to, "%-53s %s", usage, verb_text(verb));
     }
 }
 
@@ -129,6 +174,9 @@ void listing_write(struct server *server, struct session *session, const struct 
         break;
     case VERB_STATS:
         list_stats(&to);
+        break;
+    case VERB_LOCKS:
+        list_locks(&to);
         break;
     case VERB_CLIENTS:
         list_clients(&to);

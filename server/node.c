@@ -33,7 +33,7 @@ static void feed_input(struct node *node)
 static void fail(struct node *node, enum reason reason)
 {
     node_close(node);
-    engine_on_closed(&node->server->engine, node->index, reason, clock_now_ns());
+    engine_on_closed(&node->server->engine, node->index, node->channel, reason, clock_now_ns());
     server_rearm(node->server);
 }
 
@@ -51,7 +51,8 @@ static void node_on_read(struct bufferevent *connection, void *context)
         if (result == RESP_MORE)
             break;
         /* Afresh for each: the validity of a lock hangs on it. */
-        if (!engine_on_reply(&node->server->engine, node->index, &node->resp.reply, clock_now_ns()))
+        if (!engine_on_reply(&node->server->engine, node->index, node->channel, &node->resp.reply,
+                             clock_now_ns()))
             break;
     }
     server_rearm(node->server);
@@ -81,7 +82,7 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
         setsockopt(bufferevent_getfd(connection), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
     node->connected = true;
-    engine_on_connected(&node->server->engine, node->index, clock_now_ns());
+    engine_on_connected(&node->server->engine, node->index, node->channel, clock_now_ns());
     server_rearm(node->server);
 }
 
@@ -92,10 +93,10 @@ static void node_on_failure(evutil_socket_t fd, short events, void *context)
     fail(context, REASON_REFUSED);
 }
 
-bool node_init(struct node *node, struct server *server, unsigned index,
+bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
                const struct config_node *config)
 {
-    *node = (struct node){.server = server, .config = config, .index = index};
+    *node = (struct node){.server = server, .config = config, .index = index, .channel = channel};
     node->failure = event_new(server->base, -1, 0, node_on_failure, node);
     return resp_init(&node->resp) && node->failure != NULL;
 }

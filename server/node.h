@@ -1,5 +1,6 @@
 /*
- * The connection to one Redis master: bytes in and out, nothing decided. protocol/link.h decides.
+ * A connection to one Redis master: bytes in and out, nothing decided. protocol/link.h and, for the
+ * second one, protocol/tracker.h decide.
  *
  * A libevent bufferevent carries it; what the engine writes during one pass of the loop goes out in
  * one write. Names are resolved off the loop by evdns.
@@ -13,6 +14,7 @@
 #include <stddef.h>
 
 #include "config/config.h"
+#include "server/engine.h"
 #include "server/resp.h"
 
 struct server;
@@ -21,6 +23,7 @@ struct node {
     struct server *server; /* the owner */
     const struct config_node *config;
     unsigned index;
+    enum channel channel;
     struct bufferevent *connection; /* NULL while there is none */
     struct event *failure;          /* tells, after the pass, of an open that failed at once */
     struct resp resp;
@@ -28,7 +31,7 @@ struct node {
 };
 
 /* False if there is not enough memory. */
-bool node_init(struct node *node, struct server *server, unsigned index,
+bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
                const struct config_node *config);
 void node_deinit(struct node *node);
 

@@ -21,6 +21,9 @@ static struct place place_of(const redisReadTask *task)
     if (task->parent->parent == NULL && task->idx < RESP_ITEMS)
         return (struct place){&reply->items[task->idx].kind, &reply->items[task->idx].integer,
                               &reply->items[task->idx].str, &reply->items[task->idx].len};
+    if (task->parent->parent != NULL && task->parent->parent->parent == NULL && task->idx == 0)
+        return (struct place){&resp->nested_kind, &resp->nested_integer, &reply->nested_str,
+                              &reply->nested_len};
     return (struct place){0};
 }
 
@@ -57,6 +60,8 @@ static void *begin_array(const redisReadTask *task, size_t elements)
         *place.kind = RESP_ARRAY;
     if (task->parent == NULL)
         resp->reply.item_count = elements;
+    else if (task->parent->parent == NULL)
+        resp->reply.nested_count = elements;
     return built(task);
 }
 
@@ -153,6 +158,7 @@ enum resp_result resp_next(struct resp *resp)
     void *object = NULL;
     if (resp->whole) {
         resp->text_len = 0;
+        resp->reply.nested_count = 0;
         resp->whole = false;
     }
     if (redisReaderGetReply(resp->reader, &object) != REDIS_OK)

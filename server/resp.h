@@ -17,6 +17,8 @@ enum { RESP_TEXT_MAX = 8192 };
 struct resp {
     struct redisReader *reader; /* owned */
     struct redis_reply reply;
+    enum resp_kind nested_kind; /* of the first item of a nested array; nobody asks */
+    int64_t nested_integer;
     char text[RESP_TEXT_MAX]; /* where the strings of the reply are */
     size_t text_len;
     bool whole; /* the reply has been handed over: the next one starts afresh */

@@ -27,22 +27,23 @@ enum { OTHER_DESCRIPTORS = 16 };
 
 /* --- what the engine needs done --- */
 
-static void io_open(void *context, unsigned node)
+static void io_open(void *context, unsigned node, enum channel channel)
 {
     struct server *server = context;
-    node_open(&server->nodes[node]);
+    node_open(&server->nodes[node][channel]);
 }
 
-static void io_close(void *context, unsigned node)
+static void io_close(void *context, unsigned node, enum channel channel)
 {
     struct server *server = context;
-    node_close(&server->nodes[node]);
+    node_close(&server->nodes[node][channel]);
 }
 
-static void io_write(void *context, unsigned node, const char *bytes, size_t len)
+static void io_write(void *context, unsigned node, enum channel channel, const char *bytes,
+                     size_t len)
 {
     struct server *server = context;
-    node_write(&server->nodes[node], bytes, len);
+    node_write(&server->nodes[node][channel], bytes, len);
 }
 
 static struct session *session_of(struct engine_client *client)
@@ -61,6 +62,12 @@ static void io_undone(void *context, struct engine_client *client, const char *t
 {
     (void)context;
     session_on_undone(session_of(client), tag, tag_len);
+}
+
+static void io_push(void *context, struct engine_client *client, const struct push *push)
+{
+    (void)context;
+    session_on_push(session_of(client), push);
 }
 
 /* Only edges that an operator would act on: a master gained or lost, and why. */
@@ -203,10 +210,11 @@ static bool has_unwritten(const struct server *server)
     LIST_FOREACH (session, &server->sessions, entry)
         if (evbuffer_get_length(bufferevent_get_output(session->connection)) > 0)
             return true;
-    for (unsigned i = 0; i < server->engine.node_count; i++)
-        if (server->nodes[i].connected &&
-            evbuffer_get_length(bufferevent_get_output(server->nodes[i].connection)) > 0)
+    for (unsigned i = 0; i < server->engine.node_count; i++) {
+        const struct node *node = &server->nodes[i][CHANNEL_COMMANDS];
+        if (node->connected && evbuffer_get_length(bufferevent_get_output(node->connection)) > 0)
             return true;
+    }
     return false;
 }
 
@@ -280,7 +288,7 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
     server->drain_until_ns = clock_now_ns() + DRAIN_NS;
     for (size_t i = 0; i < server->listener_count; i++)
         listener_stop(&server->listeners[i]);
-    engine_drain(&server->engine);
+    engine_drain(&server->engine, clock_now_ns());
     event_active(server->drain, 0, 0);
 }
 
@@ -332,7 +340,7 @@ static unsigned clients_possible(const struct server *server)
         return (unsigned)config->limits.clients;
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
-    rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * config->node_count;
+    rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;
     rlim_t possible = files.rlim_cur > others ? files.rlim_cur - others : 1;
     if ((rlim_t)config->limits.clients <= possible)
         return (unsigned)config->limits.clients;
@@ -361,6 +369,10 @@ static struct engine_rules rules_of(const struct config *config)
         .max_ttl_ns = config->locks.max_ttl_ns,
         .max_hold_ns = config->locks.max_hold_ns,
         .max_extensions = config->locks.max_extensions,
+        .backoff_min_ns = config->rounds.backoff_min_ns,
+        .backoff_max_ns = config->rounds.backoff_max_ns,
+        .waiters = (size_t)config->limits.waiters,
+        .waiters_per_resource = (size_t)config->limits.waiters_per_resource,
         .fence_ttl_ns = config->locks.fence_ttl_ns,
         .fence_always = config->locks.fence == CONFIG_FENCE_ALWAYS,
     };
@@ -399,6 +411,7 @@ static bool start_engine(struct server *server)
         .write = io_write,
         .reply = io_reply,
         .undone = io_undone,
+        .push = io_push,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
         .wall_us = io_wall_us,
@@ -407,14 +420,16 @@ static bool start_engine(struct server *server)
     server->request_limits = (struct request_limits){
         .ttl_min_ms = shortest_ttl_ms(&rules.round),
         .ttl_max_ms = config->locks.max_ttl_ns / NS_PER_MS,
+        .hold_ttl_min_ms = hold_shortest_ms(&rules.round.drift, rules.round.node_timeout_ns),
         .key_prefix = rules.key_prefix,
         .key_prefix_len = rules.key_prefix_len,
     };
     if (!engine_init(&server->engine, &rules, &io, server->started_ns))
         return false;
     for (unsigned i = 0; i < config->node_count; i++)
-        if (!node_init(&server->nodes[i], server, i, &config->nodes[i]))
-            return false;
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            if (!node_init(&server->nodes[i][channel], server, i, channel, &config->nodes[i]))
+                return false;
     return true;
 }
 
@@ -479,7 +494,8 @@ void server_stop(struct server *server)
     for (size_t i = 0; i < server->listener_count; i++)
         listener_stop(&server->listeners[i]);
     for (unsigned i = 0; i < server->config->node_count; i++)
-        node_deinit(&server->nodes[i]);
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            node_deinit(&server->nodes[i][channel]);
     if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);
     struct event *events[] = {server->timer,      server->flush,     server->sweep,

@@ -46,7 +46,7 @@ struct server {
     struct engine engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];
     struct request_limits request_limits;
-    struct node nodes[LIMIT_NODES];
+    struct node nodes[LIMIT_NODES][CHANNELS];
 
     struct listener *listeners; /* listener_count of them */
     size_t listener_count;

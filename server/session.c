@@ -31,8 +31,8 @@ static void drop(struct session *session, const char *why)
     session->dropped = true;
     session->client.gone = true;
     log_event(&session->server->log, CONFIG_LOG_INFO, "client_dropped",
-              LOG_FIELDS(log_number("client", (int64_t)session->id),
-                         log_text("peer", session->peer), log_text("name", session->label),
+              LOG_FIELDS(log_number("client", (int64_t)session->client.id),
+                         log_text("peer", session->peer), log_text("name", session->client.label),
                          log_text("why", why)));
     want_sweep(session);
 }
@@ -96,6 +96,12 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
     answered(session, tag);
 }
 
+void session_on_push(struct session *session, const struct push *push)
+{
+    char buf[LIMIT_REPLY];
+    write_bytes(session, buf, reply_format_push(push, buf));
+}
+
 /* --- requests --- */
 
 static void run(struct session *session, const struct request *request)
@@ -110,17 +116,20 @@ static void run(struct session *session, const struct request *request)
         engine_submit(&server->engine, &session->client, request, clock_now_ns());
         break;
     case VERB_NAME:
-        memcpy(session->label, request->label, request->label_len);
-        session->label[request->label_len] = '\0';
+        memcpy(session->client.label, request->label, request->label_len);
+        session->client.label[request->label_len] = '\0';
         write_text(session, "OK", request->tag, request->tag_len);
         break;
     case VERB_NODES:
     case VERB_STATS:
+    case VERB_LOCKS:
     case VERB_CLIENTS:
     case VERB_HELP:
         listing_write(server, session, request);
         break;
     case VERB_PING:
+        /* It proves what is held: what is lost by now has to be told of before it. */
+        engine_catch_up(&server->engine, clock_now_ns());
         write_text(session, "PONG", request->tag, request->tag_len);
         break;
     case VERB_VERSION:
@@ -129,10 +138,10 @@ static void run(struct session *session, const struct request *request)
     case VERB_QUIT:
         write_text(session, "BYE", request->tag, request->tag_len);
         session->quitting = true;
+        engine_client_quit(&server->engine, &session->client, clock_now_ns());
         want_sweep(session);
         break;
     case VERB_AUTH:
-    case VERB_LOCKS:
     case VERB_COUNT:
         assert(false && "request_parse() lets only what is built through");
     }
@@ -278,7 +287,7 @@ static void serve(struct session *session)
 
 static bool all_answered(const struct session *session)
 {
-    return session->client.operation_count == 0 && evbuffer_get_length(session->held_back) == 0;
+    return session->client.call_count == 0 && evbuffer_get_length(session->held_back) == 0;
 }
 
 /* --- the connection --- */
@@ -317,12 +326,17 @@ static void session_on_event(struct bufferevent *connection, short events, void 
     server_rearm(session->server);
 }
 
-/* The client ended its side, behind lines that we have not read yet. */
+/* The client ended its side, behind lines that we have not read yet; or the connection was lost. */
 static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
 {
     struct session *session = context;
-    (void)fd;
+    int error = 0;
+    socklen_t len = sizeof(error);
     (void)events;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
+        drop(session, "the connection was lost");
+        return;
+    }
     session->end_seen = true;
     engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
     want_sweep(session);
@@ -352,16 +366,16 @@ void session_new(struct server *server, int fd, const char *peer)
     session->connection = connection;
     session->held_back = held_back;
     session->end_watch = end_watch;
-    session->id = ++server->next_session_id;
     session->since_ns = clock_now_ns();
     strncpy(session->peer, peer, sizeof(session->peer) - 1);
-    engine_client_init(&session->client);
+    engine_client_init(&session->client, ++server->next_session_id);
     LIST_INSERT_HEAD(&server->sessions, session, entry);
     server->session_count++;
     bufferevent_setcb(connection, session_on_read, session_on_written, session_on_event, session);
     bufferevent_enable(connection, EV_READ | EV_WRITE);
-    log_event(&server->log, CONFIG_LOG_DEBUG, "client_connected",
-              LOG_FIELDS(log_number("client", (int64_t)session->id), log_text("peer", peer)));
+    log_event(
+        &server->log, CONFIG_LOG_DEBUG, "client_connected",
+        LOG_FIELDS(log_number("client", (int64_t)session->client.id), log_text("peer", peer)));
 }
 
 static void session_free(struct session *session)
@@ -369,7 +383,7 @@ static void session_free(struct session *session)
     struct server *server = session->server;
     engine_client_gone(&server->engine, &session->client, clock_now_ns());
     log_event(&server->log, CONFIG_LOG_DEBUG, "client_closed",
-              LOG_FIELDS(log_number("client", (int64_t)session->id),
+              LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                          log_number("requests", (int64_t)session->requests)));
     if (session->on_sweep)
         LIST_REMOVE(session, swept);

@@ -34,12 +34,10 @@ struct session {
     struct bufferevent *connection;
     struct evbuffer *held_back; /* untagged lines, while another is under way */
     struct event *end_watch;    /* set while the client is not read from */
-    uint64_t id;
     uint64_t requests;
     int64_t since_ns;
     char peer[SESSION_PEER_MAX];
-    char label[LIMIT_TAG + 1]; /* by NAME */
-    bool spoken;               /* has sent a whole line */
+    bool spoken; /* has sent a whole line */
     bool untagged_under_way;
     bool discarding; /* inside a line that is too long */
     bool on_sweep;
@@ -62,6 +60,7 @@ void session_sweep(struct server *server);
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply);
 void session_on_undone(struct session *session, const char *tag, size_t tag_len);
+void session_on_push(struct session *session, const struct push *push);
 
 /* Write one line of a listing, with the tag of its request. */
 void session_write_line(struct session *session, const struct request *request, const char *line,

@@ -62,7 +62,7 @@ START_TEST(a_lock_is_on_every_master_until_it_is_released)
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_str_eq(ask("UNLOCK a %s", token), "GONE");
     ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
-    ck_assert_uint_eq(w.engine.operations.resources.in_use, 1); /* the sentinel */
+    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1); /* the sentinel */
 }
 END_TEST
 
@@ -612,7 +612,7 @@ END_TEST
 START_TEST(a_reply_nobody_asked_for_closes_the_link)
 {
     const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
-    ck_assert(!engine_on_reply(&w.engine, 0, &stray, w.now_ns));
+    ck_assert(!engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &stray, w.now_ns));
     ck_assert_int_eq(w.engine.links[0].reason, REASON_GARBAGE);
 }
 END_TEST
@@ -636,11 +636,11 @@ START_TEST(a_greeting_that_is_refused_names_the_reason)
         }
         w.masters[i].current.open = true;
         w.masters[i].connecting = false;
-        engine_on_connected(&w.engine, i, w.now_ns);
+        engine_on_connected(&w.engine, i, CHANNEL_COMMANDS, w.now_ns);
         /* CLIENT SETNAME and CLIENT ID may be refused, INFO may not. */
-        ck_assert(engine_on_reply(&w.engine, i, &refusals[0], w.now_ns));
-        ck_assert(engine_on_reply(&w.engine, i, &refusals[0], w.now_ns));
-        ck_assert(!engine_on_reply(&w.engine, i, &refusals[i], w.now_ns));
+        ck_assert(engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], w.now_ns));
+        ck_assert(engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], w.now_ns));
+        ck_assert(!engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], w.now_ns));
         ck_assert_int_eq(link->reason, reasons[i]);
     }
 }
@@ -651,7 +651,7 @@ START_TEST(an_abandoned_engine_answers_and_undoes_everything)
     hang(0, 3);
     world_send(&w, "#1 LOCK a 10s");
     world_send(&w, "#2 STATUS b");
-    engine_drain(&w.engine);
+    engine_drain(&w.engine, w.now_ns);
     engine_abandon(&w.engine, w.now_ns);
     ck_assert_str_eq(w.replies[0], "#1 SHUTDOWN");
     ck_assert_str_eq(w.replies[1], "#2 SHUTDOWN");
@@ -666,7 +666,7 @@ START_TEST(a_draining_engine_refuses_and_comes_to_rest)
 {
     hang(0, 3);
     world_send(&w, "LOCK a 10s");
-    engine_drain(&w.engine);
+    engine_drain(&w.engine, w.now_ns);
     ck_assert_str_eq(ask("#2 LOCK b 10s"), "#2 SHUTDOWN");
     ck_assert(engine_busy(&w.engine));
     thaw();

@@ -29,7 +29,7 @@ enum {
 };
 
 /* What a client was promised. */
-struct hold {
+struct belief {
     unsigned resource;
     unsigned daemon;
     char token[LIMIT_TOKEN + 1];
@@ -45,13 +45,13 @@ struct daemon_state {
     /* The request under way; a client asks one thing at a time. */
     enum { IDLE, LOCKING, EXTENDING } doing;
     unsigned resource;
-    struct hold *hold;
+    struct belief *hold;
     int64_t sent_ns;
 };
 
 static struct daemon_state daemons[DAEMONS];
 static unsigned active; /* whose masters are the true ones */
-static struct hold holds[HOLDS];
+static struct belief holds[HOLDS];
 static unsigned hold_count;
 static int64_t last_fence[RESOURCES];
 static bool steps_forward[NODES];
@@ -116,10 +116,10 @@ static void with(unsigned daemon)
 
 /* --- what the clients are told --- */
 
-static void check_exclusion(const struct hold *hold)
+static void check_exclusion(const struct belief *hold)
 {
     for (unsigned i = 0; i < hold_count; i++) {
-        const struct hold *other = &holds[i];
+        const struct belief *other = &holds[i];
         if (other != hold && !other->over && other->resource == hold->resource &&
             other->until_ns > now_ns() && hold->until_ns > now_ns()) {
             note("%.6s is valid until %.3f\n", other->token,
@@ -131,12 +131,12 @@ static void check_exclusion(const struct hold *hold)
 
 static void on_granted(struct daemon_state *daemon, const char *reply)
 {
-    struct hold *hold = &holds[hold_count++];
+    struct belief *hold = &holds[hold_count++];
     int64_t validity_ms;
     int64_t elapsed_ms;
     int64_t fence = 0;
     ck_assert_uint_lt(hold_count, HOLDS);
-    *hold = (struct hold){.resource = daemon->resource, .daemon = active};
+    *hold = (struct belief){.resource = daemon->resource, .daemon = active};
     int got = sscanf(reply, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, hold->token, &validity_ms,
                      &elapsed_ms, &fence);
     ck_assert_int_eq(got, 4);
@@ -150,7 +150,7 @@ static void on_granted(struct daemon_state *daemon, const char *reply)
 
 static void on_extended(const struct daemon_state *daemon, const char *reply)
 {
-    struct hold *hold = daemon->hold;
+    struct belief *hold = daemon->hold;
     int64_t validity_ms;
     int64_t elapsed_ms;
     char token[LIMIT_TOKEN + 1];
@@ -230,18 +230,18 @@ static void lock(unsigned resource)
 }
 
 /* A lock somebody still relies on, or did; through any daemon. */
-static struct hold *some_hold(void)
+static struct belief *some_hold(void)
 {
     if (hold_count == 0)
         return NULL;
     unsigned last = hold_count < 6 ? hold_count : 6;
-    struct hold *hold = &holds[hold_count - 1 - below(last)];
+    struct belief *hold = &holds[hold_count - 1 - below(last)];
     return hold->over ? NULL : hold;
 }
 
 static void unlock_something(void)
 {
-    struct hold *hold = some_hold();
+    struct belief *hold = some_hold();
     if (hold == NULL)
         return;
     hold->over = true;
@@ -250,7 +250,7 @@ static void unlock_something(void)
 
 static void extend_something(void)
 {
-    struct hold *hold = some_hold();
+    struct belief *hold = some_hold();
     if (hold == NULL)
         return;
     daemons[active].doing = EXTENDING;

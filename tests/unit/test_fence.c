@@ -154,7 +154,7 @@ START_TEST(who_is_outbid_twice_is_refused)
     w.reply_count = 0;
     for (unsigned i = 0; i < 5; i++)
         world_set(&w, i, "redlockd:fence:b", "9007199254740991", 0);
-    ck_assert_str_eq(world_ask(&w, "LOCK b 10s FENCE"), "HELD -1");
+    ck_assert_str_eq(world_ask(&w, "LOCK b 10s FENCE"), "LIMIT fence");
     ck_assert_uint_eq(world_count(&w, "b"), 0);
     world_pass_ms(&w, 100);
     ck_assert_uint_eq(world_count(&w, "b"), 0);

@@ -20,7 +20,7 @@ static void assert_bytes(const struct redis_call *call, enum redis_form form, co
 
 START_TEST(acquire_is_the_canonical_set)
 {
-    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0};
+    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0, NULL};
     assert_bytes(&call, REDIS_BY_SHA1,
                  "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
                  "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
@@ -35,7 +35,7 @@ END_TEST
 START_TEST(scripts_go_by_sha1)
 {
     char expected[256];
-    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0};
+    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0, NULL};
     snprintf(expected, sizeof(expected),
              "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
              "\r\n$5\r\n60000\r\n",
@@ -98,7 +98,7 @@ START_TEST(the_longest_command_in_full_fits)
     char key[LIMIT_KEY];
     char buf[REDIS_COMMAND_MAX];
     memset(key, 'k', sizeof(key));
-    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999, 0, 0};
+    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999, 0, 0, NULL};
     ck_assert_uint_le(redis_format(&call, REDIS_IN_FULL, buf), sizeof(buf));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "$4\r\nEVAL\r\n", 10));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "999999999999999\r\n", 17));

@@ -13,6 +13,7 @@
 static const struct request_limits limits = {
     .ttl_min_ms = 13,
     .ttl_max_ms = 60000,
+    .hold_ttl_min_ms = 1000,
     .key_prefix = "p:",
     .key_prefix_len = 2,
 };
@@ -48,6 +49,14 @@ START_TEST(lock_may_ask_for_a_fence)
     ck_assert(!request.fence);
     ck_assert_int_eq(parse("LOCK a 1s fence"), REQUEST_FINE);
     ck_assert(request.fence);
+    ck_assert(!request.hold);
+    ck_assert_int_eq(request.wait_ms, 0);
+    ck_assert_int_eq(parse("LOCK a 1s Hold Wait 2s Fence"), REQUEST_FINE);
+    ck_assert(request.fence);
+    ck_assert(request.hold);
+    ck_assert_int_eq(request.wait_ms, 2000);
+    ck_assert_int_eq(parse("LOCK a 1s WAIT 24h"), REQUEST_FINE);
+    ck_assert_int_eq(request.wait_ms, 86400000);
 }
 END_TEST
 
@@ -92,6 +101,8 @@ START_TEST(an_empty_line_is_no_request)
 }
 END_TEST
 
+#define LOCK_USAGE "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD]"
+
 static const struct {
     const char *line;
     enum request_error code;
@@ -105,18 +116,24 @@ static const struct {
     {"#a/b PING", REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
     {"#123456789012345678901234567890123 PING", REQUEST_BAD_TAG,
      "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
-    {"LOCK", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl> [FENCE]"},
-    {"LOCK a", REQUEST_BAD_ARGUMENTS, "LOCK takes <resource> <ttl> [FENCE]"},
-    {"LOCK a 1s now", REQUEST_BAD_ARGUMENTS,
-     "LOCK takes <resource> <ttl> [FENCE], and knows no \"now\""},
-    {"LOCK a 1s wait 5s", REQUEST_BAD_ARGUMENTS, "not available yet: WAIT"},
-    {"LOCK a 1s FENCE FENCE", REQUEST_BAD_ARGUMENTS,
-     "LOCK takes <resource> <ttl> [FENCE], and knows no \"FENCE\" there"},
-    {"LOCK a 1s FENCE now", REQUEST_BAD_ARGUMENTS,
-     "LOCK takes <resource> <ttl> [FENCE], and knows no \"now\" there"},
-    {"LOCK a 1s HOLD FENCE", REQUEST_BAD_ARGUMENTS, "not available yet: HOLD"},
+    {"LOCK", REQUEST_BAD_ARGUMENTS, LOCK_USAGE},
+    {"LOCK a", REQUEST_BAD_ARGUMENTS, LOCK_USAGE},
+    {"LOCK a 1s now", REQUEST_BAD_ARGUMENTS, LOCK_USAGE ", and knows no \"now\""},
+    {"LOCK a 1s FENCE FENCE", REQUEST_BAD_ARGUMENTS, LOCK_USAGE ", and knows no \"FENCE\" twice"},
+    {"LOCK a 1s hold fence Hold", REQUEST_BAD_ARGUMENTS,
+     LOCK_USAGE ", and knows no \"Hold\" twice"},
+    {"LOCK a 1s WAIT 1s WAIT 1s", REQUEST_BAD_ARGUMENTS,
+     LOCK_USAGE ", and knows no \"WAIT\" twice"},
+    {"LOCK a 1s FENCE now", REQUEST_BAD_ARGUMENTS, LOCK_USAGE ", and knows no \"now\""},
+    {"LOCK a 1s FENCE HOLD WAIT 1s now a b c d e f", REQUEST_BAD_ARGUMENTS,
+     LOCK_USAGE ", and knows no \"now\""},
+    {"LOCK a 1s WAIT", REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s"},
+    {"LOCK a 1s WAIT HOLD", REQUEST_BAD_TIME,
+     "\"HOLD\" is no time to wait: write 30s, 500ms, or milliseconds"},
+    {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
+    {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
     {"AUTH x", REQUEST_BAD_ARGUMENTS, "not available yet: AUTH"},
-    {"LOCKS", REQUEST_BAD_ARGUMENTS, "not available yet: LOCKS"},
+    {"LOCKS all", REQUEST_BAD_ARGUMENTS, "LOCKS takes no arguments"},
     {"UNLOCK a", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
     {"UNLOCK a " TOKEN " x", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
     {"EXTEND a " TOKEN, REQUEST_BAD_ARGUMENTS, "EXTEND takes <resource> <token> <ttl>"},

@@ -10,6 +10,7 @@
 static const struct request_limits limits = {
     .ttl_min_ms = 20,
     .ttl_max_ms = 60000,
+    .hold_ttl_min_ms = 200,
     .key_prefix = "",
 };
 
@@ -71,8 +72,11 @@ unsigned world_count(struct world *world, const char *key)
 static void reply(struct world *world, unsigned node, struct world_inbox *inbox,
                   struct redis_reply answer)
 {
-    if (inbox->open && !world->masters[node].mute)
-        engine_on_reply(&world->engine, node, &answer, world->now_ns);
+    const struct world_master *master = &world->masters[node];
+    if (inbox->open && !master->mute)
+        engine_on_reply(&world->engine, node,
+                        inbox == &master->tracker ? CHANNEL_TRACKING : CHANNEL_COMMANDS, &answer,
+                        world->now_ns);
 }
 
 static struct redis_reply integer(int64_t number)
@@ -167,6 +171,84 @@ static struct redis_reply run_fence(struct world *world, unsigned node, char **w
     return integer(-3);
 }
 
+/* --- tracking --- */
+
+/* The key is told about once, when it is not as it is now any more. */
+static void track(struct world *world, unsigned node, const char *key)
+{
+    struct world_master *master = &world->masters[node];
+    const struct world_key *now = find_key(world, node, key);
+    struct world_tracked *slot = NULL;
+    for (unsigned i = 0; i < WORLD_KEYS; i++)
+        if (strcmp(master->tracked[i].key, key) == 0 ||
+            (slot == NULL && master->tracked[i].key[0] == '\0'))
+            slot = &master->tracked[i];
+    ck_assert_ptr_nonnull(slot);
+    snprintf(slot->key, sizeof(slot->key), "%s", key);
+    snprintf(slot->value, sizeof(slot->value), "%s", now != NULL ? now->value : "");
+    slot->expires_ns = now != NULL ? now->expires_ns : 0;
+}
+
+static bool has_changed(struct world *world, unsigned node, const struct world_tracked *tracked)
+{
+    const struct world_key *now = find_key(world, node, tracked->key);
+    if (now == NULL)
+        return tracked->value[0] != '\0';
+    return strcmp(now->value, tracked->value) != 0 || now->expires_ns != tracked->expires_ns;
+}
+
+/* Tell of what has changed, whoever did it. */
+static bool tell(struct world *world, unsigned node)
+{
+    struct world_master *master = &world->masters[node];
+    bool told = false;
+    for (unsigned i = 0; i < WORLD_KEYS && !master->hung && !master->dead; i++) {
+        struct world_tracked *tracked = &master->tracked[i];
+        struct redis_reply message = {.kind = RESP_ARRAY, .item_count = 3, .nested_count = 1};
+        char key[64];
+        if (tracked->key[0] == '\0' || !has_changed(world, node, tracked))
+            continue;
+        snprintf(key, sizeof(key), "%s", tracked->key);
+        tracked->key[0] = '\0';
+        message.items[0].kind = message.items[1].kind = RESP_STRING;
+        message.items[0].str = "message";
+        message.items[0].len = 7;
+        message.items[2].kind = RESP_ARRAY;
+        message.nested_str = key;
+        message.nested_len = strlen(key);
+        if (master->redirect == master->tracker.client_id)
+            reply(world, node, &master->tracker, message);
+        told = true;
+    }
+    return told;
+}
+
+/* What swap.lua does. */
+static struct redis_reply run_swap(struct world *world, unsigned node, char **words)
+{
+    bool fenced = atoi(words[2]) == 2;
+    char **arguments = words + (fenced ? 5 : 4);
+    struct world_key *key = find_key(world, node, words[3]);
+    world->masters[node].commands++;
+    if (key != NULL && strcmp(key->value, arguments[0]) != 0)
+        return holder(world, node, key);
+    const char *seen = fenced ? world_value(world, node, words[4]) : NULL;
+    if (seen != NULL && atoll(seen) >= atoll(arguments[3])) {
+        struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = 2};
+        answer.items[0].kind = RESP_INTEGER;
+        answer.items[0].integer = key != NULL ? -3 : -2;
+        answer.items[1].kind = RESP_STRING;
+        answer.items[1].str = seen;
+        answer.items[1].len = strlen(seen);
+        world_delete(world, node, words[3]);
+        return answer;
+    }
+    world_set(world, node, words[3], arguments[1], atoll(arguments[2]));
+    if (fenced)
+        world_set(world, node, words[4], arguments[3], atoll(arguments[4]));
+    return integer(key != NULL ? -3 : -4);
+}
+
 /* What our Lua scripts do, in C. */
 static struct redis_reply run_script(struct world *world, unsigned node, unsigned script,
                                      char **words)
@@ -181,8 +263,11 @@ static struct redis_reply run_script(struct world *world, unsigned node, unsigne
         return run_beat(world, node, words);
     if (script == REDIS_SCRIPT_FENCE)
         return run_fence(world, node, words);
+    if (script == REDIS_SCRIPT_SWAP)
+        return run_swap(world, node, words);
     struct world_key *key = find_key(world, node, words[3]);
     world->masters[node].commands++;
+    world->masters[node].status_runs += script == REDIS_SCRIPT_STATUS;
     if (key == NULL)
         return integer(-2);
     bool other = script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0;
@@ -235,6 +320,16 @@ static struct redis_reply run_client(struct world *world, unsigned node, struct 
     struct world_master *master = &world->masters[node];
     if (strcmp(words[1], "ID") == 0)
         return integer(inbox->client_id);
+    if (strcmp(words[1], "TRACKING") == 0) {
+        if (master->untracked)
+            return text(RESP_ERROR, "ERR Unknown subcommand or wrong number of arguments");
+        master->redirect = atoll(words[4]);
+        return text(RESP_STATUS, "OK");
+    }
+    if (strcmp(words[1], "CACHING") == 0) {
+        master->caching = true;
+        return text(RESP_STATUS, "OK");
+    }
     if (strcmp(words[1], "KILL") == 0) {
         bool there = master->zombie.client_id == atoll(words[3]) && master->zombie.len > 0;
         if (there)
@@ -324,7 +419,12 @@ static struct redis_reply run(struct world *world, unsigned node, struct world_i
         return text(RESP_ERROR, master->error);
     if (strcmp(words[0], "SET") == 0)
         return run_set(world, node, words);
-    return run_eval(world, node, words);
+    bool caching = master->caching && inbox == &master->current;
+    master->caching = false;
+    struct redis_reply answer = run_eval(world, node, words);
+    if (caching && answer.kind != RESP_ERROR)
+        track(world, node, words[3]);
+    return answer;
 }
 
 /* Take one command, "*2\r\n$3\r\nGET...", off the inbox; words end in a NUL each. */
@@ -374,6 +474,18 @@ static void note_arrival(struct world_inbox *inbox, size_t len, int64_t at_ns)
     inbox->arrival_count++;
 }
 
+static struct redis_reply run_subscriber(struct world_inbox *inbox, char **words)
+{
+    if (strcmp(words[0], "CLIENT") == 0)
+        return strcmp(words[1], "ID") == 0 ? integer(inbox->client_id) : text(RESP_STATUS, "OK");
+    bool ping = strcmp(words[0], "PING") == 0;
+    struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = ping ? 2 : 3};
+    answer.items[0].kind = RESP_STRING;
+    answer.items[0].str = ping ? "pong" : "subscribe";
+    answer.items[0].len = strlen(answer.items[0].str);
+    return answer;
+}
+
 static bool serve(struct world *world, unsigned node, struct world_inbox *inbox)
 {
     char buf[4096];
@@ -382,34 +494,55 @@ static bool serve(struct world *world, unsigned node, struct world_inbox *inbox)
         return false;
     if (!has_arrived(world, inbox) || take_command(inbox, buf, words) == 0)
         return false;
-    reply(world, node, inbox, run(world, node, inbox, words));
+    reply(world, node, inbox,
+          inbox == &world->masters[node].tracker ? run_subscriber(inbox, words)
+                                                 : run(world, node, inbox, words));
     return true;
 }
 
 /* --- what the engine asks for --- */
 
-static void io_open(void *context, unsigned node)
+static void close_tracker(struct world_master *master)
 {
-    struct world *world = context;
-    world->masters[node].connecting = true;
+    master->tracker_connecting = false;
+    master->tracker.open = false;
+    master->tracker.len = 0;
+    memset(master->tracked, 0, sizeof(master->tracked));
 }
 
-static void io_close(void *context, unsigned node)
+static void io_open(void *context, unsigned node, enum channel channel)
+{
+    struct world *world = context;
+    if (channel == CHANNEL_TRACKING)
+        world->masters[node].tracker_connecting = true;
+    else
+        world->masters[node].connecting = true;
+}
+
+static void io_close(void *context, unsigned node, enum channel channel)
 {
     struct world *world = context;
     struct world_master *master = &world->masters[node];
+    if (channel == CHANNEL_TRACKING) {
+        close_tracker(master);
+        return;
+    }
     master->connecting = false;
     master->current.open = false;
+    master->redirect = 0;
+    memset(master->tracked, 0, sizeof(master->tracked));
     /* A master that hangs does not see the reset before it goes on. */
     if (master->current.len > 0 && master->hung)
         master->zombie = master->current;
     master->current.len = 0;
 }
 
-static void io_write(void *context, unsigned node, const char *bytes, size_t len)
+static void io_write(void *context, unsigned node, enum channel channel, const char *bytes,
+                     size_t len)
 {
     struct world *world = context;
-    struct world_inbox *inbox = &world->masters[node].current;
+    struct world_inbox *inbox =
+        channel == CHANNEL_TRACKING ? &world->masters[node].tracker : &world->masters[node].current;
     ck_assert(inbox->open);
     if (inbox->len == 0)
         inbox->start = 0;
@@ -429,7 +562,6 @@ static void io_reply(void *context, struct engine_client *client, const char *ta
     struct world *world = context;
     char line[LIMIT_REPLY];
     size_t len = reply_format(answer, tag, tag_len, line);
-    ck_assert_ptr_eq(client, &world->client);
     ck_assert(!client->gone);
     client->gone = world->deaf;
     if (world->deaf)
@@ -445,6 +577,17 @@ static void io_undone(void *context, struct engine_client *client, const char *t
     (void)client;
     snprintf(world->replies[world->reply_count++], sizeof(world->replies[0]), "undone %.*s",
              (int)tag_len, tag != NULL ? tag : "");
+}
+
+static void io_push(void *context, struct engine_client *client, const struct push *push)
+{
+    struct world *world = context;
+    char line[LIMIT_REPLY];
+    size_t len = reply_format_push(push, line);
+    ck_assert(!client->gone);
+    ck_assert_uint_lt(world->reply_count, WORLD_REPLIES);
+    snprintf(world->replies[world->reply_count++], sizeof(world->replies[0]), "%.*s",
+             (int)(len - 1), line);
 }
 
 static void io_link_changed(void *context, unsigned node, enum link_state before)
@@ -479,18 +622,40 @@ static void io_entropy(void *context, void *bytes, size_t len)
 
 /* --- the world --- */
 
+static void clear_inbox(struct world_inbox *inbox)
+{
+    inbox->start = inbox->len = 0;
+    inbox->open = false;
+    inbox->written = 0;
+    inbox->first_arrival = inbox->arrival_count = 0;
+}
+
 static void connect_node(struct world *world, unsigned node)
 {
     struct world_master *master = &world->masters[node];
     master->connecting = false;
     if (master->dead) {
-        engine_on_closed(&world->engine, node, REASON_REFUSED, world->now_ns);
+        engine_on_closed(&world->engine, node, CHANNEL_COMMANDS, REASON_REFUSED, world->now_ns);
         return;
     }
     master->current.len = 0;
     master->current.open = true;
     master->current.client_id = ++master->next_client_id;
-    engine_on_connected(&world->engine, node, world->now_ns);
+    engine_on_connected(&world->engine, node, CHANNEL_COMMANDS, world->now_ns);
+}
+
+static void connect_tracker(struct world *world, unsigned node)
+{
+    struct world_master *master = &world->masters[node];
+    master->tracker_connecting = false;
+    if (master->dead) {
+        engine_on_closed(&world->engine, node, CHANNEL_TRACKING, REASON_REFUSED, world->now_ns);
+        return;
+    }
+    clear_inbox(&master->tracker);
+    master->tracker.open = true;
+    master->tracker.client_id = ++master->next_client_id;
+    engine_on_connected(&world->engine, node, CHANNEL_TRACKING, world->now_ns);
 }
 
 void world_settle(struct world *world)
@@ -504,7 +669,13 @@ void world_settle(struct world *world)
                 connect_node(world, i);
                 busy = true;
             }
+            if (master->tracker_connecting) {
+                connect_tracker(world, i);
+                busy = true;
+            }
             busy = serve(world, i, &master->current) || busy;
+            busy = serve(world, i, &master->tracker) || busy;
+            busy = tell(world, i) || busy;
         }
         if (engine_wants_flush(&world->engine) && !(world->lazy && busy)) {
             engine_flush(&world->engine, world->now_ns);
@@ -560,6 +731,10 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .fence_ttl_ns = 3600 * NS_PER_S,
         .max_hold_ns = 300 * NS_PER_S,
         .max_extensions = 5,
+        .backoff_min_ns = 5 * NS_PER_MS,
+        .backoff_max_ns = 250 * NS_PER_MS,
+        .waiters = 10000,
+        .waiters_per_resource = 1000,
         .bootstrap = bootstrap,
         .durable = world->durable,
         .clock_id = clock_id,
@@ -572,6 +747,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .write = io_write,
         .reply = io_reply,
         .undone = io_undone,
+        .push = io_push,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
         .wall_us = io_wall_us,
@@ -579,16 +755,10 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
     };
     memcpy(rules.node_names, names, sizeof(names));
     ck_assert(engine_init(&world->engine, &rules, &io, world->now_ns));
-    engine_client_init(&world->client);
+    engine_client_init(&world->client, 1);
+    for (unsigned i = 0; i < WORLD_CLIENTS; i++)
+        engine_client_init(&world->others[i], 2 + i);
     world_pass_ms(world, 1);
-}
-
-static void clear_inbox(struct world_inbox *inbox)
-{
-    inbox->start = inbox->len = 0;
-    inbox->open = false;
-    inbox->written = 0;
-    inbox->first_arrival = inbox->arrival_count = 0;
 }
 
 /* All but the bytes of the inboxes, of which there are many. */
@@ -597,7 +767,10 @@ static void clear(struct world *world)
     memset(&world->engine, 0, sizeof(world->engine));
     for (unsigned i = 0; i < WORLD_NODES; i++) {
         struct world_master *master = &world->masters[i];
-        memset(master, 0, offsetof(struct world_master, current));
+        memset(master, 0, offsetof(struct world_master, connecting));
+        memset((char *)master + offsetof(struct world_master, connecting), 0,
+               offsetof(struct world_master, tracker) - offsetof(struct world_master, connecting));
+        clear_inbox(&master->tracker);
         clear_inbox(&master->current);
         clear_inbox(&master->zombie);
     }
@@ -655,6 +828,8 @@ void world_restart_engine(struct world *world, const char *clock_id)
         world->masters[i].current.open = false;
         world->masters[i].current.len = 0;
         world->masters[i].connecting = false;
+        world->masters[i].redirect = 0;
+        close_tracker(&world->masters[i]);
     }
     start_engine(world, clock_id, false);
 }
@@ -669,12 +844,35 @@ void world_deinit(struct world *world)
     engine_deinit(&world->engine);
 }
 
-void world_send(struct world *world, const char *line)
+void world_send_as(struct world *world, struct engine_client *client, const char *line)
 {
     struct request request;
     struct error error;
     ck_assert_int_eq(request_parse(line, strlen(line), &limits, &request, &error), REQUEST_FINE);
-    engine_submit(&world->engine, &world->client, &request, world->now_ns);
+    engine_submit(&world->engine, client, &request, world->now_ns);
+}
+
+void world_send(struct world *world, const char *line)
+{
+    world_send_as(world, &world->client, line);
+}
+
+const char *world_next_reply(struct world *world)
+{
+    return world->replies_read < world->reply_count ? world->replies[world->replies_read++] : NULL;
+}
+
+void world_end_client(struct world *world, struct engine_client *client)
+{
+    engine_client_half_closed(&world->engine, client, world->now_ns);
+    world_lose_client(world, client);
+}
+
+void world_lose_client(struct world *world, struct engine_client *client)
+{
+    client->gone = true;
+    engine_client_gone(&world->engine, client, world->now_ns);
+    engine_client_init(client, client->id);
 }
 
 const char *world_ask(struct world *world, const char *line)
@@ -703,7 +901,17 @@ void world_cut(struct world *world, unsigned node)
     master->zombie.open = false;
     master->current.open = false;
     master->current.len = 0;
-    engine_on_closed(&world->engine, node, REASON_DISCONNECTED, world->now_ns);
+    master->redirect = 0;
+    memset(master->tracked, 0, sizeof(master->tracked));
+    engine_on_closed(&world->engine, node, CHANNEL_COMMANDS, REASON_DISCONNECTED, world->now_ns);
+}
+
+void world_cut_tracker(struct world *world, unsigned node)
+{
+    if (!world->masters[node].tracker.open)
+        return;
+    close_tracker(&world->masters[node]);
+    engine_on_closed(&world->engine, node, CHANNEL_TRACKING, REASON_DISCONNECTED, world->now_ns);
 }
 
 void world_kill(struct world *world, unsigned node)
@@ -714,9 +922,12 @@ void world_kill(struct world *world, unsigned node)
     master->zombie.len = 0;
     master->current.len = 0;
     memset(master->keys, 0, sizeof(master->keys));
+    world_cut_tracker(world, node);
     if (master->current.open) {
         master->current.open = false;
-        engine_on_closed(&world->engine, node, REASON_DISCONNECTED, world->now_ns);
+        master->redirect = 0;
+        engine_on_closed(&world->engine, node, CHANNEL_COMMANDS, REASON_DISCONNECTED,
+                         world->now_ns);
     }
 }
 

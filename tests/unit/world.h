@@ -15,9 +15,22 @@
 
 #include "server/engine.h"
 
-enum { WORLD_NODES = 5, WORLD_KEYS = 64, WORLD_REPLIES = 64, WORLD_ARRIVALS = 8192 };
+enum {
+    WORLD_NODES = 5,
+    WORLD_KEYS = 64,
+    WORLD_REPLIES = 2048,
+    WORLD_ARRIVALS = 8192,
+    WORLD_CLIENTS = 4,
+};
 
 struct world_key {
+    char key[64]; /* "" is free */
+    char value[LIMIT_RECORD];
+    int64_t expires_ns;
+};
+
+/* A key that somebody wants to be told about, as it was when it was looked at. */
+struct world_tracked {
     char key[64]; /* "" is free */
     char value[LIMIT_RECORD];
     int64_t expires_ns;
@@ -58,6 +71,7 @@ struct world_master {
     int64_t evicted;
     int64_t clock_ns; /* what its wall clock is ahead of the world's; keys expire by it */
     int64_t next_client_id;
+    bool untracked; /* it refuses CLIENT TRACKING, as Redis 5 does */
     bool scripts_flushed;
     bool fence_flushed; /* only fence.lua is */
     bool busy;          /* answers BUSY to everything */
@@ -66,13 +80,20 @@ struct world_master {
 
     /* From here on it is the daemon's connection. */
     bool connecting; /* the engine asked for one */
+    bool tracker_connecting;
+    bool caching;         /* the next command's key is to be tracked */
+    int64_t redirect;     /* the client id to which changes are told; 0 nobody */
+    unsigned status_runs; /* looks, and STATUS */
+    struct world_tracked tracked[WORLD_KEYS];
+    struct world_inbox tracker;
     struct world_inbox current;
     struct world_inbox zombie; /* the one before, if it was reset while the master hung */
 };
 
 struct world {
     struct engine engine;
-    struct engine_client client;
+    struct engine_client client;                /* who sends, if nobody else is named */
+    struct engine_client others[WORLD_CLIENTS]; /* more of them */
     struct world_master masters[WORLD_NODES];
     unsigned node_count;
     int64_t now_ns;
@@ -81,6 +102,7 @@ struct world {
     uint64_t random;
     char replies[WORLD_REPLIES][128]; /* the lines the client got */
     unsigned reply_count;
+    unsigned replies_read; /* by world_next_reply() */
     unsigned link_changes;
     bool lazy;         /* flushes only when nothing else is left to do */
     bool deaf;         /* the client's connection breaks with the next answer */
@@ -117,6 +139,14 @@ void world_pass_ms(struct world *world, int64_t ms);
 
 /* One request line; the reply's line is the next of world->replies. */
 void world_send(struct world *world, const char *line);
+void world_send_as(struct world *world, struct engine_client *client, const char *line);
+
+/* The next reply or push that has not been looked at yet; NULL if there is none. */
+const char *world_next_reply(struct world *world);
+
+/* The client ends its connection in order, or is gone without a word. */
+void world_end_client(struct world *world, struct engine_client *client);
+void world_lose_client(struct world *world, struct engine_client *client);
 
 /* Send, settle, and return the one reply it brought. */
 const char *world_ask(struct world *world, const char *line);
@@ -126,6 +156,7 @@ const char *world_token(const char *reply);
 
 /* The network resets the connection; what the master has not read yet it may still execute. */
 void world_cut(struct world *world, unsigned node);
+void world_cut_tracker(struct world *world, unsigned node);
 
 void world_kill(struct world *world, unsigned node);
 void world_restart(struct world *world, unsigned node);

@@ -1,0 +1,46 @@
+/*
+ * A lock that the daemon extends for as long as its client is connected: when to extend it, and
+ * when to say that it is lost. Pure.
+ *
+ *     granted        renew                     lost         until
+ *        |-------------|-------------------------|------------|
+ *        0            ttl/3                     until - ttl/3
+ *
+ * It is lost while a third of the time to live is left, so that its client can stop in time, and so
+ * that an answer of the daemon that no loss precedes proves it for a third of the time to live.
+ */
+#ifndef PROTOCOL_HOLD_H
+#define PROTOCOL_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/validity.h"
+
+struct hold {
+    int64_t ttl_ns;
+    int64_t drift_ns; /* of that time to live */
+    int64_t since_ns; /* when the round began that was granted */
+    int64_t until_ns; /* what its client may rely on */
+    int64_t retry_ns; /* an extension has failed: the next not before this */
+};
+
+void hold_init(struct hold *hold, const struct drift *drift, int64_t ttl_ns, int64_t since_ns);
+
+/* An extension that began at started_ns was granted, for ttl_ns. It never shortens. */
+void hold_on_extended(struct hold *hold, const struct drift *drift, int64_t ttl_ns,
+                      int64_t started_ns);
+
+/* One has failed: when to try again. */
+void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns);
+
+/* When the next extension is due; INT64_MAX once it has been held as long as it may be. */
+int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns);
+
+/* When it is lost, if nothing extends it. */
+int64_t hold_lost_ns(const struct hold *hold);
+
+/* The shortest time to live with which an extension has the time of one round before it is lost. */
+int64_t hold_shortest_ms(const struct drift *drift, int64_t node_timeout_ns);
+
+#endif

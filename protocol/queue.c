@@ -1,0 +1,312 @@
+#include "protocol/queue.h"
+
+#include <assert.h>
+#include <string.h>
+
+static unsigned count(uint32_t nodes)
+{
+    return (unsigned)__builtin_popcount(nodes);
+}
+
+static uint32_t bit(unsigned node)
+{
+    return UINT32_C(1) << node;
+}
+
+static uint32_t all_nodes(const struct queue *queue)
+{
+    return bit(queue->rules->node_count) - 1;
+}
+
+/* From least_ns to most_ns. The generator is that of Numerical Recipes: it has to spread, no more.
+ */
+static int64_t draw_ns(struct queue *queue, int64_t least_ns, int64_t most_ns)
+{
+    queue->random = queue->random * 1664525 + 1013904223;
+    uint64_t range_ns = (uint64_t)(most_ns - least_ns);
+    return least_ns + (int64_t)((range_ns >> 16) * (queue->random >> 16));
+}
+
+void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t seed)
+{
+    memset(queue, 0, sizeof(*queue));
+    TAILQ_INIT(&queue->line);
+    queue->rules = rules;
+    queue->phase = QUEUE_WATCHING;
+    queue->ask_ns = queue->look_ns = ALARM_NEVER;
+    queue->random = seed;
+}
+
+/* --- the line --- */
+
+static void forget_sight(struct queue *queue)
+{
+    queue->free = queue->held = queue->tracked = queue->changed = 0;
+}
+
+void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
+{
+    /* While nobody waited, nobody watched. */
+    if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
+        forget_sight(queue);
+        queue->ask_ns = now_ns;
+        queue->look_ns = ALARM_NEVER;
+    }
+    waiter->overdue = false;
+    TAILQ_INSERT_TAIL(&queue->line, waiter, line);
+    queue->length++;
+}
+
+void queue_leave(struct queue *queue, struct waiter *waiter)
+{
+    assert(queue->length > 0);
+    TAILQ_REMOVE(&queue->line, waiter, line);
+    queue->length--;
+    queue->overdue -= waiter->overdue;
+}
+
+void queue_note_overdue(struct queue *queue, struct waiter *waiter)
+{
+    assert(!waiter->overdue);
+    waiter->overdue = true;
+    queue->overdue++;
+}
+
+/* --- what is known --- */
+
+/* When a quorum is free at the earliest: the quorum-th smallest of the nodes' times. */
+static int64_t free_ns(const struct queue *queue)
+{
+    int64_t earliest_ns = ALARM_NEVER;
+    if (count(queue->free) >= queue->rules->quorum)
+        return 0;
+    for (unsigned i = 0; i < queue->rules->node_count; i++) {
+        if (!(queue->held & bit(i)))
+            continue;
+        unsigned by_then = count(queue->free);
+        for (unsigned j = 0; j < queue->rules->node_count; j++)
+            by_then += (queue->held & bit(j)) && queue->until_ns[j] <= queue->until_ns[i];
+        if (by_then >= queue->rules->quorum && queue->until_ns[i] < earliest_ns)
+            earliest_ns = queue->until_ns[i];
+    }
+    return earliest_ns;
+}
+
+int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
+{
+    int64_t at_ns = free_ns(queue);
+    if (queue->phase == QUEUE_PAUSING || at_ns == ALARM_NEVER || at_ns == 0)
+        return -1;
+    return at_ns > now_ns ? (at_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+static void forget_node(struct queue *queue, unsigned node)
+{
+    queue->free &= ~bit(node);
+    queue->held &= ~bit(node);
+    queue->tracked &= ~bit(node);
+}
+
+void queue_on_seen(struct queue *queue, unsigned node, bool held, int64_t pttl_ms, bool tracked,
+                   int64_t now_ns)
+{
+    queue->looking &= ~bit(node);
+    forget_node(queue, node);
+    /* It has changed behind what was seen; the two came on different connections. */
+    if (queue->changed & bit(node))
+        return;
+    if (held)
+        queue->held |= bit(node);
+    else
+        queue->free |= bit(node);
+    if (tracked)
+        queue->tracked |= bit(node);
+    /* Redis rounds down. */
+    queue->until_ns[node] = pttl_ms >= 0 ? now_ns + (pttl_ms + 1) * NS_PER_MS : ALARM_NEVER;
+}
+
+void queue_on_unseen(struct queue *queue, unsigned node)
+{
+    queue->looking &= ~bit(node);
+}
+
+void queue_on_changed(struct queue *queue, unsigned node)
+{
+    forget_node(queue, node);
+    queue->changed |= bit(node);
+}
+
+static void look_soon(struct queue *queue, int64_t now_ns)
+{
+    if (queue->look_ns > now_ns + QUEUE_POLL_NS)
+        queue->look_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+}
+
+void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
+{
+    queue->tracked &= ~bit(node);
+    queue->changed &= ~bit(node);
+    look_soon(queue, now_ns);
+}
+
+static void hold_everywhere(struct queue *queue, int64_t until_ns, int64_t now_ns)
+{
+    forget_sight(queue);
+    queue->held = all_nodes(queue);
+    for (unsigned i = 0; i < queue->rules->node_count; i++)
+        queue->until_ns[i] = until_ns + NS_PER_MS;
+    queue->quiet_ns = queue->look_ns = now_ns + QUEUE_QUIET_NS;
+}
+
+void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
+{
+    if (queue->phase != QUEUE_WATCHING)
+        return;
+    queue->ask_ns = ALARM_NEVER;
+    hold_everywhere(queue, until_ns, now_ns);
+}
+
+/* --- rounds --- */
+
+void queue_on_asked(struct queue *queue)
+{
+    assert(queue->phase != QUEUE_ASKING);
+    queue->phase = QUEUE_ASKING;
+    queue->ask_again = false;
+    forget_sight(queue);
+}
+
+static void pause_until(struct queue *queue, int64_t at_ns)
+{
+    queue->phase = QUEUE_PAUSING;
+    queue->ask_ns = at_ns;
+}
+
+/* From backoff_min to twice that, four times, and so on. */
+static int64_t backoff_ns(struct queue *queue, unsigned failures)
+{
+    const struct queue_rules *rules = queue->rules;
+    int64_t most_ns = rules->backoff_max_ns;
+    if (failures < 16 && rules->backoff_min_ns << (failures + 1) < most_ns)
+        most_ns = rules->backoff_min_ns << (failures + 1);
+    return draw_ns(queue, rules->backoff_min_ns, most_ns);
+}
+
+static void watch(struct queue *queue, int64_t ask_ns)
+{
+    queue->phase = QUEUE_WATCHING;
+    queue->ask_ns = ask_ns;
+}
+
+void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t now_ns)
+{
+    assert(queue->phase == QUEUE_ASKING);
+    bool again = queue->ask_again;
+    switch (outcome) {
+    case QUEUE_HELD:
+        queue->failures = 0;
+        watch(queue, again ? now_ns : ALARM_NEVER);
+        queue->quiet_ns = now_ns;
+        queue->look_ns = ALARM_NEVER;
+        look_soon(queue, now_ns);
+        break;
+    case QUEUE_AGAIN:
+        watch(queue, now_ns);
+        break;
+    case QUEUE_COLLIDED:
+    case QUEUE_FAILED:
+        pause_until(queue, now_ns + backoff_ns(queue, queue->failures));
+        queue->failures++;
+        break;
+    }
+}
+
+void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
+{
+    assert(queue->phase == QUEUE_ASKING);
+    watch(queue, ALARM_NEVER);
+    queue->failures = 0;
+    queue->handovers = handed_over ? queue->handovers + 1 : 0;
+    if (!handed_over)
+        queue->turn_ns = now_ns;
+    hold_everywhere(queue, until_ns, now_ns);
+}
+
+static bool turn_is_over(const struct queue *queue, int64_t now_ns)
+{
+    return queue->handovers >= QUEUE_TURN_HANDOVERS ||
+           (queue->handovers > 0 && now_ns - queue->turn_ns >= QUEUE_TURN_NS);
+}
+
+bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
+{
+    return queue->length > 0 && queue->phase == QUEUE_WATCHING && !turn_is_over(queue, now_ns);
+}
+
+void queue_on_released(struct queue *queue, int64_t now_ns)
+{
+    queue->ask_again = true;
+    if (queue->phase != QUEUE_WATCHING)
+        return;
+    if (turn_is_over(queue, now_ns)) {
+        queue->handovers = 0;
+        queue->turn_ns = now_ns;
+        pause_until(queue, now_ns + backoff_ns(queue, 0));
+    } else {
+        queue->ask_ns = now_ns;
+    }
+}
+
+/* --- what is to be done --- */
+
+static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_ns)
+{
+    uint32_t nodes = queue->changed;
+    if (now_ns < queue->quiet_ns) {
+        if (nodes != 0 && queue->look_ns > queue->quiet_ns)
+            queue->look_ns = queue->quiet_ns;
+        return 0;
+    }
+    if (now_ns >= queue->look_ns) {
+        if (count(queue->tracked) >= queue->rules->quorum) {
+            queue->look_ns = ALARM_NEVER;
+        } else {
+            nodes |= ~queue->tracked;
+            queue->look_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+        }
+    }
+    /* Those that cannot be looked at now are, the next time. */
+    if (queue->changed & ~reachable)
+        look_soon(queue, now_ns);
+    return nodes & reachable & ~queue->looking;
+}
+
+enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_ns, uint32_t *nodes)
+{
+    *nodes = 0;
+    if (queue->length == 0 || queue->phase == QUEUE_ASKING)
+        return QUEUE_REST;
+    /* Who does not wait is first only where nobody waits: it has no part in any pause. */
+    if (now_ns >= queue->ask_ns || TAILQ_FIRST(&queue->line)->overdue)
+        return QUEUE_ASK;
+    if (queue->phase == QUEUE_PAUSING)
+        return QUEUE_REST;
+    if (now_ns >= free_ns(queue))
+        return QUEUE_ASK;
+    *nodes = to_look_at(queue, reachable, now_ns);
+    queue->looking |= *nodes;
+    queue->changed &= ~*nodes;
+    return *nodes != 0 ? QUEUE_LOOK : QUEUE_REST;
+}
+
+int64_t queue_wake_ns(const struct queue *queue)
+{
+    if (queue->length == 0 || queue->phase == QUEUE_ASKING)
+        return ALARM_NEVER;
+    int64_t wake_ns = queue->ask_ns;
+    if (queue->phase == QUEUE_PAUSING)
+        return wake_ns;
+    wake_ns = queue->look_ns < wake_ns ? queue->look_ns : wake_ns;
+    int64_t free_at_ns = free_ns(queue);
+    return free_at_ns < wake_ns ? free_at_ns : wake_ns;
+}

@@ -1,0 +1,155 @@
+/*
+ * Who waits for a resource in this daemon, in which order, and what is to be done about it. Pure.
+ *
+ * However many wait, only the first in line is tried for, by one round at a time:
+ *
+ *                    ask                       granted
+ *     WATCHING ---------------> ASKING -------------------------> WATCHING (the next in line)
+ *        ^  it is free, or        |  held            -> WATCHING
+ *        |  should be by now      |  collided,       -> PAUSING
+ *        +---- PAUSING <----------+  no quorum, late
+ *
+ * While it watches, it knows on which nodes the key is free or until when it is held, as far as
+ * masters have told: with the undo of a round that was refused, or when they were looked at. A
+ * master that tracks the key tells of its next change (protocol/tracker.h), and is looked at again
+ * then. Where fewer than a quorum track it, they are looked at from time to time. What is seen
+ * grants nothing: it only says when a round is worth its while.
+ *
+ * A collision is a split vote: nobody has a quorum. Who loses one pauses for a random time, longer
+ * each time.
+ *
+ * While others of this daemon wait, a lock goes from one to the next without being free in between.
+ * So that other hosts get their turn it does not for ever: after QUEUE_TURN_HANDOVERS or
+ * QUEUE_TURN_NS it is really released, and the queue pauses.
+ */
+#ifndef PROTOCOL_QUEUE_H
+#define PROTOCOL_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "protocol/alarm.h"
+#include "protocol/limits.h"
+#include "protocol/validity.h"
+
+enum { QUEUE_TURN_HANDOVERS = 20 };
+#define QUEUE_TURN_NS (5 * NS_PER_S)
+
+/* How long after a grant through this daemon the masters are left alone: who holds it tells us
+ * itself, in all likelihood. */
+#define QUEUE_QUIET_NS (100 * NS_PER_MS)
+
+/* How often the masters are looked at that do not track: at random from half of it. */
+#define QUEUE_POLL_NS (500 * NS_PER_MS)
+
+/* One that waits; lies inside of its request. */
+struct waiter {
+    TAILQ_ENTRY(waiter) line;
+    struct alarm wall; /* of the owner: when its wait is over */
+    bool overdue;      /* its wait is over; it only hears of the round that is under way */
+};
+
+TAILQ_HEAD(waiter_line, waiter);
+
+enum queue_phase { QUEUE_WATCHING, QUEUE_ASKING, QUEUE_PAUSING };
+
+struct queue_rules {
+    unsigned node_count;
+    unsigned quorum;
+    int64_t backoff_min_ns;
+    int64_t backoff_max_ns;
+};
+
+struct queue {
+    const struct queue_rules *rules;
+    struct waiter_line line;
+    unsigned length;
+    unsigned overdue; /* of them */
+    enum queue_phase phase;
+    int64_t ask_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
+    bool ask_again; /* ASKING: it was released meanwhile */
+
+    /* The key, as far as is known. Sets of nodes. */
+    uint32_t free;
+    uint32_t held;
+    int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
+    uint32_t tracked;              /* will tell of the next change */
+    uint32_t changed;              /* have told of one, and are to be looked at */
+    uint32_t looking;              /* are being looked at */
+    int64_t look_ns;               /* when to look at those that do not track */
+    int64_t quiet_ns;              /* ... and the earliest to look at any */
+
+    unsigned failures;  /* rounds in a row after which it paused */
+    unsigned handovers; /* in a row */
+    int64_t turn_ns;    /* when the first of these grants was */
+    uint32_t random;
+};
+
+void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t seed);
+
+/* At the end of the line. */
+void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);
+
+/* Wherever it stands in it: it was granted the lock, or waits no longer. */
+void queue_leave(struct queue *queue, struct waiter *waiter);
+
+/* Its wait is over, but a round is under way. */
+void queue_note_overdue(struct queue *queue, struct waiter *waiter);
+
+/* What is to be done now? */
+enum queue_want {
+    QUEUE_REST, /* nothing, until queue_wake_ns() or something happens */
+    QUEUE_ASK,  /* start a round for the first in line */
+    QUEUE_LOOK, /* look at these nodes; which then counts as done */
+};
+
+/* reachable: the nodes that can be looked at. */
+enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_ns,
+                           uint32_t *nodes);
+int64_t queue_wake_ns(const struct queue *queue);
+
+/* A round has started for the first in line. */
+void queue_on_asked(struct queue *queue);
+
+enum queue_outcome {
+    QUEUE_HELD,     /* somebody has a quorum */
+    QUEUE_COLLIDED, /* nobody has */
+    QUEUE_FAILED,   /* no quorum of masters, or too late */
+    QUEUE_AGAIN,    /* another has to follow at once: the first in line has left, or was outbid */
+};
+
+/* ... and ended, without a grant. */
+void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t now_ns);
+
+/* It was granted through this daemon, to end at until_ns at the latest; handed over by one who had
+ * it before, or after it was free. */
+void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns);
+
+/* Somebody else of this daemon has it, or has had it extended; until then at the latest. */
+void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns);
+
+/* A node has told who holds the key: with an undo, or when it was looked at (looked). Time to live
+ * in milliseconds, -1 unknown, for one that is held; tracked: it will tell of the next change. */
+void queue_on_seen(struct queue *queue, unsigned node, bool held, int64_t pttl_ms, bool tracked,
+                   int64_t now_ns);
+
+/* A look has brought nothing. */
+void queue_on_unseen(struct queue *queue, unsigned node);
+
+/* A node tells of a change; or it tracks only from now on. */
+void queue_on_changed(struct queue *queue, unsigned node);
+
+/* A node will not tell of changes any more. */
+void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
+
+/* The lock was released through this daemon. */
+void queue_on_released(struct queue *queue, int64_t now_ns);
+
+/* May a lock that is being released be handed over to the first in line? */
+bool queue_may_hand_over(const struct queue *queue, int64_t now_ns);
+
+/* For HELD: when a quorum can be free at the earliest, in milliseconds from now; -1 unknown. */
+int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns);
+
+#endif

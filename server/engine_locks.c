@@ -1,0 +1,257 @@
+#include <assert.h>
+#include <string.h>
+
+#include "server/engine_parts.h"
+
+bool engine_locks_init(struct engine *engine)
+{
+    TAILQ_INIT(&engine->held);
+    TAILQ_INIT(&engine->plain);
+    return pool_init(&engine->locks, sizeof(struct lock), LIMIT_LOCKS);
+}
+
+/* --- what is known --- */
+
+struct lock *engine_known_lock(const struct resource *resource, const char *token)
+{
+    struct lock *lock = resource->lock;
+    return lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0 ? lock : NULL;
+}
+
+/* When something is to be done about it. */
+static void set_alarm(struct engine *engine, struct lock *lock)
+{
+    int64_t at_ns = lock->ends_ns;
+    if (lock->client != NULL) {
+        int64_t renew_ns = hold_renew_ns(&lock->hold, engine->rules.max_hold_ns);
+        at_ns = hold_lost_ns(&lock->hold);
+        if (lock->renewal == NULL && renew_ns < at_ns)
+            at_ns = renew_ns;
+    }
+    alarms_set(&engine->alarms, &lock->alarm, at_ns);
+}
+
+/* The daemon does not extend it any more: from now on a lock like any other. */
+static void let_go(struct engine *engine, struct lock *lock)
+{
+    assert(lock->client != NULL);
+    LIST_REMOVE(lock, of_client);
+    lock->client->hold_count--;
+    lock->client = NULL;
+    engine->holding--;
+    if (lock->renewal != NULL)
+        lock->renewal->renews = NULL;
+    lock->renewal = NULL;
+    TAILQ_REMOVE(&engine->held, lock, entry);
+    TAILQ_INSERT_TAIL(&engine->plain, lock, entry);
+    set_alarm(engine, lock);
+}
+
+void engine_forget_lock(struct engine *engine, struct lock *lock)
+{
+    struct resource *resource = lock->resource;
+    if (lock->client != NULL)
+        let_go(engine, lock);
+    TAILQ_REMOVE(&engine->plain, lock, entry);
+    alarms_set(&engine->alarms, &lock->alarm, ALARM_NEVER);
+    resource->lock = NULL;
+    pool_give(&engine->locks, lock);
+    resource_release(&engine->resources, resource);
+}
+
+static void push(struct engine *engine, const struct lock *lock, bool lost, const char *node,
+                 const char *reason)
+{
+    const struct resource *resource = lock->resource;
+    size_t prefix_len = engine->rules.key_prefix_len;
+    const struct push push = {
+        .kind = lost ? PUSH_LOST : PUSH_WARN,
+        .resource = resource->key + prefix_len,
+        .resource_len = resource->key_len - prefix_len,
+        .token = lock->token,
+        .node = node,
+        .reason = reason,
+    };
+    if (!lock->client->gone)
+        engine->io.push(engine->io.context, lock->client, &push);
+}
+
+/* Final: whatever becomes of it, its client is told to stop. */
+static void lose(struct engine *engine, struct lock *lock, const char *reason)
+{
+    engine->stats.lost++;
+    push(engine, lock, true, NULL, reason);
+    let_go(engine, lock);
+}
+
+/* --- granted --- */
+
+/* There is always one: those with HOLD are bounded, the others can be forgotten. */
+static struct lock *take_lock(struct engine *engine)
+{
+    struct lock *lock = pool_take(&engine->locks);
+    if (lock == NULL) {
+        engine_forget_lock(engine, TAILQ_FIRST(&engine->plain));
+        lock = pool_take(&engine->locks);
+    }
+    assert(lock != NULL);
+    return lock;
+}
+
+void engine_on_granted(struct engine *engine, const struct operation *operation,
+                       struct engine_client *client, bool hold, int64_t now_ns)
+{
+    struct resource *resource = operation->resource;
+    const struct round *round = &operation->round;
+    if (resource->lock != NULL && resource->lock->client != NULL)
+        lose(engine, resource->lock, "gone");
+    if (resource->lock != NULL)
+        engine_forget_lock(engine, resource->lock);
+
+    struct lock *lock = take_lock(engine);
+    memset(lock, 0, sizeof(*lock));
+    lock->alarm.kind = ALARM_LOCK;
+    lock->resource = resource;
+    resource->lock = lock;
+    memcpy(lock->token, operation->token, LIMIT_TOKEN);
+    memcpy(lock->client_label, client->label, sizeof(lock->client_label));
+    lock->client_id = client->id;
+    lock->carriers = round->yes;
+    lock->ends_ns = now_ns + round->ttl_ns;
+    hold_init(&lock->hold, &round->rules->drift, round->ttl_ns, round->started_ns);
+    if (hold) {
+        lock->client = client;
+        LIST_INSERT_HEAD(&client->holds, lock, of_client);
+        client->hold_count++;
+        engine->holding++;
+        TAILQ_INSERT_TAIL(&engine->held, lock, entry);
+    } else {
+        TAILQ_INSERT_TAIL(&engine->plain, lock, entry);
+    }
+    set_alarm(engine, lock);
+}
+
+/* --- extended --- */
+
+/* It is known to live longer, whoever asked for that. */
+static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
+{
+    hold_on_extended(&lock->hold, &round->rules->drift, round->ttl_ns, round->started_ns);
+    lock->carriers = round->yes;
+    lock->failed = NULL;
+    if (now_ns + round->ttl_ns > lock->ends_ns)
+        lock->ends_ns = now_ns + round->ttl_ns;
+    if (lock->resource->queue.length > 0)
+        queue_on_held(&lock->resource->queue, lock->ends_ns, now_ns);
+}
+
+static void on_renewed(struct engine *engine, struct lock *lock, const struct round *round,
+                       int64_t now_ns)
+{
+    lock->renewal = NULL;
+    switch (round->outcome) {
+    case OUTCOME_OK:
+        prolong(lock, round, now_ns);
+        break;
+    case OUTCOME_GONE:
+        lose(engine, lock, "gone");
+        return;
+    default:
+        lock->failed = round->outcome == OUTCOME_LATE ? "late" : "noquorum";
+        hold_on_failed(&lock->hold, engine->rules.backoff_min_ns, now_ns);
+        break;
+    }
+    set_alarm(engine, lock);
+}
+
+void engine_on_extended(struct engine *engine, struct operation *operation, int64_t now_ns)
+{
+    struct lock *lock = operation->renews;
+    const struct round *round = &operation->round;
+    operation->renews = NULL;
+    if (lock != NULL) {
+        on_renewed(engine, lock, round, now_ns);
+        return;
+    }
+    if (round->outcome != OUTCOME_OK || operation->of_daemon)
+        return;
+    extensions_count(&engine->extensions, operation->token, now_ns);
+    lock = engine_known_lock(operation->resource, operation->token);
+    if (lock == NULL)
+        return;
+    prolong(lock, round, now_ns);
+    set_alarm(engine, lock);
+}
+
+static void renew(struct engine *engine, struct lock *lock, int64_t now_ns)
+{
+    struct operation *operation = operation_open(
+        &engine->operations, lock->resource, &engine->rules.round, ROUND_EXTEND, lock->hold.ttl_ns);
+    if (operation == NULL) {
+        lock->failed = "noquorum";
+        hold_on_failed(&lock->hold, engine->rules.backoff_min_ns, now_ns);
+        set_alarm(engine, lock);
+        return;
+    }
+    engine->stats.renewals++;
+    memcpy(operation->token, lock->token, LIMIT_TOKEN);
+    operation->of_daemon = true;
+    operation->renews = lock;
+    lock->renewal = operation;
+    set_alarm(engine, lock);
+    engine_start(engine, operation, now_ns);
+}
+
+void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns)
+{
+    if (lock->client == NULL) {
+        engine_forget_lock(engine, lock);
+    } else if (now_ns < hold_lost_ns(&lock->hold)) {
+        renew(engine, lock, now_ns);
+    } else if (hold_renew_ns(&lock->hold, engine->rules.max_hold_ns) == INT64_MAX) {
+        lose(engine, lock, "limit");
+    } else {
+        lose(engine, lock, lock->failed != NULL ? lock->failed : "overdue");
+    }
+}
+
+/* --- the end of a connection, and of the daemon --- */
+
+void engine_release_holds(struct engine *engine, struct engine_client *client, int64_t now_ns)
+{
+    struct lock *lock;
+    while ((lock = LIST_FIRST(&client->holds)) != NULL) {
+        struct resource *resource = lock->resource;
+        char token[LIMIT_TOKEN];
+        memcpy(token, lock->token, LIMIT_TOKEN);
+        resource_pin(resource);
+        engine_forget_lock(engine, lock);
+        engine_release(engine, resource, token, NULL, true, now_ns);
+        resource_unpin(&engine->resources, resource);
+    }
+}
+
+void engine_abandon_holds(struct engine *engine, struct engine_client *client)
+{
+    struct lock *lock;
+    while ((lock = LIST_FIRST(&client->holds)) != NULL)
+        let_go(engine, lock);
+}
+
+void engine_lose_holds(struct engine *engine)
+{
+    struct lock *lock;
+    while ((lock = TAILQ_FIRST(&engine->held)) != NULL)
+        lose(engine, lock, "shutdown");
+}
+
+void engine_warn_holds(struct engine *engine, unsigned node, enum reason reason)
+{
+    struct lock *lock;
+    TAILQ_FOREACH (lock, &engine->held, entry) {
+        if (!(lock->carriers & UINT32_C(1) << node))
+            continue;
+        lock->carriers &= ~(UINT32_C(1) << node);
+        push(engine, lock, false, engine->rules.node_names[node], reason_word(reason));
+    }
+}

@@ -1,0 +1,83 @@
+#include "server/resource.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool resources_init(struct resources *resources, size_t count)
+{
+    *resources = (struct resources){0};
+    if (!pool_init(&resources->pool, sizeof(struct resource), count + 1))
+        return false;
+    /* uthash frees its table with the last item and allocates it with the first. An item that stays
+     * keeps that off the way of a request; no key is empty, so nobody finds it. */
+    resources->sentinel = pool_take(&resources->pool);
+    resources->sentinel->key_len = 0;
+    HASH_ADD_KEYPTR(hh, resources->by_key, resources->sentinel->key, 0, resources->sentinel);
+    return true;
+}
+
+void resources_deinit(struct resources *resources)
+{
+    HASH_CLEAR(hh, resources->by_key);
+    pool_deinit(&resources->pool);
+}
+
+struct resource *resource_find(const struct resources *resources, const char *key, size_t key_len)
+{
+    struct resource *resource;
+    HASH_FIND(hh, resources->by_key, key, key_len, resource);
+    return resource;
+}
+
+struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
+                               uint32_t seed, const char *key, size_t key_len)
+{
+    assert(key_len > 0);
+    assert(key_len <= LIMIT_KEY);
+    struct resource *resource = pool_take(&resources->pool);
+    if (resource == NULL)
+        return NULL;
+    LIST_INIT(&resource->operations);
+    queue_init(&resource->queue, rules, seed);
+    resource->wake = (struct alarm){0};
+    resource->asking = NULL;
+    resource->lock = NULL;
+    resource->pins = 0;
+    resource->last_outcome = OUTCOME_HELD;
+    resource->key_len = key_len;
+    memcpy(resource->key, key, key_len);
+    HASH_ADD_KEYPTR(hh, resources->by_key, resource->key, key_len, resource);
+    return resource;
+}
+
+void resource_pin(struct resource *resource)
+{
+    resource->pins++;
+}
+
+void resource_unpin(struct resources *resources, struct resource *resource)
+{
+    assert(resource->pins > 0);
+    resource->pins--;
+    resource_release(resources, resource);
+}
+
+void resource_release(struct resources *resources, struct resource *resource)
+{
+    if (resource->pins > 0 || resource->lock != NULL || resource->queue.length > 0 ||
+        !LIST_EMPTY(&resource->operations))
+        return;
+    assert(!resource->wake.set);
+    HASH_DELETE(hh, resources->by_key, resource);
+    pool_give(&resources->pool, resource);
+}
+
+struct resource *resource_first(const struct resources *resources)
+{
+    return resource_next(resources->sentinel);
+}
+
+struct resource *resource_next(const struct resource *resource)
+{
+    return resource->hh.next;
+}

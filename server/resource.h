@@ -1,0 +1,88 @@
+/*
+ * What the daemon knows of one key: the rounds about it, who waits for it, and the lock it has
+ * granted. A resource exists while any of these does. What the engine keeps; nobody else looks
+ * inside.
+ */
+#ifndef SERVER_RESOURCE_H
+#define SERVER_RESOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "protocol/hold.h"
+#include "protocol/limits.h"
+#include "protocol/outcome.h"
+#include "protocol/queue.h"
+#include "protocol/reason.h"
+#include "server/pool.h"
+
+struct engine_client;
+struct lock;
+struct operation;
+
+struct resource {
+    UT_hash_handle hh;
+    LIST_HEAD(, operation) operations;
+    struct queue queue;
+    struct alarm wake;        /* of the queue */
+    struct operation *asking; /* the round for the first in line */
+    struct lock *lock;        /* granted through this daemon, and not over yet */
+    unsigned pins;            /* looks under way, and who is just at work on it */
+
+    /* What the last round for the queue ended with, for those whose wait is over. */
+    enum outcome last_outcome;
+    enum reason last_reasons[LIMIT_NODES];
+
+    size_t key_len;
+    char key[LIMIT_KEY]; /* with its prefix */
+};
+
+/* A lock that was granted through this daemon. */
+struct lock {
+    struct alarm alarm;
+    struct resource *resource;
+    struct engine_client *client; /* whose connection holds it; NULL for one without HOLD */
+    struct operation *renewal;    /* the extension that is under way; NULL: none */
+    LIST_ENTRY(lock) of_client;
+    TAILQ_ENTRY(lock) entry; /* of all that are held, or of all others by age */
+    struct hold hold;        /* without HOLD, too: since when, until when */
+    int64_t ends_ns;         /* when it is gone from the masters at the latest */
+    uint32_t carriers;       /* nodes that voted for it last */
+    const char *failed;      /* why the last extension failed, one word; NULL: it did not */
+    uint64_t client_id;      /* who it was granted to */
+    char client_label[LIMIT_TAG + 1];
+    char token[LIMIT_TOKEN];
+};
+
+TAILQ_HEAD(lock_list, lock);
+
+struct resources {
+    struct pool pool;
+    struct resource *by_key;   /* uthash */
+    struct resource *sentinel; /* keeps the hash from ever being empty */
+};
+
+/* False if there is not enough memory. */
+bool resources_init(struct resources *resources, size_t count);
+void resources_deinit(struct resources *resources);
+
+/* NULL if there is none; or no room for another. */
+struct resource *resource_find(const struct resources *resources, const char *key, size_t key_len);
+struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
+                               uint32_t seed, const char *key, size_t key_len);
+
+/* While it is pinned it stays. */
+void resource_pin(struct resource *resource);
+void resource_unpin(struct resources *resources, struct resource *resource);
+
+/* Something about it is over: it goes if that was the last. */
+void resource_release(struct resources *resources, struct resource *resource);
+
+/* One after the other, the oldest first; NULL at the end. */
+struct resource *resource_first(const struct resources *resources);
+struct resource *resource_next(const struct resource *resource);
+
+#endif

@@ -1,0 +1,904 @@
+/*
+ * LOCK ... WAIT: the shipped engine among fake masters, on virtual time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+static struct world v; /* another daemon on the same masters */
+
+static void setup(void)
+{
+    world_init(&w, 5);
+    world_pass_ms(&w, 10);
+}
+
+static void teardown(void)
+{
+    world_deinit(&w);
+}
+
+/* --- what is said --- */
+
+static const char *next(void)
+{
+    const char *reply = world_next_reply(&w);
+    return reply != NULL ? reply : "(nothing)";
+}
+
+static void send(const char *line)
+{
+    world_send(&w, line);
+    world_settle(&w);
+}
+
+static void expect(const char *reply)
+{
+    ck_assert_str_eq(next(), reply);
+}
+
+static void expect_nothing(void)
+{
+    expect("(nothing)");
+}
+
+/* The next reply begins with this tag and OK; returns its token. */
+static const char *expect_grant(const char *tag)
+{
+    static char token[LIMIT_TOKEN + 1];
+    char start[40];
+    const char *reply = next();
+    snprintf(start, sizeof(start), "#%s OK ", tag);
+    ck_assert_msg(strncmp(reply, start, strlen(start)) == 0, "not a grant for %s: %s", tag, reply);
+    snprintf(token, sizeof(token), "%.40s", reply + strlen(start));
+    return token;
+}
+
+static void unlock(const char *resource, const char *token)
+{
+    char line[128];
+    snprintf(line, sizeof(line), "#u UNLOCK %s %s", resource, token);
+    send(line);
+}
+
+/* Somebody else holds it, on all masters. */
+static void foreign(const char *resource, int64_t ttl_ms)
+{
+    for (unsigned i = 0; i < w.node_count; i++)
+        world_set(&w, i, resource, "foreign", ttl_ms);
+}
+
+static void foreign_releases(const char *resource)
+{
+    for (unsigned i = 0; i < w.node_count; i++)
+        world_delete(&w, i, resource);
+    world_settle(&w);
+}
+
+static unsigned commands(void)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < w.node_count; i++)
+        sum += w.masters[i].commands;
+    return sum;
+}
+
+/* --- order --- */
+
+START_TEST(waiters_are_served_in_the_order_they_came)
+{
+    enum { WAITERS = 20 };
+    char line[64];
+    char tag[8];
+    char token[LIMIT_TOKEN + 1];
+    send("#t0 LOCK a 10s");
+    memcpy(token, expect_grant("t0"), sizeof(token));
+    for (unsigned i = 1; i <= WAITERS; i++) {
+        snprintf(line, sizeof(line), "#t%u LOCK a 10s WAIT 60s", i);
+        send(line);
+        world_pass_ms(&w, 1);
+    }
+    expect_nothing();
+    unsigned before = commands();
+    for (unsigned i = 1; i <= WAITERS; i++) {
+        unlock("a", token);
+        snprintf(tag, sizeof(tag), "t%u", i);
+        expect("#u OK");
+        memcpy(token, expect_grant(tag), sizeof(token));
+        ck_assert_uint_eq(world_count(&w, "a"), 5);
+    }
+    expect_nothing();
+    /* One command on each master for each of them. */
+    ck_assert_uint_eq(commands() - before, 5 * WAITERS);
+    ck_assert_uint_eq(w.engine.stats.handovers, WAITERS);
+    unlock("a", token);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.locks.in_use, 0);
+    ck_assert_uint_eq(w.engine.waiting, 0);
+}
+END_TEST
+
+START_TEST(the_validity_counts_from_the_round_and_the_elapsed_time_from_the_arrival)
+{
+    int64_t validity_ms;
+    int64_t elapsed_ms;
+    send("#a LOCK a 10s");
+    char token[LIMIT_TOKEN + 1];
+    memcpy(token, expect_grant("a"), sizeof(token));
+    send("#b LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 4000);
+    unlock("a", token);
+    expect("#u OK");
+    ck_assert_int_eq(sscanf(next(), "#b OK %*s %" SCNd64 " %" SCNd64, &validity_ms, &elapsed_ms),
+                     2);
+    ck_assert_int_eq(validity_ms, 10000 - 110);
+    ck_assert_int_eq(elapsed_ms, 4000 - 40);
+}
+END_TEST
+
+START_TEST(one_round_at_a_time_asks_for_a_resource)
+{
+    w.masters[0].hung = w.masters[1].hung = w.masters[2].hung = true;
+    world_send(&w, "#a LOCK a 10s");
+    world_send(&w, "#b LOCK a 10s");
+    world_send(&w, "#c LOCK a 10s WAIT 1s");
+    world_settle(&w);
+    ck_assert_uint_eq(w.engine.stats.asked, 1);
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = false;
+    world_settle(&w);
+    expect_grant("a");
+    expect("#b HELD 10001");
+    expect_nothing();
+    ck_assert_uint_eq(w.engine.stats.asked, 1);
+}
+END_TEST
+
+START_TEST(who_does_not_wait_does_not_pass_those_who_do)
+{
+    foreign("a", 5000);
+    send("#a LOCK a 10s WAIT 60s");
+    send("#b LOCK a 10s");
+    expect("#b HELD 5001");
+    unsigned asked = (unsigned)w.engine.stats.asked;
+    ck_assert_uint_eq(asked, 1);
+    foreign_releases("a");
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(a_wait_of_zero_is_no_wait)
+{
+    foreign("a", 5000);
+    send("#a LOCK a 10s WAIT 0");
+    expect("#a HELD 5000");
+    ck_assert_uint_eq(w.engine.waiting, 0);
+}
+END_TEST
+
+/* --- the end of the wait --- */
+
+START_TEST(the_wait_ends_when_it_said)
+{
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 2s");
+    world_pass_ms(&w, 1999);
+    expect_nothing();
+    world_pass_ms(&w, 1);
+    expect("#a HELD 58001");
+    ck_assert_uint_eq(w.engine.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1);
+    foreign_releases("a");
+    world_pass_ms(&w, 5000);
+    expect_nothing();
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* Its round may still be granted. */
+START_TEST(a_wait_that_ends_within_a_round_ends_with_it)
+{
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 2s");
+    send("#b LOCK a 10s WAIT 2s");
+    world_pass_ms(&w, 1988);
+    /* Looked at by 1996, asked by 2004. */
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 8 * NS_PER_MS;
+    foreign_releases("a");
+    world_pass_ms(&w, 15);
+    expect_nothing();
+    world_pass_ms(&w, 1);
+    expect_grant("a");
+    expect("#b HELD 10001");
+}
+END_TEST
+
+START_TEST(a_wait_outlives_a_lack_of_masters)
+{
+    world_kill(&w, 0);
+    world_kill(&w, 1);
+    world_kill(&w, 2);
+    send("#a LOCK a 10s WAIT 300s");
+    send("#b LOCK a 10s WAIT 1s");
+    world_pass_ms(&w, 1000);
+    expect("#b NOQUORUM 2/5 need=3 a:refused b:refused c:refused");
+    expect_nothing();
+    for (unsigned i = 0; i < 3; i++)
+        world_restart(&w, i);
+    /* Their quarantine. */
+    world_pass_ms(&w, 60000);
+    expect_nothing();
+    world_pass_ms(&w, 15000);
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(a_wait_outlives_answers_that_are_late)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 30 * NS_PER_MS;
+    world_send(&w, "#a LOCK a 40ms WAIT 10s");
+    world_pass_ms(&w, 200);
+    expect_nothing();
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 0;
+    world_pass_ms(&w, 1000);
+    expect_grant("a");
+}
+END_TEST
+
+/* --- when it becomes free --- */
+
+START_TEST(a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before)
+{
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    unsigned before = commands();
+    world_pass_ms(&w, 40000);
+    ck_assert_uint_eq(commands(), before);
+    foreign_releases("a");
+    expect_grant("a");
+    /* A look and a SET on each. */
+    ck_assert_uint_eq(commands() - before, 10);
+}
+END_TEST
+
+START_TEST(an_expiry_elsewhere_wakes_in_time)
+{
+    foreign("a", 20000);
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 19999);
+    expect_nothing();
+    world_pass_ms(&w, 2);
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(an_expiry_of_a_lock_granted_here_wakes_in_time)
+{
+    send("#a LOCK a 5s");
+    expect_grant("a");
+    world_pass_ms(&w, 1000);
+    send("#b LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 3999);
+    expect_nothing();
+    world_pass_ms(&w, 3);
+    expect_grant("b");
+}
+END_TEST
+
+/* It was unlocked through another daemon. */
+START_TEST(a_release_elsewhere_of_a_lock_granted_here_wakes_too)
+{
+    send("#a LOCK a 50s");
+    expect_grant("a");
+    send("#b LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 500);
+    expect_nothing();
+    foreign_releases("a");
+    expect_grant("b");
+}
+END_TEST
+
+START_TEST(an_extension_elsewhere_is_seen)
+{
+    foreign("a", 2000);
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    foreign("a", 30000);
+    world_settle(&w);
+    uint64_t asked = w.engine.stats.asked;
+    world_pass_ms(&w, 29000);
+    ck_assert_uint_eq(w.engine.stats.asked, asked);
+    world_pass_ms(&w, 1002);
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        w.masters[i].untracked = true;
+        world_cut(&w, i);
+    }
+    world_pass_ms(&w, 1000);
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 10000);
+    unsigned looks = w.masters[0].status_runs;
+    ck_assert_uint_ge(looks, 20);
+    ck_assert_uint_le(looks, 40);
+    foreign_releases("a");
+    expect_nothing();
+    world_pass_ms(&w, 500);
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(what_was_missed_while_the_reports_were_cut_is_found)
+{
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    for (unsigned i = 0; i < 5; i++)
+        world_cut_tracker(&w, i);
+    foreign_releases("a");
+    expect_nothing();
+    world_pass_ms(&w, 600);
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(what_was_missed_while_the_masters_were_away_is_found)
+{
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    for (unsigned i = 0; i < 5; i++) {
+        world_cut(&w, i);
+        world_cut_tracker(&w, i);
+        world_delete(&w, i, "a");
+    }
+    world_pass_ms(&w, 600);
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(a_flush_is_noticed_and_looked_into)
+{
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 300s");
+    world_pass_ms(&w, 1000);
+    for (unsigned i = 0; i < 3; i++)
+        world_flush(&w, i);
+    world_settle(&w);
+    world_pass_ms(&w, 50000);
+    /* Two remember, three have forgotten and are in quarantine. */
+    expect_nothing();
+    world_pass_ms(&w, 30000);
+    expect_grant("a");
+}
+END_TEST
+
+/* --- hand-overs that go wrong --- */
+
+static char holder[LIMIT_TOKEN + 1];
+
+/* One holds, one waits. */
+static void hold_and_wait(const char *holds, const char *waits)
+{
+    send(holds);
+    memcpy(holder, expect_grant("h"), sizeof(holder));
+    send(waits);
+    expect_nothing();
+}
+
+/* Nobody has it on any master, but for this one. */
+static void expect_values(const char *value)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        const char *there = world_value(&w, i, "a");
+        ck_assert_msg(there == NULL || (value != NULL && strcmp(there, value) == 0),
+                      "master %u has %s", i, there);
+    }
+}
+
+START_TEST(a_hand_over_that_finds_no_quorum_leaves_neither_token)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = true;
+    unlock("a", holder);
+    world_pass_ms(&w, 60);
+    expect("#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    expect_nothing();
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = false;
+    world_settle(&w);
+    expect_values(NULL);
+    /* It has kept its place. */
+    world_pass_ms(&w, 2000);
+    expect_grant("b");
+}
+END_TEST
+
+START_TEST(a_hand_over_whose_connections_are_lost_leaves_neither_token)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].mute = true;
+    unlock("a", holder);
+    for (unsigned i = 0; i < 3; i++) {
+        world_cut(&w, i);
+        w.masters[i].mute = false;
+    }
+    world_settle(&w);
+    expect("#u NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
+    world_pass_ms(&w, 5000);
+    const char *token = expect_grant("b");
+    expect_values(token);
+}
+END_TEST
+
+/* Three have voted for the next, and lost it all before the guard looked: no grant. */
+START_TEST(a_hand_over_is_guarded)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 500s");
+    char line[128];
+    snprintf(line, sizeof(line), "#u UNLOCK a %s", holder);
+    w.lazy = true;
+    world_send(&w, line);
+    for (unsigned i = 0; i < 3; i++)
+        world_flush(&w, i);
+    world_settle(&w);
+    w.lazy = false;
+    /* Three did not have the old one any more. */
+    expect("#u GONE");
+    expect_nothing();
+    world_pass_ms(&w, 50000);
+    expect_nothing();
+    world_pass_ms(&w, 30000);
+    expect_grant("b");
+}
+END_TEST
+
+START_TEST(a_hand_over_takes_nothing_from_a_stranger)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 3; i++) {
+        world_delete(&w, i, "a");
+        world_set(&w, i, "a", "foreign", 20000);
+    }
+    unlock("a", holder);
+    expect("#u GONE");
+    expect_nothing();
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_str_eq(world_value(&w, i, "a"), "foreign");
+    for (unsigned i = 3; i < 5; i++)
+        ck_assert_ptr_null(world_value(&w, i, "a"));
+    world_pass_ms(&w, 20002);
+    expect_grant("b");
+}
+END_TEST
+
+START_TEST(a_hand_over_takes_what_has_expired_for_free)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 2; i++)
+        world_delete(&w, i, "a");
+    unlock("a", holder);
+    expect("#u OK");
+    expect_grant("b");
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(a_hand_over_whose_scripts_were_flushed_is_sent_in_full)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].scripts_flushed = true;
+    unlock("a", holder);
+    expect("#u OK");
+    expect_grant("b");
+}
+END_TEST
+
+START_TEST(a_hand_over_to_one_who_leaves_goes_on_to_the_next)
+{
+    hold_and_wait("#h LOCK a 50s", "#c LOCK a 50s WAIT 100s");
+    world_send_as(&w, &w.others[0], "#x LOCK a 50s WAIT 100s");
+    send("#d LOCK a 50s WAIT 100s");
+    unlock("a", holder);
+    expect("#u OK");
+    memcpy(holder, expect_grant("c"), sizeof(holder));
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = true;
+    unlock("a", holder);
+    world_end_client(&w, &w.others[0]);
+    ck_assert_str_eq(next(), "undone x");
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = false;
+    world_settle(&w);
+    expect("#u OK");
+    expect_values(expect_grant("d"));
+}
+END_TEST
+
+START_TEST(a_token_that_this_daemon_did_not_grant_is_only_released)
+{
+    foreign("a", 50000);
+    send("#b LOCK a 50s WAIT 100s");
+    uint64_t asked = w.engine.stats.asked;
+    unlock("a", "0123456789012345678901234567890123456789");
+    expect("#u GONE");
+    ck_assert_uint_eq(w.engine.stats.asked, asked);
+    expect_nothing();
+}
+END_TEST
+
+START_TEST(an_unlock_of_an_old_token_takes_nothing_from_the_next)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    char first[LIMIT_TOKEN + 1];
+    memcpy(first, holder, sizeof(first));
+    unlock("a", first);
+    expect("#u OK");
+    memcpy(holder, expect_grant("b"), sizeof(holder));
+    send("#c LOCK a 50s WAIT 100s");
+    unlock("a", first);
+    expect("#u GONE");
+    expect_nothing();
+    expect_values(holder);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(an_extension_under_way_does_not_bring_a_released_token_back)
+{
+    char line[128];
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    world_delete(&w, 4, "a");
+    w.masters[4].hung = true;
+    snprintf(line, sizeof(line), "#e EXTEND a %s 50s", holder);
+    send(line);
+    ck_assert_str_eq(next() + 3, strstr(w.replies[w.replies_read - 1], "OK"));
+    unlock("a", holder);
+    expect("#u OK");
+    const char *token = expect_grant("b");
+    w.masters[4].hung = false;
+    world_settle(&w);
+    expect_values(token);
+}
+END_TEST
+
+/* --- fences --- */
+
+static int64_t fence_of(const char *tag)
+{
+    char start[40];
+    int64_t fence = -1;
+    const char *reply = next();
+    snprintf(start, sizeof(start), "#%s OK ", tag);
+    ck_assert_msg(strncmp(reply, start, strlen(start)) == 0, "%s", reply);
+    ck_assert_int_eq(sscanf(reply + strlen(start), "%*s %*s %*s %" SCNd64, &fence), 1);
+    return fence;
+}
+
+START_TEST(fences_rise_from_hand_over_to_hand_over)
+{
+    send("#h LOCK a 50s FENCE");
+    const char *reply = w.replies[0];
+    int64_t last = fence_of("h");
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(holder, sizeof(holder), "%.40s", reply + 6);
+        send("#h LOCK a 50s WAIT 10s FENCE");
+        unsigned before = w.reply_count;
+        unlock("a", holder);
+        expect("#u OK");
+        reply = w.replies[before + 1];
+        int64_t fence = fence_of("h");
+        ck_assert_int_gt(fence, last);
+        last = fence;
+    }
+    ck_assert_uint_eq(w.engine.stats.handovers, 5);
+}
+END_TEST
+
+START_TEST(a_hand_over_below_a_fence_bids_again_above_it)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s FENCE");
+    for (unsigned i = 0; i < 5; i++)
+        world_set(&w, i, "redlockd:fence:a", "2000000000000000", 0);
+    unlock("a", holder);
+    expect("#u OK");
+    ck_assert_int_eq(fence_of("b"), 2000000000000001);
+}
+END_TEST
+
+/* --- turns --- */
+
+/* Both in turns, for so long. */
+static void pass_both(int64_t ms)
+{
+    for (int64_t i = 0; i < ms; i++) {
+        world_pass_ms(&w, 1);
+        world_share(&v, &w);
+        v.now_ns -= NS_PER_MS;
+        world_pass_ms(&v, 1);
+        world_share(&w, &v);
+    }
+}
+
+static void with_second_daemon(void)
+{
+    world_join(&v, &w, "elsewhere");
+    w.now_ns = v.now_ns;
+    pass_both(3000);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(world_vote(&v, i), "-");
+}
+
+START_TEST(a_daemon_gives_others_their_turn)
+{
+    const char *theirs;
+    char token[LIMIT_TOKEN + 1];
+    unsigned ours = 0;
+    with_second_daemon();
+    send("#a LOCK a 50s");
+    memcpy(token, expect_grant("a"), sizeof(token));
+    world_share(&v, &w);
+    world_send(&v, "#v LOCK a 50s WAIT 100s");
+    world_settle(&v);
+    world_share(&w, &v);
+    /* There is always one more here. */
+    for (; ours < 100; ours++) {
+        send("#a LOCK a 50s WAIT 100s");
+        unlock("a", token);
+        expect("#u OK");
+        pass_both(1);
+        const char *reply = world_next_reply(&w);
+        if (reply == NULL)
+            break;
+        snprintf(token, sizeof(token), "%.40s", reply + 6);
+    }
+    ck_assert_uint_eq(ours, QUEUE_TURN_HANDOVERS);
+    theirs = world_next_reply(&v);
+    ck_assert_ptr_nonnull(theirs);
+    ck_assert_int_eq(strncmp(theirs, "#v OK", 5), 0);
+    world_deinit(&v);
+}
+END_TEST
+
+START_TEST(who_is_alone_loses_a_pause_only)
+{
+    hold_and_wait("#h LOCK a 50s", "#h LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
+        unlock("a", holder);
+        expect("#u OK");
+        memcpy(holder, expect_grant("h"), sizeof(holder));
+        send("#h LOCK a 50s WAIT 100s");
+    }
+    unlock("a", holder);
+    expect("#u OK");
+    expect_nothing();
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    world_pass_ms(&w, 10);
+    expect_grant("h");
+}
+END_TEST
+
+START_TEST(two_daemons_that_collide_both_get_it_in_the_end)
+{
+    with_second_daemon();
+    /* Each is first on two masters, and on the fifth somebody else is. */
+    world_set(&w, 4, "a", "foreign", 3);
+    world_share(&v, &w);
+    for (unsigned i = 0; i < 2; i++) {
+        w.masters[i].delay_ns = NS_PER_MS;
+        v.masters[2 + i].delay_ns = NS_PER_MS;
+    }
+    world_send(&w, "#w LOCK a 1s WAIT 20s");
+    world_send(&v, "#v LOCK a 1s WAIT 20s");
+    unsigned granted = 0;
+    for (unsigned i = 0; i < 100 && granted < 2; i++) {
+        pass_both(100);
+        granted = (w.reply_count > 0 ? 1U : 0) + (v.reply_count > 0 ? 1U : 0);
+    }
+    ck_assert_uint_eq(granted, 2);
+    world_deinit(&v);
+}
+END_TEST
+
+/* --- leaving --- */
+
+START_TEST(a_waiter_leaves_with_its_connection)
+{
+    foreign("a", 5000);
+    world_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
+    world_send_as(&w, &w.others[1], "#y LOCK a 10s WAIT 60s");
+    send("#z LOCK a 10s WAIT 60s");
+    world_lose_client(&w, &w.others[0]);
+    world_end_client(&w, &w.others[1]);
+    expect("undone y");
+    ck_assert_uint_eq(w.engine.waiting, 1);
+    foreign_releases("a");
+    expect_grant("z");
+}
+END_TEST
+
+START_TEST(a_crowd_that_leaves_starts_no_rounds)
+{
+    char line[64];
+    foreign("a", 5000);
+    for (unsigned i = 0; i < 900; i++) {
+        snprintf(line, sizeof(line), "#t%u LOCK a 10s WAIT 60s", i);
+        world_send_as(&w, &w.others[0], line);
+    }
+    world_settle(&w);
+    uint64_t asked = w.engine.stats.asked;
+    world_lose_client(&w, &w.others[0]);
+    world_settle(&w);
+    ck_assert_uint_eq(w.engine.stats.asked, asked);
+    ck_assert_uint_eq(w.engine.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1);
+}
+END_TEST
+
+START_TEST(who_has_gone_deaf_hands_on_what_was_granted)
+{
+    foreign("a", 5000);
+    world_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
+    world_settle(&w);
+    send("#z LOCK a 10s WAIT 60s");
+    w.deaf = true;
+    for (unsigned i = 0; i < 5; i++)
+        world_delete(&w, i, "a");
+    /* The first grant reaches nobody, and the connection breaks. */
+    while (!w.others[0].gone)
+        world_pass_ms(&w, 1);
+    w.deaf = false;
+    w.client.gone = false;
+    world_lose_client(&w, &w.others[0]);
+    world_pass_ms(&w, 100);
+    expect_values(w.engine.locks.in_use == 1 ? expect_grant("z") : "nobody");
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_tells_all_who_wait)
+{
+    foreign("a", 5000);
+    send("#a LOCK a 10s WAIT 60s");
+    send("#b LOCK a 10s WAIT 60s");
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].hung = true;
+    world_send(&w, "#c LOCK c 10s WAIT 60s");
+    world_send(&w, "#d LOCK c 10s WAIT 60s");
+    engine_drain(&w.engine, w.now_ns);
+    expect("#a SHUTDOWN");
+    expect("#b SHUTDOWN");
+    expect("#d SHUTDOWN");
+    expect_nothing();
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].hung = false;
+    world_settle(&w);
+    expect_grant("c");
+    ck_assert(!engine_busy(&w.engine));
+}
+END_TEST
+
+/* --- bounds --- */
+
+START_TEST(queues_have_their_bounds)
+{
+    char line[64];
+    foreign("a", 50000);
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(line, sizeof(line), "#t%u LOCK a 10s WAIT 60s", i);
+        world_send_as(&w, &w.others[0], line);
+    }
+    world_settle(&w);
+    send("#x LOCK a 10s WAIT 60s");
+    expect("#x LIMIT waiters_per_resource");
+    w.engine.rules.waiters = 1000;
+    send("#x LOCK b 10s WAIT 60s");
+    expect("#x LIMIT waiters");
+    send("#x LOCK b 10s");
+    expect_grant("x");
+    world_lose_client(&w, &w.others[0]);
+    send("#y LOCK a 10s WAIT 60s");
+    expect_nothing();
+}
+END_TEST
+
+START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
+{
+    enum { CLIENTS = 10, RESOURCES = 10, EACH = 100 };
+    static struct engine_client clients[CLIENTS];
+    char line[64];
+    for (unsigned r = 0; r < RESOURCES; r++) {
+        snprintf(line, sizeof(line), "r%u", r);
+        foreign(line, 60000);
+    }
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        engine_client_init(&clients[c], 100 + c);
+        for (unsigned i = 0; i < RESOURCES * EACH; i++) {
+            snprintf(line, sizeof(line), "#t%u LOCK r%u 10s WAIT 50s", i, i % RESOURCES);
+            world_send_as(&w, &clients[c], line);
+        }
+    }
+    world_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.engine.waiting, 10000);
+    unsigned before = commands();
+    /* Nothing is due before the first wait ends. */
+    ck_assert_int_ge(w.engine.alarms.first_ns, w.now_ns + 49 * NS_PER_S - NS_PER_MS);
+    world_pass_ms(&w, 48000);
+    ck_assert_uint_eq(commands(), before);
+    ck_assert_uint_le(sizeof(struct call), 256);
+    for (unsigned c = 0; c < CLIENTS; c++)
+        world_lose_client(&w, &clients[c]);
+    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("waits");
+    const struct {
+        const char *name;
+        const TTest *tests[16];
+    } cases[] = {
+        {"order",
+         {waiters_are_served_in_the_order_they_came,
+          the_validity_counts_from_the_round_and_the_elapsed_time_from_the_arrival,
+          one_round_at_a_time_asks_for_a_resource, who_does_not_wait_does_not_pass_those_who_do,
+          a_wait_of_zero_is_no_wait}},
+        {"ends",
+         {the_wait_ends_when_it_said, a_wait_that_ends_within_a_round_ends_with_it,
+          a_wait_outlives_a_lack_of_masters, a_wait_outlives_answers_that_are_late}},
+        {"wakes",
+         {a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before,
+          an_expiry_elsewhere_wakes_in_time, an_expiry_of_a_lock_granted_here_wakes_in_time,
+          a_release_elsewhere_of_a_lock_granted_here_wakes_too, an_extension_elsewhere_is_seen,
+          without_tracking_masters_are_looked_at_from_time_to_time,
+          what_was_missed_while_the_reports_were_cut_is_found,
+          what_was_missed_while_the_masters_were_away_is_found,
+          a_flush_is_noticed_and_looked_into}},
+        {"handovers",
+         {a_hand_over_that_finds_no_quorum_leaves_neither_token,
+          a_hand_over_whose_connections_are_lost_leaves_neither_token, a_hand_over_is_guarded,
+          a_hand_over_takes_nothing_from_a_stranger, a_hand_over_takes_what_has_expired_for_free,
+          a_hand_over_whose_scripts_were_flushed_is_sent_in_full,
+          a_hand_over_to_one_who_leaves_goes_on_to_the_next,
+          a_token_that_this_daemon_did_not_grant_is_only_released,
+          an_unlock_of_an_old_token_takes_nothing_from_the_next,
+          an_extension_under_way_does_not_bring_a_released_token_back}},
+        {"fences",
+         {fences_rise_from_hand_over_to_hand_over, a_hand_over_below_a_fence_bids_again_above_it}},
+        {"turns",
+         {a_daemon_gives_others_their_turn, who_is_alone_loses_a_pause_only,
+          two_daemons_that_collide_both_get_it_in_the_end}},
+        {"leaving",
+         {a_waiter_leaves_with_its_connection, a_crowd_that_leaves_starts_no_rounds,
+          who_has_gone_deaf_hands_on_what_was_granted, a_daemon_that_stops_tells_all_who_wait}},
+        {"bounds",
+         {queues_have_their_bounds, ten_thousand_that_wait_cost_nothing_while_nothing_happens}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        TCase *tests = tcase_create(cases[i].name);
+        tcase_add_checked_fixture(tests, setup, teardown);
+        tcase_set_timeout(tests, 60);
+        for (const TTest *const *test = cases[i].tests; *test != NULL; test++)
+            tcase_add_test(tests, *test);
+        suite_add_tcase(suite, tests);
+    }
+    return suite;
+}
