@@ -84,6 +84,13 @@ static void lose(struct engine *engine, struct lock *lock, const char *reason)
     let_go(engine, lock);
 }
 
+/* The nodes that have it: those that said so in time for the outcome, and those that have not
+ * answered yet, but are about to. */
+static uint32_t carriers_of(const struct round *round)
+{
+    return round->yes | round->pending;
+}
+
 /* --- granted --- */
 
 /* There is always one: those with HOLD are bounded, the others can be forgotten. */
@@ -116,7 +123,7 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
     memcpy(lock->token, operation->token, LIMIT_TOKEN);
     memcpy(lock->client_label, client->label, sizeof(lock->client_label));
     lock->client_id = client->id;
-    lock->carriers = round->yes;
+    lock->carriers = carriers_of(round);
     lock->ends_ns = now_ns + round->ttl_ns;
     hold_init(&lock->hold, &round->rules->drift, round->ttl_ns, round->started_ns);
     if (hold) {
@@ -137,7 +144,7 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
 static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
 {
     hold_on_extended(&lock->hold, &round->rules->drift, round->ttl_ns, round->started_ns);
-    lock->carriers = round->yes;
+    lock->carriers = carriers_of(round);
     lock->failed = NULL;
     if (now_ns + round->ttl_ns > lock->ends_ns)
         lock->ends_ns = now_ns + round->ttl_ns;

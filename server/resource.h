@@ -50,7 +50,7 @@ struct lock {
     TAILQ_ENTRY(lock) entry; /* of all that are held, or of all others by age */
     struct hold hold;        /* without HOLD, too: since when, until when */
     int64_t ends_ns;         /* when it is gone from the masters at the latest */
-    uint32_t carriers;       /* nodes that voted for it last */
+    uint32_t carriers;       /* nodes that have it, as of the last round */
     const char *failed;      /* why the last extension failed, one word; NULL: it did not */
     uint64_t client_id;      /* who it was granted to */
     char client_label[LIMIT_TAG + 1];

@@ -141,6 +141,21 @@ long process_cpu_ms(pid_t pid)
     return (long)ticks * 1000 / sysconf(_SC_CLK_TCK);
 }
 
+long process_memory_kib(pid_t pid)
+{
+    char path[64];
+    char line[128];
+    long kib = -1;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *status = fopen(path, "re");
+    ck_assert_ptr_nonnull(status);
+    while (kib < 0 && fgets(line, sizeof(line), status) != NULL)
+        sscanf(line, "VmRSS: %ld kB", &kib);
+    fclose(status);
+    ck_assert_int_ge(kib, 0);
+    return kib;
+}
+
 unsigned process_open_files(pid_t pid)
 {
     char path[64];

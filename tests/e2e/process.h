@@ -39,6 +39,9 @@ bool process_runs(pid_t pid);
 /* The processor time it has used so far. */
 long process_cpu_ms(pid_t pid);
 
+/* The memory it has in use (RSS). */
+long process_memory_kib(pid_t pid);
+
 /* How many descriptors it has open. */
 unsigned process_open_files(pid_t pid);
 

@@ -1,0 +1,135 @@
+/*
+ * Two daemons, one resource, 16 clients at each that want it all the time: who gets it, how long
+ * they wait, and what the masters are asked. Waits are counted in grants, so that the speed of the
+ * machine does not matter.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/redis.h"
+#include "tests/e2e/monitor.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+enum { EACH = 16, CLIENTS = 2 * EACH, ACQUISITIONS = 2000, WRITES_MAX = 20 };
+
+struct contender {
+    struct client client;
+    unsigned asked_at; /* how many had been granted when it asked */
+    unsigned longest;
+    unsigned granted;
+};
+
+static struct contender contenders[CLIENTS];
+static unsigned granted;
+static uint64_t waited;
+
+static void ask(struct contender *contender)
+{
+    contender->asked_at = granted;
+    client_send(&contender->client, "LOCK a 30s WAIT 60s\n");
+}
+
+/* It lets go at once. */
+static void on_grant(struct contender *contender)
+{
+    char line[64];
+    unsigned wait = granted - contender->asked_at;
+    snprintf(line, sizeof(line), "UNLOCK a %.40s\n", contender->client.line + 3);
+    granted++;
+    contender->granted++;
+    waited += wait;
+    contender->longest = wait > contender->longest ? wait : contender->longest;
+    client_send(&contender->client, line);
+}
+
+static void on_line(struct contender *contender)
+{
+    const char *line = client_read(&contender->client);
+    if (strncmp(line, "OK ", 3) == 0) {
+        on_grant(contender);
+        return;
+    }
+    ck_assert_str_eq(line, "OK");
+    ask(contender);
+}
+
+static void run(void)
+{
+    struct pollfd ready[CLIENTS];
+    for (unsigned i = 0; i < CLIENTS; i++)
+        ready[i] = (struct pollfd){.fd = contenders[i].client.fd, .events = POLLIN};
+    while (granted < ACQUISITIONS) {
+        ck_assert_int_gt(poll(ready, CLIENTS, WAITING_DEADLINE_MS), 0);
+        for (unsigned i = 0; i < CLIENTS; i++)
+            while (granted < ACQUISITIONS && client_has_line(&contenders[i].client))
+                on_line(&contenders[i]);
+    }
+}
+
+/* What may write; the others look, or are the guard's. */
+static unsigned count_writes(struct monitor *monitors, unsigned *looks)
+{
+    const char *const writes[] = {"\"SET\"",
+                                  redis_script_sha1(REDIS_SCRIPT_SWAP),
+                                  redis_script_sha1(REDIS_SCRIPT_RELEASE),
+                                  redis_script_sha1(REDIS_SCRIPT_EXTEND),
+                                  redis_script_sha1(REDIS_SCRIPT_FENCE),
+                                  "\"EVAL\"",
+                                  NULL};
+    unsigned sum = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        struct monitor_counts counts = monitor_count(&monitors[i], "redlock:a", writes);
+        sum += counts.commands - counts.others;
+        *looks += counts.others;
+        monitor_close(&monitors[i]);
+    }
+    return sum;
+}
+
+START_TEST(both_daemons_get_their_share)
+{
+    struct monitor monitors[5];
+    struct stage stage;
+    struct daemon second;
+    unsigned share = 0;
+    unsigned longest = 0;
+    unsigned looks = 0;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 5, .over_unix = true});
+    stage_start_daemon(&stage, &second, &(struct daemon_plan){.name = "second", .elsewhere = true});
+    for (unsigned i = 0; i < 5; i++)
+        monitor_open(&monitors[i], &stage.masters[i]);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        daemon_connect(i < EACH ? &stage.daemon : &second, &contenders[i].client);
+        ask(&contenders[i]);
+    }
+    run();
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        share += i < EACH ? contenders[i].granted : 0;
+        longest = contenders[i].longest > longest ? contenders[i].longest : longest;
+        client_close(&contenders[i].client);
+    }
+    unsigned writes = count_writes(monitors, &looks);
+    printf("fair: the first daemon had %.1f %%, a wait was %.1f grants on average and %u at most, "
+           "%.1f writes and %.1f looks on all masters for each\n",
+           100.0 * share / granted, (double)waited / granted, longest, (double)writes / granted,
+           (double)looks / granted);
+    ck_assert_uint_ge(share, ACQUISITIONS * 4 / 10);
+    ck_assert_uint_le(share, ACQUISITIONS * 6 / 10);
+    ck_assert_uint_le(longest, 3 * waited / granted);
+    ck_assert_uint_le(writes, WRITES_MAX * granted);
+    daemon_stop(&second);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("fair");
+    TCase *cases = sandbox_case("fair");
+    tcase_add_test(cases, both_daemons_get_their_share);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,340 @@
+/*
+ * LOCK ... HOLD on real masters: locks that live with their connection, and are told of when lost.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan five = {
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+static const struct stage_plan five_tcp = {
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
+
+/* A HOLD, and until when its client may rely on it: on the clock of waiting_clock_ms(). */
+struct held {
+    struct client client;
+    char token[41];
+    int64_t until_ms;
+};
+
+static void note_grant(struct held *held, int64_t sent_ms)
+{
+    long validity_ms;
+    long elapsed_ms;
+    ck_assert_msg(
+        sscanf(held->client.line, "OK %40s %ld %ld", held->token, &validity_ms, &elapsed_ms) == 3,
+        "not granted: %s", held->client.line);
+    held->until_ms = sent_ms + validity_ms + elapsed_ms;
+}
+
+static void hold(struct held *held, const struct stage *stage, const char *ttl)
+{
+    int64_t sent_ms = waiting_clock_ms();
+    daemon_connect(&stage->daemon, &held->client);
+    client_ask(&held->client, "LOCK a %s HOLD", ttl);
+    note_grant(held, sent_ms);
+}
+
+static void expect_lost(struct held *held, const char *reason)
+{
+    char line[128];
+    snprintf(line, sizeof(line), "! LOST a %s %s", held->token, reason);
+    ck_assert_str_eq(client_read(&held->client), line);
+}
+
+static void wait_stats(struct client *client, const char *text)
+{
+    struct waiting waiting = waiting_for(text);
+    while (client_count(client, "STATS", text) == 0)
+        waiting_pause(&waiting);
+}
+
+static void wait_key(struct stage *stage, unsigned count)
+{
+    struct waiting waiting = waiting_for("the key of the lock");
+    while (masters_with(stage->masters, stage->master_count, "redlock:a") != count)
+        waiting_pause(&waiting);
+}
+
+START_TEST(it_lives_longer_than_its_time_to_live)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "1s");
+    wait_stats(&stage.client, " renewals=6 ");
+    ck_assert(!client_has_line(&held.client));
+    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 5);
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
+    client_close(&held.client);
+    wait_key(&stage, 0);
+    stage_close(&stage);
+}
+END_TEST
+
+/* A process of its own, which is killed: its kernel ends the connection in order. */
+START_TEST(a_client_that_is_killed_frees_its_lock_at_once)
+{
+    struct stage stage;
+    struct held held;
+    int told[2];
+    char token[41];
+    stage_open(&stage, __func__, &five);
+    ck_assert_int_eq(pipe(told), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        hold(&held, &stage, "60s");
+        if (write(told[1], held.token, 40) != 40)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    ck_assert_int_eq(read(told[0], token, 40), 40);
+    client_send(&stage.client, "LOCK a 10s WAIT 50s\n");
+    struct client watcher;
+    daemon_connect(&stage.daemon, &watcher);
+    wait_stats(&watcher, " waiting=1 ");
+    process_kill(child);
+    /* Far sooner than its time to live, which client_read() would not wait for. */
+    client_read_match(&stage.client, "OK .*");
+    client_close(&watcher);
+    close(told[0]);
+    close(told[1]);
+    stage_close(&stage);
+}
+END_TEST
+
+static void ends_at_once(const char *test, void (*end)(struct client *))
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, test, &five);
+    hold(&held, &stage, "60s");
+    end(&held.client);
+    wait_key(&stage, 0);
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " holding=0 "), 1);
+    stage_close(&stage);
+}
+
+static void quit(struct client *client)
+{
+    client_expect(client, "BYE", "QUIT");
+    client_close(client);
+}
+
+static void half_close(struct client *client)
+{
+    client_end(client);
+    client_expect_end(client);
+    client_close(client);
+}
+
+START_TEST(the_end_of_its_connection_releases_it)
+{
+    ends_at_once(__func__, client_close);
+}
+END_TEST
+
+START_TEST(quit_releases_it)
+{
+    ends_at_once(__func__, quit);
+}
+END_TEST
+
+START_TEST(half_a_connection_is_not_enough)
+{
+    ends_at_once(__func__, half_close);
+}
+END_TEST
+
+/* Whoever sent the reset: the client may live, and rely on its lock. */
+START_TEST(a_reset_connection_releases_nothing_before_the_deadline)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five_tcp);
+    client_connect_tcp(&held.client, "127.0.0.1", stage.daemon.port);
+    int64_t sent_ms = waiting_clock_ms();
+    client_ask(&held.client, "LOCK a 3s HOLD");
+    note_grant(&held, sent_ms);
+    client_reset(&held.client);
+    stage_wait_clients(&stage, 1);
+    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 5);
+    wait_key(&stage, 0);
+    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(killing_the_daemon_frees_it_after_its_time_to_live)
+{
+    struct stage stage;
+    struct held held;
+    struct daemon second;
+    struct client client;
+    stage_open(&stage, __func__, &five);
+    stage_start_daemon(&stage, &second, &(struct daemon_plan){.name = "second", .elsewhere = true});
+    daemon_connect(&second, &client);
+    hold(&held, &stage, "2s");
+    client_send(&client, "LOCK a 10s WAIT 60s\n");
+    process_kill(stage.daemon.pid);
+    client_read_match(&client, "OK .*");
+    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    client_close(&client);
+    client_close(&held.client);
+    client_close(&stage.client);
+    daemon_stop(&second);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+START_TEST(a_lost_majority_is_told_before_the_validity_ends)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "6s");
+    stage_stop_masters(&stage, 0, 2); /* before it was extended for the first time */
+    const char *line;
+    do
+        line = client_read(&held.client);
+    while (strncmp(line, "! WARN a ", 9) == 0);
+    ck_assert_int_lt(waiting_clock_ms(), held.until_ms);
+    char expected[128];
+    snprintf(expected, sizeof(expected), "! LOST a %s noquorum", held.token);
+    ck_assert_str_eq(line, expected);
+    stage_continue_masters(&stage, 0, 2);
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_lost_minority_is_a_warning)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "2s");
+    wait_key(&stage, 5);
+    master_kill(&stage.masters[4]);
+    char pattern[128];
+    snprintf(pattern, sizeof(pattern), "! WARN a %s [a-z0-9]+:(disconnected|refused)", held.token);
+    client_read_match(&held.client, pattern);
+    wait_stats(&stage.client, " renewals=3 ");
+    ck_assert(!client_has_line(&held.client));
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_daemon_that_was_stopped_tells_the_loss_before_all_else)
+{
+    struct stage stage;
+    struct held held;
+    int status;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "600ms");
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(stage.daemon.pid, &status, WUNTRACED), stage.daemon.pid);
+    client_send(&held.client, "PING\n");
+    struct waiting waiting = waiting_for("the validity to end");
+    while (waiting_clock_ms() <= held.until_ms)
+        waiting_pause(&waiting);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGCONT), 0);
+    expect_lost(&held, "overdue");
+    client_read_match(&held.client, "PONG");
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(what_is_unlocked_elsewhere_is_lost)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "1s");
+    masters_run(stage.masters, 5, "DEL redlock:a");
+    expect_lost(&held, "gone");
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(an_unlock_through_any_connection_ends_it_without_a_word)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "600ms");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", held.token);
+    client_lock(&stage.client, "a", "30s");
+    client_expect(&held.client, "PONG", "PING");
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " holding=0 "), 1);
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(it_is_lost_after_the_longest_hold)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__,
+               &(struct stage_plan){
+                   .masters = 3,
+                   .over_unix = true,
+                   .daemon = {.node_timeout_ms = 100, .locks = ", max_ttl: 1s, max_hold: 2s"}});
+    hold(&held, &stage, "1s");
+    expect_lost(&held, "limit");
+    client_expect(&held.client, "PONG", "PING");
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_says_so_and_releases_nothing)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "30s");
+    wait_key(&stage, 5);
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    expect_lost(&held, "shutdown");
+    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 5);
+    client_close(&held.client);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("hold");
+    TCase *cases = sandbox_case("hold");
+    tcase_add_test(cases, it_lives_longer_than_its_time_to_live);
+    tcase_add_test(cases, a_client_that_is_killed_frees_its_lock_at_once);
+    tcase_add_test(cases, the_end_of_its_connection_releases_it);
+    tcase_add_test(cases, quit_releases_it);
+    tcase_add_test(cases, half_a_connection_is_not_enough);
+    tcase_add_test(cases, a_reset_connection_releases_nothing_before_the_deadline);
+    tcase_add_test(cases, killing_the_daemon_frees_it_after_its_time_to_live);
+    tcase_add_test(cases, a_lost_majority_is_told_before_the_validity_ends);
+    tcase_add_test(cases, a_lost_minority_is_a_warning);
+    tcase_add_test(cases, a_daemon_that_was_stopped_tells_the_loss_before_all_else);
+    tcase_add_test(cases, what_is_unlocked_elsewhere_is_lost);
+    tcase_add_test(cases, an_unlock_through_any_connection_ends_it_without_a_word);
+    tcase_add_test(cases, it_is_lost_after_the_longest_hold);
+    tcase_add_test(cases, a_daemon_that_stops_says_so_and_releases_nothing);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,407 @@
+/*
+ * LOCK ... WAIT on real masters: order, hand-over, wake-up, and what ends a wait.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/redis.h"
+#include "tests/e2e/monitor.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan five = {.masters = 5, .over_unix = true};
+
+/* In the daemon's own words. */
+static void wait_stats(struct client *client, const char *text)
+{
+    struct waiting waiting = waiting_for(text);
+    while (client_count(client, "STATS", text) == 0)
+        waiting_pause(&waiting);
+}
+
+/* The token of the next line, which is a grant. */
+static void read_grant(struct client *client, char token[41])
+{
+    client_read_match(client, "(#[a-z0-9]+ )?OK [0-9a-f]{40} [0-9]+ [0-9]+ (-|[0-9]+)");
+    snprintf(token, 41, "%.40s", strstr(client->line, "OK ") + 3);
+}
+
+static void open_second(const struct stage *stage, struct daemon *daemon, struct client *client)
+{
+    stage_start_daemon(stage, daemon, &(struct daemon_plan){.name = "second", .elsewhere = true});
+    daemon_connect(daemon, client);
+}
+
+static void close_second(struct daemon *daemon, struct client *client)
+{
+    client_close(client);
+    daemon_stop(daemon);
+}
+
+START_TEST(twenty_are_served_in_order_by_one_command_each)
+{
+    enum { WAITERS = 20 };
+    static struct client clients[WAITERS];
+    const char *const hands_over[] = {redis_script_sha1(REDIS_SCRIPT_SWAP), NULL};
+    struct monitor monitors[5];
+    struct stage stage;
+    char token[41];
+    char waiting_text[32];
+    stage_open(&stage, __func__, &five);
+    snprintf(token, sizeof(token), "%s", client_lock(&stage.client, "a", "30s").token);
+    for (unsigned i = 0; i < WAITERS; i++) {
+        daemon_connect(&stage.daemon, &clients[i]);
+        client_send(&clients[i], "LOCK a 30s WAIT 60s\n");
+        snprintf(waiting_text, sizeof(waiting_text), " waiting=%u ", i + 1);
+        wait_stats(&stage.client, waiting_text);
+    }
+    /* They have looked, and know now when it changes. */
+    wait_stats(&stage.client, " looks=5 ");
+    for (unsigned i = 0; i < 5; i++)
+        monitor_open(&monitors[i], &stage.masters[i]);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", token);
+    for (unsigned i = 0; i < WAITERS; i++) {
+        read_grant(&clients[i], token);
+        for (unsigned other = i + 1; other < WAITERS; other++)
+            ck_assert(!client_has_line(&clients[other]));
+        if (i + 1 < WAITERS)
+            client_expect(&clients[i], "OK", "UNLOCK a %s", token);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        struct monitor_counts counts = monitor_count(&monitors[i], "redlock:a", hands_over);
+        /* What is more than that is a look at the key, if it took them longer than that. */
+        ck_assert_uint_eq(counts.commands - counts.others, WAITERS);
+        ck_assert_uint_le(counts.others, 1);
+        monitor_close(&monitors[i]);
+    }
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " handovers=20 "), 1);
+    for (unsigned i = 0; i < WAITERS; i++)
+        client_close(&clients[i]);
+    stage_close(&stage);
+}
+END_TEST
+
+/* What each master is asked about the key until the text is seen. */
+static unsigned most_commands(struct monitor *monitors)
+{
+    const char *const nothing[] = {NULL};
+    unsigned most = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        unsigned commands = monitor_count(&monitors[i], "redlock:a", nothing).commands;
+        most = commands > most ? commands : most;
+    }
+    return most;
+}
+
+struct elsewhere {
+    struct stage stage;
+    struct daemon second;
+    struct client client; /* of the second; it waits */
+    struct monitor monitors[5];
+};
+
+/* One waits through another daemon, and has looked at all masters; from now on they are watched. */
+static void open_elsewhere(struct elsewhere *elsewhere, const char *test, const char *lock)
+{
+    stage_open(&elsewhere->stage, test, &five);
+    open_second(&elsewhere->stage, &elsewhere->second, &elsewhere->client);
+    client_expect_match(&elsewhere->stage.client, "OK .*", "%s", lock);
+    client_send(&elsewhere->client, "#w LOCK a 30s WAIT 60s\n");
+    wait_stats(&elsewhere->client, " asked=1 ");
+    for (unsigned i = 0; i < 5; i++)
+        monitor_open(&elsewhere->monitors[i], &elsewhere->stage.masters[i]);
+}
+
+static void close_elsewhere(struct elsewhere *elsewhere)
+{
+    for (unsigned i = 0; i < 5; i++)
+        monitor_close(&elsewhere->monitors[i]);
+    close_second(&elsewhere->second, &elsewhere->client);
+    stage_close(&elsewhere->stage);
+}
+
+static void held_token(const struct client *client, char token[41])
+{
+    snprintf(token, 41, "%.40s", client->line + 3);
+}
+
+START_TEST(a_release_through_another_daemon_wakes)
+{
+    struct elsewhere e;
+    char token[41];
+    open_elsewhere(&e, __func__, "LOCK a 30s");
+    held_token(&e.stage.client, token);
+    client_expect(&e.stage.client, "OK", "UNLOCK a %s", token);
+    read_grant(&e.client, token);
+    /* The release, a look, the SET; a second look if the first was too early. */
+    ck_assert_uint_le(most_commands(e.monitors), 4);
+    close_elsewhere(&e);
+}
+END_TEST
+
+START_TEST(a_foreign_release_wakes)
+{
+    struct elsewhere e;
+    char token[41];
+    open_elsewhere(&e, __func__, "LOCK a 30s");
+    held_token(&e.stage.client, token);
+    for (unsigned i = 0; i < 5; i++)
+        master_integer(&e.stage.masters[i], "EVAL %s 1 redlock:a %s",
+                       "return redis.call('GET',KEYS[1])==ARGV[1]and redis.call('DEL',KEYS[1])",
+                       token);
+    read_grant(&e.client, token);
+    ck_assert_uint_le(most_commands(e.monitors), 4);
+    close_elsewhere(&e);
+}
+END_TEST
+
+START_TEST(an_expiry_wakes_without_polling)
+{
+    struct elsewhere e;
+    char token[41];
+    open_elsewhere(&e, __func__, "LOCK a 1500ms");
+    read_grant(&e.client, token);
+    /* Nothing but the SET, and a look if a master tells of the expiry first. */
+    ck_assert_uint_le(most_commands(e.monitors), 3);
+    close_elsewhere(&e);
+}
+END_TEST
+
+START_TEST(lost_reports_are_made_up_for)
+{
+    struct elsewhere e;
+    char token[41];
+    open_elsewhere(&e, __func__, "LOCK a 30s");
+    held_token(&e.stage.client, token);
+    masters_run(e.stage.masters, 5, "CLIENT KILL TYPE pubsub");
+    client_expect(&e.stage.client, "OK", "UNLOCK a %s", token);
+    read_grant(&e.client, token);
+    close_elsewhere(&e);
+}
+END_TEST
+
+START_TEST(masters_that_do_not_track_are_looked_at)
+{
+    struct stage stage;
+    struct daemon second;
+    struct client client;
+    char token[41];
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 5, "ACL SETUSER default -client|tracking -client|caching");
+    open_second(&stage, &second, &client);
+    ck_assert_uint_eq(client_count(&client, "NODES", "tracking=no"), 5);
+    snprintf(token, sizeof(token), "%s", client_lock(&stage.client, "a", "30s").token);
+    client_send(&client, "#w LOCK a 30s WAIT 60s\n");
+    wait_stats(&client, " looks=5 ");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", token);
+    read_grant(&client, token);
+    close_second(&second, &client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_waiter_survives_the_restart_of_its_masters)
+{
+    struct stage stage;
+    char token[41];
+    stage_open(&stage, __func__,
+               &(struct stage_plan){
+                   .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 2s"}});
+    masters_run(stage.masters, 3, "SET redlock:a theirs PX 60000");
+    client_send(&stage.client, "#w LOCK a 2s WAIT 60s\n");
+    wait_stats(&stage.client, " asked=1 ");
+    for (unsigned i = 0; i < 3; i++) {
+        master_kill(&stage.masters[i]);
+        master_restart(&stage.masters[i]);
+    }
+    read_grant(&stage.client, token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(the_wait_ends_with_what_is_known)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 5, "SET redlock:a theirs PX 60000");
+    client_expect_match(&stage.client, "HELD 5[0-9]{4}", "LOCK a 10s WAIT 50ms");
+    client_expect_match(&stage.client, "HELD 5[0-9]{4}", "LOCK a 10s WAIT 0");
+    for (unsigned i = 0; i < 3; i++)
+        master_kill(&stage.masters[i]);
+    stage_wait_nodes(&stage, "vote=no", 3);
+    client_expect_match(&stage.client, "NOQUORUM 2/5 need=3 .*", "LOCK b 10s WAIT 50ms");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(waiters_leave_with_their_connections)
+{
+    struct stage stage;
+    struct client gone;
+    struct client silent;
+    char token[41];
+    stage_open(&stage, __func__, &five);
+    snprintf(token, sizeof(token), "%s", client_lock(&stage.client, "a", "30s").token);
+    daemon_connect(&stage.daemon, &gone);
+    client_send(&gone, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
+    wait_stats(&stage.client, " waiting=2 ");
+    /* This one is not read from any more: too much waits behind its first line. */
+    daemon_connect(&stage.daemon, &silent);
+    client_send(&silent, "LOCK a 30s WAIT 60s\n");
+    wait_stats(&stage.client, " waiting=3 ");
+    while (client_try_send(&silent, "PING\nPING\nPING\nPING\nPING\nPING\nPING\nPING\n") &&
+           silent.input_len++ < 4000)
+        continue;
+    silent.input_len = 0;
+    client_close(&silent);
+    wait_stats(&stage.client, " waiting=2 ");
+    client_close(&gone);
+    wait_stats(&stage.client, " waiting=0 ");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", token);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_half_closed_connection_does_not_wait)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 5, "SET redlock:a theirs PX 60000");
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "LOCK a 30s WAIT 60s\n");
+    wait_stats(&stage.client, " waiting=1 ");
+    client_end(&client);
+    client_read_match(&client, "ERR bad-arguments .*");
+    client_expect_end(&client);
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(who_waits_is_told_that_the_daemon_stops)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 5, "SET redlock:a theirs PX 60000");
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
+    wait_stats(&stage.client, " waiting=2 ");
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    client_read_match(&client, "#[12] SHUTDOWN");
+    client_read_match(&client, "#[12] SHUTDOWN");
+    client_expect_end(&client);
+    client_close(&client);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+START_TEST(queues_are_bounded)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__,
+               &(struct stage_plan){
+                   .masters = 3,
+                   .over_unix = true,
+                   .daemon = {.yaml = "limits: {waiters: 3, waiters_per_resource: 2}\n"}});
+    masters_run(stage.masters, 3, "SET redlock:a theirs PX 60000");
+    masters_run(stage.masters, 3, "SET redlock:b theirs PX 60000");
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
+    client_expect(&client, "#3 LIMIT waiters_per_resource", "#3 LOCK a 30s WAIT 60s");
+    client_send(&client, "#4 LOCK b 30s WAIT 60s\n");
+    client_expect(&client, "#5 LIMIT waiters", "#5 LOCK b 30s WAIT 60s");
+    client_expect_match(&client, "#6 HELD [0-9]+", "#6 LOCK b 30s");
+    client_expect_match(&client, "#1 ERR bad-tag .*", "#1 PING");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(locks_lists_who_has_what_and_who_waits)
+{
+    struct stage stage;
+    struct client client;
+    char pattern[160];
+    stage_open(&stage, __func__, &five);
+    daemon_connect(&stage.daemon, &client);
+    client_expect(&client, "OK", "NAME deployer");
+    client_expect_match(&client, "OK .*", "LOCK a 30s HOLD");
+    char token[41];
+    held_token(&client, token);
+    masters_run(stage.masters, 5, "SET redlock:b theirs PX 60000");
+    client_send(&client, "#1 LOCK a 30s WAIT 60s\n#2 LOCK b 30s WAIT 60s\n");
+    wait_stats(&stage.client, " waiting=2 ");
+    client_send(&stage.client, "LOCKS\n");
+    snprintf(pattern, sizeof(pattern),
+             "resource=a token=%.8s client=[0-9]+ name=deployer since_ms=[0-9]+ "
+             "left_ms=[0-9]+ hold=yes waiters=1",
+             token);
+    client_read_match(&stage.client, pattern);
+    client_read_match(&stage.client, "resource=b token=- client=- name=- since_ms=-1 left_ms=-1 "
+                                     "hold=no waiters=1");
+    client_read_match(&stage.client, "END");
+    client_close(&client);
+    wait_stats(&stage.client, " locks=0 ");
+    client_expect(&stage.client, "END", "LOCKS");
+    stage_close(&stage);
+}
+END_TEST
+
+/* 10,000 of them, on ten connections and 1,000 resources that a stranger holds. */
+START_TEST(ten_thousand_wait_for_next_to_nothing)
+{
+    enum { CONNECTIONS = 10, RESOURCES = 1000 };
+    static struct client clients[CONNECTIONS];
+    struct stage stage;
+    char line[80];
+    stage_open(&stage, __func__, &five);
+    for (unsigned i = 0; i < 5; i++)
+        master_text(&stage.masters[i], "EVAL %s 0",
+                    "for i=0,999 do redis.call('SET','redlock:r'..i,'theirs','PX',60000) end");
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        daemon_connect(&stage.daemon, &clients[i]);
+    client_expect(&stage.client, "PONG", "PING");
+    long before_kib = process_memory_kib(stage.daemon.pid);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        for (unsigned r = 0; r < RESOURCES; r++) {
+            snprintf(line, sizeof(line), "#%u LOCK r%u 30s WAIT 50s\n", r, r);
+            client_send(&clients[i], line);
+        }
+    wait_stats(&stage.client, " waiting=10000 ");
+    long grown_kib = process_memory_kib(stage.daemon.pid) - before_kib;
+    ck_assert_int_le(grown_kib, 10000);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        client_close(&clients[i]);
+    wait_stats(&stage.client, " waiting=0 ");
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("waits");
+    TCase *cases = sandbox_case("waits");
+    tcase_add_test(cases, twenty_are_served_in_order_by_one_command_each);
+    tcase_add_test(cases, a_release_through_another_daemon_wakes);
+    tcase_add_test(cases, a_foreign_release_wakes);
+    tcase_add_test(cases, an_expiry_wakes_without_polling);
+    tcase_add_test(cases, lost_reports_are_made_up_for);
+    tcase_add_test(cases, masters_that_do_not_track_are_looked_at);
+    tcase_add_test(cases, a_waiter_survives_the_restart_of_its_masters);
+    tcase_add_test(cases, the_wait_ends_with_what_is_known);
+    tcase_add_test(cases, waiters_leave_with_their_connections);
+    tcase_add_test(cases, a_half_closed_connection_does_not_wait);
+    tcase_add_test(cases, who_waits_is_told_that_the_daemon_stops);
+    tcase_add_test(cases, queues_are_bounded);
+    tcase_add_test(cases, locks_lists_who_has_what_and_who_waits);
+    tcase_add_test(cases, ten_thousand_wait_for_next_to_nothing);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

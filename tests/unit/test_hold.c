@@ -1,0 +1,472 @@
+/*
+ * LOCK ... HOLD: when a lock is extended, lost and released. First the arithmetic alone
+ * (protocol/hold.h), then the shipped engine among fake masters, on virtual time.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/hold.h"
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
+
+/* --- the arithmetic --- */
+
+START_TEST(it_is_extended_after_a_third_and_lost_with_a_third_left)
+{
+    struct hold hold;
+    hold_init(&hold, &drift, 30 * NS_PER_S, 100 * NS_PER_S);
+    ck_assert_int_eq(hold.until_ns, 130 * NS_PER_S - 310 * NS_PER_MS);
+    ck_assert_int_eq(hold_renew_ns(&hold, 3600 * NS_PER_S), 110 * NS_PER_S);
+    ck_assert_int_eq(hold_lost_ns(&hold), 120 * NS_PER_S - 310 * NS_PER_MS);
+    hold_on_extended(&hold, &drift, 30 * NS_PER_S, 110 * NS_PER_S);
+    ck_assert_int_eq(hold_renew_ns(&hold, 3600 * NS_PER_S), 120 * NS_PER_S);
+    ck_assert_int_eq(hold_lost_ns(&hold), 130 * NS_PER_S - 310 * NS_PER_MS);
+}
+END_TEST
+
+START_TEST(an_extension_that_lands_late_or_is_shorter_shortens_nothing)
+{
+    struct hold hold;
+    hold_init(&hold, &drift, 30 * NS_PER_S, 100 * NS_PER_S);
+    int64_t until_ns = hold.until_ns;
+    hold_on_extended(&hold, &drift, 1 * NS_PER_S, 110 * NS_PER_S);
+    ck_assert_int_eq(hold.until_ns, until_ns);
+    hold_on_extended(&hold, &drift, 30 * NS_PER_S, 99 * NS_PER_S);
+    ck_assert_int_eq(hold.until_ns, until_ns);
+}
+END_TEST
+
+START_TEST(it_is_not_extended_beyond_the_longest_hold)
+{
+    struct hold hold;
+    hold_init(&hold, &drift, 30 * NS_PER_S, 100 * NS_PER_S);
+    ck_assert_int_eq(hold_renew_ns(&hold, 40 * NS_PER_S), 110 * NS_PER_S);
+    ck_assert_int_eq(hold_renew_ns(&hold, 40 * NS_PER_S - 1), INT64_MAX);
+}
+END_TEST
+
+START_TEST(the_shortest_leaves_time_for_a_round)
+{
+    struct hold hold;
+    int64_t ttl_ms = hold_shortest_ms(&drift, 50 * NS_PER_MS);
+    ck_assert_int_eq(ttl_ms, 186);
+    hold_init(&hold, &drift, ttl_ms * NS_PER_MS, 0);
+    ck_assert_int_ge(hold_lost_ns(&hold) - hold_renew_ns(&hold, INT64_MAX), 50 * NS_PER_MS);
+    hold_init(&hold, &drift, (ttl_ms - 1) * NS_PER_MS, 0);
+    ck_assert_int_lt(hold_lost_ns(&hold) - hold_renew_ns(&hold, INT64_MAX), 50 * NS_PER_MS);
+}
+END_TEST
+
+/* --- in the engine --- */
+
+static struct world w;
+static char token[LIMIT_TOKEN + 1];
+
+static void setup(void)
+{
+    world_init(&w, 5);
+    world_pass_ms(&w, 10);
+}
+
+static void teardown(void)
+{
+    world_deinit(&w);
+}
+
+static const char *next(void)
+{
+    const char *reply = world_next_reply(&w);
+    return reply != NULL ? reply : "(nothing)";
+}
+
+static void expect(const char *reply)
+{
+    ck_assert_str_eq(next(), reply);
+}
+
+static void expect_push(const char *what, const char *reason)
+{
+    char line[128];
+    snprintf(line, sizeof(line), "! %s a %s %s", what, token, reason);
+    expect(line);
+}
+
+static void send(const char *line)
+{
+    world_send(&w, line);
+    world_settle(&w);
+}
+
+static void hold(const char *line)
+{
+    send(line);
+    const char *reply = next();
+    ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
+    snprintf(token, sizeof(token), "%.40s", reply + 3);
+    ck_assert_uint_eq(w.client.hold_count, 1);
+}
+
+static void expect_held(void)
+{
+    ck_assert_uint_ge(world_count(&w, "a"), 3);
+    for (unsigned i = 0; i < 5; i++)
+        if (world_value(&w, i, "a") != NULL)
+            ck_assert_str_eq(world_value(&w, i, "a"), token);
+}
+
+/* The keys that are there end in so many milliseconds at the latest. */
+static int64_t longest_ms(void)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < 5; i++)
+        for (unsigned k = 0; k < WORLD_KEYS; k++) {
+            const struct world_key *key = &w.masters[i].keys[k];
+            int64_t left_ns = key->expires_ns - w.now_ns - w.masters[i].clock_ns;
+            if (strcmp(key->key, "a") == 0 && left_ns > longest_ns)
+                longest_ns = left_ns;
+        }
+    return longest_ns / NS_PER_MS;
+}
+
+START_TEST(it_lives_as_long_as_its_connection)
+{
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 0; i < 100; i++) {
+        world_pass_ms(&w, 1000);
+        expect_held();
+    }
+    expect("(nothing)");
+    /* Each third of its time, and max_extensions, which is five here, does not count them. */
+    ck_assert_uint_eq(w.engine.stats.renewals, 100);
+    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
+    world_end_client(&w, &w.client);
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.holding, 0);
+    ck_assert_uint_eq(w.engine.locks.in_use, 0);
+    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1);
+}
+END_TEST
+
+START_TEST(the_end_of_its_connection_hands_it_over)
+{
+    hold("LOCK a 3s HOLD");
+    world_send_as(&w, &w.others[0], "#b LOCK a 3s WAIT 60s");
+    world_settle(&w);
+    world_end_client(&w, &w.client);
+    world_settle(&w);
+    ck_assert_int_eq(strncmp(next(), "#b OK", 5), 0);
+    ck_assert_uint_eq(w.engine.stats.handovers, 1);
+}
+END_TEST
+
+/* Silence proves nothing: it may live, and rely on what it was promised. */
+START_TEST(a_connection_that_is_lost_releases_nothing_before_its_deadline)
+{
+    hold("LOCK a 3s HOLD");
+    world_pass_ms(&w, 1500);
+    world_lose_client(&w, &w.client);
+    world_settle(&w);
+    expect_held();
+    uint64_t renewals = w.engine.stats.renewals;
+    world_pass_ms(&w, 2499);
+    expect_held();
+    world_pass_ms(&w, 2);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.stats.renewals, renewals);
+    ck_assert_uint_eq(w.engine.locks.in_use, 0);
+}
+END_TEST
+
+START_TEST(it_ends_with_its_unlock)
+{
+    char line[128];
+    hold("LOCK a 3s HOLD");
+    world_pass_ms(&w, 5000);
+    snprintf(line, sizeof(line), "UNLOCK a %s", token);
+    send(line);
+    expect("OK");
+    uint64_t renewals = w.engine.stats.renewals;
+    world_pass_ms(&w, 10000);
+    ck_assert_uint_eq(w.engine.stats.renewals, renewals);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    expect("(nothing)");
+}
+END_TEST
+
+/* The extension and the release are under way at once. */
+START_TEST(an_extension_under_way_does_not_outlive_the_release)
+{
+    char line[128];
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 5 * NS_PER_MS;
+    world_pass_ms(&w, 1002);
+    ck_assert_uint_eq(w.engine.stats.renewals, 1);
+    snprintf(line, sizeof(line), "UNLOCK a %s", token);
+    world_send(&w, line);
+    world_pass_ms(&w, 100);
+    expect("OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    world_pass_ms(&w, 5000);
+    expect("(nothing)");
+}
+END_TEST
+
+START_TEST(a_lost_majority_is_told_while_a_third_is_left)
+{
+    hold("LOCK a 3s HOLD");
+    world_pass_ms(&w, 1100);
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = true;
+    /* Extended at 1 s: until 3960, with the drift of 40 ms. */
+    world_pass_ms(&w, 1859);
+    unsigned warnings = 0;
+    const char *reply;
+    while ((reply = world_next_reply(&w)) != NULL) {
+        ck_assert_int_eq(strncmp(reply, "! WARN a ", 9), 0);
+        warnings++;
+    }
+    ck_assert_uint_eq(warnings, 3);
+    world_pass_ms(&w, 1);
+    expect_push("LOST", "noquorum");
+    ck_assert_uint_eq(w.client.hold_count, 0);
+    /* Final, also if they come back; and nothing is released before its deadline. */
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = false;
+    world_pass_ms(&w, 900);
+    expect_held();
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    expect("(nothing)");
+}
+END_TEST
+
+START_TEST(a_lost_minority_is_a_warning_only)
+{
+    hold("LOCK a 3s HOLD");
+    w.masters[4].hung = true;
+    world_pass_ms(&w, 20000);
+    expect_push("WARN", "e:suspect");
+    expect("(nothing)");
+    expect_held();
+    w.masters[4].hung = false;
+    world_pass_ms(&w, 20000);
+    expect("(nothing)");
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(one_that_carries_nothing_is_no_reason_to_warn)
+{
+    w.masters[4].hung = true;
+    world_pass_ms(&w, 3000);
+    hold("LOCK a 3s HOLD");
+    world_kill(&w, 4);
+    world_pass_ms(&w, 500);
+    expect("(nothing)");
+}
+END_TEST
+
+START_TEST(what_was_released_elsewhere_is_lost_with_the_next_extension)
+{
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 0; i < 5; i++)
+        world_delete(&w, i, "a");
+    world_pass_ms(&w, 999);
+    expect("(nothing)");
+    world_pass_ms(&w, 1);
+    expect_push("LOST", "gone");
+}
+END_TEST
+
+START_TEST(it_is_lost_in_time_once_it_was_held_as_long_as_it_may_be)
+{
+    /* max_hold is 300 s here. The last extension begins at 280 s. */
+    hold("LOCK a 60s HOLD");
+    world_pass_ms(&w, 240000 + 60000 - 610 - 20000 - 1);
+    expect("(nothing)");
+    world_pass_ms(&w, 1);
+    expect_push("LOST", "limit");
+    ck_assert_int_ge(longest_ms(), 20000);
+    world_pass_ms(&w, 21000);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* The daemon stands still: what it could not extend it tells before anything else. */
+static void stand_still(int64_t ms)
+{
+    w.now_ns += ms * NS_PER_MS;
+}
+
+START_TEST(after_a_stop_a_request_hears_the_loss_first)
+{
+    hold("LOCK a 3s HOLD");
+    stand_still(2500);
+    world_send(&w, "STATUS b");
+    world_settle(&w);
+    expect_push("LOST", "overdue");
+}
+END_TEST
+
+START_TEST(after_a_stop_an_answer_of_a_master_comes_second)
+{
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 5 * NS_PER_MS;
+    world_pass_ms(&w, 1002);
+    ck_assert_uint_eq(w.engine.stats.renewals, 1);
+    stand_still(1500);
+    world_settle(&w);
+    expect_push("LOST", "overdue");
+    world_pass_ms(&w, 100);
+    expect("(nothing)");
+}
+END_TEST
+
+START_TEST(after_a_short_stop_it_is_extended)
+{
+    hold("LOCK a 3s HOLD");
+    stand_still(1900);
+    world_pass_ms(&w, 3000);
+    expect("(nothing)");
+    expect_held();
+}
+END_TEST
+
+/* At whatever time a PING is answered, a third of the time to live is left. */
+START_TEST(what_is_not_lost_is_good_for_a_third)
+{
+    hold("LOCK a 3s HOLD");
+    uint64_t random = 1;
+    for (unsigned i = 0; i < 20000; i++) {
+        random = random * 6364136223846793005 + 1442695040888963407;
+        unsigned what = (unsigned)(random >> 33) % 400;
+        if (what == 0)
+            stand_still(100 + (int64_t)(random >> 40) % 3000);
+        else if (what < 10)
+            w.masters[what % 5].hung = !w.masters[what % 5].hung;
+        else
+            world_pass_ms(&w, 7);
+        engine_catch_up(&w.engine, w.now_ns);
+        const char *reply;
+        while ((reply = world_next_reply(&w)) != NULL)
+            if (strncmp(reply, "! LOST", 6) == 0)
+                ck_assert_uint_eq(w.client.hold_count, 0);
+        if (w.client.hold_count == 1) {
+            ck_assert_int_ge(LIST_FIRST(&w.client.holds)->hold.until_ns - w.now_ns, NS_PER_S);
+            continue;
+        }
+        for (unsigned node = 0; node < 5; node++)
+            w.masters[node].hung = false;
+        world_pass_ms(&w, 70000);
+        w.reply_count = w.replies_read = 0;
+        hold("LOCK a 3s HOLD");
+    }
+    ck_assert_uint_gt(w.engine.stats.lost, 10);
+}
+END_TEST
+
+START_TEST(an_extension_of_the_client_counts_and_the_daemon_goes_on)
+{
+    char line[128];
+    hold("LOCK a 3s HOLD");
+    world_pass_ms(&w, 500);
+    snprintf(line, sizeof(line), "EXTEND a %s 30s", token);
+    send(line);
+    ck_assert_int_eq(strncmp(next(), "OK ", 3), 0);
+    /* Nothing to do for it before two thirds of its time to live are left. */
+    world_pass_ms(&w, 27500);
+    ck_assert_uint_eq(w.engine.stats.renewals, 0);
+    world_pass_ms(&w, 20000);
+    ck_assert_uint_gt(w.engine.stats.renewals, 10);
+    expect_held();
+    expect("(nothing)");
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_says_that_it_is_lost)
+{
+    hold("LOCK a 3s HOLD");
+    engine_drain(&w.engine, w.now_ns);
+    expect_push("LOST", "shutdown");
+    world_settle(&w);
+    expect_held();
+}
+END_TEST
+
+START_TEST(a_hold_that_waits_is_held_once_it_is_granted)
+{
+    for (unsigned i = 0; i < 5; i++)
+        world_set(&w, i, "a", "foreign", 10000);
+    send("LOCK a 3s WAIT 60s HOLD");
+    ck_assert_uint_eq(w.engine.holding, 1);
+    world_pass_ms(&w, 60000);
+    const char *reply = next();
+    ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
+    snprintf(token, sizeof(token), "%.40s", reply + 3);
+    expect_held();
+    ck_assert_uint_eq(w.engine.holding, 1);
+}
+END_TEST
+
+START_TEST(a_hold_that_was_not_granted_is_not_counted)
+{
+    for (unsigned i = 0; i < 5; i++)
+        world_set(&w, i, "a", "foreign", 10000);
+    send("LOCK a 3s HOLD");
+    expect("HELD 10000");
+    send("LOCK a 3s WAIT 1s HOLD");
+    world_pass_ms(&w, 1000);
+    expect("HELD 9001");
+    ck_assert_uint_eq(w.engine.holding, 0);
+}
+END_TEST
+
+START_TEST(there_may_be_so_many)
+{
+    w.engine.holding = LIMIT_HOLDS;
+    send("LOCK a 3s HOLD");
+    expect("LIMIT holds");
+    w.engine.holding = 0;
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("hold");
+    TCase *arithmetic = tcase_create("arithmetic");
+    tcase_add_test(arithmetic, it_is_extended_after_a_third_and_lost_with_a_third_left);
+    tcase_add_test(arithmetic, an_extension_that_lands_late_or_is_shorter_shortens_nothing);
+    tcase_add_test(arithmetic, it_is_not_extended_beyond_the_longest_hold);
+    tcase_add_test(arithmetic, the_shortest_leaves_time_for_a_round);
+    suite_add_tcase(suite, arithmetic);
+
+    TCase *engine = tcase_create("engine");
+    tcase_add_checked_fixture(engine, setup, teardown);
+    tcase_set_timeout(engine, 60);
+    tcase_add_test(engine, it_lives_as_long_as_its_connection);
+    tcase_add_test(engine, the_end_of_its_connection_hands_it_over);
+    tcase_add_test(engine, a_connection_that_is_lost_releases_nothing_before_its_deadline);
+    tcase_add_test(engine, it_ends_with_its_unlock);
+    tcase_add_test(engine, an_extension_under_way_does_not_outlive_the_release);
+    tcase_add_test(engine, a_lost_majority_is_told_while_a_third_is_left);
+    tcase_add_test(engine, a_lost_minority_is_a_warning_only);
+    tcase_add_test(engine, one_that_carries_nothing_is_no_reason_to_warn);
+    tcase_add_test(engine, what_was_released_elsewhere_is_lost_with_the_next_extension);
+    tcase_add_test(engine, it_is_lost_in_time_once_it_was_held_as_long_as_it_may_be);
+    tcase_add_test(engine, after_a_stop_a_request_hears_the_loss_first);
+    tcase_add_test(engine, after_a_stop_an_answer_of_a_master_comes_second);
+    tcase_add_test(engine, after_a_short_stop_it_is_extended);
+    tcase_add_test(engine, what_is_not_lost_is_good_for_a_third);
+    tcase_add_test(engine, an_extension_of_the_client_counts_and_the_daemon_goes_on);
+    tcase_add_test(engine, a_daemon_that_stops_says_that_it_is_lost);
+    tcase_add_test(engine, a_hold_that_waits_is_held_once_it_is_granted);
+    tcase_add_test(engine, a_hold_that_was_not_granted_is_not_counted);
+    tcase_add_test(engine, there_may_be_so_many);
+    suite_add_tcase(suite, engine);
+    return suite;
+}
