@@ -293,6 +293,8 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
         return QUEUE_REST;
     if (now_ns >= free_ns(queue))
         return QUEUE_ASK;
+    if (count(queue->tracked | queue->looking) < queue->rules->quorum)
+        look_soon(queue, now_ns);
     *nodes = to_look_at(queue, reachable, now_ns);
     queue->looking |= *nodes;
     queue->changed &= ~*nodes;

@@ -116,7 +116,7 @@ static void init_connections(struct engine *engine, int64_t now_ns)
     }
 }
 
-/* There is a resource for each operation, each that waits and each lock. */
+/* Rounds, requests, those that wait and locks each may be about a resource of its own. */
 static bool init_tables(struct engine *engine)
 {
     const struct engine_rules *rules = &engine->rules;
@@ -480,7 +480,7 @@ static void refuse(struct engine *engine, struct engine_client *client,
     engine->io.reply(engine->io.context, client, request->tag, request->tag_len, &reply);
 }
 
-/* What is known of the key that a request is about. */
+/* What is known of the key that a request is about; NULL if there is no room for it. */
 static struct resource *resource_of(struct engine *engine, const struct request *request)
 {
     char key[LIMIT_KEY];
@@ -501,13 +501,16 @@ static struct operation *open_round(struct engine *engine, struct engine_client 
                                     const struct request *request, struct resource *resource,
                                     int64_t now_ns)
 {
+    struct call *call = call_open(&engine->calls, client, request, now_ns);
+    if (call == NULL)
+        return NULL;
     struct operation *operation =
         operation_open(&engine->operations, resource, &engine->rules.round,
                        round_kind_of(request->verb), request->ttl_ms * NS_PER_MS);
-    if (operation == NULL)
+    if (operation == NULL) {
+        call_close(&engine->calls, call);
         return NULL;
-    struct call *call = call_open(&engine->calls, client, request, now_ns);
-    assert(call != NULL); /* there are more of them */
+    }
     operation_set_call(operation, call);
     if (request->token != NULL)
         memcpy(operation->token, request->token, LIMIT_TOKEN);
@@ -526,10 +529,8 @@ static void submit(struct engine *engine, struct engine_client *client,
     if (operation == NULL) {
         refuse(engine, client, request, OUTCOME_LIMIT, "operations");
     } else if (request->verb == VERB_UNLOCK) {
-        struct lock *lock = engine_known_lock(resource, request->token);
-        if (lock != NULL)
-            engine_forget_lock(engine, lock);
-        engine_release(engine, resource, request->token, operation, lock != NULL, now_ns);
+        bool known = engine_end_lock(engine, resource, request->token, client);
+        engine_release(engine, resource, request->token, operation, known, now_ns);
     } else {
         engine_start(engine, operation, now_ns);
     }
@@ -556,7 +557,10 @@ void engine_submit(struct engine *engine, struct engine_client *client,
         return;
     }
     struct resource *resource = resource_of(engine, request);
-    assert(resource != NULL); /* there is one for each that may need it */
+    if (resource == NULL) {
+        refuse(engine, client, request, OUTCOME_LIMIT, "operations");
+        return;
+    }
     resource_pin(resource);
     submit(engine, client, request, resource, now_ns);
     resource_unpin(&engine->resources, resource);

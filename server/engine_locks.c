@@ -12,7 +12,7 @@ bool engine_locks_init(struct engine *engine)
 
 /* --- what is known --- */
 
-struct lock *engine_known_lock(const struct resource *resource, const char *token)
+static struct lock *known_lock(const struct resource *resource, const char *token)
 {
     struct lock *lock = resource->lock;
     return lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0 ? lock : NULL;
@@ -47,7 +47,7 @@ static void let_go(struct engine *engine, struct lock *lock)
     set_alarm(engine, lock);
 }
 
-void engine_forget_lock(struct engine *engine, struct lock *lock)
+static void forget_lock(struct engine *engine, struct lock *lock)
 {
     struct resource *resource = lock->resource;
     if (lock->client != NULL)
@@ -93,12 +93,24 @@ static uint32_t carriers_of(const struct round *round)
 
 /* --- granted --- */
 
+bool engine_end_lock(struct engine *engine, struct resource *resource, const char *token,
+                     const struct engine_client *client)
+{
+    struct lock *lock = known_lock(resource, token);
+    if (lock == NULL)
+        return false;
+    if (lock->client != NULL && lock->client != client)
+        lose(engine, lock, "gone");
+    forget_lock(engine, lock);
+    return true;
+}
+
 /* There is always one: those with HOLD are bounded, the others can be forgotten. */
 static struct lock *take_lock(struct engine *engine)
 {
     struct lock *lock = pool_take(&engine->locks);
     if (lock == NULL) {
-        engine_forget_lock(engine, TAILQ_FIRST(&engine->plain));
+        forget_lock(engine, TAILQ_FIRST(&engine->plain));
         lock = pool_take(&engine->locks);
     }
     assert(lock != NULL);
@@ -113,7 +125,7 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
     if (resource->lock != NULL && resource->lock->client != NULL)
         lose(engine, resource->lock, "gone");
     if (resource->lock != NULL)
-        engine_forget_lock(engine, resource->lock);
+        forget_lock(engine, resource->lock);
 
     struct lock *lock = take_lock(engine);
     memset(lock, 0, sizeof(*lock));
@@ -183,7 +195,7 @@ void engine_on_extended(struct engine *engine, struct operation *operation, int6
     if (round->outcome != OUTCOME_OK || operation->of_daemon)
         return;
     extensions_count(&engine->extensions, operation->token, now_ns);
-    lock = engine_known_lock(operation->resource, operation->token);
+    lock = known_lock(operation->resource, operation->token);
     if (lock == NULL)
         return;
     prolong(lock, round, now_ns);
@@ -212,7 +224,7 @@ static void renew(struct engine *engine, struct lock *lock, int64_t now_ns)
 void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns)
 {
     if (lock->client == NULL) {
-        engine_forget_lock(engine, lock);
+        forget_lock(engine, lock);
     } else if (now_ns < hold_lost_ns(&lock->hold)) {
         renew(engine, lock, now_ns);
     } else if (hold_renew_ns(&lock->hold, engine->rules.max_hold_ns) == INT64_MAX) {
@@ -232,7 +244,7 @@ void engine_release_holds(struct engine *engine, struct engine_client *client, i
         char token[LIMIT_TOKEN];
         memcpy(token, lock->token, LIMIT_TOKEN);
         resource_pin(resource);
-        engine_forget_lock(engine, lock);
+        forget_lock(engine, lock);
         engine_release(engine, resource, token, NULL, true, now_ns);
         resource_unpin(&engine->resources, resource);
     }

@@ -92,11 +92,10 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
 /* An extension has settled: of a client, or of the daemon itself. */
 void engine_on_extended(struct engine *engine, struct operation *operation, int64_t now_ns);
 
-/* The lock of this resource, if it has this token; or NULL. */
-struct lock *engine_known_lock(const struct resource *resource, const char *token);
-
-/* It is over. */
-void engine_forget_lock(struct engine *engine, struct lock *lock);
+/* This client has it released. If another one holds it, that one is told. False if the token was
+ * not granted through this daemon, as far as it knows. */
+bool engine_end_lock(struct engine *engine, struct resource *resource, const char *token,
+                     const struct engine_client *client);
 
 void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns);
 

@@ -26,13 +26,13 @@ void engine_leave_line(struct engine *engine, struct call *call)
     alarms_set(&engine->alarms, &call->waiter.wall, ALARM_NEVER);
 }
 
-/* Its wait is over: it hears what the last round has come to. */
-static void answer_waiter(struct engine *engine, struct call *call, int64_t hint_ms, int64_t now_ns)
+/* What the last round for this resource has come to, for one who came at received_ns. */
+static struct reply last_reply(const struct engine *engine, const struct resource *resource,
+                               int64_t hint_ms, int64_t received_ns, int64_t now_ns)
 {
-    const struct resource *resource = call->resource;
     struct reply reply = {
         .outcome = resource->last_outcome,
-        .elapsed_ms = elapsed_for_client_ms(&engine->rules.round.drift, call->received_ns, now_ns),
+        .elapsed_ms = elapsed_for_client_ms(&engine->rules.round.drift, received_ns, now_ns),
         .hint_ms = hint_ms,
         .quorum = engine->rules.round.quorum,
         .node_count = engine->node_count,
@@ -41,6 +41,14 @@ static void answer_waiter(struct engine *engine, struct call *call, int64_t hint
     };
     for (unsigned i = 0; i < engine->node_count; i++)
         reply.voting += resource->last_reasons[i] == REASON_NONE;
+    return reply;
+}
+
+/* Its wait is over. */
+static void answer_waiter(struct engine *engine, struct call *call, int64_t hint_ms, int64_t now_ns)
+{
+    const struct reply reply =
+        last_reply(engine, call->resource, hint_ms, call->received_ns, now_ns);
     engine_leave_line(engine, call);
     engine_reply(engine, call, ROUND_ACQUIRE, &reply);
 }
@@ -313,6 +321,7 @@ static void drain_line(struct engine *engine, struct resource *resource)
         struct call *call = call_of(waiter);
         waiter = TAILQ_NEXT(waiter, line);
         if (call->operation != NULL) {
+            alarms_set(&engine->alarms, &call->waiter.wall, ALARM_NEVER);
             if (!call->waiter.overdue)
                 queue_note_overdue(&resource->queue, &call->waiter);
             continue;
@@ -389,6 +398,8 @@ static void join(struct engine *engine, struct call *call, const struct request 
     struct resource *resource = call->resource;
     struct queue *queue = &resource->queue;
     bool first = queue->length == 0;
+    if (first)
+        resource->last_outcome = OUTCOME_HELD;
     queue_join(queue, &call->waiter, now_ns);
     engine->holding += call->hold;
     call->waiter.wall.kind = ALARM_WALL;
@@ -412,9 +423,9 @@ void engine_lock(struct engine *engine, struct engine_client *client, const stru
         return;
     }
     if (hears_at_once(resource, request)) {
-        refuse(engine, client, request,
-               &(struct reply){.outcome = OUTCOME_HELD,
-                               .hint_ms = queue_hint_ms(&resource->queue, now_ns)});
+        const struct reply reply =
+            last_reply(engine, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
+        refuse(engine, client, request, &reply);
         return;
     }
     struct call *call = call_open(&engine->calls, client, request, now_ns);

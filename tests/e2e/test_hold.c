@@ -269,7 +269,7 @@ START_TEST(what_is_unlocked_elsewhere_is_lost)
 }
 END_TEST
 
-START_TEST(an_unlock_through_any_connection_ends_it_without_a_word)
+START_TEST(an_unlock_through_another_connection_is_told)
 {
     struct stage stage;
     struct held held;
@@ -277,6 +277,7 @@ START_TEST(an_unlock_through_any_connection_ends_it_without_a_word)
     hold(&held, &stage, "600ms");
     client_expect(&stage.client, "OK", "UNLOCK a %s", held.token);
     client_lock(&stage.client, "a", "30s");
+    expect_lost(&held, "gone");
     client_expect(&held.client, "PONG", "PING");
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " holding=0 "), 1);
     client_close(&held.client);
@@ -332,7 +333,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_lost_minority_is_a_warning);
     tcase_add_test(cases, a_daemon_that_was_stopped_tells_the_loss_before_all_else);
     tcase_add_test(cases, what_is_unlocked_elsewhere_is_lost);
-    tcase_add_test(cases, an_unlock_through_any_connection_ends_it_without_a_word);
+    tcase_add_test(cases, an_unlock_through_another_connection_is_told);
     tcase_add_test(cases, it_is_lost_after_the_longest_hold);
     tcase_add_test(cases, a_daemon_that_stops_says_so_and_releases_nothing);
     suite_add_tcase(suite, cases);

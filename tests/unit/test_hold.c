@@ -196,6 +196,20 @@ START_TEST(it_ends_with_its_unlock)
 }
 END_TEST
 
+/* Its holder may rely on it: it has to hear. */
+START_TEST(an_unlock_by_somebody_else_is_told)
+{
+    char line[128];
+    hold("LOCK a 3s HOLD");
+    snprintf(line, sizeof(line), "#u UNLOCK a %s", token);
+    world_send_as(&w, &w.others[0], line);
+    world_settle(&w);
+    expect_push("LOST", "gone");
+    expect("#u OK");
+    ck_assert_uint_eq(w.engine.holding, 0);
+}
+END_TEST
+
 /* The extension and the release are under way at once. */
 START_TEST(an_extension_under_way_does_not_outlive_the_release)
 {
@@ -452,6 +466,7 @@ Suite *test_suite(void)
     tcase_add_test(engine, the_end_of_its_connection_hands_it_over);
     tcase_add_test(engine, a_connection_that_is_lost_releases_nothing_before_its_deadline);
     tcase_add_test(engine, it_ends_with_its_unlock);
+    tcase_add_test(engine, an_unlock_by_somebody_else_is_told);
     tcase_add_test(engine, an_extension_under_way_does_not_outlive_the_release);
     tcase_add_test(engine, a_lost_majority_is_told_while_a_third_is_left);
     tcase_add_test(engine, a_lost_minority_is_a_warning_only);

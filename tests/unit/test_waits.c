@@ -240,6 +240,32 @@ START_TEST(a_wait_outlives_a_lack_of_masters)
 }
 END_TEST
 
+START_TEST(who_does_not_wait_hears_why_the_others_do)
+{
+    for (unsigned i = 0; i < 3; i++)
+        world_kill(&w, i);
+    send("#a LOCK a 10s WAIT 300s");
+    send("#b LOCK a 10s");
+    expect("#b NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
+}
+END_TEST
+
+START_TEST(a_lack_of_masters_that_is_over_is_not_told)
+{
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = true;
+    send("#a LOCK a 60s WAIT 60s");
+    world_pass_ms(&w, 60);
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = false;
+    world_pass_ms(&w, 2000);
+    expect_grant("a");
+    send("#b LOCK a 60s WAIT 10ms");
+    world_pass_ms(&w, 10);
+    ck_assert_int_eq(strncmp(next(), "#b HELD ", 8), 0);
+}
+END_TEST
+
 START_TEST(a_wait_outlives_answers_that_are_late)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -384,6 +410,22 @@ START_TEST(a_flush_is_noticed_and_looked_into)
     /* Two remember, three have forgotten and are in quarantine. */
     expect_nothing();
     world_pass_ms(&w, 30000);
+    expect_grant("a");
+}
+END_TEST
+
+START_TEST(a_look_that_fails_is_not_the_last)
+{
+    foreign("a", 60000);
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    for (unsigned i = 0; i < 5; i++)
+        snprintf(w.masters[i].error, sizeof(w.masters[i].error), "LOADING the dataset");
+    foreign_releases("a");
+    expect_nothing();
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].error[0] = '\0';
+    world_pass_ms(&w, 500);
     expect_grant("a");
 }
 END_TEST
@@ -795,6 +837,21 @@ START_TEST(a_daemon_that_stops_tells_all_who_wait)
 }
 END_TEST
 
+/* Its wait ends while the daemon waits for the round that is under way. */
+START_TEST(a_wait_that_ends_while_the_daemon_stops_is_answered_once)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].hung = true;
+    send("#a LOCK a 10s WAIT 10ms");
+    engine_drain(&w.engine, w.now_ns);
+    world_pass_ms(&w, 40);
+    expect_nothing();
+    world_pass_ms(&w, 11);
+    expect("#a NOQUORUM 0/5 need=3 a:timeout b:timeout c:timeout d:timeout e:timeout");
+    expect_nothing();
+}
+END_TEST
+
 /* --- bounds --- */
 
 START_TEST(queues_have_their_bounds)
@@ -863,15 +920,16 @@ Suite *test_suite(void)
           a_wait_of_zero_is_no_wait}},
         {"ends",
          {the_wait_ends_when_it_said, a_wait_that_ends_within_a_round_ends_with_it,
-          a_wait_outlives_a_lack_of_masters, a_wait_outlives_answers_that_are_late}},
+          a_wait_outlives_a_lack_of_masters, a_wait_outlives_answers_that_are_late,
+          who_does_not_wait_hears_why_the_others_do, a_lack_of_masters_that_is_over_is_not_told}},
         {"wakes",
          {a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before,
           an_expiry_elsewhere_wakes_in_time, an_expiry_of_a_lock_granted_here_wakes_in_time,
           a_release_elsewhere_of_a_lock_granted_here_wakes_too, an_extension_elsewhere_is_seen,
           without_tracking_masters_are_looked_at_from_time_to_time,
           what_was_missed_while_the_reports_were_cut_is_found,
-          what_was_missed_while_the_masters_were_away_is_found,
-          a_flush_is_noticed_and_looked_into}},
+          what_was_missed_while_the_masters_were_away_is_found, a_flush_is_noticed_and_looked_into,
+          a_look_that_fails_is_not_the_last}},
         {"handovers",
          {a_hand_over_that_finds_no_quorum_leaves_neither_token,
           a_hand_over_whose_connections_are_lost_leaves_neither_token, a_hand_over_is_guarded,
@@ -888,7 +946,8 @@ Suite *test_suite(void)
           two_daemons_that_collide_both_get_it_in_the_end}},
         {"leaving",
          {a_waiter_leaves_with_its_connection, a_crowd_that_leaves_starts_no_rounds,
-          who_has_gone_deaf_hands_on_what_was_granted, a_daemon_that_stops_tells_all_who_wait}},
+          who_has_gone_deaf_hands_on_what_was_granted, a_daemon_that_stops_tells_all_who_wait,
+          a_wait_that_ends_while_the_daemon_stops_is_answered_once}},
         {"bounds",
          {queues_have_their_bounds, ten_thousand_that_wait_cost_nothing_while_nothing_happens}},
     };
