@@ -628,7 +628,10 @@ void engine_client_half_closed(struct engine *engine, struct engine_client *clie
 
 void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns)
 {
+    struct call *call;
     engine_catch_up(engine, now_ns);
+    while ((call = next_to_abandon(client, true)) != NULL)
+        abandon(engine, call, now_ns);
     engine_release_holds(engine, client, now_ns);
 }
 

@@ -174,7 +174,7 @@ bool engine_tag_in_use(const struct engine_client *client, const char *tag, size
  * released. It may still read. */
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);
 
-/* The client says that it ends its connection: what it holds is released. */
+/* The client says that it ends its connection: likewise, but it hears no more of its LOCKs. */
 void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns);
 
 /* The client has gone: whatever its LOCKs acquired is released, nothing is answered any more. What

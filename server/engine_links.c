@@ -260,6 +260,7 @@ static bool send_in_full(struct engine *engine, unsigned node, const struct link
     size_t len = engine_format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, buf, now_ns);
     struct link_ticket again = *ticket;
     again.form = REDIS_IN_FULL;
+    again.tracking = 0; /* that was asked for once */
     again.sent_ns = now_ns;
     engine_write(engine, node, &again, buf, len);
     return true;

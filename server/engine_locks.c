@@ -148,6 +148,8 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
         TAILQ_INSERT_TAIL(&engine->plain, lock, entry);
     }
     set_alarm(engine, lock);
+    if (hold && engine->draining)
+        lose(engine, lock, "shutdown");
 }
 
 /* --- extended --- */
@@ -192,14 +194,19 @@ void engine_on_extended(struct engine *engine, struct operation *operation, int6
         on_renewed(engine, lock, round, now_ns);
         return;
     }
-    if (round->outcome != OUTCOME_OK || operation->of_daemon)
+    if (operation->of_daemon)
         return;
-    extensions_count(&engine->extensions, operation->token, now_ns);
     lock = known_lock(operation->resource, operation->token);
+    if (round->outcome == OUTCOME_OK)
+        extensions_count(&engine->extensions, operation->token, now_ns);
     if (lock == NULL)
         return;
-    prolong(lock, round, now_ns);
-    set_alarm(engine, lock);
+    if (round->outcome == OUTCOME_OK) {
+        prolong(lock, round, now_ns);
+        set_alarm(engine, lock);
+    } else if (round->outcome == OUTCOME_GONE && lock->client != NULL) {
+        lose(engine, lock, "gone");
+    }
 }
 
 static void renew(struct engine *engine, struct lock *lock, int64_t now_ns)

@@ -66,8 +66,17 @@ static void io_undone(void *context, struct engine_client *client, const char *t
 
 static void io_push(void *context, struct engine_client *client, const struct push *push)
 {
-    (void)context;
+    struct server *server = context;
     session_on_push(session_of(client), push);
+    /* At the end of the daemon all of them are, which its log says anyway. */
+    if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
+        return;
+    char resource[LIMIT_RESOURCE + 1];
+    memcpy(resource, push->resource, push->resource_len);
+    resource[push->resource_len] = '\0';
+    log_event(&server->log, CONFIG_LOG_WARNING, "hold_lost",
+              LOG_FIELDS(log_text("resource", resource), log_number("client", (int64_t)client->id),
+                         log_text("name", client->label), log_text("reason", push->reason)));
 }
 
 /* Only edges that an operator would act on: a master gained or lost, and why. */

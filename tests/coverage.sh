@@ -4,8 +4,8 @@ set -eu
 build=$1 least=$2
 
 total=0 covered=0
-for source in protocol/*.c config/*.c server/engine.c server/engine_links.c server/operation.c \
-    server/extensions.c; do
+for source in protocol/*.c config/*.c server/engine*.c server/call.c server/operation.c \
+    server/resource.c server/extensions.c; do
     # gcov's summary: "Lines executed:97.30% of 37"
     line=$(gcov -n -o "$build/$(dirname "$source")" "$build/${source%.c}.gcda" 2>/dev/null |
            grep -A1 "^File '$source'" | grep '^Lines executed' || true)

@@ -32,14 +32,23 @@ await() {
 }
 
 # Two clients, each a TCP connection of bash's own: descriptors 3 and 4.
-ask() { # client, request, what the answer has to match
+tell() { # client, request
+    local who
+    [ "$1" = 3 ] && who=alice || who=bob
+    printf '%s\n' "$2" >&"$1"
+    printf '  %-6s> %s\n' "$who" "$2"
+}
+hear() { # client, what the next line has to match
     local fd=$1 who answer=
     [ "$fd" = 3 ] && who=alice || who=bob
-    printf '%s\n' "$2" >&"$fd"
-    IFS= read -r -t 10 answer <&"$fd" || die "no answer to: $2"
-    printf '  %-6s> %s\n  %-6s< %s%s%s\n' "$who" "$2" "" "$green" "$answer" "$plain"
-    [[ $answer =~ $3 ]] || die "that is not the answer this demo expects ($3)"
+    IFS= read -r -t 10 answer <&"$fd" || die "$who hears nothing"
+    printf '  %-6s< %s%s%s\n' "$who" "$green" "$answer" "$plain"
+    [[ $answer =~ $2 ]] || die "that is not the answer this demo expects ($2)"
     last=$answer
+}
+ask() { # client, request, what the answer has to match
+    tell "$1" "$2"
+    hear "$1" "$3"
 }
 
 step "redlockd --dev: a lock manager, and five Redis masters of its own to try it with"
@@ -57,8 +66,9 @@ ask 3 'LOCK deploy 30s' '^OK [0-9a-f]{40} [0-9]+ [0-9]+ -$'
 read -r _ token validity _ <<<"$last"
 note "the token is her right to release it; she may rely on it for $validity ms"
 
-step "Bob is refused, and told how long it may take"
+step "Bob is refused, and told how long it may take; so he waits in line"
 ask 4 'LOCK deploy 30s' '^HELD [0-9]+$'
+tell 4 'LOCK deploy 30s WAIT 1m HOLD'
 
 step "Two of the five masters are killed; a majority is left"
 for n in 1 2; do
@@ -68,21 +78,21 @@ for n in 1 2; do
     note "master $n (pid $pid) is gone"
 done
 ask 3 "EXTEND deploy $token 30s" '^OK [0-9a-f]{40} '
-ask 4 'LOCK backup 10s' '^OK [0-9a-f]{40} '
+ask 3 'LOCK backup 10s' '^OK [0-9a-f]{40} '
 read -r _ backup _ <<<"$last"
 note "locks are extended and granted as if nothing had happened"
 
-step "Alice releases it, and Bob gets it"
+step "Alice releases it, and Bob has it at once: it is handed over, and now lives with his connection"
 ask 3 "UNLOCK deploy $token" '^OK$'
-ask 4 'LOCK deploy 30s' '^OK [0-9a-f]{40} '
-read -r _ token _ <<<"$last"
+hear 4 '^OK [0-9a-f]{40} '
 
-step "A third master is killed: no majority, no lock, and a reason for each"
+step "A third master is killed: no majority, no lock, and a reason for each; Bob is warned"
 pid=$(pgrep -P "$daemon" -f "$masters/3.sock") || die "master 3 is not there"
 kill -KILL "$pid"
 await "node_down node=dev3"
+hear 4 '^! WARN deploy [0-9a-f]{40} dev3:'
 ask 3 'LOCK other 10s' '^NOQUORUM 2/5 need=3 '
-ask 4 "UNLOCK backup $backup" '^NOQUORUM 2/5 '
+ask 3 "UNLOCK backup $backup" '^NOQUORUM 2/5 '
 note "the release stays on its way; the lock ends with its time to live at the latest"
 
 step "All of it is taken down again"

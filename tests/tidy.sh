@@ -13,8 +13,8 @@ clang-format --dry-run -Werror $files || complain "run: clang-format -i on the f
 ! grep -nE '#include "(config|server|tests)/' protocol/*.[ch] || complain "protocol/ includes upwards"
 ! grep -nE '#include "(server|tests)/' config/*.[ch] || complain "config/ includes upwards"
 ! grep -nE '#include "tests/' server/*.[ch] || complain "server/ includes tests"
-for pure in protocol/*.[ch] server/engine*.[ch] server/operation.[ch] server/extensions.[ch] \
-    server/pool.[ch]; do
+for pure in protocol/*.[ch] server/engine*.[ch] server/call.[ch] server/operation.[ch] \
+    server/resource.[ch] server/extensions.[ch] server/pool.[ch]; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
         complain "$pure has to be pure: no clock, no socket"
 done
@@ -24,7 +24,7 @@ for pure in protocol/*.c; do
 done
 # The engine may do without what lies above it.
 ! grep -nE '#include "server/(node|session|listener|server|clock|log)\.h"' server/engine*.[ch] \
-    server/operation.[ch] ||
+    server/call.[ch] server/operation.[ch] server/resource.[ch] ||
     complain "the engine includes upwards"
 
 # Every flag and every key of the configuration stands in what users read.

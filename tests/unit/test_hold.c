@@ -210,6 +210,44 @@ START_TEST(an_unlock_by_somebody_else_is_told)
 }
 END_TEST
 
+START_TEST(an_extension_by_anybody_that_finds_it_gone_is_told)
+{
+    char line[128];
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 0; i < 5; i++)
+        world_delete(&w, i, "a");
+    snprintf(line, sizeof(line), "#e EXTEND a %s 3s", token);
+    world_send_as(&w, &w.others[0], line);
+    world_settle(&w);
+    expect_push("LOST", "gone");
+    expect("#e GONE");
+}
+END_TEST
+
+START_TEST(quit_hands_nothing_over_to_oneself)
+{
+    hold("LOCK a 3s HOLD");
+    send("#b LOCK a 3s WAIT 60s");
+    engine_client_quit(&w.engine, &w.client, w.now_ns);
+    world_settle(&w);
+    expect("(nothing)");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(what_is_granted_while_the_daemon_stops_is_lost_at_once)
+{
+    world_send(&w, "LOCK a 3s HOLD");
+    engine_drain(&w.engine, w.now_ns);
+    world_settle(&w);
+    const char *reply = next();
+    ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
+    snprintf(token, sizeof(token), "%.40s", reply + 3);
+    expect_push("LOST", "shutdown");
+    ck_assert_uint_eq(w.client.hold_count, 0);
+}
+END_TEST
+
 /* The extension and the release are under way at once. */
 START_TEST(an_extension_under_way_does_not_outlive_the_release)
 {
@@ -467,6 +505,9 @@ Suite *test_suite(void)
     tcase_add_test(engine, a_connection_that_is_lost_releases_nothing_before_its_deadline);
     tcase_add_test(engine, it_ends_with_its_unlock);
     tcase_add_test(engine, an_unlock_by_somebody_else_is_told);
+    tcase_add_test(engine, an_extension_by_anybody_that_finds_it_gone_is_told);
+    tcase_add_test(engine, quit_hands_nothing_over_to_oneself);
+    tcase_add_test(engine, what_is_granted_while_the_daemon_stops_is_lost_at_once);
     tcase_add_test(engine, an_extension_under_way_does_not_outlive_the_release);
     tcase_add_test(engine, a_lost_majority_is_told_while_a_third_is_left);
     tcase_add_test(engine, a_lost_minority_is_a_warning_only);

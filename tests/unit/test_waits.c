@@ -430,6 +430,20 @@ START_TEST(a_look_that_fails_is_not_the_last)
 }
 END_TEST
 
+/* The undo is sent again, in full; that one is not reported by the master any more. */
+START_TEST(scripts_that_were_flushed_cost_no_report)
+{
+    foreign("a", 60000);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].scripts_flushed = true;
+    send("#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    foreign_releases("a");
+    world_pass_ms(&w, 500);
+    expect_grant("a");
+}
+END_TEST
+
 /* --- hand-overs that go wrong --- */
 
 static char holder[LIMIT_TOKEN + 1];
@@ -929,7 +943,7 @@ Suite *test_suite(void)
           without_tracking_masters_are_looked_at_from_time_to_time,
           what_was_missed_while_the_reports_were_cut_is_found,
           what_was_missed_while_the_masters_were_away_is_found, a_flush_is_noticed_and_looked_into,
-          a_look_that_fails_is_not_the_last}},
+          a_look_that_fails_is_not_the_last, scripts_that_were_flushed_cost_no_report}},
         {"handovers",
          {a_hand_over_that_finds_no_quorum_leaves_neither_token,
           a_hand_over_whose_connections_are_lost_leaves_neither_token, a_hand_over_is_guarded,

@@ -1,0 +1,381 @@
+/*
+ * protocol/queue.h and protocol/alarm.h, alone: order, when to ask, to look, to pause.
+ */
+#include <string.h>
+
+#include "protocol/queue.h"
+#include "tests/runner.h"
+
+#define MS NS_PER_MS
+
+static const struct queue_rules rules = {
+    .node_count = 5, .quorum = 3, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
+
+enum { ALL = 0x1f };
+
+static struct queue queue;
+static struct waiter waiters[4];
+static uint32_t nodes;
+
+static void setup(void)
+{
+    memset(waiters, 0, sizeof(waiters));
+    queue_init(&queue, &rules, 42);
+}
+
+/* One waits, and was refused at `now`: all nodes are held until then, and tracked. */
+static void refused(int64_t now_ns, int64_t pttl_ms, bool tracked)
+{
+    queue_join(&queue, &waiters[0], now_ns);
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ASK);
+    queue_on_asked(&queue);
+    for (unsigned i = 0; i < 5; i++)
+        queue_on_seen(&queue, i, true, pttl_ms, tracked, now_ns);
+    queue_on_outcome(&queue, QUEUE_HELD, now_ns);
+}
+
+static void expect_rest(int64_t now_ns)
+{
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_REST);
+}
+
+static void expect_look(int64_t now_ns, uint32_t at)
+{
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_LOOK);
+    ck_assert_uint_eq(nodes, at);
+}
+
+static void expect_ask(int64_t now_ns)
+{
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ASK);
+}
+
+START_TEST(it_sleeps_until_a_quorum_can_be_free)
+{
+    queue_join(&queue, &waiters[0], 0);
+    expect_ask(0);
+    queue_on_asked(&queue);
+    expect_rest(0);
+    ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
+    for (unsigned i = 0; i < 5; i++)
+        queue_on_seen(&queue, i, true, 1000 * (i + 1), true, 0);
+    queue_on_outcome(&queue, QUEUE_HELD, 0);
+    /* The third of five, and a millisecond that Redis rounds off. */
+    ck_assert_int_eq(queue_hint_ms(&queue, 0), 3001);
+    expect_rest(500 * MS);
+    ck_assert_int_eq(queue_wake_ns(&queue), 3001 * MS);
+    expect_rest(3001 * MS - 1);
+    expect_ask(3001 * MS);
+}
+END_TEST
+
+START_TEST(nodes_that_are_free_already_count)
+{
+    refused(0, 10000, true);
+    queue_on_seen(&queue, 0, false, -1, true, 0);
+    queue_on_seen(&queue, 1, false, -1, true, 0);
+    expect_rest(1000 * MS);
+    queue_on_seen(&queue, 2, false, -1, true, 0);
+    expect_ask(1000 * MS);
+}
+END_TEST
+
+START_TEST(a_key_without_end_is_waited_for_by_reports_alone)
+{
+    refused(0, -1, true);
+    ck_assert_int_eq(queue_hint_ms(&queue, 0), -1);
+    expect_rest(1000 * MS);
+    ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
+}
+END_TEST
+
+START_TEST(a_node_that_reports_is_looked_at_once)
+{
+    refused(0, 10000, true);
+    queue_on_changed(&queue, 3);
+    expect_look(100 * MS, 8);
+    expect_rest(100 * MS);
+    queue_on_changed(&queue, 3);
+    /* Not before the look under way has been answered. */
+    expect_rest(100 * MS);
+    queue_on_seen(&queue, 3, true, 10000, true, 101 * MS);
+    expect_look(101 * MS, 8);
+}
+END_TEST
+
+/* The two come on different connections. */
+START_TEST(a_report_that_overtakes_the_answer_makes_it_void)
+{
+    refused(0, 10000, true);
+    for (unsigned i = 0; i < 3; i++)
+        queue_on_changed(&queue, i);
+    expect_look(100 * MS, 7);
+    queue_on_changed(&queue, 2);
+    for (unsigned i = 0; i < 3; i++)
+        queue_on_seen(&queue, i, false, -1, true, 101 * MS);
+    /* Two are free; of the third that is not known. */
+    expect_look(101 * MS, 4);
+    queue_on_seen(&queue, 2, true, 10000, true, 102 * MS);
+    expect_rest(102 * MS);
+}
+END_TEST
+
+START_TEST(a_report_during_a_round_is_looked_into_after_it)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    for (unsigned i = 0; i < 5; i++)
+        queue_on_seen(&queue, i, true, 10000, true, 0);
+    queue_on_changed(&queue, 1);
+    expect_rest(0);
+    queue_on_outcome(&queue, QUEUE_HELD, 0);
+    expect_look(0, 2);
+}
+END_TEST
+
+START_TEST(nodes_that_do_not_report_are_looked_at_from_time_to_time)
+{
+    int64_t last_ns = 0;
+    refused(0, 100000, false);
+    for (unsigned i = 0; i < 100; i++) {
+        expect_rest(last_ns);
+        int64_t wake_ns = queue_wake_ns(&queue);
+        ck_assert_int_ge(wake_ns - last_ns, QUEUE_POLL_NS / 2);
+        ck_assert_int_le(wake_ns - last_ns, QUEUE_POLL_NS);
+        expect_look(wake_ns, ALL);
+        for (unsigned node = 0; node < 5; node++)
+            queue_on_seen(&queue, node, true, 100000, false, wake_ns);
+        last_ns = wake_ns;
+    }
+}
+END_TEST
+
+START_TEST(a_quorum_that_reports_is_enough)
+{
+    refused(0, 100000, true);
+    queue_on_untracked(&queue, 0, 0);
+    queue_on_untracked(&queue, 1, 0);
+    expect_rest(QUEUE_POLL_NS);
+    ck_assert_int_eq(queue_wake_ns(&queue), 100001 * MS);
+    queue_on_untracked(&queue, 2, QUEUE_POLL_NS);
+    expect_rest(QUEUE_POLL_NS);
+    expect_look(2 * QUEUE_POLL_NS, 7);
+}
+END_TEST
+
+START_TEST(a_look_that_brings_nothing_is_repeated)
+{
+    refused(0, 100000, true);
+    for (unsigned i = 0; i < 5; i++)
+        queue_on_changed(&queue, i);
+    expect_look(0, ALL);
+    for (unsigned i = 0; i < 5; i++)
+        queue_on_unseen(&queue, i);
+    expect_rest(0);
+    ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
+    expect_look(QUEUE_POLL_NS, ALL);
+}
+END_TEST
+
+START_TEST(nodes_out_of_reach_are_looked_at_later)
+{
+    refused(0, 100000, true);
+    queue_on_changed(&queue, 4);
+    ck_assert_int_eq(queue_next(&queue, 0xf, 0, &nodes), QUEUE_REST);
+    ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
+    expect_look(1, 0x10);
+}
+END_TEST
+
+START_TEST(after_a_grant_here_nothing_is_looked_at_for_a_while)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_join(&queue, &waiters[1], 0);
+    queue_on_asked(&queue);
+    queue_leave(&queue, &waiters[0]);
+    queue_on_granted(&queue, false, 10000 * MS, 0);
+    queue_on_changed(&queue, 0);
+    expect_rest(0);
+    ck_assert_int_eq(queue_wake_ns(&queue), QUEUE_QUIET_NS);
+    expect_look(QUEUE_QUIET_NS, ALL);
+    ck_assert(queue_may_hand_over(&queue, QUEUE_QUIET_NS));
+}
+END_TEST
+
+/* From backoff_min to 2, 4, 8 times that, and never above backoff_max. */
+START_TEST(pauses_grow_at_random_up_to_their_bound)
+{
+    int64_t now_ns = 0;
+    int64_t longest_ns = 0;
+    queue_join(&queue, &waiters[0], 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        expect_ask(now_ns);
+        queue_on_asked(&queue);
+        queue_on_outcome(&queue, i % 2 == 0 ? QUEUE_COLLIDED : QUEUE_FAILED, now_ns);
+        int64_t pause_ns = queue_wake_ns(&queue) - now_ns;
+        int64_t most_ns = i < 5 ? 5 * MS << (i + 1) : 250 * MS;
+        ck_assert_int_ge(pause_ns, 5 * MS);
+        ck_assert_int_le(pause_ns, most_ns);
+        longest_ns = pause_ns > longest_ns ? pause_ns : longest_ns;
+        expect_rest(now_ns + pause_ns - 1);
+        now_ns += pause_ns;
+    }
+    ck_assert_int_gt(longest_ns, 200 * MS);
+    expect_ask(now_ns);
+    queue_on_asked(&queue);
+    queue_on_outcome(&queue, QUEUE_HELD, now_ns);
+    queue_on_released(&queue, now_ns);
+    expect_ask(now_ns);
+    queue_on_asked(&queue);
+    queue_on_outcome(&queue, QUEUE_COLLIDED, now_ns);
+    ck_assert_int_le(queue_wake_ns(&queue) - now_ns, 10 * MS);
+}
+END_TEST
+
+START_TEST(a_release_during_a_round_is_not_forgotten)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    queue_on_released(&queue, 0);
+    queue_on_outcome(&queue, QUEUE_HELD, 0);
+    expect_ask(0);
+}
+END_TEST
+
+START_TEST(turns_end_by_number_and_by_time)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_join(&queue, &waiters[1], 0);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, false, 1000 * MS, 0);
+    /* The first hand-over is always allowed, however long it was held. */
+    ck_assert(queue_may_hand_over(&queue, 2 * QUEUE_TURN_NS));
+    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
+        ck_assert(queue_may_hand_over(&queue, 0));
+        queue_on_asked(&queue);
+        queue_on_granted(&queue, true, 1000 * MS, 0);
+        ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
+    }
+    ck_assert(!queue_may_hand_over(&queue, 0));
+    queue_on_released(&queue, 0);
+    ck_assert_int_ge(queue_wake_ns(&queue), 5 * MS);
+    ck_assert_int_le(queue_wake_ns(&queue), 10 * MS);
+    /* A new turn. */
+    expect_ask(10 * MS);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, false, 1000 * MS, 10 * MS);
+    ck_assert(queue_may_hand_over(&queue, 10 * MS));
+}
+END_TEST
+
+START_TEST(nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way)
+{
+    ck_assert(!queue_may_hand_over(&queue, 0));
+    queue_join(&queue, &waiters[0], 0);
+    ck_assert(queue_may_hand_over(&queue, 0));
+    queue_on_asked(&queue);
+    ck_assert(!queue_may_hand_over(&queue, 0));
+}
+END_TEST
+
+START_TEST(who_does_not_wait_asks_also_in_a_pause)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    queue_on_outcome(&queue, QUEUE_COLLIDED, 0);
+    queue_leave(&queue, &waiters[0]);
+    queue_join(&queue, &waiters[1], 0);
+    expect_rest(0);
+    queue_note_overdue(&queue, &waiters[1]);
+    expect_ask(0);
+    queue_leave(&queue, &waiters[1]);
+    ck_assert_uint_eq(queue.overdue, 0);
+    expect_rest(0);
+    ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
+}
+END_TEST
+
+START_TEST(who_comes_to_an_empty_queue_knows_nothing)
+{
+    refused(0, 100000, true);
+    queue_leave(&queue, &waiters[0]);
+    queue_join(&queue, &waiters[1], 1000 * MS);
+    expect_ask(1000 * MS);
+}
+END_TEST
+
+/* --- alarms --- */
+
+START_TEST(alarms_come_in_order_and_once)
+{
+    static struct alarm alarm[1000];
+    struct alarms alarms;
+    uint64_t random = 1;
+    int64_t last_ns = -1;
+    unsigned left = 0;
+    alarms_init(&alarms);
+    ck_assert_int_eq(alarms.first_ns, ALARM_NEVER);
+    for (unsigned i = 0; i < 20000; i++) {
+        random = random * 6364136223846793005 + 1442695040888963407;
+        struct alarm *one = &alarm[(random >> 33) % 1000];
+        left -= one->set;
+        alarms_set(&alarms, one, i % 7 == 0 ? ALARM_NEVER : (int64_t)(random >> 40) % 5000);
+        left += one->set;
+    }
+    ck_assert_uint_gt(left, 500);
+    ck_assert_ptr_null(alarms_take(&alarms, -1));
+    while (left > 0) {
+        ck_assert_int_ge(alarms.first_ns, last_ns);
+        last_ns = alarms.first_ns;
+        ck_assert_ptr_null(alarms_take(&alarms, last_ns - 1));
+        ck_assert(!alarms_take(&alarms, last_ns)->set);
+        left--;
+    }
+    ck_assert_ptr_null(alarms_take(&alarms, 5000));
+    ck_assert_int_eq(alarms.first_ns, ALARM_NEVER);
+}
+END_TEST
+
+START_TEST(of_two_at_one_time_the_first_set_is_first)
+{
+    struct alarm one = {0};
+    struct alarm other = {0};
+    struct alarms alarms;
+    alarms_init(&alarms);
+    alarms_set(&alarms, &other, 5);
+    alarms_set(&alarms, &one, 5);
+    ck_assert_ptr_eq(alarms_take(&alarms, 5), &other);
+    ck_assert_ptr_eq(alarms_take(&alarms, 5), &one);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("queue");
+    TCase *cases = tcase_create("queue");
+    tcase_add_checked_fixture(cases, setup, NULL);
+    tcase_add_test(cases, it_sleeps_until_a_quorum_can_be_free);
+    tcase_add_test(cases, nodes_that_are_free_already_count);
+    tcase_add_test(cases, a_key_without_end_is_waited_for_by_reports_alone);
+    tcase_add_test(cases, a_node_that_reports_is_looked_at_once);
+    tcase_add_test(cases, a_report_that_overtakes_the_answer_makes_it_void);
+    tcase_add_test(cases, a_report_during_a_round_is_looked_into_after_it);
+    tcase_add_test(cases, nodes_that_do_not_report_are_looked_at_from_time_to_time);
+    tcase_add_test(cases, a_quorum_that_reports_is_enough);
+    tcase_add_test(cases, a_look_that_brings_nothing_is_repeated);
+    tcase_add_test(cases, nodes_out_of_reach_are_looked_at_later);
+    tcase_add_test(cases, after_a_grant_here_nothing_is_looked_at_for_a_while);
+    tcase_add_test(cases, pauses_grow_at_random_up_to_their_bound);
+    tcase_add_test(cases, a_release_during_a_round_is_not_forgotten);
+    tcase_add_test(cases, turns_end_by_number_and_by_time);
+    tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);
+    tcase_add_test(cases, who_does_not_wait_asks_also_in_a_pause);
+    tcase_add_test(cases, who_comes_to_an_empty_queue_knows_nothing);
+    suite_add_tcase(suite, cases);
+
+    TCase *alarm_cases = tcase_create("alarms");
+    tcase_add_test(alarm_cases, alarms_come_in_order_and_once);
+    tcase_add_test(alarm_cases, of_two_at_one_time_the_first_set_is_first);
+    suite_add_tcase(suite, alarm_cases);
+    return suite;
+}

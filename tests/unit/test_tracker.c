@@ -1,0 +1,209 @@
+/*
+ * protocol/tracker.h: the connection on which a master reports changes, whatever it says on it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/tracker.h"
+#include "protocol/validity.h"
+#include "tests/runner.h"
+
+static unsigned opened;
+static unsigned closed;
+static char written[1024];
+
+static void io_open(void *context, unsigned node)
+{
+    (void)context;
+    ck_assert_uint_eq(node, 7);
+    opened++;
+}
+
+static void io_close(void *context, unsigned node)
+{
+    (void)context;
+    ck_assert_uint_eq(node, 7);
+    closed++;
+}
+
+static void io_write(void *context, unsigned node, const char *bytes, size_t len)
+{
+    (void)context;
+    ck_assert_uint_eq(node, 7);
+    size_t had = strlen(written);
+    ck_assert_uint_lt(had + len, sizeof(written));
+    memcpy(written + had, bytes, len);
+    written[had + len] = '\0';
+}
+
+static uint32_t io_random(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static const struct tracker_io io = {
+    .open = io_open, .close = io_close, .write = io_write, .random = io_random};
+
+static struct tracker tracker;
+static const char *key;
+static size_t key_len;
+
+static void setup(void)
+{
+    opened = closed = 0;
+    written[0] = '\0';
+    tracker_init(&tracker, 7, &io, &(struct link_login){0}, NS_PER_S, 0);
+}
+
+static struct redis_reply plain(enum resp_kind kind, const char *text)
+{
+    return (struct redis_reply){.kind = kind, .integer = 5, .str = text, .len = strlen(text)};
+}
+
+static struct redis_reply array(const char *first, size_t count)
+{
+    struct redis_reply reply = {.kind = RESP_ARRAY, .item_count = count};
+    reply.items[0].kind = RESP_STRING;
+    reply.items[0].str = first;
+    reply.items[0].len = strlen(first);
+    reply.items[2].kind = RESP_ARRAY;
+    return reply;
+}
+
+static enum tracker_news hear(struct redis_reply reply, int64_t now_ns)
+{
+    return tracker_on_reply(&tracker, &reply, now_ns, &key, &key_len);
+}
+
+static void connect(void)
+{
+    ck_assert(!tracker_on_timer(&tracker, 0));
+    ck_assert_uint_eq(opened, 1);
+    tracker_on_connected(&tracker, 0);
+}
+
+static void listen(void)
+{
+    connect();
+    ck_assert_int_eq(hear(plain(RESP_STATUS, "OK"), 0), TRACKER_NOTHING);
+    ck_assert_int_eq(hear(plain(RESP_INTEGER, ""), 0), TRACKER_NOTHING);
+    ck_assert_int_eq(hear(array("subscribe", 3), 0), TRACKER_READY);
+    ck_assert_int_eq(tracker.client_id, 5);
+    written[0] = '\0';
+}
+
+START_TEST(it_names_itself_and_subscribes)
+{
+    connect();
+    ck_assert_ptr_null(strstr(written, "AUTH"));
+    ck_assert_ptr_nonnull(strstr(written, "SETNAME\r\n$17\r\nredlockd-tracking\r\n"));
+    ck_assert_ptr_nonnull(strstr(written, "SUBSCRIBE\r\n$20\r\n__redis__:invalidate\r\n"));
+}
+END_TEST
+
+START_TEST(it_logs_in_first)
+{
+    const struct link_login logins[] = {{.password = "pw"}, {.username = "me", .password = "pw"}};
+    const char *const begins[] = {"*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n",
+                                  "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n"};
+    for (unsigned i = 0; i < 2; i++) {
+        setup();
+        tracker_init(&tracker, 7, &io, &logins[i], NS_PER_S, 0);
+        connect();
+        ck_assert_int_eq(strncmp(written, begins[i], strlen(begins[i])), 0);
+        ck_assert_int_eq(hear(plain(RESP_ERROR, "WRONGPASS"), 0), TRACKER_LOST);
+        ck_assert_uint_eq(closed, 1);
+    }
+}
+END_TEST
+
+START_TEST(changes_are_told)
+{
+    listen();
+    struct redis_reply message = array("message", 3);
+    message.nested_count = 1;
+    message.nested_str = "redlock:a";
+    message.nested_len = 9;
+    ck_assert_int_eq(hear(message, 1), TRACKER_CHANGED);
+    ck_assert_uint_eq(key_len, 9);
+    ck_assert_ptr_eq(key, message.nested_str);
+    message.nested_count = 2;
+    ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
+    message.items[2].kind = RESP_NIL;
+    ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
+}
+END_TEST
+
+START_TEST(what_makes_no_sense_ends_the_connection)
+{
+    const struct redis_reply nonsense[] = {plain(RESP_STRING, "x"),  plain(RESP_NIL, ""),
+                                           plain(RESP_ERROR, "ERR"), array("message", 2),
+                                           array("messages", 3),     array("", 0)};
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+        setup();
+        listen();
+        ck_assert_int_eq(hear(nonsense[i], 1), TRACKER_LOST);
+        ck_assert_uint_eq(closed, 1);
+        ck_assert_int_eq(tracker.state, TRACKER_DOWN);
+        ck_assert_int_le(tracker_deadline_ns(&tracker), NS_PER_S);
+    }
+}
+END_TEST
+
+/* A master that has no such thing is not asked all the time. */
+START_TEST(who_refuses_is_asked_again_after_a_minute)
+{
+    connect();
+    hear(plain(RESP_STATUS, "OK"), 0);
+    hear(plain(RESP_INTEGER, ""), 0);
+    ck_assert_int_eq(hear(plain(RESP_ERROR, "NOPERM"), 0), TRACKER_LOST);
+    ck_assert_int_eq(tracker_deadline_ns(&tracker), 60 * NS_PER_S);
+    setup();
+    connect();
+    hear(plain(RESP_STATUS, "OK"), 0);
+    ck_assert_int_eq(hear(plain(RESP_ERROR, "ERR"), 0), TRACKER_LOST);
+    ck_assert_int_eq(tracker_deadline_ns(&tracker), 60 * NS_PER_S);
+}
+END_TEST
+
+START_TEST(silence_is_noticed)
+{
+    connect();
+    ck_assert(!tracker_on_timer(&tracker, NS_PER_S - 1));
+    ck_assert(tracker_on_timer(&tracker, NS_PER_S));
+    setup();
+    listen();
+    ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S));
+    ck_assert_str_eq(written, "*1\r\n$4\r\nPING\r\n");
+    ck_assert_int_eq(hear(array("pong", 2), 5 * NS_PER_S), TRACKER_NOTHING);
+    ck_assert(!tracker_on_timer(&tracker, 10 * NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 11 * NS_PER_S - 1));
+    ck_assert(tracker_on_timer(&tracker, 11 * NS_PER_S));
+    ck_assert_uint_eq(closed, 1);
+}
+END_TEST
+
+START_TEST(an_open_that_lingers_is_given_up)
+{
+    ck_assert(!tracker_on_timer(&tracker, 0));
+    ck_assert(tracker_on_timer(&tracker, NS_PER_S));
+    ck_assert_uint_eq(closed, 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("tracker");
+    TCase *cases = tcase_create("tracker");
+    tcase_add_checked_fixture(cases, setup, NULL);
+    tcase_add_test(cases, it_names_itself_and_subscribes);
+    tcase_add_test(cases, it_logs_in_first);
+    tcase_add_test(cases, changes_are_told);
+    tcase_add_test(cases, what_makes_no_sense_ends_the_connection);
+    tcase_add_test(cases, who_refuses_is_asked_again_after_a_minute);
+    tcase_add_test(cases, silence_is_noticed);
+    tcase_add_test(cases, an_open_that_lingers_is_given_up);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
