@@ -504,6 +504,30 @@ START_TEST(a_hand_over_whose_connections_are_lost_leaves_neither_token)
 }
 END_TEST
 
+/* What the masters had not read yet is killed with its connection, and the old token is still
+ * there. */
+START_TEST(a_hand_over_that_was_never_read_is_made_up_for)
+{
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].hung = true;
+    unlock("a", holder);
+    world_pass_ms(&w, 60);
+    expect("#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    for (unsigned i = 0; i < 3; i++) {
+        world_cut(&w, i);
+        w.masters[i].hung = false;
+        ck_assert_str_eq(world_value(&w, i, "a"), holder);
+    }
+    w.zombies_wait = true;
+    world_pass_ms(&w, 300);
+    w.zombies_wait = false;
+    world_pass_ms(&w, 3000);
+    const char *token = expect_grant("b");
+    expect_values(token);
+}
+END_TEST
+
 /* Three have voted for the next, and lost it all before the guard looked: no grant. */
 START_TEST(a_hand_over_is_guarded)
 {
@@ -946,7 +970,8 @@ Suite *test_suite(void)
           a_look_that_fails_is_not_the_last, scripts_that_were_flushed_cost_no_report}},
         {"handovers",
          {a_hand_over_that_finds_no_quorum_leaves_neither_token,
-          a_hand_over_whose_connections_are_lost_leaves_neither_token, a_hand_over_is_guarded,
+          a_hand_over_whose_connections_are_lost_leaves_neither_token,
+          a_hand_over_that_was_never_read_is_made_up_for, a_hand_over_is_guarded,
           a_hand_over_takes_nothing_from_a_stranger, a_hand_over_takes_what_has_expired_for_free,
           a_hand_over_whose_scripts_were_flushed_is_sent_in_full,
           a_hand_over_to_one_who_leaves_goes_on_to_the_next,
