@@ -19,9 +19,10 @@
 
 enum {
     DAEMONS = 2,
+    ASKERS = 3, /* clients of each */
     NODES = 5,
     RESOURCES = 2,
-    HOLDS = 512,
+    BELIEFS = 512,
     STEPS = 300,
     SLICE_MS = 10,
     MAX_TTL_MS = 60000,
@@ -32,9 +33,22 @@ enum {
 struct belief {
     unsigned resource;
     unsigned daemon;
+    unsigned asker;
     char token[LIMIT_TOKEN + 1];
     int64_t until_ns; /* it relies on it until then */
-    bool over;        /* released, or given up */
+    int64_t ttl_ns;
+    bool held; /* with HOLD, over a connection that lives */
+    bool over; /* released, or given up */
+};
+
+/* A client of a daemon; it asks one thing at a time. */
+struct asker {
+    enum { IDLE, LOCKING, EXTENDING } doing;
+    unsigned resource;
+    bool hold;
+    int64_t ttl_ns;
+    struct belief *belief; /* EXTENDING */
+    int64_t sent_ns;
 };
 
 struct daemon_state {
@@ -42,17 +56,13 @@ struct daemon_state {
     bool paused;
     unsigned host; /* the number of its boot */
     char clock_id[16];
-    /* The request under way; a client asks one thing at a time. */
-    enum { IDLE, LOCKING, EXTENDING } doing;
-    unsigned resource;
-    struct belief *hold;
-    int64_t sent_ns;
+    struct asker askers[ASKERS];
 };
 
 static struct daemon_state daemons[DAEMONS];
 static unsigned active; /* whose masters are the true ones */
-static struct belief holds[HOLDS];
-static unsigned hold_count;
+static struct belief beliefs[BELIEFS];
+static unsigned belief_count;
 static int64_t last_fence[RESOURCES];
 static bool steps_forward[NODES];
 static struct world_key snapshots[NODES][WORLD_KEYS];
@@ -116,12 +126,12 @@ static void with(unsigned daemon)
 
 /* --- what the clients are told --- */
 
-static void check_exclusion(const struct belief *hold)
+static void check_exclusion(const struct belief *belief)
 {
-    for (unsigned i = 0; i < hold_count; i++) {
-        const struct belief *other = &holds[i];
-        if (other != hold && !other->over && other->resource == hold->resource &&
-            other->until_ns > now_ns() && hold->until_ns > now_ns()) {
+    for (unsigned i = 0; i < belief_count; i++) {
+        const struct belief *other = &beliefs[i];
+        if (other != belief && !other->over && other->resource == belief->resource &&
+            other->until_ns > now_ns() && belief->until_ns > now_ns()) {
             note("%.6s is valid until %.3f\n", other->token,
                  (double)(other->until_ns - 1000 * NS_PER_S) / 1e9);
             violated("two holders at once");
@@ -129,55 +139,71 @@ static void check_exclusion(const struct belief *hold)
     }
 }
 
-static void on_granted(struct daemon_state *daemon, const char *reply)
+static void on_granted(unsigned number, const char *reply)
 {
-    struct belief *hold = &holds[hold_count++];
+    const struct asker *asker = &daemons[active].askers[number];
+    struct belief *belief = &beliefs[belief_count++];
     int64_t validity_ms;
     int64_t elapsed_ms;
     int64_t fence = 0;
-    ck_assert_uint_lt(hold_count, HOLDS);
-    *hold = (struct belief){.resource = daemon->resource, .daemon = active};
-    int got = sscanf(reply, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, hold->token, &validity_ms,
+    ck_assert_uint_lt(belief_count, BELIEFS);
+    *belief = (struct belief){.resource = asker->resource,
+                              .daemon = active,
+                              .asker = number,
+                              .ttl_ns = asker->ttl_ns,
+                              .held = asker->hold};
+    int got = sscanf(reply, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, belief->token, &validity_ms,
                      &elapsed_ms, &fence);
     ck_assert_int_eq(got, 4);
-    hold->until_ns = daemon->sent_ns + (validity_ms + elapsed_ms) * NS_PER_MS;
+    belief->until_ns = asker->sent_ns + (validity_ms + elapsed_ms) * NS_PER_MS;
     granted++;
-    check_exclusion(hold);
-    if (fence <= last_fence[hold->resource])
+    check_exclusion(belief);
+    if (fence <= last_fence[belief->resource])
         violated("a fence that does not rise");
-    last_fence[hold->resource] = fence;
+    last_fence[belief->resource] = fence;
 }
 
-static void on_extended(const struct daemon_state *daemon, const char *reply)
+static void on_extended(const struct asker *asker, const char *reply)
 {
-    struct belief *hold = daemon->hold;
+    struct belief *belief = asker->belief;
     int64_t validity_ms;
     int64_t elapsed_ms;
     char token[LIMIT_TOKEN + 1];
     if (strcmp(reply, "GONE") == 0)
-        hold->over = true;
+        belief->over = true;
     if (sscanf(reply, "OK %40s %" SCNd64 " %" SCNd64, token, &validity_ms, &elapsed_ms) != 3)
         return;
-    int64_t until_ns = daemon->sent_ns + (validity_ms + elapsed_ms) * NS_PER_MS;
-    if (until_ns > hold->until_ns)
-        hold->until_ns = until_ns;
-    check_exclusion(hold);
+    int64_t until_ns = asker->sent_ns + (validity_ms + elapsed_ms) * NS_PER_MS;
+    if (until_ns > belief->until_ns)
+        belief->until_ns = until_ns;
+    check_exclusion(belief);
+}
+
+/* Its client stops at once. */
+static void on_lost(const char *reply)
+{
+    for (unsigned i = 0; i < belief_count; i++)
+        if (strstr(reply, beliefs[i].token) != NULL)
+            beliefs[i].over = true;
 }
 
 static void read_replies(void)
 {
-    struct daemon_state *daemon = &daemons[active];
-    struct world *world = &daemon->world;
+    struct world *world = world_of(active);
     for (unsigned i = 0; i < world->reply_count; i++) {
         const char *reply = world->replies[i];
         note("  %u: %s\n", active, reply);
-        if (strncmp(reply, "#ask ", 5) != 0)
+        if (strncmp(reply, "! LOST ", 7) == 0)
+            on_lost(reply);
+        if (strncmp(reply, "#ask", 4) != 0)
             continue;
-        if (daemon->doing == LOCKING && strncmp(reply + 5, "OK ", 3) == 0)
-            on_granted(daemon, reply + 5);
-        else if (daemon->doing == EXTENDING)
-            on_extended(daemon, reply + 5);
-        daemon->doing = IDLE;
+        unsigned number = (unsigned)(reply[4] - '0');
+        struct asker *asker = &daemons[active].askers[number];
+        if (asker->doing == LOCKING && strncmp(reply + 6, "OK ", 3) == 0)
+            on_granted(number, reply + 6);
+        else if (asker->doing == EXTENDING)
+            on_extended(asker, reply + 6);
+        asker->doing = IDLE;
     }
     world->reply_count = 0;
 }
@@ -208,7 +234,12 @@ static void settle(void)
 
 /* --- what clients do --- */
 
-__attribute__((format(printf, 1, 2))) static void send(const char *form, ...)
+static struct engine_client *client_of(unsigned daemon, unsigned asker)
+{
+    return &world_of(daemon)->others[asker];
+}
+
+__attribute__((format(printf, 2, 3))) static void send(unsigned asker, const char *form, ...)
 {
     char line[LIMIT_LINE];
     va_list arguments;
@@ -216,46 +247,105 @@ __attribute__((format(printf, 1, 2))) static void send(const char *form, ...)
     vsnprintf(line, sizeof(line), form, arguments);
     va_end(arguments);
     note("%u %s\n", active, line);
-    daemons[active].sent_ns = now_ns();
-    world_send(world_of(active), line);
+    daemons[active].askers[asker].sent_ns = now_ns();
+    world_send_as(world_of(active), client_of(active, asker), line);
     settle();
+}
+
+/* One that asks for nothing just now; ASKERS if there is none. */
+static unsigned idle_asker(void)
+{
+    unsigned first = below(ASKERS);
+    for (unsigned i = 0; i < ASKERS; i++)
+        if (daemons[active].askers[(first + i) % ASKERS].doing == IDLE)
+            return (first + i) % ASKERS;
+    return ASKERS;
 }
 
 static void lock(unsigned resource)
 {
     static const unsigned ttls_ms[] = {500, 5000, 30000, MAX_TTL_MS};
-    daemons[active].doing = LOCKING;
-    daemons[active].resource = resource;
-    send("#ask LOCK r%u %ums FENCE", daemons[active].resource, ttls_ms[below(4)]);
+    static const char *const waits[] = {"", " WAIT 300ms", " WAIT 10s", " WAIT 100s"};
+    unsigned number = idle_asker();
+    if (number == ASKERS)
+        return;
+    struct asker *asker = &daemons[active].askers[number];
+    unsigned ttl_ms = ttls_ms[below(4)];
+    asker->doing = LOCKING;
+    asker->resource = resource;
+    asker->hold = below(3) == 0;
+    asker->ttl_ns = ttl_ms * NS_PER_MS;
+    send(number, "#ask%u LOCK r%u %ums FENCE%s%s", number, resource, ttl_ms, waits[below(4)],
+         asker->hold ? " HOLD" : "");
 }
 
 /* A lock somebody still relies on, or did; through any daemon. */
-static struct belief *some_hold(void)
+static struct belief *some_belief(void)
 {
-    if (hold_count == 0)
+    if (belief_count == 0)
         return NULL;
-    unsigned last = hold_count < 6 ? hold_count : 6;
-    struct belief *hold = &holds[hold_count - 1 - below(last)];
-    return hold->over ? NULL : hold;
+    unsigned last = belief_count < 6 ? belief_count : 6;
+    struct belief *belief = &beliefs[belief_count - 1 - below(last)];
+    return belief->over ? NULL : belief;
 }
 
 static void unlock_something(void)
 {
-    struct belief *hold = some_hold();
-    if (hold == NULL)
+    struct belief *belief = some_belief();
+    if (belief == NULL)
         return;
-    hold->over = true;
-    send("#let UNLOCK r%u %s", hold->resource, hold->token);
+    belief->over = true;
+    send(below(ASKERS), "#let%u UNLOCK r%u %s", below(1000000), belief->resource, belief->token);
 }
 
 static void extend_something(void)
 {
-    struct belief *hold = some_hold();
-    if (hold == NULL)
+    struct belief *belief = some_belief();
+    unsigned number = idle_asker();
+    if (belief == NULL || number == ASKERS)
         return;
-    daemons[active].doing = EXTENDING;
-    daemons[active].hold = hold;
-    send("#ask EXTEND r%u %s %ums", hold->resource, hold->token, 1000 + below(MAX_TTL_MS - 1000));
+    daemons[active].askers[number].doing = EXTENDING;
+    daemons[active].askers[number].belief = belief;
+    send(number, "#ask%u EXTEND r%u %s %ums", number, belief->resource, belief->token,
+         1000 + below(MAX_TTL_MS - 1000));
+}
+
+/* All who hold over a connection to this daemon ask whether it is there: the answer proves it for a
+ * third of the time to live. */
+static void ping(void)
+{
+    engine_catch_up(&world_of(active)->engine, now_ns());
+    read_replies();
+    for (unsigned i = 0; i < belief_count; i++) {
+        struct belief *belief = &beliefs[i];
+        int64_t until_ns = now_ns() + belief->ttl_ns / 3;
+        if (!belief->held || belief->over || belief->daemon != active)
+            continue;
+        if (until_ns > belief->until_ns)
+            belief->until_ns = until_ns;
+        check_exclusion(belief);
+    }
+}
+
+/* A client ends its connection, or is lost: then it may go on with what it was promised. */
+static void leave(void)
+{
+    unsigned number = below(ASKERS);
+    bool in_order = below(2) == 0;
+    note("client %u of %u %s\n", number, active, in_order ? "ends" : "is lost");
+    for (unsigned i = 0; i < belief_count; i++) {
+        struct belief *belief = &beliefs[i];
+        if (!belief->held || belief->daemon != active || belief->asker != number)
+            continue;
+        belief->held = false;
+        belief->over = belief->over || in_order;
+    }
+    daemons[active].askers[number].doing = IDLE;
+    if (in_order)
+        world_end_client(world_of(active), client_of(active, number));
+    else
+        world_lose_client(world_of(active), client_of(active, number));
+    settle();
 }
 
 /* --- what befalls masters and daemons --- */
@@ -337,11 +427,11 @@ static void befall_masters(void)
     unsigned fault = below(9);
     for (unsigned i = 0; i < count; i++)
         befall_master((first + i) % NODES, fault, distance_ms);
-    if (below(2) == 0 && hold_count > 0)
+    if (below(2) == 0 && belief_count > 0)
         for (unsigned i = 0; i < DAEMONS; i++) {
             with(i);
-            if (daemons[i].doing == IDLE && !daemons[i].paused)
-                lock(holds[hold_count - 1].resource);
+            if (!daemons[i].paused)
+                lock(beliefs[belief_count - 1].resource);
         }
     settle();
 }
@@ -354,7 +444,11 @@ static void restart_daemon(void)
         daemon->host += DAEMONS;
     snprintf(daemon->clock_id, sizeof(daemon->clock_id), "host%u", daemon->host);
     note("daemon %u restarts on %s\n", active, daemon->clock_id);
-    daemon->doing = IDLE;
+    for (unsigned i = 0; i < ASKERS; i++)
+        daemon->askers[i].doing = IDLE;
+    for (unsigned i = 0; i < belief_count; i++)
+        if (beliefs[i].daemon == active)
+            beliefs[i].held = false;
     world_restart_engine(&daemon->world, daemon->clock_id);
     read_replies();
 }
@@ -382,7 +476,7 @@ static void open_run(uint64_t number)
     seed = number;
     state = number;
     active = 0;
-    hold_count = granted = 0;
+    belief_count = granted = 0;
     trace_len = 0;
     memset(last_fence, 0, sizeof(last_fence));
     world_init(world_of(0), NODES);
@@ -390,7 +484,7 @@ static void open_run(uint64_t number)
     for (unsigned i = 0; i < DAEMONS; i++) {
         daemons[i].paused = false;
         daemons[i].host = i;
-        daemons[i].doing = IDLE;
+        memset(daemons[i].askers, 0, sizeof(daemons[i].askers));
         world_of(i)->random += number;
     }
     /* Wall clocks that agree to within max_ttl. */
@@ -423,13 +517,25 @@ static void expect_recovery(void)
                 note("node %u: %s\n", node, world_vote(world_of(i), node));
                 violated("a node does not get its vote back");
             }
+        for (unsigned client = 0; client < ASKERS; client++)
+            world_end_client(world_of(i), client_of(i, client));
+        settle();
+        world_of(i)->reply_count = 0;
+        memset(daemons[i].askers, 0, sizeof(daemons[i].askers));
+        if (world_of(i)->engine.calls.in_use != 0 || world_of(i)->engine.waiting != 0 ||
+            world_of(i)->engine.holding != 0)
+            violated("somebody is left waiting");
+    }
+    pass(MAX_TTL_MS);
+    for (unsigned i = 0; i < DAEMONS; i++) {
+        with(i);
         unsigned before = granted;
-        daemons[i].doing = LOCKING;
-        daemons[i].resource = i;
-        send("#ask LOCK r%u 1s FENCE", i);
+        daemons[i].askers[0] = (struct asker){.doing = LOCKING, .resource = i, .ttl_ns = NS_PER_S};
+        send(0, "#ask0 LOCK r%u 1s FENCE", i);
         if (granted != before + 1)
             violated("no grant after all is over");
-        if (world_of(i)->engine.operations.pool.in_use > 8)
+        if (world_of(i)->engine.operations.pool.in_use > 8 ||
+            world_of(i)->engine.resources.pool.in_use > 2)
             violated("operations are left");
     }
 }
@@ -437,19 +543,23 @@ static void expect_recovery(void)
 static void run(uint64_t number, unsigned faults)
 {
     open_run(number);
-    for (unsigned i = 0; i < STEPS && hold_count < HOLDS - 8; i++) {
+    for (unsigned i = 0; i < STEPS && belief_count < BELIEFS - 8; i++) {
         with(below(DAEMONS));
         unsigned what = below(100);
         if (what < faults)
             befall_masters();
         else if (what < faults + 2 && all_awake())
             befall_daemon();
-        else if (what < 40 && daemons[active].doing == IDLE)
+        else if (what < 40)
             lock(below(RESOURCES));
-        else if (what < 50 && daemons[active].doing == IDLE)
+        else if (what < 47)
             extend_something();
-        else if (what < 60)
+        else if (what < 57)
             unlock_something();
+        else if (what < 64 && !daemons[active].paused)
+            ping();
+        else if (what < 66)
+            leave();
         else
             pass(1 + (int64_t)(draw() % (below(4) == 0 ? 5000 : 300)));
     }
