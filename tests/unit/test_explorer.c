@@ -112,7 +112,8 @@ __attribute__((format(printf, 1, 2))) static void note(const char *form, ...)
 
 static void violated(const char *what)
 {
-    const char *from = trace_len > 6000 ? trace + trace_len - 6000 : trace;
+    const size_t shown = getenv("EXPLORER_TRACE") != NULL ? sizeof(trace) : 6000;
+    const char *from = trace_len > shown ? trace + trace_len - shown : trace;
     fprintf(stderr, "%s", from);
     ck_abort_msg("seed %" PRIu64 ": %s", seed, what);
 }
@@ -247,7 +248,6 @@ __attribute__((format(printf, 2, 3))) static void send(unsigned asker, const cha
     vsnprintf(line, sizeof(line), form, arguments);
     va_end(arguments);
     note("%u %s\n", active, line);
-    daemons[active].askers[asker].sent_ns = now_ns();
     world_send_as(world_of(active), client_of(active, asker), line);
     settle();
 }
@@ -275,6 +275,7 @@ static void lock(unsigned resource)
     asker->resource = resource;
     asker->hold = below(3) == 0;
     asker->ttl_ns = ttl_ms * NS_PER_MS;
+    asker->sent_ns = now_ns();
     send(number, "#ask%u LOCK r%u %ums FENCE%s%s", number, resource, ttl_ms, waits[below(4)],
          asker->hold ? " HOLD" : "");
 }
@@ -304,8 +305,8 @@ static void extend_something(void)
     unsigned number = idle_asker();
     if (belief == NULL || number == ASKERS)
         return;
-    daemons[active].askers[number].doing = EXTENDING;
-    daemons[active].askers[number].belief = belief;
+    daemons[active].askers[number] =
+        (struct asker){.doing = EXTENDING, .belief = belief, .sent_ns = now_ns()};
     send(number, "#ask%u EXTEND r%u %s %ums", number, belief->resource, belief->token,
          1000 + below(MAX_TTL_MS - 1000));
 }
@@ -530,7 +531,8 @@ static void expect_recovery(void)
     for (unsigned i = 0; i < DAEMONS; i++) {
         with(i);
         unsigned before = granted;
-        daemons[i].askers[0] = (struct asker){.doing = LOCKING, .resource = i, .ttl_ns = NS_PER_S};
+        daemons[i].askers[0] = (struct asker){
+            .doing = LOCKING, .resource = i, .ttl_ns = NS_PER_S, .sent_ns = now_ns()};
         send(0, "#ask0 LOCK r%u 1s FENCE", i);
         if (granted != before + 1)
             violated("no grant after all is over");
