@@ -44,11 +44,12 @@ static struct reply last_reply(const struct engine *engine, const struct resourc
     return reply;
 }
 
-/* Its wait is over. */
+/* Its wait is over; or has to be, because the daemon stops. */
 static void answer_waiter(struct engine *engine, struct call *call, int64_t hint_ms, int64_t now_ns)
 {
-    const struct reply reply =
-        last_reply(engine, call->resource, hint_ms, call->received_ns, now_ns);
+    struct reply reply = last_reply(engine, call->resource, hint_ms, call->received_ns, now_ns);
+    if (engine->draining && call->waits)
+        reply.outcome = OUTCOME_SHUTDOWN;
     engine_leave_line(engine, call);
     engine_reply(engine, call, ROUND_ACQUIRE, &reply);
 }
