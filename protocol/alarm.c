@@ -14,17 +14,21 @@ static int compare(const struct alarm *one, const struct alarm *other)
 RB_PROTOTYPE(alarm_tree, alarm, entry, compare)
 RB_GENERATE(alarm_tree, alarm, entry, compare)
 
-static void note_first(struct alarms *alarms)
-{
-    const struct alarm *first = RB_MIN(alarm_tree, &alarms->tree);
-    alarms->first_ns = first != NULL ? first->at_ns : ALARM_NEVER;
-}
-
 void alarms_init(struct alarms *alarms)
 {
     RB_INIT(&alarms->tree);
     alarms->serial = 0;
-    note_first(alarms);
+    alarms->first_ns = ALARM_NEVER;
+}
+
+static void unset(struct alarms *alarms, struct alarm *alarm)
+{
+    RB_REMOVE(alarm_tree, &alarms->tree, alarm);
+    alarm->set = false;
+    if (alarm->at_ns != alarms->first_ns)
+        return;
+    const struct alarm *first = RB_MIN(alarm_tree, &alarms->tree);
+    alarms->first_ns = first != NULL ? first->at_ns : ALARM_NEVER;
 }
 
 void alarms_set(struct alarms *alarms, struct alarm *alarm, int64_t at_ns)
@@ -32,21 +36,23 @@ void alarms_set(struct alarms *alarms, struct alarm *alarm, int64_t at_ns)
     if (alarm->set && alarm->at_ns == at_ns)
         return;
     if (alarm->set)
-        RB_REMOVE(alarm_tree, &alarms->tree, alarm);
+        unset(alarms, alarm);
+    if (at_ns == ALARM_NEVER)
+        return;
     alarm->at_ns = at_ns;
-    alarm->set = at_ns != ALARM_NEVER;
-    if (alarm->set) {
-        alarm->serial = ++alarms->serial;
-        RB_INSERT(alarm_tree, &alarms->tree, alarm);
-    }
-    note_first(alarms);
+    alarm->serial = ++alarms->serial;
+    alarm->set = true;
+    RB_INSERT(alarm_tree, &alarms->tree, alarm);
+    if (at_ns < alarms->first_ns)
+        alarms->first_ns = at_ns;
 }
 
 struct alarm *alarms_take(struct alarms *alarms, int64_t now_ns)
 {
-    struct alarm *first = RB_MIN(alarm_tree, &alarms->tree);
-    if (first == NULL || first->at_ns > now_ns)
+    if (alarms->first_ns > now_ns)
         return NULL;
-    alarms_set(alarms, first, ALARM_NEVER);
+    struct alarm *first = RB_MIN(alarm_tree, &alarms->tree);
+    if (first != NULL)
+        unset(alarms, first);
     return first;
 }

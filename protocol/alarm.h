@@ -14,7 +14,7 @@
 /* All zero is an alarm that is not set. */
 struct alarm {
     RB_ENTRY(alarm) entry;
-    int64_t at_ns;
+    int64_t at_ns;   /* if it is set */
     uint64_t serial; /* the one that was set first comes first */
     bool set;
     uint8_t kind; /* of the owner: what it lies inside of */

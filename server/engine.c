@@ -151,6 +151,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
         return false;
     }
     init_connections(engine, now_ns);
+    engine->queue_seed = random_for_link(engine);
     return true;
 }
 
@@ -492,7 +493,7 @@ static struct resource *resource_of(struct engine *engine, const struct request 
     struct resource *resource = resource_find(&engine->resources, key, key_len);
     if (resource != NULL)
         return resource;
-    return resource_take(&engine->resources, &engine->queue_rules, random_for_link(engine), key,
+    return resource_take(&engine->resources, &engine->queue_rules, ++engine->queue_seed, key,
                          key_len);
 }
 

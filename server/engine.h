@@ -136,6 +136,7 @@ struct engine {
 
     struct alarms alarms;
     struct queue_rules queue_rules;
+    uint32_t queue_seed; /* of the last queue; daemons begin with different ones */
     struct pool calls;
     struct resources resources;
     struct operations operations;

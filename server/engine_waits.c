@@ -132,12 +132,13 @@ bool engine_hand_over(struct engine *engine, struct operation *release, int64_t 
     struct resource *resource = release->resource;
     uint32_t voters = 0;
     const char *limit;
+    if (engine->draining || !queue_may_hand_over(&resource->queue, now_ns))
+        return false;
     for (unsigned i = 0; i < engine->node_count; i++)
         if (engine_refuses_vote(engine, i, now_ns) == REASON_NONE &&
             link_refuses_release(&engine->links[i]) == REASON_NONE)
             voters |= UINT32_C(1) << i;
-    if (engine->draining || !queue_may_hand_over(&resource->queue, now_ns) ||
-        (unsigned)__builtin_popcount(voters) < engine->rules.round.quorum)
+    if ((unsigned)__builtin_popcount(voters) < engine->rules.round.quorum)
         return false;
     struct operation *acquire = open_acquire(engine, first_in_line(resource), &limit);
     if (acquire == NULL)
@@ -168,7 +169,8 @@ static bool grant(struct engine *engine, struct operation *operation, int64_t no
                      now_ns);
     resource->last_outcome = OUTCOME_HELD;
     engine_on_granted(engine, operation, client, hold, now_ns);
-    answer_overdue(engine, resource, queue_hint_ms(&resource->queue, now_ns), now_ns);
+    if (resource->queue.overdue > 0)
+        answer_overdue(engine, resource, queue_hint_ms(&resource->queue, now_ns), now_ns);
     return true;
 }
 
@@ -337,11 +339,18 @@ void engine_run_queue(struct engine *engine, struct resource *resource, int64_t 
     struct queue *queue = &resource->queue;
     enum queue_want want = QUEUE_ASK;
     uint32_t nodes;
+    if (queue->length == 0) {
+        alarms_set(&engine->alarms, &resource->wake, ALARM_NEVER);
+        resource_release(&engine->resources, resource);
+        return;
+    }
     resource_pin(resource);
     if (engine->draining)
         drain_line(engine, resource);
     while (want == QUEUE_ASK) {
-        want = queue_next(queue, reachable(engine), now_ns, &nodes);
+        /* Only for those who wait is a key looked at. */
+        want = queue_next(queue, queue->length > queue->overdue ? reachable(engine) : 0, now_ns,
+                          &nodes);
         if (want == QUEUE_ASK)
             ask(engine, resource, now_ns);
     }

@@ -654,7 +654,7 @@ static void connect_tracker(struct world *world, unsigned node)
     }
     clear_inbox(&master->tracker);
     master->tracker.open = true;
-    master->tracker.client_id = ++master->next_client_id;
+    master->tracker.client_id = 1000000 + ++master->tracker_ids;
     engine_on_connected(&world->engine, node, CHANNEL_TRACKING, world->now_ns);
 }
 

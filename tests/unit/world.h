@@ -82,6 +82,7 @@ struct world_master {
     bool connecting; /* the engine asked for one */
     bool tracker_connecting;
     bool caching;         /* the next command's key is to be tracked */
+    int64_t tracker_ids;  /* given out, far from those of the others */
     int64_t redirect;     /* the client id to which changes are told; 0 nobody */
     unsigned status_runs; /* looks, and STATUS */
     struct world_tracked tracked[WORLD_KEYS];
