@@ -8,54 +8,41 @@
 
 /* --- making and unmaking --- */
 
-static uint32_t random_for_link(void *context)
+static uint32_t draw_random(struct engine *engine)
 {
-    struct engine *engine = context;
     uint32_t random;
     engine->io.entropy(engine->io.context, &random, sizeof(random));
     return random;
 }
 
-static void open_for_link(void *context, unsigned node)
+static uint32_t random_for_wire(void *context)
 {
-    struct engine *engine = context;
-    engine->io.open(engine->io.context, node, CHANNEL_COMMANDS);
+    const struct engine_wire *wire = context;
+    return draw_random(wire->engine);
 }
 
-static void close_for_link(void *context, unsigned node)
+static void open_wire(void *context, unsigned node)
 {
-    struct engine *engine = context;
-    engine->io.close(engine->io.context, node, CHANNEL_COMMANDS);
+    const struct engine_wire *wire = context;
+    wire->engine->io.open(wire->engine->io.context, node, wire->channel);
 }
 
-static void write_for_link(void *context, unsigned node, const char *bytes, size_t len)
+static void close_wire(void *context, unsigned node)
 {
-    struct engine *engine = context;
-    engine->io.write(engine->io.context, node, CHANNEL_COMMANDS, bytes, len);
+    const struct engine_wire *wire = context;
+    wire->engine->io.close(wire->engine->io.context, node, wire->channel);
 }
 
-static void open_for_tracker(void *context, unsigned node)
+static void write_wire(void *context, unsigned node, const char *bytes, size_t len)
 {
-    struct engine *engine = context;
-    engine->io.open(engine->io.context, node, CHANNEL_TRACKING);
-}
-
-static void close_for_tracker(void *context, unsigned node)
-{
-    struct engine *engine = context;
-    engine->io.close(engine->io.context, node, CHANNEL_TRACKING);
-}
-
-static void write_for_tracker(void *context, unsigned node, const char *bytes, size_t len)
-{
-    struct engine *engine = context;
-    engine->io.write(engine->io.context, node, CHANNEL_TRACKING, bytes, len);
+    const struct engine_wire *wire = context;
+    wire->engine->io.write(wire->engine->io.context, node, wire->channel, bytes, len);
 }
 
 static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
 {
-    struct engine *engine = context;
-    warden_heartbeat(&engine->wardens[node], now_ns);
+    const struct engine_wire *wire = context;
+    warden_heartbeat(&wire->engine->wardens[node], now_ns);
 }
 
 static void init_guard(struct engine *engine)
@@ -92,20 +79,22 @@ static void init_connections(struct engine *engine, int64_t now_ns)
         .heartbeat_every_ns = engine->guard.heartbeat_ns,
         .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
     };
+    for (unsigned channel = 0; channel < CHANNELS; channel++)
+        engine->wires[channel] = (struct engine_wire){engine, channel};
     engine->link_io = (struct link_io){
-        .context = engine,
-        .open = open_for_link,
-        .close = close_for_link,
-        .write = write_for_link,
+        .context = &engine->wires[CHANNEL_COMMANDS],
+        .open = open_wire,
+        .close = close_wire,
+        .write = write_wire,
         .heartbeat = heartbeat_for_link,
-        .random = random_for_link,
+        .random = random_for_wire,
     };
     engine->tracker_io = (struct tracker_io){
-        .context = engine,
-        .open = open_for_tracker,
-        .close = close_for_tracker,
-        .write = write_for_tracker,
-        .random = random_for_link,
+        .context = &engine->wires[CHANNEL_TRACKING],
+        .open = open_wire,
+        .close = close_wire,
+        .write = write_wire,
+        .random = random_for_wire,
     };
     for (unsigned i = 0; i < engine->node_count; i++) {
         link_init(&engine->links[i], i, &engine->link_io, &rules->logins[i], &link_rules,
@@ -151,7 +140,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
         return false;
     }
     init_connections(engine, now_ns);
-    engine->queue_seed = random_for_link(engine);
+    engine->queue_seed = draw_random(engine);
     return true;
 }
 

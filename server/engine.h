@@ -36,10 +36,17 @@
 #include "server/operation.h"
 #include "server/resource.h"
 
+struct engine;
 struct vote;
 
 /* The two connections to a master: protocol/link.h and protocol/tracker.h. */
 enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
+
+/* The io of all links, or of all trackers: it knows whose it is. */
+struct engine_wire {
+    struct engine *engine;
+    enum channel channel;
+};
 
 struct engine_io {
     void *context;
@@ -116,6 +123,7 @@ struct engine_stats {
 struct engine {
     struct engine_rules rules;
     struct engine_io io;
+    struct engine_wire wires[CHANNELS];
     struct link_io link_io;
     struct link links[LIMIT_NODES];
     unsigned node_count;

@@ -85,6 +85,13 @@ void stage_wait_under_way(struct stage *stage)
         waiting_pause(&waiting);
 }
 
+void stage_wait_stats(struct client *client, const char *text)
+{
+    struct waiting waiting = waiting_for(text);
+    while (client_count(client, "STATS", text) == 0)
+        waiting_pause(&waiting);
+}
+
 void stage_wait_clients(struct stage *stage, unsigned count)
 {
     struct waiting waiting = waiting_for("connections to come or go");

@@ -59,6 +59,9 @@ void stage_wait_no_keys(struct stage *stage);
 /* Wait until some request is under way in the daemon. */
 void stage_wait_under_way(struct stage *stage);
 
+/* Wait until STATS has this text, as told to this client of any daemon. */
+void stage_wait_stats(struct client *client, const char *text);
+
 /* Wait until the daemon has this many connections, stage.client included. */
 void stage_wait_clients(struct stage *stage, unsigned count);
 

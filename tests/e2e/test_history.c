@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "tests/dice.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -66,22 +67,13 @@ static int64_t last_fence[RESOURCES];
 static unsigned grants;
 static unsigned lost;
 static unsigned faults;
-static uint64_t state;
+static struct dice dice;
 static char history[1 << 20];
 static size_t history_len;
 
-/* splitmix64 */
-static uint64_t draw(void)
-{
-    uint64_t z = (state += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static unsigned below(unsigned count)
 {
-    return (unsigned)(draw() % count);
+    return dice_below(&dice, count);
 }
 
 __attribute__((format(printf, 1, 2))) static void note(const char *form, ...)
@@ -398,7 +390,7 @@ START_TEST(no_two_clients_hold_a_lock_at_once)
     struct daemon_plan plan_of_second = plan;
     plan_of_second.name = "second";
     plan_of_second.elsewhere = true;
-    state = (uint64_t)setting("HISTORY_SEED", 1);
+    dice.state = (uint64_t)setting("HISTORY_SEED", 1);
     stage_open(&stage, __func__,
                &(struct stage_plan){.masters = 5, .over_unix = true, .daemon = plan});
     stage_start_daemon(&stage, &second, &plan_of_second);

@@ -50,13 +50,6 @@ static void expect_lost(struct held *held, const char *reason)
     ck_assert_str_eq(client_read(&held->client), line);
 }
 
-static void wait_stats(struct client *client, const char *text)
-{
-    struct waiting waiting = waiting_for(text);
-    while (client_count(client, "STATS", text) == 0)
-        waiting_pause(&waiting);
-}
-
 static void wait_key(struct stage *stage, unsigned count)
 {
     struct waiting waiting = waiting_for("the key of the lock");
@@ -70,7 +63,7 @@ START_TEST(it_lives_longer_than_its_time_to_live)
     struct held held;
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "1s");
-    wait_stats(&stage.client, " renewals=6 ");
+    stage_wait_stats(&stage.client, " renewals=6 ");
     ck_assert(!client_has_line(&held.client));
     ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 5);
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
@@ -101,7 +94,7 @@ START_TEST(a_client_that_is_killed_frees_its_lock_at_once)
     client_send(&stage.client, "LOCK a 10s WAIT 50s\n");
     struct client watcher;
     daemon_connect(&stage.daemon, &watcher);
-    wait_stats(&watcher, " waiting=1 ");
+    stage_wait_stats(&watcher, " waiting=1 ");
     process_kill(child);
     /* Far sooner than its time to live, which client_read() would not wait for. */
     client_read_match(&stage.client, "OK .*");
@@ -228,7 +221,7 @@ START_TEST(a_lost_minority_is_a_warning)
     char pattern[128];
     snprintf(pattern, sizeof(pattern), "! WARN a %s [a-z0-9]+:(disconnected|refused)", held.token);
     client_read_match(&held.client, pattern);
-    wait_stats(&stage.client, " renewals=3 ");
+    stage_wait_stats(&stage.client, " renewals=3 ");
     ck_assert(!client_has_line(&held.client));
     client_close(&held.client);
     stage_close(&stage);

@@ -13,14 +13,6 @@
 
 static const struct stage_plan five = {.masters = 5, .over_unix = true};
 
-/* In the daemon's own words. */
-static void wait_stats(struct client *client, const char *text)
-{
-    struct waiting waiting = waiting_for(text);
-    while (client_count(client, "STATS", text) == 0)
-        waiting_pause(&waiting);
-}
-
 /* The token of the next line, which is a grant. */
 static void read_grant(struct client *client, char token[41])
 {
@@ -55,10 +47,10 @@ START_TEST(twenty_are_served_in_order_by_one_command_each)
         daemon_connect(&stage.daemon, &clients[i]);
         client_send(&clients[i], "LOCK a 30s WAIT 60s\n");
         snprintf(waiting_text, sizeof(waiting_text), " waiting=%u ", i + 1);
-        wait_stats(&stage.client, waiting_text);
+        stage_wait_stats(&stage.client, waiting_text);
     }
     /* They have looked, and know now when it changes. */
-    wait_stats(&stage.client, " looks=5 ");
+    stage_wait_stats(&stage.client, " looks=5 ");
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&monitors[i], &stage.masters[i]);
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
@@ -109,7 +101,7 @@ static void open_elsewhere(struct elsewhere *elsewhere, const char *test, const 
     open_second(&elsewhere->stage, &elsewhere->second, &elsewhere->client);
     client_expect_match(&elsewhere->stage.client, "OK .*", "%s", lock);
     client_send(&elsewhere->client, "#w LOCK a 30s WAIT 60s\n");
-    wait_stats(&elsewhere->client, " asked=1 ");
+    stage_wait_stats(&elsewhere->client, " asked=1 ");
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&elsewhere->monitors[i], &elsewhere->stage.masters[i]);
 }
@@ -194,7 +186,7 @@ START_TEST(masters_that_do_not_track_are_looked_at)
     ck_assert_uint_eq(client_count(&client, "NODES", "tracking=no"), 5);
     snprintf(token, sizeof(token), "%s", client_lock(&stage.client, "a", "30s").token);
     client_send(&client, "#w LOCK a 30s WAIT 60s\n");
-    wait_stats(&client, " looks=5 ");
+    stage_wait_stats(&client, " looks=5 ");
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
     read_grant(&client, token);
     close_second(&second, &client);
@@ -211,7 +203,7 @@ START_TEST(a_waiter_survives_the_restart_of_its_masters)
                    .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 2s"}});
     masters_run(stage.masters, 3, "SET redlock:a theirs PX 60000");
     client_send(&stage.client, "#w LOCK a 2s WAIT 60s\n");
-    wait_stats(&stage.client, " asked=1 ");
+    stage_wait_stats(&stage.client, " asked=1 ");
     for (unsigned i = 0; i < 3; i++) {
         master_kill(&stage.masters[i]);
         master_restart(&stage.masters[i]);
@@ -246,19 +238,19 @@ START_TEST(waiters_leave_with_their_connections)
     snprintf(token, sizeof(token), "%s", client_lock(&stage.client, "a", "30s").token);
     daemon_connect(&stage.daemon, &gone);
     client_send(&gone, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
-    wait_stats(&stage.client, " waiting=2 ");
+    stage_wait_stats(&stage.client, " waiting=2 ");
     /* This one is not read from any more: too much waits behind its first line. */
     daemon_connect(&stage.daemon, &silent);
     client_send(&silent, "LOCK a 30s WAIT 60s\n");
-    wait_stats(&stage.client, " waiting=3 ");
+    stage_wait_stats(&stage.client, " waiting=3 ");
     while (client_try_send(&silent, "PING\nPING\nPING\nPING\nPING\nPING\nPING\nPING\n") &&
            silent.input_len++ < 4000)
         continue;
     silent.input_len = 0;
     client_close(&silent);
-    wait_stats(&stage.client, " waiting=2 ");
+    stage_wait_stats(&stage.client, " waiting=2 ");
     client_close(&gone);
-    wait_stats(&stage.client, " waiting=0 ");
+    stage_wait_stats(&stage.client, " waiting=0 ");
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
     client_expect(&stage.client, "FREE", "STATUS a");
     stage_close(&stage);
@@ -273,7 +265,7 @@ START_TEST(a_half_closed_connection_does_not_wait)
     masters_run(stage.masters, 5, "SET redlock:a theirs PX 60000");
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "LOCK a 30s WAIT 60s\n");
-    wait_stats(&stage.client, " waiting=1 ");
+    stage_wait_stats(&stage.client, " waiting=1 ");
     client_end(&client);
     client_read_match(&client, "ERR bad-arguments .*");
     client_expect_end(&client);
@@ -290,7 +282,7 @@ START_TEST(who_waits_is_told_that_the_daemon_stops)
     masters_run(stage.masters, 5, "SET redlock:a theirs PX 60000");
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
-    wait_stats(&stage.client, " waiting=2 ");
+    stage_wait_stats(&stage.client, " waiting=2 ");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
     client_read_match(&client, "#[12] SHUTDOWN");
@@ -337,7 +329,7 @@ START_TEST(locks_lists_who_has_what_and_who_waits)
     held_token(&client, token);
     masters_run(stage.masters, 5, "SET redlock:b theirs PX 60000");
     client_send(&client, "#1 LOCK a 30s WAIT 60s\n#2 LOCK b 30s WAIT 60s\n");
-    wait_stats(&stage.client, " waiting=2 ");
+    stage_wait_stats(&stage.client, " waiting=2 ");
     client_send(&stage.client, "LOCKS\n");
     snprintf(pattern, sizeof(pattern),
              "resource=a token=%.8s client=[0-9]+ name=deployer since_ms=[0-9]+ "
@@ -348,7 +340,7 @@ START_TEST(locks_lists_who_has_what_and_who_waits)
                                      "hold=no waiters=1");
     client_read_match(&stage.client, "END");
     client_close(&client);
-    wait_stats(&stage.client, " locks=0 ");
+    stage_wait_stats(&stage.client, " locks=0 ");
     client_expect(&stage.client, "END", "LOCKS");
     stage_close(&stage);
 }
@@ -374,12 +366,12 @@ START_TEST(ten_thousand_wait_for_next_to_nothing)
             snprintf(line, sizeof(line), "#%u LOCK r%u 30s WAIT 50s\n", r, r);
             client_send(&clients[i], line);
         }
-    wait_stats(&stage.client, " waiting=10000 ");
+    stage_wait_stats(&stage.client, " waiting=10000 ");
     long grown_kib = process_memory_kib(stage.daemon.pid) - before_kib;
     ck_assert_int_le(grown_kib, 10000);
     for (unsigned i = 0; i < CONNECTIONS; i++)
         client_close(&clients[i]);
-    wait_stats(&stage.client, " waiting=0 ");
+    stage_wait_stats(&stage.client, " waiting=0 ");
     stage_close(&stage);
 }
 END_TEST

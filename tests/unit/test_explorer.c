@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/dice.h"
 #include "tests/runner.h"
 #include "tests/unit/world.h"
 
@@ -67,23 +68,14 @@ static int64_t last_fence[RESOURCES];
 static bool steps_forward[NODES];
 static struct world_key snapshots[NODES][WORLD_KEYS];
 static uint64_t seed;
-static uint64_t state;
+static struct dice dice;
 static unsigned granted;
 static char trace[1 << 20];
 static size_t trace_len;
 
-/* splitmix64 */
-static uint64_t draw(void)
-{
-    uint64_t z = (state += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static unsigned below(unsigned count)
 {
-    return (unsigned)(draw() % count);
+    return dice_below(&dice, count);
 }
 
 static struct world *world_of(unsigned daemon)
@@ -475,7 +467,7 @@ static void befall_daemon(void)
 static void open_run(uint64_t number)
 {
     seed = number;
-    state = number;
+    dice.state = number;
     active = 0;
     belief_count = granted = 0;
     trace_len = 0;
@@ -563,7 +555,7 @@ static void run(uint64_t number, unsigned faults)
         else if (what < 66)
             leave();
         else
-            pass(1 + (int64_t)(draw() % (below(4) == 0 ? 5000 : 300)));
+            pass(1 + (int64_t)(dice_draw(&dice) % (below(4) == 0 ? 5000 : 300)));
     }
     expect_recovery();
     close_run();
