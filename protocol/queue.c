@@ -3,6 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
+/* Redis counts in whole milliseconds, rounded down: to ask a moment earlier would be in vain. */
+#define ROUNDED_NS NS_PER_MS
+
 static unsigned count(uint32_t nodes)
 {
     return (unsigned)__builtin_popcount(nodes);
@@ -97,6 +100,7 @@ int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
     int64_t at_ns = free_ns(queue);
     if (queue->phase == QUEUE_PAUSING || at_ns == ALARM_NEVER || at_ns == 0)
         return -1;
+    at_ns -= ROUNDED_NS;
     return at_ns > now_ns ? (at_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
@@ -121,8 +125,7 @@ void queue_on_seen(struct queue *queue, unsigned node, bool held, int64_t pttl_m
         queue->free |= bit(node);
     if (tracked)
         queue->tracked |= bit(node);
-    /* Redis rounds down. */
-    queue->until_ns[node] = pttl_ms >= 0 ? now_ns + (pttl_ms + 1) * NS_PER_MS : ALARM_NEVER;
+    queue->until_ns[node] = pttl_ms >= 0 ? now_ns + pttl_ms * NS_PER_MS + ROUNDED_NS : ALARM_NEVER;
 }
 
 void queue_on_unseen(struct queue *queue, unsigned node)
@@ -154,7 +157,7 @@ static void hold_everywhere(struct queue *queue, int64_t until_ns, int64_t now_n
     forget_sight(queue);
     queue->held = all_nodes(queue);
     for (unsigned i = 0; i < queue->rules->node_count; i++)
-        queue->until_ns[i] = until_ns + NS_PER_MS;
+        queue->until_ns[i] = until_ns + ROUNDED_NS;
     queue->quiet_ns = queue->look_ns = now_ns + QUEUE_QUIET_NS;
 }
 
