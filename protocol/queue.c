@@ -104,6 +104,29 @@ int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
     return at_ns > now_ns ? (at_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
+/* The look shows what the one before had shown: the report was for nothing. */
+static bool is_unchanged(const struct queue *queue, unsigned node, const struct sighting *seen,
+                         int64_t until_ns)
+{
+    int64_t before_ns = queue->until_ns[node];
+    if (!seen->held || seen->holder != queue->holder)
+        return false;
+    if (before_ns == ALARM_NEVER || until_ns == ALARM_NEVER)
+        return before_ns == until_ns;
+    return until_ns - before_ns < QUEUE_SAME_NS && before_ns - until_ns < QUEUE_SAME_NS;
+}
+
+/*
+ * A master whose table of tracked keys is full forgets one for each that is added, and reports it.
+ * To look at each at once would only make it forget the next.
+ */
+static void note_report(struct queue *queue, bool unchanged, int64_t now_ns)
+{
+    queue->idle_reports = unchanged ? queue->idle_reports + 1 : 0;
+    if (queue->idle_reports >= QUEUE_IDLE_REPORTS)
+        queue->quiet_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+}
+
 static void forget_node(struct queue *queue, unsigned node)
 {
     queue->free &= ~bit(node);
@@ -111,21 +134,27 @@ static void forget_node(struct queue *queue, unsigned node)
     queue->tracked &= ~bit(node);
 }
 
-void queue_on_seen(struct queue *queue, unsigned node, bool held, int64_t pttl_ms, bool tracked,
-                   int64_t now_ns)
+void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns)
 {
+    int64_t until_ns =
+        seen->pttl_ms >= 0 ? now_ns + seen->pttl_ms * NS_PER_MS + ROUNDED_NS : ALARM_NEVER;
+    bool reported = queue->reported & bit(node);
     queue->looking &= ~bit(node);
+    queue->reported &= ~bit(node);
     forget_node(queue, node);
     /* It has changed behind what was seen; the two came on different connections. */
     if (queue->changed & bit(node))
         return;
-    if (held)
+    if (reported)
+        note_report(queue, is_unchanged(queue, node, seen, until_ns), now_ns);
+    if (seen->held)
         queue->held |= bit(node);
     else
         queue->free |= bit(node);
-    if (tracked)
+    if (seen->tracked)
         queue->tracked |= bit(node);
-    queue->until_ns[node] = pttl_ms >= 0 ? now_ns + pttl_ms * NS_PER_MS + ROUNDED_NS : ALARM_NEVER;
+    queue->holder = seen->held ? seen->holder : 0;
+    queue->until_ns[node] = until_ns;
 }
 
 void queue_on_unseen(struct queue *queue, unsigned node)
@@ -266,7 +295,7 @@ static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_
 {
     uint32_t nodes = queue->changed;
     if (now_ns < queue->quiet_ns) {
-        if (nodes != 0 && queue->look_ns > queue->quiet_ns)
+        if (nodes != 0 || queue->look_ns < queue->quiet_ns)
             queue->look_ns = queue->quiet_ns;
         return 0;
     }
@@ -300,6 +329,7 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
         look_soon(queue, now_ns);
     *nodes = to_look_at(queue, reachable, now_ns);
     queue->looking |= *nodes;
+    queue->reported |= *nodes & queue->changed;
     queue->changed &= ~*nodes;
     return *nodes != 0 ? QUEUE_LOOK : QUEUE_REST;
 }

@@ -43,6 +43,11 @@ enum { QUEUE_TURN_HANDOVERS = 20 };
 /* How often the masters are looked at that do not track: at random from half of it. */
 #define QUEUE_POLL_NS (500 * NS_PER_MS)
 
+/* After so many reports in a row that were for nothing, masters are looked at no more often than if
+ * they did not report. Ends of a key that differ by less than this are the same. */
+enum { QUEUE_IDLE_REPORTS = 10 };
+#define QUEUE_SAME_NS (5 * NS_PER_MS)
+
 /* One that waits; lies inside of its request. */
 struct waiter {
     TAILQ_ENTRY(waiter) line;
@@ -74,9 +79,12 @@ struct queue {
     uint32_t free;
     uint32_t held;
     int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
+    uint64_t holder;               /* of the last that was seen, a fingerprint */
     uint32_t tracked;              /* will tell of the next change */
     uint32_t changed;              /* have told of one, and are to be looked at */
     uint32_t looking;              /* are being looked at */
+    uint32_t reported;             /* ... because they told of a change */
+    unsigned idle_reports;         /* reports in a row that were for nothing */
     int64_t look_ns;               /* when to look at those that do not track */
     int64_t quiet_ns;              /* ... and the earliest to look at any */
 
@@ -129,10 +137,14 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
 /* Somebody else of this daemon has it, or has had it extended; until then at the latest. */
 void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns);
 
-/* A node has told who holds the key: with an undo, or when it was looked at (looked). Time to live
- * in milliseconds, -1 unknown, for one that is held; tracked: it will tell of the next change. */
-void queue_on_seen(struct queue *queue, unsigned node, bool held, int64_t pttl_ms, bool tracked,
-                   int64_t now_ns);
+/* A node has told who holds the key: with an undo, or when it was looked at. */
+struct sighting {
+    bool held;
+    int64_t pttl_ms; /* of one that is held: its time to live, -1 unknown */
+    uint64_t holder; /* likewise: a fingerprint of the value */
+    bool tracked;    /* it will tell of the next change */
+};
+void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns);
 
 /* A look has brought nothing. */
 void queue_on_unseen(struct queue *queue, unsigned node);

@@ -98,7 +98,8 @@ struct redis_reply {
         size_t len;
     } items[RESP_ITEMS];
     size_t item_count;
-    /* Of an array inside of that: the first string, and how many there are. */
+    /* Of an array inside of that: how many items it has, and the first, NULL if that is no string.
+     */
     const char *nested_str;
     size_t nested_len;
     size_t nested_count;

@@ -119,7 +119,6 @@ static enum tracker_news on_greeting(struct tracker *tracker, const struct redis
     if (reply->kind != RESP_ARRAY || !item_is(reply, 0, "subscribe"))
         return refused(tracker, now_ns);
     tracker->state = TRACKER_LISTENING;
-    tracker->attempts = 0;
     tracker->ping_due = false;
     tracker->deadline_ns = now_ns + PING_EVERY_NS;
     return TRACKER_READY;
@@ -134,14 +133,17 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
     if (reply->kind != RESP_ARRAY)
         return give_up(tracker, now_ns);
     if (item_is(reply, 0, "pong")) {
+        /* It has lasted: should it be lost, the next attempt is soon again. */
+        tracker->attempts = 0;
         tracker->ping_due = false;
         tracker->deadline_ns = now_ns + PING_EVERY_NS;
         return TRACKER_NOTHING;
     }
     if (reply->item_count != 3 || !item_is(reply, 0, "message"))
         return give_up(tracker, now_ns);
-    if (reply->items[2].kind != RESP_ARRAY || reply->nested_count != 1)
-        return TRACKER_ALL_CHANGED; /* FLUSHALL says nil */
+    /* FLUSHALL says nil. */
+    if (reply->items[2].kind != RESP_ARRAY || reply->nested_count != 1 || reply->nested_str == NULL)
+        return TRACKER_ALL_CHANGED;
     *key = reply->nested_str;
     *key_len = reply->nested_len;
     return TRACKER_CHANGED;

@@ -298,9 +298,7 @@ static void on_undo_reply(struct engine *engine, unsigned node, const struct lin
     struct queue *queue = &operation->resource->queue;
     if (queue->length == 0 || said->kind == ANSWER_FAILED)
         return;
-    queue_on_seen(queue, node, said->kind == ANSWER_HELD, said->pttl_ms,
-                  ticket->tracking != 0 && ticket->tracking == engine->trackers[node].tracking,
-                  now_ns);
+    engine_on_seen(engine, node, queue, said, ticket, now_ns);
 }
 
 static void on_round_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
@@ -419,7 +417,7 @@ bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
 
 bool engine_wants_flush(const struct engine *engine)
 {
-    return engine->unguarded != 0 || engine->errands;
+    return engine->unguarded != 0 || engine->errands || engine_wants_renewals(engine);
 }
 
 /* What the guard has asked for of nodes other than the one it was looking at. */
@@ -448,6 +446,7 @@ static void run_errands(struct engine *engine, int64_t now_ns)
 
 void engine_flush(struct engine *engine, int64_t now_ns)
 {
+    engine_renew(engine, now_ns);
     uint32_t unguarded = engine->unguarded;
     engine->unguarded = 0;
     for (unsigned i = 0; i < engine->node_count && unguarded >> i != 0; i++)

@@ -3,8 +3,13 @@
 
 #include "server/engine_parts.h"
 
+/* How many extensions may be under way: what all links together answer within a few milliseconds,
+ * so that many that are due at once do not time each other out. */
+enum { RENEWALS_MAX = 256 };
+
 bool engine_locks_init(struct engine *engine)
 {
+    alarms_init(&engine->due);
     TAILQ_INIT(&engine->held);
     TAILQ_INIT(&engine->plain);
     return pool_init(&engine->locks, sizeof(struct lock), LIMIT_LOCKS);
@@ -25,7 +30,7 @@ static void set_alarm(struct engine *engine, struct lock *lock)
     if (lock->client != NULL) {
         int64_t renew_ns = hold_renew_ns(&lock->hold, engine->rules.max_hold_ns);
         at_ns = hold_lost_ns(&lock->hold);
-        if (lock->renewal == NULL && renew_ns < at_ns)
+        if (lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
             at_ns = renew_ns;
     }
     alarms_set(&engine->alarms, &lock->alarm, at_ns);
@@ -42,6 +47,7 @@ static void let_go(struct engine *engine, struct lock *lock)
     if (lock->renewal != NULL)
         lock->renewal->renews = NULL;
     lock->renewal = NULL;
+    alarms_set(&engine->due, &lock->due, ALARM_NEVER);
     TAILQ_REMOVE(&engine->held, lock, entry);
     TAILQ_INSERT_TAIL(&engine->plain, lock, entry);
     set_alarm(engine, lock);
@@ -190,6 +196,7 @@ void engine_on_extended(struct engine *engine, struct operation *operation, int6
     struct lock *lock = operation->renews;
     const struct round *round = &operation->round;
     operation->renews = NULL;
+    engine->renewing -= operation->of_daemon;
     if (lock != NULL) {
         on_renewed(engine, lock, round, now_ns);
         return;
@@ -220,6 +227,7 @@ static void renew(struct engine *engine, struct lock *lock, int64_t now_ns)
         return;
     }
     engine->stats.renewals++;
+    engine->renewing++;
     memcpy(operation->token, lock->token, LIMIT_TOKEN);
     operation->of_daemon = true;
     operation->renews = lock;
@@ -228,12 +236,27 @@ static void renew(struct engine *engine, struct lock *lock, int64_t now_ns)
     engine_start(engine, operation, now_ns);
 }
 
+bool engine_wants_renewals(const struct engine *engine)
+{
+    return engine->renewing < RENEWALS_MAX && engine->due.first_ns != ALARM_NEVER;
+}
+
+void engine_renew(struct engine *engine, int64_t now_ns)
+{
+    while (engine_wants_renewals(engine)) {
+        /* The one that is lost first. */
+        struct alarm *due = alarms_take(&engine->due, ALARM_NEVER - 1);
+        renew(engine, (struct lock *)((char *)due - offsetof(struct lock, due)), now_ns);
+    }
+}
+
 void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns)
 {
     if (lock->client == NULL) {
         forget_lock(engine, lock);
     } else if (now_ns < hold_lost_ns(&lock->hold)) {
-        renew(engine, lock, now_ns);
+        alarms_set(&engine->due, &lock->due, hold_lost_ns(&lock->hold));
+        set_alarm(engine, lock);
     } else if (hold_renew_ns(&lock->hold, engine->rules.max_hold_ns) == INT64_MAX) {
         lose(engine, lock, "limit");
     } else {

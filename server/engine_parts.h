@@ -66,6 +66,10 @@ void engine_on_wall(struct engine *engine, struct call *call, int64_t now_ns);
 /* A call that waits, or that is asked for, is over without an answer. */
 void engine_leave_line(struct engine *engine, struct call *call);
 
+/* A look, or an undo, has told who holds the key. */
+void engine_on_seen(struct engine *engine, unsigned node, struct queue *queue,
+                    const struct answer *answer, const struct link_ticket *ticket, int64_t now_ns);
+
 /* A look has been answered. False if it was sent again. */
 void engine_on_look(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                     const struct redis_reply *reply, int64_t now_ns);
@@ -96,6 +100,10 @@ void engine_on_extended(struct engine *engine, struct operation *operation, int6
  * not granted through this daemon, as far as it knows. */
 bool engine_end_lock(struct engine *engine, struct resource *resource, const char *token,
                      const struct engine_client *client);
+
+/* Extend what is due, as far as there is room for that. */
+bool engine_wants_renewals(const struct engine *engine);
+void engine_renew(struct engine *engine, int64_t now_ns);
 
 void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns);
 

@@ -217,12 +217,13 @@ bool engine_on_asked(struct engine *engine, struct operation *operation, int64_t
 
 /* --- looks --- */
 
-/* The nodes that can be asked something that does not count as a vote. */
+/* The nodes that can be looked at without keeping rounds waiting. */
 static uint32_t reachable(const struct engine *engine)
 {
     uint32_t nodes = 0;
     for (unsigned i = 0; i < engine->node_count; i++)
-        if (link_refuses_vote(&engine->links[i]) == REASON_NONE)
+        if (engine->links[i].ticket_count < LIMIT_LINK_LOOKS &&
+            link_refuses_vote(&engine->links[i]) == REASON_NONE)
             nodes |= UINT32_C(1) << i;
     return nodes;
 }
@@ -247,15 +248,25 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
     link_send(link, buf, len, &ticket);
 }
 
+void engine_on_seen(struct engine *engine, unsigned node, struct queue *queue,
+                    const struct answer *answer, const struct link_ticket *ticket, int64_t now_ns)
+{
+    const struct sighting seen = {
+        .held = answer->kind == ANSWER_HELD,
+        .pttl_ms = answer->kind == ANSWER_HELD ? answer->pttl_ms : -1,
+        .holder = answer->holder,
+        .tracked = ticket->tracking != 0 && ticket->tracking == engine->trackers[node].tracking,
+    };
+    queue_on_seen(queue, node, &seen, now_ns);
+}
+
 void engine_on_look(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                     const struct redis_reply *reply, int64_t now_ns)
 {
     struct resource *resource = ticket->owner;
     struct answer answer = redis_answer(REDIS_STATUS, reply);
-    bool tracked = ticket->tracking != 0 && ticket->tracking == engine->trackers[node].tracking;
     if (answer.kind != ANSWER_FAILED)
-        queue_on_seen(&resource->queue, node, answer.kind == ANSWER_HELD, answer.pttl_ms, tracked,
-                      now_ns);
+        engine_on_seen(engine, node, &resource->queue, &answer, ticket, now_ns);
     else if (answer.reason == REASON_NOSCRIPT && ticket->form == REDIS_BY_SHA1 &&
              link_refuses_vote(&engine->links[node]) == REASON_NONE)
         look(engine, resource, node, REDIS_IN_FULL, now_ns);

@@ -32,6 +32,9 @@ static void set_tcp_options(int fd)
         {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
         {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
+        /* The same while something is unacknowledged, when no probes are sent. */
+        {IPPROTO_TCP, TCP_USER_TIMEOUT,
+         1000 * (KEEPALIVE_IDLE_S + KEEPALIVE_PROBES * KEEPALIVE_INTERVAL_S)},
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
@@ -88,7 +91,7 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
     }
     if (address->sa_family != AF_UNIX)
         set_tcp_options(fd);
-    session_new(server, fd, peer);
+    session_new(server, fd, address->sa_family == AF_UNIX, peer);
 }
 
 /* Out of descriptors or memory: a level-triggered listener would call us again and again. */

@@ -31,6 +31,12 @@ __attribute__((format(printf, 2, 3))) static void line(const struct listing *to,
     session_write_line(to->session, to->request, text, kept);
 }
 
+/* For one more line of a long listing, "more=" and END: nobody is dropped for asking. */
+static bool has_room(const struct listing *to, unsigned lines)
+{
+    return lines < LIMIT_LISTING_LINES && session_room(to->session) >= 4 * LIMIT_REPLY;
+}
+
 static int64_t ms_since(const struct listing *to, int64_t then_ns)
 {
     return (to->now_ns - then_ns) / NS_PER_MS;
@@ -128,14 +134,19 @@ static void list_locks(const struct listing *to)
 {
     const struct resource *resource = resource_first(&to->server->engine.resources);
     unsigned lines = 0;
+    unsigned more = 0;
     for (; resource != NULL; resource = resource_next(resource)) {
         if (resource->lock == NULL && resource->queue.length == 0)
             continue;
-        if (lines++ < LIMIT_LISTING_LINES)
-            list_lock(to, resource);
+        if (more > 0 || !has_room(to, lines)) {
+            more++;
+            continue;
+        }
+        list_lock(to, resource);
+        lines++;
     }
-    if (lines > LIMIT_LISTING_LINES)
-        line(to, "more=%u", lines - LIMIT_LISTING_LINES);
+    if (more > 0)
+        line(to, "more=%u", more);
 }
 
 static void list_clients(const struct listing *to)
@@ -143,8 +154,9 @@ static void list_clients(const struct listing *to)
     unsigned lines = 0;
     const struct session *session;
     LIST_FOREACH (session, &to->server->sessions, entry) {
-        if (lines++ == LIMIT_LISTING_LINES)
+        if (!has_room(to, lines))
             break;
+        lines++;
         line(to,
              "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
              " under_way=%u holds=%u",
@@ -152,8 +164,8 @@ static void list_clients(const struct listing *to)
              ms_since(to, session->since_ns), session->requests, session->client.call_count,
              session->client.hold_count);
     }
-    if (to->server->session_count > LIMIT_LISTING_LINES)
-        line(to, "more=%u", to->server->session_count - LIMIT_LISTING_LINES);
+    if (to->server->session_count > lines)
+        line(to, "more=%u", to->server->session_count - lines);
 }
 
 static void list_help(const struct listing *to)

@@ -43,6 +43,7 @@ struct resource {
 /* A lock that was granted through this daemon. */
 struct lock {
     struct alarm alarm;
+    struct alarm due; /* an extension is, and waits for its turn: by when it would be lost */
     struct resource *resource;
     struct engine_client *client; /* whose connection holds it; NULL for one without HOLD */
     struct operation *renewal;    /* the extension that is under way; NULL: none */

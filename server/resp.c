@@ -159,6 +159,7 @@ enum resp_result resp_next(struct resp *resp)
     if (resp->whole) {
         resp->text_len = 0;
         resp->reply.nested_count = 0;
+        resp->reply.nested_str = NULL;
         resp->whole = false;
     }
     if (redisReaderGetReply(resp->reader, &object) != REDIS_OK)

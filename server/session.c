@@ -39,11 +39,16 @@ static void drop(struct session *session, const char *why)
 
 /* --- answers --- */
 
+size_t session_room(const struct session *session)
+{
+    size_t unread = evbuffer_get_length(bufferevent_get_output(session->connection));
+    return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
+}
+
 /* Written whole, or not at all: then the session is dropped. */
 static void write_bytes(struct session *session, const char *bytes, size_t len)
 {
-    struct evbuffer *output = bufferevent_get_output(session->connection);
-    if (evbuffer_get_length(output) + len > LIMIT_CLIENT_OUTPUT)
+    if (len > session_room(session))
         drop(session, "it does not read its answers");
     if (!session->dropped)
         bufferevent_write(session->connection, bytes, len);
@@ -99,7 +104,11 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 void session_on_push(struct session *session, const struct push *push)
 {
     char buf[LIMIT_REPLY];
-    write_bytes(session, buf, reply_format_push(push, buf));
+    size_t len = reply_format_push(push, buf);
+    /* Nobody is dropped for these: a warning is a courtesy, and of losses there is one for each
+     * lock, so their number is bounded. */
+    if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
+        bufferevent_write(session->connection, buf, len);
 }
 
 /* --- requests --- */
@@ -309,12 +318,23 @@ static void session_on_written(struct bufferevent *connection, void *context)
         want_sweep(session);
 }
 
+/* A connection that is reset may have been so by anything on its way, and its client lives; but a
+ * unix socket has no way: the kernel says so when a client ends that has not read all. */
+static void on_lost(struct session *session)
+{
+    struct server *server = session->server;
+    if (session->local)
+        engine_client_quit(&server->engine, &session->client, clock_now_ns());
+    drop(session, "the connection was lost");
+    server_rearm(server);
+}
+
 static void session_on_event(struct bufferevent *connection, short events, void *context)
 {
     struct session *session = context;
     (void)connection;
     if (!(events & BEV_EVENT_EOF)) {
-        drop(session, "the connection was lost");
+        on_lost(session);
         return;
     }
     /* The client sends no more, but may still read: all but its LOCKs is answered. */
@@ -334,7 +354,7 @@ static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
     socklen_t len = sizeof(error);
     (void)events;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
-        drop(session, "the connection was lost");
+        on_lost(session);
         return;
     }
     session->end_seen = true;
@@ -343,7 +363,7 @@ static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
     server_rearm(session->server);
 }
 
-void session_new(struct server *server, int fd, const char *peer)
+void session_new(struct server *server, int fd, bool local, const char *peer)
 {
     struct session *session = calloc(1, sizeof(*session));
     struct evbuffer *held_back = evbuffer_new();
@@ -365,6 +385,7 @@ void session_new(struct server *server, int fd, const char *peer)
     session->server = server;
     session->connection = connection;
     session->held_back = held_back;
+    session->local = local;
     session->end_watch = end_watch;
     session->since_ns = clock_now_ns();
     strncpy(session->peer, peer, sizeof(session->peer) - 1);

@@ -45,10 +45,11 @@ struct session {
     bool end_seen; /* nor will it here, but there are lines left to read */
     bool quitting; /* close once all is written */
     bool dropped;  /* to be freed, whatever is unwritten */
+    bool local;    /* a unix socket: its end is the client's doing, however it comes */
 };
 
 /* Serve a connection that was accepted; owns fd from now on. */
-void session_new(struct server *server, int fd, const char *peer);
+void session_new(struct server *server, int fd, bool local, const char *peer);
 
 /* Free all of them, as if each client had gone. */
 void session_free_all(struct server *server);
@@ -61,6 +62,9 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply);
 void session_on_undone(struct session *session, const char *tag, size_t tag_len);
 void session_on_push(struct session *session, const struct push *push);
+
+/* How many bytes can be written before it counts as one that does not read its answers. */
+size_t session_room(const struct session *session);
 
 /* Write one line of a listing, with the tag of its request. */
 void session_write_line(struct session *session, const struct request *request, const char *line,

@@ -188,7 +188,7 @@ static void on_granted(struct player *player, const char *line, int64_t now_ms)
     last_fence[player->resource] = fence;
     grants++;
     player->doing = HOLDING;
-    player->act_ms = now_ms + below(60);
+    player->act_ms = now_ms + below(below(4) == 0 ? 1500 : 60);
 }
 
 static void on_line(struct player *player, const char *line, int64_t now_ms)
@@ -204,6 +204,8 @@ static void on_line(struct player *player, const char *line, int64_t now_ms)
         int64_t until_ms = player->pinged_ms + HOLD_TTL_MS / 3;
         if (player->doing == HOLDING && player->hold && until_ms > player->until_ms)
             player->until_ms = until_ms;
+        if (player->until_ms > now_ms)
+            check(player, now_ms);
         player->pinged_ms = 0;
     } else if (strncmp(line, "#l OK ", 6) == 0) {
         on_granted(player, line, now_ms);
@@ -212,13 +214,9 @@ static void on_line(struct player *player, const char *line, int64_t now_ms)
     }
 }
 
-static void let_go(struct player *player, int64_t now_ms)
+static void let_go(struct player *player)
 {
-    /* It has to have stopped by then. */
-    if (player->until_ms < now_ms)
-        player->until_ms = now_ms;
-    unsigned how = below(10);
-    if (how == 0) {
+    if (below(10) == 0) {
         /* It dies: with HOLD, that is the end of its lock. */
         note("player %td dies\n", player - players);
         if (!player->hold)
@@ -255,7 +253,7 @@ static void act(struct player *player, int64_t now_ms)
         break;
     case HOLDING:
         if (now_ms >= player->act_ms) {
-            let_go(player, now_ms);
+            let_go(player);
         } else if (player->hold && player->pinged_ms == 0 &&
                    now_ms >= player->sent_ms + PING_EVERY_MS) {
             player->pinged_ms = now_ms;

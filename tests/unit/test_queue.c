@@ -16,11 +16,20 @@ enum { ALL = 0x1f };
 static struct queue queue;
 static struct waiter waiters[4];
 static uint32_t nodes;
+static uint64_t holder;
 
 static void setup(void)
 {
     memset(waiters, 0, sizeof(waiters));
     queue_init(&queue, &rules, 42);
+    holder = 7;
+}
+
+static void see(unsigned node, bool held, int64_t pttl_ms, bool tracked, int64_t now_ns)
+{
+    const struct sighting seen = {
+        .held = held, .pttl_ms = pttl_ms, .holder = held ? holder : 0, .tracked = tracked};
+    queue_on_seen(&queue, node, &seen, now_ns);
 }
 
 /* One waits, and was refused at `now`: all nodes are held until then, and tracked. */
@@ -30,7 +39,7 @@ static void refused(int64_t now_ns, int64_t pttl_ms, bool tracked)
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ASK);
     queue_on_asked(&queue);
     for (unsigned i = 0; i < 5; i++)
-        queue_on_seen(&queue, i, true, pttl_ms, tracked, now_ns);
+        see(i, true, pttl_ms, tracked, now_ns);
     queue_on_outcome(&queue, QUEUE_HELD, now_ns);
 }
 
@@ -58,7 +67,7 @@ START_TEST(it_sleeps_until_a_quorum_can_be_free)
     expect_rest(0);
     ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
     for (unsigned i = 0; i < 5; i++)
-        queue_on_seen(&queue, i, true, 1000 * (i + 1), true, 0);
+        see(i, true, 1000 * (i + 1), true, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
     /* The third of five, and a millisecond that Redis rounds off. */
     ck_assert_int_eq(queue_hint_ms(&queue, 0), 3000);
@@ -72,10 +81,10 @@ END_TEST
 START_TEST(nodes_that_are_free_already_count)
 {
     refused(0, 10000, true);
-    queue_on_seen(&queue, 0, false, -1, true, 0);
-    queue_on_seen(&queue, 1, false, -1, true, 0);
+    see(0, false, -1, true, 0);
+    see(1, false, -1, true, 0);
     expect_rest(1000 * MS);
-    queue_on_seen(&queue, 2, false, -1, true, 0);
+    see(2, false, -1, true, 0);
     expect_ask(1000 * MS);
 }
 END_TEST
@@ -98,7 +107,7 @@ START_TEST(a_node_that_reports_is_looked_at_once)
     queue_on_changed(&queue, 3);
     /* Not before the look under way has been answered. */
     expect_rest(100 * MS);
-    queue_on_seen(&queue, 3, true, 10000, true, 101 * MS);
+    see(3, true, 10000, true, 101 * MS);
     expect_look(101 * MS, 8);
 }
 END_TEST
@@ -112,10 +121,10 @@ START_TEST(a_report_that_overtakes_the_answer_makes_it_void)
     expect_look(100 * MS, 7);
     queue_on_changed(&queue, 2);
     for (unsigned i = 0; i < 3; i++)
-        queue_on_seen(&queue, i, false, -1, true, 101 * MS);
+        see(i, false, -1, true, 101 * MS);
     /* Two are free; of the third that is not known. */
     expect_look(101 * MS, 4);
-    queue_on_seen(&queue, 2, true, 10000, true, 102 * MS);
+    see(2, true, 10000, true, 102 * MS);
     expect_rest(102 * MS);
 }
 END_TEST
@@ -125,7 +134,7 @@ START_TEST(a_report_during_a_round_is_looked_into_after_it)
     queue_join(&queue, &waiters[0], 0);
     queue_on_asked(&queue);
     for (unsigned i = 0; i < 5; i++)
-        queue_on_seen(&queue, i, true, 10000, true, 0);
+        see(i, true, 10000, true, 0);
     queue_on_changed(&queue, 1);
     expect_rest(0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
@@ -144,7 +153,7 @@ START_TEST(nodes_that_do_not_report_are_looked_at_from_time_to_time)
         ck_assert_int_le(wake_ns - last_ns, QUEUE_POLL_NS);
         expect_look(wake_ns, ALL);
         for (unsigned node = 0; node < 5; node++)
-            queue_on_seen(&queue, node, true, 100000, false, wake_ns);
+            see(node, true, 100000, false, wake_ns);
         last_ns = wake_ns;
     }
 }
@@ -184,6 +193,33 @@ START_TEST(nodes_out_of_reach_are_looked_at_later)
     ck_assert_int_eq(queue_next(&queue, 0xf, 0, &nodes), QUEUE_REST);
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
     expect_look(1, 0x10);
+}
+END_TEST
+
+/* A master's table is full: it reports what has not changed. */
+START_TEST(reports_for_nothing_are_believed_so_often)
+{
+    int64_t now_ns = 0;
+    unsigned looks = 0;
+    refused(0, 10000, true);
+    for (unsigned i = 0; i < 1000; i++, now_ns += MS) {
+        queue_on_changed(&queue, i % 5);
+        if (queue_next(&queue, ALL, now_ns, &nodes) != QUEUE_LOOK)
+            continue;
+        for (unsigned node = 0; node < 5; node++)
+            if (nodes & 1U << node) {
+                looks++;
+                see(node, true, 10000 - now_ns / MS, true, now_ns);
+            }
+    }
+    ck_assert_uint_ge(looks, QUEUE_IDLE_REPORTS);
+    ck_assert_uint_le(looks, QUEUE_IDLE_REPORTS + 5 * 4);
+    /* Once there is something to it, all are believed again. */
+    queue_on_changed(&queue, 0);
+    now_ns += QUEUE_POLL_NS;
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_LOOK);
+    see(0, true, 30000, true, now_ns);
+    ck_assert_uint_eq(queue.idle_reports, 0);
 }
 END_TEST
 
@@ -364,6 +400,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_quorum_that_reports_is_enough);
     tcase_add_test(cases, a_look_that_brings_nothing_is_repeated);
     tcase_add_test(cases, nodes_out_of_reach_are_looked_at_later);
+    tcase_add_test(cases, reports_for_nothing_are_believed_so_often);
     tcase_add_test(cases, after_a_grant_here_nothing_is_looked_at_for_a_while);
     tcase_add_test(cases, pauses_grow_at_random_up_to_their_bound);
     tcase_add_test(cases, a_release_during_a_round_is_not_forgotten);
