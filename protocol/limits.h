@@ -39,6 +39,10 @@ enum {
     LIMIT_LOCKS = 65536,
     LIMIT_HOLDS = 32768,
 
+    /* Extensions of HOLDs under way: what all links together answer within a few milliseconds, so
+     * that many that are due at once do not time each other out. */
+    LIMIT_RENEWALS = 256,
+
     /* Tokens whose extensions are counted. */
     LIMIT_EXTENDED = 32768,
 

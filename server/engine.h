@@ -153,9 +153,10 @@ struct engine {
     struct lock_list held;  /* those with HOLD */
     struct lock_list plain; /* the others, the oldest first */
     struct alarms due;      /* those of them that are to be extended as soon as there is room */
-    unsigned renewing;      /* extensions of the daemon under way */
-    size_t waiting;         /* LOCKs with WAIT in some line */
-    size_t holding;         /* HOLDs that were granted or are asked for */
+    unsigned renewing;      /* extensions of the daemon under way, and at most */
+    unsigned renewals_max;
+    size_t waiting; /* LOCKs with WAIT in some line */
+    size_t holding; /* HOLDs that were granted or are asked for */
     bool draining;
 
     void *ticket_memory;

@@ -3,13 +3,10 @@
 
 #include "server/engine_parts.h"
 
-/* How many extensions may be under way: what all links together answer within a few milliseconds,
- * so that many that are due at once do not time each other out. */
-enum { RENEWALS_MAX = 256 };
-
 bool engine_locks_init(struct engine *engine)
 {
     alarms_init(&engine->due);
+    engine->renewals_max = LIMIT_RENEWALS;
     TAILQ_INIT(&engine->held);
     TAILQ_INIT(&engine->plain);
     return pool_init(&engine->locks, sizeof(struct lock), LIMIT_LOCKS);
@@ -238,7 +235,7 @@ static void renew(struct engine *engine, struct lock *lock, int64_t now_ns)
 
 bool engine_wants_renewals(const struct engine *engine)
 {
-    return engine->renewing < RENEWALS_MAX && engine->due.first_ns != ALARM_NEVER;
+    return engine->renewing < engine->renewals_max && engine->due.first_ns != ALARM_NEVER;
 }
 
 void engine_renew(struct engine *engine, int64_t now_ns)

@@ -40,8 +40,9 @@ static const char usage[] =
     "               say that the nodes or max_ttl have changed, that every daemon with the old "
     "ones\n"
     "               is stopped, and exit\n"
-    "  -V           print the version and exit\n"
-    "  -h           print this and exit\n"
+    "  -V, --version\n"
+    "               print the version and exit\n"
+    "  -h, --help   print this and exit\n"
     "\n"
     "Try it:  redlockd --dev   and then   nc 127.0.0.1 7335   and type   LOCK deploy 30s\n";
 

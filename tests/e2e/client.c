@@ -161,6 +161,12 @@ const char *client_read(struct client *client)
     return client->line;
 }
 
+bool client_has_input(const struct client *client)
+{
+    struct pollfd ready = {.fd = client->fd, .events = POLLIN};
+    return poll(&ready, 1, 0) == 1;
+}
+
 bool client_has_line(struct client *client)
 {
     while (memchr(client->input, '\n', client->input_len) == NULL)

@@ -46,6 +46,9 @@ bool client_try_send(struct client *client, const char *text);
 /* The next line, without its LF; it lives until the next call. */
 const char *client_read(struct client *client);
 
+/* Has anything arrived that was not read? */
+bool client_has_input(const struct client *client);
+
 /* Is a whole line there, or does one come at once? */
 bool client_has_line(struct client *client);
 

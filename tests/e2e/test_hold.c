@@ -136,6 +136,58 @@ START_TEST(the_end_of_its_connection_releases_it)
 }
 END_TEST
 
+/* With an answer unread, its kernel resets the connection; on a unix socket that is an end, too. */
+static void leave_unread(struct client *client)
+{
+    client_send(client, "PING\n");
+    struct waiting waiting = waiting_for("the answer to arrive");
+    while (!client_has_input(client))
+        waiting_pause(&waiting);
+    client_close(client);
+}
+
+START_TEST(an_end_with_an_answer_unread_releases_it)
+{
+    ends_at_once(__func__, leave_unread);
+}
+END_TEST
+
+/* A thousand HOLDs with long names, of one that does not read: what it is told of them, and what it
+ * asks about them, is more than an answer may have. */
+START_TEST(nobody_is_dropped_for_holding_much)
+{
+    enum { HOLDS = 1000 };
+    struct stage stage;
+    struct client client;
+    char name[257];
+    char line[320];
+    stage_open(&stage, __func__, &five);
+    daemon_connect(&stage.daemon, &client);
+    memset(name, 'x', sizeof(name));
+    name[256] = '\0';
+    for (unsigned i = 0; i < HOLDS; i++) {
+        snprintf(line, sizeof(line), "LOCK %.250s-%05u 60s HOLD", name, i);
+        client_expect_match(&client, "OK .*", "%s", line);
+    }
+    ck_assert_uint_eq(client_count(&client, "LOCKS", "more="), 1);
+    for (unsigned i = 0; i < 2; i++) {
+        master_stop(&stage.masters[i]);
+        stage_wait_nodes(&stage, "vote=no", i + 1);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        master_continue(&stage.masters[i]);
+    stage_wait_nodes(&stage, "vote=yes", 5);
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " holding=1000 "), 1);
+    const char *reply = client_ask(&client, "PING");
+    while (strncmp(reply, "! WARN ", 7) == 0)
+        reply = client_read(&client);
+    ck_assert_str_eq(reply, "PONG");
+    client_close(&client);
+    stage_wait_stats(&stage.client, " holding=0 ");
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(quit_releases_it)
 {
     ends_at_once(__func__, quit);
@@ -318,6 +370,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, it_lives_longer_than_its_time_to_live);
     tcase_add_test(cases, a_client_that_is_killed_frees_its_lock_at_once);
     tcase_add_test(cases, the_end_of_its_connection_releases_it);
+    tcase_add_test(cases, an_end_with_an_answer_unread_releases_it);
+    tcase_add_test(cases, nobody_is_dropped_for_holding_much);
     tcase_add_test(cases, quit_releases_it);
     tcase_add_test(cases, half_a_connection_is_not_enough);
     tcase_add_test(cases, a_reset_connection_releases_nothing_before_the_deadline);

@@ -478,6 +478,31 @@ START_TEST(a_hold_that_was_not_granted_is_not_counted)
 }
 END_TEST
 
+/* Many are due at once: they take turns, the ones that would be lost first before the others. */
+START_TEST(extensions_take_turns)
+{
+    enum { HOLDS = 40 };
+    char line[64];
+    unsigned most = 0;
+    w.engine.renewals_max = 2;
+    for (unsigned i = 0; i < HOLDS; i++) {
+        snprintf(line, sizeof(line), "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
+        send(line);
+    }
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 3 * NS_PER_MS;
+    for (unsigned i = 0; i < 10000; i++) {
+        world_pass_ms(&w, 1);
+        most = w.engine.renewing > most ? w.engine.renewing : most;
+    }
+    ck_assert_uint_eq(most, 2);
+    ck_assert_uint_eq(w.engine.stats.lost, 0);
+    ck_assert_uint_eq(w.client.hold_count, HOLDS);
+    world_end_client(&w, &w.client);
+    ck_assert_int_eq(w.engine.due.first_ns, ALARM_NEVER);
+}
+END_TEST
+
 START_TEST(there_may_be_so_many)
 {
     w.engine.holding = LIMIT_HOLDS;
@@ -522,6 +547,7 @@ Suite *test_suite(void)
     tcase_add_test(engine, a_daemon_that_stops_says_that_it_is_lost);
     tcase_add_test(engine, a_hold_that_waits_is_held_once_it_is_granted);
     tcase_add_test(engine, a_hold_that_was_not_granted_is_not_counted);
+    tcase_add_test(engine, extensions_take_turns);
     tcase_add_test(engine, there_may_be_so_many);
     suite_add_tcase(suite, engine);
     return suite;

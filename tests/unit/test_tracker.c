@@ -130,6 +130,9 @@ START_TEST(changes_are_told)
     ck_assert_ptr_eq(key, message.nested_str);
     message.nested_count = 2;
     ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
+    message.nested_count = 1;
+    message.nested_str = NULL;
+    ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
     message.items[2].kind = RESP_NIL;
     ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
 }
@@ -164,6 +167,29 @@ START_TEST(who_refuses_is_asked_again_after_a_minute)
     hear(plain(RESP_STATUS, "OK"), 0);
     ck_assert_int_eq(hear(plain(RESP_ERROR, "ERR"), 0), TRACKER_LOST);
     ck_assert_int_eq(tracker_deadline_ns(&tracker), 60 * NS_PER_S);
+}
+END_TEST
+
+/* ... or a connection that never lasts. */
+START_TEST(attempts_grow_until_it_has_lasted)
+{
+    int64_t delay_ns = 0;
+    for (unsigned i = 0; i < 6; i++) {
+        int64_t now_ns = tracker_deadline_ns(&tracker);
+        ck_assert(!tracker_on_timer(&tracker, now_ns));
+        tracker_on_connected(&tracker, now_ns);
+        hear(plain(RESP_STATUS, "OK"), now_ns);
+        hear(plain(RESP_INTEGER, ""), now_ns);
+        ck_assert_int_eq(hear(array("subscribe", 3), now_ns), TRACKER_READY);
+        tracker_on_closed(&tracker, now_ns);
+        ck_assert_int_gt(tracker_deadline_ns(&tracker) - now_ns, delay_ns);
+        delay_ns = tracker_deadline_ns(&tracker) - now_ns;
+    }
+    setup();
+    listen();
+    ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S));
+    hear(array("pong", 2), 5 * NS_PER_S);
+    ck_assert_uint_eq(tracker.attempts, 0);
 }
 END_TEST
 
@@ -202,6 +228,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, changes_are_told);
     tcase_add_test(cases, what_makes_no_sense_ends_the_connection);
     tcase_add_test(cases, who_refuses_is_asked_again_after_a_minute);
+    tcase_add_test(cases, attempts_grow_until_it_has_lasted);
     tcase_add_test(cases, silence_is_noticed);
     tcase_add_test(cases, an_open_that_lingers_is_given_up);
     suite_add_tcase(suite, cases);
