@@ -259,7 +259,8 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     watch(queue, ALARM_NEVER);
     queue->failures = 0;
     queue->handovers = handed_over ? queue->handovers + 1 : 0;
-    if (!handed_over)
+    /* However long it was held before that. */
+    if (queue->handovers <= 1)
         queue->turn_ns = now_ns;
     hold_everywhere(queue, until_ns, now_ns);
 }

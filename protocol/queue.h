@@ -90,7 +90,7 @@ struct queue {
 
     unsigned failures;  /* rounds in a row after which it paused */
     unsigned handovers; /* in a row */
-    int64_t turn_ns;    /* when the first of these grants was */
+    int64_t turn_ns;    /* when the first of them was */
     uint32_t random;
 };
 

@@ -294,6 +294,7 @@ START_TEST(turns_end_by_number_and_by_time)
     }
     ck_assert(!queue_may_hand_over(&queue, 0));
     queue_on_released(&queue, 0);
+    expect_rest(0);
     ck_assert_int_ge(queue_wake_ns(&queue), 5 * MS);
     ck_assert_int_le(queue_wake_ns(&queue), 10 * MS);
     /* A new turn. */
@@ -301,6 +302,19 @@ START_TEST(turns_end_by_number_and_by_time)
     queue_on_asked(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 10 * MS);
     ck_assert(queue_may_hand_over(&queue, 10 * MS));
+}
+END_TEST
+
+/* Locks that are held for long are handed over as well. */
+START_TEST(a_turn_begins_with_its_first_hand_over)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, false, 1000 * MS, 0);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, true, 1000 * MS, 60 * NS_PER_S);
+    ck_assert(queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS - 1));
+    ck_assert(!queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS));
 }
 END_TEST
 
@@ -405,6 +419,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, pauses_grow_at_random_up_to_their_bound);
     tcase_add_test(cases, a_release_during_a_round_is_not_forgotten);
     tcase_add_test(cases, turns_end_by_number_and_by_time);
+    tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
     tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);
     tcase_add_test(cases, who_does_not_wait_asks_also_in_a_pause);
     tcase_add_test(cases, who_comes_to_an_empty_queue_knows_nothing);
