@@ -47,7 +47,7 @@ enum {
     LIMIT_EXTENDED = 32768,
 
     /* One link to a master: commands not answered yet (votes may use only a part, so that releases
-     * always have room, and releases only so many that the guard has; looks at keys even less),
+     * always have room, and releases only so many that the guard has), looks at keys among them,
      * bytes of a reply, and releases owed to a master that cannot take them. */
     LIMIT_LINK_COMMANDS = 4096,
     LIMIT_LINK_LOOKS = 512,

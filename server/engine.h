@@ -140,7 +140,8 @@ struct engine {
 
     struct tracker_io tracker_io;
     struct tracker trackers[LIMIT_NODES];
-    uint32_t untracked; /* nodes whose first connection may not be tracked */
+    unsigned looking[LIMIT_NODES]; /* looks at keys under way */
+    uint32_t untracked;            /* nodes whose first connection may not be tracked */
 
     struct alarms alarms;
     struct queue_rules queue_rules;

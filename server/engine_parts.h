@@ -70,7 +70,7 @@ void engine_leave_line(struct engine *engine, struct call *call);
 void engine_on_seen(struct engine *engine, unsigned node, struct queue *queue,
                     const struct answer *answer, const struct link_ticket *ticket, int64_t now_ns);
 
-/* A look has been answered. False if it was sent again. */
+/* A look has been answered, or lost with its connection. */
 void engine_on_look(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                     const struct redis_reply *reply, int64_t now_ns);
 void engine_on_look_lost(struct engine *engine, unsigned node, const struct link_ticket *ticket,

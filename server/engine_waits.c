@@ -222,7 +222,7 @@ static uint32_t reachable(const struct engine *engine)
 {
     uint32_t nodes = 0;
     for (unsigned i = 0; i < engine->node_count; i++)
-        if (engine->links[i].ticket_count < LIMIT_LINK_LOOKS &&
+        if (engine->looking[i] < LIMIT_LINK_LOOKS &&
             link_refuses_vote(&engine->links[i]) == REASON_NONE)
             nodes |= UINT32_C(1) << i;
     return nodes;
@@ -242,6 +242,7 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
                                        .tracking = engine->trackers[node].tracking,
                                        .owner = resource};
     engine->stats.looks++;
+    engine->looking[node]++;
     resource_pin(resource);
     if (ticket.tracking != 0)
         tracker_ask(link, now_ns);
@@ -265,6 +266,7 @@ void engine_on_look(struct engine *engine, unsigned node, const struct link_tick
 {
     struct resource *resource = ticket->owner;
     struct answer answer = redis_answer(REDIS_STATUS, reply);
+    engine->looking[node]--;
     if (answer.kind != ANSWER_FAILED)
         engine_on_seen(engine, node, &resource->queue, &answer, ticket, now_ns);
     else if (answer.reason == REASON_NOSCRIPT && ticket->form == REDIS_BY_SHA1 &&
@@ -280,6 +282,7 @@ void engine_on_look_lost(struct engine *engine, unsigned node, const struct link
                          int64_t now_ns)
 {
     struct resource *resource = ticket->owner;
+    engine->looking[node]--;
     queue_on_unseen(&resource->queue, node);
     engine_run_queue(engine, resource, now_ns);
     resource_unpin(&engine->resources, resource);
