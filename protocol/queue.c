@@ -160,6 +160,7 @@ void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *se
 void queue_on_unseen(struct queue *queue, unsigned node)
 {
     queue->looking &= ~bit(node);
+    queue->reported &= ~bit(node);
 }
 
 void queue_on_changed(struct queue *queue, unsigned node)
