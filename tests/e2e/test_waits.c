@@ -119,6 +119,10 @@ static void held_token(const struct client *client, char token[41])
     snprintf(token, 41, "%.40s", client->line + 3);
 }
 
+/* The release, a look, the SET. Where this master was the last to hear of the release: one more
+ * look, or a SET that came too early, and is made up for by a plant. */
+enum { RELEASE_COMMANDS = 6 };
+
 START_TEST(a_release_through_another_daemon_wakes)
 {
     struct elsewhere e;
@@ -127,8 +131,7 @@ START_TEST(a_release_through_another_daemon_wakes)
     held_token(&e.stage.client, token);
     client_expect(&e.stage.client, "OK", "UNLOCK a %s", token);
     read_grant(&e.client, token);
-    /* The release, a look, the SET; a second look if the first was too early. */
-    ck_assert_uint_le(most_commands(e.monitors), 4);
+    ck_assert_uint_le(most_commands(e.monitors), RELEASE_COMMANDS);
     close_elsewhere(&e);
 }
 END_TEST
@@ -144,7 +147,7 @@ START_TEST(a_foreign_release_wakes)
                        "return redis.call('GET',KEYS[1])==ARGV[1]and redis.call('DEL',KEYS[1])",
                        token);
     read_grant(&e.client, token);
-    ck_assert_uint_le(most_commands(e.monitors), 4);
+    ck_assert_uint_le(most_commands(e.monitors), RELEASE_COMMANDS);
     close_elsewhere(&e);
 }
 END_TEST
