@@ -914,6 +914,34 @@ START_TEST(queues_have_their_bounds)
 }
 END_TEST
 
+/* Requests of others that do not wait fill the table, too: whoever comes then is refused. */
+START_TEST(full_tables_refuse)
+{
+    static const char *const requests[] = {
+        "#x STATUS b", "#x LOCK b 10s", "#x LOCK b 10s WAIT 1s",
+        "#x UNLOCK b 0123456789012345678901234567890123456789",
+        "#x EXTEND b 0123456789012345678901234567890123456789 1s"};
+    struct pool *const pools[] = {&w.engine.calls, &w.engine.resources.pool,
+                                  &w.engine.operations.pool};
+    for (size_t p = 0; p < sizeof(pools) / sizeof(pools[0]); p++) {
+        size_t count = pools[p]->count;
+        void *free = pools[p]->free;
+        pools[p]->free = NULL;
+        pools[p]->count = pools[p]->touched;
+        for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+            send(requests[i]);
+            expect("#x LIMIT operations");
+        }
+        pools[p]->count = count;
+        pools[p]->free = free;
+    }
+    send("#x LOCK b 10s");
+    expect_grant("x");
+    ck_assert_uint_eq(w.engine.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.resources.pool.in_use, 2);
+}
+END_TEST
+
 START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
 {
     enum { CLIENTS = 10, RESOURCES = 10, EACH = 100 };
@@ -988,7 +1016,8 @@ Suite *test_suite(void)
           who_has_gone_deaf_hands_on_what_was_granted, a_daemon_that_stops_tells_all_who_wait,
           a_wait_that_ends_while_the_daemon_stops_is_answered_once}},
         {"bounds",
-         {queues_have_their_bounds, ten_thousand_that_wait_cost_nothing_while_nothing_happens}},
+         {queues_have_their_bounds, full_tables_refuse,
+          ten_thousand_that_wait_cost_nothing_while_nothing_happens}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         TCase *tests = tcase_create(cases[i].name);
