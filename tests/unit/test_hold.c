@@ -75,34 +75,17 @@ static void teardown(void)
     world_deinit(&w);
 }
 
-static const char *next(void)
-{
-    const char *reply = world_next_reply(&w);
-    return reply != NULL ? reply : "(nothing)";
-}
-
-static void expect(const char *reply)
-{
-    ck_assert_str_eq(next(), reply);
-}
-
 static void expect_push(const char *what, const char *reason)
 {
     char line[128];
     snprintf(line, sizeof(line), "! %s a %s %s", what, token, reason);
-    expect(line);
-}
-
-static void send(const char *line)
-{
-    world_send(&w, line);
-    world_settle(&w);
+    world_expect(&w, line);
 }
 
 static void hold(const char *line)
 {
-    send(line);
-    const char *reply = next();
+    world_say(&w, line);
+    const char *reply = world_heard(&w);
     ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     ck_assert_uint_eq(w.client.hold_count, 1);
@@ -137,7 +120,7 @@ START_TEST(it_lives_as_long_as_its_connection)
         world_pass_ms(&w, 1000);
         expect_held();
     }
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
     /* Each third of its time, and max_extensions, which is five here, does not count them. */
     ck_assert_uint_eq(w.engine.stats.renewals, 100);
     ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
@@ -157,7 +140,7 @@ START_TEST(the_end_of_its_connection_hands_it_over)
     world_settle(&w);
     world_end_client(&w, &w.client);
     world_settle(&w);
-    ck_assert_int_eq(strncmp(next(), "#b OK", 5), 0);
+    ck_assert_int_eq(strncmp(world_heard(&w), "#b OK", 5), 0);
     ck_assert_uint_eq(w.engine.stats.handovers, 1);
 }
 END_TEST
@@ -186,13 +169,13 @@ START_TEST(it_ends_with_its_unlock)
     hold("LOCK a 3s HOLD");
     world_pass_ms(&w, 5000);
     snprintf(line, sizeof(line), "UNLOCK a %s", token);
-    send(line);
-    expect("OK");
+    world_say(&w, line);
+    world_expect(&w, "OK");
     uint64_t renewals = w.engine.stats.renewals;
     world_pass_ms(&w, 10000);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -205,7 +188,7 @@ START_TEST(an_unlock_by_somebody_else_is_told)
     world_send_as(&w, &w.others[0], line);
     world_settle(&w);
     expect_push("LOST", "gone");
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     ck_assert_uint_eq(w.engine.holding, 0);
 }
 END_TEST
@@ -220,17 +203,17 @@ START_TEST(an_extension_by_anybody_that_finds_it_gone_is_told)
     world_send_as(&w, &w.others[0], line);
     world_settle(&w);
     expect_push("LOST", "gone");
-    expect("#e GONE");
+    world_expect(&w, "#e GONE");
 }
 END_TEST
 
 START_TEST(quit_hands_nothing_over_to_oneself)
 {
     hold("LOCK a 3s HOLD");
-    send("#b LOCK a 3s WAIT 60s");
+    world_say(&w, "#b LOCK a 3s WAIT 60s");
     engine_client_quit(&w.engine, &w.client, w.now_ns);
     world_settle(&w);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
@@ -240,7 +223,7 @@ START_TEST(what_is_granted_while_the_daemon_stops_is_lost_at_once)
     world_send(&w, "LOCK a 3s HOLD");
     engine_drain(&w.engine, w.now_ns);
     world_settle(&w);
-    const char *reply = next();
+    const char *reply = world_heard(&w);
     ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     expect_push("LOST", "shutdown");
@@ -260,10 +243,10 @@ START_TEST(an_extension_under_way_does_not_outlive_the_release)
     snprintf(line, sizeof(line), "UNLOCK a %s", token);
     world_send(&w, line);
     world_pass_ms(&w, 100);
-    expect("OK");
+    world_expect(&w, "OK");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     world_pass_ms(&w, 5000);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -271,8 +254,7 @@ START_TEST(a_lost_majority_is_told_while_a_third_is_left)
 {
     hold("LOCK a 3s HOLD");
     world_pass_ms(&w, 1100);
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = true;
+    world_hang(&w, 3, true);
     /* Extended at 1 s: until 3960, with the drift of 40 ms. */
     world_pass_ms(&w, 1859);
     unsigned warnings = 0;
@@ -286,13 +268,12 @@ START_TEST(a_lost_majority_is_told_while_a_third_is_left)
     expect_push("LOST", "noquorum");
     ck_assert_uint_eq(w.client.hold_count, 0);
     /* Final, also if they come back; and nothing is released before its deadline. */
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = false;
+    world_hang(&w, 3, false);
     world_pass_ms(&w, 900);
     expect_held();
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -302,11 +283,11 @@ START_TEST(a_lost_minority_is_a_warning_only)
     w.masters[4].hung = true;
     world_pass_ms(&w, 20000);
     expect_push("WARN", "e:suspect");
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
     expect_held();
     w.masters[4].hung = false;
     world_pass_ms(&w, 20000);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
     ck_assert_uint_eq(world_count(&w, "a"), 5);
 }
 END_TEST
@@ -318,7 +299,7 @@ START_TEST(one_that_carries_nothing_is_no_reason_to_warn)
     hold("LOCK a 3s HOLD");
     world_kill(&w, 4);
     world_pass_ms(&w, 500);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -328,7 +309,7 @@ START_TEST(what_was_released_elsewhere_is_lost_with_the_next_extension)
     for (unsigned i = 0; i < 5; i++)
         world_delete(&w, i, "a");
     world_pass_ms(&w, 999);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 1);
     expect_push("LOST", "gone");
 }
@@ -339,7 +320,7 @@ START_TEST(it_is_lost_in_time_once_it_was_held_as_long_as_it_may_be)
     /* max_hold is 300 s here. The last extension begins at 280 s. */
     hold("LOCK a 60s HOLD");
     world_pass_ms(&w, 240000 + 60000 - 610 - 20000 - 1);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 1);
     expect_push("LOST", "limit");
     ck_assert_int_ge(longest_ms(), 20000);
@@ -375,7 +356,7 @@ START_TEST(after_a_stop_an_answer_of_a_master_comes_second)
     world_settle(&w);
     expect_push("LOST", "overdue");
     world_pass_ms(&w, 100);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -384,7 +365,7 @@ START_TEST(after_a_short_stop_it_is_extended)
     hold("LOCK a 3s HOLD");
     stand_still(1900);
     world_pass_ms(&w, 3000);
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
     expect_held();
 }
 END_TEST
@@ -428,15 +409,15 @@ START_TEST(an_extension_of_the_client_counts_and_the_daemon_goes_on)
     hold("LOCK a 3s HOLD");
     world_pass_ms(&w, 500);
     snprintf(line, sizeof(line), "EXTEND a %s 30s", token);
-    send(line);
-    ck_assert_int_eq(strncmp(next(), "OK ", 3), 0);
+    world_say(&w, line);
+    ck_assert_int_eq(strncmp(world_heard(&w), "OK ", 3), 0);
     /* Nothing to do for it before two thirds of its time to live are left. */
     world_pass_ms(&w, 27500);
     ck_assert_uint_eq(w.engine.stats.renewals, 0);
     world_pass_ms(&w, 20000);
     ck_assert_uint_gt(w.engine.stats.renewals, 10);
     expect_held();
-    expect("(nothing)");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -454,10 +435,10 @@ START_TEST(a_hold_that_waits_is_held_once_it_is_granted)
 {
     for (unsigned i = 0; i < 5; i++)
         world_set(&w, i, "a", "foreign", 10000);
-    send("LOCK a 3s WAIT 60s HOLD");
+    world_say(&w, "LOCK a 3s WAIT 60s HOLD");
     ck_assert_uint_eq(w.engine.holding, 1);
     world_pass_ms(&w, 60000);
-    const char *reply = next();
+    const char *reply = world_heard(&w);
     ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     expect_held();
@@ -469,11 +450,11 @@ START_TEST(a_hold_that_was_not_granted_is_not_counted)
 {
     for (unsigned i = 0; i < 5; i++)
         world_set(&w, i, "a", "foreign", 10000);
-    send("LOCK a 3s HOLD");
-    expect("HELD 10000");
-    send("LOCK a 3s WAIT 1s HOLD");
+    world_say(&w, "LOCK a 3s HOLD");
+    world_expect(&w, "HELD 10000");
+    world_say(&w, "LOCK a 3s WAIT 1s HOLD");
     world_pass_ms(&w, 1000);
-    expect("HELD 9000");
+    world_expect(&w, "HELD 9000");
     ck_assert_uint_eq(w.engine.holding, 0);
 }
 END_TEST
@@ -487,7 +468,7 @@ START_TEST(extensions_take_turns)
     w.engine.renewals_max = 2;
     for (unsigned i = 0; i < HOLDS; i++) {
         snprintf(line, sizeof(line), "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
-        send(line);
+        world_say(&w, line);
     }
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
@@ -506,8 +487,8 @@ END_TEST
 START_TEST(there_may_be_so_many)
 {
     w.engine.holding = LIMIT_HOLDS;
-    send("LOCK a 3s HOLD");
-    expect("LIMIT holds");
+    world_say(&w, "LOCK a 3s HOLD");
+    world_expect(&w, "LIMIT holds");
     w.engine.holding = 0;
 }
 END_TEST

@@ -24,34 +24,12 @@ static void teardown(void)
 
 /* --- what is said --- */
 
-static const char *next(void)
-{
-    const char *reply = world_next_reply(&w);
-    return reply != NULL ? reply : "(nothing)";
-}
-
-static void send(const char *line)
-{
-    world_send(&w, line);
-    world_settle(&w);
-}
-
-static void expect(const char *reply)
-{
-    ck_assert_str_eq(next(), reply);
-}
-
-static void expect_nothing(void)
-{
-    expect("(nothing)");
-}
-
 /* The next reply begins with this tag and OK; returns its token. */
 static const char *expect_grant(const char *tag)
 {
     static char token[LIMIT_TOKEN + 1];
     char start[40];
-    const char *reply = next();
+    const char *reply = world_heard(&w);
     snprintf(start, sizeof(start), "#%s OK ", tag);
     ck_assert_msg(strncmp(reply, start, strlen(start)) == 0, "not a grant for %s: %s", tag, reply);
     snprintf(token, sizeof(token), "%.40s", reply + strlen(start));
@@ -62,7 +40,7 @@ static void unlock(const char *resource, const char *token)
 {
     char line[128];
     snprintf(line, sizeof(line), "#u UNLOCK %s %s", resource, token);
-    send(line);
+    world_say(&w, line);
 }
 
 /* Somebody else holds it, on all masters. */
@@ -95,23 +73,23 @@ START_TEST(waiters_are_served_in_the_order_they_came)
     char line[64];
     char tag[8];
     char token[LIMIT_TOKEN + 1];
-    send("#t0 LOCK a 10s");
+    world_say(&w, "#t0 LOCK a 10s");
     memcpy(token, expect_grant("t0"), sizeof(token));
     for (unsigned i = 1; i <= WAITERS; i++) {
         snprintf(line, sizeof(line), "#t%u LOCK a 10s WAIT 60s", i);
-        send(line);
+        world_say(&w, line);
         world_pass_ms(&w, 1);
     }
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     unsigned before = commands();
     for (unsigned i = 1; i <= WAITERS; i++) {
         unlock("a", token);
         snprintf(tag, sizeof(tag), "t%u", i);
-        expect("#u OK");
+        world_expect(&w, "#u OK");
         memcpy(token, expect_grant(tag), sizeof(token));
         ck_assert_uint_eq(world_count(&w, "a"), 5);
     }
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     /* One command on each master for each of them. */
     ck_assert_uint_eq(commands() - before, 5 * WAITERS);
     ck_assert_uint_eq(w.engine.stats.handovers, WAITERS);
@@ -128,15 +106,15 @@ START_TEST(the_validity_counts_from_the_round_and_the_elapsed_time_from_the_arri
 {
     int64_t validity_ms;
     int64_t elapsed_ms;
-    send("#a LOCK a 10s");
+    world_say(&w, "#a LOCK a 10s");
     char token[LIMIT_TOKEN + 1];
     memcpy(token, expect_grant("a"), sizeof(token));
-    send("#b LOCK a 10s WAIT 60s");
+    world_say(&w, "#b LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 4000);
     unlock("a", token);
-    expect("#u OK");
-    ck_assert_int_eq(sscanf(next(), "#b OK %*s %" SCNd64 " %" SCNd64, &validity_ms, &elapsed_ms),
-                     2);
+    world_expect(&w, "#u OK");
+    ck_assert_int_eq(
+        sscanf(world_heard(&w), "#b OK %*s %" SCNd64 " %" SCNd64, &validity_ms, &elapsed_ms), 2);
     ck_assert_int_eq(validity_ms, 10000 - 110);
     ck_assert_int_eq(elapsed_ms, 4000 - 40);
 }
@@ -150,12 +128,11 @@ START_TEST(one_round_at_a_time_asks_for_a_resource)
     world_send(&w, "#c LOCK a 10s WAIT 1s");
     world_settle(&w);
     ck_assert_uint_eq(w.engine.stats.asked, 1);
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = false;
+    world_hang(&w, 3, false);
     world_settle(&w);
     expect_grant("a");
-    expect("#b HELD 10000");
-    expect_nothing();
+    world_expect(&w, "#b HELD 10000");
+    world_expect(&w, "(nothing)");
     ck_assert_uint_eq(w.engine.stats.asked, 1);
 }
 END_TEST
@@ -163,9 +140,9 @@ END_TEST
 START_TEST(who_does_not_wait_does_not_pass_those_who_do)
 {
     foreign("a", 5000);
-    send("#a LOCK a 10s WAIT 60s");
-    send("#b LOCK a 10s");
-    expect("#b HELD 5000");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#b LOCK a 10s");
+    world_expect(&w, "#b HELD 5000");
     unsigned asked = (unsigned)w.engine.stats.asked;
     ck_assert_uint_eq(asked, 1);
     foreign_releases("a");
@@ -176,8 +153,8 @@ END_TEST
 START_TEST(a_wait_of_zero_is_no_wait)
 {
     foreign("a", 5000);
-    send("#a LOCK a 10s WAIT 0");
-    expect("#a HELD 5000");
+    world_say(&w, "#a LOCK a 10s WAIT 0");
+    world_expect(&w, "#a HELD 5000");
     ck_assert_uint_eq(w.engine.waiting, 0);
 }
 END_TEST
@@ -187,16 +164,16 @@ END_TEST
 START_TEST(the_wait_ends_when_it_said)
 {
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 2s");
+    world_say(&w, "#a LOCK a 10s WAIT 2s");
     world_pass_ms(&w, 1999);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 1);
-    expect("#a HELD 58000");
+    world_expect(&w, "#a HELD 58000");
     ck_assert_uint_eq(w.engine.calls.in_use, 0);
     ck_assert_uint_eq(w.engine.resources.pool.in_use, 1);
     foreign_releases("a");
     world_pass_ms(&w, 5000);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
@@ -205,18 +182,18 @@ END_TEST
 START_TEST(a_wait_that_ends_within_a_round_ends_with_it)
 {
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 2s");
-    send("#b LOCK a 10s WAIT 2s");
+    world_say(&w, "#a LOCK a 10s WAIT 2s");
+    world_say(&w, "#b LOCK a 10s WAIT 2s");
     world_pass_ms(&w, 1988);
     /* Looked at by 1996, asked by 2004. */
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 8 * NS_PER_MS;
     foreign_releases("a");
     world_pass_ms(&w, 15);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 1);
     expect_grant("a");
-    expect("#b HELD 10000");
+    world_expect(&w, "#b HELD 10000");
 }
 END_TEST
 
@@ -225,16 +202,16 @@ START_TEST(a_wait_outlives_a_lack_of_masters)
     world_kill(&w, 0);
     world_kill(&w, 1);
     world_kill(&w, 2);
-    send("#a LOCK a 10s WAIT 300s");
-    send("#b LOCK a 10s WAIT 1s");
+    world_say(&w, "#a LOCK a 10s WAIT 300s");
+    world_say(&w, "#b LOCK a 10s WAIT 1s");
     world_pass_ms(&w, 1000);
-    expect("#b NOQUORUM 2/5 need=3 a:refused b:refused c:refused");
-    expect_nothing();
+    world_expect(&w, "#b NOQUORUM 2/5 need=3 a:refused b:refused c:refused");
+    world_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 3; i++)
         world_restart(&w, i);
     /* Their quarantine. */
     world_pass_ms(&w, 60000);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 15000);
     expect_grant("a");
 }
@@ -244,25 +221,23 @@ START_TEST(who_does_not_wait_hears_why_the_others_do)
 {
     for (unsigned i = 0; i < 3; i++)
         world_kill(&w, i);
-    send("#a LOCK a 10s WAIT 300s");
-    send("#b LOCK a 10s");
-    expect("#b NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
+    world_say(&w, "#a LOCK a 10s WAIT 300s");
+    world_say(&w, "#b LOCK a 10s");
+    world_expect(&w, "#b NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
 }
 END_TEST
 
 START_TEST(a_lack_of_masters_that_is_over_is_not_told)
 {
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = true;
-    send("#a LOCK a 60s WAIT 60s");
+    world_hang(&w, 3, true);
+    world_say(&w, "#a LOCK a 60s WAIT 60s");
     world_pass_ms(&w, 60);
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = false;
+    world_hang(&w, 3, false);
     world_pass_ms(&w, 2000);
     expect_grant("a");
-    send("#b LOCK a 60s WAIT 10ms");
+    world_say(&w, "#b LOCK a 60s WAIT 10ms");
     world_pass_ms(&w, 10);
-    ck_assert_int_eq(strncmp(next(), "#b HELD ", 8), 0);
+    ck_assert_int_eq(strncmp(world_heard(&w), "#b HELD ", 8), 0);
 }
 END_TEST
 
@@ -272,7 +247,7 @@ START_TEST(a_wait_outlives_answers_that_are_late)
         w.masters[i].delay_ns = 30 * NS_PER_MS;
     world_send(&w, "#a LOCK a 40ms WAIT 10s");
     world_pass_ms(&w, 200);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 0;
     world_pass_ms(&w, 1000);
@@ -285,7 +260,7 @@ END_TEST
 START_TEST(a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before)
 {
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     unsigned before = commands();
     world_pass_ms(&w, 40000);
@@ -300,9 +275,9 @@ END_TEST
 START_TEST(an_expiry_elsewhere_wakes_in_time)
 {
     foreign("a", 20000);
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 19999);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 2);
     expect_grant("a");
 }
@@ -310,12 +285,12 @@ END_TEST
 
 START_TEST(an_expiry_of_a_lock_granted_here_wakes_in_time)
 {
-    send("#a LOCK a 5s");
+    world_say(&w, "#a LOCK a 5s");
     expect_grant("a");
     world_pass_ms(&w, 1000);
-    send("#b LOCK a 10s WAIT 60s");
+    world_say(&w, "#b LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 3999);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 3);
     expect_grant("b");
 }
@@ -324,11 +299,11 @@ END_TEST
 /* It was unlocked through another daemon. */
 START_TEST(a_release_elsewhere_of_a_lock_granted_here_wakes_too)
 {
-    send("#a LOCK a 50s");
+    world_say(&w, "#a LOCK a 50s");
     expect_grant("a");
-    send("#b LOCK a 10s WAIT 60s");
+    world_say(&w, "#b LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 500);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     foreign_releases("a");
     expect_grant("b");
 }
@@ -337,7 +312,7 @@ END_TEST
 START_TEST(an_extension_elsewhere_is_seen)
 {
     foreign("a", 2000);
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     foreign("a", 30000);
     world_settle(&w);
@@ -357,13 +332,13 @@ START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
     }
     world_pass_ms(&w, 1000);
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 10000);
     unsigned looks = w.masters[0].status_runs;
     ck_assert_uint_ge(looks, 20);
     ck_assert_uint_le(looks, 40);
     foreign_releases("a");
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 500);
     expect_grant("a");
 }
@@ -372,12 +347,12 @@ END_TEST
 START_TEST(what_was_missed_while_the_reports_were_cut_is_found)
 {
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++)
         world_cut_tracker(&w, i);
     foreign_releases("a");
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 600);
     expect_grant("a");
 }
@@ -386,7 +361,7 @@ END_TEST
 START_TEST(what_was_missed_while_the_masters_were_away_is_found)
 {
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++) {
         world_cut(&w, i);
@@ -401,14 +376,14 @@ END_TEST
 START_TEST(a_flush_is_noticed_and_looked_into)
 {
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 300s");
+    world_say(&w, "#a LOCK a 10s WAIT 300s");
     world_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 3; i++)
         world_flush(&w, i);
     world_settle(&w);
     world_pass_ms(&w, 50000);
     /* Two remember, three have forgotten and are in quarantine. */
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 30000);
     expect_grant("a");
 }
@@ -417,12 +392,12 @@ END_TEST
 START_TEST(a_look_that_fails_is_not_the_last)
 {
     foreign("a", 60000);
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++)
         snprintf(w.masters[i].error, sizeof(w.masters[i].error), "LOADING the dataset");
     foreign_releases("a");
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].error[0] = '\0';
     world_pass_ms(&w, 500);
@@ -436,7 +411,7 @@ START_TEST(scripts_that_were_flushed_cost_no_report)
     foreign("a", 60000);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].scripts_flushed = true;
-    send("#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     foreign_releases("a");
     world_pass_ms(&w, 500);
@@ -451,10 +426,10 @@ static char holder[LIMIT_TOKEN + 1];
 /* One holds, one waits. */
 static void hold_and_wait(const char *holds, const char *waits)
 {
-    send(holds);
+    world_say(&w, holds);
     memcpy(holder, expect_grant("h"), sizeof(holder));
-    send(waits);
-    expect_nothing();
+    world_say(&w, waits);
+    world_expect(&w, "(nothing)");
 }
 
 /* Nobody has it on any master, but for this one. */
@@ -470,14 +445,12 @@ static void expect_values(const char *value)
 START_TEST(a_hand_over_that_finds_no_quorum_leaves_neither_token)
 {
     hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = true;
+    world_hang(&w, 3, true);
     unlock("a", holder);
     world_pass_ms(&w, 60);
-    expect("#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
-    expect_nothing();
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = false;
+    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    world_expect(&w, "(nothing)");
+    world_hang(&w, 3, false);
     world_settle(&w);
     expect_values(NULL);
     /* It has kept its place. */
@@ -497,7 +470,7 @@ START_TEST(a_hand_over_whose_connections_are_lost_leaves_neither_token)
         w.masters[i].mute = false;
     }
     world_settle(&w);
-    expect("#u NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
+    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
     world_pass_ms(&w, 5000);
     const char *token = expect_grant("b");
     expect_values(token);
@@ -509,11 +482,10 @@ END_TEST
 START_TEST(a_hand_over_that_was_never_read_is_made_up_for)
 {
     hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = true;
+    world_hang(&w, 3, true);
     unlock("a", holder);
     world_pass_ms(&w, 60);
-    expect("#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
     for (unsigned i = 0; i < 3; i++) {
         world_cut(&w, i);
         w.masters[i].hung = false;
@@ -541,10 +513,10 @@ START_TEST(a_hand_over_is_guarded)
     world_settle(&w);
     w.lazy = false;
     /* Three did not have the old one any more. */
-    expect("#u GONE");
-    expect_nothing();
+    world_expect(&w, "#u GONE");
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 50000);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 30000);
     expect_grant("b");
 }
@@ -558,8 +530,8 @@ START_TEST(a_hand_over_takes_nothing_from_a_stranger)
         world_set(&w, i, "a", "foreign", 20000);
     }
     unlock("a", holder);
-    expect("#u GONE");
-    expect_nothing();
+    world_expect(&w, "#u GONE");
+    world_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 3; i++)
         ck_assert_str_eq(world_value(&w, i, "a"), "foreign");
     for (unsigned i = 3; i < 5; i++)
@@ -575,7 +547,7 @@ START_TEST(a_hand_over_takes_what_has_expired_for_free)
     for (unsigned i = 0; i < 2; i++)
         world_delete(&w, i, "a");
     unlock("a", holder);
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     expect_grant("b");
     ck_assert_uint_eq(world_count(&w, "a"), 5);
 }
@@ -587,7 +559,7 @@ START_TEST(a_hand_over_whose_scripts_were_flushed_is_sent_in_full)
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].scripts_flushed = true;
     unlock("a", holder);
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     expect_grant("b");
 }
 END_TEST
@@ -596,19 +568,17 @@ START_TEST(a_hand_over_to_one_who_leaves_goes_on_to_the_next)
 {
     hold_and_wait("#h LOCK a 50s", "#c LOCK a 50s WAIT 100s");
     world_send_as(&w, &w.others[0], "#x LOCK a 50s WAIT 100s");
-    send("#d LOCK a 50s WAIT 100s");
+    world_say(&w, "#d LOCK a 50s WAIT 100s");
     unlock("a", holder);
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     memcpy(holder, expect_grant("c"), sizeof(holder));
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = true;
+    world_hang(&w, 3, true);
     unlock("a", holder);
     world_end_client(&w, &w.others[0]);
-    ck_assert_str_eq(next(), "undone x");
-    for (unsigned i = 0; i < 3; i++)
-        w.masters[i].hung = false;
+    ck_assert_str_eq(world_heard(&w), "undone x");
+    world_hang(&w, 3, false);
     world_settle(&w);
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     expect_values(expect_grant("d"));
 }
 END_TEST
@@ -616,12 +586,12 @@ END_TEST
 START_TEST(a_token_that_this_daemon_did_not_grant_is_only_released)
 {
     foreign("a", 50000);
-    send("#b LOCK a 50s WAIT 100s");
+    world_say(&w, "#b LOCK a 50s WAIT 100s");
     uint64_t asked = w.engine.stats.asked;
     unlock("a", "0123456789012345678901234567890123456789");
-    expect("#u GONE");
+    world_expect(&w, "#u GONE");
     ck_assert_uint_eq(w.engine.stats.asked, asked);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -631,12 +601,12 @@ START_TEST(an_unlock_of_an_old_token_takes_nothing_from_the_next)
     char first[LIMIT_TOKEN + 1];
     memcpy(first, holder, sizeof(first));
     unlock("a", first);
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     memcpy(holder, expect_grant("b"), sizeof(holder));
-    send("#c LOCK a 50s WAIT 100s");
+    world_say(&w, "#c LOCK a 50s WAIT 100s");
     unlock("a", first);
-    expect("#u GONE");
-    expect_nothing();
+    world_expect(&w, "#u GONE");
+    world_expect(&w, "(nothing)");
     expect_values(holder);
     ck_assert_uint_eq(world_count(&w, "a"), 5);
 }
@@ -649,10 +619,10 @@ START_TEST(an_extension_under_way_does_not_bring_a_released_token_back)
     world_delete(&w, 4, "a");
     w.masters[4].hung = true;
     snprintf(line, sizeof(line), "#e EXTEND a %s 50s", holder);
-    send(line);
-    ck_assert_str_eq(next() + 3, strstr(w.replies[w.replies_read - 1], "OK"));
+    world_say(&w, line);
+    ck_assert_str_eq(world_heard(&w) + 3, strstr(w.replies[w.replies_read - 1], "OK"));
     unlock("a", holder);
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     const char *token = expect_grant("b");
     w.masters[4].hung = false;
     world_settle(&w);
@@ -666,7 +636,7 @@ static int64_t fence_of(const char *tag)
 {
     char start[40];
     int64_t fence = -1;
-    const char *reply = next();
+    const char *reply = world_heard(&w);
     snprintf(start, sizeof(start), "#%s OK ", tag);
     ck_assert_msg(strncmp(reply, start, strlen(start)) == 0, "%s", reply);
     ck_assert_int_eq(sscanf(reply + strlen(start), "%*s %*s %*s %" SCNd64, &fence), 1);
@@ -675,15 +645,15 @@ static int64_t fence_of(const char *tag)
 
 START_TEST(fences_rise_from_hand_over_to_hand_over)
 {
-    send("#h LOCK a 50s FENCE");
+    world_say(&w, "#h LOCK a 50s FENCE");
     const char *reply = w.replies[0];
     int64_t last = fence_of("h");
     for (unsigned i = 0; i < 5; i++) {
         snprintf(holder, sizeof(holder), "%.40s", reply + 6);
-        send("#h LOCK a 50s WAIT 10s FENCE");
+        world_say(&w, "#h LOCK a 50s WAIT 10s FENCE");
         unsigned before = w.reply_count;
         unlock("a", holder);
-        expect("#u OK");
+        world_expect(&w, "#u OK");
         reply = w.replies[before + 1];
         int64_t fence = fence_of("h");
         ck_assert_int_gt(fence, last);
@@ -699,7 +669,7 @@ START_TEST(a_hand_over_below_a_fence_bids_again_above_it)
     for (unsigned i = 0; i < 5; i++)
         world_set(&w, i, "redlockd:fence:a", "2000000000000000", 0);
     unlock("a", holder);
-    expect("#u OK");
+    world_expect(&w, "#u OK");
     ck_assert_int_eq(fence_of("b"), 2000000000000001);
 }
 END_TEST
@@ -733,7 +703,7 @@ START_TEST(a_daemon_gives_others_their_turn)
     char token[LIMIT_TOKEN + 1];
     unsigned ours = 0;
     with_second_daemon();
-    send("#a LOCK a 50s");
+    world_say(&w, "#a LOCK a 50s");
     memcpy(token, expect_grant("a"), sizeof(token));
     world_share(&v, &w);
     world_send(&v, "#v LOCK a 50s WAIT 100s");
@@ -741,9 +711,9 @@ START_TEST(a_daemon_gives_others_their_turn)
     world_share(&w, &v);
     /* There is always one more here. */
     for (; ours < 100; ours++) {
-        send("#a LOCK a 50s WAIT 100s");
+        world_say(&w, "#a LOCK a 50s WAIT 100s");
         unlock("a", token);
-        expect("#u OK");
+        world_expect(&w, "#u OK");
         pass_both(1);
         const char *reply = world_next_reply(&w);
         if (reply == NULL)
@@ -763,13 +733,13 @@ START_TEST(who_is_alone_loses_a_pause_only)
     hold_and_wait("#h LOCK a 50s", "#h LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
         unlock("a", holder);
-        expect("#u OK");
+        world_expect(&w, "#u OK");
         memcpy(holder, expect_grant("h"), sizeof(holder));
-        send("#h LOCK a 50s WAIT 100s");
+        world_say(&w, "#h LOCK a 50s WAIT 100s");
     }
     unlock("a", holder);
-    expect("#u OK");
-    expect_nothing();
+    world_expect(&w, "#u OK");
+    world_expect(&w, "(nothing)");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     world_pass_ms(&w, 10);
     expect_grant("h");
@@ -805,10 +775,10 @@ START_TEST(a_waiter_leaves_with_its_connection)
     foreign("a", 5000);
     world_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
     world_send_as(&w, &w.others[1], "#y LOCK a 10s WAIT 60s");
-    send("#z LOCK a 10s WAIT 60s");
+    world_say(&w, "#z LOCK a 10s WAIT 60s");
     world_lose_client(&w, &w.others[0]);
     world_end_client(&w, &w.others[1]);
-    expect("undone y");
+    world_expect(&w, "undone y");
     ck_assert_uint_eq(w.engine.waiting, 1);
     foreign_releases("a");
     expect_grant("z");
@@ -838,7 +808,7 @@ START_TEST(who_has_gone_deaf_hands_on_what_was_granted)
     foreign("a", 5000);
     world_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
     world_settle(&w);
-    send("#z LOCK a 10s WAIT 60s");
+    world_say(&w, "#z LOCK a 10s WAIT 60s");
     w.deaf = true;
     for (unsigned i = 0; i < 5; i++)
         world_delete(&w, i, "a");
@@ -856,19 +826,17 @@ END_TEST
 START_TEST(a_daemon_that_stops_tells_all_who_wait)
 {
     foreign("a", 5000);
-    send("#a LOCK a 10s WAIT 60s");
-    send("#b LOCK a 10s WAIT 60s");
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].hung = true;
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
+    world_say(&w, "#b LOCK a 10s WAIT 60s");
+    world_hang(&w, 5, true);
     world_send(&w, "#c LOCK c 10s WAIT 60s");
     world_send(&w, "#d LOCK c 10s WAIT 60s");
     engine_drain(&w.engine, w.now_ns);
-    expect("#a SHUTDOWN");
-    expect("#b SHUTDOWN");
-    expect("#d SHUTDOWN");
-    expect_nothing();
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].hung = false;
+    world_expect(&w, "#a SHUTDOWN");
+    world_expect(&w, "#b SHUTDOWN");
+    world_expect(&w, "#d SHUTDOWN");
+    world_expect(&w, "(nothing)");
+    world_hang(&w, 5, false);
     world_settle(&w);
     expect_grant("c");
     ck_assert(!engine_busy(&w.engine));
@@ -878,15 +846,14 @@ END_TEST
 /* Its wait ends while the daemon waits for the round that is under way. */
 START_TEST(a_wait_that_ends_while_the_daemon_stops_is_answered_once)
 {
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].hung = true;
-    send("#a LOCK a 10s WAIT 10ms");
+    world_hang(&w, 5, true);
+    world_say(&w, "#a LOCK a 10s WAIT 10ms");
     engine_drain(&w.engine, w.now_ns);
     world_pass_ms(&w, 40);
-    expect_nothing();
+    world_expect(&w, "(nothing)");
     world_pass_ms(&w, 11);
-    expect("#a SHUTDOWN");
-    expect_nothing();
+    world_expect(&w, "#a SHUTDOWN");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -901,16 +868,16 @@ START_TEST(queues_have_their_bounds)
         world_send_as(&w, &w.others[0], line);
     }
     world_settle(&w);
-    send("#x LOCK a 10s WAIT 60s");
-    expect("#x LIMIT waiters_per_resource");
+    world_say(&w, "#x LOCK a 10s WAIT 60s");
+    world_expect(&w, "#x LIMIT waiters_per_resource");
     w.engine.rules.waiters = 1000;
-    send("#x LOCK b 10s WAIT 60s");
-    expect("#x LIMIT waiters");
-    send("#x LOCK b 10s");
+    world_say(&w, "#x LOCK b 10s WAIT 60s");
+    world_expect(&w, "#x LIMIT waiters");
+    world_say(&w, "#x LOCK b 10s");
     expect_grant("x");
     world_lose_client(&w, &w.others[0]);
-    send("#y LOCK a 10s WAIT 60s");
-    expect_nothing();
+    world_say(&w, "#y LOCK a 10s WAIT 60s");
+    world_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -929,13 +896,13 @@ START_TEST(full_tables_refuse)
         pools[p]->free = NULL;
         pools[p]->count = pools[p]->touched;
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-            send(requests[i]);
-            expect("#x LIMIT operations");
+            world_say(&w, requests[i]);
+            world_expect(&w, "#x LIMIT operations");
         }
         pools[p]->count = count;
         pools[p]->free = free;
     }
-    send("#x LOCK b 10s");
+    world_say(&w, "#x LOCK b 10s");
     expect_grant("x");
     ck_assert_uint_eq(w.engine.calls.in_use, 0);
     ck_assert_uint_eq(w.engine.resources.pool.in_use, 2);

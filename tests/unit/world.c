@@ -862,6 +862,29 @@ const char *world_next_reply(struct world *world)
     return world->replies_read < world->reply_count ? world->replies[world->replies_read++] : NULL;
 }
 
+const char *world_heard(struct world *world)
+{
+    const char *reply = world_next_reply(world);
+    return reply != NULL ? reply : "(nothing)";
+}
+
+void world_expect(struct world *world, const char *reply)
+{
+    ck_assert_str_eq(world_heard(world), reply);
+}
+
+void world_say(struct world *world, const char *line)
+{
+    world_send(world, line);
+    world_settle(world);
+}
+
+void world_hang(struct world *world, unsigned count, bool hung)
+{
+    for (unsigned i = 0; i < count; i++)
+        world->masters[i].hung = hung;
+}
+
 void world_end_client(struct world *world, struct engine_client *client)
 {
     engine_client_half_closed(&world->engine, client, world->now_ns);

@@ -145,6 +145,16 @@ void world_send_as(struct world *world, struct engine_client *client, const char
 /* The next reply or push that has not been looked at yet; NULL if there is none. */
 const char *world_next_reply(struct world *world);
 
+/* ... or "(nothing)"; and it has to be this. */
+const char *world_heard(struct world *world);
+void world_expect(struct world *world, const char *reply);
+
+/* Send, and let happen what can. */
+void world_say(struct world *world, const char *line);
+
+/* The first so many masters hang, or go on. */
+void world_hang(struct world *world, unsigned count, bool hung);
+
 /* The client ends its connection in order, or is gone without a word. */
 void world_end_client(struct world *world, struct engine_client *client);
 void world_lose_client(struct world *world, struct engine_client *client);
