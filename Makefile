@@ -21,10 +21,10 @@ SOURCES  := $(wildcard protocol/*.c config/*.c server/*.c)
 OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out server/main.c,$(SOURCES)))
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
-UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c \
+UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
                   $(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 SHIM     := $(BUILD)/tests/shim/clock.so
-E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c \
+E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
 
 all: $(BUILD)/redlockd
