@@ -211,15 +211,17 @@ void engine_on_connected(struct engine *engine, unsigned node, enum channel chan
 void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
                       enum reason reason, int64_t now_ns)
 {
-    engine_catch_up(engine, now_ns);
     if (channel == CHANNEL_TRACKING) {
+        engine_catch_up(engine, now_ns);
         tracker_on_closed(&engine->trackers[node], now_ns);
         engine_on_untracked(engine, node, now_ns);
         return;
     }
+    /* First the link, so that what is overdue writes nothing to a connection that is no more. */
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     link_on_closed(link, reason, now_ns);
+    engine_catch_up(engine, now_ns);
     note_link(engine, node, before, now_ns);
     fail_lost(engine, node, now_ns);
 }

@@ -406,6 +406,25 @@ START_TEST(a_look_that_fails_is_not_the_last)
 END_TEST
 
 /* The undo is sent again, in full; that one is not reported by the master any more. */
+/* The daemon was stopped: when it goes on, a connection has been lost, and a look is long due. It
+ * must not be written to what is no more. */
+START_TEST(nothing_is_written_to_a_connection_that_closed_meanwhile)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        w.masters[i].untracked = true;
+        world_cut(&w, i);
+    }
+    world_pass_ms(&w, 1000);
+    foreign("a", 30000);
+    world_say(&w, "#w LOCK a 10s WAIT 60s");
+    w.now_ns += 2 * NS_PER_S;
+    world_cut(&w, 0);
+    foreign_releases("a");
+    world_pass_ms(&w, 600);
+    expect_grant("w");
+}
+END_TEST
+
 START_TEST(scripts_that_were_flushed_cost_no_report)
 {
     foreign("a", 60000);
@@ -962,7 +981,9 @@ Suite *test_suite(void)
           without_tracking_masters_are_looked_at_from_time_to_time,
           what_was_missed_while_the_reports_were_cut_is_found,
           what_was_missed_while_the_masters_were_away_is_found, a_flush_is_noticed_and_looked_into,
-          a_look_that_fails_is_not_the_last, scripts_that_were_flushed_cost_no_report}},
+          a_look_that_fails_is_not_the_last,
+          nothing_is_written_to_a_connection_that_closed_meanwhile,
+          scripts_that_were_flushed_cost_no_report}},
         {"handovers",
          {a_hand_over_that_finds_no_quorum_leaves_neither_token,
           a_hand_over_whose_connections_are_lost_leaves_neither_token,
