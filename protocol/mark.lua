@@ -8,10 +8,11 @@ if current ~= ARGV[1] then
     return current
 end
 local join = math.max(now[1] * 1000000 + now[2] + ARGV[3], tonumber(ARGV[5]))
--- For one run of the server it only ever rises: the clock may have been stepped back.
+-- For one run of the server it only ever rises: the clock may have been stepped back. A new
+-- quarantine must not end when the old one does, or who has seen that one through would not wait.
 local run, earlier = string.match(current, ' run_id=(%w+) .* join_us=(%d+)$')
-if run == ARGV[4] and tonumber(earlier) > join then
-    join = tonumber(earlier)
+if run == ARGV[4] and tonumber(earlier) >= join then
+    join = earlier + (ARGV[3] == '0' and 0 or 1)
 end
 -- Not tostring(), which would round.
 local record = ARGV[2] .. string.format('%.0f', join)

@@ -115,6 +115,24 @@ START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 }
 END_TEST
 
+/* Who writes the record has seen none before; we have, and it ends at the same time, since the clock
+ * was set back and the end of a quarantine only rises. It is a new quarantine all the same. */
+START_TEST(failover_that_a_newcomer_records_after_a_step_back)
+{
+    static struct world newcomer;
+    step_clock(3, 3, -1000);
+    world_pass_ms(&w, LOOKED_MS);
+    expect_votes(0, 4, "-");
+    snprintf(w.masters[3].replid, sizeof(w.masters[3].replid), "%040u", 99);
+    world_join(&newcomer, &w, "elsewhere");
+    world_pass_ms(&newcomer, 10);
+    ck_assert_str_eq(world_vote(&newcomer, 3), "failedover");
+    world_share(&w, &newcomer);
+    world_deinit(&newcomer);
+    expect_quarantine(3, 3, "failedover");
+}
+END_TEST
+
 START_TEST(older_record_of_the_same_run_is_lost_data)
 {
     char record[LIMIT_RECORD];
@@ -1147,6 +1165,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, restarted_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, flushed_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, failed_over_master_has_no_vote_for_max_ttl);
+    tcase_add_test(tests, failover_that_a_newcomer_records_after_a_step_back);
     tcase_add_test(tests, older_record_of_the_same_run_is_lost_data);
     tcase_add_test(tests, strange_record_is_left_alone);
     tcase_add_test(tests, flush_right_before_a_lock_lends_no_vote);

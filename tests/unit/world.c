@@ -112,8 +112,8 @@ static struct redis_reply run_mark(struct world *world, unsigned node, char **wo
         join_us = atoll(words[8]);
     struct record earlier;
     if (current != NULL && record_parse(current, strlen(current), &earlier) &&
-        strcmp(earlier.run_id, words[7]) == 0 && earlier.join_us > join_us)
-        join_us = earlier.join_us;
+        strcmp(earlier.run_id, words[7]) == 0 && earlier.join_us >= join_us)
+        join_us = earlier.join_us + (atoll(words[6]) != 0);
     snprintf(record, sizeof(record), "%s%" PRId64, words[5], join_us);
     world_set(world, node, words[3], record, 0);
     return text(RESP_STRING, record);
