@@ -213,14 +213,19 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     int64_t ours_ms = guard->quarantine_ns / NS_PER_MS + 1;
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
+    bool same_end = node->adopted_len > 0 && strcmp(node->join_run_id, record->run_id) == 0 &&
+                    node->join_us == record->join_us;
+    bool same_quarantine = same_end && node->quarantine_mark == record->mark;
+    /* Two that end alike, because the clock was set back: one of them has not begun when we think
+     * it has. */
+    if (same_end)
+        left_us = most_ms * 1000;
     int64_t left_ns = left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000;
-    bool same_quarantine = node->adopted_len > 0 &&
-                           strcmp(node->join_run_id, record->run_id) == 0 &&
-                           node->join_us == record->join_us;
     memcpy(node->adopted, node->seen, node->seen_len);
     node->adopted_len = node->seen_len;
     memcpy(node->join_run_id, record->run_id, sizeof(node->join_run_id));
     node->join_us = record->join_us;
+    node->quarantine_mark = record->mark;
     /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
     if (!same_quarantine)
         node->quarantine_until_ns = sample->clock.received_ns + left_ns;
@@ -390,7 +395,8 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
     return count_sampled(guard) >= guard->rules.quorum;
 }
 
-bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct guard_mark *mark)
+bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64_t random,
+                     struct guard_mark *mark)
 {
     struct guard_node *node = &guard->nodes[index];
     /* What could not be told from a fault of our own clock is nothing for the others, later. */
@@ -414,6 +420,7 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, struct
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
         .evicted = node->evicted,
         .durable = node->durable,
+        .mark = node->mark == REASON_DURABLE ? node->record.mark : random,
         .why = trusted ? REASON_BOOTSTRAP : node->mark,
     };
     memcpy(record.set_id, guard->set_id, sizeof(record.set_id));

@@ -122,6 +122,7 @@ struct guard_node {
     int64_t adopted_ns;
     char join_run_id[RECORD_ID + 1];
     int64_t join_us; /* of that run, the highest adopted */
+    uint64_t quarantine_mark;
     int64_t quarantine_until_ns;
     enum reason quarantine_why;
     int64_t quarantine_ms; /* how long it is in all */
@@ -207,8 +208,10 @@ enum guard_progress { GUARD_UNDER_WAY, GUARD_DONE, GUARD_REFUSED };
  * one that is waited for. */
 enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
 
-/* Is there a record to write? A probe has to follow it. */
-bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, struct guard_mark *mark);
+/* Is there a record to write? A probe has to follow it. random: 64 bits of it, for a quarantine
+ * that begins. */
+bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, uint64_t random,
+                     struct guard_mark *mark);
 
 /* What to leave with a heartbeat, and what it found: "<a digit for each name: 1 contested> <vouch
  * or

@@ -12,14 +12,14 @@
 
 size_t record_format(const struct record *record, char *buf)
 {
-    int len =
-        snprintf(buf, LIMIT_RECORD,
-                 RECORD_VERSION " set=%s cluster=%s max_ttl_ms=%" PRId64
-                                " id=%s run_id=%s replid=%s evicted=%" PRId64
-                                " durable=%s why=%s quarantine_ms=%" PRId64 " join_us=",
-                 record->set_id, record->cluster, record->max_ttl_ms, record->id, record->run_id,
-                 record->replid, record->evicted, record->durable ? "yes" : "no",
-                 reason_word(record->why), record->quarantine_ms);
+    int len = snprintf(
+        buf, LIMIT_RECORD,
+        RECORD_VERSION " set=%s cluster=%s max_ttl_ms=%" PRId64
+                       " id=%s run_id=%s replid=%s evicted=%" PRId64 " durable=%s mark=%016" PRIx64
+                       " why=%s quarantine_ms=%" PRId64 " join_us=",
+        record->set_id, record->cluster, record->max_ttl_ms, record->id, record->run_id,
+        record->replid, record->evicted, record->durable ? "yes" : "no", record->mark,
+        reason_word(record->why), record->quarantine_ms);
     assert(len > 0);
     assert(len < LIMIT_RECORD - 20);
     return (size_t)len;
@@ -55,6 +55,16 @@ static bool take_number(char **line, const char *name, int64_t *number)
     return *end == '\0';
 }
 
+static bool take_mark(char **line, uint64_t *mark)
+{
+    const char *value;
+    if (!take_value(line, "mark", &value) || strlen(value) != 16 ||
+        strspn(value, "0123456789abcdef") != 16)
+        return false;
+    *mark = strtoull(value, NULL, 16);
+    return true;
+}
+
 bool record_parse(const char *text, size_t len, struct record *record)
 {
     char copy[LIMIT_RECORD];
@@ -74,7 +84,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
         !take_number(&rest, "evicted", &record->evicted) || !take_value(&rest, "durable", &value))
         return false;
     record->durable = strcmp(value, "yes") == 0;
-    if (!take_value(&rest, "why", &value))
+    if (!take_mark(&rest, &record->mark) || !take_value(&rest, "why", &value))
         return false;
     record->why = reason_of_word(value);
     return take_number(&rest, "quarantine_ms", &record->quarantine_ms) &&

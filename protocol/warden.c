@@ -156,12 +156,19 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns)
     write_beat(warden, now_ns);
 }
 
+static uint64_t draw(const struct warden *warden)
+{
+    const struct link_io *io = warden->link->io;
+    uint64_t high = io->random(io->context);
+    return high << 32 | io->random(io->context);
+}
+
 void warden_mark(struct warden *warden, int64_t now_ns)
 {
     struct guard_mark mark;
     char quarantine[24];
     char join[24];
-    if (!guard_take_mark(warden->guard, warden->node, now_ns, &mark))
+    if (!guard_take_mark(warden->guard, warden->node, now_ns, draw(warden), &mark))
         return;
     mark.expected[mark.expected_len] = '\0';
     snprintf(quarantine, sizeof(quarantine), "%" PRId64, mark.quarantine_us);

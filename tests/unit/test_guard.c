@@ -115,8 +115,9 @@ START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* Who writes the record has seen none before; we have, and it ends at the same time, since the clock
- * was set back and the end of a quarantine only rises. It is a new quarantine all the same. */
+/* Who writes the record has seen none before; we have, and it ends at the same time, since the
+ * clock was set back and the end of a quarantine only rises. It is a new quarantine all the same.
+ */
 START_TEST(failover_that_a_newcomer_records_after_a_step_back)
 {
     static struct world newcomer;
@@ -130,6 +131,29 @@ START_TEST(failover_that_a_newcomer_records_after_a_step_back)
     world_share(&w, &newcomer);
     world_deinit(&newcomer);
     expect_quarantine(3, 3, "failedover");
+}
+END_TEST
+
+/* Likewise where another daemon records the second of two losses, and knows nothing of the first:
+ * it would write what we wrote, to the byte. */
+START_TEST(loss_that_another_daemon_records_after_a_step_back)
+{
+    static struct world other;
+    world_join(&other, &w, "elsewhere");
+    world_pass_ms(&other, 1);
+    world_share(&w, &other);
+    step_clock(3, 3, -1000);
+    world_flush(&w, 3);
+    world_pass_ms(&w, LOOKED_MS);
+    expect_votes(3, 3, "flushed");
+    world_pass_ms(&w, QUARANTINE_MS / 2);
+    world_flush(&w, 3);
+    world_share(&other, &w);
+    world_pass_ms(&other, LOOKED_MS);
+    ck_assert_str_eq(world_vote(&other, 3), "flushed");
+    world_share(&w, &other);
+    world_deinit(&other);
+    expect_quarantine(3, 3, "flushed");
 }
 END_TEST
 
@@ -1166,6 +1190,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, flushed_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, failed_over_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, failover_that_a_newcomer_records_after_a_step_back);
+    tcase_add_test(tests, loss_that_another_daemon_records_after_a_step_back);
     tcase_add_test(tests, older_record_of_the_same_run_is_lost_data);
     tcase_add_test(tests, strange_record_is_left_alone);
     tcase_add_test(tests, flush_right_before_a_lock_lends_no_vote);

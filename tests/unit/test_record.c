@@ -17,6 +17,7 @@ static const struct record sample = {
     .replid = "2222222222222222222222222222222222222222",
     .evicted = 7,
     .durable = true,
+    .mark = 0x0123456789abcdef,
     .why = REASON_RESTARTED,
     .quarantine_ms = 60611,
     .join_us = 1763640000123456,
@@ -42,6 +43,7 @@ START_TEST(record_reads_as_it_was_written)
     ck_assert_int_eq(record.max_ttl_ms, sample.max_ttl_ms);
     ck_assert_int_eq(record.evicted, sample.evicted);
     ck_assert(record.durable);
+    ck_assert_uint_eq(record.mark, sample.mark);
     ck_assert_int_eq(record.why, sample.why);
     ck_assert_int_eq(record.quarantine_ms, sample.quarantine_ms);
     ck_assert_int_eq(record.join_us, sample.join_us);
@@ -80,19 +82,21 @@ static const char *const strange[] = {
     " ",
     "hello",
     "redlockd/2 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
-    "durable=no why=new quarantine_ms=1 join_us=1",
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
     "redlockd/1 set=0123456789abcdef0 cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
-    "durable=no why=new quarantine_ms=1 join_us=1",
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=-1 id=1 run_id=1 replid=2 evicted=0 "
-    "durable=no why=new quarantine_ms=1 join_us=1",
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
-    "durable=no why=new quarantine_ms=1 join_us=1 more=1",
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1 more=1",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
-    "durable=no why=new quarantine_ms=1 join_us=1763640000123456789",
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1763640000123456789",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
-    "durable=no why=new quarantine_ms=172800001 join_us=1",
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=172800001 join_us=1",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
+    "durable=no mark=0123456789abcdeg why=new quarantine_ms=1 join_us=1",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1x id=1 run_id=1 replid=2 evicted=0 "
-    "durable=no why=new quarantine_ms=1 join_us=1",
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
 };
 
 START_TEST(what_is_no_record_is_none)
