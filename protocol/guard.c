@@ -157,9 +157,9 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
 {
     struct guard_node *node = &guard->nodes[index];
     int64_t now_ns = sample->clock.received_ns;
-    bool first = !node->watch.begun;
+    bool begins = !node->watch.begun || node->watch.loose;
     enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
-    if (first && verdict == WATCH_STEADY)
+    if (begins && !node->watch.loose && verdict == WATCH_STEADY)
         unsettle(guard, node, now_ns, sample->clock.time_us);
     switch (verdict) {
     case WATCH_STEADY:

@@ -100,10 +100,11 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
     bool tight = watch_is_tight(drift, sample);
     if (!watch->begun && !tight)
         return WATCH_UNCLEAR;
-    if (!watch->begun || (watch->loose && tight)) {
+    if (!watch->begun) {
         begin(watch, drift, sample);
         return WATCH_STEADY;
     }
+    bool anew = watch->loose && tight;
     assert(watch->at_ns <= sample->received_ns);
     int64_t low_ns = sample->time_us * 1000 - sample->received_ns;
     int64_t high_ns = sample->time_us * 1000 + TIME_NS - sample->sent_ns;
@@ -113,7 +114,7 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
         begin(watch, drift, sample);
         return WATCH_STEPPED_BACK;
     }
-    if (high_ns >= then.low_ns && is_steady(drift, high_ns, watch->floor_ns + allowed)) {
+    if (!anew && high_ns >= then.low_ns && is_steady(drift, high_ns, watch->floor_ns + allowed)) {
         follow(watch, drift, &then, sample);
         watch->unclear = 0;
         return WATCH_STEADY;
@@ -121,6 +122,10 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
     if (low_ns > then.high_ns) {
         begin(watch, drift, sample);
         return WATCH_STEPPED;
+    }
+    if (anew) {
+        begin(watch, drift, sample);
+        return WATCH_STEADY;
     }
     if (tight && ++watch->unclear >= UNCLEAR_MAX) {
         begin(watch, drift, sample);

@@ -55,7 +55,8 @@ struct watch_sample {
 /* How quick an answer must be for a watch to begin with it: half the margin. */
 bool watch_is_tight(const struct drift *drift, const struct watch_sample *sample);
 
-/* The first sample, a tight one, gives STEADY and nothing to compare with. */
+/* The first sample, a tight one, gives STEADY and nothing to compare with; and so does the first
+ * tight one after a watch has begun anew with a slow answer, unless it shows a further step. */
 enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
                               const struct watch_sample *sample);
 

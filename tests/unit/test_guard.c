@@ -805,6 +805,23 @@ START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
 }
 END_TEST
 
+/* Slow answers have found a step, and after it they tell nothing of another, a smaller one: what was
+ * not watched does not count as watched. */
+START_TEST(step_behind_a_slow_answer_is_waited_out)
+{
+    w.masters[0].delay_ns = 200 * NS_PER_MS;
+    step_clock(0, 0, 10);
+    world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    w.masters[0].clock_ns += 50 * NS_PER_MS;
+    world_delete(&w, 0, guard_key("clock", ":here"));
+    w.masters[0].delay_ns = 0;
+    world_pass_ms(&w, LOOKED_MS);
+    expect_votes(0, 0, "unsettled");
+    world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    expect_votes(0, 0, "-");
+}
+END_TEST
+
 START_TEST(step_back_that_a_slow_answer_finds_costs_no_vote)
 {
     step_clock(0, 0, -60);
@@ -1235,6 +1252,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, flushed_scripts_lend_no_vote_to_a_stepped_master);
     tcase_add_test(tests, flushed_scripts_do_not_overflow_a_link);
     tcase_add_test(tests, step_that_cannot_be_confirmed_is_not_recorded_later);
+    tcase_add_test(tests, step_behind_a_slow_answer_is_waited_out);
     tcase_add_test(tests, step_back_that_a_slow_answer_finds_costs_no_vote);
     tcase_add_test(tests, quarantine_of_an_old_set_holds_for_those_who_forget_during_it);
     tcase_add_test(tests, durable_master_keeps_its_vote_through_a_restart);

@@ -102,6 +102,27 @@ START_TEST(slow_answer_neither_proves_nor_disproves)
 }
 END_TEST
 
+START_TEST(slow_beginning_does_not_hide_another_step)
+{
+    take(0, 1, 0);
+    ck_assert_int_eq(take(1000, 1300, 101000000), WATCH_STEPPED);
+    ck_assert_int_eq(take(2000, 2001, 202000000), WATCH_STEPPED);
+    ck_assert_int_eq(take(3000, 3001, 203000000), WATCH_STEADY);
+}
+END_TEST
+
+/* What a slow answer left open nobody knows: the quick one that follows is a beginning. */
+START_TEST(quick_answer_after_a_slow_beginning_begins_anew)
+{
+    take(0, 1, 0);
+    ck_assert_int_eq(take(1000, 1300, 101000000), WATCH_STEPPED);
+    ck_assert(watch.loose);
+    ck_assert_int_eq(take(2000, 2001, 101900000), WATCH_STEADY);
+    ck_assert(!watch.loose);
+    ck_assert_int_eq(take(3000, 3001, 102910000), WATCH_STEPPED);
+}
+END_TEST
+
 START_TEST(slow_answer_hides_no_large_step)
 {
     take(0, 0, 0);
@@ -176,6 +197,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, drift_of_a_steered_clock_is_no_step);
     tcase_add_test(tests, drift_beyond_that_is_found);
     tcase_add_test(tests, slow_answer_neither_proves_nor_disproves);
+    tcase_add_test(tests, slow_beginning_does_not_hide_another_step);
+    tcase_add_test(tests, quick_answer_after_a_slow_beginning_begins_anew);
     tcase_add_test(tests, slow_answer_hides_no_large_step);
     tcase_add_test(tests, after_a_step_the_new_time_is_the_baseline);
     tcase_add_test(tests, clock_that_drifted_while_nobody_looked_is_watched_anew);
