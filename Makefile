@@ -23,6 +23,10 @@ UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
 UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
                   $(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
+FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
+                  $(filter-out $(wildcard tests/fuzz/fuzz_*.c),$(wildcard tests/fuzz/*.c)) \
+                  tests/unit/world.c)
 SHIM     := $(BUILD)/tests/shim/clock.so
 E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
@@ -38,6 +42,8 @@ help:
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
+	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
+	@echo 'make fuzz-smoke the same in short, on the committed inputs'
 	@echo 'make tidy       formatting, layers, undocumented options'
 	@echo 'make clean      remove build/'
 
@@ -82,6 +88,11 @@ $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlockd
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
+# The driver of libFuzzer brings the main().
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # Preloaded into Redis masters; they have no sanitizer, so neither has it.
 $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 	@mkdir -p $(@D)
@@ -104,10 +115,34 @@ asan:
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer' \
 	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' $(or $(GOAL),all)
 
+# Fuzzing takes clang, with its runtime of libFuzzer.
+SECONDS ?= 60
+FUZZ_BUILD = $(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
+    CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+    SANITIZE='-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all'
+
+fuzz:
+	@$(FUZZ_BUILD) -j2 fuzz-targets
+	@$(FUZZ_BUILD) run-fuzz
+
+fuzz-smoke:
+	@$(FUZZ_BUILD) -j2 fuzz-targets
+	@$(FUZZ_BUILD) run-fuzz-smoke
+
+fuzz-targets: $(FUZZ)
+	@:
+
+run-fuzz:
+	@sh tests/fuzz.sh long $(BUILD) $(SECONDS) $(FUZZ)
+
+run-fuzz-smoke:
+	@sh tests/fuzz.sh smoke $(BUILD) $(FUZZ)
+
 check: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory coverage
+	@$(MAKE) --no-print-directory fuzz-smoke
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 coverage:
@@ -127,4 +162,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd
 
-.PHONY: all help install clean unit e2e tests asan check coverage tidy deps demo
+.PHONY: all help install clean unit e2e tests asan check coverage tidy deps demo \
+        fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

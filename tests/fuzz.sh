@@ -1,0 +1,62 @@
+#!/bin/sh
+# Run fuzz targets, two at a time at most; print what failed, and a line for each.
+#
+#     fuzz.sh smoke BUILD TARGET...           the committed inputs, and as many runs each time
+#     fuzz.sh long BUILD SECONDS TARGET...    for so long; new inputs are kept in BUILD/found
+#
+# TARGET is a program BUILD/tests/fuzz/fuzz_NAME. Its inputs are in tests/fuzz/corpus/NAME, and an
+# input that fails is put into BUILD/crashes.
+set -u
+
+# Runs of a smoke test, which take some seconds for each target.
+runs_of() {
+    case $1 in
+        request) echo 200000 ;;
+        config) echo 5000 ;;
+        *) echo 1000 ;;
+    esac
+}
+
+if [ "$1" = --one ]; then
+    mode=$2 build=$3 seconds=$4 dir=$5 program=$6
+    name=$(basename "$program") name=${name#fuzz_}
+    corpus=tests/fuzz/corpus/$name dictionary=tests/fuzz/$name.dict
+    mkdir -p "$build/crashes" "$build/found/$name" "$dir/$name"
+    set -- -artifact_prefix="$build/crashes/$name-" -print_final_stats=1 -max_len=2500 -reload=0 -verbosity=0
+    [ -f "$dictionary" ] && set -- "$@" -dict="$dictionary"
+    if [ "$mode" = smoke ]; then
+        set -- "$@" -seed=1 -runs="$(runs_of "$name")" "$dir/$name"
+    else
+        set -- "$@" -timeout=60 -max_total_time="$seconds" "$build/found/$name"
+    fi
+    # With addresses that differ, what a seed brings would, too.
+    fixed='setarch -R'
+    $fixed true 2>/dev/null || fixed=
+    $fixed "$program" "$@" "$corpus" >"$dir/$name.log" 2>&1
+    echo $? >"$dir/$name.status"
+    exit 0
+fi
+
+mode=$1 build=$2 seconds=0
+shift 2
+if [ "$mode" = long ]; then seconds=$1; shift; fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+printf '%s\n' "$@" | xargs -P 2 -I{} sh "$0" --one "$mode" "$build" "$seconds" "$dir" {}
+
+failed=0
+for program; do
+    name=$(basename "$program") name=${name#fuzz_}
+    log=$dir/$name.log
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    found=$(sed -n 's/^stat::new_units_added: *//p' "$log")
+    status=$(cat "$dir/$name.status")
+    printf '%-28s %7d runs, %d new inputs' "fuzz_$name" "${runs:-0}" "${found:-0}"
+    if [ "${status:-1}" -eq 0 ] && [ "${runs:-0}" -gt 0 ]; then echo; continue; fi
+    echo ', FAILED'
+    cat "$log"
+    input=$(sed -n "s/.*Test unit written to //p" "$log" | tail -n 1)
+    [ -z "$input" ] || echo "fuzz: replay it by: $program $input"
+    failed=$((failed + 1))
+done
+[ $failed -eq 0 ]
