@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "protocol/fence.h"
+#include "protocol/validity.h"
 #include "scripts.h"
 
 /* What our scripts answer, beside {pttl, value}; see the .lua files. */
 enum { SCRIPT_YES = -3, SCRIPT_ABSENT = -2, SCRIPT_YES_ABSENT = -4 };
+
+/* Decades: a key that lives longer has no end for us. It fits in nanoseconds, added to any time. */
+#define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
 
 static const struct {
     const char *text;
@@ -258,7 +262,7 @@ static struct answer answer_of_script(const struct redis_reply *reply)
         int64_t pttl_ms = reply->items[0].integer;
         return (struct answer){
             .kind = ANSWER_HELD,
-            .pttl_ms = pttl_ms >= 0 ? pttl_ms : -1,
+            .pttl_ms = pttl_ms >= 0 && pttl_ms <= PTTL_MAX_MS ? pttl_ms : -1,
             .holder = redis_fingerprint(reply->items[1].str, reply->items[1].len),
         };
     }

@@ -117,7 +117,7 @@ enum answer_kind {
 struct answer {
     enum answer_kind kind;
     enum reason reason; /* ANSWER_FAILED */
-    int64_t pttl_ms;    /* ANSWER_HELD: time to live left, -1 unknown or none */
+    int64_t pttl_ms;    /* ANSWER_HELD: time to live left, -1 unknown, none, or decades */
     uint64_t holder;    /* ANSWER_HELD: a fingerprint of the value, 0 unknown */
     int64_t ballot;     /* ANSWER_OUTBID: that fence */
     /* REDIS_SWAP: what became of the old token, whatever became of the new one: YES it was there,

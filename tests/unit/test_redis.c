@@ -145,6 +145,9 @@ START_TEST(scripts_say_deleted_absent_or_who)
     ck_assert_uint_eq(held.holder, redis_fingerprint("abc", 3));
     who.items[0].integer = -1;
     ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).pttl_ms, -1);
+    /* Found by fuzzing: Redis keeps a key for longer than fits in nanoseconds. */
+    who.items[0].integer = INT64_MAX;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).pttl_ms, -1);
     who.items[1].kind = RESP_NIL;
     ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).kind, ANSWER_FAILED);
     who.item_count = 3;
