@@ -91,7 +91,8 @@ $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlockd
 # The driver of libFuzzer brings the main().
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
-	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=calloc,--wrap=free \
+	    $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Preloaded into Redis masters; they have no sanitizer, so neither has it.
 $(BUILD)/tests/shim/clock.so: tests/shim/clock.c

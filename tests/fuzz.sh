@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run fuzz targets, two at a time at most; print what failed, and a line for each.
 #
-#     fuzz.sh smoke BUILD TARGET...           the committed inputs, and as many runs each time
+#     fuzz.sh smoke BUILD TARGET...           the committed inputs, and a fixed number of runs
 #     fuzz.sh long BUILD SECONDS TARGET...    for so long; new inputs are kept in BUILD/found
 #
 # TARGET is a program BUILD/tests/fuzz/fuzz_NAME. Its inputs are in tests/fuzz/corpus/NAME, and an

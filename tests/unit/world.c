@@ -73,10 +73,13 @@ static void reply(struct world *world, unsigned node, struct world_inbox *inbox,
                   struct redis_reply answer)
 {
     const struct world_master *master = &world->masters[node];
-    if (inbox->open && !master->mute)
-        engine_on_reply(&world->engine, node,
-                        inbox == &master->tracker ? CHANNEL_TRACKING : CHANNEL_COMMANDS, &answer,
-                        world->now_ns);
+    enum channel channel = inbox == &master->tracker ? CHANNEL_TRACKING : CHANNEL_COMMANDS;
+    if (!inbox->open || master->mute)
+        return;
+    if (world->diverted & UINT32_C(1) << node)
+        world->divert(world, node, channel, &answer);
+    else
+        engine_on_reply(&world->engine, node, channel, &answer, world->now_ns);
 }
 
 static struct redis_reply integer(int64_t number)

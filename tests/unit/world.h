@@ -108,6 +108,10 @@ struct world {
     bool lazy;         /* flushes only when nothing else is left to do */
     bool deaf;         /* the client's connection breaks with the next answer */
     bool zombies_wait; /* commands of reset connections run only once this is off */
+    /* The answers of these nodes, a bit each, are handed over in place of reaching the engine. */
+    uint32_t diverted;
+    void (*divert)(struct world *world, unsigned node, enum channel channel,
+                   const struct redis_reply *answer);
 };
 
 /* All masters are there, all links up, and an operator has said that no lock is held. */

@@ -1,0 +1,627 @@
+/*
+ * Masters that answer anything: the shipped engine, links, trackers and reader of RESP among the
+ * masters of tests/unit/world.h, some of which lie. Whatever those say,
+ *
+ *   - no assertion in the shipped code fails,
+ *   - each request is answered exactly once,
+ *   - a lock is granted only if a quorum bears its token or has at least said a word that means
+ *     yes, since it was asked for,
+ *   - while those that tell the truth are a quorum, locks are granted.
+ *
+ * The first byte of an input chooses the masters. The rest is a script of steps, each one byte (its
+ * low five bits, so that a letter means the same in both cases) and what the step takes; see
+ * step().
+ */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/text.h"
+#include "server/resp.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/unit/world.h"
+
+enum {
+    ANSWER_BYTES = 1024,   /* of one true answer, as RESP */
+    ANSWERS = 512,         /* not passed on yet; what comes when there are as many is forgotten */
+    REQUESTS = 256,        /* of one input; the last is kept for the end */
+    BYTES_END = 0xff,      /* ends bytes that are to be said as they stand */
+    MAX_STEPS = 512,       /* of one input */
+    MAX_PASSED_MS = 70000, /* likewise: time costs, too */
+};
+
+/* One of the two connections to a master that lies. */
+struct wire {
+    unsigned node;
+    enum channel channel;
+    int64_t client_id; /* of the connection the rest is about */
+    struct resp resp;
+    struct {
+        char bytes[ANSWER_BYTES];
+        size_t len;
+    } answers[ANSWERS]; /* a ring: what the master would say */
+    unsigned first;
+    unsigned count;
+};
+
+struct asked {
+    bool lock;
+    unsigned resource;
+    int64_t ttl_ms;
+    struct engine_client *client;
+    unsigned yes[WORLD_NODES]; /* words that mean yes that each had said by then */
+    unsigned answers;
+    bool forgiven; /* its client has gone */
+};
+
+static struct world world;
+static struct wire wires[WORLD_NODES][CHANNELS];
+static struct wire *wire; /* the one that steps are about */
+static unsigned liars;
+static unsigned yes[WORLD_NODES];
+static bool unknown;  /* the masters were new, and nobody has said that they hold no lock */
+static bool troubled; /* something befell masters that tell the truth */
+static bool draining;
+static bool blames; /* a liar has said what, by design, costs others their votes */
+static struct asked asked[REQUESTS];
+static unsigned asked_count;
+static char tokens[3][LIMIT_TOKEN + 1]; /* the last that were granted, for each resource */
+static int64_t passed_ms;
+
+/* The last one is asked for once, in the end. */
+static const char *const resources[] = {"r0", "r1", "fresh"};
+
+/* --- the input --- */
+
+static const uint8_t *input;
+static size_t input_len;
+
+static unsigned take(void)
+{
+    if (input_len == 0)
+        return 0;
+    input_len--;
+    return *input++;
+}
+
+static size_t take_bytes(const char **bytes)
+{
+    const uint8_t *end = memchr(input, BYTES_END, input_len);
+    size_t len = end != NULL ? (size_t)(end - input) : input_len;
+    *bytes = (const char *)input;
+    input += len;
+    input_len -= len;
+    take();
+    return len;
+}
+
+/* --- what is said to the engine --- */
+
+static int64_t *client_id_of(const struct wire *of)
+{
+    struct world_master *master = &world.masters[of->node];
+    return of->channel == CHANNEL_TRACKING ? &master->tracker.client_id
+                                           : &master->current.client_id;
+}
+
+static bool is_open(const struct wire *of)
+{
+    const struct world_master *master = &world.masters[of->node];
+    return of->channel == CHANNEL_TRACKING ? master->tracker.open : master->current.open;
+}
+
+/* A connection that was opened anew has nothing of the one before. */
+static void refresh(struct wire *of)
+{
+    if (of->client_id == *client_id_of(of))
+        return;
+    of->client_id = *client_id_of(of);
+    of->count = 0;
+    bool enough_memory = resp_reset(&of->resp);
+    assert(enough_memory);
+}
+
+static void lose(struct wire *of, enum reason reason)
+{
+    struct world_master *master = &world.masters[of->node];
+    if (!is_open(of))
+        return;
+    if (of->channel == CHANNEL_TRACKING) {
+        world_cut_tracker(&world, of->node);
+        return;
+    }
+    master->current.open = false;
+    master->current.len = 0;
+    master->redirect = 0;
+    memset(master->tracked, 0, sizeof(master->tracked));
+    engine_on_closed(&world.engine, of->node, CHANNEL_COMMANDS, reason, world.now_ns);
+}
+
+static bool text_begins(const struct redis_reply *reply, const char *word)
+{
+    return reply->len >= strlen(word) && memcmp(reply->str, word, strlen(word)) == 0;
+}
+
+/* More words than there are that the engine takes for a yes, and for the name of a stranger. */
+static void note(const struct wire *of, const struct redis_reply *reply)
+{
+    if (reply->kind == RESP_STATUS && text_begins(reply, "OK"))
+        yes[of->node]++;
+    if (reply->kind == RESP_INTEGER && reply->integer <= -3)
+        yes[of->node]++;
+    if (reply->kind == RESP_STRING && reply->len > world.node_count &&
+        memchr(reply->str, '1', world.node_count) != NULL)
+        blames = true;
+}
+
+/* As server/node.c does it. */
+static void say(struct wire *of, const char *bytes, size_t len)
+{
+    refresh(of);
+    if (!is_open(of) || len == 0)
+        return;
+    resp_feed(&of->resp, bytes, len);
+    for (;;) {
+        enum resp_result result = resp_next(&of->resp);
+        if (result == RESP_GARBAGE)
+            lose(of, REASON_GARBAGE);
+        if (result != RESP_REPLY)
+            return;
+        note(of, &of->resp.reply);
+        if (!engine_on_reply(&world.engine, of->node, of->channel, &of->resp.reply, world.now_ns))
+            return;
+    }
+}
+
+/* --- what the masters would say --- */
+
+static void put_one(struct text *out, enum resp_kind kind, int64_t integer, const char *str,
+                    size_t len)
+{
+    switch (kind) {
+    case RESP_STATUS:
+    case RESP_ERROR:
+        text_string(out, kind == RESP_STATUS ? "+" : "-");
+        text_bytes(out, len > 0 ? str : "", len);
+        break;
+    case RESP_STRING:
+        text_string(out, "$");
+        text_number(out, (int64_t)len);
+        text_string(out, "\r\n");
+        text_bytes(out, len > 0 ? str : "", len);
+        break;
+    case RESP_INTEGER:
+        text_string(out, ":");
+        text_number(out, integer);
+        break;
+    case RESP_NIL:
+        text_string(out, "$-1");
+        break;
+    case RESP_ARRAY:
+        text_string(out, "*");
+        text_number(out, integer);
+        break;
+    }
+    text_string(out, "\r\n");
+}
+
+static void put_reply(struct text *out, const struct redis_reply *reply)
+{
+    if (reply->kind != RESP_ARRAY) {
+        put_one(out, reply->kind, reply->integer, reply->str, reply->len);
+        return;
+    }
+    put_one(out, RESP_ARRAY, (int64_t)reply->item_count, NULL, 0);
+    for (size_t i = 0; i < reply->item_count; i++) {
+        bool nested = reply->items[i].kind == RESP_ARRAY;
+        put_one(out, reply->items[i].kind,
+                nested ? (int64_t)reply->nested_count : reply->items[i].integer,
+                reply->items[i].str, reply->items[i].len);
+        if (nested && reply->nested_count > 0)
+            put_one(out, RESP_STRING, 0, reply->nested_str, reply->nested_len);
+    }
+}
+
+/* For struct world: the engine is not told yet. */
+static void divert(struct world *of, unsigned node, enum channel channel,
+                   const struct redis_reply *reply)
+{
+    struct wire *said = &wires[node][channel];
+    (void)of;
+    refresh(said);
+    if (said->count == ANSWERS)
+        return;
+    unsigned last = (said->first + said->count++) % ANSWERS;
+    struct text text = {.buf = said->answers[last].bytes, .size = ANSWER_BYTES};
+    put_reply(&text, reply);
+    said->answers[last].len = text.len;
+}
+
+/* Take the next true answer into a buffer of ANSWER_BYTES; returns its length, 0 without one. */
+static size_t next_answer(struct wire *of, char *bytes)
+{
+    refresh(of);
+    if (of->count == 0)
+        return 0;
+    size_t len = of->answers[of->first].len;
+    memcpy(bytes, of->answers[of->first].bytes, len);
+    of->first = (of->first + 1) % ANSWERS;
+    of->count--;
+    return len;
+}
+
+static void say_truth(struct wire *of)
+{
+    char bytes[ANSWER_BYTES];
+    size_t len;
+    while ((len = next_answer(of, bytes)) > 0)
+        say(of, bytes, len);
+}
+
+/* --- what clients ask and hear --- */
+
+__attribute__((format(printf, 4, 5))) static void ask(unsigned client, bool lock, unsigned resource,
+                                                      const char *form, ...)
+{
+    char line[LIMIT_LINE];
+    va_list arguments;
+    if (asked_count == (resource < 2 ? REQUESTS - 1 : REQUESTS))
+        return;
+    struct asked *request = &asked[asked_count];
+    *request = (struct asked){
+        .lock = lock, .resource = resource, .client = &world.others[client % WORLD_CLIENTS]};
+    memcpy(request->yes, yes, sizeof(yes));
+    int len = snprintf(line, sizeof(line), "#q%u ", asked_count++);
+    va_start(arguments, form);
+    vsnprintf(line + len, sizeof(line) - (size_t)len, form, arguments);
+    va_end(arguments);
+    world_send_as(&world, request->client, line);
+}
+
+static struct asked *asked_by(const char *tag, size_t tag_len)
+{
+    unsigned number;
+    char copy[LIMIT_TAG + 1];
+    assert(tag_len <= LIMIT_TAG);
+    memcpy(copy, tag, tag_len);
+    copy[tag_len] = '\0';
+    int got = sscanf(copy, "q%u", &number);
+    assert(got == 1);
+    assert(number < asked_count);
+    return &asked[number];
+}
+
+static void check_granted(const struct asked *request, const struct reply *answer)
+{
+    char token[LIMIT_TOKEN + 1];
+    unsigned votes = 0;
+    memcpy(token, answer->token, LIMIT_TOKEN);
+    token[LIMIT_TOKEN] = '\0';
+    for (unsigned i = 0; i < world.node_count; i++) {
+        const char *value = world_value(&world, i, resources[request->resource]);
+        if (world.diverted & UINT32_C(1) << i)
+            votes += yes[i] > request->yes[i];
+        else
+            votes += value != NULL && strcmp(value, token) == 0;
+    }
+    assert(votes >= world.node_count / 2 + 1);
+    assert(answer->validity_ms >= 0);
+    memcpy(tokens[request->resource], token, sizeof(token));
+}
+
+static void (*world_reply)(void *context, struct engine_client *client, const char *tag,
+                           size_t tag_len, const struct reply *reply);
+static void (*world_undone)(void *context, struct engine_client *client, const char *tag,
+                            size_t tag_len);
+
+static void on_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                     const struct reply *answer)
+{
+    struct asked *request = asked_by(tag, tag_len);
+    assert(request->client == client);
+    request->answers++;
+    assert(request->answers == 1);
+    assert(answer->elapsed_ms >= 0);
+    assert(answer->hint_ms >= -1);
+    if (answer->outcome == OUTCOME_OK && request->lock)
+        check_granted(request, answer);
+    world_reply(context, client, tag, tag_len, answer);
+}
+
+static void on_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
+{
+    struct asked *request = asked_by(tag, tag_len);
+    request->answers++;
+    assert(request->answers == 1);
+    world_undone(context, client, tag, tag_len);
+}
+
+static void lock(void)
+{
+    static const int ttls_ms[] = {60000, 20000, 1000, 300};
+    static const char *const waits[] = {"", " WAIT 0", " WAIT 100ms", " WAIT 30s"};
+    unsigned how = take();
+    unsigned resource = how & 1;
+    ask(how >> 6, true, resource, "LOCK %s %dms%s%s%s", resources[resource], ttls_ms[how >> 1 & 3],
+        waits[how >> 3 & 3], how & 32 ? " FENCE" : "", how & 64 ? " HOLD" : "");
+}
+
+static void use_token(void)
+{
+    unsigned how = take();
+    unsigned resource = how & 1;
+    const char *token = how & 2 ? "6c7bac0d008c92701fb34223a36eaf20dda7a0ce" : tokens[resource];
+    if (token[0] == '\0')
+        return;
+    if (how & 4)
+        ask(how >> 6, false, resource, "EXTEND %s %s 20s", resources[resource], token);
+    else
+        ask(how >> 6, false, resource, "UNLOCK %s %s", resources[resource], token);
+}
+
+static void leave(void)
+{
+    unsigned how = take();
+    struct engine_client *client = &world.others[how % WORLD_CLIENTS];
+    if (how & 8)
+        engine_client_quit(&world.engine, client, world.now_ns);
+    else if (how & 4)
+        engine_client_half_closed(&world.engine, client, world.now_ns);
+    for (unsigned i = 0; i < asked_count; i++)
+        asked[i].forgiven = asked[i].forgiven || asked[i].client == client;
+    world_lose_client(&world, client);
+}
+
+/* --- steps --- */
+
+static void pass(int64_t ms)
+{
+    if (passed_ms + ms > MAX_PASSED_MS)
+        return;
+    passed_ms += ms;
+    world_pass_ms(&world, ms);
+}
+
+static void pass_some(void)
+{
+    static const int64_t times_ms[] = {0, 1, 10, 49, 51, 300, 1100, 6000};
+    unsigned how = take();
+    int64_t ms = times_ms[how & 7];
+    /* The daemon was stopped meanwhile: what has come is read before the timer. */
+    if (!(how & 8))
+        pass(ms);
+    else if (passed_ms + ms <= MAX_PASSED_MS)
+        world.now_ns += ms * NS_PER_MS;
+}
+
+/* The same many times, for what is longer than an input. */
+static void say_anything(unsigned times)
+{
+    const char *bytes;
+    size_t len = take_bytes(&bytes);
+    while (times-- > 0)
+        say(wire, bytes, len);
+}
+
+/* One true answer, spoilt in some way. */
+static void spoil(unsigned what)
+{
+    char bytes[ANSWER_BYTES];
+    size_t len = next_answer(wire, bytes);
+    unsigned at = what == 'd' || what == 'e' || what == 'f' ? take() : 0;
+    at = len > 0 ? at % (unsigned)len : 0;
+    switch (what) {
+    case 'c': /* said twice */
+        say(wire, bytes, len);
+        say(wire, bytes, len);
+        break;
+    case 'd': /* one byte is another */
+        bytes[at] = (char)take();
+        say(wire, bytes, len);
+        break;
+    case 'e': /* cut short */
+        say(wire, bytes, at);
+        break;
+    case 'f': /* in two pieces */
+        say(wire, bytes, at);
+        say(wire, bytes + at, len - at);
+        break;
+    case 'g': /* not said */
+        break;
+    case 'h': /* something else in its place */
+        say_anything(1);
+        break;
+    }
+}
+
+/* All that lie tell the truth. */
+static void say_all(void)
+{
+    for (unsigned i = 0; i < liars; i++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            say_truth(&wires[i][channel]);
+}
+
+static void choose_wire(void)
+{
+    unsigned how = take();
+    wire = &wires[(how >> 1) % liars][how & 1 ? CHANNEL_TRACKING : CHANNEL_COMMANDS];
+}
+
+/* What befalls masters that tell the truth. */
+static void trouble(void)
+{
+    unsigned how = take();
+    unsigned node = how % world.node_count;
+    troubled = true;
+    const char *resource = resources[how >> 5 & 1];
+    if (how & 64 && world_value(&world, node, resource) == NULL)
+        world_set(&world, node, resource, "somebody", 5000);
+    else if (how & 32)
+        world.masters[node].scripts_flushed = !world.masters[node].scripts_flushed;
+    else if (how & 16)
+        world.masters[node].untracked = !world.masters[node].untracked;
+    else if (!(world.diverted & UINT32_C(1) << node))
+        world.masters[node].hung = !world.masters[node].hung;
+}
+
+/* What a master that lies says. */
+static void speak(unsigned what)
+{
+    char answer[ANSWER_BYTES];
+    size_t len;
+    switch (what) {
+    case 'a': /* the truth */
+        say_truth(wire);
+        break;
+    case 'b': /* of it, one answer */
+        len = next_answer(wire, answer);
+        say(wire, answer, len);
+        break;
+    case 'i': /* anything, unasked */
+        say_anything(1);
+        break;
+    case 't':
+        say_anything(take());
+        break;
+    default:
+        if (what >= 'c' && what <= 'h')
+            spoil(what);
+        break;
+    }
+}
+
+static void step(unsigned what)
+{
+    switch (what) {
+    case 'j': /* from now on another connection is meant */
+        choose_wire();
+        break;
+    case 'k':
+        lose(wire, REASON_DISCONNECTED);
+        break;
+    case 'l':
+        lock();
+        break;
+    case 'm':
+        use_token();
+        break;
+    case 'n':
+        ask(0, false, 0, "STATUS %s", resources[take() & 1]);
+        break;
+    case 'o':
+        leave();
+        break;
+    case 'p':
+        pass_some();
+        break;
+    case 'q':
+        trouble();
+        break;
+    case 'r':
+        say_all();
+        break;
+    case 's':
+        draining = true;
+        engine_drain(&world.engine, world.now_ns);
+        break;
+    default:
+        speak(what);
+        break;
+    }
+    world_settle(&world);
+    world.reply_count = 0;
+}
+
+/* --- an input --- */
+
+static void begin(unsigned how)
+{
+    unknown = how & 8;
+    unsigned nodes = how & 16 ? 5 : 3;
+    liars = 1 + (how & 7) % nodes;
+    if (unknown)
+        world_init_unknown(&world, nodes);
+    else
+        world_init(&world, nodes);
+    if (how & 32) {
+        /* A daemon that comes back, to masters that are said to keep what they answer. */
+        world.durable = 7;
+        world_restart_engine(&world, "here");
+    }
+    world.diverted = (UINT32_C(1) << liars) - 1;
+    world.divert = divert;
+    world_reply = world.engine.io.reply;
+    world_undone = world.engine.io.undone;
+    world.engine.io.reply = on_reply;
+    world.engine.io.undone = on_undone;
+    for (unsigned i = 0; i < liars; i++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++) {
+            wires[i][channel].node = i;
+            wires[i][channel].channel = channel;
+            wires[i][channel].first = wires[i][channel].count = 0;
+            wires[i][channel].client_id = 0;
+        }
+    wire = &wires[0][CHANNEL_COMMANDS];
+    memset(yes, 0, sizeof(yes));
+    memset(tokens, 0, sizeof(tokens));
+    asked_count = 0;
+    blames = troubled = draining = false;
+    passed_ms = 0;
+}
+
+/* Who lies is no quorum, and those who tell the truth grant a lock as if they were alone. */
+static void check_alive(void)
+{
+    unsigned honest = world.node_count - liars;
+    if (honest < world.node_count / 2 + 1 || unknown || troubled || draining || blames)
+        return;
+    world_pass_ms(&world, 3000);
+    ask(0, true, 2, "LOCK fresh 20s");
+    world_pass_ms(&world, 100);
+    assert(tokens[2][0] != '\0');
+}
+
+/* Once no connection is left, no command is under way, and nothing is kept for one. */
+static void check_empty(void)
+{
+    for (unsigned i = 0; i < world.node_count; i++) {
+        world.masters[i].hung = false;
+        lose(&(struct wire){.node = i, .channel = CHANNEL_COMMANDS}, REASON_DISCONNECTED);
+    }
+    for (unsigned i = 0; i < world.node_count; i++)
+        assert(world.engine.looking[i] == 0);
+    assert(world.engine.operations.pool.in_use == 0);
+    assert(world.engine.calls.in_use == 0);
+}
+
+/* All answers are in, one for each request. */
+static void end(void)
+{
+    engine_drain(&world.engine, world.now_ns);
+    world_pass_ms(&world, 100);
+    engine_abandon(&world.engine, world.now_ns);
+    for (unsigned i = 0; i < world.node_count; i++)
+        (void)guard_refuses_until_ns(&world.engine.guard, i, world.now_ns);
+    for (unsigned i = 0; i < asked_count; i++)
+        assert(asked[i].answers == 1 || asked[i].forgiven);
+    check_empty();
+    for (unsigned i = 0; i < liars; i++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            resp_deinit(&wires[i][channel].resp);
+    world_deinit(&world);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    input = bytes;
+    input_len = len;
+    begin(take());
+    for (unsigned steps = 0; input_len > 0 && steps < MAX_STEPS; steps++)
+        step('`' + (take() & 31));
+    check_alive();
+    end();
+    return 0;
+}

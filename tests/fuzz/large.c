@@ -1,0 +1,68 @@
+/*
+ * An engine allocates tables of many megabytes, and an input touches some pages of them. ASan would
+ * poison all of it each time, which takes ten times as long as the input. So what is large lies
+ * here: in pages of its own, which are given back in between, and which nobody can touch behind
+ * their end or once they are free. The linker has calloc() and free() come here (--wrap).
+ */
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum { LARGE = 64 * 1024, PAGE = 4096, ALIGNMENT = 16, BLOCKS = 16 };
+
+static struct block {
+    char *pages; /* NULL: none yet */
+    size_t size; /* of them, without the last one, which is never accessible */
+    void *given; /* NULL: free */
+} blocks[BLOCKS];
+
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *memory);
+void *__wrap_calloc(size_t count, size_t size);
+void __wrap_free(void *memory);
+
+static struct block *find_block(size_t size)
+{
+    for (struct block *block = blocks; block < blocks + BLOCKS; block++) {
+        if (block->pages != NULL && (block->given != NULL || block->size != size))
+            continue;
+        if (block->pages == NULL) {
+            void *pages = mmap(NULL, size + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            assert(pages != MAP_FAILED);
+            *block = (struct block){.pages = pages, .size = size};
+        }
+        return block;
+    }
+    assert(false && "somebody does not free what is large");
+    return NULL;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    size_t len;
+    if (__builtin_mul_overflow(count, size, &len) || len < LARGE)
+        return __real_calloc(count, size);
+    len = (len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    struct block *block = find_block((len + PAGE - 1) / PAGE * PAGE);
+    int failed = mprotect(block->pages, block->size, PROT_READ | PROT_WRITE);
+    assert(failed == 0);
+    block->given = block->pages + block->size - len;
+    return block->given;
+}
+
+void __wrap_free(void *memory)
+{
+    for (struct block *block = blocks; block < blocks + BLOCKS; block++) {
+        if (memory == NULL || block->given != memory)
+            continue;
+        int failed = madvise(block->pages, block->size, MADV_DONTNEED);
+        assert(failed == 0);
+        failed = mprotect(block->pages, block->size, PROT_NONE);
+        assert(failed == 0);
+        block->given = NULL;
+        return;
+    }
+    __real_free(memory);
+}
