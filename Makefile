@@ -27,6 +27,10 @@ FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
                   $(filter-out $(wildcard tests/fuzz/fuzz_*.c),$(wildcard tests/fuzz/*.c)) \
                   tests/unit/world.c)
+SIM      := $(BUILD)/tests/sim/sim
+TEST_SIM := $(BUILD)/tests/sim/test_sim
+SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/dice.c tests/history.c \
+                  $(filter-out tests/sim/sim.c tests/sim/test_%.c,$(wildcard tests/sim/*.c)))
 SHIM     := $(BUILD)/tests/shim/clock.so
 E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
@@ -40,6 +44,8 @@ help:
 	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
+	@echo 'make sim        random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
+	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
@@ -94,6 +100,14 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libredlo
 	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=calloc,--wrap=free \
 	    $(LDFLAGS) -o $@ $^ $(LIBS)
 
+$(SIM): $(SIM).o $(SIM_SUPPORT) $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(TEST_SIM): $(TEST_SIM).o $(BUILD)/tests/runner.o $(SIM_SUPPORT) $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
 # Preloaded into Redis masters; they have no sanitizer, so neither has it.
 $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 	@mkdir -p $(@D)
@@ -108,8 +122,18 @@ unit: $(UNIT)
 e2e: $(BUILD)/redlockd $(SHIM) $(E2E)
 	@REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) sh tests/run.sh $(E2E)
 
-tests: $(BUILD)/redlockd $(SHIM) $(UNIT) $(E2E)
-	@REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) sh tests/run.sh $(UNIT) $(E2E)
+tests: $(BUILD)/redlockd $(SHIM) $(UNIT) $(TEST_SIM) $(E2E)
+	@REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) sh tests/run.sh $(TEST_SIM) $(UNIT) $(E2E)
+
+COMMIT = $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+sim: $(SIM)
+	@FAULTS='$(FAULTS)' TRACE='$(TRACE)' COMMIT='$(COMMIT)' $(SIM) $(or $(SEED),1) \
+	    $(or $(RUNS),$(if $(SEED),1,10000))
+
+mutants: $(SIM)
+	@CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LIBS='$(LIBS)' OBJECTS='$(SIM).o $(SIM_SUPPORT) $(OBJECTS)' \
+	    sh tests/sim/mutants.sh $(BUILD) $(MUTANTS)
 
 asan:
 	@$(MAKE) --no-print-directory BUILD=build/asan \
@@ -163,5 +187,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd
 
-.PHONY: all help install clean unit e2e tests asan check coverage tidy deps demo \
+.PHONY: all help install clean unit e2e tests sim mutants asan check coverage tidy deps demo \
         fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

@@ -805,8 +805,8 @@ START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
 }
 END_TEST
 
-/* Slow answers have found a step, and after it they tell nothing of another, a smaller one: what was
- * not watched does not count as watched. */
+/* Slow answers have found a step, and after it they tell nothing of another, a smaller one: what
+ * was not watched does not count as watched. */
 START_TEST(step_behind_a_slow_answer_is_waited_out)
 {
     w.masters[0].delay_ns = 200 * NS_PER_MS;

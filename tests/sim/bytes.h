@@ -1,0 +1,32 @@
+/*
+ * Bytes that grow at the end and are taken from the start.
+ */
+#ifndef TESTS_SIM_BYTES_H
+#define TESTS_SIM_BYTES_H
+
+#include <stddef.h>
+
+struct bytes {
+    char *memory;
+    size_t start; /* of what is left */
+    size_t end;
+    size_t size;
+};
+
+/* What is left, and how much. */
+static inline const char *bytes_at(const struct bytes *bytes)
+{
+    return bytes->memory + bytes->start;
+}
+
+static inline size_t bytes_len(const struct bytes *bytes)
+{
+    return bytes->end - bytes->start;
+}
+
+void bytes_add(struct bytes *bytes, const void *data, size_t len);
+void bytes_take(struct bytes *bytes, size_t len);
+void bytes_clear(struct bytes *bytes);
+void bytes_free(struct bytes *bytes);
+
+#endif

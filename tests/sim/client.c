@@ -1,0 +1,307 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/hold.h"
+#include "tests/sim/sim.h"
+
+static void act_later(struct sim *sim, unsigned index, int64_t delay_ns)
+{
+    agenda_add(&sim->agenda, sim->now_ns + delay_ns, EVENT_ACT, index, ++sim->clients[index].acts);
+}
+
+static int64_t until_ns(const struct sim *sim, const struct sim_client *client)
+{
+    return history_until(&sim->history, client->resource, client->token);
+}
+
+static void let_lock_go(struct sim_client *client)
+{
+    client->has_lock = false;
+    client->held_by = SIM_CONNECTIONS;
+}
+
+/* Nothing is under way for it any more. */
+static void come_to_rest(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    client->state = client->has_lock ? CLIENT_HOLDING : CLIENT_IDLE;
+    client->asked = SIM_CONNECTIONS;
+    if (!sim->finishing)
+        act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
+}
+
+/* Its own daemon, or now and then another one. */
+static unsigned some_daemon(struct sim *sim, const struct sim_client *client)
+{
+    return sim_below(sim, 6) == 0 ? sim_below(sim, sim->daemon_count) : client->home;
+}
+
+static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct sim_request *request)
+{
+    struct sim_client *client = &sim->clients[index];
+    unsigned connection = connection_to(sim, index, daemon);
+    if (connection == SIM_CONNECTIONS)
+        return false;
+    client->state = CLIENT_ASKING;
+    client->asked = connection;
+    connection_send(sim, connection, request);
+    /* Some have no patience: they end the connection. */
+    if (sim_below(sim, 12) == 0 && !sim->recovering)
+        act_later(sim, index, sim_between(sim, 0, (request->wait_ms + 200) * NS_PER_MS));
+    else
+        client->acts++;
+    return true;
+}
+
+/* --- without a lock --- */
+
+static int64_t some_ttl_ms(struct sim *sim)
+{
+    int64_t max_ms = sim->max_ttl_ms;
+    switch (sim_below(sim, 4)) {
+    case 0:
+        return max_ms;
+    case 1:
+        return sim->limits.ttl_min_ms + sim_below(sim, sim_below(sim, 2) == 0 ? 30 : 240);
+    default:
+        return 200 + sim_below(sim, (unsigned)max_ms - 200);
+    }
+}
+
+static int64_t some_wait_ms(struct sim *sim)
+{
+    switch (sim_below(sim, 4)) {
+    case 0:
+        return 0;
+    case 1:
+        return 1 + sim_below(sim, 300);
+    default:
+        return 1 + sim_below(sim, 4000);
+    }
+}
+
+static void ask_for_lock(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    struct sim_request request = {
+        .verb = sim_below(sim, 10) == 0 ? VERB_STATUS : VERB_LOCK,
+        .resource = sim_below(sim, sim->resource_count),
+        .ttl_ms = some_ttl_ms(sim),
+        .wait_ms = some_wait_ms(sim),
+        .fence = sim_below(sim, 4) != 0,
+        .hold = sim_below(sim, 4) == 0,
+    };
+    if (request.hold && request.ttl_ms < sim->limits.hold_ttl_min_ms)
+        request.ttl_ms = sim->limits.hold_ttl_min_ms;
+    if (!ask(sim, index, some_daemon(sim, client), &request))
+        act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
+}
+
+/* --- with one --- */
+
+void client_release(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    struct sim_request request = {.verb = VERB_UNLOCK, .resource = client->resource};
+    memcpy(request.token, client->token, sizeof(request.token));
+    unsigned daemon = some_daemon(sim, client);
+    if (connection_to(sim, index, daemon) == SIM_CONNECTIONS) {
+        act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
+        return;
+    }
+    /* It stops its work before it says so. */
+    history_ended(&sim->history, client->resource, client->token);
+    judge_token(sim, client->token)->asked_release = true;
+    let_lock_go(client);
+    ask(sim, index, daemon, &request);
+}
+
+static void extend(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    struct sim_request request = {
+        .verb = VERB_EXTEND, .resource = client->resource, .ttl_ms = some_ttl_ms(sim)};
+    memcpy(request.token, client->token, sizeof(request.token));
+    if (!ask(sim, index, some_daemon(sim, client), &request))
+        act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
+}
+
+static void ping(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    struct sim_request request = {
+        .verb = VERB_PING, .resource = client->resource, .ttl_ms = client->ttl_ms};
+    memcpy(request.token, client->token, sizeof(request.token));
+    connection_send(sim, client->held_by, &request);
+    act_later(sim, index, sim_between(sim, 0, client->ttl_ms / 2 * NS_PER_MS));
+}
+
+/* It ends a connection, or loses it, in the middle of its work. */
+static void leave(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    unsigned connection =
+        client->held_by != SIM_CONNECTIONS ? client->held_by : client->connections[client->home];
+    if (connection != SIM_CONNECTIONS)
+        connection_close(sim, connection, sim_below(sim, 2) == 0);
+    /* What it believes it goes on to believe, unless it has ended it; but it forgets the token. */
+    let_lock_go(client);
+    come_to_rest(sim, index);
+}
+
+static void use_lock(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    bool over = until_ns(sim, client) <= sim->now_ns;
+    unsigned what = sim_below(sim, 24);
+    if (sim->recovering || what < 8) {
+        client_release(sim, index);
+    } else if (what < 12) {
+        extend(sim, index);
+    } else if (what < 14) {
+        leave(sim, index);
+    } else if (client->held_by != SIM_CONNECTIONS && (what < 21 || over)) {
+        ping(sim, index);
+    } else if (over) {
+        let_lock_go(client);
+        come_to_rest(sim, index);
+    } else {
+        /* It works on, and may oversleep its end. */
+        act_later(sim, index, sim_between(sim, 0, client->ttl_ms * NS_PER_MS));
+    }
+}
+
+/* --- events --- */
+
+static void act(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    switch (client->state) {
+    case CLIENT_IDLE:
+        if (!sim->recovering)
+            ask_for_lock(sim, index);
+        break;
+    case CLIENT_ASKING:
+        connection_close(sim, client->asked, sim_below(sim, 2) == 0);
+        break;
+    case CLIENT_HOLDING:
+        use_lock(sim, index);
+        break;
+    }
+}
+
+void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
+{
+    struct sim_client *client = &sim->clients[index];
+    struct sim_connection *closed = &sim->connections[connection];
+    /* Grants that never arrived. */
+    for (unsigned i = 0; i < SIM_REPLIES; i++) {
+        const struct sim_reply *reply = &sim->replies[i];
+        char token[LIMIT_TOKEN + 1];
+        if (reply->used && reply->connection == connection && reply->number == closed->number &&
+            reply->of_main && reply->asked.verb == VERB_LOCK &&
+            sscanf(reply->line, "%*s OK %40s", token) == 1)
+            history_ended(&sim->history, reply->asked.resource, token);
+    }
+    if (client->held_by == connection) {
+        client->held_by = SIM_CONNECTIONS;
+        if (closed->in_order) {
+            history_ended(&sim->history, client->resource, client->token);
+            judge_token(sim, client->token)->asked_release = true;
+            let_lock_go(client);
+            if (client->state == CLIENT_HOLDING)
+                come_to_rest(sim, index);
+        }
+    }
+    if (client->state == CLIENT_ASKING && client->asked == connection)
+        come_to_rest(sim, index);
+}
+
+static void on_lost(struct sim *sim, unsigned index, const char *line)
+{
+    struct sim_client *client = &sim->clients[index];
+    if (!client->has_lock || strstr(line, client->token) == NULL)
+        return;
+    history_ended(&sim->history, client->resource, client->token);
+    let_lock_go(client);
+    if (client->state == CLIENT_HOLDING)
+        come_to_rest(sim, index);
+}
+
+static void on_answer(struct sim *sim, unsigned index, const struct sim_reply *reply)
+{
+    struct sim_client *client = &sim->clients[index];
+    const struct sim_request *asked = &reply->asked;
+    const char *words = strchr(reply->line, ' ') + 1;
+    bool fine = strncmp(words, "OK", 2) == 0;
+    if (asked->verb == VERB_LOCK && fine) {
+        client->has_lock = true;
+        client->resource = asked->resource;
+        client->ttl_ms = asked->ttl_ms;
+        memcpy(client->token, words + 3, LIMIT_TOKEN);
+        client->held_by = asked->hold ? reply->connection : SIM_CONNECTIONS;
+    }
+    if (asked->verb == VERB_EXTEND && strncmp(words, "GONE", 4) == 0)
+        let_lock_go(client);
+    come_to_rest(sim, index);
+}
+
+void client_on_event(struct sim *sim, const struct event *event)
+{
+    if (event->kind == EVENT_ACT) {
+        if (event->generation == sim->clients[event->subject].acts)
+            act(sim, event->subject);
+        return;
+    }
+    const struct sim_reply *reply = connection_reply(sim, event);
+    if (reply == NULL)
+        return;
+    unsigned index = sim->connections[reply->connection].client;
+    if (strncmp(reply->line, "! LOST ", 7) == 0)
+        on_lost(sim, index, reply->line);
+    else if (reply->of_main)
+        on_answer(sim, index, reply);
+}
+
+/* --- its life --- */
+
+void client_start(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    client->state = CLIENT_IDLE;
+    client->home = index % sim->daemon_count;
+    client->asked = SIM_CONNECTIONS;
+    client->latency_ns = 20000 + sim_below(sim, 2000000);
+    let_lock_go(client);
+    for (unsigned i = 0; i < SIM_DAEMONS; i++)
+        client->connections[i] = SIM_CONNECTIONS;
+    act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
+}
+
+void client_retire(struct sim *sim, unsigned index)
+{
+    /* What it has asked for it still hears of; what it has it releases. */
+    if (sim->clients[index].state == CLIENT_HOLDING)
+        act_later(sim, index, sim_between(sim, 0, 100 * NS_PER_MS));
+}
+
+void client_ask_last(struct sim *sim, unsigned index, unsigned daemon, unsigned resource,
+                     int64_t ttl_ms)
+{
+    const struct sim_request request = {.verb = VERB_LOCK,
+                                        .resource = resource,
+                                        .ttl_ms = ttl_ms,
+                                        .wait_ms = 4 * sim->max_ttl_ms,
+                                        .fence = true};
+    bool asked = ask(sim, index, daemon, &request);
+    assert(asked);
+}
+
+void client_forget(struct sim *sim, unsigned index)
+{
+    struct sim_client *client = &sim->clients[index];
+    let_lock_go(client);
+    client->state = CLIENT_IDLE;
+    client->acts++;
+}

@@ -1,0 +1,302 @@
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static bool exists(const struct sim *sim, unsigned connection, uint32_t number)
+{
+    return connection != SIM_CONNECTIONS && sim->connections[connection].number == number;
+}
+
+/* --- of the client --- */
+
+unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon)
+{
+    unsigned *current = &sim->clients[client].connections[daemon];
+    if (*current != SIM_CONNECTIONS || !sim->daemons[daemon].alive || sim->daemons[daemon].draining)
+        return *current;
+    unsigned index = 0;
+    while (index < SIM_CONNECTIONS &&
+           (sim->connections[index].open || sim->connections[index].daemon_has_it))
+        index++;
+    assert(index < SIM_CONNECTIONS);
+    struct sim_connection *connection = &sim->connections[index];
+    *connection = (struct sim_connection){
+        .open = true,
+        .daemon_has_it = true,
+        .number = ++sim->connection_number,
+        .client = client,
+        .daemon = daemon,
+    };
+    engine_client_init(&connection->engine_client, connection->number);
+    *current = index;
+    return index;
+}
+
+/* Lines keep their order; now and then one takes long. */
+static int64_t arrival_ns(struct sim *sim, const struct sim_connection *connection,
+                          int64_t *last_ns)
+{
+    int64_t latency_ns = sim->clients[connection->client].latency_ns;
+    int64_t at_ns = sim->now_ns + latency_ns / 2 + sim_below(sim, (unsigned)latency_ns + 1);
+    if (!sim->recovering && sim_below(sim, 64) == 0)
+        at_ns += sim_between(sim, 0, 800 * NS_PER_MS);
+    if (at_ns < *last_ns)
+        at_ns = *last_ns;
+    *last_ns = at_ns;
+    return at_ns;
+}
+
+void connection_send(struct sim *sim, unsigned index, const struct sim_request *asked)
+{
+    struct sim_connection *connection = &sim->connections[index];
+    unsigned slot = 0;
+    while (slot < SIM_REQUESTS && sim->requests[slot].state != REQUEST_FREE)
+        slot++;
+    assert(slot < SIM_REQUESTS && connection->open);
+    struct sim_request *request = &sim->requests[slot];
+    uint32_t generation = request->generation + 1;
+    *request = *asked;
+    request->generation = generation;
+    request->state = REQUEST_SENT;
+    request->client = connection->client;
+    request->daemon = connection->daemon;
+    request->connection = index;
+    request->number = connection->number;
+    request->sent_ns = sim->now_ns;
+    agenda_add(&sim->agenda, arrival_ns(sim, connection, &connection->to_daemon_ns), EVENT_REQUEST,
+               slot, generation);
+}
+
+/* A daemon that is gone hears nothing. */
+static void plan_hangup(struct sim *sim, unsigned index)
+{
+    struct sim_connection *connection = &sim->connections[index];
+    if (connection->daemon_has_it)
+        agenda_add(&sim->agenda, arrival_ns(sim, connection, &connection->to_daemon_ns),
+                   EVENT_HANGUP, index, connection->number);
+}
+
+void connection_close(struct sim *sim, unsigned index, bool in_order)
+{
+    struct sim_connection *connection = &sim->connections[index];
+    assert(connection->open);
+    sim_note(sim, "client %u %s its connection to daemon %u\n", connection->client,
+             in_order ? "ends" : "loses", connection->daemon);
+    connection->open = false;
+    connection->in_order = in_order;
+    sim->clients[connection->client].connections[connection->daemon] = SIM_CONNECTIONS;
+    /* Without a word what is on its way may be lost, and its end be noticed late. */
+    bool loses = !in_order && sim_below(sim, 2) == 0;
+    for (unsigned i = 0; i < SIM_REQUESTS && loses; i++)
+        if (sim->requests[i].state == REQUEST_SENT && sim->requests[i].connection == index &&
+            sim->requests[i].number == connection->number)
+            sim->requests[i].state = REQUEST_FREE;
+    if (!in_order && !sim->recovering)
+        connection->to_daemon_ns += sim_between(sim, 0, 2 * NS_PER_S);
+    plan_hangup(sim, index);
+    client_on_closed(sim, connection->client, index);
+}
+
+static void forget_requests(struct sim *sim, unsigned index)
+{
+    for (unsigned i = 0; i < SIM_REQUESTS; i++)
+        if (sim->requests[i].state != REQUEST_FREE && sim->requests[i].connection == index)
+            sim->requests[i].state = REQUEST_FREE;
+}
+
+void connection_lose_daemon(struct sim *sim, unsigned daemon)
+{
+    for (unsigned i = 0; i < SIM_CONNECTIONS; i++) {
+        struct sim_connection *connection = &sim->connections[i];
+        if (connection->daemon != daemon || (!connection->open && !connection->daemon_has_it))
+            continue;
+        connection->daemon_has_it = false;
+        forget_requests(sim, i);
+        if (connection->open)
+            connection_close(sim, i, false);
+    }
+}
+
+void connection_clear(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_CONNECTIONS; i++)
+        sim->connections[i].open = sim->connections[i].daemon_has_it = false;
+    sim->connection_number = 0;
+    for (unsigned i = 0; i < SIM_REQUESTS; i++) {
+        sim->requests[i].state = REQUEST_FREE;
+        sim->requests[i].generation = 0;
+    }
+    for (unsigned i = 0; i < SIM_REPLIES; i++)
+        sim->replies[i].used = false;
+}
+
+/* --- at the daemon --- */
+
+static size_t write_line(const struct sim_request *request, unsigned slot, char *line, size_t size)
+{
+    int len =
+        snprintf(line, size, "#%u.%u %s", slot, request->generation, verb_word(request->verb));
+    size_t at = (size_t)len;
+    if (request->verb == VERB_PING)
+        return at;
+    at += (size_t)snprintf(line + at, size - at, " r%u", request->resource);
+    if (request->verb == VERB_UNLOCK || request->verb == VERB_EXTEND)
+        at += (size_t)snprintf(line + at, size - at, " %s", request->token);
+    if (request->verb == VERB_LOCK || request->verb == VERB_EXTEND)
+        at += (size_t)snprintf(line + at, size - at, " %" PRId64 "ms", request->ttl_ms);
+    if (request->verb != VERB_LOCK)
+        return at;
+    if (request->wait_ms > 0)
+        at += (size_t)snprintf(line + at, size - at, " WAIT %" PRId64 "ms", request->wait_ms);
+    at += (size_t)snprintf(line + at, size - at, "%s%s", request->fence ? " FENCE" : "",
+                           request->hold ? " HOLD" : "");
+    return at;
+}
+
+void connection_submit(struct sim *sim, const struct event *event)
+{
+    struct sim_request *request = &sim->requests[event->subject];
+    struct sim_connection *connection = &sim->connections[request->connection];
+    struct daemon *daemon = &sim->daemons[request->daemon];
+    struct request parsed;
+    struct error error;
+    char line[SIM_LINE];
+    if (request->generation != event->generation || request->state != REQUEST_SENT)
+        return;
+    assert(connection->number == request->number && connection->daemon_has_it);
+    size_t len = write_line(request, event->subject, line, sizeof(line));
+    sim_note(sim, "client %u to %u: %s\n", request->client, request->daemon, line);
+    request->state = REQUEST_ARRIVED;
+    request->arrived_ns = daemon_clock_ns(sim, request->daemon);
+    request->order = ++sim->order;
+    enum request_error failed = request_parse(line, len, &sim->limits, &parsed, &error);
+    assert(failed == REQUEST_FINE);
+    if (parsed.verb == VERB_PING) {
+        int pong_len =
+            snprintf(line, sizeof(line), "#%.*s PONG\n", (int)parsed.tag_len, parsed.tag);
+        char answer[SIM_LINE];
+        memcpy(answer, line, sizeof(answer));
+        engine_catch_up(&daemon->engine, request->arrived_ns);
+        connection_take_reply(sim, request->daemon, &connection->engine_client, answer,
+                              (size_t)pong_len);
+        return;
+    }
+    engine_submit(&daemon->engine, &connection->engine_client, &parsed, request->arrived_ns);
+}
+
+void connection_on_hangup(struct sim *sim, const struct event *event)
+{
+    struct sim_connection *connection = &sim->connections[event->subject];
+    if (!exists(sim, event->subject, event->generation) || !connection->daemon_has_it)
+        return;
+    struct engine *engine = &sim->daemons[connection->daemon].engine;
+    int64_t now_ns = daemon_clock_ns(sim, connection->daemon);
+    if (connection->in_order)
+        engine_client_half_closed(engine, &connection->engine_client, now_ns);
+    connection->engine_client.gone = true;
+    engine_client_gone(engine, &connection->engine_client, now_ns);
+    connection->daemon_has_it = false;
+    forget_requests(sim, event->subject);
+}
+
+/* --- answers --- */
+
+static struct sim_connection *connection_of(struct sim *sim, struct engine_client *client)
+{
+    char *at = (char *)client - offsetof(struct sim_connection, engine_client);
+    return &sim->connections[((size_t)(at - (char *)sim->connections)) /
+                             sizeof(sim->connections[0])];
+}
+
+static struct sim_reply *post(struct sim *sim, struct sim_connection *connection, const char *line,
+                              size_t len)
+{
+    unsigned slot = 0;
+    while (slot < SIM_REPLIES && sim->replies[slot].used)
+        slot++;
+    assert(slot < SIM_REPLIES && len > 0 && len <= LIMIT_REPLY);
+    struct sim_reply *reply = &sim->replies[slot];
+    reply->used = true;
+    reply->generation++;
+    reply->connection = (unsigned)(connection - sim->connections);
+    reply->number = connection->number;
+    reply->of_main = false;
+    memcpy(reply->line, line, len - 1);
+    reply->line[len - 1] = '\0';
+    agenda_add(&sim->agenda, arrival_ns(sim, connection, &connection->to_client_ns), EVENT_REPLY,
+               slot, reply->generation);
+    return reply;
+}
+
+/* The request a tag names; NULL if there is none. */
+static struct sim_request *request_of(struct sim *sim, unsigned daemon, const char *tag)
+{
+    char *end;
+    unsigned long slot = strtoul(tag, &end, 10);
+    if (slot >= SIM_REQUESTS || *end != '.')
+        return NULL;
+    struct sim_request *request = &sim->requests[slot];
+    bool same = request->state == REQUEST_ARRIVED && request->daemon == daemon &&
+                request->generation == strtoul(end + 1, NULL, 10);
+    return same ? request : NULL;
+}
+
+void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_client *client,
+                           const char *line, size_t len)
+{
+    struct sim_connection *connection = connection_of(sim, client);
+    struct sim_request *request = request_of(sim, daemon, line + 1);
+    sim_note(sim, "daemon %u to %u: %.*s", daemon, connection->client, (int)len, line);
+    if (request == NULL || &sim->connections[request->connection] != connection) {
+        judge_violation(sim, "an answer nobody asked for: %.*s", (int)len - 1, line);
+        return;
+    }
+    char text[LIMIT_REPLY + 1];
+    const char *words = memchr(line, ' ', len);
+    assert(words != NULL && line[len - 1] == '\n');
+    snprintf(text, sizeof(text), "%.*s", (int)(len - 2 - (size_t)(words - line)), words + 1);
+    judge_on_reply(sim, request, text, connection->open);
+    if (connection->open) {
+        struct sim_reply *reply = post(sim, connection, line, len);
+        reply->of_main = request->verb != VERB_PING;
+        reply->asked = *request;
+    }
+    request->state = REQUEST_FREE;
+}
+
+void connection_take_push(struct sim *sim, unsigned daemon, struct engine_client *client,
+                          const char *line, size_t len)
+{
+    struct sim_connection *connection = connection_of(sim, client);
+    char text[LIMIT_REPLY + 1];
+    sim_note(sim, "daemon %u to %u: %.*s", daemon, connection->client, (int)len, line);
+    snprintf(text, sizeof(text), "%.*s", (int)len - 1, line);
+    judge_on_push(sim, daemon, text);
+    if (connection->open)
+        post(sim, connection, line, len);
+}
+
+void connection_take_undone(struct sim *sim, unsigned daemon, const char *tag, size_t tag_len)
+{
+    char text[LIMIT_TAG + 1];
+    snprintf(text, sizeof(text), "%.*s", (int)tag_len, tag);
+    struct sim_request *request = request_of(sim, daemon, text);
+    if (request == NULL)
+        judge_violation(sim, "undone, though nobody asked: %s", text);
+    else
+        request->state = REQUEST_FREE;
+}
+
+struct sim_reply *connection_reply(struct sim *sim, const struct event *event)
+{
+    struct sim_reply *reply = &sim->replies[event->subject];
+    if (!reply->used || reply->generation != event->generation)
+        return NULL;
+    reply->used = false;
+    if (!exists(sim, reply->connection, reply->number) || !sim->connections[reply->connection].open)
+        return NULL;
+    return reply;
+}

@@ -1,0 +1,361 @@
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "protocol/hold.h"
+#include "tests/sim/sim.h"
+
+/* The io of an engine has to find its daemon and the simulation around it. */
+struct place {
+    struct sim *sim;
+    unsigned daemon;
+};
+
+static struct place places[SIM_DAEMONS];
+
+static struct daemon *daemon_at(const struct place *place)
+{
+    return &place->sim->daemons[place->daemon];
+}
+
+int64_t daemon_clock_ns(const struct sim *sim, unsigned daemon)
+{
+    return clock_at(&sim->daemons[daemon].clock, sim->now_ns);
+}
+
+/* --- what the engine asks for --- */
+
+static void io_open(void *context, unsigned node, enum channel channel)
+{
+    const struct place *place = context;
+    struct daemon *daemon = daemon_at(place);
+    assert(daemon->wires[node][channel] == SIM_WIRES);
+    resp_reset(&daemon->resps[node][channel]);
+    daemon->wires[node][channel] = net_open(place->sim, place->daemon, node, channel);
+}
+
+static void io_close(void *context, unsigned node, enum channel channel)
+{
+    const struct place *place = context;
+    struct daemon *daemon = daemon_at(place);
+    unsigned wire = daemon->wires[node][channel];
+    if (wire == SIM_WIRES)
+        return;
+    daemon->wires[node][channel] = SIM_WIRES;
+    net_reset(place->sim, wire);
+}
+
+static void io_write(void *context, unsigned node, enum channel channel, const char *bytes,
+                     size_t len)
+{
+    const struct place *place = context;
+    net_write(place->sim, daemon_at(place)->wires[node][channel], bytes, len);
+}
+
+static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                     const struct reply *reply)
+{
+    const struct place *place = context;
+    char line[LIMIT_REPLY];
+    size_t len = reply_format(reply, tag, tag_len, line);
+    connection_take_reply(place->sim, place->daemon, client, line, len);
+}
+
+static void io_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
+{
+    const struct place *place = context;
+    (void)client;
+    connection_take_undone(place->sim, place->daemon, tag, tag_len);
+}
+
+static void io_push(void *context, struct engine_client *client, const struct push *push)
+{
+    const struct place *place = context;
+    char line[LIMIT_REPLY];
+    size_t len = reply_format_push(push, line);
+    connection_take_push(place->sim, place->daemon, client, line, len);
+}
+
+static void io_link_changed(void *context, unsigned node, enum link_state before)
+{
+    const struct place *place = context;
+    const struct link *link = &daemon_at(place)->engine.links[node];
+    assert(link->state != before);
+    sim_note(place->sim, "daemon %u: node %c is %s (%s)\n", place->daemon, 'a' + node,
+             link_state_word(link->state), reason_word(link->reason));
+}
+
+static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
+                            int64_t now_ns)
+{
+    const struct place *place = context;
+    (void)now_ns;
+    sim_note(place->sim, "daemon %u: vote of %c: %s -> %s\n", place->daemon, 'a' + node,
+             reason_word(before), reason_word(reason));
+}
+
+static int64_t io_wall_us(void *context)
+{
+    const struct place *place = context;
+    return (daemon_clock_ns(place->sim, place->daemon) + daemon_at(place)->wall_ahead_ns) / 1000;
+}
+
+/* Each token begins with its number: the judge keeps a file on each. */
+static void io_entropy(void *context, void *bytes, size_t len)
+{
+    const struct place *place = context;
+    struct sim *sim = place->sim;
+    unsigned char *at = bytes;
+    for (size_t i = 0; i < len; i++)
+        at[i] = (unsigned char)sim_below(sim, 256);
+    if (len == LIMIT_TOKEN_BYTES) {
+        unsigned number = judge_new_token(sim, place->daemon);
+        for (unsigned i = 0; i < 4; i++)
+            at[i] = (unsigned char)(number >> 8 * (3 - i));
+    }
+}
+
+/* --- one pass of its loop --- */
+
+static void end_pass(struct sim *sim, unsigned index)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    while (engine_wants_flush(&daemon->engine))
+        engine_flush(&daemon->engine, daemon_clock_ns(sim, index));
+    for (unsigned node = 0; node < sim->node_count; node++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            if (daemon->wires[node][channel] != SIM_WIRES)
+                net_seal(sim, daemon->wires[node][channel]);
+    int64_t deadline_ns = engine_deadline_ns(&daemon->engine);
+    if (daemon->draining && deadline_ns > daemon->drain_end_ns)
+        deadline_ns = daemon->drain_end_ns;
+    int64_t at_ns = deadline_ns != INT64_MAX ? clock_when(&daemon->clock, deadline_ns) : INT64_MAX;
+    if (at_ns < sim->now_ns)
+        at_ns = sim->now_ns;
+    if (at_ns >= daemon->timer_ns || at_ns == INT64_MAX)
+        return;
+    /* A timer is never early, and seldom on time. */
+    daemon->timer_ns = at_ns;
+    agenda_add(&sim->agenda, at_ns + sim_below(sim, 1500000), EVENT_TIMER, index, daemon->life);
+}
+
+static void feed(struct sim *sim, unsigned index, unsigned wire_index)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    struct wire *wire = &sim->wires[wire_index];
+    struct resp *resp = &daemon->resps[wire->master][wire->channel];
+    size_t len = net_arrived(sim, wire_index);
+    if (len == 0)
+        return;
+    resp_feed(resp, bytes_at(&wire->to_client.bytes), len);
+    bytes_take(&wire->to_client.bytes, len);
+    wire->to_client.taken += len;
+    for (;;) {
+        enum resp_result result = resp_next(resp);
+        assert(result != RESP_GARBAGE);
+        if (result == RESP_MORE || !engine_on_reply(&daemon->engine, wire->master, wire->channel,
+                                                    &resp->reply, daemon_clock_ns(sim, index)))
+            return;
+    }
+}
+
+static void on_wire(struct sim *sim, unsigned index, const struct event *event)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    struct wire *wire = &sim->wires[event->subject];
+    if (!wire_exists(sim, event->subject, event->generation) || !wire->open_here)
+        return;
+    assert(daemon->wires[wire->master][wire->channel] == event->subject);
+    if (event->kind == EVENT_CONNECTED) {
+        wire->connected = true;
+        engine_on_connected(&daemon->engine, wire->master, wire->channel,
+                            daemon_clock_ns(sim, index));
+    } else if (event->kind == EVENT_TO_CLIENT) {
+        feed(sim, index, event->subject);
+    } else {
+        unsigned node = wire->master;
+        enum channel channel = wire->channel;
+        enum reason reason = wire->closed;
+        daemon->wires[node][channel] = SIM_WIRES;
+        net_drop(sim, event->subject);
+        engine_on_closed(&daemon->engine, node, channel, reason, daemon_clock_ns(sim, index));
+    }
+}
+
+static void on_timer(struct sim *sim, unsigned index)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    int64_t now_ns = daemon_clock_ns(sim, index);
+    engine_on_timer(&daemon->engine, now_ns);
+    if (!daemon->draining)
+        return;
+    if (now_ns >= daemon->drain_end_ns)
+        engine_abandon(&daemon->engine, now_ns);
+    if (now_ns >= daemon->drain_end_ns || !engine_busy(&daemon->engine))
+        daemon_die(sim, index, true);
+}
+
+static void handle(struct sim *sim, unsigned index, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_CONNECTED:
+    case EVENT_TO_CLIENT:
+    case EVENT_CLOSED:
+        on_wire(sim, index, event);
+        break;
+    case EVENT_TIMER:
+        on_timer(sim, index);
+        break;
+    case EVENT_REQUEST:
+        connection_submit(sim, event);
+        break;
+    case EVENT_HANGUP:
+        connection_on_hangup(sim, event);
+        break;
+    default:
+        assert(false && "none of a daemon");
+    }
+}
+
+unsigned daemon_of_event(const struct sim *sim, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_CONNECTED:
+    case EVENT_TO_CLIENT:
+    case EVENT_CLOSED:
+        return sim->wires[event->subject].owner;
+    case EVENT_REQUEST:
+        return sim->requests[event->subject].daemon;
+    case EVENT_HANGUP:
+        return sim->connections[event->subject].daemon;
+    default:
+        return event->subject;
+    }
+}
+
+void daemon_on_event(struct sim *sim, const struct event *event)
+{
+    unsigned index = daemon_of_event(sim, event);
+    struct daemon *daemon = &sim->daemons[index];
+    bool timer = event->kind == EVENT_TIMER;
+    if (!daemon->alive || (timer && event->generation != daemon->life))
+        return;
+    if (timer)
+        daemon->timer_ns = INT64_MAX;
+    if (daemon->paused) {
+        assert(daemon->backlog_count < SIM_BACKLOG);
+        daemon->backlog[daemon->backlog_count++] = *event;
+        return;
+    }
+    handle(sim, index, event);
+    if (daemon->alive)
+        end_pass(sim, index);
+}
+
+/* --- its life --- */
+
+static void fill_rules(const struct sim *sim, const struct daemon *daemon, bool bootstrap,
+                       struct engine_rules *rules)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    *rules = (struct engine_rules){
+        .round = {.node_count = sim->node_count,
+                  .quorum = sim->node_count / 2 + 1,
+                  .node_timeout_ns = SIM_NODE_TIMEOUT_MS * NS_PER_MS,
+                  .min_validity_ns = NS_PER_MS,
+                  .drift = {.rate_ppm = 10000, .margin_ns = SIM_MARGIN_MS * NS_PER_MS}},
+        .key_prefix = "",
+        .cluster = "sim",
+        .max_ttl_ns = sim->max_ttl_ms * NS_PER_MS,
+        .fence_ttl_ns = sim->fence_ttl_ms * NS_PER_MS,
+        .max_hold_ns = 4 * sim->max_ttl_ms * NS_PER_MS,
+        .max_extensions = 4,
+        .backoff_min_ns = 5 * NS_PER_MS,
+        .backoff_max_ns = 250 * NS_PER_MS,
+        .waiters = 12,
+        .waiters_per_resource = 5,
+        .bootstrap = bootstrap,
+        .clock_id = daemon->clock_id,
+    };
+    for (unsigned i = 0; i < sim->node_count; i++)
+        rules->node_names[i] = names[i];
+}
+
+void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    const struct engine_io io = {
+        .context = &places[index],
+        .open = io_open,
+        .close = io_close,
+        .write = io_write,
+        .reply = io_reply,
+        .undone = io_undone,
+        .push = io_push,
+        .link_changed = io_link_changed,
+        .vote_changed = io_vote_changed,
+        .wall_us = io_wall_us,
+        .entropy = io_entropy,
+    };
+    struct engine_rules rules;
+    places[index] = (struct place){sim, index};
+    daemon->alive = true;
+    daemon->paused = daemon->draining = false;
+    daemon->life++;
+    daemon->backlog_count = 0;
+    daemon->timer_ns = INT64_MAX;
+    snprintf(daemon->clock_id, sizeof(daemon->clock_id), "host%u", daemon->host);
+    for (unsigned node = 0; node < SIM_MASTERS; node++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            daemon->wires[node][channel] = SIM_WIRES;
+    fill_rules(sim, daemon, bootstrap, &rules);
+    bool made = engine_init(&daemon->engine, &rules, &io, daemon_clock_ns(sim, index));
+    assert(made);
+    end_pass(sim, index);
+}
+
+void daemon_die(struct sim *sim, unsigned index, bool in_peace)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    sim_note(sim, "daemon %u %s\n", index, in_peace ? "ends" : "is killed");
+    connection_lose_daemon(sim, index);
+    engine_deinit(&daemon->engine);
+    daemon->alive = false;
+    daemon->life++;
+    /* The kernel sends what was written, and closes. */
+    for (unsigned node = 0; node < sim->node_count; node++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            if (daemon->wires[node][channel] != SIM_WIRES)
+                net_end(sim, daemon->wires[node][channel]);
+}
+
+void daemon_pause(struct sim *sim, unsigned index)
+{
+    sim->daemons[index].paused = true;
+    sim->daemons[index].paused_at_ns = sim->now_ns;
+}
+
+void daemon_go_on(struct sim *sim, unsigned index)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    daemon->paused = false;
+    daemon->paused_at_ns = sim->now_ns;
+    for (unsigned i = 0; i < daemon->backlog_count && daemon->alive; i++)
+        handle(sim, index, &daemon->backlog[i]);
+    daemon->backlog_count = 0;
+    if (daemon->alive)
+        end_pass(sim, index);
+}
+
+void daemon_drain(struct sim *sim, unsigned index)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    int64_t now_ns = daemon_clock_ns(sim, index);
+    sim_note(sim, "daemon %u is told to end\n", index);
+    daemon->draining = true;
+    daemon->drain_end_ns = now_ns + 2 * NS_PER_S;
+    engine_drain(&daemon->engine, now_ns);
+    if (!engine_busy(&daemon->engine))
+        daemon->drain_end_ns = now_ns;
+    end_pass(sim, index);
+}

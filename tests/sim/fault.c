@@ -1,0 +1,542 @@
+#include <assert.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+/* --- what may befall a master --- */
+
+static struct master *some_master(struct sim *sim, struct sim_fault_run *run)
+{
+    run->master = sim_below(sim, sim->node_count);
+    return &sim->masters[run->master];
+}
+
+static void kill_master(struct sim *sim, unsigned index)
+{
+    struct master *master = &sim->masters[index];
+    master->dead = true;
+    master->hung = false;
+    net_kill_master(sim, index);
+    judge_on_forgot(sim, index);
+}
+
+static void start_master(struct sim *sim, unsigned index, const struct redis7_data *data)
+{
+    struct master *master = &sim->masters[index];
+    sim->ids += 2;
+    redis7_start(&master->redis, sim->ids);
+    if (data != NULL)
+        memcpy(&master->redis.data, data, sizeof(*data));
+    master->dead = false;
+}
+
+static bool restart_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    if (some_master(sim, run)->dead)
+        return false;
+    sim_note(sim, "FAULT %c is killed\n", 'a' + run->master);
+    kill_master(sim, run->master);
+    return true;
+}
+
+static void restart_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim_note(sim, "FAULT %c starts again, empty\n", 'a' + run->master);
+    start_master(sim, run->master, NULL);
+}
+
+/* Its data is saved now, and found again when it is killed and started later. */
+static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead || master->redis.loading)
+        return false;
+    memcpy(&master->snapshot, &master->redis.data, sizeof(master->snapshot));
+    return true;
+}
+
+static void snapshot_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = &sim->masters[run->master];
+    if (master->dead)
+        return;
+    sim_note(sim, "FAULT %c is killed and starts with older data\n", 'a' + run->master);
+    kill_master(sim, run->master);
+    start_master(sim, run->master, &master->snapshot);
+    judge_on_old_data(sim, &master->snapshot);
+}
+
+static bool loading_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead)
+        return false;
+    sim_note(sim, "FAULT %c is killed and starts again, loading\n", 'a' + run->master);
+    kill_master(sim, run->master);
+    start_master(sim, run->master, NULL);
+    master->redis.loading = true;
+    return true;
+}
+
+static void loading_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim->masters[run->master].redis.loading = false;
+}
+
+static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead || master->hung)
+        return false;
+    sim_note(sim, "FAULT %c is flushed\n", 'a' + run->master);
+    redis7_flush(&master->redis);
+    judge_on_forgot(sim, run->master);
+    net_say(sim, run->master);
+    return true;
+}
+
+/* Another one, with older data, takes its place and gives it back: the same process all the time,
+ * which even keeps its connections. */
+static void failback_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = &sim->masters[run->master];
+    if (master->dead)
+        return;
+    sim_note(sim, "FAULT %c fails over to older data, and back\n", 'a' + run->master);
+    memcpy(&master->redis.data, &master->snapshot, sizeof(master->snapshot));
+    sim->ids += 2;
+    redis7_new_replid(&master->redis, sim->ids);
+    judge_on_forgot(sim, run->master);
+    judge_on_old_data(sim, &master->snapshot);
+}
+
+static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead || master->redis.replica)
+        return false;
+    sim_note(sim, "FAULT %c becomes a replica\n", 'a' + run->master);
+    redis7_flush(&master->redis);
+    sim->ids += 2;
+    redis7_new_replid(&master->redis, sim->ids);
+    master->redis.replica = true;
+    judge_on_forgot(sim, run->master);
+    net_say(sim, run->master);
+    return true;
+}
+
+static void replica_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = &sim->masters[run->master];
+    sim_note(sim, "FAULT %c is a master again\n", 'a' + run->master);
+    master->redis.replica = false;
+    sim->ids += 2;
+    redis7_new_replid(&master->redis, sim->ids);
+    judge_on_forgot(sim, run->master);
+}
+
+static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead || master->redis.may_evict)
+        return false;
+    sim_note(sim, "FAULT %c may evict\n", 'a' + run->master);
+    master->redis.may_evict = true;
+    return true;
+}
+
+static void evict_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = &sim->masters[run->master];
+    /* What is evicted before any daemon has looked is what no guard sees. */
+    unsigned evictions = master->dead || sim->recovering ? 0 : 1 + sim_below(sim, 6);
+    sim_note(sim, "FAULT %c evicts %u keys\n", 'a' + run->master, evictions);
+    for (unsigned i = 0; i < evictions; i++)
+        if (redis7_evict(&master->redis, sim_below(sim, 1000)))
+            judge_on_forgot(sim, run->master);
+    net_say(sim, run->master);
+    master->redis.may_evict = false;
+}
+
+static bool hang_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead || master->hung)
+        return false;
+    sim_note(sim, "FAULT %c hangs\n", 'a' + run->master);
+    master->hung = true;
+    return true;
+}
+
+static void hang_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = &sim->masters[run->master];
+    if (!master->hung)
+        return;
+    sim_note(sim, "FAULT %c goes on\n", 'a' + run->master);
+    master->hung = false;
+    net_serve_all(sim, run->master);
+}
+
+static bool step(struct sim *sim, struct sim_fault_run *run, bool forward)
+{
+    static const int64_t distances_ms[] = {3, 8, 15, 50, 200, 1000, 10000, 100000};
+    struct master *master = some_master(sim, run);
+    int64_t distance_ns = distances_ms[sim_below(sim, 8)] * NS_PER_MS;
+    /* Forth and back again is what no guard sees. */
+    if (master->steps_forward != forward)
+        return false;
+    sim_note(sim, "FAULT the clock of %c steps by %s%.0f ms\n", 'a' + run->master,
+             forward ? "" : "-", (double)distance_ns / 1e6);
+    master->clock.shown_ns += forward ? distance_ns : -distance_ns;
+    if (!forward)
+        return true;
+    foreign_give_up(sim);
+    if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
+        sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
+    if (distance_ns > SIM_MARGIN_MS * NS_PER_MS)
+        judge_on_forgot(sim, run->master);
+    return true;
+}
+
+static bool step_forward_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    return step(sim, run, true);
+}
+
+static bool step_back_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    return step(sim, run, false);
+}
+
+static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    static const char *const troubles[] = {
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "MISCONF Redis is configured to save RDB",
+        "READONLY You can't write against a read only",
+        "BUSY Redis is busy running a script.",
+        "NOREPLICAS Not enough good replicas to write.",
+        "NOPERM this user has no permissions",
+        "ERR some error nobody has heard of",
+    };
+    struct master *master = some_master(sim, run);
+    if (master->dead || master->redis.trouble[0] != '\0')
+        return false;
+    snprintf(master->redis.trouble, sizeof(master->redis.trouble), "%.47s",
+             troubles[sim_below(sim, 7)]);
+    sim_note(sim, "FAULT %c answers %s\n", 'a' + run->master, master->redis.trouble);
+    return true;
+}
+
+static void trouble_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim->masters[run->master].redis.trouble[0] = '\0';
+}
+
+static bool scripts_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    sim_note(sim, "FAULT %c loses its scripts\n", 'a' + run->master);
+    redis7_flush_scripts(&master->redis);
+    master->redis.deaf_to_scripts = sim_below(sim, 2) == 0;
+    return true;
+}
+
+static void scripts_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim->masters[run->master].redis.deaf_to_scripts = false;
+}
+
+static bool untracked_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    some_master(sim, run)->redis.untracked = true;
+    return true;
+}
+
+static void untracked_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim->masters[run->master].redis.untracked = false;
+}
+
+/* --- the network --- */
+
+static bool slow_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    int64_t latency_ns = (2 + sim_below(sim, 60)) * NS_PER_MS;
+    run->owner = sim_below(sim, SIM_OWNERS);
+    sim_note(sim, "FAULT %c is slow for %u: %.0f ms\n", 'a' + run->master, run->owner,
+             (double)latency_ns / 1e6);
+    master->latency_ns[run->owner] = latency_ns;
+    return true;
+}
+
+static void slow_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim->masters[run->master].latency_ns[run->owner] = 20000 + sim_below(sim, 500000);
+}
+
+static bool cut_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct wire *wire;
+    unsigned first = sim_below(sim, 64);
+    for (unsigned i = 0; i < 64; i++) {
+        wire = &sim->wires[(first + i) % 64];
+        if (wire->used && wire->open_here && wire->connected)
+            break;
+    }
+    if (!wire->used || !wire->open_here || !wire->connected)
+        return false;
+    run->master = wire->master;
+    sim_note(sim, "FAULT %s connection of %u to %c is cut\n",
+             wire->channel == CHANNEL_COMMANDS ? "the" : "the tracking", wire->owner,
+             'a' + wire->master);
+    net_cut(sim, (unsigned)(wire - sim->wires));
+    return true;
+}
+
+/* Nothing passes between these for so long, in one direction or both. */
+static void block(struct sim *sim, unsigned master, unsigned owner, unsigned directions,
+                  int64_t until_ns)
+{
+    for (unsigned direction = 0; direction < 2; direction++)
+        if (directions & 1U << direction)
+            sim->masters[master].blocked_ns[owner][direction] = until_ns;
+}
+
+static bool clog_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    int64_t until_ns = sim->now_ns + sim_between(sim, 5 * NS_PER_MS, 400 * NS_PER_MS);
+    some_master(sim, run);
+    run->owner = sim_below(sim, SIM_OWNERS);
+    unsigned directions = 1 + sim_below(sim, 3);
+    sim_note(sim, "FAULT %c and %u are clogged (%u) until %.3f\n", 'a' + run->master, run->owner,
+             directions, (double)until_ns / 1e9);
+    block(sim, run->master, run->owner, directions, until_ns);
+    return true;
+}
+
+static bool partition_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    int64_t until_ns = sim->now_ns + sim_between(sim, 50 * NS_PER_MS, 4 * NS_PER_S);
+    unsigned directions = 1 + sim_below(sim, 3);
+    run->owner = sim_below(sim, SIM_OWNERS);
+    unsigned cut_off = 0;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (sim_below(sim, 2) == 0) {
+            cut_off++;
+            block(sim, i, run->owner, directions, until_ns);
+        }
+    sim_note(sim, "FAULT %u is cut off from %u masters (%u) until %.3f\n", run->owner, cut_off,
+             directions, (double)until_ns / 1e9);
+    return cut_off > 0;
+}
+
+/* --- daemons --- */
+
+static bool daemon_kill_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    run->owner = sim_below(sim, sim->daemon_count);
+    if (!sim->daemons[run->owner].alive)
+        return false;
+    daemon_die(sim, run->owner, false);
+    return true;
+}
+
+static void daemon_kill_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct daemon *daemon = &sim->daemons[run->owner];
+    if (daemon->alive && !daemon->draining)
+        return;
+    if (daemon->alive)
+        daemon_die(sim, run->owner, true);
+    /* Here again, or on another host: with another clock. */
+    if (sim_below(sim, 2) == 0) {
+        daemon->host += SIM_DAEMONS;
+        int64_t ahead_ns = sim_between(sim, 0, 1000 * NS_PER_S);
+        daemon->clock.shown_ns += ahead_ns;
+        daemon->wall_ahead_ns -= ahead_ns;
+    }
+    sim_note(sim, "FAULT daemon %u starts on host %u\n", run->owner, daemon->host);
+    daemon_start(sim, run->owner, false);
+}
+
+static bool daemon_end_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    run->owner = sim_below(sim, sim->daemon_count);
+    struct daemon *daemon = &sim->daemons[run->owner];
+    if (!daemon->alive || daemon->paused || daemon->draining)
+        return false;
+    daemon_drain(sim, run->owner);
+    return true;
+}
+
+static bool daemon_pause_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    run->owner = sim_below(sim, sim->daemon_count);
+    struct daemon *daemon = &sim->daemons[run->owner];
+    if (!daemon->alive || daemon->paused)
+        return false;
+    sim_note(sim, "FAULT daemon %u stops\n", run->owner);
+    daemon_pause(sim, run->owner);
+    return true;
+}
+
+static void daemon_pause_end(struct sim *sim, struct sim_fault_run *run)
+{
+    if (!sim->daemons[run->owner].alive || !sim->daemons[run->owner].paused)
+        return;
+    sim_note(sim, "FAULT daemon %u goes on\n", run->owner);
+    daemon_go_on(sim, run->owner);
+}
+
+/* Wall clocks of daemons may be set, as long as they agree to within max_ttl, a round's length and
+ * what they drift aside. */
+static bool daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    run->owner = sim_below(sim, sim->daemon_count);
+    struct daemon *daemon = &sim->daemons[run->owner];
+    int64_t room_ns = sim->max_ttl_ms * NS_PER_MS * 8 / 10;
+    int64_t true_wall_ns = INT64_C(1700000000) * NS_PER_S + sim->now_ns;
+    daemon->wall_ahead_ns = true_wall_ns - daemon_clock_ns(sim, run->owner) +
+                            sim_between(sim, 0, room_ns) - room_ns / 2;
+    return true;
+}
+
+/* --- all of them --- */
+
+enum { LASTS_SHORT, LASTS_LONG };
+
+static const struct {
+    const char *name;
+    bool (*begin)(struct sim *, struct sim_fault_run *);
+    void (*end)(struct sim *, struct sim_fault_run *); /* NULL: it does not last */
+    int64_t least_ms;                                  /* how long it lasts */
+    int64_t most_ms;
+} faults[] = {
+    [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
+    [FAULT_FOREIGN] = {"foreign", NULL, NULL, 0, 0},
+    [FAULT_RATES] = {"rates", NULL, NULL, 0, 0},
+    [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0},
+    {"restart", restart_begin, restart_end, 1, 1500},
+    {"snapshot", snapshot_begin, snapshot_end, 10, 3000},
+    {"loading", loading_begin, loading_end, 1, 1500},
+    {"flush", flush_begin, NULL, 0, 0},
+    {"failback", snapshot_begin, failback_end, 10, 3000},
+    {"replica", replica_begin, replica_end, 10, 2000},
+    {"evict", evict_begin, evict_end, 2500, 4000},
+    {"hang", hang_begin, hang_end, 5, 2000},
+    {"step-forward", step_forward_begin, NULL, 0, 0},
+    {"step-back", step_back_begin, NULL, 0, 0},
+    {"trouble", trouble_begin, trouble_end, 5, 2000},
+    {"scripts", scripts_begin, scripts_end, 1, 1000},
+    {"untracked", untracked_begin, untracked_end, 10, 3000},
+    {"slow", slow_begin, slow_end, 10, 2000},
+    {"cut", cut_begin, NULL, 0, 0},
+    {"clog", clog_begin, NULL, 0, 0},
+    {"partition", partition_begin, NULL, 0, 0},
+    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000},
+    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000},
+    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 3000},
+    {"daemon-wall", daemon_wall_begin, NULL, 0, 0},
+};
+
+enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
+
+const char *fault_name(unsigned fault)
+{
+    return fault < FAULTS ? faults[fault].name : NULL;
+}
+
+bool fault_may(const struct sim *sim, unsigned fault)
+{
+    return sim->faults & UINT64_C(1) << fault;
+}
+
+/* Not all in each run: what seldom happens alone is found where not everything happens at once. */
+void fault_plan(struct sim *sim)
+{
+    static const unsigned shares[] = {1, 2, 4, 8};
+    unsigned share = shares[sim_below(sim, 4)];
+    for (unsigned i = 0; i < FAULTS; i++)
+        if (sim_below(sim, share) != 0)
+            sim->faults &= ~(UINT64_C(1) << i);
+    for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
+        sim->fault_runs[i].active = false;
+    for (unsigned i = 0; i < FAULT_STRUCK; i++)
+        sim->tally->faults[i] += fault_may(sim, i);
+    static const int64_t everies_ms[] = {40, 150, 400, 1000, 2500};
+    sim->strike_every_ns = everies_ms[sim_below(sim, 5)] * NS_PER_MS;
+}
+
+static unsigned some_fault(struct sim *sim)
+{
+    unsigned first = FAULT_STRUCK + sim_below(sim, FAULTS - FAULT_STRUCK);
+    for (unsigned i = 0; i < FAULTS - FAULT_STRUCK; i++) {
+        unsigned fault = FAULT_STRUCK + (first - FAULT_STRUCK + i) % (FAULTS - FAULT_STRUCK);
+        if (fault_may(sim, fault))
+            return fault;
+    }
+    return FAULTS;
+}
+
+static void begin(struct sim *sim, unsigned fault)
+{
+    unsigned slot = 0;
+    while (slot < SIM_ACTIVE_FAULTS && sim->fault_runs[slot].active)
+        slot++;
+    if (slot == SIM_ACTIVE_FAULTS)
+        return;
+    struct sim_fault_run *run = &sim->fault_runs[slot];
+    run->kind = fault;
+    run->generation++;
+    if (!faults[fault].begin(sim, run))
+        return;
+    sim->tally->faults[fault]++;
+    sim->tally->counts[COUNT_FAULTS]++;
+    if (faults[fault].end == NULL)
+        return;
+    run->active = true;
+    agenda_add(&sim->agenda,
+               sim->now_ns + sim_between(sim, faults[fault].least_ms * NS_PER_MS,
+                                         faults[fault].most_ms * NS_PER_MS),
+               EVENT_MEND, slot, run->generation);
+}
+
+void fault_strike(struct sim *sim)
+{
+    unsigned fault = some_fault(sim);
+    if (sim->recovering || fault == FAULTS)
+        return;
+    /* Now and then the same befalls several at once. */
+    unsigned times = sim_below(sim, 4) == 0 ? 1 + sim_below(sim, 3) : 1;
+    for (unsigned i = 0; i < times; i++)
+        begin(sim, fault);
+    agenda_add(&sim->agenda, sim->now_ns + sim_between(sim, 0, 2 * sim->strike_every_ns),
+               EVENT_STRIKE, 0, 0);
+}
+
+static void end(struct sim *sim, struct sim_fault_run *run)
+{
+    run->active = false;
+    faults[run->kind].end(sim, run);
+}
+
+void fault_mend(struct sim *sim, const struct event *event)
+{
+    struct sim_fault_run *run = &sim->fault_runs[event->subject];
+    if (run->active && run->generation == event->generation)
+        end(sim, run);
+}
+
+void fault_mend_all(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
+        if (sim->fault_runs[i].active)
+            end(sim, &sim->fault_runs[i]);
+    for (unsigned master = 0; master < sim->node_count; master++)
+        for (unsigned owner = 0; owner < SIM_OWNERS; owner++)
+            for (unsigned direction = 0; direction < 2; direction++)
+                sim->masters[master].blocked_ns[owner][direction] = 0;
+}

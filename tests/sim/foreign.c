@@ -1,0 +1,184 @@
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+/* Its rounds take no longer, and its margin is that of the paper: 1 % and 2 ms. */
+#define ROUND_NS (50 * NS_PER_MS)
+enum { MARGIN_PERCENT = 1, MARGIN_MS = 2 };
+
+static void act_later(struct sim *sim, int64_t delay_ns)
+{
+    agenda_add(&sim->agenda, sim->now_ns + delay_ns, EVENT_FOREIGN, 0, ++sim->foreign.acts);
+}
+
+static void come_to_rest(struct sim *sim)
+{
+    sim->foreign.state = FOREIGN_IDLE;
+    act_later(sim, sim_between(sim, 0, 400 * NS_PER_MS));
+}
+
+static void tell(struct sim *sim, unsigned master, const char *const *words, unsigned count)
+{
+    struct foreign *foreign = &sim->foreign;
+    char buf[512];
+    size_t lens[8];
+    for (unsigned i = 0; i < count; i++)
+        lens[i] = strlen(words[i]);
+    size_t len = redis_format_words(words, lens, count, buf, sizeof(buf));
+    net_write(sim, foreign->wires[master], buf, len);
+    net_seal(sim, foreign->wires[master]);
+    foreign->due[master]++;
+}
+
+static bool can_tell(const struct sim *sim, unsigned master)
+{
+    unsigned wire = sim->foreign.wires[master];
+    return wire != SIM_WIRES && sim->wires[wire].connected;
+}
+
+static void release(struct sim *sim)
+{
+    struct foreign *foreign = &sim->foreign;
+    const char key[] = {'r', (char)('0' + foreign->resource), '\0'};
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        if (!can_tell(sim, i))
+            continue;
+        tell(sim, i, (const char *[]){"EVAL", REDIS7_FOREIGN_RELEASE, "1", key, foreign->token}, 5);
+        foreign->skip[i] = foreign->due[i];
+    }
+}
+
+static void acquire(struct sim *sim)
+{
+    struct foreign *foreign = &sim->foreign;
+    char ttl[24];
+    foreign->resource = sim_below(sim, sim->resource_count);
+    foreign->ttl_ms = 100 + sim_below(sim, (unsigned)sim->max_ttl_ms - 100);
+    foreign->yes = 0;
+    foreign->sent_ns = sim->now_ns;
+    foreign->state = FOREIGN_ASKING;
+    const char key[] = {'r', (char)('0' + foreign->resource), '\0'};
+    snprintf(ttl, sizeof(ttl), "%" PRId64, foreign->ttl_ms);
+    snprintf(foreign->token, sizeof(foreign->token), "ffffffff%032u", ++foreign->tokens);
+    sim_note(sim, "foreign: acquires r%u for %s ms as %s\n", foreign->resource, ttl,
+             foreign->token + 32);
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        if (foreign->wires[i] == SIM_WIRES)
+            foreign->wires[i] = net_open(sim, SIM_FOREIGN, i, CHANNEL_COMMANDS);
+        foreign->skip[i] = foreign->due[i];
+        if (can_tell(sim, i))
+            tell(sim, i, (const char *[]){"SET", key, foreign->token, "NX", "PX", ttl}, 6);
+    }
+    act_later(sim, ROUND_NS);
+}
+
+static void on_quorum(struct sim *sim)
+{
+    struct foreign *foreign = &sim->foreign;
+    int64_t validity_ms = foreign->ttl_ms - foreign->ttl_ms * MARGIN_PERCENT / 100 - MARGIN_MS;
+    int64_t until_ns = clock_when(&foreign->clock, clock_at(&foreign->clock, foreign->sent_ns) +
+                                                       validity_ms * NS_PER_MS);
+    foreign->state = FOREIGN_HOLDING;
+    sim_note(sim, "foreign: has %s until %.3f\n", foreign->token + 32, (double)until_ns / 1e9);
+    judge_on_foreign(sim, foreign->resource, foreign->token, until_ns);
+    act_later(sim, sim_between(sim, 0, foreign->ttl_ms * NS_PER_MS));
+}
+
+static void on_bytes(struct sim *sim, unsigned master, const char *bytes, size_t len)
+{
+    struct foreign *foreign = &sim->foreign;
+    const char *end = bytes + len;
+    for (const char *at = bytes; at < end; at = (char *)memchr(at, '\n', (size_t)(end - at)) + 1) {
+        foreign->due[master]--;
+        if (foreign->skip[master] > 0)
+            foreign->skip[master]--;
+        else if (foreign->state == FOREIGN_ASKING && at[0] == '+' &&
+                 ++foreign->yes == sim->node_count / 2 + 1)
+            on_quorum(sim);
+    }
+}
+
+/* Whole lines only. */
+static size_t whole_lines(const char *bytes, size_t len)
+{
+    while (len > 0 && bytes[len - 1] != '\n')
+        len--;
+    return len;
+}
+
+static void on_wire(struct sim *sim, const struct event *event)
+{
+    struct wire *wire = &sim->wires[event->subject];
+    unsigned master = wire->master;
+    if (!wire->open_here)
+        return;
+    if (event->kind == EVENT_CONNECTED) {
+        wire->connected = true;
+        sim->foreign.due[master] = sim->foreign.skip[master] = 0;
+    } else if (event->kind == EVENT_CLOSED) {
+        sim->foreign.wires[master] = SIM_WIRES;
+        sim->foreign.due[master] = sim->foreign.skip[master] = 0;
+        net_drop(sim, event->subject);
+    } else {
+        char lines[4096];
+        size_t arrived = net_arrived(sim, event->subject);
+        const char *bytes = bytes_at(&wire->to_client.bytes);
+        size_t len = whole_lines(bytes, arrived);
+        assert(len < sizeof(lines));
+        memcpy(lines, bytes, len);
+        bytes_take(&wire->to_client.bytes, len);
+        wire->to_client.taken += len;
+        on_bytes(sim, master, lines, len);
+    }
+}
+
+static void act(struct sim *sim)
+{
+    struct foreign *foreign = &sim->foreign;
+    switch (foreign->state) {
+    case FOREIGN_IDLE:
+        if (!sim->recovering)
+            acquire(sim);
+        break;
+    case FOREIGN_HOLDING:
+        history_ended(&sim->history, foreign->resource, foreign->token);
+        release(sim);
+        come_to_rest(sim);
+        break;
+    case FOREIGN_ASKING:
+        release(sim);
+        come_to_rest(sim);
+        break;
+    }
+}
+
+void foreign_on_event(struct sim *sim, const struct event *event)
+{
+    if (event->kind != EVENT_FOREIGN)
+        on_wire(sim, event);
+    else if (event->generation == sim->foreign.acts)
+        act(sim);
+}
+
+void foreign_give_up(struct sim *sim)
+{
+    struct foreign *foreign = &sim->foreign;
+    if (foreign->state == FOREIGN_HOLDING)
+        history_ended(&sim->history, foreign->resource, foreign->token);
+}
+
+void foreign_start(struct sim *sim)
+{
+    struct foreign *foreign = &sim->foreign;
+    foreign->state = FOREIGN_IDLE;
+    foreign->tokens = 0;
+    for (unsigned i = 0; i < SIM_MASTERS; i++) {
+        foreign->wires[i] = SIM_WIRES;
+        foreign->due[i] = foreign->skip[i] = 0;
+    }
+    if (fault_may(sim, FAULT_FOREIGN))
+        act_later(sim, sim_between(sim, 0, 400 * NS_PER_MS));
+}

@@ -1,0 +1,383 @@
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/record.h"
+#include "tests/sim/sim.h"
+
+/* How late an answer to a WAIT may be: a round that is under way, and timers. */
+#define WAIT_SLACK_NS ((3 * SIM_NODE_TIMEOUT_MS + 20) * NS_PER_MS)
+
+/* What rests on a master after this long without faults stays there. */
+#define LEFTOVER_NS (500 * NS_PER_MS)
+
+void judge_violation(struct sim *sim, const char *form, ...)
+{
+    va_list arguments;
+    if (sim->violation != NULL)
+        return;
+    va_start(arguments, form);
+    vsnprintf(sim->violation_text, sizeof(sim->violation_text), form, arguments);
+    va_end(arguments);
+    sim->violation = sim->violation_text;
+    sim_note(sim, "VIOLATION: %s\n", sim->violation);
+}
+
+/* --- tokens --- */
+
+unsigned judge_new_token(struct sim *sim, unsigned daemon)
+{
+    assert(sim->token_count < SIM_TOKENS);
+    sim->tokens[sim->token_count] = (struct sim_token){
+        .daemon = daemon, .life = sim->daemons[daemon].life, .released_by = SIM_DAEMONS};
+    return sim->token_count++;
+}
+
+struct sim_token *judge_token(struct sim *sim, const char *token)
+{
+    char digits[9];
+    snprintf(digits, sizeof(digits), "%.8s", token);
+    unsigned long number = strtoul(digits, NULL, 16);
+    return number < sim->token_count ? &sim->tokens[number] : NULL;
+}
+
+/* --- masters --- */
+
+/* Has it lost what it should have kept, within the longest time a lock may live? Then it is unfit:
+ * a little less than that is certain, since clocks run at different rates. */
+static bool is_fit(const struct sim *sim, unsigned master)
+{
+    int64_t max_ttl_ns = sim->max_ttl_ms * NS_PER_MS;
+    return sim->now_ns - sim->masters[master].forgot_ns >= max_ttl_ns - max_ttl_ns / 50;
+}
+
+void judge_on_forgot(struct sim *sim, unsigned master)
+{
+    sim->masters[master].forgot_ns = sim->now_ns;
+    sim->masters[master].stepped_ns = 0;
+    if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
+        sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
+}
+
+void judge_on_old_data(struct sim *sim, const struct redis7_data *data)
+{
+    for (unsigned i = 0; i < data->count; i++) {
+        const struct redis7_key *key = &data->keys[i];
+        struct sim_token *token =
+            key->value_len == LIMIT_TOKEN ? judge_token(sim, key->value) : NULL;
+        if (token != NULL)
+            token->loose = true;
+    }
+}
+
+void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
+                  const char *value, size_t len, int64_t ends_ms)
+{
+    if (key_len == strlen(RECORD_KEY) && memcmp(key, RECORD_KEY, key_len) == 0)
+        sim_note(sim, "    %c: %.*s\n", 'a' + master, (int)len, value);
+    if (len != LIMIT_TOKEN || key_len != 2 || key[0] != 'r')
+        return;
+    sim_note(sim, "    %c: r%c = %.8s for %" PRId64 " ms\n", 'a' + master, key[1], value,
+             ends_ms - master_wall_us(sim, master) / 1000);
+    struct sim_token *token = judge_token(sim, value);
+    if (token == NULL)
+        return;
+    token->resource = (unsigned)(key[1] - '0');
+    token->good[master] = is_fit(sim, master);
+    token->set_ns[master] = sim->now_ns;
+    /* It is there as long as the clock does not show a later millisecond. */
+    token->ends_ns[master] = clock_when(&sim->masters[master].clock, (ends_ms + 1) * NS_PER_MS);
+}
+
+/* --- grants --- */
+
+int64_t judge_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms)
+{
+    const struct sim_clock *clock = &sim->clients[request->client].clock;
+    return clock_when(clock, clock_at(clock, request->sent_ns) + ms * NS_PER_MS);
+}
+
+static void check(struct sim *sim, enum history_verdict verdict, const char *token)
+{
+    if (verdict == HISTORY_FINE)
+        return;
+    judge_violation(sim, "%s: %.8s; %.8s until %.3f", history_words(verdict), token,
+                    verdict == HISTORY_TWO_HOLDERS ? sim->history.other.token : "",
+                    (double)sim->history.other.until_ns / 1e9);
+}
+
+/* Until when a master has the token, as its clock goes now; what it had said, if it has forgotten.
+ */
+static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_token *token,
+                             const char *text)
+{
+    struct master *master = &sim->masters[index];
+    const char name[] = {'r', (char)('0' + token->resource)};
+    const struct redis7_key *key =
+        redis7_find(&master->redis, name, sizeof(name), master_wall_us(sim, index));
+    if (key == NULL || strcmp(key->value, text) != 0)
+        return token->ends_ns[index];
+    return clock_when(&master->clock, (key->ends_ms + 1) * NS_PER_MS);
+}
+
+/* As many masters as make a quorum were fit to vote when they took the token, and keep it for as
+ * long as its holder may rely on it, or lose it by what the guard sees. */
+static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bool acquired)
+{
+    const struct sim_token *token = judge_token(sim, text);
+    unsigned good = 0;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        bool forgot = sim->masters[i].forgot_ns >= token->set_ns[i];
+        good += token->set_ns[i] != 0 && (token->good[i] || !acquired) &&
+                (forgot || kept_until_ns(sim, i, token, text) >= until_ns);
+    }
+    if (good < sim->node_count / 2 + 1)
+        judge_violation(sim, "granted by %u of %u that could vote and keep it: %.8s", good,
+                        sim->node_count, text);
+}
+
+/* Nobody who came earlier waits still for what this one got. */
+static void check_order(struct sim *sim, const struct sim_request *granted)
+{
+    int64_t now_ns = daemon_clock_ns(sim, granted->daemon);
+    for (unsigned i = 0; i < SIM_REQUESTS; i++) {
+        const struct sim_request *other = &sim->requests[i];
+        if (other->state == REQUEST_ARRIVED && other->verb == VERB_LOCK && other->wait_ms > 0 &&
+            other->daemon == granted->daemon && other->resource == granted->resource &&
+            other->order < granted->order &&
+            now_ns < other->arrived_ns + other->wait_ms * NS_PER_MS &&
+            !sim->connections[other->connection].engine_client.gone)
+            judge_violation(sim, "client %u was granted before client %u, who came earlier",
+                            granted->client, other->client);
+    }
+}
+
+static void on_grant(struct sim *sim, const struct sim_request *request, const char *token,
+                     int64_t fence, int64_t until_ns, bool heard)
+{
+    sim->tally->counts[COUNT_GRANTS]++;
+    sim->tally->counts[COUNT_HOLDS] += request->hold;
+    judge_token(sim, token)->granted = true;
+    check_order(sim, request);
+    check_quorum(sim, token, until_ns, true);
+    check(sim,
+          history_granted(&sim->history, request->resource, token, fence, sim->now_ns,
+                          heard ? until_ns : sim->now_ns),
+          token);
+}
+
+static void on_extended(struct sim *sim, const struct sim_request *request, int64_t until_ns,
+                        bool heard)
+{
+    sim->tally->counts[COUNT_EXTENSIONS]++;
+    check_quorum(sim, request->token, until_ns, false);
+    if (heard && !judge_token(sim, request->token)->asked_release)
+        check(sim,
+              history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
+                                until_ns),
+              request->token);
+}
+
+static void on_pong(struct sim *sim, const struct sim_request *request, bool heard)
+{
+    const struct sim_token *token = judge_token(sim, request->token);
+    /* A daemon that was started again knows nothing of it, and neither does its connection. */
+    if (heard && !token->lost && !token->asked_release)
+        check(sim,
+              history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
+                                judge_deadline_ns(sim, request, request->ttl_ms / 3)),
+              request->token);
+}
+
+/* --- answers --- */
+
+/* One of the answers docs/protocol.txt has for this verb, to the last byte. */
+static bool is_of_protocol(const struct sim_request *request, const char *line)
+{
+    bool lock = request->verb == VERB_LOCK;
+    bool extend = request->verb == VERB_EXTEND;
+    bool release = request->verb == VERB_UNLOCK;
+    bool status = request->verb == VERB_STATUS;
+    int end = -1;
+    long long one;
+    unsigned votes;
+    unsigned nodes;
+    unsigned need;
+    if (request->verb == VERB_PING)
+        return strcmp(line, "PONG") == 0;
+    if (strcmp(line, "SHUTDOWN") == 0)
+        return true;
+    if (strcmp(line, "OK") == 0)
+        return release;
+    if (strcmp(line, "GONE") == 0)
+        return release || extend;
+    if (strcmp(line, "FREE") == 0)
+        return status;
+    if (strncmp(line, "LIMIT ", 6) == 0)
+        return line[6] != '\0' && strchr(line + 6, ' ') == NULL;
+    if (sscanf(line, "HELD %lld%n", &one, &end) == 1 && line[end] == '\0')
+        return (lock || status) && one >= -1;
+    if (sscanf(line, "LATE %lld%n", &one, &end) == 1 && line[end] == '\0')
+        return (lock || extend) && one >= 0;
+    if (sscanf(line, "NOQUORUM %u/%u need=%u%n", &votes, &nodes, &need, &end) == 3)
+        return votes <= nodes && need == nodes / 2 + 1 && (line[end] == '\0' || line[end] == ' ');
+    end = -1;
+    if (lock)
+        sscanf(line, "OK %*40[0-9a-f] %*d %*d %*[-0-9]%n", &end);
+    if (extend)
+        sscanf(line, "OK %*40[0-9a-f] %*d %*d%n", &end);
+    return end >= 0 && line[end] == '\0';
+}
+
+static enum outcome outcome_of(const char *line)
+{
+    static const char *const words[] = {
+#define X(name, word) [name] = word,
+        OUTCOME_TABLE(X)
+#undef X
+    };
+    for (unsigned i = 0; i < OUTCOME_COUNT; i++)
+        if (strncmp(line, words[i], strlen(words[i])) == 0)
+            return (enum outcome)i;
+    return OUTCOME_OK;
+}
+
+static void check_patience(struct sim *sim, const struct sim_request *request)
+{
+    const struct daemon *daemon = &sim->daemons[request->daemon];
+    int64_t waited_ns = daemon_clock_ns(sim, request->daemon) - request->arrived_ns;
+    bool slept = daemon->paused_at_ns >= request->sent_ns;
+    if (request->verb != VERB_PING && !slept &&
+        waited_ns > request->wait_ms * NS_PER_MS + WAIT_SLACK_NS)
+        judge_violation(sim, "client %u was answered %.1f ms after the end of its wait",
+                        request->client, (double)waited_ns / 1e6 - (double)request->wait_ms);
+}
+
+void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
+                    bool heard)
+{
+    char token[LIMIT_TOKEN + 1];
+    int64_t validity_ms;
+    int64_t elapsed_ms;
+    int64_t fence = 0;
+    if (!is_of_protocol(request, line)) {
+        judge_violation(sim, "no answer of the protocol to %s: %s", verb_word(request->verb), line);
+        return;
+    }
+    check_patience(sim, request);
+    if (request->verb == VERB_PING) {
+        on_pong(sim, request, heard);
+        return;
+    }
+    enum outcome outcome = outcome_of(line);
+    sim->tally->outcomes[request->verb][outcome]++;
+    int got = sscanf(line, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, token, &validity_ms,
+                     &elapsed_ms, &fence);
+    struct sim_token *asked = request->token[0] != '\0' ? judge_token(sim, request->token) : NULL;
+    if (got >= 3) {
+        int64_t until_ns = judge_deadline_ns(sim, request, validity_ms + elapsed_ms);
+        if (request->verb == VERB_LOCK)
+            on_grant(sim, request, token, fence, until_ns, heard);
+        else
+            on_extended(sim, request, until_ns, heard);
+        if (request->verb == VERB_LOCK && request->fence != (got == 4))
+            judge_violation(sim, "a fence that was not asked for, or none: %s", line);
+    } else if (request->verb == VERB_EXTEND && outcome == OUTCOME_GONE) {
+        history_ended(&sim->history, request->resource, request->token);
+        asked->loose = true;
+    } else if (request->verb == VERB_UNLOCK && outcome != OUTCOME_SHUTDOWN &&
+               outcome != OUTCOME_LIMIT) {
+        asked->released_by = request->daemon;
+        asked->released_life = sim->daemons[request->daemon].life;
+    }
+}
+
+void judge_on_push(struct sim *sim, unsigned daemon, const char *line)
+{
+    char token[LIMIT_TOKEN + 1];
+    char reason[64];
+    unsigned resource;
+    char kind[8];
+    (void)daemon;
+    if (sscanf(line, "! %7s r%u %40s %63s", kind, &resource, token, reason) != 4 ||
+        judge_token(sim, token) == NULL ||
+        (strcmp(kind, "LOST") != 0 && strcmp(kind, "WARN") != 0)) {
+        judge_violation(sim, "no push of the protocol: %s", line);
+        return;
+    }
+    if (strcmp(kind, "LOST") != 0)
+        return;
+    sim->tally->counts[COUNT_LOST]++;
+    judge_token(sim, token)->lost = true;
+}
+
+void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns)
+{
+    enum history_verdict verdict =
+        history_granted(&sim->history, resource, token, 0, sim->now_ns, until_ns);
+    sim->tally->counts[COUNT_FOREIGN]++;
+    if (verdict == HISTORY_FINE)
+        return;
+    /* It has no guard: where masters forgot, that is its own fault. */
+    if (sim->now_ns < sim->foreign_doubt_ns)
+        sim->tally->counts[COUNT_EXCUSED]++;
+    else
+        check(sim, verdict, token);
+}
+
+/* --- the end --- */
+
+/* Does the daemon that has to see to its release still live? One that was granted may rest until
+ * somebody asks for its release, or it expires; and if another daemon is asked, a SET may still
+ * land behind that. */
+static bool should_be_gone(const struct sim *sim, const struct sim_token *token)
+{
+    if (token->loose)
+        return false;
+    if (!token->granted)
+        return sim->daemons[token->daemon].life == token->life;
+    return token->released_by == token->daemon && token->released_life == token->life &&
+           sim->daemons[token->released_by].life == token->released_life;
+}
+
+void judge_leftovers(struct sim *sim)
+{
+    for (unsigned master = 0; master < sim->node_count; master++) {
+        const struct redis7_data *data = &sim->masters[master].redis.data;
+        for (unsigned i = 0; i < data->count; i++) {
+            const struct redis7_key *key = &data->keys[i];
+            if (key->name[0] != 'r' || key->len != 2 ||
+                master_wall_us(sim, master) / 1000 > key->ends_ms)
+                continue;
+            const struct sim_token *token = judge_token(sim, key->value);
+            if (token != NULL && sim->now_ns - token->set_ns[master] > LEFTOVER_NS &&
+                should_be_gone(sim, token))
+                judge_violation(sim, "%.8s failed or was released, but rests on %c", key->value,
+                                'a' + master);
+        }
+    }
+}
+
+void judge_end(struct sim *sim, unsigned index)
+{
+    const struct daemon *daemon = &sim->daemons[index];
+    const struct engine *engine = &daemon->engine;
+    for (unsigned i = 0; i < SIM_REQUESTS; i++)
+        if (sim->requests[i].state != REQUEST_FREE && sim->requests[i].daemon == index)
+            judge_violation(sim, "client %u was never answered", sim->requests[i].client);
+    for (unsigned node = 0; node < sim->node_count; node++) {
+        enum reason reason = engine_refuses_vote(engine, node, daemon_clock_ns(sim, index));
+        if (reason != REASON_NONE)
+            judge_violation(sim, "%c does not get its vote back from daemon %u: %s", 'a' + node,
+                            index, reason_word(reason));
+        if (engine->links[node].owed.count != 0)
+            judge_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
+    }
+    if (engine->calls.in_use != 0 || engine->waiting != 0 || engine->holding != 0)
+        judge_violation(sim, "daemon %u keeps %zu requests, %zu waiters, %zu holds", index,
+                        engine->calls.in_use, engine->waiting, engine->holding);
+    if (engine->operations.pool.in_use != 0)
+        judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->operations.pool.in_use);
+}

@@ -1,0 +1,374 @@
+#include <assert.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+/* --- pipes --- */
+
+static void pipe_clear(struct pipe *pipe)
+{
+    bytes_clear(&pipe->bytes);
+    pipe->first = pipe->count = 0;
+    pipe->sent = pipe->taken = pipe->sealed = 0;
+    pipe->last_ns = 0;
+}
+
+static void pipe_add(struct pipe *pipe, const char *bytes, size_t len)
+{
+    bytes_add(&pipe->bytes, bytes, len);
+    pipe->sent += len;
+}
+
+static void pipe_take(struct pipe *pipe, size_t len)
+{
+    bytes_take(&pipe->bytes, len);
+    pipe->taken += len;
+}
+
+/* What has been sent up to here arrives then, but not before what went ahead of it. */
+static void pipe_seal(struct pipe *pipe, uint64_t end, int64_t at_ns)
+{
+    assert(pipe->count < SIM_SEGMENTS);
+    if (at_ns < pipe->last_ns)
+        at_ns = pipe->last_ns;
+    unsigned last = (pipe->first + pipe->count++) % SIM_SEGMENTS;
+    pipe->segments[last].end = pipe->sealed = end;
+    pipe->segments[last].at_ns = pipe->last_ns = at_ns;
+}
+
+/* How many bytes have arrived by now and were not taken. */
+static size_t pipe_arrived(struct pipe *pipe, int64_t now_ns)
+{
+    uint64_t end = pipe->taken;
+    while (pipe->count > 0 && pipe->segments[pipe->first].at_ns <= now_ns) {
+        end = pipe->segments[pipe->first].end;
+        pipe->first = (pipe->first + 1) % SIM_SEGMENTS;
+        pipe->count--;
+    }
+    return end > pipe->taken ? (size_t)(end - pipe->taken) : 0;
+}
+
+/* --- time on the way --- */
+
+int64_t master_wall_us(const struct sim *sim, unsigned master)
+{
+    return clock_at(&sim->masters[master].clock, sim->now_ns) / 1000;
+}
+
+enum { TO_MASTER, FROM_MASTER };
+
+static int64_t arrival_ns(struct sim *sim, const struct wire *wire, unsigned direction)
+{
+    const struct master *master = &sim->masters[wire->master];
+    int64_t blocked_ns = master->blocked_ns[wire->owner][direction];
+    int64_t from_ns = blocked_ns > sim->now_ns ? blocked_ns : sim->now_ns;
+    int64_t latency_ns = master->latency_ns[wire->owner];
+    int64_t at_ns = from_ns + latency_ns / 2 + sim_below(sim, (unsigned)latency_ns + 1);
+    if (fault_may(sim, FAULT_JITTER) && !sim->recovering && sim_below(sim, 16) == 0)
+        at_ns += sim_between(sim, 0, 40 * NS_PER_MS);
+    return at_ns;
+}
+
+bool wire_exists(const struct sim *sim, unsigned wire, uint32_t generation)
+{
+    return sim->wires[wire].used && sim->wires[wire].generation == generation;
+}
+
+static void plan(struct sim *sim, int64_t at_ns, enum event_kind kind, unsigned wire)
+{
+    agenda_add(&sim->agenda, at_ns, kind, wire, sim->wires[wire].generation);
+}
+
+/* --- opening and writing --- */
+
+unsigned net_open(struct sim *sim, unsigned owner, unsigned master, enum channel channel)
+{
+    unsigned index = 0;
+    while (index < SIM_WIRES && sim->wires[index].used)
+        index++;
+    assert(index < SIM_WIRES);
+    struct wire *wire = &sim->wires[index];
+    wire->used = true;
+    wire->generation++;
+    wire->owner = owner;
+    wire->master = master;
+    wire->channel = channel;
+    wire->open_here = true;
+    wire->connected = wire->reset_sent = false;
+    wire->session = 0;
+    pipe_clear(&wire->to_server);
+    pipe_clear(&wire->to_client);
+    plan(sim, arrival_ns(sim, wire, TO_MASTER), EVENT_CONNECT, index);
+    return index;
+}
+
+void net_write(struct sim *sim, unsigned wire, const char *bytes, size_t len)
+{
+    assert(sim->wires[wire].open_here);
+    pipe_add(&sim->wires[wire].to_server, bytes, len);
+}
+
+static void seal(struct sim *sim, unsigned index, struct pipe *pipe, unsigned direction,
+                 enum event_kind kind)
+{
+    const struct wire *wire = &sim->wires[index];
+    if (pipe->sealed == pipe->sent)
+        return;
+    /* Now and then in two pieces: something may happen to the master in between. */
+    if (pipe->sent - pipe->sealed > 1 && sim_below(sim, 8) == 0) {
+        uint64_t cut = pipe->sealed + 1 + sim_below(sim, (unsigned)(pipe->sent - pipe->sealed - 1));
+        pipe_seal(pipe, cut, arrival_ns(sim, wire, direction));
+        plan(sim, pipe->last_ns, kind, index);
+    }
+    pipe_seal(pipe, pipe->sent, arrival_ns(sim, wire, direction));
+    plan(sim, pipe->last_ns, kind, index);
+}
+
+void net_seal(struct sim *sim, unsigned wire)
+{
+    seal(sim, wire, &sim->wires[wire].to_server, TO_MASTER, EVENT_TO_SERVER);
+}
+
+/* --- the end --- */
+
+static struct redis7_session *session_of(struct sim *sim, const struct wire *wire)
+{
+    struct master *master = &sim->masters[wire->master];
+    return master->dead ? NULL : redis7_session(&master->redis, wire->session);
+}
+
+static void free_if_over(struct sim *sim, unsigned index)
+{
+    struct wire *wire = &sim->wires[index];
+    if (!wire->open_here && wire->session == 0 && !wire->reset_sent)
+        wire->used = false;
+}
+
+/* What has not arrived never will. */
+static void lose_unarrived(struct pipe *pipe)
+{
+    pipe->count = 0;
+    pipe->sealed = pipe->sent;
+}
+
+/* What is on its way, through some box in between, takes longer than what is sent after it on
+ * another connection. */
+static void stall(struct sim *sim, unsigned index)
+{
+    struct pipe *pipe = &sim->wires[index].to_server;
+    int64_t longer_ns = sim_between(sim, 0, NS_PER_S);
+    for (unsigned i = 0; i < pipe->count; i++) {
+        int64_t *at_ns = &pipe->segments[(pipe->first + i) % SIM_SEGMENTS].at_ns;
+        if (*at_ns > sim->now_ns) {
+            *at_ns += longer_ns;
+            plan(sim, *at_ns, EVENT_TO_SERVER, index);
+            pipe->last_ns = *at_ns;
+        }
+    }
+}
+
+static void plan_reset(struct sim *sim, unsigned index, bool loses)
+{
+    struct wire *wire = &sim->wires[index];
+    int64_t at_ns = arrival_ns(sim, wire, TO_MASTER);
+    if (loses)
+        lose_unarrived(&wire->to_server);
+    else if (sim_below(sim, 2) == 0)
+        stall(sim, index);
+    if (at_ns < wire->to_server.last_ns)
+        at_ns = wire->to_server.last_ns;
+    wire->reset_sent = true;
+    plan(sim, at_ns, EVENT_RESET, index);
+}
+
+static void leave(struct sim *sim, unsigned index, bool loses)
+{
+    struct wire *wire = &sim->wires[index];
+    assert(wire->open_here);
+    wire->open_here = false;
+    plan_reset(sim, index, loses);
+}
+
+void net_reset(struct sim *sim, unsigned wire)
+{
+    /* What was written in this pass has not left; what is on its way may be lost, or not. */
+    sim->wires[wire].to_server.sealed = sim->wires[wire].to_server.sent;
+    leave(sim, wire, sim_below(sim, 2) == 0);
+}
+
+void net_end(struct sim *sim, unsigned wire)
+{
+    net_seal(sim, wire);
+    leave(sim, wire, false);
+}
+
+void net_drop(struct sim *sim, unsigned index)
+{
+    sim->wires[index].open_here = false;
+    free_if_over(sim, index);
+}
+
+void net_cut(struct sim *sim, unsigned index)
+{
+    struct wire *wire = &sim->wires[index];
+    if (!wire->open_here || !wire->connected || wire->reset_sent)
+        return;
+    wire->closed = REASON_DISCONNECTED;
+    plan(sim, sim->now_ns + sim_between(sim, 0, 20 * NS_PER_MS), EVENT_CLOSED, index);
+    /* The master may hear of it later, and go on reading what had been sent. */
+    wire->reset_sent = true;
+    if (sim_below(sim, 2) == 0)
+        lose_unarrived(&wire->to_server);
+    plan(sim, sim->now_ns + sim_between(sim, 0, 500 * NS_PER_MS), EVENT_RESET, index);
+}
+
+/* The master has closed it. */
+static void close_there(struct sim *sim, unsigned index)
+{
+    struct wire *wire = &sim->wires[index];
+    wire->session = 0;
+    if (wire->open_here) {
+        wire->closed = wire->connected ? REASON_DISCONNECTED : REASON_REFUSED;
+        int64_t at_ns = arrival_ns(sim, wire, FROM_MASTER);
+        if (at_ns < wire->to_client.last_ns)
+            at_ns = wire->to_client.last_ns;
+        plan(sim, at_ns, EVENT_CLOSED, index);
+    }
+    free_if_over(sim, index);
+}
+
+void net_kill_master(struct sim *sim, unsigned master)
+{
+    struct redis7 *redis = &sim->masters[master].redis;
+    for (unsigned i = 0; i < redis->session_end; i++)
+        if (redis->sessions[i].id != 0)
+            close_there(sim, redis->sessions[i].wire);
+    redis7_close_all(redis);
+}
+
+/* --- the master at work --- */
+
+/* What this session has to say, or that it is to end. */
+static void say(struct sim *sim, struct redis7 *redis, struct redis7_session *session)
+{
+    struct wire *wire = &sim->wires[session->wire];
+    size_t len = bytes_len(&session->output);
+    if (len > 0 && wire->open_here && !wire->reset_sent) {
+        pipe_add(&wire->to_client, bytes_at(&session->output), len);
+        seal(sim, session->wire, &wire->to_client, FROM_MASTER, EVENT_TO_CLIENT);
+    }
+    bytes_clear(&session->output);
+    if (session->killed) {
+        redis7_close(redis, session);
+        close_there(sim, session->wire);
+    }
+}
+
+void net_say(struct sim *sim, unsigned master)
+{
+    struct redis7 *redis = &sim->masters[master].redis;
+    for (unsigned i = 0; i < redis->session_end; i++)
+        if (redis->sessions[i].id != 0)
+            say(sim, redis, &redis->sessions[i]);
+}
+
+static void serve(struct sim *sim, unsigned index)
+{
+    struct wire *wire = &sim->wires[index];
+    struct master *master = &sim->masters[wire->master];
+    struct redis7_session *session = session_of(sim, wire);
+    size_t len = pipe_arrived(&wire->to_server, sim->now_ns);
+    if (session != NULL)
+        bytes_add(&session->input, bytes_at(&wire->to_server.bytes), len);
+    pipe_take(&wire->to_server, len);
+    if (session != NULL && !master->hung)
+        redis7_serve(&master->redis, session, master_wall_us(sim, wire->master));
+}
+
+void net_serve_all(struct sim *sim, unsigned master)
+{
+    struct redis7 *redis = &sim->masters[master].redis;
+    unsigned first = sim_below(sim, REDIS7_SESSIONS);
+    for (unsigned i = 0; i < REDIS7_SESSIONS; i++) {
+        const struct redis7_session *session = &redis->sessions[(first + i) % REDIS7_SESSIONS];
+        if (session->id != 0)
+            serve(sim, session->wire);
+    }
+    net_say(sim, master);
+    /* Those that were reset meanwhile end now. */
+    for (unsigned i = 0; i < redis->session_end; i++) {
+        struct redis7_session *session = &redis->sessions[i];
+        struct wire *wire = &sim->wires[session->wire];
+        if (session->id == 0 || wire->open_here || wire->reset_sent)
+            continue;
+        redis7_close(redis, session);
+        wire->session = 0;
+        free_if_over(sim, session->wire);
+    }
+}
+
+static void on_connect(struct sim *sim, unsigned index)
+{
+    struct wire *wire = &sim->wires[index];
+    struct master *master = &sim->masters[wire->master];
+    struct redis7_session *session = NULL;
+    if (!wire->open_here)
+        return;
+    if (!master->dead)
+        session = redis7_accept(&master->redis);
+    if (session == NULL) {
+        wire->closed = REASON_REFUSED;
+        plan(sim, arrival_ns(sim, wire, FROM_MASTER), EVENT_CLOSED, index);
+        return;
+    }
+    session->wire = index;
+    wire->session = session->id;
+    plan(sim, arrival_ns(sim, wire, FROM_MASTER), EVENT_CONNECTED, index);
+}
+
+static void on_reset(struct sim *sim, unsigned index)
+{
+    struct wire *wire = &sim->wires[index];
+    struct redis7_session *session = session_of(sim, wire);
+    serve(sim, index);
+    wire->reset_sent = false;
+    net_say(sim, wire->master);
+    /* A master that hangs does not see it: it will do first what has come in. */
+    if (session != NULL && session->id != 0 && !sim->masters[wire->master].hung) {
+        redis7_close(&sim->masters[wire->master].redis, session);
+        wire->session = 0;
+    }
+    free_if_over(sim, index);
+}
+
+void net_on_event(struct sim *sim, const struct event *event)
+{
+    unsigned index = event->subject;
+    if (!wire_exists(sim, index, event->generation))
+        return;
+    switch (event->kind) {
+    case EVENT_CONNECT:
+        on_connect(sim, index);
+        break;
+    case EVENT_TO_SERVER:
+        serve(sim, index);
+        net_say(sim, sim->wires[index].master);
+        break;
+    case EVENT_RESET:
+        on_reset(sim, index);
+        break;
+    default:
+        assert(false && "what arrives at the other end is no business of the network");
+    }
+}
+
+size_t net_arrived(struct sim *sim, unsigned wire)
+{
+    return pipe_arrived(&sim->wires[wire].to_client, sim->now_ns);
+}
+
+void net_clear(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_WIRES; i++)
+        sim->wires[i].used = false;
+}

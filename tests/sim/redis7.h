@@ -1,0 +1,117 @@
+/*
+ * A Redis master that is none: it answers the bytes redlockd sends as Redis 7.0 would, by a clock
+ * that is given to it. No process, no socket; tests/e2e/test_redis7.c compares it with a real one.
+ *
+ * Like Redis it lets keys live by its wall clock, in whole milliseconds, deletes them when they are
+ * looked at or by and by, tells those that track a key of each change, and forgets what it held
+ * when it is started again, unless it finds a snapshot.
+ */
+#ifndef TESTS_SIM_REDIS7_H
+#define TESTS_SIM_REDIS7_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/limits.h"
+#include "tests/sim/bytes.h"
+
+enum {
+    REDIS7_KEYS = 96,
+    REDIS7_KEY = 160,
+    REDIS7_SESSIONS = 64,
+    REDIS7_WORDS = 32,
+    REDIS7_ID = 40,
+};
+
+#define REDIS7_FOREIGN_RELEASE                                                                     \
+    "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) "           \
+    "else return 0 end"
+
+struct redis7_key {
+    uint32_t hash;
+    uint32_t len;
+    char name[REDIS7_KEY];
+    size_t value_len;
+    char value[LIMIT_RECORD];
+    int64_t ends_ms; /* by its wall clock; INT64_MAX: never */
+};
+
+struct redis7_data {
+    struct redis7_key keys[REDIS7_KEYS];
+    unsigned count;
+};
+
+/* One connection, as the server sees it. */
+struct redis7_session {
+    int64_t id;          /* 0: there is none */
+    struct bytes input;  /* not executed yet */
+    struct bytes output; /* to be sent */
+    bool subscribed;
+    bool tracking;
+    bool caching; /* the next command's key is to be tracked */
+    int64_t redirect;
+    bool killed;   /* by CLIENT KILL: to be closed */
+    unsigned wire; /* for whoever carries its bytes */
+};
+
+struct redis7_tracked {
+    char key[REDIS7_KEY];
+    int64_t session;
+};
+
+struct redis7 {
+    struct redis7_data data;
+    char run_id[REDIS7_ID + 1];
+    char replid[REDIS7_ID + 1];
+    bool replica;
+    unsigned replicas;
+    bool loading;
+    bool may_evict; /* maxmemory is set, and a policy that evicts */
+    int64_t evicted;
+    bool untracked;       /* refuses CLIENT TRACKING, as Redis 5 does */
+    bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */
+    char trouble[48];     /* answers this error to whatever reads or writes keys; "" for none */
+    bool scripts[16];     /* loaded */
+    int64_t last_session; /* id given out last */
+    struct redis7_session sessions[REDIS7_SESSIONS];
+    unsigned session_end; /* behind the last that was ever used */
+    struct redis7_tracked tracked[REDIS7_KEYS];
+    unsigned tracked_count;
+    uint64_t commands;
+
+    /* Told of each change of a lock's key: set for what a token was accepted, before it may be
+     * gone again. Not NULL. */
+    void *watcher;
+    void (*on_set)(void *watcher, const char *key, size_t key_len, const char *value, size_t len,
+                   int64_t ends_ms);
+};
+
+/* It starts, empty; number makes its ids. What was connected must have been closed. */
+void redis7_start(struct redis7 *server, uint64_t number);
+
+/* A connection; NULL if there are too many. The bytes it brings go into its input. */
+struct redis7_session *redis7_accept(struct redis7 *server);
+void redis7_close(struct redis7 *server, struct redis7_session *session);
+void redis7_close_all(struct redis7 *server);
+struct redis7_session *redis7_session(struct redis7 *server, int64_t id);
+
+/* Execute what has come in; the answers are in the outputs, also of others than this one. */
+void redis7_serve(struct redis7 *server, struct redis7_session *session, int64_t now_us);
+
+/* What it does ten times a second: it deletes what has expired, and tells of it. */
+void redis7_cron(struct redis7 *server, int64_t now_us);
+
+/* FLUSHALL; one key evicted, false if there is none; SCRIPT FLUSH. */
+void redis7_flush(struct redis7 *server);
+bool redis7_evict(struct redis7 *server, unsigned number);
+void redis7_flush_scripts(struct redis7 *server);
+
+/* A new history of replication: it was a replica in between, or another has become one of it. */
+void redis7_new_replid(struct redis7 *server, uint64_t number);
+
+/* The value of a key that lives, NULL without one, and when it ends. */
+const struct redis7_key *redis7_find(struct redis7 *server, const char *key, size_t key_len,
+                                     int64_t now_us);
+
+#endif

@@ -1,0 +1,390 @@
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/hold.h"
+#include "tests/sim/sim.h"
+
+#define BEGIN_NS (1000 * NS_PER_S)
+#define CRON_NS  (100 * NS_PER_MS)
+
+/* Once faults have ceased: how long until all links are up and what is owed has been released. */
+#define RECONNECT_NS (4 * NS_PER_S)
+/* ... and, beyond the quarantine, until every master votes and all is granted. */
+#define RECOVERY_NS (2 * NS_PER_S)
+/* ... and, beyond max_ttl, how long the last to ask may have to wait: a key whose clock was stepped
+ * back is trimmed to max_ttl once somebody is in its way. */
+enum { LAST_WAIT_MS = 1000 };
+
+/* --- clocks, dice, trace --- */
+
+int64_t clock_at(const struct sim_clock *clock, int64_t true_ns)
+{
+    int64_t passed_ns = true_ns - clock->true_ns;
+    return clock->shown_ns + passed_ns + passed_ns / 1000000 * clock->rate_ppm;
+}
+
+int64_t clock_when(const struct sim_clock *clock, int64_t shown_ns)
+{
+    int64_t left_ns = shown_ns - clock->shown_ns;
+    int64_t at_ns =
+        clock->true_ns + left_ns - left_ns / (1000000 + clock->rate_ppm) * clock->rate_ppm;
+    while (clock_at(clock, at_ns) < shown_ns)
+        at_ns += 1000;
+    return at_ns;
+}
+
+void clock_set_rate(struct sim_clock *clock, int64_t true_ns, int64_t rate_ppm)
+{
+    clock->shown_ns = clock_at(clock, true_ns);
+    clock->true_ns = true_ns;
+    clock->rate_ppm = rate_ppm;
+}
+
+unsigned sim_below(struct sim *sim, unsigned count)
+{
+    return dice_below(&sim->dice, count);
+}
+
+int64_t sim_between(struct sim *sim, int64_t least_ns, int64_t most_ns)
+{
+    int64_t range_ns = most_ns - least_ns;
+    if (sim_below(sim, 3) != 0)
+        range_ns /= 1 + sim_below(sim, 20);
+    return least_ns + (range_ns > 0 ? (int64_t)(dice_draw(&sim->dice) % (uint64_t)range_ns) : 0);
+}
+
+void sim_note(struct sim *sim, const char *form, ...)
+{
+    va_list arguments;
+    if (sim->trace == NULL)
+        return;
+    fprintf(sim->trace, "%10.6f ", (double)(sim->now_ns - BEGIN_NS) / 1e9);
+    va_start(arguments, form);
+    vfprintf(sim->trace, form, arguments);
+    va_end(arguments);
+}
+
+/* --- the world is made --- */
+
+/* A hundred ppm is what quartz does; more only where it is a fault. */
+static int64_t some_rate(struct sim *sim, int64_t most_ppm)
+{
+    return (int64_t)sim_below(sim, (unsigned)(2 * most_ppm + 1)) - most_ppm;
+}
+
+static void make_clock(struct sim *sim, struct sim_clock *clock, int64_t shown_ns, int64_t rate_ppm)
+{
+    *clock = (struct sim_clock){
+        .true_ns = sim->now_ns, .shown_ns = shown_ns, .rate_ppm = some_rate(sim, rate_ppm)};
+}
+
+static void on_set(void *watcher, const char *key, size_t key_len, const char *value, size_t len,
+                   int64_t ends_ms);
+
+/* Which master it is that tells of a change. */
+struct watcher {
+    struct sim *sim;
+    unsigned master;
+};
+
+static struct watcher watchers[SIM_MASTERS];
+
+static void on_set(void *context, const char *key, size_t key_len, const char *value, size_t len,
+                   int64_t ends_ms)
+{
+    const struct watcher *watcher = context;
+    judge_on_set(watcher->sim, watcher->master, key, key_len, value, len, ends_ms);
+}
+
+static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
+{
+    struct master *master = &sim->masters[index];
+    int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
+    make_clock(sim, &master->clock, wall_ns, rate_ppm);
+    watchers[index] = (struct watcher){sim, index};
+    redis7_close_all(&master->redis);
+    sim->ids += 2;
+    redis7_start(&master->redis, sim->ids);
+    master->redis.watcher = &watchers[index];
+    master->redis.on_set = on_set;
+    master->redis.loading = master->redis.may_evict = master->redis.untracked = false;
+    master->redis.deaf_to_scripts = false;
+    master->dead = master->hung = false;
+    master->steps_forward = sim_below(sim, 3) != 0;
+    master->forgot_ns = sim->bootstrapped ? 0 : sim->now_ns;
+    for (unsigned owner = 0; owner < SIM_OWNERS; owner++) {
+        master->latency_ns[owner] = 20000 + sim_below(sim, 500000);
+        master->blocked_ns[owner][0] = master->blocked_ns[owner][1] = 0;
+    }
+    agenda_add(&sim->agenda, sim->now_ns + sim_below(sim, CRON_NS), EVENT_CRON, index, 0);
+}
+
+static void make_daemon(struct sim *sim, unsigned index, int64_t rate_ppm)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    int64_t room_ns = sim->max_ttl_ms * NS_PER_MS * 8 / 10;
+    for (unsigned node = 0; node < SIM_MASTERS; node++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            if (daemon->resps[node][channel].reader == NULL)
+                resp_init(&daemon->resps[node][channel]);
+    make_clock(sim, &daemon->clock, (int64_t)(1 + sim_below(sim, 100000)) * NS_PER_S, rate_ppm);
+    daemon->wall_ahead_ns = INT64_C(1700000000) * NS_PER_S + sim->now_ns - daemon->clock.shown_ns +
+                            sim_between(sim, 0, room_ns) - room_ns / 2;
+    daemon->host = index;
+    daemon->alive = false;
+    daemon->paused_at_ns = 0;
+}
+
+static void choose(struct sim *sim)
+{
+    static const int64_t max_ttls_ms[] = {1000, 1000, 1000, 2000, 2000, 3000, 3000, 8000};
+    static const struct drift drift = {.rate_ppm = 10000, .margin_ns = SIM_MARGIN_MS * NS_PER_MS};
+    sim->node_count = sim_below(sim, 3) == 0 ? 5 : 3;
+    sim->daemon_count = 1 + sim_below(sim, SIM_DAEMONS);
+    sim->client_count = 2 + sim_below(sim, SIM_CLIENTS - 1);
+    sim->resource_count = 1 + sim_below(sim, SIM_RESOURCES);
+    sim->max_ttl_ms = max_ttls_ms[sim_below(sim, 8)];
+    sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
+    sim->bootstrapped = sim_below(sim, 10) != 0;
+    sim->attack_ns = sim_between(sim, 1 * NS_PER_S, 8 * NS_PER_S);
+    sim->limits = (struct request_limits){
+        .ttl_min_ms = 20,
+        .ttl_max_ms = sim->max_ttl_ms,
+        .hold_ttl_min_ms = hold_shortest_ms(&drift, SIM_NODE_TIMEOUT_MS * NS_PER_MS),
+        .key_prefix = "",
+    };
+    fault_plan(sim);
+}
+
+static void make(struct sim *sim)
+{
+    agenda_clear(&sim->agenda);
+    history_init(&sim->history);
+    net_clear(sim);
+    connection_clear(sim);
+    choose(sim);
+    int64_t rate_ppm = fault_may(sim, FAULT_RATES) ? 4000 : 100;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        make_master(sim, i, rate_ppm);
+    for (unsigned i = 0; i < sim->daemon_count; i++)
+        make_daemon(sim, i, rate_ppm);
+    for (unsigned i = 0; i < sim->client_count; i++)
+        make_clock(sim, &sim->clients[i].clock, sim->now_ns, rate_ppm);
+    make_clock(sim, &sim->foreign.clock, sim->now_ns, rate_ppm);
+}
+
+/* --- time passes --- */
+
+static void on_cron(struct sim *sim, unsigned index)
+{
+    struct master *master = &sim->masters[index];
+    if (!master->dead && !master->hung) {
+        redis7_cron(&master->redis, master_wall_us(sim, index));
+        net_say(sim, index);
+    }
+    agenda_add(&sim->agenda, sim->now_ns + CRON_NS, EVENT_CRON, index, 0);
+}
+
+static void happen(struct sim *sim, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_CONNECT:
+    case EVENT_TO_SERVER:
+    case EVENT_RESET:
+        net_on_event(sim, event);
+        break;
+    case EVENT_CONNECTED:
+    case EVENT_TO_CLIENT:
+    case EVENT_CLOSED:
+        if (!wire_exists(sim, event->subject, event->generation))
+            break;
+        if (sim->wires[event->subject].owner == SIM_FOREIGN)
+            foreign_on_event(sim, event);
+        else
+            daemon_on_event(sim, event);
+        break;
+    case EVENT_REQUEST:
+    case EVENT_HANGUP:
+    case EVENT_TIMER:
+        daemon_on_event(sim, event);
+        break;
+    case EVENT_REPLY:
+    case EVENT_ACT:
+        client_on_event(sim, event);
+        break;
+    case EVENT_CRON:
+        on_cron(sim, event->subject);
+        break;
+    case EVENT_FOREIGN:
+        foreign_on_event(sim, event);
+        break;
+    case EVENT_STRIKE:
+        fault_strike(sim);
+        break;
+    case EVENT_MEND:
+        fault_mend(sim, event);
+        break;
+    }
+}
+
+static void pass(struct sim *sim, int64_t ns)
+{
+    int64_t until_ns = sim->now_ns + ns;
+    while (agenda_next_ns(&sim->agenda) <= until_ns && sim->violation == NULL) {
+        struct event event = agenda_take(&sim->agenda);
+        sim->now_ns = event.at_ns;
+        sim->tally->counts[COUNT_EVENTS]++;
+        happen(sim, &event);
+    }
+    if (sim->violation == NULL)
+        sim->now_ns = until_ns;
+}
+
+/* --- a schedule --- */
+
+/* An operator's word that no lock is held, or max_ttl without locks. */
+static void set_up(struct sim *sim)
+{
+    if (sim->bootstrapped) {
+        daemon_start(sim, 0, true);
+        pass(sim, 100 * NS_PER_MS);
+        daemon_die(sim, 0, true);
+        pass(sim, 10 * NS_PER_MS);
+    }
+    for (unsigned i = 0; i < sim->daemon_count; i++)
+        daemon_start(sim, i, false);
+    pass(sim, sim_between(sim, 10 * NS_PER_MS, 1500 * NS_PER_MS));
+}
+
+static void attack(struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->client_count; i++)
+        client_start(sim, i);
+    foreign_start(sim);
+    fault_strike(sim);
+    pass(sim, sim->attack_ns);
+}
+
+static void recover(struct sim *sim)
+{
+    sim_note(sim, "all faults cease\n");
+    sim->recovering = true;
+    fault_mend_all(sim);
+    for (unsigned i = 0; i < sim->node_count; i++)
+        clock_set_rate(&sim->masters[i].clock, sim->now_ns, some_rate(sim, 100));
+    for (unsigned i = 0; i < sim->daemon_count; i++)
+        clock_set_rate(&sim->daemons[i].clock, sim->now_ns, some_rate(sim, 100));
+    for (unsigned i = 0; i < sim->client_count; i++)
+        client_retire(sim, i);
+    pass(sim, RECONNECT_NS);
+    judge_leftovers(sim);
+    /* A daemon that doubts its own clock does so for max_ttl, before it sees to the masters. */
+    pass(sim, RECOVERY_NS + sim->max_ttl_ms * 21 / 10 * NS_PER_MS);
+}
+
+/* Let time pass until this client's request has been answered, but no longer than this. */
+static bool wait_for_answer(struct sim *sim, unsigned client, int64_t most_ms)
+{
+    int64_t latest_ns = sim->now_ns + most_ms * NS_PER_MS;
+    while (sim->now_ns < latest_ns && sim->violation == NULL &&
+           sim->clients[client].state == CLIENT_ASKING)
+        pass(sim, 20 * NS_PER_MS);
+    return sim->clients[client].has_lock;
+}
+
+/* One has the lock and says nothing more; it expires, and who waits for it through this daemon has
+ * it at once. The next in line has it as soon as that one lets it go. */
+static void ask_in_line(struct sim *sim, unsigned daemon)
+{
+    unsigned resource = daemon % sim->resource_count;
+    client_ask_last(sim, 0, daemon, resource, sim->max_ttl_ms);
+    if (!wait_for_answer(sim, 0, sim->max_ttl_ms + LAST_WAIT_MS)) {
+        judge_violation(sim, "no grant through daemon %u after all faults had ceased", daemon);
+        return;
+    }
+    client_forget(sim, 0);
+    client_ask_last(sim, 0, (daemon + 1) % sim->daemon_count, resource, sim->max_ttl_ms);
+    pass(sim, 20 * NS_PER_MS); /* so that it comes second */
+    client_ask_last(sim, 1, (daemon + 1) % sim->daemon_count, resource, sim->max_ttl_ms);
+    bool granted = wait_for_answer(sim, 0, sim->max_ttl_ms + LAST_WAIT_MS);
+    if (granted) {
+        client_release(sim, 0);
+        granted = wait_for_answer(sim, 1, LAST_WAIT_MS);
+    }
+    if (granted)
+        client_release(sim, 1);
+    else
+        judge_violation(sim, "daemon %u forgot one who waits", (daemon + 1) % sim->daemon_count);
+    wait_for_answer(sim, 1, LAST_WAIT_MS);
+}
+
+/* Everything is granted again, through each daemon. */
+static void ask_all(struct sim *sim)
+{
+    sim->finishing = true;
+    for (unsigned i = 0; i < sim->daemon_count && sim->violation == NULL; i++) {
+        /* The last answers of a release are still on their way. */
+        pass(sim, 300 * NS_PER_MS);
+        judge_end(sim, i);
+        ask_in_line(sim, i);
+    }
+}
+
+static void end_all(struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->daemon_count; i++) {
+        struct daemon *daemon = &sim->daemons[i];
+        if (!daemon->alive)
+            continue;
+        struct engine_stats *stats = &daemon->engine.stats;
+        sim->tally->counts[COUNT_HANDOVERS] += stats->handovers;
+        connection_lose_daemon(sim, i);
+        engine_deinit(&daemon->engine);
+        daemon->alive = false;
+    }
+}
+
+const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,
+                    struct sim_tally *tally)
+{
+    sim->seed = seed;
+    sim->dice.state = seed;
+    sim->trace = options->trace;
+    sim->faults = options->faults;
+    sim->tally = tally;
+    sim->now_ns = BEGIN_NS;
+    sim->recovering = sim->finishing = false;
+    sim->ids = 1;
+    sim->order = 0;
+    sim->token_count = 0;
+    sim->foreign_doubt_ns = 0;
+    sim->violation = NULL;
+    make(sim);
+    set_up(sim);
+    attack(sim);
+    recover(sim);
+    ask_all(sim);
+    tally->counts[COUNT_VIRTUAL_MS] += (uint64_t)((sim->now_ns - BEGIN_NS) / NS_PER_MS);
+    const char *violation = sim->violation;
+    end_all(sim);
+    return violation;
+}
+
+void sim_free(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_DAEMONS; i++)
+        for (unsigned node = 0; node < SIM_MASTERS; node++)
+            for (unsigned channel = 0; channel < CHANNELS; channel++)
+                resp_deinit(&sim->daemons[i].resps[node][channel]);
+    for (unsigned i = 0; i < SIM_WIRES; i++) {
+        bytes_free(&sim->wires[i].to_server.bytes);
+        bytes_free(&sim->wires[i].to_client.bytes);
+    }
+    for (unsigned i = 0; i < SIM_MASTERS; i++)
+        for (unsigned k = 0; k < REDIS7_SESSIONS; k++) {
+            bytes_free(&sim->masters[i].redis.sessions[k].input);
+            bytes_free(&sim->masters[i].redis.sessions[k].output);
+        }
+}

@@ -1,0 +1,119 @@
+/*
+ * Some schedules of the simulator, and the simulator itself: it repeats what it did, and reaches
+ * what it is said to reach. SIM_FIRST and SIM_RUNS say which seeds, other than those of every day.
+ */
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/sim/sim.h"
+
+enum { FIRST = 1, RUNS = 300 };
+
+static struct sim sim;
+static struct sim_tally tally;
+
+static uint64_t all_faults(void)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; fault_name(i) != NULL; i++)
+        all |= UINT64_C(1) << i;
+    return all;
+}
+
+static void expect_no_violation(uint64_t seed)
+{
+    const struct sim_options options = {.faults = all_faults()};
+    const char *violation = sim_run(&sim, seed, &options, &tally);
+    ck_assert_msg(violation == NULL,
+                  "seed %" PRIu64 ": %s; tell the story: make sim SEED=%" PRIu64 " TRACE=1", seed,
+                  violation, seed);
+}
+
+static uint64_t setting(const char *name, uint64_t initial)
+{
+    const char *value = getenv(name);
+    return value != NULL ? strtoull(value, NULL, 10) : initial;
+}
+
+static void expect_reached(enum verb verb, enum outcome outcome)
+{
+    ck_assert_msg(tally.outcomes[verb][outcome] > 0, "no %s was answered with outcome %d",
+                  verb_word(verb), outcome);
+}
+
+START_TEST(no_schedule_breaks_a_promise)
+{
+    uint64_t runs = setting("SIM_RUNS", RUNS);
+    for (uint64_t i = 0; i < runs; i++)
+        expect_no_violation(setting("SIM_FIRST", FIRST) + i);
+    /* Else nothing was shown. */
+    for (unsigned fault = 0; fault_name(fault) != NULL; fault++)
+        ck_assert_msg(tally.faults[fault] > 0 || runs < RUNS, "%s never happened",
+                      fault_name(fault));
+    ck_assert_uint_gt(tally.counts[COUNT_GRANTS], 3 * runs);
+    ck_assert_uint_gt(tally.counts[COUNT_HANDOVERS], runs / 10);
+    ck_assert_uint_gt(tally.counts[COUNT_LOST], runs / 100);
+    static const enum outcome of_lock[] = {OUTCOME_OK,   OUTCOME_HELD,  OUTCOME_NOQUORUM,
+                                           OUTCOME_LATE, OUTCOME_LIMIT, OUTCOME_SHUTDOWN};
+    static const enum outcome of_others[] = {OUTCOME_OK, OUTCOME_GONE, OUTCOME_NOQUORUM};
+    static const enum outcome of_status[] = {OUTCOME_HELD, OUTCOME_FREE, OUTCOME_NOQUORUM};
+    for (unsigned i = 0; i < sizeof(of_lock) / sizeof(of_lock[0]); i++)
+        expect_reached(VERB_LOCK, of_lock[i]);
+    for (unsigned i = 0; i < 3; i++) {
+        expect_reached(VERB_UNLOCK, of_others[i]);
+        expect_reached(VERB_EXTEND, of_others[i]);
+        expect_reached(VERB_STATUS, of_status[i]);
+    }
+}
+END_TEST
+
+static char *tell(uint64_t seed, size_t *len)
+{
+    char *text;
+    FILE *trace = open_memstream(&text, len);
+    const struct sim_options options = {.faults = all_faults(), .trace = trace};
+    sim_run(&sim, seed, &options, &tally);
+    fclose(trace);
+    return text;
+}
+
+START_TEST(a_seed_tells_the_same_story_again)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        size_t lens[2];
+        char *first = tell(seed, &lens[0]);
+        char *again = tell(seed, &lens[1]);
+        ck_assert_uint_gt(lens[0], 1000);
+        ck_assert_msg(strcmp(first, again) == 0, "seed %" PRIu64, seed);
+        free(first);
+        free(again);
+    }
+}
+END_TEST
+
+static void begin(void)
+{
+    /* Tables of an engine are large and mostly untouched: the kernel has zeroes for nothing. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 16);
+    memset(&tally, 0, sizeof(tally));
+}
+
+static void end(void)
+{
+    sim_free(&sim);
+}
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("sim");
+    TCase *tests = tcase_create("schedules");
+    tcase_set_timeout(tests, 36000);
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, no_schedule_breaks_a_promise);
+    tcase_add_test(tests, a_seed_tells_the_same_story_again);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
