@@ -34,6 +34,12 @@ SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/dice.c tests/history.c \
 SHIM     := $(BUILD)/tests/shim/clock.so
 E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
+TORTURE  := $(BUILD)/tests/torture/test_torture
+TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
+
+# For the tests on real masters: what they start, and what a violation is reported of.
+E2E_ENV = REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) \
+    TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
 
 all: $(BUILD)/redlockd
 
@@ -46,6 +52,7 @@ help:
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
 	@echo 'make sim        random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
 	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
+	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
@@ -108,6 +115,10 @@ $(TEST_SIM): $(TEST_SIM).o $(BUILD)/tests/runner.o $(SIM_SUPPORT) $(BUILD)/libre
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
+$(TORTURE): $(TORTURE_OBJECTS) $(E2E_SUPPORT) $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
 # Preloaded into Redis masters; they have no sanitizer, so neither has it.
 $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 	@mkdir -p $(@D)
@@ -119,11 +130,21 @@ $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 unit: $(UNIT)
 	@sh tests/run.sh $(UNIT)
 
-e2e: $(BUILD)/redlockd $(SHIM) $(E2E)
-	@REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) sh tests/run.sh $(E2E)
+e2e: $(BUILD)/redlockd $(SHIM) $(E2E) $(TORTURE)
+	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(E2E)
 
-tests: $(BUILD)/redlockd $(SHIM) $(UNIT) $(TEST_SIM) $(E2E)
-	@REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) sh tests/run.sh $(TEST_SIM) $(UNIT) $(E2E)
+# The torture takes longest, so it begins.
+tests: $(BUILD)/redlockd $(SHIM) $(UNIT) $(TEST_SIM) $(E2E) $(TORTURE)
+	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(TEST_SIM) $(UNIT) $(E2E)
+
+# SECONDS, SEED, FAULTS (tests/torture/faults.h names them), HISTORY: a file for that of a violation.
+# Not from the environment: a shell may have SECONDS of its own there.
+torture_setting = $(if $(filter command%,$(origin $1)),$($1),$2)
+torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
+	@$(E2E_ENV) TORTURE_SECONDS=$(call torture_setting,SECONDS,60) \
+	    TORTURE_SEED=$(call torture_setting,SEED,$$(date +%s)) \
+	    TORTURE_FAULTS=$(call torture_setting,FAULTS,all) \
+	    TORTURE_HISTORY=$(call torture_setting,HISTORY,) $(TORTURE)
 
 COMMIT = $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
@@ -187,5 +208,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd
 
-.PHONY: all help install clean unit e2e tests sim mutants asan check coverage tidy deps demo \
+.PHONY: all help install clean unit e2e tests sim mutants torture asan check coverage tidy deps demo \
         fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

@@ -3,7 +3,8 @@
 set -eu
 
 wanted="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev check
-        libbsd-dev redis-server clang libclang-rt-dev clang-format procps netcat-openbsd"
+        libbsd-dev redis-server clang libclang-rt-dev clang-format procps netcat-openbsd
+        iproute2"
 
 missing=
 for package in $wanted; do

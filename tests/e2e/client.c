@@ -25,6 +25,8 @@ static bool connect_to(struct client *client, const struct sockaddr *where, sock
     client->sent[0] = '\0';
     client->fd = socket(where->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(client->fd, 0);
+    struct timeval patience = {.tv_usec = CLIENT_PATIENCE_MS * 1000};
+    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (connect(client->fd, where, len) == 0)
         return true;
     client_close(client);
@@ -44,7 +46,7 @@ void client_connect_unix(struct client *client, const char *path)
     ck_assert_msg(client_try_unix(client, path), "cannot connect to %s", path);
 }
 
-void client_connect_tcp(struct client *client, const char *host, int port)
+bool client_try_tcp(struct client *client, const char *host, int port)
 {
     struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -55,10 +57,16 @@ void client_connect_tcp(struct client *client, const char *host, int port)
         connected = connect_to(client, (struct sockaddr *)&ipv6, sizeof(ipv6));
     else
         ck_abort_msg("%s is no address", host);
-    ck_assert_msg(connected, "cannot connect to %s port %d", host, port);
     /* What is sent in pieces arrives in pieces. */
     int on = 1;
-    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (connected)
+        setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return connected;
+}
+
+void client_connect_tcp(struct client *client, const char *host, int port)
+{
+    ck_assert_msg(client_try_tcp(client, host, port), "cannot connect to %s port %d", host, port);
 }
 
 void client_close(struct client *client)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CLIENT_LINE = 4096, CLIENT_INPUT = 65536 };
+enum { CLIENT_LINE = 4096, CLIENT_INPUT = 65536, CLIENT_PATIENCE_MS = 100 };
 
 struct client {
     int fd;
@@ -25,8 +25,9 @@ struct grant {
     int64_t elapsed_ms;
 };
 
-/* False if nobody listens there. */
+/* False if nobody listens there, or accepts within the time that CLIENT_PATIENCE_MS says. */
 bool client_try_unix(struct client *client, const char *path);
+bool client_try_tcp(struct client *client, const char *host, int port);
 void client_connect_unix(struct client *client, const char *path);
 /* host: an IPv4 or IPv6 address. */
 void client_connect_tcp(struct client *client, const char *host, int port);

@@ -28,7 +28,12 @@ void clock_open(struct clock_file *clock, const struct sandbox *sandbox, const c
 
 void clock_set(const struct clock_file *clock, int64_t ahead_s)
 {
-    int64_t offset_us = ahead_s * 1000000;
+    clock_set_ms(clock, ahead_s * 1000);
+}
+
+void clock_set_ms(const struct clock_file *clock, int64_t ahead_ms)
+{
+    int64_t offset_us = ahead_ms * 1000;
     int fd = open(clock->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(pwrite(fd, &offset_us, sizeof(offset_us), 0), sizeof(offset_us));

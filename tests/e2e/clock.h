@@ -18,7 +18,8 @@ struct clock_file {
 /* The clock of this name, in the sandbox; it agrees with ours until it is set. */
 void clock_open(struct clock_file *clock, const struct sandbox *sandbox, const char *name);
 
-/* How many seconds it is ahead from now on. */
+/* How much it is ahead from now on. */
 void clock_set(const struct clock_file *clock, int64_t ahead_s);
+void clock_set_ms(const struct clock_file *clock, int64_t ahead_ms);
 
 #endif

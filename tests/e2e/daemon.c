@@ -59,8 +59,10 @@ void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
 {
     const char *name = plan->name != NULL ? plan->name : "redlockd";
     char file[32];
-    *daemon = (struct daemon){
-        .sandbox = sandbox, .elsewhere = plan->elsewhere, .clock_ahead_s = plan->clock_ahead_s};
+    *daemon = (struct daemon){.sandbox = sandbox,
+                              .elsewhere = plan->elsewhere,
+                              .network = plan->network,
+                              .clock_ahead_s = plan->clock_ahead_s};
     if (plan->tcp_host != NULL)
         daemon->port = port_free();
     snprintf(file, sizeof(file), "%s.yaml", name);
@@ -100,17 +102,21 @@ void daemon_start(struct daemon *daemon, rlim_t open_files)
     const char *there_as_user[] = {"unshare",      "--user", "--map-root-user", "--time",
                                    "--boottime",   "86400",  daemon_program(),  "-c",
                                    daemon->config, NULL};
+    char network[SANDBOX_FILE];
+    const char *in_network[] = {"nsenter", network, daemon_program(), "-c", daemon->config, NULL};
     struct clock_file clock;
     const char *const *environment = NULL;
+    snprintf(network, sizeof(network), "--net=%s", daemon->network != NULL ? daemon->network : "");
     if (daemon->clock_ahead_s != 0) {
         clock_open(&clock, daemon->sandbox, "daemon");
         clock_set(&clock, daemon->clock_ahead_s);
         environment = clock.environment;
     }
     daemon->pid = process_start(&(struct process_plan){
-        .argv = !daemon->elsewhere ? here
-                : geteuid() == 0   ? there
-                                   : there_as_user,
+        .argv = daemon->network != NULL ? in_network
+                : !daemon->elsewhere    ? here
+                : geteuid() == 0        ? there
+                                        : there_as_user,
         .environment = environment,
         .errors = daemon->log,
         .open_files = open_files,
@@ -157,7 +163,7 @@ static bool holds_token(const char *text)
     return digits == 40;
 }
 
-static void check_log(const struct daemon *daemon)
+void daemon_check_log(const struct daemon *daemon)
 {
     char *log = sandbox_read(daemon->log);
     ck_assert_msg(strstr(log, "Sanitizer") == NULL, "a sanitizer complains");
@@ -170,7 +176,7 @@ void daemon_check_end(struct daemon *daemon)
 {
     int status = process_wait(daemon->pid, "the daemon");
     daemon->pid = 0;
-    check_log(daemon);
+    daemon_check_log(daemon);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the daemon ended with status %d",
                   status);
 }
@@ -189,7 +195,7 @@ int daemon_refuses(struct daemon *daemon)
     daemon_start(daemon, 0);
     int status = process_wait(daemon->pid, "a daemon that must not start");
     daemon->pid = 0;
-    check_log(daemon);
+    daemon_check_log(daemon);
     ck_assert_msg(WIFEXITED(status), "the daemon ended by signal %d", WTERMSIG(status));
     return WEXITSTATUS(status);
 }

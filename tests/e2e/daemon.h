@@ -32,6 +32,7 @@ struct daemon_plan {
     unsigned node_timeout_ms;
     int64_t clock_ahead_s; /* of its wall clock */
     bool elsewhere;        /* as if on another host: its clock since boot is another one */
+    const char *network;   /* a file of the network namespace to run in; NULL: ours */
     rlim_t open_files;     /* 0: as ours */
 };
 
@@ -39,6 +40,7 @@ struct daemon {
     const struct sandbox *sandbox;
     pid_t pid; /* 0 while it is down */
     bool elsewhere;
+    const char *network;
     int64_t clock_ahead_s;
     char config[SANDBOX_FILE];
     char socket[SANDBOX_FILE];
@@ -77,6 +79,8 @@ void daemon_connect(const struct daemon *daemon, struct client *client);
 
 /* Wait until a line of its log contains both texts. */
 void daemon_wait_log(const struct daemon *daemon, const char *first, const char *second);
+/* No sanitizer has complained so far, and no token is in its log. */
+void daemon_check_log(const struct daemon *daemon);
 /* How many lines of the log contain this text? */
 unsigned daemon_count_log(const struct daemon *daemon, const char *text);
 

@@ -24,9 +24,12 @@ static void start(struct master *master)
     snprintf(port, sizeof(port), "%d", master->over_tcp ? master->port : 0);
     snprintf(name, sizeof(name), "master-%u.out", master->index);
     sandbox_path(master->sandbox, name, log);
+    /* Not protected: it is a loopback address, or one that nobody else can reach. */
     const char *argv[] = {"redis-server",
                           "--bind",
-                          "127.0.0.1",
+                          master->host,
+                          "--protected-mode",
+                          "no",
                           "--port",
                           port,
                           "--unixsocket",
@@ -57,9 +60,14 @@ static void start(struct master *master)
 
 void master_step(struct master *master, int64_t seconds)
 {
+    master_step_ms(master, seconds * 1000);
+}
+
+void master_step_ms(struct master *master, int64_t ms)
+{
     ck_assert(master->steppable);
-    master->ahead_s += seconds;
-    clock_set(&master->clock, master->ahead_s);
+    master->ahead_ms += ms;
+    clock_set_ms(&master->clock, master->ahead_ms);
 }
 
 /* Is it our process that answers? Another may have been quicker to take the port. */
@@ -67,7 +75,7 @@ static bool answers(struct master *master)
 {
     struct timeval patience = {.tv_sec = COMMAND_SECONDS};
     redisContext *context = master->over_tcp
-                                ? redisConnectWithTimeout("127.0.0.1", master->port, patience)
+                                ? redisConnectWithTimeout(master->host, master->port, patience)
                                 : redisConnectUnixWithTimeout(master->socket, patience);
     ck_assert_ptr_nonnull(context);
     char field[32];
@@ -115,6 +123,10 @@ void masters_start(struct master *masters, unsigned count, const struct sandbox 
         if (plan->steppable)
             clock_open(&masters[i].clock, sandbox, name);
         sandbox_path(sandbox, name, masters[i].socket);
+        if (plan->network != NULL)
+            snprintf(masters[i].host, MASTER_HOST, "%s%u", plan->network, plan->first + i);
+        else
+            snprintf(masters[i].host, MASTER_HOST, "127.0.0.1");
         if (plan->over_tcp)
             masters[i].port = port_free();
         start(&masters[i]);
@@ -153,7 +165,7 @@ void master_restart(struct master *master)
 void master_url(const struct master *master, char *url)
 {
     if (master->over_tcp)
-        snprintf(url, MASTER_URL, "redis://127.0.0.1:%d", master->port);
+        snprintf(url, MASTER_URL, "redis://%s:%d", master->host, master->port);
     else
         snprintf(url, MASTER_URL, "unix:%s", master->socket);
 }

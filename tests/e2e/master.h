@@ -12,7 +12,7 @@
 #include "tests/e2e/clock.h"
 #include "tests/e2e/sandbox.h"
 
-enum { MASTER_TEXT = 4096, MASTER_URL = 128 };
+enum { MASTER_TEXT = 4096, MASTER_URL = 128, MASTER_HOST = 16 };
 
 struct master {
     const struct sandbox *sandbox;
@@ -22,7 +22,8 @@ struct master {
     bool steppable;
     bool durable;
     struct clock_file clock;
-    int64_t ahead_s; /* what it is ahead */
+    int64_t ahead_ms;       /* what it is ahead */
+    char host[MASTER_HOST]; /* where it listens by TCP, if it does */
     int port;
     char socket[SANDBOX_FILE];
     redisContext *context; /* ours, for the commands of the test */
@@ -30,7 +31,9 @@ struct master {
 };
 
 struct master_plan {
-    bool over_tcp;  /* loopback; or on unix sockets */
+    bool over_tcp; /* loopback; or on unix sockets */
+    /* Over TCP: each at an address of its own, this and its number: "10.0.0.1". NULL: loopback. */
+    const char *network;
     bool steppable; /* its clock can be stepped: tests/shim/clock.c */
     bool durable;   /* keeps every command on disk */
     unsigned first; /* number of the first of them; different ones for those of one sandbox */
@@ -42,6 +45,7 @@ void masters_start(struct master *masters, unsigned count, const struct sandbox 
 
 /* Step its clock. */
 void master_step(struct master *master, int64_t seconds);
+void master_step_ms(struct master *master, int64_t ms);
 
 /* Kill and reap it, if it is not down. */
 void master_kill(struct master *master);

@@ -1,0 +1,250 @@
+/*
+ * What may befall a master.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/waiting.h"
+#include "tests/torture/faults.h"
+
+enum {
+    STOP_MS = 1500,
+    LIMIT_MS = 1200,
+    EVICT_MS = 300,
+    /* Longer than any look at a master is good for. */
+    SEEN_BY_ALL_MS = 1500,
+    COPY_AGE_MS = 3000,
+    STEP_MS = 3000,
+    SMALL_STEP_MS = 100,
+    AGAIN_MS = 50,
+};
+
+static struct master *master_of(struct faults *faults, unsigned index)
+{
+    return &faults->torture->stage.masters[index];
+}
+
+static bool answers(const struct faults *faults, unsigned index)
+{
+    return !faults->masters[index].stopped;
+}
+
+static void run(struct faults *faults, unsigned index, const char *command)
+{
+    ledger_note(&faults->torture->ledger, "master %u: %s", index, command);
+    masters_run(master_of(faults, index), 1, command);
+}
+
+/* --- hanging --- */
+
+static void go_on(struct faults *faults, unsigned index)
+{
+    if (!faults->masters[index].stopped)
+        return;
+    faults->masters[index].stopped = false;
+    ledger_note(&faults->torture->ledger, "master %u goes on", index);
+    master_continue(master_of(faults, index));
+}
+
+void strike_stop(struct faults *faults, unsigned index)
+{
+    if (!answers(faults, index))
+        return;
+    faults_note(faults, FAULT_STOP, "master %u", index);
+    master_stop(master_of(faults, index));
+    faults->masters[index].stopped = true;
+    faults_later(faults, 20 + faults_below(faults, STOP_MS), go_on, index);
+}
+
+/* --- starting again --- */
+
+static void remove_snapshot(struct faults *faults, unsigned index)
+{
+    char name[32];
+    char path[SANDBOX_FILE];
+    snprintf(name, sizeof(name), "master-%u.rdb", index);
+    unlink(sandbox_path(&faults->torture->stage.sandbox, name, path));
+    faults->masters[index].saved = false;
+}
+
+/* Its clock goes on as it was. */
+static void start_again(struct faults *faults, unsigned index)
+{
+    faults->masters[index].stopped = false;
+    faults->masters[index].limited = false;
+    master_restart(master_of(faults, index));
+    ledger_note(&faults->torture->ledger, "master %u is back", index);
+}
+
+void strike_kill(struct faults *faults, unsigned index)
+{
+    faults_note(faults, FAULT_KILL, "master %u", index);
+    master_kill(master_of(faults, index));
+    remove_snapshot(faults, index);
+    start_again(faults, index);
+}
+
+void strike_snapshot(struct faults *faults, unsigned index)
+{
+    if (!answers(faults, index))
+        return;
+    if (!faults->masters[index].saved || faults_below(faults, 3) == 0) {
+        run(faults, index, "SAVE");
+        faults->masters[index].saved = true;
+        return;
+    }
+    faults_note(faults, FAULT_SNAPSHOT, "master %u", index);
+    start_again(faults, index);
+}
+
+/* --- forgetting as it runs --- */
+
+void strike_flush(struct faults *faults, unsigned index)
+{
+    if (!answers(faults, index))
+        return;
+    faults_note(faults, FAULT_FLUSH, "master %u", index);
+    masters_run(master_of(faults, index), 1, "FLUSHALL");
+}
+
+static void follow(struct master *follower, const struct master *leader)
+{
+    struct waiting waiting = waiting_for("a replica to be in step");
+    master_text(follower, "REPLICAOF %s %d", leader->host, leader->port);
+    while (strstr(master_text(follower, "INFO replication"), "master_link_status:up") == NULL)
+        waiting_pause(&waiting);
+}
+
+/* Same process, same address, same connections; and what the spare has is all that is left. */
+static void fail_over(struct faults *faults, unsigned index)
+{
+    struct master *master = master_of(faults, index);
+    if (!answers(faults, index) || faults->masters[index].limited)
+        return;
+    faults_note(faults, FAULT_FAILOVER, "master %u to %s", index,
+                faults->spare_follows < 0 ? "an empty one" : "an old copy");
+    follow(master, &faults->torture->spare);
+    masters_run(master, 1, "REPLICAOF NO ONE");
+    ledger_note(&faults->torture->ledger, "master %u is one again", index);
+}
+
+/* Either to an empty one, or to a copy of some seconds ago: the record of the guard is in it. */
+void strike_failover(struct faults *faults, unsigned index)
+{
+    struct master *spare = &faults->torture->spare;
+    if (!answers(faults, index) || faults->masters[index].limited)
+        return;
+    if (faults_below(faults, 2) == 0) {
+        masters_run(spare, 1, "FLUSHALL");
+        faults->spare_follows = -1;
+        fail_over(faults, index);
+        return;
+    }
+    ledger_note(&faults->torture->ledger, "the spare copies master %u", index);
+    follow(spare, master_of(faults, index));
+    masters_run(spare, 1, "REPLICAOF NO ONE");
+    faults->spare_follows = (int)index;
+    faults_later(faults, faults_below(faults, COPY_AGE_MS), fail_over, index);
+}
+
+/* --- memory and connections --- */
+
+/* Done once the master can hear of it; one that has started again meanwhile has no limits. */
+static bool may_limit(struct faults *faults, unsigned index, faults_action *action)
+{
+    if (!faults->masters[index].limited)
+        return false;
+    if (answers(faults, index))
+        return true;
+    if (faults->ending)
+        go_on(faults, index);
+    faults_later(faults, AGAIN_MS, action, index);
+    return false;
+}
+
+static void stop_evicting(struct faults *faults, unsigned index)
+{
+    if (!may_limit(faults, index, stop_evicting))
+        return;
+    run(faults, index, "CONFIG SET maxmemory 0");
+    run(faults, index, "CONFIG SET maxmemory-policy noeviction");
+    faults->masters[index].limited = false;
+}
+
+static void evict(struct faults *faults, unsigned index)
+{
+    if (!may_limit(faults, index, evict))
+        return;
+    run(faults, index, "CONFIG SET maxmemory 1");
+    faults_later(faults, EVICT_MS, stop_evicting, index);
+}
+
+/* Eviction that comes and goes between two looks is what no guard sees: so it is allowed first. */
+void strike_evict(struct faults *faults, unsigned index)
+{
+    static const char *const policies[] = {
+        "CONFIG SET maxmemory-policy allkeys-random",
+        "CONFIG SET maxmemory-policy volatile-ttl",
+    };
+    if (!answers(faults, index) || faults->masters[index].limited)
+        return;
+    faults_note(faults, FAULT_EVICT, "master %u", index);
+    faults->masters[index].limited = true;
+    run(faults, index, policies[faults_below(faults, 2)]);
+    run(faults, index, "CONFIG SET maxmemory 1gb");
+    faults_later(faults, SEEN_BY_ALL_MS, evict, index);
+}
+
+static void take_connections(struct faults *faults, unsigned index)
+{
+    if (!may_limit(faults, index, take_connections))
+        return;
+    run(faults, index, "CONFIG SET maxclients 500");
+    faults->masters[index].limited = false;
+}
+
+void strike_full(struct faults *faults, unsigned index)
+{
+    if (!answers(faults, index) || faults->masters[index].limited)
+        return;
+    faults_note(faults, FAULT_FULL, "master %u", index);
+    faults->masters[index].limited = true;
+    run(faults, index, "CONFIG SET maxclients 1");
+    run(faults, index, "CLIENT KILL TYPE normal SKIPME yes");
+    faults_later(faults, LIMIT_MS, take_connections, index);
+}
+
+void strike_cut(struct faults *faults, unsigned index)
+{
+    static const char *const commands[] = {
+        "CLIENT KILL TYPE normal SKIPME yes",
+        "CLIENT KILL TYPE pubsub",
+    };
+    if (!answers(faults, index))
+        return;
+    unsigned which = faults_below(faults, 2);
+    faults_note(faults, FAULT_CUT, "master %u: %s", index, commands[which]);
+    masters_run(master_of(faults, index), 1, commands[which]);
+}
+
+void strike_scripts(struct faults *faults, unsigned index)
+{
+    if (!answers(faults, index))
+        return;
+    faults_note(faults, FAULT_SCRIPTS, "master %u", index);
+    masters_run(master_of(faults, index), 1, "SCRIPT FLUSH");
+}
+
+/* --- clocks --- */
+
+/* Forward and back between two looks is what no guard sees: each clock knows one direction. */
+void strike_step(struct faults *faults, unsigned index)
+{
+    int64_t ms = 1 + faults_below(faults, faults_below(faults, 3) == 0 ? SMALL_STEP_MS : STEP_MS);
+    if (faults->masters[index].back)
+        ms = -ms;
+    faults_note(faults, FAULT_STEP, "master %u by %lld ms", index, (long long)ms);
+    master_step_ms(master_of(faults, index), ms);
+}

@@ -1,0 +1,80 @@
+/*
+ * What may befall the ways between daemons and masters.
+ */
+#include "tests/torture/faults.h"
+
+enum { DISTURBED_MS = 1600, SLOW_MS = 120, LOST_MS = 1600 };
+
+/* --- the proxy --- */
+
+static void quicken(struct faults *faults, unsigned index)
+{
+    struct proxy_line *line = &faults->torture->proxy.lines[index];
+    for (unsigned way = 0; way < PROXY_WAYS; way++) {
+        line->delay_ms[way] = 0;
+        line->jitter_ms[way] = 0;
+        line->stalled[way] = false;
+    }
+    ledger_note(&faults->torture->ledger, "proxy to master %u: as it should be", index);
+}
+
+static void slow_down(struct faults *faults, unsigned index)
+{
+    struct proxy_line *line = &faults->torture->proxy.lines[index];
+    for (unsigned way = 0; way < PROXY_WAYS; way++) {
+        line->delay_ms[way] = faults_below(faults, SLOW_MS);
+        line->jitter_ms[way] = faults_below(faults, SLOW_MS);
+    }
+    faults_note(faults, FAULT_PROXY, "master %u: %u + %u ms there, %u + %u ms back", index,
+                line->delay_ms[0], line->jitter_ms[0], line->delay_ms[1], line->jitter_ms[1]);
+}
+
+static void stall(struct faults *faults, unsigned index)
+{
+    static const char *const words[] = {"there", "back", "both ways"};
+    struct proxy_line *line = &faults->torture->proxy.lines[index];
+    unsigned which = faults_below(faults, 3);
+    line->stalled[PROXY_TO_MASTER] = which != 1;
+    line->stalled[PROXY_TO_DAEMON] = which != 0;
+    faults_note(faults, FAULT_PROXY, "master %u: stalls %s", index, words[which]);
+}
+
+void strike_proxy(struct faults *faults, unsigned index)
+{
+    struct proxy_line *line = &faults->torture->proxy.lines[index];
+    switch (faults_below(faults, 3)) {
+    case 0:
+        slow_down(faults, index);
+        break;
+    case 1:
+        stall(faults, index);
+        break;
+    default:
+        faults_note(faults, FAULT_PROXY, "master %u: resets", index);
+        line->resets++;
+        return;
+    }
+    faults_later(faults, 20 + faults_below(faults, DISTURBED_MS), quicken, index);
+}
+
+/* --- lost packets --- */
+
+static void mend(struct faults *faults, unsigned index)
+{
+    net_mend(&faults->torture->net, index);
+    faults->masters[index].cut_off = false;
+    ledger_note(&faults->torture->ledger, "partition: master %u can be reached", index);
+}
+
+void strike_partition(struct faults *faults, unsigned index)
+{
+    static const char *const words[] = {"to", "from", "to and from"};
+    unsigned way = faults_below(faults, 3);
+    if (!faults->torture->net.there || faults->masters[index].cut_off)
+        return;
+    faults->masters[index].cut_off = true;
+    faults_note(faults, FAULT_PARTITION, "nothing gets %s master %u", words[way], index);
+    if (!net_cut(&faults->torture->net, index, (enum net_way)way))
+        ledger_violated(&faults->torture->ledger, "ip(8) did not cut master %u off", index);
+    faults_later(faults, 20 + faults_below(faults, LOST_MS), mend, index);
+}

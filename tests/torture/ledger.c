@@ -1,0 +1,268 @@
+#include "tests/torture/ledger.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Counts for a gap only what was noted by ledger_broken. */
+enum { NOTE_MAX = 512 };
+
+int64_t ledger_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
+}
+
+void ledger_init(struct ledger *ledger, bool forgetting)
+{
+    memset(ledger, 0, sizeof(*ledger));
+    pthread_mutex_init(&ledger->mutex, NULL);
+    history_init(&ledger->history);
+    ledger->forgetting = forgetting;
+    ledger->began_ns = ledger_now_ns();
+    ledger->last_grant_ns = ledger->began_ns;
+    ledger->notes = calloc(1, LEDGER_NOTES);
+    ck_assert_ptr_nonnull(ledger->notes);
+}
+
+void ledger_free(struct ledger *ledger)
+{
+    free(ledger->notes);
+    ledger->notes = NULL;
+    pthread_mutex_destroy(&ledger->mutex);
+}
+
+/* --- what happened, as text --- */
+
+static void drop_older_half(struct ledger *ledger)
+{
+    const char *kept = strchr(ledger->notes + ledger->notes_len / 2, '\n');
+    size_t kept_len = ledger->notes_len - (size_t)(kept + 1 - ledger->notes);
+    memmove(ledger->notes, kept + 1, kept_len + 1);
+    ledger->notes_len = kept_len;
+}
+
+static void append(struct ledger *ledger, const char *form, va_list arguments)
+{
+    /* What came after the first violation only hides it. */
+    if (ledger->violated)
+        return;
+    if (ledger->notes_len > LEDGER_NOTES - 2 * NOTE_MAX)
+        drop_older_half(ledger);
+    char *at = ledger->notes + ledger->notes_len;
+    int64_t us = (ledger_now_ns() - ledger->began_ns) / 1000;
+    int len = snprintf(at, NOTE_MAX, "%4" PRId64 ".%06" PRId64 " ", us / 1000000, us % 1000000);
+    int more = vsnprintf(at + len, NOTE_MAX, form, arguments);
+    len += more < NOTE_MAX ? more : NOTE_MAX - 1;
+    at[len++] = '\n';
+    at[len] = '\0';
+    ledger->notes_len += (size_t)len;
+}
+
+__attribute__((format(printf, 2, 3))) static void note(struct ledger *ledger, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    append(ledger, form, arguments);
+    va_end(arguments);
+}
+
+void ledger_note(struct ledger *ledger, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    pthread_mutex_lock(&ledger->mutex);
+    append(ledger, form, arguments);
+    pthread_mutex_unlock(&ledger->mutex);
+    va_end(arguments);
+}
+
+void ledger_broken(struct ledger *ledger, const char *fault, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    pthread_mutex_lock(&ledger->mutex);
+    append(ledger, form, arguments);
+    size_t len = strlen(ledger->broken_since_grant);
+    if (strstr(ledger->broken_since_grant, fault) == NULL)
+        snprintf(ledger->broken_since_grant + len, LEDGER_TEXT - len, "%s%s", len == 0 ? "" : ", ",
+                 fault);
+    pthread_mutex_unlock(&ledger->mutex);
+    va_end(arguments);
+}
+
+const char *ledger_last_notes(const struct ledger *ledger, size_t max_len)
+{
+    if (ledger->notes_len <= max_len)
+        return ledger->notes;
+    const char *line = strchr(ledger->notes + ledger->notes_len - max_len, '\n');
+    return line != NULL ? line + 1 : ledger->notes;
+}
+
+/* --- violations --- */
+
+static void violated(struct ledger *ledger, const char *form, va_list arguments)
+{
+    if (ledger->violated)
+        return;
+    vsnprintf(ledger->why, sizeof(ledger->why), form, arguments);
+    note(ledger, "VIOLATION: %s", ledger->why);
+    ledger->violated = true;
+}
+
+void ledger_violated(struct ledger *ledger, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    pthread_mutex_lock(&ledger->mutex);
+    violated(ledger, form, arguments);
+    pthread_mutex_unlock(&ledger->mutex);
+    va_end(arguments);
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct ledger *ledger, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    violated(ledger, form, arguments);
+    va_end(arguments);
+}
+
+/* --- holds --- */
+
+static struct foreign_hold *find_foreign(struct ledger *ledger, const char *token)
+{
+    for (unsigned i = 0; i < LEDGER_FOREIGN; i++)
+        if (strcmp(ledger->foreign[i].token, token) == 0)
+            return &ledger->foreign[i];
+    return NULL;
+}
+
+/*
+ * Masters may have forgotten after they had voted for this claim and before they voted for the
+ * foreign client, which then was quicker to be written down. If the votes for this claim came
+ * later, the guard should have kept them back.
+ */
+static bool excuses(struct ledger *ledger, const struct claim *claim)
+{
+    const struct foreign_hold *foreign = find_foreign(ledger, ledger->history.other.token);
+    return ledger->forgetting && foreign != NULL && claim->begun_ns < foreign->granted_ns;
+}
+
+static void judge(struct ledger *ledger, enum history_verdict verdict, const struct claim *claim,
+                  int64_t now_ns)
+{
+    const struct history_hold *other = &ledger->history.other;
+    switch (verdict) {
+    case HISTORY_FINE:
+        break;
+    case HISTORY_TWO_HOLDERS:
+        say(ledger, "two holders of r%u at once: %.8s for %.3f ms more, and %s%.8s for %.3f ms",
+            claim->resource, claim->token, (double)(claim->until_ns - now_ns) / NS_PER_MS,
+            find_foreign(ledger, other->token) != NULL ? "a foreign client with " : "",
+            other->token, (double)(other->until_ns - now_ns) / NS_PER_MS);
+        break;
+    case HISTORY_FENCE_FELL:
+        say(ledger, "a fence of r%u that does not rise: %" PRId64 " after %" PRId64,
+            claim->resource, claim->fence, ledger->history.fences[claim->resource]);
+        break;
+    }
+}
+
+void ledger_close_gap(struct ledger *ledger)
+{
+    int64_t now_ns = ledger_now_ns();
+    if (now_ns - ledger->last_grant_ns > ledger->longest_ns) {
+        ledger->longest_ns = now_ns - ledger->last_grant_ns;
+        memcpy(ledger->broken, ledger->broken_since_grant, LEDGER_TEXT);
+    }
+    ledger->last_grant_ns = now_ns;
+    ledger->broken_since_grant[0] = '\0';
+}
+
+/* Whom the foreign clients' excused holds stand against does not matter: they are forgotten. */
+static enum history_verdict enter(struct ledger *ledger, const struct claim *claim, bool grant,
+                                  int64_t now_ns)
+{
+    enum history_verdict verdict;
+    struct history *history = &ledger->history;
+    for (;;) {
+        verdict = grant ? history_granted(history, claim->resource, claim->token, claim->fence,
+                                          now_ns, claim->until_ns)
+                        : history_prolonged(history, claim->resource, claim->token, now_ns,
+                                            claim->until_ns);
+        if (verdict != HISTORY_TWO_HOLDERS || !excuses(ledger, claim))
+            return verdict;
+        ledger->foreign_excused++;
+        note(ledger, "excused: foreign %.8s", history->other.token);
+        history_ended(history, claim->resource, history->other.token);
+    }
+}
+
+bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *claim)
+{
+    pthread_mutex_lock(&ledger->mutex);
+    int64_t now_ns = ledger_now_ns();
+    bool in_time = claim->until_ns > now_ns;
+    struct claim entry = *claim;
+    /* Of grants that were over when they were read nobody knows which came first. */
+    if (!in_time)
+        entry.fence = 0;
+    judge(ledger, enter(ledger, &entry, true, now_ns), &entry, now_ns);
+    ledger->granted_by[daemon]++;
+    ledger->late += !in_time;
+    ledger_close_gap(ledger);
+    pthread_mutex_unlock(&ledger->mutex);
+    return in_time;
+}
+
+bool ledger_prolonged(struct ledger *ledger, const struct claim *claim)
+{
+    pthread_mutex_lock(&ledger->mutex);
+    int64_t now_ns = ledger_now_ns();
+    judge(ledger, enter(ledger, claim, false, now_ns), claim, now_ns);
+    pthread_mutex_unlock(&ledger->mutex);
+    return claim->until_ns > now_ns;
+}
+
+int64_t ledger_fence(struct ledger *ledger, unsigned resource)
+{
+    pthread_mutex_lock(&ledger->mutex);
+    int64_t fence = ledger->history.fences[resource];
+    pthread_mutex_unlock(&ledger->mutex);
+    return fence;
+}
+
+void ledger_ended(struct ledger *ledger, unsigned resource, const char *token)
+{
+    pthread_mutex_lock(&ledger->mutex);
+    history_ended(&ledger->history, resource, token);
+    pthread_mutex_unlock(&ledger->mutex);
+}
+
+void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struct claim *claim)
+{
+    pthread_mutex_lock(&ledger->mutex);
+    int64_t now_ns = ledger_now_ns();
+    struct foreign_hold *hold = &ledger->foreign[foreign];
+    snprintf(hold->token, sizeof(hold->token), "%s", claim->token);
+    hold->granted_ns = now_ns;
+    note(ledger, "foreign %u has r%u %.8s for %.3f ms", foreign, claim->resource, claim->token,
+         (double)(claim->until_ns - now_ns) / NS_PER_MS);
+    enum history_verdict verdict = history_granted(&ledger->history, claim->resource, claim->token,
+                                                   0, now_ns, claim->until_ns);
+    if (verdict == HISTORY_TWO_HOLDERS && ledger->forgetting) {
+        ledger->foreign_excused++;
+        note(ledger, "excused: foreign %.8s, %.8s has it still", claim->token,
+             ledger->history.other.token);
+    } else {
+        judge(ledger, verdict, claim, now_ns);
+    }
+    ledger->foreign_grants++;
+    pthread_mutex_unlock(&ledger->mutex);
+}

@@ -1,0 +1,145 @@
+#include "tests/torture/net.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+
+/* Rules before that of the kernel's own addresses, which otherwise takes all that is for us. */
+enum { RULE_FIRST = 10, RULE_LOCAL = 100 };
+
+static bool run(const struct net *net, const char *const *argv)
+{
+    pid_t pid = process_start(&(struct process_plan){.argv = argv, .errors = net->log});
+    int status = process_wait(pid, argv[0]);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* A command as one line of words, in their namespace or in ours. */
+__attribute__((format(printf, 3, 4))) static bool ip(const struct net *net, bool theirs,
+                                                     const char *form, ...)
+{
+    enum { WORDS = 32 };
+    const char *argv[WORDS];
+    unsigned count = 0;
+    char network[80];
+    char line[256];
+    char *rest = NULL;
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(line, sizeof(line), form, arguments);
+    va_end(arguments);
+    snprintf(network, sizeof(network), "--net=%s", net->theirs);
+    if (theirs) {
+        argv[count++] = "nsenter";
+        argv[count++] = network;
+    }
+    argv[count++] = "ip";
+    for (char *word = strtok_r(line, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        argv[count++] = word;
+    ck_assert_uint_lt(count, WORDS);
+    argv[count] = NULL;
+    return run(net, argv);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    close(fd);
+    return written;
+}
+
+static bool become_root(void)
+{
+    char map[64];
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    if (uid == 0)
+        return true;
+    if (unshare(CLONE_NEWUSER) != 0)
+        return false;
+    snprintf(map, sizeof(map), "0 %u 1", uid);
+    bool mapped =
+        write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", map);
+    snprintf(map, sizeof(map), "0 %u 1", gid);
+    return mapped && write_file("/proc/self/gid_map", map);
+}
+
+/* The first namespace becomes theirs, and is kept by its descriptor; the second one is ours. */
+static bool make_namespaces(struct net *net)
+{
+    if (!become_root() || unshare(CLONE_NEWNET) != 0)
+        return false;
+    net->theirs_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (net->theirs_fd < 0)
+        return false;
+    snprintf(net->theirs, sizeof(net->theirs), "/proc/%d/fd/%d", (int)getpid(), net->theirs_fd);
+    return unshare(CLONE_NEWNET) == 0;
+}
+
+static bool connect_namespaces(const struct net *net, unsigned master_count)
+{
+    bool done = ip(net, false, "link set lo up") && ip(net, true, "link set lo up") &&
+                ip(net, true, "link add theirs type veth peer name ours netns %d", (int)getpid()) &&
+                ip(net, true, "addr add " NET_THEIRS "/24 dev theirs") &&
+                ip(net, true, "link set theirs up") &&
+                ip(net, false, "addr add " NET_OURS "/24 dev ours") &&
+                ip(net, false, "link set ours up") &&
+                ip(net, false, "rule add pref %d table local", RULE_LOCAL) &&
+                ip(net, false, "rule del pref 0");
+    for (unsigned i = 0; i < master_count; i++)
+        done = done && ip(net, false, "addr add " NET_MASTERS "%u/24 dev ours", i);
+    return done;
+}
+
+void net_open(struct net *net, const struct sandbox *sandbox, unsigned master_count)
+{
+    *net = (struct net){.theirs_fd = -1};
+    sandbox_path(sandbox, "net.log", net->log);
+    if (!make_namespaces(net)) {
+        snprintf(net->why_not, sizeof(net->why_not), "no network namespaces: %s", strerror(errno));
+    } else if (!connect_namespaces(net, master_count)) {
+        char *text = sandbox_read(net->log);
+        snprintf(net->why_not, sizeof(net->why_not), "ip(8) failed: %.100s", text);
+        free(text);
+    } else {
+        net->there = true;
+    }
+}
+
+void net_close(struct net *net)
+{
+    if (net->theirs_fd >= 0)
+        close(net->theirs_fd);
+    net->theirs_fd = -1;
+}
+
+bool net_cut(const struct net *net, unsigned master, enum net_way way)
+{
+    bool done = true;
+    if (way != NET_FROM_MASTER)
+        done = ip(net, false, "rule add pref %u from " NET_THEIRS " to " NET_MASTERS "%u blackhole",
+                  RULE_FIRST + master, master);
+    if (way != NET_TO_MASTER)
+        done = ip(net, false, "rule add pref %u from " NET_MASTERS "%u to " NET_THEIRS " blackhole",
+                  RULE_FIRST + master, master) &&
+               done;
+    return done;
+}
+
+void net_mend(const struct net *net, unsigned master)
+{
+    while (ip(net, false, "rule del pref %u", RULE_FIRST + master))
+        continue;
+}

@@ -1,0 +1,99 @@
+#include "tests/torture/summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LAST_NOTES = 24 * 1024 };
+
+static const char *commit(void)
+{
+    const char *words = getenv("TORTURE_COMMIT");
+    return words != NULL && words[0] != '\0' ? words : "unknown";
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / (1000.0 * NS_PER_MS);
+}
+
+static void print_grants(const struct torture *torture)
+{
+    const struct ledger *ledger = &torture->ledger;
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < TORTURE_DAEMONS; i++)
+        sum += ledger->granted_by[i];
+    printf("  grants        %" PRIu64 " by redlockd (", sum);
+    for (unsigned i = 0; i < TORTURE_DAEMONS; i++)
+        printf("%s%" PRIu64, i == 0 ? "" : ", ", ledger->granted_by[i]);
+    printf("), %" PRIu64 " to foreign clients; %" PRIu64 " were over when they were read\n",
+           ledger->foreign_grants, ledger->late);
+}
+
+static void print_clients(const struct torture *torture)
+{
+    const struct tally *tally = &torture->tally;
+    unsigned handovers = tally->handovers_before;
+    for (unsigned i = 0; i < TORTURE_DAEMONS; i++)
+        handovers += tally->handovers[i];
+    printf("  hand-overs    %u at least, from one to the next in line\n", handovers);
+    printf("  holds         %u; %u kept until released, %u lost, %u PONGs proved one\n",
+           tally->holds, tally->holds_kept, tally->holds_lost, tally->renewed);
+    printf("  extensions    %u by clients\n", tally->extensions);
+    printf("  clients       %u connections cut, %u times silent, %u deaths\n", tally->cut,
+           tally->silences, tally->deaths);
+}
+
+static void print_faults(const struct torture *torture, const struct faults *faults)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < FAULT_COUNT; i++)
+        sum += faults->counts[i];
+    printf("  faults        %u:", sum);
+    for (unsigned i = 0; i < FAULT_COUNT; i++)
+        if (faults->counts[i] > 0)
+            printf(" %s %u", fault_word((enum fault)i), faults->counts[i]);
+    printf("\n");
+    if (torture->net.why_not[0] != '\0')
+        printf("                without partitions: %s\n", torture->net.why_not);
+}
+
+void summary_print(struct torture *torture, const struct faults *faults)
+{
+    const struct ledger *ledger = &torture->ledger;
+    printf("torture: %.1f s, seed %" PRIu64 ", %s\n", seconds(ledger_now_ns() - ledger->began_ns),
+           torture->seed, commit());
+    print_grants(torture);
+    print_clients(torture);
+    print_faults(torture, faults);
+    printf("  longest wait  %.3f s without any grant; meanwhile: %s\n", seconds(ledger->longest_ns),
+           ledger->broken[0] != '\0' ? ledger->broken : "nothing new");
+    printf("  excused       %" PRIu64 " foreign grants where masters had forgotten\n",
+           ledger->foreign_excused);
+    printf("  verdict       %s\n",
+           ledger->violated ? ledger->why : "no two holders, every fence rose, every answer came");
+    fflush(stdout);
+}
+
+static void save_history(const struct ledger *ledger)
+{
+    const char *path = getenv("TORTURE_HISTORY");
+    FILE *file = path != NULL && path[0] != '\0' ? fopen(path, "we") : NULL;
+    if (file == NULL)
+        return;
+    fputs(ledger->notes, file);
+    fclose(file);
+}
+
+void summary_violation(struct torture *torture, const char *fault_words)
+{
+    const struct ledger *ledger = &torture->ledger;
+    save_history(ledger);
+    fprintf(stderr, "--- the last that happened:\n%s", ledger_last_notes(ledger, LAST_NOTES));
+    fprintf(stderr,
+            "--- %s\nThe choices are those of the seed, their times are those of the machine: the "
+            "same seed need not find it again.\n"
+            "    commit %s\n    make torture SECONDS=%" PRId64 " SEED=%" PRIu64 " FAULTS=%s\n",
+            ledger->why, commit(), torture->seconds, torture->seed, fault_words);
+    fflush(stderr);
+}

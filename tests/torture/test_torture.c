@@ -1,0 +1,109 @@
+/*
+ * The torture: real masters, three daemons, many clients and two foreign ones, and everything
+ * breaks. Whatever happens, no two clients may believe at once that they hold a lock, fences rise,
+ * and every request is answered once; and when it is over, all is well again.
+ *
+ *     TORTURE_SECONDS    how long; 12
+ *     TORTURE_SEED       where the choices begin; what comes of them depends on the machine
+ *     TORTURE_FAULTS     which faults: "all", "kill,step", "-partition", "none"
+ *     TORTURE_HISTORY    a file for the history of a violation
+ *
+ * `make torture` says the same shorter, and runs the optimized build for a minute.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/runner.h"
+#include "tests/torture/cluster.h"
+#include "tests/torture/faults.h"
+#include "tests/torture/foreign.h"
+#include "tests/torture/players.h"
+#include "tests/torture/summary.h"
+
+enum {
+    SECONDS = 12,
+    /* Without grants nothing would be shown; a busy machine takes longer. */
+    GRANTS_MIN = 40,
+    PATIENCE_S = 120,
+    TIME_LIMIT_S = 400000,
+};
+
+static const char *setting(const char *name, const char *initial)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : initial;
+}
+
+static void configure(struct torture *torture, const char *fault_words)
+{
+    char wrong[32];
+    torture->seed = strtoull(setting("TORTURE_SEED", "1"), NULL, 10);
+    torture->seconds = strtoll(setting("TORTURE_SECONDS", "0"), NULL, 10);
+    if (torture->seconds == 0)
+        torture->seconds = SECONDS;
+    ck_assert_msg(faults_parse(fault_words, &torture->faults, wrong), "no fault is called %s",
+                  wrong);
+}
+
+static bool is_enough(struct torture *torture, int64_t now_ns)
+{
+    struct ledger *ledger = &torture->ledger;
+    int64_t passed_s = (now_ns - ledger->began_ns) / NS_PER_MS / 1000;
+    if (ledger->violated)
+        return true;
+    ck_assert_msg(passed_s < torture->seconds + PATIENCE_S, "only %" PRIu64 " grants",
+                  ledger->history.grants);
+    return passed_s >= torture->seconds && ledger->history.grants >= GRANTS_MIN;
+}
+
+static void play(struct torture *torture, struct faults *faults)
+{
+    struct foreign foreign[LEDGER_FOREIGN];
+    struct players *players = players_start(torture);
+    for (unsigned i = 0; i < LEDGER_FOREIGN; i++)
+        foreign_start(&foreign[i], torture, i);
+    while (!is_enough(torture, ledger_now_ns())) {
+        faults_tend(faults);
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    }
+    faults_end(faults);
+    ledger_close_gap(&torture->ledger);
+    torture->ending = true;
+    players_end(players);
+    for (unsigned i = 0; i < LEDGER_FOREIGN; i++)
+        foreign_end(&foreign[i]);
+}
+
+START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
+{
+    const char *fault_words = setting("TORTURE_FAULTS", "all");
+    struct torture *torture = calloc(1, sizeof(*torture));
+    struct faults faults;
+    ck_assert_ptr_nonnull(torture);
+    configure(torture, fault_words);
+    cluster_open(torture, __func__);
+    ledger_init(&torture->ledger, faults_forget(torture->faults));
+    faults_init(&faults, torture);
+    play(torture, &faults);
+    summary_print(torture, &faults);
+    if (torture->ledger.violated) {
+        summary_violation(torture, fault_words);
+        ck_abort_msg("%s", torture->ledger.why);
+    }
+    cluster_check(torture);
+    cluster_close(torture);
+    ledger_free(&torture->ledger);
+    free(torture);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("torture");
+    TCase *cases = sandbox_case("torture");
+    tcase_set_timeout(cases, TIME_LIMIT_S);
+    tcase_add_test(cases, no_two_clients_hold_a_lock_at_once_whatever_breaks);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

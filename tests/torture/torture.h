@@ -1,0 +1,63 @@
+/*
+ * What the parts of a torture share: the cluster under test, and the clients' one ledger.
+ */
+#ifndef TESTS_TORTURE_TORTURE_H
+#define TESTS_TORTURE_TORTURE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/stage.h"
+#include "tests/torture/ledger.h"
+#include "tests/torture/net.h"
+#include "tests/torture/proxy.h"
+
+enum {
+    TORTURE_DAEMONS = LEDGER_DAEMONS,
+    TORTURE_RESOURCES = 6,
+    TORTURE_MAX_TTL_MS = 1000,
+    TORTURE_NODE_TIMEOUT_MS = 50,
+};
+
+/* How the daemons differ: each meets faults of its own. */
+enum {
+    DAEMON_PROXIED = 0,   /* reaches the masters through the proxy */
+    DAEMON_ROUTED = 1,    /* in a network namespace of its own, if that can be had */
+    DAEMON_ELSEWHERE = 2, /* on unix sockets, and as if on a host of its own */
+};
+
+/* What clients have done; each is written by one thread, and read by all. */
+struct tally {
+    atomic_uint requests;
+    atomic_uint extensions;
+    atomic_uint holds;
+    atomic_uint holds_kept; /* until their clients let go */
+    atomic_uint holds_lost;
+    atomic_uint renewed; /* PONGs that proved a HOLD */
+    atomic_uint cut;     /* connections that ended without their client's doing */
+    atomic_uint silences;
+    atomic_uint deaths;
+    atomic_uint handovers[TORTURE_DAEMONS]; /* as the daemon that runs now said last */
+    atomic_uint handovers_before;           /* of those that ran before */
+};
+
+struct torture {
+    uint64_t seed;
+    int64_t seconds;
+    uint32_t faults; /* which are played: bits of enum fault */
+
+    struct stage stage; /* masters and sandbox; its daemon is not used */
+    struct master spare;
+    struct daemon daemons[TORTURE_DAEMONS];
+    char daemon_host[16]; /* where DAEMON_ROUTED listens */
+    struct proxy proxy;
+    struct net net;
+
+    struct ledger ledger;
+    struct tally tally;
+    atomic_bool ending; /* clients begin nothing new */
+};
+
+#endif
