@@ -137,7 +137,7 @@ e2e: $(BUILD)/redlockd $(SHIM) $(E2E) $(TORTURE)
 tests: $(BUILD)/redlockd $(SHIM) $(UNIT) $(TEST_SIM) $(E2E) $(TORTURE)
 	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(TEST_SIM) $(UNIT) $(E2E)
 
-# SECONDS, SEED, FAULTS (tests/torture/faults.h names them), HISTORY: a file for that of a violation.
+# SECONDS, SEED, FAULTS (tests/torture/faults.h names them), HISTORY: a file for all that happens.
 # Not from the environment: a shell may have SECONDS of its own there.
 torture_setting = $(if $(filter command%,$(origin $1)),$($1),$2)
 torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)

@@ -59,22 +59,24 @@ void strike_proxy(struct faults *faults, unsigned index)
 
 /* --- lost packets --- */
 
-static void mend(struct faults *faults, unsigned index)
+static void mend(struct faults *faults, unsigned peer)
 {
-    net_mend(&faults->torture->net, index);
-    faults->masters[index].cut_off = false;
-    ledger_note(&faults->torture->ledger, "partition: master %u can be reached", index);
+    net_mend(&faults->torture->net, peer);
+    faults->cut_off &= ~(1u << peer);
+    ledger_note(&faults->torture->ledger, "partition: %u can be reached", peer);
 }
 
-void strike_partition(struct faults *faults, unsigned index)
+void strike_partition(struct faults *faults, unsigned master)
 {
     static const char *const words[] = {"to", "from", "to and from"};
     unsigned way = faults_below(faults, 3);
-    if (!faults->torture->net.there || faults->masters[index].cut_off)
+    unsigned peer = faults_below(faults, 8) == 0 ? NET_CLIENTS : master;
+    if (!faults->torture->net.there || (faults->cut_off >> peer & 1) != 0)
         return;
-    faults->masters[index].cut_off = true;
-    faults_note(faults, FAULT_PARTITION, "nothing gets %s master %u", words[way], index);
-    if (!net_cut(&faults->torture->net, index, (enum net_way)way))
-        ledger_violated(&faults->torture->ledger, "ip(8) did not cut master %u off", index);
-    faults_later(faults, 20 + faults_below(faults, LOST_MS), mend, index);
+    faults_note(faults, FAULT_PARTITION, "nothing gets %s %s %u", words[way],
+                peer == NET_CLIENTS ? "clients," : "master", peer);
+    faults->cut_off |= 1u << peer;
+    if (!net_cut(&faults->torture->net, peer, (enum net_way)way))
+        ledger_violated(&faults->torture->ledger, "ip(8) did not cut %u off", peer);
+    faults_later(faults, 20 + faults_below(faults, LOST_MS), mend, peer);
 }

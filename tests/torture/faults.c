@@ -7,7 +7,7 @@
 
 #include "tests/e2e/waiting.h"
 
-enum { STRIKE_EVERY_MS = 200, PHASE_MS = 3000, MINORITY = 2 };
+enum { STRIKE_EVERY_MS = 110, PHASE_MS = 3000, MINORITY = 2 };
 
 static const struct {
     const char *word;

@@ -65,8 +65,8 @@ struct faults {
         bool limited; /* in memory, or in connections */
         bool saved;   /* it has a snapshot */
         bool back;    /* which way its clock jumps */
-        bool cut_off; /* from the daemon in the other network */
     } masters[STAGE_MASTERS];
+    uint32_t cut_off;  /* bits of those whom DAEMON_ROUTED cannot reach, or the other way */
     int spare_follows; /* the master that the spare has a copy of; -1: it is empty */
     struct {
         bool stopped;

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* Counts for a gap only what was noted by ledger_broken. */
 enum { NOTE_MAX = 512 };
 
 int64_t ledger_now_ns(void)
@@ -18,33 +16,24 @@ int64_t ledger_now_ns(void)
     return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
 }
 
-void ledger_init(struct ledger *ledger, bool forgetting)
-{
-    memset(ledger, 0, sizeof(*ledger));
-    pthread_mutex_init(&ledger->mutex, NULL);
-    history_init(&ledger->history);
-    ledger->forgetting = forgetting;
-    ledger->began_ns = ledger_now_ns();
-    ledger->last_grant_ns = ledger->began_ns;
-    ledger->notes = calloc(1, LEDGER_NOTES);
-    ck_assert_ptr_nonnull(ledger->notes);
-}
-
-void ledger_free(struct ledger *ledger)
-{
-    free(ledger->notes);
-    ledger->notes = NULL;
-    pthread_mutex_destroy(&ledger->mutex);
-}
-
 /* --- what happened, as text --- */
 
-static void drop_older_half(struct ledger *ledger)
+static void open_notes(struct ledger *ledger)
 {
-    const char *kept = strchr(ledger->notes + ledger->notes_len / 2, '\n');
-    size_t kept_len = ledger->notes_len - (size_t)(kept + 1 - ledger->notes);
-    memmove(ledger->notes, kept + 1, kept_len + 1);
-    ledger->notes_len = kept_len;
+    ledger->notes = fopen(ledger->path, "we");
+    ck_assert_ptr_nonnull(ledger->notes);
+    /* Line by line, so that it is there however this process ends. */
+    setvbuf(ledger->notes, NULL, _IOLBF, 0);
+    ledger->notes_len = 0;
+}
+
+static void begin_another_file(struct ledger *ledger)
+{
+    char older[LEDGER_TEXT + 2];
+    snprintf(older, sizeof(older), "%s.1", ledger->path);
+    fclose(ledger->notes);
+    rename(ledger->path, older);
+    open_notes(ledger);
 }
 
 static void append(struct ledger *ledger, const char *form, va_list arguments)
@@ -52,16 +41,13 @@ static void append(struct ledger *ledger, const char *form, va_list arguments)
     /* What came after the first violation only hides it. */
     if (ledger->violated)
         return;
-    if (ledger->notes_len > LEDGER_NOTES - 2 * NOTE_MAX)
-        drop_older_half(ledger);
-    char *at = ledger->notes + ledger->notes_len;
+    if (ledger->notes_len > LEDGER_FILE_MAX)
+        begin_another_file(ledger);
     int64_t us = (ledger_now_ns() - ledger->began_ns) / 1000;
-    int len = snprintf(at, NOTE_MAX, "%4" PRId64 ".%06" PRId64 " ", us / 1000000, us % 1000000);
-    int more = vsnprintf(at + len, NOTE_MAX, form, arguments);
-    len += more < NOTE_MAX ? more : NOTE_MAX - 1;
-    at[len++] = '\n';
-    at[len] = '\0';
-    ledger->notes_len += (size_t)len;
+    char line[NOTE_MAX];
+    vsnprintf(line, sizeof(line), form, arguments);
+    ledger->notes_len +=
+        fprintf(ledger->notes, "%4" PRId64 ".%06" PRId64 " %s\n", us / 1000000, us % 1000000, line);
 }
 
 __attribute__((format(printf, 2, 3))) static void note(struct ledger *ledger, const char *form, ...)
@@ -96,12 +82,22 @@ void ledger_broken(struct ledger *ledger, const char *fault, const char *form, .
     va_end(arguments);
 }
 
-const char *ledger_last_notes(const struct ledger *ledger, size_t max_len)
+void ledger_init(struct ledger *ledger, bool forgetting, const char *path)
 {
-    if (ledger->notes_len <= max_len)
-        return ledger->notes;
-    const char *line = strchr(ledger->notes + ledger->notes_len - max_len, '\n');
-    return line != NULL ? line + 1 : ledger->notes;
+    memset(ledger, 0, sizeof(*ledger));
+    pthread_mutex_init(&ledger->mutex, NULL);
+    history_init(&ledger->history);
+    ledger->forgetting = forgetting;
+    ledger->began_ns = ledger_now_ns();
+    ledger->last_grant_ns = ledger->began_ns;
+    snprintf(ledger->path, sizeof(ledger->path), "%s", path);
+    open_notes(ledger);
+}
+
+void ledger_free(struct ledger *ledger)
+{
+    fclose(ledger->notes);
+    pthread_mutex_destroy(&ledger->mutex);
 }
 
 /* --- violations --- */
@@ -236,6 +232,20 @@ int64_t ledger_fence(struct ledger *ledger, unsigned resource)
     int64_t fence = ledger->history.fences[resource];
     pthread_mutex_unlock(&ledger->mutex);
     return fence;
+}
+
+bool ledger_holder(struct ledger *ledger, unsigned resource, char *token)
+{
+    token[0] = '\0';
+    pthread_mutex_lock(&ledger->mutex);
+    int64_t now_ns = ledger_now_ns();
+    for (unsigned i = 0; i < ledger->history.hold_count; i++) {
+        const struct history_hold *hold = &ledger->history.holds[i];
+        if (hold->resource == resource && hold->until_ns > now_ns)
+            memcpy(token, hold->token, HISTORY_TOKEN + 1);
+    }
+    pthread_mutex_unlock(&ledger->mutex);
+    return token[0] != '\0';
 }
 
 void ledger_ended(struct ledger *ledger, unsigned resource, const char *token)

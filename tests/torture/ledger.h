@@ -17,13 +17,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tests/history.h"
 
 enum {
     LEDGER_DAEMONS = 3,
     LEDGER_FOREIGN = 2,
-    LEDGER_NOTES = 8 * 1024 * 1024,
+    LEDGER_FILE_MAX = 16 * 1024 * 1024,
     LEDGER_TEXT = 256,
 };
 
@@ -51,9 +52,10 @@ struct ledger {
     bool forgetting; /* masters are made to forget in this run */
     int64_t began_ns;
 
-    /* What happened, as text; the oldest half goes when it is full. */
-    char *notes;
-    size_t notes_len;
+    /* What happened, as text. When it gets too long it becomes PATH.1, and another begins. */
+    FILE *notes;
+    char path[LEDGER_TEXT];
+    long notes_len;
 
     atomic_bool violated;
     char why[LEDGER_TEXT];
@@ -70,7 +72,8 @@ struct ledger {
     char broken_since_grant[LEDGER_TEXT];
 };
 
-void ledger_init(struct ledger *ledger, bool forgetting);
+/* The history is written to this file. */
+void ledger_init(struct ledger *ledger, bool forgetting, const char *path);
 void ledger_free(struct ledger *ledger);
 
 int64_t ledger_now_ns(void);
@@ -96,6 +99,9 @@ bool ledger_prolonged(struct ledger *ledger, const struct claim *claim);
 /* The greatest fence of those who have held this resource. */
 int64_t ledger_fence(struct ledger *ledger, unsigned resource);
 
+/* Who holds it now; false, and "" (HISTORY_TOKEN + 1 bytes), if that is nobody. */
+bool ledger_holder(struct ledger *ledger, unsigned resource, char *token);
+
 /* Its holder relies on it no more; to be called before anybody else hears of it. */
 void ledger_ended(struct ledger *ledger, unsigned resource, const char *token);
 
@@ -104,8 +110,5 @@ void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struc
 
 /* Counting for the longest time without a grant ends. */
 void ledger_close_gap(struct ledger *ledger);
-
-/* The last lines of the notes, at most so many bytes. */
-const char *ledger_last_notes(const struct ledger *ledger, size_t max_len);
 
 #endif

@@ -125,21 +125,27 @@ void net_close(struct net *net)
     net->theirs_fd = -1;
 }
 
-bool net_cut(const struct net *net, unsigned master, enum net_way way)
+bool net_cut(const struct net *net, unsigned peer, enum net_way way)
 {
     bool done = true;
-    if (way != NET_FROM_MASTER)
-        done = ip(net, false, "rule add pref %u from " NET_THEIRS " to " NET_MASTERS "%u blackhole",
-                  RULE_FIRST + master, master);
-    if (way != NET_TO_MASTER)
-        done = ip(net, false, "rule add pref %u from " NET_MASTERS "%u to " NET_THEIRS " blackhole",
-                  RULE_FIRST + master, master) &&
+    char address[16];
+    if (peer == NET_CLIENTS)
+        snprintf(address, sizeof(address), NET_OURS);
+    else
+        snprintf(address, sizeof(address), NET_MASTERS "%u", peer);
+    if (way != NET_TO_DAEMON)
+        done = ip(net, false, "rule add pref %u from " NET_THEIRS " to %s blackhole",
+                  RULE_FIRST + peer, address);
+    if (way != NET_FROM_DAEMON)
+        done = ip(net, false, "rule add pref %u from %s to " NET_THEIRS " blackhole",
+                  RULE_FIRST + peer, address) &&
                done;
     return done;
 }
 
-void net_mend(const struct net *net, unsigned master)
+/* Both rules, if there were two. */
+void net_mend(const struct net *net, unsigned peer)
 {
-    while (ip(net, false, "rule del pref %u", RULE_FIRST + master))
+    while (ip(net, false, "rule del pref %u", RULE_FIRST + peer))
         continue;
 }

@@ -32,10 +32,14 @@ struct net {
 void net_open(struct net *net, const struct sandbox *sandbox, unsigned master_count);
 void net_close(struct net *net);
 
-enum net_way { NET_TO_MASTER, NET_FROM_MASTER, NET_BOTH };
+enum net_way { NET_FROM_DAEMON, NET_TO_DAEMON, NET_BOTH };
 
-/* Between the daemon in the other namespace and this master; false if that did not work. */
-bool net_cut(const struct net *net, unsigned master, enum net_way way);
-void net_mend(const struct net *net, unsigned master);
+/* Instead of the number of a master: the clients. */
+enum { NET_CLIENTS = 9 };
+
+/* Between the daemon in the other namespace and this master, or the clients; false if that did not
+ * work. */
+bool net_cut(const struct net *net, unsigned peer, enum net_way way);
+void net_mend(const struct net *net, unsigned peer);
 
 #endif

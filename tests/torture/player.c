@@ -107,12 +107,20 @@ static void ask_for_lock(struct player *player)
              player->ttl_ms, wait, player->fenced ? " FENCE" : "", player->hold ? " HOLD" : "");
 }
 
+static void ask_for_status(struct player *player)
+{
+    player->resource = below(player, TORTURE_RESOURCES);
+    ledger_holder(&player->torture->ledger, player->resource, player->token);
+    player->lock++;
+    wire_ask(&player->home, VERB_STATUS, player->lock, "STATUS r%u", player->resource);
+}
+
 static void ask_something(struct player *player)
 {
     player->act_ns = in_ms(player, REST_MS);
     switch (below(player, 12)) {
     case 0:
-        wire_ask(&player->home, VERB_STATUS, 0, "STATUS r%u", below(player, TORTURE_RESOURCES));
+        ask_for_status(player);
         break;
     case 1:
         if (player->home.request_count == 0)
@@ -145,7 +153,7 @@ static void ask_for_release(struct player *player)
 static void ask_for_extension(struct player *player)
 {
     player->extending = true;
-    player->act_ns = in_ms(player, LONG_WORK_MS / 6);
+    player->act_ns = in_ms(player, LONG_WORK_MS / 10);
     wire_ask(errand(player), VERB_EXTEND, player->lock, "EXTEND r%u %s %ums", player->resource,
              player->token, 60 + below(player, TORTURE_MAX_TTL_MS - 60));
 }
@@ -290,6 +298,17 @@ static void on_lost(struct player *player, const struct answer *answer)
     player->doing = IDLE;
 }
 
+/* Somebody had it before we asked, and has it still. */
+static void on_free(struct player *player)
+{
+    char token[HISTORY_TOKEN + 1];
+    struct ledger *ledger = &player->torture->ledger;
+    if (!ledger->forgetting && player->token[0] != '\0' &&
+        ledger_holder(ledger, player->resource, token) && strcmp(token, player->token) == 0)
+        ledger_violated(ledger, "player %u: r%u is called free, but %.8s has it", player->number,
+                        player->resource, token);
+}
+
 static void on_stats(struct player *player, const struct wire *wire, const struct answer *answer)
 {
     const char *field = strstr(answer->text, " handovers=");
@@ -301,6 +320,8 @@ static void on_stats(struct player *player, const struct wire *wire, const struc
 static void on_released(struct player *player, const struct answer *answer)
 {
     bool decided = strcmp(answer->text, "OK") == 0 || strcmp(answer->text, "GONE") == 0;
+    /* Also where there is nothing left to release, by now perhaps through another daemon. */
+    decided = decided && !one_in(player, 6);
     player->torture->tally.holds_kept += player->hold && strcmp(answer->text, "OK") == 0;
     if (!decided && one_in(player, 2) && player->home.open)
         ask_for_release(player);
@@ -342,6 +363,9 @@ static void on_answer(struct player *player, const struct wire *wire, const stru
         on_lost(player, answer);
         break;
     case VERB_STATUS:
+        if (concerns(player, answer, IDLE) && strcmp(answer->text, "FREE") == 0)
+            on_free(player);
+        break;
     case VERB_QUIT:
     case VERB_WARN:
     case VERB_COUNT:
@@ -394,11 +418,11 @@ static void has_a_lock(struct player *player, int64_t now_ns)
     }
     if (now_ns < player->act_ns && !ending)
         return;
-    if (one_in(player, 12) && !ending)
+    if (one_in(player, 20) && !ending)
         dies(player);
-    else if (one_in(player, 12) && !ending)
+    else if (one_in(player, 30) && !ending)
         goes_silent(player, false);
-    else if (one_in(player, 2) && !player->extending && !ending)
+    else if (one_in(player, 3) && !player->extending && !ending)
         ask_for_extension(player);
     else
         ask_for_release(player);
@@ -436,9 +460,9 @@ static void act(struct player *player, int64_t now_ns)
     case ASKING:
         if (player->torture->ending)
             break;
-        if (one_in(player, 3000))
+        if (one_in(player, 12000))
             dies(player);
-        else if (one_in(player, 3000))
+        else if (one_in(player, 12000))
             goes_silent(player, false);
         break;
     case HOLDING:

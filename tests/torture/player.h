@@ -32,7 +32,7 @@ struct player {
     bool fenced;
     bool extending;
     unsigned ttl_ms;
-    char token[41];
+    char token[HISTORY_TOKEN + 1];
     int64_t fence_before;
     int64_t ping_ns; /* when to send the next PING */
 };

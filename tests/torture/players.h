@@ -9,7 +9,7 @@
 #include "tests/torture/player.h"
 #include "tests/torture/torture.h"
 
-enum { PLAYERS = 20 };
+enum { PLAYERS = 32 };
 
 struct players {
     struct torture *torture;

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LAST_NOTES = 24 * 1024 };
-
 static const char *commit(void)
 {
     const char *words = getenv("TORTURE_COMMIT");
@@ -75,21 +73,9 @@ void summary_print(struct torture *torture, const struct faults *faults)
     fflush(stdout);
 }
 
-static void save_history(const struct ledger *ledger)
-{
-    const char *path = getenv("TORTURE_HISTORY");
-    FILE *file = path != NULL && path[0] != '\0' ? fopen(path, "we") : NULL;
-    if (file == NULL)
-        return;
-    fputs(ledger->notes, file);
-    fclose(file);
-}
-
 void summary_violation(struct torture *torture, const char *fault_words)
 {
     const struct ledger *ledger = &torture->ledger;
-    save_history(ledger);
-    fprintf(stderr, "--- the last that happened:\n%s", ledger_last_notes(ledger, LAST_NOTES));
     fprintf(stderr,
             "--- %s\nThe choices are those of the seed, their times are those of the machine: the "
             "same seed need not find it again.\n"

@@ -10,8 +10,7 @@
 /* How it went, on standard output. */
 void summary_print(struct torture *torture, const struct faults *faults);
 
-/* The history before a violation, and how to look for it again, on standard error. With
- * TORTURE_HISTORY in the environment, all that is known of it goes to that file. */
+/* How to look for a violation again, on standard error. */
 void summary_violation(struct torture *torture, const char *fault_words);
 
 #endif

@@ -6,7 +6,7 @@
  *     TORTURE_SECONDS    how long; 12
  *     TORTURE_SEED       where the choices begin; what comes of them depends on the machine
  *     TORTURE_FAULTS     which faults: "all", "kill,step", "-partition", "none"
- *     TORTURE_HISTORY    a file for the history of a violation
+ *     TORTURE_HISTORY    a file for the history; without it, the end of that of a failure is shown
  *
  * `make torture` says the same shorter, and runs the optimized build for a minute.
  */
@@ -80,10 +80,13 @@ START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
     const char *fault_words = setting("TORTURE_FAULTS", "all");
     struct torture *torture = calloc(1, sizeof(*torture));
     struct faults faults;
+    char history[SANDBOX_FILE];
     ck_assert_ptr_nonnull(torture);
     configure(torture, fault_words);
     cluster_open(torture, __func__);
-    ledger_init(&torture->ledger, faults_forget(torture->faults));
+    ledger_init(
+        &torture->ledger, faults_forget(torture->faults),
+        setting("TORTURE_HISTORY", sandbox_path(&torture->stage.sandbox, "history.log", history)));
     faults_init(&faults, torture);
     play(torture, &faults);
     summary_print(torture, &faults);
