@@ -333,6 +333,9 @@ static void session_on_event(struct bufferevent *connection, short events, void 
 {
     struct session *session = context;
     (void)connection;
+    /* A reset is told once: whoever writes first hears of it, and who reads then finds an end. */
+    if (session->dropped)
+        return;
     if (!(events & BEV_EVENT_EOF)) {
         on_lost(session);
         return;
@@ -353,6 +356,8 @@ static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
     int error = 0;
     socklen_t len = sizeof(error);
     (void)events;
+    if (session->dropped)
+        return;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
         on_lost(session);
         return;

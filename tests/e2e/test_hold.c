@@ -219,6 +219,27 @@ START_TEST(a_reset_connection_releases_nothing_before_the_deadline)
 }
 END_TEST
 
+/* The daemon finds the request and the reset at once, and hears of the reset as it answers. */
+START_TEST(a_reset_behind_a_request_releases_nothing_either)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five_tcp);
+    client_connect_tcp(&held.client, "127.0.0.1", stage.daemon.port);
+    int64_t sent_ms = waiting_clock_ms();
+    client_ask(&held.client, "LOCK a 3s HOLD");
+    note_grant(&held, sent_ms);
+    kill(stage.daemon.pid, SIGSTOP);
+    client_send(&held.client, "PING\n");
+    client_reset(&held.client);
+    kill(stage.daemon.pid, SIGCONT);
+    stage_wait_clients(&stage, 1);
+    wait_key(&stage, 0);
+    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(killing_the_daemon_frees_it_after_its_time_to_live)
 {
     struct stage stage;
@@ -375,6 +396,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, quit_releases_it);
     tcase_add_test(cases, half_a_connection_is_not_enough);
     tcase_add_test(cases, a_reset_connection_releases_nothing_before_the_deadline);
+    tcase_add_test(cases, a_reset_behind_a_request_releases_nothing_either);
     tcase_add_test(cases, killing_the_daemon_frees_it_after_its_time_to_live);
     tcase_add_test(cases, a_lost_majority_is_told_before_the_validity_ends);
     tcase_add_test(cases, a_lost_minority_is_a_warning);
