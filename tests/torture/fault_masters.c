@@ -15,7 +15,6 @@ enum {
     EVICT_MS = 300,
     /* Longer than any look at a master is good for. */
     SEEN_BY_ALL_MS = 1500,
-    COPY_AGE_MS = 3000,
     STEP_MS = 3000,
     SMALL_STEP_MS = 100,
     AGAIN_MS = 50,
@@ -50,12 +49,17 @@ static void go_on(struct faults *faults, unsigned index)
 
 void strike_stop(struct faults *faults, unsigned index)
 {
+    stop_for(faults, index, 20 + faults_below(faults, STOP_MS));
+}
+
+void stop_for(struct faults *faults, unsigned index, unsigned ms)
+{
     if (!answers(faults, index))
         return;
     faults_note(faults, FAULT_STOP, "master %u", index);
     master_stop(master_of(faults, index));
     faults->masters[index].stopped = true;
-    faults_later(faults, 20 + faults_below(faults, STOP_MS), go_on, index);
+    faults_later(faults, ms, go_on, index);
 }
 
 /* --- starting again --- */
@@ -121,32 +125,35 @@ static void follow(struct master *follower, const struct master *leader)
 static void fail_over(struct faults *faults, unsigned index)
 {
     struct master *master = master_of(faults, index);
-    if (!answers(faults, index) || faults->masters[index].limited)
-        return;
-    faults_note(faults, FAULT_FAILOVER, "master %u to %s", index,
-                faults->spare_follows < 0 ? "an empty one" : "an old copy");
+    faults_note(faults, FAULT_FAILOVER, "master %u to a copy of %d", index, faults->spare_copy);
     follow(master, &faults->torture->spare);
     masters_run(master, 1, "REPLICAOF NO ONE");
     ledger_note(&faults->torture->ledger, "master %u is one again", index);
 }
 
-/* Either to an empty one, or to a copy of some seconds ago: the record of the guard is in it. */
-void strike_failover(struct faults *faults, unsigned index)
+static void make_copy(struct faults *faults, unsigned index)
 {
     struct master *spare = &faults->torture->spare;
-    if (!answers(faults, index) || faults->masters[index].limited)
-        return;
-    if (faults_below(faults, 2) == 0) {
-        masters_run(spare, 1, "FLUSHALL");
-        faults->spare_follows = -1;
-        fail_over(faults, index);
-        return;
-    }
     ledger_note(&faults->torture->ledger, "the spare copies master %u", index);
     follow(spare, master_of(faults, index));
     masters_run(spare, 1, "REPLICAOF NO ONE");
-    faults->spare_follows = (int)index;
-    faults_later(faults, faults_below(faults, COPY_AGE_MS), fail_over, index);
+    faults->spare_copy = (int)index;
+}
+
+/* Best to an old copy of itself: the record of the guard is in it, and the locks are not. */
+void strike_failover(struct faults *faults, unsigned index)
+{
+    if (!answers(faults, index) || faults->masters[index].limited)
+        return;
+    if (faults->spare_copy == (int)index || faults_below(faults, 4) == 0) {
+        fail_over(faults, index);
+    } else if (faults_below(faults, 3) != 0) {
+        make_copy(faults, index);
+    } else {
+        masters_run(&faults->torture->spare, 1, "FLUSHALL");
+        faults->spare_copy = -1;
+        fail_over(faults, index);
+    }
 }
 
 /* --- memory and connections --- */

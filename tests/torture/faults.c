@@ -7,7 +7,13 @@
 
 #include "tests/e2e/waiting.h"
 
-enum { STRIKE_EVERY_MS = 110, PHASE_MS = 3000, MINORITY = 2 };
+enum {
+    STRIKE_EVERY_MS = 140,
+    PHASE_MS = 2500,
+    MINORITY = 2,
+    AMBUSH_MIN_MS = 150,
+    AMBUSH_MS = 500,
+};
 
 static const struct {
     const char *word;
@@ -81,11 +87,10 @@ unsigned faults_below(struct faults *faults, unsigned count)
     return dice_below(&faults->dice, count);
 }
 
-static void begin_phase(struct faults *faults, int64_t now_ns)
+static unsigned weight(const struct faults *faults, unsigned kind, bool forgetting)
 {
-    faults->phase_until_ns = now_ns + faults_below(faults, PHASE_MS) * NS_PER_MS;
-    faults->first_victim = faults_below(faults, STAGE_MASTERS);
-    faults->calm = faults_below(faults, 6) == 0;
+    bool played = (faults->torture->faults >> kind & 1) != 0;
+    return played && (kinds[kind].forgets || !forgetting) ? kinds[kind].weight : 0;
 }
 
 static unsigned choose_victim(struct faults *faults)
@@ -95,19 +100,17 @@ static unsigned choose_victim(struct faults *faults)
     return (faults->first_victim + faults_below(faults, MINORITY)) % STAGE_MASTERS;
 }
 
-static enum fault choose_kind(struct faults *faults)
+/* One that is played; there is one. */
+static enum fault choose_kind(struct faults *faults, bool forgetting)
 {
     unsigned total = 0;
-    for (unsigned i = 0; i < FAULT_COUNT; i++)
-        total += (faults->torture->faults >> i & 1) != 0 ? kinds[i].weight : 0;
+    for (unsigned kind = 0; kind < FAULT_COUNT; kind++)
+        total += weight(faults, kind, forgetting);
     unsigned at = faults_below(faults, total);
     unsigned kind = 0;
-    for (;; kind++) {
-        unsigned weight = (faults->torture->faults >> kind & 1) != 0 ? kinds[kind].weight : 0;
-        if (at < weight)
-            return (enum fault)kind;
-        at -= weight;
-    }
+    for (; at >= weight(faults, kind, forgetting); kind++)
+        at -= weight(faults, kind, forgetting);
+    return (enum fault)kind;
 }
 
 void faults_note(struct faults *faults, enum fault fault, const char *form, ...)
@@ -146,12 +149,46 @@ static void do_what_is_due(struct faults *faults, bool all)
     }
 }
 
+static void betray(struct faults *faults, unsigned index)
+{
+    if (!faults->ending)
+        strikes[choose_kind(faults, true)](faults, index);
+}
+
+/* Nothing else is broken meanwhile. */
+static void lay_ambush(struct faults *faults, int64_t now_ns)
+{
+    unsigned ms = AMBUSH_MIN_MS + faults_below(faults, AMBUSH_MS);
+    for (unsigned i = 0; i < MINORITY; i++)
+        stop_for(faults, (faults->first_victim + i) % STAGE_MASTERS, ms);
+    unsigned traitor =
+        (faults->first_victim + MINORITY + faults_below(faults, STAGE_MASTERS - MINORITY)) %
+        STAGE_MASTERS;
+    /* One with an old copy can forget in the worst way. */
+    if (faults->spare_copy >= 0 && faults_below(faults, 3) == 0)
+        traitor = (unsigned)faults->spare_copy;
+    faults_later(faults, ms - AMBUSH_MIN_MS + faults_below(faults, 2 * AMBUSH_MIN_MS), betray,
+                 traitor);
+    faults->calm = true;
+    faults->phase_until_ns = now_ns + (ms + AMBUSH_MS) * NS_PER_MS;
+}
+
+static void begin_phase(struct faults *faults, int64_t now_ns)
+{
+    uint32_t played = faults->torture->faults;
+    faults->phase_until_ns = now_ns + faults_below(faults, PHASE_MS) * NS_PER_MS;
+    faults->first_victim = faults_below(faults, STAGE_MASTERS);
+    faults->calm = faults_below(faults, 6) == 0;
+    if ((played >> FAULT_STOP & 1) != 0 && faults_forget(played) && faults_below(faults, 2) == 0)
+        lay_ambush(faults, now_ns);
+}
+
 void faults_init(struct faults *faults, struct torture *torture)
 {
     memset(faults, 0, sizeof(*faults));
     faults->torture = torture;
     faults->dice.state = torture->seed * 4;
-    faults->spare_follows = -1;
+    faults->spare_copy = -1;
     for (unsigned i = 0; i < STAGE_MASTERS; i++)
         faults->masters[i].back = faults_below(faults, 2) == 0;
 }
@@ -167,7 +204,7 @@ void faults_tend(struct faults *faults)
         return;
     faults->strike_ns = now_ns + faults_below(faults, 2 * STRIKE_EVERY_MS) * NS_PER_MS;
     if (!faults->calm)
-        strikes[choose_kind(faults)](faults, choose_victim(faults));
+        strikes[choose_kind(faults, false)](faults, choose_victim(faults));
 }
 
 void faults_end(struct faults *faults)

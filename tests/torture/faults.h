@@ -3,7 +3,9 @@
  *
  * Most of the time only a minority of the masters suffers, another one every few seconds: so locks
  * go on being granted, and what was granted by one majority is up against the next. Sometimes
- * all suffer, and sometimes nobody does.
+ * all suffer, and sometimes nobody does. Often it is an ambush: two masters hang while locks are
+ * granted by the other three, and as they come back, one of those three forgets. ("How to do
+ * distributed locking" has it with a clock that jumps.)
  *
  * What is not here is what no guard can see (README.md): each clock jumps in one direction only,
  * eviction is allowed for a while before anything is evicted, and no proxy stands between clients
@@ -66,8 +68,8 @@ struct faults {
         bool saved;   /* it has a snapshot */
         bool back;    /* which way its clock jumps */
     } masters[STAGE_MASTERS];
-    uint32_t cut_off;  /* bits of those whom DAEMON_ROUTED cannot reach, or the other way */
-    int spare_follows; /* the master that the spare has a copy of; -1: it is empty */
+    uint32_t cut_off; /* bits of those whom DAEMON_ROUTED cannot reach, or the other way */
+    int spare_copy;   /* the master that the spare has a copy of; -1: it is empty */
     struct {
         bool stopped;
         int64_t end_by_ns; /* it was told to stop; 0: it was not */
@@ -108,6 +110,9 @@ void faults_note(struct faults *faults, enum fault fault, const char *form, ...)
     __attribute__((format(printf, 3, 4)));
 
 void faults_later(struct faults *faults, unsigned in_ms, faults_action *action, unsigned victim);
+
+/* A master hangs for so long. */
+void stop_for(struct faults *faults, unsigned master, unsigned ms);
 
 /* Each strikes a victim once; it does nothing where that cannot be now. */
 void strike_kill(struct faults *faults, unsigned master);

@@ -133,7 +133,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct ledger *ledger, con
 
 static struct foreign_hold *find_foreign(struct ledger *ledger, const char *token)
 {
-    for (unsigned i = 0; i < LEDGER_FOREIGN; i++)
+    for (unsigned i = 0; i < LEDGER_FOREIGN_HOLDS; i++)
         if (strcmp(ledger->foreign[i].token, token) == 0)
             return &ledger->foreign[i];
     return NULL;
@@ -259,7 +259,7 @@ void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struc
 {
     pthread_mutex_lock(&ledger->mutex);
     int64_t now_ns = ledger_now_ns();
-    struct foreign_hold *hold = &ledger->foreign[foreign];
+    struct foreign_hold *hold = &ledger->foreign[ledger->foreign_grants % LEDGER_FOREIGN_HOLDS];
     snprintf(hold->token, sizeof(hold->token), "%s", claim->token);
     hold->granted_ns = now_ns;
     note(ledger, "foreign %u has r%u %.8s for %.3f ms", foreign, claim->resource, claim->token,

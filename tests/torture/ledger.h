@@ -24,6 +24,7 @@
 enum {
     LEDGER_DAEMONS = 3,
     LEDGER_FOREIGN = 2,
+    LEDGER_FOREIGN_HOLDS = 256, /* more than there are in the longest time to live */
     LEDGER_FILE_MAX = 16 * 1024 * 1024,
     LEDGER_TEXT = 256,
 };
@@ -39,7 +40,7 @@ struct claim {
     int64_t begun_ns; /* the votes behind it were asked for after this */
 };
 
-/* A foreign client's present or last hold that is recorded. */
+/* Of a foreign client; it may have died since, and its hold be valid still. */
 struct foreign_hold {
     char token[HISTORY_TOKEN + 1];
     int64_t granted_ns;
@@ -48,8 +49,8 @@ struct foreign_hold {
 struct ledger {
     pthread_mutex_t mutex;
     struct history history;
-    struct foreign_hold foreign[LEDGER_FOREIGN];
-    bool forgetting; /* masters are made to forget in this run */
+    struct foreign_hold foreign[LEDGER_FOREIGN_HOLDS]; /* the last ones */
+    bool forgetting;                                   /* masters are made to forget in this run */
     int64_t began_ns;
 
     /* What happened, as text. When it gets too long it becomes PATH.1, and another begins. */
