@@ -27,8 +27,8 @@ struct net {
     char log[SANDBOX_FILE];
 };
 
-/* Move this process into a namespace of its own, or say why that cannot be. It must not have any
- * other thread. Who is not root becomes so in a user namespace. */
+/* Move this process into a namespace of its own, or say why that cannot be and change nothing. It
+ * must not have any other thread. Who is not root becomes so in a user namespace. */
 void net_open(struct net *net, const struct sandbox *sandbox, unsigned master_count);
 void net_close(struct net *net);
 
