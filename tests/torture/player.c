@@ -175,6 +175,9 @@ static void resets(struct player *player)
     /* On a unix socket that is an end in order. */
     if (player->hold && !player->home.over_tcp && player->doing == HOLDING)
         gives_up(player);
+    /* What it still asked arrives together with the reset. */
+    if (one_in(player, 2) && player->home.request_count < SIDE_REQUESTS)
+        wire_ask(&player->home, VERB_PING, 0, "PING");
     wire_reset(&player->home);
     player->doing = AWAY;
 }
