@@ -313,16 +313,30 @@ void judge_on_push(struct sim *sim, unsigned daemon, const char *line)
     judge_token(sim, token)->lost = true;
 }
 
+/* Somebody may still extend a lock that a daemon granted, or the daemon does. */
+static bool is_in_use(const struct sim *sim, unsigned resource)
+{
+    for (unsigned i = 0; i < sim->token_count; i++) {
+        const struct sim_token *token = &sim->tokens[i];
+        if (!token->granted || token->asked_release || token->lost || token->resource != resource)
+            continue;
+        for (unsigned master = 0; master < sim->node_count; master++)
+            if (token->set_ns[master] != 0 && token->ends_ns[master] > sim->now_ns)
+                return true;
+    }
+    return false;
+}
+
 void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns)
 {
-    enum history_verdict verdict =
-        history_granted(&sim->history, resource, token, 0, sim->now_ns, until_ns);
     sim->tally->counts[COUNT_FOREIGN]++;
-    if (verdict == HISTORY_FINE)
-        return;
-    /* It has no guard: where masters forgot, that is its own fault. */
-    if (sim->now_ns < sim->foreign_doubt_ns)
-        sim->tally->counts[COUNT_EXCUSED]++;
+    /* It has no guard: where masters forgot, it may take what is in use, by its own fault. */
+    bool excusable = sim->now_ns < sim->foreign_doubt_ns;
+    enum history_verdict verdict = HISTORY_TWO_HOLDERS;
+    if (!excusable || !is_in_use(sim, resource))
+        verdict = history_granted(&sim->history, resource, token, 0, sim->now_ns, until_ns);
+    if (excusable)
+        sim->tally->counts[COUNT_EXCUSED] += verdict != HISTORY_FINE;
     else
         check(sim, verdict, token);
 }

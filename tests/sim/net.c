@@ -219,7 +219,12 @@ void net_cut(struct sim *sim, unsigned index)
     wire->reset_sent = true;
     if (sim_below(sim, 2) == 0)
         lose_unarrived(&wire->to_server);
-    plan(sim, sim->now_ns + sim_between(sim, 0, 500 * NS_PER_MS), EVENT_RESET, index);
+    else
+        stall(sim, index);
+    int64_t last_ns = wire->to_server.last_ns;
+    plan(sim,
+         (last_ns > sim->now_ns ? last_ns : sim->now_ns) + sim_between(sim, 0, 500 * NS_PER_MS),
+         EVENT_RESET, index);
 }
 
 /* The master has closed it. */
