@@ -51,6 +51,7 @@ help:
 	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
 	@echo 'make sim        random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
+	@echo 'make sim-coverage   which branches of the engine schedules reach, and which never'
 	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
 	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
@@ -152,6 +153,15 @@ sim: $(SIM)
 	@FAULTS='$(FAULTS)' TRACE='$(TRACE)' COMMIT='$(COMMIT)' $(SIM) $(or $(SEED),1) \
 	    $(or $(RUNS),$(if $(SEED),1,10000))
 
+# Of the shipped code, by schedules of the simulator alone: lines, and branches that were taken.
+sim-coverage:
+	@$(MAKE) --no-print-directory BUILD=build/sim-coverage \
+	    CFLAGS='-O0 -g --coverage -DNDEBUG -Wno-unused -Wno-return-type' build/sim-coverage/tests/sim/sim >/dev/null
+	@find build/sim-coverage -name '*.gcda' -delete
+	@$(MAKE) --no-print-directory BUILD=build/sim-coverage \
+	    CFLAGS='-O0 -g --coverage -DNDEBUG -Wno-unused -Wno-return-type' sim RUNS=$(or $(RUNS),3000)
+	@sh tests/sim/coverage.sh build/sim-coverage
+
 mutants: $(SIM)
 	@CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LIBS='$(LIBS)' OBJECTS='$(SIM).o $(SIM_SUPPORT) $(OBJECTS)' \
 	    sh tests/sim/mutants.sh $(BUILD) $(MUTANTS)
@@ -188,6 +198,7 @@ check: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory coverage
+	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory fuzz-smoke
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
@@ -208,5 +219,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd
 
-.PHONY: all help install clean unit e2e tests sim mutants torture asan check coverage tidy deps demo \
+.PHONY: all help install clean unit e2e tests sim sim-coverage mutants torture asan check coverage tidy deps demo \
         fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

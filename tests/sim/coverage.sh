@@ -1,0 +1,18 @@
+#!/bin/sh
+# What schedules reached of the code that decides: coverage.sh BUILD-FOLDER. The branches that none
+# took are in BUILD-FOLDER/*.gcov, marked "branch ... never executed" or "taken 0%".
+set -eu
+build=$1
+for source in protocol/round.c protocol/guard.c protocol/watch.c protocol/queue.c protocol/hold.c \
+    protocol/fence.c protocol/link.c protocol/owed.c protocol/tracker.c protocol/warden.c \
+    server/engine.c server/engine_waits.c server/engine_locks.c server/engine_links.c; do
+    gcov -b -o "$build/$(dirname "$source")" "$build/${source%.c}.gcda" 2>/dev/null |
+        awk -v file="$source" '
+            $0 == "File \047" file "\047" { here = 1; next }
+            /^File / { here = 0 }
+            here && /^Lines executed/ { split($2, l, ":"); lines = l[2]; count = $4 }
+            here && /^Taken at least once/ { split($4, t, ":"); taken = t[2]; branches = $6 }
+            END { printf "%-24s %7s of %4s lines  %7s of %4s branches\n", file, lines, count, taken, branches }'
+done
+rm -f "$build"/*.gcov
+mv ./*.gcov "$build" 2>/dev/null || true
