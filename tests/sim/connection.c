@@ -254,6 +254,12 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
         judge_violation(sim, "an answer nobody asked for: %.*s", (int)len - 1, line);
         return;
     }
+    /* The daemon may notice with this answer that nobody is there any more. */
+    if (!connection->open && sim_below(sim, 2) == 0) {
+        client->gone = true;
+        request->state = REQUEST_FREE;
+        return;
+    }
     char text[LIMIT_REPLY + 1];
     const char *words = memchr(line, ' ', len);
     assert(words != NULL && line[len - 1] == '\n');
@@ -272,6 +278,8 @@ void connection_take_push(struct sim *sim, unsigned daemon, struct engine_client
 {
     struct sim_connection *connection = connection_of(sim, client);
     char text[LIMIT_REPLY + 1];
+    if (client->gone)
+        return;
     sim_note(sim, "daemon %u to %u: %.*s", daemon, connection->client, (int)len, line);
     snprintf(text, sizeof(text), "%.*s", (int)len - 1, line);
     judge_on_push(sim, daemon, text);

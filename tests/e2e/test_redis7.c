@@ -1,0 +1,267 @@
+/*
+ * The Redis of the simulator (tests/sim/redis7.h) beside a real one: the same bytes to both, at the
+ * same time, have to bring the same answers.
+ */
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "protocol/record.h"
+#include "protocol/redis.h"
+#include "tests/dice.h"
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+#include "tests/sim/redis7.h"
+
+/* Times are read one after the other: what is left of a time to live may differ by so much. */
+enum { KEYS = 3, TOKENS = 3, COMMANDS = 4000, APART_MS = 5000, JOIN_APART_US = 5000000 };
+
+static struct redis7 fake;
+static struct redis7_session *session;
+static struct stage stage;
+static struct dice dice = {.state = 1};
+
+static unsigned below(unsigned count)
+{
+    return dice_below(&dice, count);
+}
+
+static void ignore_set(void *watcher, const char *key, size_t key_len, const char *value,
+                       size_t len, int64_t ends_ms)
+{
+    (void)watcher, (void)key, (void)key_len, (void)value, (void)len, (void)ends_ms;
+}
+
+static int64_t wall_us(void)
+{
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_usec;
+}
+
+static redisReply *ask_fake(const char *bytes, size_t len)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    bytes_add(&session->input, bytes, len);
+    redis7_serve(&fake, session, wall_us());
+    redisReaderFeed(reader, bytes_at(&session->output), bytes_len(&session->output));
+    ck_assert_int_eq(redisReaderGetReply(reader, &reply), REDIS_OK);
+    ck_assert_ptr_nonnull(reply);
+    redisReaderFree(reader);
+    bytes_clear(&session->output);
+    return reply;
+}
+
+static redisReply *ask_real(const char *bytes, size_t len)
+{
+    redisContext *context = stage.masters[0].context;
+    void *reply = NULL;
+    ck_assert_int_eq(redisAppendFormattedCommand(context, bytes, len), REDIS_OK);
+    ck_assert_int_eq(redisGetReply(context, &reply), REDIS_OK);
+    return reply;
+}
+
+/* Records differ in when they were written. */
+static bool same_text(const redisReply *fake_reply, const redisReply *real_reply)
+{
+    const char *fake_join = strstr(fake_reply->str, " join_us=");
+    const char *real_join = strstr(real_reply->str, " join_us=");
+    if (fake_join == NULL || real_join == NULL)
+        return strcmp(fake_reply->str, real_reply->str) == 0;
+    return fake_join - fake_reply->str == real_join - real_reply->str &&
+           strncmp(fake_reply->str, real_reply->str, (size_t)(fake_join - fake_reply->str)) == 0 &&
+           llabs(strtoll(fake_join + 9, NULL, 10) - strtoll(real_join + 9, NULL, 10)) <
+               JOIN_APART_US;
+}
+
+static bool same(const redisReply *fake_reply, const redisReply *real_reply)
+{
+    if (fake_reply->type != real_reply->type || fake_reply->elements != real_reply->elements)
+        return false;
+    for (size_t i = 0; i < fake_reply->elements; i++)
+        if (!same(fake_reply->element[i], real_reply->element[i]))
+            return false;
+    switch (fake_reply->type) {
+    case REDIS_REPLY_INTEGER:
+        return fake_reply->integer < 0 || real_reply->integer < 0
+                   ? fake_reply->integer == real_reply->integer
+                   : llabs(fake_reply->integer - real_reply->integer) < APART_MS;
+    case REDIS_REPLY_ERROR:
+        /* The first word is what redlockd goes by. */
+        return strncmp(fake_reply->str, real_reply->str, strcspn(real_reply->str, " ")) == 0;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_STATUS:
+        return same_text(fake_reply, real_reply);
+    default:
+        return true;
+    }
+}
+
+static void expect_same(const char *bytes, size_t len)
+{
+    redisReply *fake_reply = ask_fake(bytes, len);
+    redisReply *real_reply = ask_real(bytes, len);
+    ck_assert_msg(same(fake_reply, real_reply),
+                  "%.*s\nreal: type %d, %lld, %s\nfake: type %d, %lld, %s", (int)len, bytes,
+                  real_reply->type, real_reply->integer,
+                  real_reply->str != NULL ? real_reply->str : "-", fake_reply->type,
+                  fake_reply->integer, fake_reply->str != NULL ? fake_reply->str : "-");
+    freeReplyObject(fake_reply);
+    freeReplyObject(real_reply);
+}
+
+static void expect_same_words(const char *const *words, size_t count)
+{
+    char buf[REDIS_COMMAND_MAX];
+    size_t lens[REDIS7_WORDS];
+    for (size_t i = 0; i < count; i++)
+        lens[i] = strlen(words[i]);
+    expect_same(buf, redis_format_words(words, lens, count, buf, sizeof(buf)));
+}
+
+/* --- what redlockd sends --- */
+
+static void try_lock_command(void)
+{
+    static const char *const tokens[TOKENS] = {
+        "1111111111111111111111111111111111111111",
+        "2222222222222222222222222222222222222222",
+        "abcdefabcdefabcdefabcdefabcdefabcdefabcd",
+    };
+    char buf[REDIS_COMMAND_MAX];
+    const char key[] = {'r', (char)('0' + below(KEYS)), '\0'};
+    const struct redis_call call = {
+        .command = (enum redis_command)below(REDIS_STATUS + 1),
+        .key = key,
+        .key_len = 2,
+        .token = tokens[below(TOKENS)],
+        .ttl_ms = below(4) == 0 ? 20000 : 100000 + below(400000),
+        .ballot = below(2) == 0 ? 0 : INT64_C(1763640000000000) + below(50),
+        .fence_ttl_ms = 1000000,
+        .old_token = tokens[below(TOKENS)],
+    };
+    struct redis_call fenced = call;
+    if (call.command == REDIS_ACQUIRE_FENCED && call.ballot == 0)
+        fenced.ballot = 1;
+    expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
+}
+
+static void try_mark(void)
+{
+    const char *record = master_text(&stage.masters[0], "GET %s", RECORD_KEY);
+    char expected[LIMIT_RECORD];
+    char begin[LIMIT_RECORD];
+    char floor[24];
+    const struct redis7_key *key = redis7_find(&fake, RECORD_KEY, strlen(RECORD_KEY), wall_us());
+    ck_assert_int_eq(key == NULL, record == NULL);
+    /* Each compares with its own; they differ in microseconds only. */
+    bool right = below(3) != 0;
+    snprintf(begin, sizeof(begin),
+             "redlockd/1 set=0123456789abcdef cluster=c max_ttl_ms=1 id=%040u run_id=%040u "
+             "replid=%040u evicted=0 durable=no mark=0123456789abcdef why=new quarantine_ms=1 "
+             "join_us=",
+             below(3), below(2), below(3));
+    snprintf(floor, sizeof(floor), "%" PRId64, below(2) == 0 ? 0 : wall_us() + 100000000);
+    char run_id[LIMIT_TOKEN + 1];
+    snprintf(run_id, sizeof(run_id), "%040u", below(2));
+    const char *quarantine = below(3) == 0 ? "0" : "60000000";
+    const char *words[] = {"EVAL",     redis_script_text(REDIS_SCRIPT_MARK),
+                           "1",        RECORD_KEY,
+                           expected,   begin,
+                           quarantine, run_id,
+                           floor};
+    char buf[REDIS_COMMAND_MAX];
+    size_t lens[9];
+    redisReply *replies[2];
+    for (unsigned i = 0; i < 2; i++) {
+        const char *own = i == 0 ? (key != NULL ? key->value : "") : (record != NULL ? record : "");
+        snprintf(expected, sizeof(expected), "%s", right ? own : "something else");
+        for (size_t k = 0; k < 9; k++)
+            lens[k] = strlen(words[k]);
+        size_t len = redis_format_words(words, lens, 9, buf, sizeof(buf));
+        replies[i] = i == 0 ? ask_fake(buf, len) : ask_real(buf, len);
+    }
+    ck_assert_msg(same(replies[0], replies[1]), "mark.lua: %s\n     not: %s", replies[0]->str,
+                  replies[1]->str);
+    freeReplyObject(replies[0]);
+    freeReplyObject(replies[1]);
+}
+
+static void try_beat(void)
+{
+    static const char *const servers[] = {
+        "1111111111111111111111111111111111111111 a",
+        "1111111111111111111111111111111111111111 b",
+        "2222222222222222222222222222222222222222 a",
+    };
+    static const char *const vouches[] = {"", "1700000000000000", "9700000000000000"};
+    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_BEAT), "4",
+                                       "redlockd:clock:x", "redlockd:vouch:x", "redlockd:name:a",
+                                       "redlockd:name:b", below(2) == 0 ? "" : "1:2:3:4:5", "60000",
+                                       vouches[below(3)], "60000", "60000",
+                                       below(2) == 0 ? "3000" : "-1", servers[below(3)],
+                                       servers[below(3)]},
+                      15);
+}
+
+static void try_something_else(void)
+{
+    switch (below(6)) {
+    case 0:
+        redis7_flush_scripts(&fake);
+        masters_run(&stage.masters[0], 1, "SCRIPT FLUSH");
+        break;
+    case 1:
+        redis7_flush(&fake);
+        masters_run(&stage.masters[0], 1, "FLUSHALL");
+        break;
+    case 2:
+        expect_same_words((const char *[]){"GET", "r0"}, 2);
+        break;
+    case 3:
+        expect_same_words((const char *[]){"EVAL", REDIS7_FOREIGN_RELEASE, "1", "r1",
+                                           "1111111111111111111111111111111111111111"},
+                          5);
+        break;
+    default:
+        for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
+            expect_same_words((const char *[]){"SCRIPT", "LOAD", redis_script_text(i)}, 3);
+        break;
+    }
+}
+
+START_TEST(the_simulated_redis_answers_like_a_real_one)
+{
+    stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 1, .over_unix = true});
+    fake.on_set = ignore_set;
+    redis7_start(&fake, 1);
+    session = redis7_accept(&fake);
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        unsigned what = below(100);
+        if (what < 70)
+            try_lock_command();
+        else if (what < 85)
+            try_beat();
+        else if (what < 97)
+            try_mark();
+        else
+            try_something_else();
+    }
+    bytes_free(&session->input);
+    bytes_free(&session->output);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("redis7");
+    TCase *cases = sandbox_case("redis7");
+    tcase_add_test(cases, the_simulated_redis_answers_like_a_real_one);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
