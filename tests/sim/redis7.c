@@ -443,14 +443,36 @@ static void run_set(const struct run *run)
     put(run->out, "+OK\r\n");
 }
 
+/* A number, as a string of digits. */
+static void put_digits(struct bytes *out, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    put_string(out, digits + at, sizeof(digits) - at);
+}
+
 static void run_time(const struct run *run)
 {
-    char text[24];
     put(run->out, "*2\r\n");
-    int len = snprintf(text, sizeof(text), "%" PRId64, run->now_us / 1000000);
-    put_string(run->out, text, (size_t)len);
-    len = snprintf(text, sizeof(text), "%" PRId64, run->now_us % 1000000);
-    put_string(run->out, text, (size_t)len);
+    put_digits(run->out, run->now_us / 1000000);
+    put_digits(run->out, run->now_us % 1000000);
+}
+
+/* Asked for with every probe: so it is put together by hand. */
+static size_t write_replication(const struct redis7 *server, char *info)
+{
+    static const char masters[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
+    static const char slaves[] = "# Replication\r\nrole:slave\r\nconnected_slaves:0\r\n";
+    const char *begin = server->replica ? slaves : masters;
+    size_t len = strlen(begin);
+    memcpy(info, begin, len);
+    memcpy(info + len, "master_replid:", 14);
+    memcpy(info + len + 14, server->replid, REDIS7_ID);
+    memcpy(info + len + 14 + REDIS7_ID, "\r\n", 2);
+    return len + 14 + REDIS7_ID + 2;
 }
 
 static void run_info(const struct run *run)
@@ -458,24 +480,22 @@ static void run_info(const struct run *run)
     const struct redis7 *server = run->server;
     const struct word *section = &run->words[1];
     char info[320];
-    int len = 0;
-    if (is(section, "server"))
-        len = snprintf(info, sizeof(info),
-                       "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
-                       "run_id:%s\r\n",
-                       server->run_id);
-    else if (is(section, "replication"))
-        len = snprintf(info, sizeof(info),
-                       "# Replication\r\nrole:%s\r\nconnected_slaves:%u\r\nmaster_replid:%s\r\n",
-                       server->replica ? "slave" : "master", server->replicas, server->replid);
+    size_t len = 0;
+    if (is(section, "replication"))
+        len = write_replication(server, info);
+    else if (is(section, "server"))
+        len = (size_t)snprintf(info, sizeof(info),
+                               "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
+                               "run_id:%s\r\n",
+                               server->run_id);
     else if (is(section, "memory"))
-        len = snprintf(info, sizeof(info), "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n",
-                       server->may_evict ? 1000000 : 0,
-                       server->may_evict ? "volatile-lru" : "noeviction");
+        len = (size_t)snprintf(
+            info, sizeof(info), "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n",
+            server->may_evict ? 1000000 : 0, server->may_evict ? "volatile-lru" : "noeviction");
     else if (is(section, "stats"))
-        len = snprintf(info, sizeof(info), "# Stats\r\nevicted_keys:%" PRId64 "\r\n",
-                       server->evicted);
-    put_string(run->out, info, (size_t)len);
+        len = (size_t)snprintf(info, sizeof(info), "# Stats\r\nevicted_keys:%" PRId64 "\r\n",
+                               server->evicted);
+    put_string(run->out, info, len);
 }
 
 static void run_script_load(const struct run *run)
@@ -653,7 +673,6 @@ void redis7_start(struct redis7 *server, uint64_t number_of_it)
     make_id(server->run_id, number_of_it);
     make_id(server->replid, number_of_it + 1);
     server->replica = false;
-    server->replicas = 0;
     server->evicted = 0;
     server->trouble[0] = '\0';
     memset(server->scripts, 0, sizeof(server->scripts));

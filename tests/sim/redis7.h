@@ -65,7 +65,6 @@ struct redis7 {
     char run_id[REDIS7_ID + 1];
     char replid[REDIS7_ID + 1];
     bool replica;
-    unsigned replicas;
     bool loading;
     bool may_evict; /* maxmemory is set, and a policy that evicts */
     int64_t evicted;

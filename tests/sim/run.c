@@ -15,14 +15,14 @@
 #define RECOVERY_NS (2 * NS_PER_S)
 /* ... and, beyond max_ttl, how long the last to ask may have to wait: a key whose clock was stepped
  * back is trimmed to max_ttl once somebody is in its way. */
-enum { LAST_WAIT_MS = 1000 };
+enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
 
 /* --- clocks, dice, trace --- */
 
 int64_t clock_at(const struct sim_clock *clock, int64_t true_ns)
 {
     int64_t passed_ns = true_ns - clock->true_ns;
-    return clock->shown_ns + passed_ns + passed_ns / 1000000 * clock->rate_ppm;
+    return clock->shown_ns + passed_ns + passed_ns * clock->rate_ppm / 1000000;
 }
 
 int64_t clock_when(const struct sim_clock *clock, int64_t shown_ns)
@@ -299,16 +299,16 @@ static bool wait_for_answer(struct sim *sim, unsigned client, int64_t most_ms)
 static void ask_in_line(struct sim *sim, unsigned daemon)
 {
     unsigned resource = daemon % sim->resource_count;
-    client_ask_last(sim, 0, daemon, resource, sim->max_ttl_ms);
+    client_ask_last(sim, 0, daemon, resource, LAST_TTL_MS);
     if (!wait_for_answer(sim, 0, sim->max_ttl_ms + LAST_WAIT_MS)) {
         judge_violation(sim, "no grant through daemon %u after all faults had ceased", daemon);
         return;
     }
     client_forget(sim, 0);
-    client_ask_last(sim, 0, (daemon + 1) % sim->daemon_count, resource, sim->max_ttl_ms);
+    client_ask_last(sim, 0, (daemon + 1) % sim->daemon_count, resource, LAST_TTL_MS);
     pass(sim, 20 * NS_PER_MS); /* so that it comes second */
-    client_ask_last(sim, 1, (daemon + 1) % sim->daemon_count, resource, sim->max_ttl_ms);
-    bool granted = wait_for_answer(sim, 0, sim->max_ttl_ms + LAST_WAIT_MS);
+    client_ask_last(sim, 1, (daemon + 1) % sim->daemon_count, resource, LAST_TTL_MS);
+    bool granted = wait_for_answer(sim, 0, LAST_TTL_MS + LAST_WAIT_MS);
     if (granted) {
         client_release(sim, 0);
         granted = wait_for_answer(sim, 1, LAST_WAIT_MS);
