@@ -59,6 +59,7 @@ help:
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
 	@echo 'make fuzz-smoke the same in short, on the committed inputs'
+	@echo 'make model      have spin check the models of the algorithm in docs/model'
 	@echo 'make tidy       formatting, layers, undocumented options'
 	@echo 'make clean      remove build/'
 
@@ -208,6 +209,10 @@ coverage:
 	    || { cat build/coverage.log; exit 1; }
 	@sh tests/coverage.sh build/coverage 95
 
+# Some minutes of one processor: not for each `make check`.
+model: deps
+	@bash tests/model.sh
+
 tidy:
 	@sh tests/tidy.sh
 
@@ -220,5 +225,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd
 
-.PHONY: all help install clean unit e2e tests sim sim-coverage mutants torture asan check coverage tidy deps demo \
-        fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke
+.PHONY: all help install clean unit e2e tests sim sim-coverage mutants torture asan check coverage \
+        tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

@@ -4,7 +4,7 @@ set -eu
 
 wanted="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev check
         libbsd-dev redis-server clang libclang-rt-dev clang-format procps netcat-openbsd
-        iproute2"
+        iproute2 spin"
 
 missing=
 for package in $wanted; do

@@ -1,0 +1,530 @@
+/*
+ * What rounds leave behind: late commands, undone rounds, a connection that is lost, releases owed.
+ *
+ * The claims:
+ *
+ *     no two daemons hold the lock at once;
+ *     no release takes a key away from a lock that is held;
+ *     once a daemon has done with a token on a master, no key there ever holds it again.
+ *
+ *     here                            in the code
+ *     begin_round, judge, undo        protocol/round.c: on_start, judge_acquire, undo, plant
+ *     give_back                       the release round of an UNLOCK
+ *     release, owe, send_owed         send_to, engine_owe in server/engine.c; protocol/owed.h
+ *     lose, reconnect                 link_on_closed, greet_second, come_up in protocol/link.c;
+ *                                     fail_lost in server/engine_links.c
+ *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
+ *
+ * There is no time here: what may take long may take for ever, a key that no holder relies on may
+ * end at any moment, and so may what is believed. Nobody forgets, which is for guard.pml. One
+ * connection has faults, that of daemon 0 to master 0. To take a rule away, define one of
+ *
+ *     REUSE_TOKEN     all rounds of a daemon share a token
+ *     NO_KILL         a new connection does not kill the one before
+ *     NO_UNDO         a round that failed releases nothing
+ *     UNDO_ELSEWHERE  the undo goes over another connection, not behind the SET
+ *     OWE_UNDECIDED   a lost SET is owed a release before its round is decided
+ *
+ * HOLDERS_ONLY leaves the second and the third claim out. With SEE_OWED there is an error once
+ * a release that was owed is confirmed, and then the next round is granted by that master's vote: to
+ * see that it happens.
+ */
+
+#define NODES  3
+#define QUORUM 2
+
+#define claim(condition, otherwise) \
+    if \
+    :: (condition) \
+    :: else -> \
+        printf(otherwise); \
+        assert(false) \
+    fi
+
+/* Of each daemon. */
+#ifndef ROUNDS_0
+#define ROUNDS_0 2
+#endif
+#ifndef ROUNDS_1
+#define ROUNDS_1 1
+#endif
+#define rounds_of(d) ((d) == 0 -> ROUNDS_0 : ROUNDS_1)
+
+/* Tokens are numbers from 1, those of daemon 0 first. */
+#define TOKENS (ROUNDS_0 + ROUNDS_1)
+#define FREE   0
+#ifdef REUSE_TOKEN
+#define token_of(d, r) (1 + (d) * ROUNDS_0)
+#else
+#define token_of(d, r) (1 + (d) * ROUNDS_0 + (r))
+#endif
+
+/* --- the masters, and the connections to them --- */
+
+byte key[NODES];
+
+mtype = { SET, RELEASE, KILL };
+
+/* Written and not yet executed. Redis executes in order; each command is a step. */
+chan wire[2 * NODES] = [5] of { mtype, byte };
+#define wire_to(d, n) wire[(d) * NODES + (n)]
+
+/* Of the connection that has faults: the one before it, which the master may still read from;
+ * another one, for UNDO_ELSEWHERE; the answers under way; and what the daemon knows. */
+chan zombie = [5] of { mtype, byte };
+chan elsewhere = [2] of { mtype, byte };
+chan answers = [5] of { byte, byte };
+#define YES      1 /* to SET */
+#define NO       2
+#define RELEASED 3
+#define BUSY     4 /* to RELEASE: an error, it was not executed */
+
+#define is_shaky(d, n) ((d) == 0 && (n) == 0)
+
+bit down;
+bit lost;    /* once is enough */
+bit refused; /* likewise */
+bit releasing[ROUNDS_0 + 1]; /* a release is under way, of a round */
+bit owed[ROUNDS_0 + 1];
+bit owed_sent[ROUNDS_0 + 1];
+bit finished[ROUNDS_0 + 1]; /* the daemon has done with it on that master */
+
+/* --- the daemons --- */
+
+#define IDLE    0
+#define VOTING  1
+#define HOLDING 2
+
+typedef round_state {
+    unsigned phase : 2;
+    unsigned number : 3; /* of rounds begun */
+    unsigned token : 4;
+    unsigned yes : 2
+};
+round_state round[2];
+
+typedef vote_state {
+    bit asked;
+    bit pending;
+    bit held /* it answered that somebody else has the key */
+};
+vote_state vote[2 * NODES];
+#define vote_of(d, n) vote[(d) * NODES + (n)]
+
+/* For one step, 0 between steps. */
+byte it_said, its, mine, i;
+
+/* --- the daemon: releases --- */
+
+#ifdef HOLDERS_ONLY
+#define is_finished(t) false
+#define is_held(d, t)  false
+#else
+#define is_finished(t) ((t) <= ROUNDS_0 && finished[t])
+#define is_held(d, t)  (round[d].phase == HOLDING && round[d].token == (t))
+#endif
+
+inline finish(t)
+{
+    finished[t] = 1;
+    claim(!is_finished(t) || key[0] != t, "LEFT BEHIND\n")
+}
+
+inline owe(t)
+{
+    owed[t] = 1
+}
+
+inline send_owed()
+{
+    for (i : 1 .. ROUNDS_0) {
+        if
+        :: owed[i] && !owed_sent[i] ->
+            wire_to(0, 0)!RELEASE, i;
+            owed_sent[i] = 1
+        :: else
+        fi
+    }
+    i = 0
+}
+
+inline release(d, n, t)
+{
+    if
+    :: is_shaky(d, n) && down -> owe(t)
+#ifdef UNDO_ELSEWHERE
+    :: is_shaky(d, n) && !down ->
+        elsewhere!RELEASE, t;
+        releasing[t] = 1
+#else
+    :: is_shaky(d, n) && !down ->
+        wire_to(d, n)!RELEASE, t;
+        releasing[t] = 1
+#endif
+    :: !is_shaky(d, n) && (len(wire_to(d, n)) > 0 || key[n] == t) -> wire_to(d, n)!RELEASE, t
+    :: else /* it is sent, and will find nothing */
+    fi
+}
+
+/* --- the daemon: its round --- */
+
+inline forget_vote(d, n)
+{
+    vote_of(d, n).asked = 0;
+    vote_of(d, n).pending = 0;
+    vote_of(d, n).held = 0
+}
+
+inline undo_on(d, n)
+{
+    if
+    :: vote_of(d, n).asked ->
+        mine = round[d].token;
+#ifndef NO_UNDO
+        release(d, n, mine);
+#else
+        if
+        :: is_shaky(d, n) -> finish(mine)
+        :: else
+        fi;
+#endif
+        mine = 0
+    :: else
+    fi;
+    forget_vote(d, n)
+}
+
+inline rest(d)
+{
+    round[d].phase = IDLE;
+    round[d].token = 0;
+    round[d].yes = 0
+}
+
+inline undo(d)
+{
+    printf("daemon %d: round %d fails\n", d, round[d].number);
+    undo_on(d, 0);
+    undo_on(d, 1);
+    undo_on(d, 2);
+    rest(d)
+}
+
+/* Where somebody else was met, he may have gone by now: have the key there too, now or never. */
+inline plant_on(d, n)
+{
+    if
+    :: vote_of(d, n).held && !(is_shaky(d, n) && down) -> wire_to(d, n)!SET, round[d].token
+    :: else
+    fi;
+    forget_vote(d, n)
+}
+
+inline grant(d)
+{
+    printf("daemon %d: GRANTED token %d\n", d, round[d].token);
+    claim(round[1 - d].phase != HOLDING, "TWO HOLDERS\n");
+#ifdef SEE_OWED
+    claim(!lost || !refused || !finished[1] || key[0] != 2 || round[d].token != 2, "SEEN\n");
+#endif
+    round[d].phase = HOLDING;
+    round[d].yes = 0;
+    plant_on(d, 0);
+    plant_on(d, 1);
+    plant_on(d, 2)
+}
+
+#define still_pending(d) (vote_of(d, 0).pending + vote_of(d, 1).pending + vote_of(d, 2).pending)
+
+inline judge(d)
+{
+    if
+    :: round[d].phase == VOTING && round[d].yes >= QUORUM -> grant(d)
+    :: round[d].phase == VOTING && round[d].yes + still_pending(d) < QUORUM -> undo(d)
+    :: else
+    fi
+}
+
+inline take_vote(d, n, t, what)
+{
+    if
+    :: vote_of(d, n).pending && t == round[d].token ->
+        vote_of(d, n).pending = 0;
+        if
+        :: what == YES -> round[d].yes++
+        :: what == NO -> vote_of(d, n).held = 1
+        :: else
+        fi;
+        judge(d)
+    :: else /* a straggler, or a plant */
+    fi
+}
+
+/* A link that is behind with its answers is SUSPECT, and not asked. */
+#define may_ask(d, n) \
+    (!(is_shaky(d, n) && (down || len(answers) > 0)) && !(wire_to(d, n)??[SET, _]))
+
+inline ask(d, n)
+{
+    if
+    :: may_ask(d, n) ->
+        vote_of(d, n).asked = 1;
+        vote_of(d, n).pending = 1;
+        wire_to(d, n)!SET, round[d].token
+    :: else
+    fi
+}
+
+inline begin_round(d)
+{
+    round[d].token = token_of(d, round[d].number);
+    round[d].number++;
+    round[d].phase = VOTING;
+    printf("daemon %d: begins round %d, token %d\n", d, round[d].number, round[d].token);
+    ask(d, 0);
+    ask(d, 1);
+    ask(d, 2)
+}
+
+inline give_back(d)
+{
+    printf("daemon %d: UNLOCK\n", d);
+    mine = round[d].token;
+    release(d, 0, mine);
+    release(d, 1, mine);
+    release(d, 2, mine);
+    mine = 0;
+    rest(d)
+}
+
+#define has_quorum(d) (may_ask(d, 0) + may_ask(d, 1) + may_ask(d, 2) >= QUORUM)
+
+proctype daemon(byte d)
+{
+    do
+    :: d_step {
+        round[d].phase == IDLE && round[d].number < rounds_of(d) && has_quorum(d) -> begin_round(d)
+       }
+    /* node_timeout, or a client that has gone. */
+    :: d_step { round[d].phase == VOTING -> undo(d) }
+    :: d_step { round[d].phase == HOLDING -> give_back(d) }
+    /* Its validity is over. */
+    :: d_step {
+        round[d].phase == HOLDING ->
+            printf("daemon %d: its lock has ended\n", d);
+            rest(d)
+       }
+    od
+}
+
+/* --- the connection that has faults --- */
+
+inline take_answer()
+{
+    answers?it_said, its;
+    if
+    :: it_said == RELEASED ->
+        releasing[its] = 0;
+        owed[its] = 0;
+        owed_sent[its] = 0;
+        finish(its)
+    :: it_said == BUSY ->
+        releasing[its] = 0;
+        owed_sent[its] = 0;
+        owe(its)
+    :: else -> take_vote(0, 0, its, it_said)
+    fi;
+    it_said = 0;
+    its = 0
+}
+
+/* What was written may still be read by the master, what was answered is not read any more. */
+inline lose()
+{
+    printf("daemon 0: loses its connection to master 0\n");
+    lost = 1;
+    down = 1;
+    do
+    :: len(wire_to(0, 0)) > 0 ->
+        if
+        :: wire_to(0, 0)?SET, its -> zombie!SET, its
+        :: wire_to(0, 0)?RELEASE, its -> zombie!RELEASE, its
+        fi
+    :: else -> break
+    od;
+    do
+    :: len(answers) > 0 -> answers?_, _
+    :: else -> break
+    od;
+    its = 0;
+    for (i : 1 .. ROUNDS_0) {
+        owed[i] = owed[i] || releasing[i];
+        owed_sent[i] = 0;
+        releasing[i] = 0
+    }
+    i = 0;
+    if
+    :: vote_of(0, 0).pending ->
+#ifdef OWE_UNDECIDED
+        owed[round[0].token] = 1;
+#endif
+        vote_of(0, 0).pending = 0;
+        judge(0)
+    :: else
+    fi
+}
+
+/* First of all the old one is killed; then comes what is owed; then anything else. */
+inline reconnect()
+{
+    printf("daemon 0: connects to master 0 again\n");
+    down = 0;
+#ifndef NO_KILL
+    wire_to(0, 0)!KILL, 0;
+#endif
+    send_owed()
+}
+
+#define owes(t) (owed[t] && !owed_sent[t])
+#if ROUNDS_0 == 2
+#define owes_any (owes(1) || owes(2))
+#else
+#define owes_any (owes(1) || owes(2) || owes(3))
+#endif
+
+proctype shaky_link()
+{
+    do
+    :: d_step { len(answers) > 0 -> take_answer() }
+    :: d_step { !lost -> lose() }
+    :: d_step { down -> reconnect() }
+    :: d_step { !down && owes_any -> send_owed() }
+    od
+}
+
+/* --- a master --- */
+
+inline execute_set(d, n, t)
+{
+    if
+    :: key[n] == FREE ->
+        claim(!is_shaky(d, n) || !is_finished(t), "LEFT BEHIND\n");
+        key[n] = t;
+        it_said = YES
+    :: else -> it_said = NO
+    fi;
+    printf("    master %d: SET token %d: %d\n", n, t, it_said == YES)
+}
+
+inline execute_release(n, t)
+{
+    if
+    :: key[n] == t ->
+        printf("    master %d: releases token %d\n", n, t);
+        claim(!is_held(0, t) && !is_held(1, t), "TAKEN FROM A HOLDER\n");
+        key[n] = FREE
+    :: else
+    fi
+}
+
+#define COMMANDS_OF(d) \
+    :: d_step { \
+        wire_to(d, n)?SET, its -> \
+            execute_set(d, n, its); \
+            if \
+            :: is_shaky(d, n) -> answers!it_said, its \
+            :: else -> take_vote(d, n, its, it_said) \
+            fi; \
+            it_said = 0; \
+            its = 0 \
+       } \
+    :: d_step { \
+        wire_to(d, n)?RELEASE, its -> \
+            execute_release(n, its); \
+            if \
+            :: is_shaky(d, n) -> answers!RELEASED, its \
+            :: else \
+            fi; \
+            its = 0 \
+       }
+
+proctype master(byte n)
+{
+    do
+    COMMANDS_OF(0)
+    COMMANDS_OF(1)
+    od
+}
+
+/* What master 0 does besides for the connection that has faults. */
+proctype shaky_master()
+{
+    do
+    :: d_step {
+        wire_to(0, 0)?KILL, _ ->
+            printf("    master 0: kills the connection before\n");
+            do
+            :: len(zombie) > 0 -> zombie?_, _
+            :: else -> break
+            od
+       }
+    :: d_step {
+        zombie?SET, its ->
+            printf("    master 0: reads from the connection before\n");
+            execute_set(0, 0, its);
+            it_said = 0;
+            its = 0
+       }
+    :: d_step {
+        zombie?RELEASE, its ->
+            printf("    master 0: reads from the connection before\n");
+            execute_release(0, its);
+            its = 0
+       }
+    :: d_step {
+        elsewhere?RELEASE, its ->
+            execute_release(0, its);
+            answers!RELEASED, its;
+            its = 0
+       }
+    :: d_step {
+        !refused && wire_to(0, 0)?[RELEASE, _] ->
+            wire_to(0, 0)?RELEASE, its;
+            printf("    master 0: busy, does not release token %d\n", its);
+            refused = 1;
+            answers!BUSY, its;
+            its = 0
+       }
+    od
+}
+
+/* --- the end of keys --- */
+
+#define is_relied_on(t) \
+    ((round[0].phase != IDLE && round[0].token == (t)) || \
+     (round[1].phase != IDLE && round[1].token == (t)))
+
+#define may_end(n) (key[n] != FREE && !is_relied_on(key[n]))
+
+proctype time_to_live()
+{
+    do
+    :: d_step { may_end(0) -> key[0] = FREE }
+    :: d_step { may_end(1) -> key[1] = FREE }
+    :: d_step { may_end(2) -> key[2] = FREE }
+    od
+}
+
+init
+{
+    atomic {
+        run daemon(0);
+        run daemon(1);
+        run shaky_link();
+        run master(0);
+        run master(1);
+        run master(2);
+        run shaky_master();
+        run time_to_live()
+    }
+}

@@ -1,0 +1,117 @@
+#!/bin/bash
+# Check the models in docs/model with spin. A run of the whole model must be exhaustive and find
+# nothing; with a rule taken away it must find the failure that the rule is there for; and what a
+# model is about must be seen to happen in it. One line for each run, the totals last.
+#
+#     tests/model.sh [name...]    all runs, or only these
+#
+# What they leave is in build/model/<name>: pan.log, and story.txt, the run that was found in words.
+# MODEL_MEMORY: for one run, in MiB. MODEL_SECONDS: the same.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+memory=${MODEL_MEMORY:-6000} limit=${MODEL_SECONDS:-1800}
+out=${BUILD:-build}/model
+passed=0 failed=0 only=" $* "
+TIMEFORMAT=%U
+
+command -v spin >/dev/null || { echo "model: spin is missing: make deps" >&2; exit 1; }
+
+# Generate, compile and run the verifier of a model; its seconds are those of the processor.
+verify() { # dir model how definitions...
+    local dir=$1 model=$PWD/docs/model/$2.pml how=$3
+    shift 3
+    rm -rf "$dir" && mkdir -p "$dir" || return 1
+    (cd "$dir" && spin "$@" -a "$model" >spin.log 2>&1 &&
+        # The models lock each step that touches what is shared: partial orders have nothing to save.
+        "${CC:-gcc}" -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM="$memory" "$how" -o pan pan.c >cc.log 2>&1) ||
+        return 1
+    # No end state is wrong (-E): a run is over where nobody can hold together any more.
+    { time (cd "$dir" && nice -n 10 timeout "$limit" ./pan -E -m100000 >pan.log 2>&1; :); } \
+        2>"$dir/seconds"
+}
+
+# Nothing found, and all looked at. A statement that is never reached says that the model is wrong.
+is_exhaustive() { # dir
+    grep -q 'errors: 0$' "$1/pan.log" &&
+        grep -q '^pan: elapsed time' "$1/pan.log" &&
+        ! grep -qiE 'max search depth too small|memory bound|reached -DMEMLIM|out of memory|Search not completed|aborted' \
+            "$1/pan.log" &&
+        ! grep -E 'state [0-9]+, "' "$1/pan.log" | grep -qv '"-end-"'
+}
+
+# An error was found, and played back it is the one that was to be found.
+is_found() { # dir model words definitions...
+    local dir=$1 model=$2 words=$3
+    shift 3
+    grep -q 'errors: 1$' "$dir/pan.log" || return 1
+    (cd "$dir" && spin -T "$@" -k "$model.pml.trail" "$OLDPWD/docs/model/$model.pml" 2>&1 |
+        sed '/^spin: /,$d' >story.txt)
+    [ "$(tail -n 1 "$dir/story.txt")" = "$words" ]
+}
+
+run() { # name expected model definitions...
+    local name=$1 expected=$2 model=$3 how=-DCOLLAPSE result=FAILED dir=$out/$1
+    shift 3
+    [ "$only" = '  ' ] || [[ $only == *" $name "* ]] || return 0
+    # The shortest run that shows an error is the one to read.
+    [ "$expected" = nothing ] || how=-DBFS
+    if verify "$dir" "$model" "$how" "$@"; then
+        if [ "$expected" = nothing ]; then
+            is_exhaustive "$dir" && result=nothing
+        else
+            is_found "$dir" "$model" "$expected" "$@" && result=found
+        fi
+    fi
+    printf '%-17s %-27s %-8s %9s states %5s s\n' "$name" "$expected" "$result" \
+        "$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$dir/pan.log" 2>/dev/null | head -n 1)" \
+        "$(tail -n 1 "$dir/seconds" 2>/dev/null | sed 's/[.].*//')"
+    if [ "$result" = FAILED ]; then
+        failed=$((failed + 1))
+        tail -n 30 "$dir"/{spin,cc,pan}.log 2>/dev/null
+    else
+        passed=$((passed + 1))
+    fi
+}
+
+two='TWO HOLDERS' freed='TAKEN FROM A HOLDER' left='LEFT BEHIND' falls='A FENCE THAT DOES NOT RISE'
+flush='-DNO_RESTART -DNO_STEP' restart='-DNO_FLUSH -DNO_STEP' step='-DNO_FLUSH -DNO_RESTART'
+
+# shellcheck disable=SC2086
+{
+    run flush            nothing  guard $flush
+    run restart          nothing  guard $restart
+    run step             nothing  guard $step
+    run all-on-one       nothing  guard -DPROMPT
+    run flush-and-step   nothing  guard -DPROMPT -DSTEPS=1 -DNO_RESTART
+    run restart-and-step nothing  guard -DPROMPT -DSTEPS=1 -DNO_FLUSH
+    run no-guard         "$two"   guard $restart -DNO_GUARD
+    run probe-ahead      "$two"   guard $flush -DPROBE_AHEAD
+    run no-epoch         "$two"   guard $flush -DNO_EPOCH
+    run no-quarantine    "$two"   guard $restart -DNO_QUARANTINE
+    run no-step-watch    "$two"   guard $step -DNO_STEP_WATCH
+    run no-drift         "$two"   guard $step -DNO_DRIFT
+    run no-elapsed       "$two"   guard $step -DNO_ELAPSED
+    run see-return       SEEN     guard $restart -DSEE_RETURN
+    run see-settled      SEEN     guard $step -DSEE_SETTLED
+    run see-rival        SEEN     guard $restart -DSEE_RIVAL
+
+    run undo             nothing  undo
+    run reuse-token      "$two"   undo -DREUSE_TOKEN -DHOLDERS_ONLY
+    run owe-undecided    "$freed" undo -DOWE_UNDECIDED
+    run no-kill          "$left"  undo -DNO_KILL
+    run no-undo          "$left"  undo -DNO_UNDO
+    run undo-elsewhere   "$left"  undo -DUNDO_ELSEWHERE
+    run see-owed         SEEN     undo -DHOLDERS_ONLY -DSEE_OWED
+
+    run fence            nothing  fence
+    run fence-ends       nothing  fence -DFENCE_ENDS
+    run no-compare       "$falls" fence -DNO_COMPARE
+    run fence-forgotten  "$falls" fence -DNO_QUARANTINE
+    run wide-clocks      "$falls" fence -DWIDE_CLOCKS
+    run wide-ends        "$falls" fence -DWIDE_CLOCKS -DFENCE_ENDS
+    run see-bid-again    SEEN     fence -DSEE_BID_AGAIN
+}
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
