@@ -217,7 +217,7 @@ static void handle(struct sim *sim, unsigned index, const struct event *event)
     }
 }
 
-unsigned daemon_of_event(const struct sim *sim, const struct event *event)
+static unsigned daemon_of_event(const struct sim *sim, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_CONNECTED:

@@ -406,8 +406,6 @@ static bool daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
 
 /* --- all of them --- */
 
-enum { LASTS_SHORT, LASTS_LONG };
-
 static const struct {
     const char *name;
     bool (*begin)(struct sim *, struct sim_fault_run *);

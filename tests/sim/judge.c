@@ -56,7 +56,6 @@ static bool is_fit(const struct sim *sim, unsigned master)
 void judge_on_forgot(struct sim *sim, unsigned master)
 {
     sim->masters[master].forgot_ns = sim->now_ns;
-    sim->masters[master].stepped_ns = 0;
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
 }

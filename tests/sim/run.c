@@ -80,9 +80,6 @@ static void make_clock(struct sim *sim, struct sim_clock *clock, int64_t shown_n
         .true_ns = sim->now_ns, .shown_ns = shown_ns, .rate_ppm = some_rate(sim, rate_ppm)};
 }
 
-static void on_set(void *watcher, const char *key, size_t key_len, const char *value, size_t len,
-                   int64_t ends_ms);
-
 /* Which master it is that tells of a change. */
 struct watcher {
     struct sim *sim;

@@ -105,9 +105,7 @@ struct master {
     int64_t blocked_ns[SIM_OWNERS][2]; /* until then nothing passes; to and from the master */
     int64_t forgot_ns;                 /* when it last lost what it should have kept */
     bool steps_forward;                /* its clock is stepped in one direction only */
-    int64_t stepped_ns;                /* forward, since the last time it forgot */
     struct redis7_data snapshot;
-    uint64_t starts;
 };
 
 /* --- daemons --- */
@@ -276,9 +274,7 @@ struct sim {
     unsigned resource_count;
     int64_t max_ttl_ms;
     int64_t fence_ttl_ms;
-    bool drift_free; /* all clocks run at about the same rate */
     bool bootstrapped;
-    int64_t max_rate_ppm;
     int64_t attack_ns; /* how long */
     int64_t strike_every_ns;
     uint64_t faults; /* those that may happen, by bit */
@@ -364,7 +360,6 @@ void daemon_drain(struct sim *sim, unsigned daemon);
 /* An event of a wire of its own, a request, the end of a connection, its timer. */
 void daemon_on_event(struct sim *sim, const struct event *event);
 int64_t daemon_clock_ns(const struct sim *sim, unsigned daemon);
-unsigned daemon_of_event(const struct sim *sim, const struct event *event);
 
 /* --- client.c --- */
 
