@@ -47,7 +47,7 @@ static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct s
     client->asked = connection;
     connection_send(sim, connection, request);
     /* Some have no patience: they end the connection. */
-    if (sim_below(sim, 12) == 0 && !sim->recovering)
+    if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 12) == 0)
         act_later(sim, index, sim_between(sim, 0, (request->wait_ms + 200) * NS_PER_MS));
     else
         client->acts++;
@@ -159,7 +159,7 @@ static void use_lock(struct sim *sim, unsigned index)
         client_release(sim, index);
     } else if (what < 12) {
         extend(sim, index);
-    } else if (what < 14) {
+    } else if (what < 14 && fault_may(sim, FAULT_CLIENTS)) {
         leave(sim, index);
     } else if (client->held_by != SIM_CONNECTIONS && (what < 21 || over)) {
         ping(sim, index);

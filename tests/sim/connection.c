@@ -41,7 +41,7 @@ static int64_t arrival_ns(struct sim *sim, const struct sim_connection *connecti
 {
     int64_t latency_ns = sim->clients[connection->client].latency_ns;
     int64_t at_ns = sim->now_ns + latency_ns / 2 + sim_below(sim, (unsigned)latency_ns + 1);
-    if (!sim->recovering && sim_below(sim, 64) == 0)
+    if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 64) == 0)
         at_ns += sim_between(sim, 0, 800 * NS_PER_MS);
     if (at_ns < *last_ns)
         at_ns = *last_ns;
