@@ -312,12 +312,13 @@ void judge_on_push(struct sim *sim, unsigned daemon, const char *line)
     judge_token(sim, token)->lost = true;
 }
 
-/* Somebody may still extend a lock that a daemon granted, or the daemon does. */
+/* Masters have, or had until they forgot, a token of a daemon: it may be granted yet, and somebody
+ * may extend it. */
 static bool is_in_use(const struct sim *sim, unsigned resource)
 {
     for (unsigned i = 0; i < sim->token_count; i++) {
         const struct sim_token *token = &sim->tokens[i];
-        if (!token->granted || token->asked_release || token->lost || token->resource != resource)
+        if (token->asked_release || token->lost || token->resource != resource)
             continue;
         for (unsigned master = 0; master < sim->node_count; master++)
             if (token->set_ns[master] != 0 && token->ends_ns[master] > sim->now_ns)
