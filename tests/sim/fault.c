@@ -191,6 +191,7 @@ static bool step(struct sim *sim, struct sim_fault_run *run, bool forward)
     master->clock.shown_ns += forward ? distance_ns : -distance_ns;
     if (!forward)
         return true;
+    master->ends_early_ns = sim->now_ns;
     foreign_give_up(sim);
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;

@@ -55,7 +55,7 @@ static bool is_fit(const struct sim *sim, unsigned master)
 
 void judge_on_forgot(struct sim *sim, unsigned master)
 {
-    sim->masters[master].forgot_ns = sim->now_ns;
+    sim->masters[master].forgot_ns = sim->masters[master].ends_early_ns = sim->now_ns;
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
 }
@@ -128,7 +128,7 @@ static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bo
     const struct sim_token *token = judge_token(sim, text);
     unsigned good = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
-        bool forgot = sim->masters[i].forgot_ns >= token->set_ns[i];
+        bool forgot = sim->masters[i].ends_early_ns >= token->set_ns[i];
         good += token->set_ns[i] != 0 && (token->good[i] || !acquired) &&
                 (forgot || kept_until_ns(sim, i, token, text) >= until_ns);
     }

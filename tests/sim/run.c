@@ -110,7 +110,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.deaf_to_scripts = false;
     master->dead = master->hung = false;
     master->steps_forward = sim_below(sim, 3) != 0;
-    master->forgot_ns = sim->bootstrapped ? 0 : sim->now_ns;
+    master->forgot_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
     for (unsigned owner = 0; owner < SIM_OWNERS; owner++) {
         master->latency_ns[owner] = 20000 + sim_below(sim, 500000);
         master->blocked_ns[owner][0] = master->blocked_ns[owner][1] = 0;

@@ -104,6 +104,7 @@ struct master {
     int64_t latency_ns[SIM_OWNERS];
     int64_t blocked_ns[SIM_OWNERS][2]; /* until then nothing passes; to and from the master */
     int64_t forgot_ns;                 /* when it last lost what it should have kept */
+    int64_t ends_early_ns;             /* when it last lost that, or its clock stepped forward */
     bool steps_forward;                /* its clock is stepped in one direction only */
     struct redis7_data snapshot;
 };
