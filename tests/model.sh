@@ -83,7 +83,7 @@ flush='-DNO_RESTART -DNO_STEP' restart='-DNO_FLUSH -DNO_STEP' step='-DNO_FLUSH -
     run restart          nothing  guard $restart
     run step             nothing  guard $step
     run all-on-one       nothing  guard -DPROMPT
-    run flush-and-step   nothing  guard -DPROMPT -DSTEPS=1 -DNO_RESTART
+    run flush-and-small  nothing  guard -DPROMPT -DSTEPS=1 -DNO_RESTART -DNO_LARGE_STEP
     run restart-and-step nothing  guard -DPROMPT -DSTEPS=1 -DNO_FLUSH
     run no-guard         "$two"   guard $restart -DNO_GUARD
     run probe-ahead      "$two"   guard $flush -DPROBE_AHEAD

@@ -23,7 +23,8 @@
  *     NO_DRIFT         the validity does not pay for what the watch cannot see
  *     NO_ELAPSED       the validity does not pay for the time that the round took
  *
- * To have but a part of the faults, NO_FLUSH, NO_RESTART, NO_STEP. With PROMPT a master without
+ * To have but a part of the faults, NO_FLUSH, NO_RESTART, NO_STEP, NO_SMALL_STEP, NO_LARGE_STEP.
+ * With PROMPT a master without
  * faults is heard in the step in which it answers: README.md. With SEE_RETURN or SEE_SETTLED
  * there is an error once a vote counts of a master that forgot, or stepped, and sat out its
  * quarantine: to see that it happens. With SEE_RIVAL, once the second is one vote short.
@@ -58,18 +59,22 @@
 #define QUARANTINE (TTL + MARGIN)
 #endif
 
-/* Which master forgets, and whose clock steps. One that has no faults passes every probe, so none
- * is sent to it. */
+/* Which master forgets, and whose clock steps. */
 #define FORGETS 0
 #ifndef STEPS
 #define STEPS FORGETS
 #endif
 
+/* What can tell nothing is not asked for: the record of a master that does not forget, the time of
+ * one whose clock does not step. */
 #ifdef NO_GUARD
-#define is_guarded(n) false
+#define asks_record(n) false
+#define asks_time(n)   false
 #else
-#define is_guarded(n) ((n) == FORGETS || (n) == STEPS)
+#define asks_record(n) ((n) == FORGETS)
+#define asks_time(n)   ((n) == STEPS)
 #endif
+#define is_guarded(n) (asks_record(n) || asks_time(n))
 
 /* --- the masters --- */
 
@@ -261,8 +266,14 @@ inline let_go_of_all(d)
 inline take_sample(d, n)
 {
     passed = 1;
-    look_at_clock(d, n);
-    look_at_record(d, n)
+    if
+    :: asks_time(n) -> look_at_clock(d, n)
+    :: else
+    fi;
+    if
+    :: asks_record(n) -> look_at_record(d, n)
+    :: else
+    fi
 }
 
 #ifdef NO_GUARD
@@ -369,9 +380,11 @@ inline ask(d, n)
         send(d, n, SET);
 #ifndef PROBE_AHEAD
         if
-        :: is_guarded(n) ->
-            send(d, n, GET);
-            send(d, n, TIME)
+        :: asks_record(n) -> send(d, n, GET)
+        :: else
+        fi;
+        if
+        :: asks_time(n) -> send(d, n, TIME)
         :: else
         fi
 #endif
@@ -480,6 +493,7 @@ inline execute_set(d, n)
 inline execute_get(d, n)
 {
     to(d, n).seen = node[n].record;
+    to(d, n).answered = !asks_time(n);
     let_go(d, n)
 }
 
@@ -625,12 +639,14 @@ proctype memory_fault() provided (!over)
 proctype clock_fault() provided (!over)
 {
     if
-#ifndef NO_STEP
+#if !defined(NO_STEP) && !defined(NO_SMALL_STEP)
     :: d_step {
         printf("    master %d: its clock steps by %d\n", STEPS, MARGIN);
         node[STEPS].clock = MARGIN;
         pass_time(STEPS, MARGIN)
        }
+#endif
+#if !defined(NO_STEP) && !defined(NO_LARGE_STEP)
     :: d_step {
         printf("    master %d: its clock steps by %d\n", STEPS, TTL);
         node[STEPS].clock = TTL;
