@@ -8,6 +8,8 @@ enum { FIRST = 4096 };
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len)
 {
+    if (len == 0)
+        return;
     if (bytes->start == bytes->end)
         bytes->start = bytes->end = 0;
     if (bytes->end + len > bytes->size) {
