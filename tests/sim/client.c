@@ -281,9 +281,17 @@ void client_start(struct sim *sim, unsigned index)
 
 void client_retire(struct sim *sim, unsigned index)
 {
-    /* What it has asked for it still hears of; what it has it releases. */
-    if (sim->clients[index].state == CLIENT_HOLDING)
+    struct sim_client *client = &sim->clients[index];
+    /* What it has asked for it still hears of; what it has it releases. Where it has neither it
+     * leaves: a HOLD whose UNLOCK was lost would live as long as its connection. */
+    if (client->state == CLIENT_HOLDING)
         act_later(sim, index, sim_between(sim, 0, 100 * NS_PER_MS));
+    for (unsigned i = 0; i < sim->daemon_count; i++) {
+        unsigned connection = client->connections[i];
+        if (connection != SIM_CONNECTIONS && connection != client->held_by &&
+            connection != client->asked)
+            connection_close(sim, connection, true);
+    }
 }
 
 void client_ask_last(struct sim *sim, unsigned index, unsigned daemon, unsigned resource,
