@@ -3,7 +3,7 @@
 # nothing; with a rule taken away it must find the failure that the rule is there for; and what a
 # model is about must be seen to happen in it. One line for each run, the totals last.
 #
-#     tests/model.sh [name...]    all runs, or only these
+#     bash tests/model.sh [name...]    all runs, or only these
 #
 # What they leave is in build/model/<name>: pan.log, and story.txt, the run that was found in words.
 # MODEL_MEMORY: for one run, in MiB. MODEL_SECONDS: the same.
@@ -23,11 +23,11 @@ verify() { # dir model how definitions...
     shift 3
     rm -rf "$dir" && mkdir -p "$dir" || return 1
     (cd "$dir" && spin "$@" -a "$model" >spin.log 2>&1 &&
-        # The models lock each step that touches what is shared: partial orders have nothing to save.
+        # Each step touches what is shared, so reducing partial orders would save nothing.
         "${CC:-gcc}" -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM="$memory" "$how" -o pan pan.c >cc.log 2>&1) ||
         return 1
     # No end state is wrong (-E): a run is over where nobody can hold together any more.
-    { time (cd "$dir" && nice -n 10 timeout "$limit" ./pan -E -m100000 >pan.log 2>&1; :); } \
+    { time (cd "$dir" && nice -n 10 timeout "$limit" ./pan -E -m100000 </dev/null >pan.log 2>&1; :); } \
         2>"$dir/seconds"
 }
 

@@ -25,9 +25,9 @@
  *     UNDO_ELSEWHERE  the undo goes over another connection, not behind the SET
  *     OWE_UNDECIDED   a lost SET is owed a release before its round is decided
  *
- * HOLDERS_ONLY leaves the second and the third claim out. With SEE_OWED there is an error once
- * a release that was owed is confirmed, and then the next round is granted by that master's vote: to
- * see that it happens.
+ * MAY_REST leaves the third claim out, HOLDERS_ONLY the second as well. With SEE_OWED there is an
+ * error once a release that was owed is confirmed, and the next round is granted by that master's
+ * vote: to see that it happens.
  */
 
 #define NODES  3
@@ -116,12 +116,15 @@ byte it_said, its, mine, i;
 
 /* --- the daemon: releases --- */
 
-#ifdef HOLDERS_ONLY
+#if defined(MAY_REST) || defined(HOLDERS_ONLY)
 #define is_finished(t) false
-#define is_held(d, t)  false
 #else
 #define is_finished(t) ((t) <= ROUNDS_0 && finished[t])
-#define is_held(d, t)  (round[d].phase == HOLDING && round[d].token == (t))
+#endif
+#ifdef HOLDERS_ONLY
+#define is_held(d, t) false
+#else
+#define is_held(d, t) (round[d].phase == HOLDING && round[d].token == (t))
 #endif
 
 inline finish(t)
