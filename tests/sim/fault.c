@@ -451,6 +451,11 @@ const char *fault_name(unsigned fault)
     return fault < FAULTS ? faults[fault].name : NULL;
 }
 
+uint64_t fault_all(void)
+{
+    return (UINT64_C(1) << FAULTS) - 1;
+}
+
 bool fault_may(const struct sim *sim, unsigned fault)
 {
     return sim->faults & UINT64_C(1) << fault;

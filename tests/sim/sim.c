@@ -24,14 +24,6 @@ static const char *setting(const char *name, const char *initial)
     return value != NULL && value[0] != '\0' ? value : initial;
 }
 
-static uint64_t all_faults(void)
-{
-    uint64_t all = 0;
-    for (unsigned i = 0; fault_name(i) != NULL; i++)
-        all |= UINT64_C(1) << i;
-    return all;
-}
-
 static uint64_t fault_bit(const char *name)
 {
     for (unsigned i = 0; fault_name(i) != NULL; i++)
@@ -47,11 +39,11 @@ static uint64_t fault_bit(const char *name)
 static uint64_t parse_faults(const char *text)
 {
     char words[1024];
-    uint64_t faults = text[0] == '-' ? all_faults() : 0;
+    uint64_t faults = text[0] == '-' ? fault_all() : 0;
     snprintf(words, sizeof(words), "%s", text);
     for (char *word = strtok(words, ", "); word != NULL; word = strtok(NULL, ", ")) {
         if (strcmp(word, "all") == 0)
-            faults |= all_faults();
+            faults |= fault_all();
         else if (word[0] == '-')
             faults &= ~fault_bit(word + 1);
         else if (strcmp(word, "none") != 0)

@@ -414,6 +414,7 @@ enum { FAULT_CLIENTS, FAULT_FOREIGN, FAULT_RATES, FAULT_JITTER, FAULT_STRUCK };
 bool fault_may(const struct sim *sim, unsigned fault);
 
 const char *fault_name(unsigned fault); /* NULL behind the last */
+uint64_t fault_all(void);               /* their bits */
 void fault_plan(struct sim *sim);       /* which of those allowed happen in this run */
 void fault_strike(struct sim *sim);
 void fault_mend(struct sim *sim, const struct event *event);

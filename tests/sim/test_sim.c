@@ -15,17 +15,9 @@ enum { FIRST = 1, RUNS = 300 };
 static struct sim sim;
 static struct sim_tally tally;
 
-static uint64_t all_faults(void)
-{
-    uint64_t all = 0;
-    for (unsigned i = 0; fault_name(i) != NULL; i++)
-        all |= UINT64_C(1) << i;
-    return all;
-}
-
 static void expect_no_violation(uint64_t seed)
 {
-    const struct sim_options options = {.faults = all_faults()};
+    const struct sim_options options = {.faults = fault_all()};
     const char *violation = sim_run(&sim, seed, &options, &tally);
     ck_assert_msg(violation == NULL,
                   "seed %" PRIu64 ": %s; tell the story: make sim SEED=%" PRIu64 " TRACE=1", seed,
@@ -74,7 +66,7 @@ static char *tell(uint64_t seed, size_t *len)
 {
     char *text;
     FILE *trace = open_memstream(&text, len);
-    const struct sim_options options = {.faults = all_faults(), .trace = trace};
+    const struct sim_options options = {.faults = fault_all(), .trace = trace};
     sim_run(&sim, seed, &options, &tally);
     fclose(trace);
     return text;
