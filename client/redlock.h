@@ -1,0 +1,238 @@
+/*
+ * libredlock: locks by redlockd, from C.
+ *
+ *     struct redlock *redlock = redlock_new("tcp://127.0.0.1:7335");
+ *     struct redlock_lock lock;
+ *     if (redlock_acquire(redlock, "deploy", 30000, NULL, &lock) == REDLOCK_OK) {
+ *         ... work, for as long as redlock_left_ms(&lock) > 0 ...
+ *         redlock_release(redlock, &lock);
+ *     } else {
+ *         fprintf(stderr, "%s\n", redlock_error(redlock));
+ *     }
+ *     redlock_free(redlock);
+ *
+ * A handle is one connection to one daemon. It is made by the first request and, after it was lost,
+ * by the next one. A handle must not be used by two threads at once; different handles have nothing
+ * in common, and there is no other state. Nothing here installs a signal handler, raises SIGPIPE,
+ * writes to standard error or ends the program.
+ *
+ * Time. Durations are milliseconds. A deadline is nanoseconds of CLOCK_BOOTTIME, which goes on
+ * while the machine sleeps, as the masters do. A lock is safe until its deadline, and not a moment
+ * longer: look at it before each step that needs the lock, and stop in time. It is computed from
+ * the instant before the request was sent, and never from an answer alone, so a slow network makes
+ * it earlier than it need be, and never later.
+ *
+ * Waiting. The plain functions block until the answer is there: for the wait that was asked for and
+ * the timeout of the handle at most. The functions redlock_start_... and redlock_next() do the
+ * same without blocking, for programs that poll.
+ */
+#ifndef REDLOCK_H
+#define REDLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REDLOCK_VERSION "0.1.0"
+
+/* Bytes of a resource's name, digits of a token, bytes of a label; without the final NUL. */
+#define REDLOCK_RESOURCE_MAX 256
+#define REDLOCK_TOKEN_LEN    40
+#define REDLOCK_LABEL_MAX    32
+
+/* What became of a request. redlock_error() has the same in words, with the details. */
+enum redlock_status {
+    REDLOCK_OK = 0,
+
+    /* Answers of the daemon (docs/protocol.txt). */
+    REDLOCK_HELD,     /* somebody else holds it; with a wait: still, when that was over */
+    REDLOCK_FREE,     /* to redlock_query(): nobody holds it */
+    REDLOCK_GONE,     /* this token does not hold it, or not any more. Final */
+    REDLOCK_NOQUORUM, /* too few masters could vote */
+    REDLOCK_LATE,     /* granted too late for anything to be left of it; it was undone */
+    REDLOCK_LIMIT,    /* a bound of the daemon was met; redlock_error() says which */
+    REDLOCK_SHUTDOWN, /* the daemon is stopping: another one may answer */
+    REDLOCK_DENIED,   /* not allowed */
+    REDLOCK_REFUSED,  /* the daemon found the request wrong */
+
+    /* No answer. To acquire: whatever was acquired is released. To extend: the earlier deadline
+     * stands. To release: it may have been done, and the lock ends by itself at the latest. */
+    REDLOCK_UNREACHABLE, /* no connection: nothing was sent */
+    REDLOCK_BROKEN,      /* the connection ended before the answer */
+    REDLOCK_TIMEOUT,     /* there was none in time */
+    REDLOCK_GARBLED,     /* what answered does not speak the protocol; the connection was closed */
+
+    REDLOCK_INVALID, /* an argument was wrong: nothing was sent */
+    REDLOCK_MEMORY,  /* there is no memory left: nothing was sent */
+};
+
+/* One word for it: "held". */
+const char *redlock_status_word(enum redlock_status status);
+
+/* --- the handle ------------------------------------------------------------------------------- */
+
+struct redlock;
+
+/*
+ * url: tcp://127.0.0.1:7335, tcp://[::1]:7335, tcp://locks.example:7335, unix:/run/redlockd.sock;
+ * it is looked at by the first request (REDLOCK_INVALID). NULL: no memory. A host's name is looked
+ * up by getaddrinfo(3), which may block for longer than the timeout.
+ */
+struct redlock *redlock_new(const char *url);
+
+/* Closes the connection in order, so the daemon releases what it holds for it. NULL is fine. */
+void redlock_free(struct redlock *redlock);
+
+/* What the last function that failed has to say, in one line without a newline; "" before that. It
+ * is valid until the next call with this handle. */
+const char *redlock_error(const struct redlock *redlock);
+
+/* How long a request may take beyond what it waits in line; 5000 ms unless set. */
+void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms);
+
+/* A name for the daemon's listings and its log: 1 to 32 of A-Z a-z 0-9 _ . : -, told to it on each
+ * new connection. REDLOCK_INVALID or REDLOCK_OK. */
+enum redlock_status redlock_set_label(struct redlock *redlock, const char *label);
+
+/* --- locks ------------------------------------------------------------------------------------ */
+
+/* A lock that was granted. Its fields are for reading; a copy is as good as the original. */
+struct redlock_lock {
+    char resource[REDLOCK_RESOURCE_MAX + 1];
+    char token[REDLOCK_TOKEN_LEN + 1]; /* the only right to extend or release it: keep it secret */
+    int64_t ttl_ms;
+    int64_t deadline_ns; /* of CLOCK_BOOTTIME; 0: it is not held, or not any more */
+    int64_t fence;       /* the fencing token; 0 if none was asked for */
+    bool hold;           /* it lives with the connection */
+};
+
+/* What there is to ask for beside the time to live. NULL, or zeros: nothing of it. */
+struct redlock_wish {
+    int64_t wait_ms; /* wait in line for so long; 0: not at all */
+    bool fence;      /* a number greater than that of every earlier grant of this resource */
+    bool hold;       /* have the daemon extend it for as long as the connection lives */
+};
+
+/*
+ * Acquire a lock. REDLOCK_OK fills *lock; after anything else its deadline is 0. A grant whose
+ * deadline had passed when it arrived is given back and reported as REDLOCK_LATE.
+ *
+ * hint_ms, where it is not NULL, is set with REDLOCK_HELD: the earliest time in which it can be
+ * free, or -1 where that is not known.
+ */
+enum redlock_status redlock_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
+                                    const struct redlock_wish *wish, struct redlock_lock *lock,
+                                    int64_t *hint_ms);
+
+/*
+ * Have it live at least ttl_ms from now. REDLOCK_OK sets the new deadline, which is never earlier
+ * than the old one; REDLOCK_GONE sets it to 0; anything else leaves it. It may be done through any
+ * daemon on the same masters. If the old deadline had passed, somebody else may have had the lock
+ * in between. The lock may come from elsewhere: resource and token are all that is needed.
+ */
+enum redlock_status redlock_extend(struct redlock *redlock, struct redlock_lock *lock,
+                                   int64_t ttl_ms);
+
+/* Give it back. Its deadline is 0 afterwards, whatever the answer: REDLOCK_OK, REDLOCK_GONE where
+ * it was not held any more, or that it could not be confirmed. */
+enum redlock_status redlock_release(struct redlock *redlock, struct redlock_lock *lock);
+
+/* How much is left until the deadline, rounded down; 0 or less: stop. */
+int64_t redlock_left_ms(const struct redlock_lock *lock);
+
+/* Does somebody hold it? REDLOCK_HELD, with the hint as above, or REDLOCK_FREE. */
+enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms);
+
+/* --- the daemon ------------------------------------------------------------------------------- */
+
+/* Is it there? */
+enum redlock_status redlock_ping(struct redlock *redlock);
+
+/* The lines of a listing: NODES, STATS, CLIENTS, LOCKS or "LOCKS <resource>", HELP. line() gets one
+ * after the other, without END. It must not use the handle. VERSION has a line of its own. */
+enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
+                                 void (*line)(void *context, const char *text), void *context);
+
+/* --- without blocking ------------------------------------------------------------------------- */
+
+/*
+ * Start a request, poll, and take what has come:
+ *
+ *     redlock_start_acquire(redlock, "deploy", 30000, &(struct redlock_wish){.hold = true}, &id);
+ *     for (;;) {
+ *         while (redlock_next(redlock, &event))
+ *             ...
+ *         struct pollfd fd = {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)};
+ *         poll(&fd, 1, redlock_poll_timeout_ms(redlock));
+ *     }
+ *
+ * Any number of requests may be under way; each has one answer, in whatever order. Before poll(2),
+ * take events until there are none: a blocking call may have read some. The blocking functions can
+ * be used in between.
+ */
+enum redlock_event_kind {
+    REDLOCK_EVENT_ANSWER, /* to the request `id` */
+
+    /* About the lock with this token, held by redlockd for this connection. */
+    REDLOCK_EVENT_LOST, /* not safe beyond what is known of it: stop now. Final */
+    REDLOCK_EVENT_WARN, /* still held, but a master that carries it has lost its vote */
+
+    /* The connection is gone; requests under way have had their answer, REDLOCK_BROKEN. Locks with
+     * hold are not extended any more, and those that the daemon saw end in order are released. */
+    REDLOCK_EVENT_CLOSED,
+};
+
+struct redlock_event {
+    enum redlock_event_kind kind;
+    uint64_t id;
+    enum redlock_status status; /* of an answer */
+    int64_t sent_ns;            /* the instant before its request was sent, of CLOCK_BOOTTIME */
+    struct redlock_lock lock;   /* OK to an acquire or extend; LOST, WARN: resource and token */
+    int64_t hint_ms;            /* HELD */
+    unsigned place;             /* to redlock_start_place() */
+    char reason[64];            /* LOST: "noquorum"; WARN: "<node>:<reason>" */
+};
+
+/*
+ * They connect if need be. REDLOCK_OK: it is under way, and *id is its number; id may be NULL.
+ * Otherwise there will be no answer: REDLOCK_INVALID, REDLOCK_UNREACHABLE, REDLOCK_MEMORY.
+ */
+enum redlock_status redlock_start_acquire(struct redlock *redlock, const char *resource,
+                                          int64_t ttl_ms, const struct redlock_wish *wish,
+                                          uint64_t *id);
+enum redlock_status redlock_start_extend(struct redlock *redlock, const struct redlock_lock *lock,
+                                         int64_t ttl_ms, uint64_t *id);
+enum redlock_status redlock_start_release(struct redlock *redlock, const struct redlock_lock *lock,
+                                          uint64_t *id);
+enum redlock_status redlock_start_query(struct redlock *redlock, const char *resource,
+                                        uint64_t *id);
+/* Its answer, OK, with no LOST before it, proves each lock held by this connection until a third of
+ * its ttl has passed since sent_ns of the event. */
+enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id);
+/* Its answer, OK, has the place in line of this connection for the resource: 1 is next, 0 that it
+ * does not wait. Costs the masters nothing. */
+enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource,
+                                        uint64_t *id);
+
+/* Give up a request: there will be no answer, and what it acquires is released. */
+void redlock_cancel(struct redlock *redlock, uint64_t id);
+
+/* Read what has come and write what is to be sent, as far as goes without blocking. True: *event is
+ * filled. */
+bool redlock_next(struct redlock *redlock, struct redlock_event *event);
+
+/* For poll(2); the descriptor is -1 while there is no connection, and can change with any call. */
+int redlock_fd(const struct redlock *redlock);
+short redlock_poll_for(const struct redlock *redlock);
+/* When to call redlock_next() again even if nothing comes, because a request runs out of time; -1:
+ * never. */
+int redlock_poll_timeout_ms(const struct redlock *redlock);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
