@@ -382,6 +382,11 @@ static enum request_error parse_arguments(const struct word *words, size_t count
     case VERB_STATUS:
         return count == 1 ? take_resource(&words[0], limits, request, error)
                           : fail_usage(request->verb, error);
+    case VERB_LOCKS:
+        if (count == 0)
+            return REQUEST_FINE;
+        return count == 1 ? take_resource(&words[0], limits, request, error)
+                          : fail_usage(request->verb, error);
     case VERB_NAME:
         return count == 1 ? take_label(&words[0], request, error)
                           : fail_usage(request->verb, error);
@@ -389,7 +394,6 @@ static enum request_error parse_arguments(const struct word *words, size_t count
         return fail(error, REQUEST_BAD_ARGUMENTS, "not available yet: AUTH");
     case VERB_NODES:
     case VERB_STATS:
-    case VERB_LOCKS:
     case VERB_CLIENTS:
     case VERB_PING:
     case VERB_VERSION:

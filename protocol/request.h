@@ -25,7 +25,7 @@
     X(VERB_AUTH, "AUTH", "<secret>", "authenticate (not available yet)")                           \
     X(VERB_NODES, "NODES", "", "list the Redis masters")                                           \
     X(VERB_STATS, "STATS", "", "list the counters")                                                \
-    X(VERB_LOCKS, "LOCKS", "", "list the locks granted here, and who waits")                       \
+    X(VERB_LOCKS, "LOCKS", "[<resource>]", "list the locks granted here, and who waits")           \
     X(VERB_CLIENTS, "CLIENTS", "", "list the connections")                                         \
     X(VERB_PING, "PING", "", "answers PONG")                                                       \
     X(VERB_VERSION, "VERSION", "", "the version of the protocol")                                  \

@@ -470,15 +470,28 @@ static void refuse(struct engine *engine, struct engine_client *client,
     engine->io.reply(engine->io.context, client, request->tag, request->tag_len, &reply);
 }
 
+/* Write the key that a request is about into key (LIMIT_KEY bytes); returns its length. */
+static size_t key_of(const struct engine *engine, const struct request *request, char *key)
+{
+    size_t prefix_len = engine->rules.key_prefix_len;
+    assert(prefix_len + request->resource_len <= LIMIT_KEY);
+    memcpy(key, engine->rules.key_prefix, prefix_len);
+    memcpy(key + prefix_len, request->resource, request->resource_len);
+    return prefix_len + request->resource_len;
+}
+
+const struct resource *engine_find(const struct engine *engine, const struct request *request)
+{
+    char key[LIMIT_KEY];
+    size_t key_len = key_of(engine, request, key);
+    return resource_find(&engine->resources, key, key_len);
+}
+
 /* What is known of the key that a request is about; NULL if there is no room for it. */
 static struct resource *resource_of(struct engine *engine, const struct request *request)
 {
     char key[LIMIT_KEY];
-    size_t prefix_len = engine->rules.key_prefix_len;
-    size_t key_len = prefix_len + request->resource_len;
-    assert(key_len <= sizeof(key));
-    memcpy(key, engine->rules.key_prefix, prefix_len);
-    memcpy(key + prefix_len, request->resource, request->resource_len);
+    size_t key_len = key_of(engine, request, key);
     struct resource *resource = resource_find(&engine->resources, key, key_len);
     if (resource != NULL)
         return resource;

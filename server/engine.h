@@ -183,6 +183,15 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 /* Is a request with this tag under way for this client? */
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
 
+/* What is known of the resource that a request names; NULL: nothing. It costs the masters nothing.
+ */
+const struct resource *engine_find(const struct engine *engine, const struct request *request);
+
+/* The place in line of a client among those that wait for it here, 1 being the next; the first of
+ * its places if it waits several times, 0 if it does not. The longer the line, the longer it takes.
+ */
+unsigned engine_place(const struct resource *resource, const struct engine_client *client);
+
 /* The client ended its side of the connection, in order: its LOCKs are undone, and what it holds is
  * released. It may still read. */
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);

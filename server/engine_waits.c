@@ -14,6 +14,21 @@ static struct call *first_in_line(const struct resource *resource)
     return first != NULL ? call_of(first) : NULL;
 }
 
+unsigned engine_place(const struct resource *resource, const struct engine_client *client)
+{
+    struct waiter *waiter;
+    unsigned place = 0;
+    /* Who only looks on, and has nothing under way, need not be looked for. */
+    if (LIST_EMPTY(&client->calls))
+        return 0;
+    TAILQ_FOREACH (waiter, &resource->queue.line, line) {
+        place++;
+        if (call_of(waiter)->client == client)
+            return place;
+    }
+    return 0;
+}
+
 /* --- answers --- */
 
 void engine_leave_line(struct engine *engine, struct call *call)

@@ -109,25 +109,36 @@ static const char *name_or_dash(const char *label)
     return label[0] != '\0' ? label : "-";
 }
 
-/* A lock that was granted here, or is waited for here. */
+/* Somebody holds it, or waits for it, as far as this daemon knows. */
+static bool is_in_use(const struct resource *resource)
+{
+    return resource->lock != NULL || resource->queue.length > 0;
+}
+
 static void list_lock(const struct listing *to, const struct resource *resource)
 {
+    char place[16] = "-";
+    unsigned number = engine_place(resource, &to->session->client);
     size_t prefix_len = to->server->engine.rules.key_prefix_len;
     int key_len = (int)(resource->key_len - prefix_len);
     const char *key = resource->key + prefix_len;
     const struct lock *lock = resource->lock;
+    if (number > 0)
+        snprintf(place, sizeof(place), "%u", number);
     if (lock == NULL) {
-        line(to, "resource=%.*s token=- client=- name=- since_ms=-1 left_ms=-1 hold=no waiters=%u",
-             key_len, key, resource->queue.length);
+        line(to,
+             "resource=%.*s token=- client=- name=- since_ms=-1 left_ms=-1 hold=no waiters=%u "
+             "place=%s",
+             key_len, key, resource->queue.length, place);
         return;
     }
     int64_t left_ms = (lock->hold.until_ns - to->now_ns) / NS_PER_MS;
     line(to,
          "resource=%.*s token=%.8s client=%" PRIu64 " name=%s since_ms=%" PRId64 " left_ms=%" PRId64
-         " hold=%s waiters=%u",
+         " hold=%s waiters=%u place=%s",
          key_len, key, lock->token, lock->client_id, name_or_dash(lock->client_label),
          ms_since(to, lock->hold.since_ns), left_ms > 0 ? left_ms : 0,
-         lock->client != NULL ? "yes" : "no", resource->queue.length);
+         lock->client != NULL ? "yes" : "no", resource->queue.length, place);
 }
 
 static void list_locks(const struct listing *to)
@@ -136,7 +147,7 @@ static void list_locks(const struct listing *to)
     unsigned lines = 0;
     unsigned more = 0;
     for (; resource != NULL; resource = resource_next(resource)) {
-        if (resource->lock == NULL && resource->queue.length == 0)
+        if (!is_in_use(resource))
             continue;
         if (more > 0 || !has_room(to, lines)) {
             more++;
@@ -147,6 +158,14 @@ static void list_locks(const struct listing *to)
     }
     if (more > 0)
         line(to, "more=%u", more);
+}
+
+/* What somebody who waits asks time and again: without a walk over all that are known. */
+static void list_one_lock(const struct listing *to)
+{
+    const struct resource *resource = engine_find(&to->server->engine, to->request);
+    if (resource != NULL && is_in_use(resource))
+        list_lock(to, resource);
 }
 
 static void list_clients(const struct listing *to)
@@ -188,7 +207,10 @@ void listing_write(struct server *server, struct session *session, const struct 
         list_stats(&to);
         break;
     case VERB_LOCKS:
-        list_locks(&to);
+        if (request->resource != NULL)
+            list_one_lock(&to);
+        else
+            list_locks(&to);
         break;
     case VERB_CLIENTS:
         list_clients(&to);

@@ -1,6 +1,6 @@
 /*
- * The listings of the line protocol: NODES, STATS, CLIENTS, HELP. One subject a line in key=value
- * words, then END; at most LIMIT_LISTING_LINES lines.
+ * The listings of the line protocol: NODES, STATS, LOCKS, CLIENTS, HELP. One subject a line in
+ * key=value words, then END; at most LIMIT_LISTING_LINES lines.
  */
 #ifndef SERVER_LISTING_H
 #define SERVER_LISTING_H

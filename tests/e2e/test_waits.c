@@ -336,15 +336,65 @@ START_TEST(locks_lists_who_has_what_and_who_waits)
     client_send(&stage.client, "LOCKS\n");
     snprintf(pattern, sizeof(pattern),
              "resource=a token=%.8s client=[0-9]+ name=deployer since_ms=[0-9]+ "
-             "left_ms=[0-9]+ hold=yes waiters=1",
+             "left_ms=[0-9]+ hold=yes waiters=1 place=-",
              token);
     client_read_match(&stage.client, pattern);
     client_read_match(&stage.client, "resource=b token=- client=- name=- since_ms=-1 left_ms=-1 "
-                                     "hold=no waiters=1");
+                                     "hold=no waiters=1 place=-");
     client_read_match(&stage.client, "END");
     client_close(&client);
     stage_wait_stats(&stage.client, " locks=0 ");
     client_expect(&stage.client, "END", "LOCKS");
+    stage_close(&stage);
+}
+END_TEST
+
+/* Reads, for this tag, that the stranger's lock has so many waiters, the asking client among them
+ * at this place. */
+static void read_place(struct client *client, const char *tag, unsigned waiters, const char *place)
+{
+    char pattern[160];
+    snprintf(pattern, sizeof(pattern),
+             "#%s resource=a token=- client=- name=- since_ms=-1 left_ms=-1 hold=no waiters=%u "
+             "place=%s",
+             tag, waiters, place);
+    client_read_match(client, pattern);
+}
+
+START_TEST(who_waits_learns_its_place)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &five);
+    daemon_connect(&stage.daemon, &client);
+    masters_run(stage.masters, 5, "SET redlock:a theirs PX 60000");
+    client_expect(&stage.client, "END", "LOCKS a");
+    client_expect_match(&stage.client, "OK .*", "LOCK b 30s");
+    client_send(&stage.client, "#1 LOCK a 30s WAIT 60s\n");
+    stage_wait_stats(&client, " waiting=1 ");
+    client_send(&client, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
+    stage_wait_stats(&client, " waiting=3 ");
+
+    client_send(&client, "#p LOCKS a\n");
+    read_place(&client, "p", 3, "2");
+    client_read_match(&client, "#p END");
+    client_send(&client, "#all LOCKS\n");
+    client_read_match(&client, "#all resource=b .* waiters=0 place=-");
+    read_place(&client, "all", 3, "2");
+    client_read_match(&client, "#all END");
+    client_expect(&client, "END", "LOCKS c");
+    client_expect_match(&client, "ERR bad-resource .*", "LOCKS %0257u", 1);
+
+    client_close(&stage.client);
+    stage_wait_stats(&client, " waiting=2 ");
+    client_send(&client, "#p LOCKS a\n");
+    read_place(&client, "p", 2, "1");
+    client_read_match(&client, "#p END");
+    daemon_connect(&stage.daemon, &stage.client);
+    client_send(&stage.client, "#p LOCKS a\n");
+    read_place(&stage.client, "p", 2, "-");
+    client_read_match(&stage.client, "#p END");
+    client_close(&client);
     stage_close(&stage);
 }
 END_TEST
@@ -396,6 +446,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, who_waits_is_told_that_the_daemon_stops);
     tcase_add_test(cases, queues_are_bounded);
     tcase_add_test(cases, locks_lists_who_has_what_and_who_waits);
+    tcase_add_test(cases, who_waits_learns_its_place);
     tcase_add_test(cases, ten_thousand_wait_for_next_to_nothing);
     suite_add_tcase(suite, cases);
     return suite;

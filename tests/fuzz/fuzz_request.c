@@ -103,6 +103,13 @@ static void check_request(const struct request *request, const struct request_li
     case VERB_STATUS:
         check_resource(request, bounds, line, len);
         break;
+    case VERB_LOCKS:
+        if (request->resource != NULL)
+            check_resource(request, bounds, line, len);
+        else
+            assert(request->resource_len == 0);
+        assert(request->token == NULL);
+        break;
     case VERB_NAME:
         check_label(request->label, request->label_len, line, len);
         break;
@@ -111,7 +118,6 @@ static void check_request(const struct request *request, const struct request_li
         assert(false && "server/session.c takes it for a bug");
     case VERB_NODES:
     case VERB_STATS:
-    case VERB_LOCKS:
     case VERB_CLIENTS:
     case VERB_PING:
     case VERB_VERSION:

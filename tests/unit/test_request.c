@@ -80,6 +80,17 @@ START_TEST(unlock_extend_status_and_name_have_their_arguments)
 }
 END_TEST
 
+START_TEST(locks_may_have_a_resource)
+{
+    ck_assert_int_eq(parse("LOCKS"), REQUEST_FINE);
+    ck_assert_int_eq(request.verb, VERB_LOCKS);
+    ck_assert_ptr_null(request.resource);
+    ck_assert_int_eq(parse("#1 locks  Deploy "), REQUEST_FINE);
+    ck_assert_int_eq(request.verb, VERB_LOCKS);
+    assert_view(request.resource, request.resource_len, "Deploy");
+}
+END_TEST
+
 START_TEST(verbs_without_arguments_take_none)
 {
     static const char *const words[] = {"NODES",   "stats", "Clients", "PING",
@@ -133,7 +144,8 @@ static const struct {
     {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
     {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
     {"AUTH x", REQUEST_BAD_ARGUMENTS, "not available yet: AUTH"},
-    {"LOCKS all", REQUEST_BAD_ARGUMENTS, "LOCKS takes no arguments"},
+    {"LOCKS a b", REQUEST_BAD_ARGUMENTS, "LOCKS takes [<resource>]"},
+    {"LOCKS a b c d e f g h i j", REQUEST_BAD_ARGUMENTS, "LOCKS takes [<resource>]"},
     {"UNLOCK a", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
     {"UNLOCK a " TOKEN " x", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
     {"EXTEND a " TOKEN, REQUEST_BAD_ARGUMENTS, "EXTEND takes <resource> <token> <ttl>"},
@@ -201,6 +213,12 @@ START_TEST(a_resource_has_1_to_256_bytes)
     line[7 + 256] = '\0';
     ck_assert_int_eq(parse(line), REQUEST_FINE);
     ck_assert_uint_eq(request.resource_len, 256);
+    memcpy(line, "LOCKS  ", 7);
+    ck_assert_int_eq(parse(line), REQUEST_FINE);
+    ck_assert_uint_eq(request.resource_len, 256);
+    line[7 + 256] = 'r';
+    ck_assert_int_eq(parse(line), REQUEST_BAD_RESOURCE);
+    ck_assert_ptr_nonnull(strstr(error.text, "at most 256 bytes"));
 }
 END_TEST
 
@@ -211,9 +229,12 @@ START_TEST(keys_of_redlockd_itself_are_refused)
         .ttl_min_ms = 1, .ttl_max_ms = 2, .key_prefix = "redlock", .key_prefix_len = 7};
     static const char whole[] = "STATUS redlockd:node";
     static const char rest[] = "STATUS d:node";
+    static const char locks[] = "LOCKS redlockd:node";
     ck_assert_int_eq(request_parse(whole, strlen(whole), &bare, &request, &error),
                      REQUEST_BAD_RESOURCE);
     ck_assert_int_eq(request_parse(rest, strlen(rest), &half, &request, &error),
+                     REQUEST_BAD_RESOURCE);
+    ck_assert_int_eq(request_parse(locks, strlen(locks), &bare, &request, &error),
                      REQUEST_BAD_RESOURCE);
     ck_assert_int_eq(parse(whole), REQUEST_FINE); /* behind a prefix it is another key */
 }
@@ -366,6 +387,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, lock_may_ask_for_a_fence);
     tcase_add_test(cases, words_are_split_by_any_number_of_spaces);
     tcase_add_test(cases, unlock_extend_status_and_name_have_their_arguments);
+    tcase_add_test(cases, locks_may_have_a_resource);
     tcase_add_test(cases, verbs_without_arguments_take_none);
     tcase_add_test(cases, an_empty_line_is_no_request);
     tcase_add_loop_test(cases, each_bad_line_has_its_code_and_advice, 0,

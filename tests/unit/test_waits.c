@@ -65,7 +65,51 @@ static unsigned commands(void)
     return sum;
 }
 
+static unsigned place_of(const char *line, const struct engine_client *client)
+{
+    const struct request_limits limits = {.key_prefix = ""};
+    struct request request;
+    struct error error;
+    ck_assert_int_eq(request_parse(line, strlen(line), &limits, &request, &error), REQUEST_FINE);
+    const struct resource *resource = engine_find(&w.engine, &request);
+    return resource != NULL ? engine_place(resource, client) : 0;
+}
+
 /* --- order --- */
+
+START_TEST(each_has_its_place_in_line)
+{
+    foreign("a", 5000);
+    foreign("b", 5000);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.client), 0);
+    world_send_as(&w, &w.others[0], "#1 LOCK a 1s WAIT 60s");
+    world_send_as(&w, &w.others[1], "#2 LOCK a 1s WAIT 2s");
+    world_send_as(&w, &w.client, "#3 LOCK a 1s WAIT 60s");
+    world_send_as(&w, &w.others[1], "#4 LOCK a 1s WAIT 60s");
+    world_send_as(&w, &w.client, "#5 LOCK a 1s WAIT 60s");
+    world_send_as(&w, &w.others[2], "#6 LOCK b 1s WAIT 60s");
+    world_settle(&w);
+    unsigned before = commands();
+    ck_assert_uint_eq(place_of("LOCKS a", &w.others[0]), 1);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 2);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.client), 3);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.others[2]), 0);
+    ck_assert_uint_eq(place_of("LOCKS b", &w.others[2]), 1);
+    ck_assert_uint_eq(place_of("LOCKS b", &w.client), 0);
+    ck_assert_uint_eq(place_of("LOCKS c", &w.client), 0);
+    world_settle(&w);
+    ck_assert_uint_eq(commands(), before);
+    /* The wait of the second in line is over: it has another place behind. */
+    world_pass_ms(&w, 2000);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.client), 2);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 3);
+    foreign_releases("a");
+    ck_assert_uint_eq(place_of("LOCKS a", &w.others[0]), 0);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.client), 1);
+    world_lose_client(&w, &w.client);
+    ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 1);
+}
+END_TEST
 
 START_TEST(waiters_are_served_in_the_order_they_came)
 {
@@ -966,7 +1010,7 @@ Suite *test_suite(void)
         const TTest *tests[16];
     } cases[] = {
         {"order",
-         {waiters_are_served_in_the_order_they_came,
+         {each_has_its_place_in_line, waiters_are_served_in_the_order_they_came,
           the_validity_counts_from_the_round_and_the_elapsed_time_from_the_arrival,
           one_round_at_a_time_asks_for_a_resource, who_does_not_wait_does_not_pass_those_who_do,
           a_wait_of_zero_is_no_wait}},
