@@ -34,7 +34,12 @@ int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns)
     int64_t renew_ns = hold->until_ns + hold->drift_ns - hold->ttl_ns / 3 * 2;
     if (hold->retry_ns > renew_ns)
         renew_ns = hold->retry_ns;
-    return renew_ns + hold->ttl_ns - hold->since_ns > max_hold_ns ? INT64_MAX : renew_ns;
+    return hold_may_extend(hold, hold->ttl_ns, max_hold_ns, renew_ns) ? renew_ns : INT64_MAX;
+}
+
+bool hold_may_extend(const struct hold *hold, int64_t ttl_ns, int64_t max_hold_ns, int64_t now_ns)
+{
+    return now_ns + ttl_ns - hold->since_ns <= max_hold_ns;
 }
 
 int64_t hold_lost_ns(const struct hold *hold)

@@ -37,6 +37,9 @@ void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns);
 /* When the next extension is due; INT64_MAX once it has been held as long as it may be. */
 int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns);
 
+/* May it be extended at now_ns by ttl_ns? Not beyond the longest hold, counted from its grant. */
+bool hold_may_extend(const struct hold *hold, int64_t ttl_ns, int64_t max_hold_ns, int64_t now_ns);
+
 /* When it is lost, if nothing extends it. */
 int64_t hold_lost_ns(const struct hold *hold);
 

@@ -524,8 +524,15 @@ static void submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, struct resource *resource, int64_t now_ns)
 {
     struct operation *operation;
+    const char *bound = NULL;
     if (request->verb == VERB_LOCK) {
         engine_lock(engine, client, request, resource, now_ns);
+        return;
+    }
+    if (request->verb == VERB_EXTEND)
+        bound = engine_refuses_extension(engine, client, request, resource, now_ns);
+    if (bound != NULL) {
+        refuse(engine, client, request, OUTCOME_LIMIT, bound);
         return;
     }
     operation = open_round(engine, client, request, resource, now_ns);
@@ -549,14 +556,6 @@ void engine_submit(struct engine *engine, struct engine_client *client,
     }
     if (client->call_count >= LIMIT_CLIENT_REQUESTS) {
         refuse(engine, client, request, OUTCOME_LIMIT, "requests");
-        return;
-    }
-    const char *bound = request->verb == VERB_EXTEND
-                            ? extensions_refuse(&engine->extensions, request->token,
-                                                request->ttl_ms * NS_PER_MS, now_ns)
-                            : NULL;
-    if (bound != NULL) {
-        refuse(engine, client, request, OUTCOME_LIMIT, bound);
         return;
     }
     struct resource *resource = resource_of(engine, request);

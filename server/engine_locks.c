@@ -20,6 +20,12 @@ static struct lock *known_lock(const struct resource *resource, const char *toke
     return lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0 ? lock : NULL;
 }
 
+/* Is it this client's connection that holds it? Once it is not, it never is again. */
+static bool is_held_by(const struct lock *lock, const struct engine_client *client)
+{
+    return lock != NULL && client != NULL && lock->client == client;
+}
+
 /* When something is to be done about it. */
 static void set_alarm(struct engine *engine, struct lock *lock)
 {
@@ -157,6 +163,18 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
 
 /* --- extended --- */
 
+const char *engine_refuses_extension(const struct engine *engine,
+                                     const struct engine_client *client,
+                                     const struct request *request, const struct resource *resource,
+                                     int64_t now_ns)
+{
+    const struct lock *lock = known_lock(resource, request->token);
+    int64_t ttl_ns = request->ttl_ms * NS_PER_MS;
+    if (!is_held_by(lock, client))
+        return extensions_refuse(&engine->extensions, request->token, ttl_ns, now_ns);
+    return hold_may_extend(&lock->hold, ttl_ns, engine->rules.max_hold_ns, now_ns) ? NULL : "hold";
+}
+
 /* It is known to live longer, whoever asked for that. */
 static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
 {
@@ -201,7 +219,9 @@ void engine_on_extended(struct engine *engine, struct operation *operation, int6
     if (operation->of_daemon)
         return;
     lock = known_lock(operation->resource, operation->token);
-    if (round->outcome == OUTCOME_OK)
+    /* Whoever holds it now has held it since this began: one that was lost meanwhile counts. */
+    const struct engine_client *client = operation->call != NULL ? operation->call->client : NULL;
+    if (round->outcome == OUTCOME_OK && !is_held_by(lock, client))
         extensions_count(&engine->extensions, operation->token, now_ns);
     if (lock == NULL)
         return;

@@ -93,6 +93,13 @@ bool engine_locks_init(struct engine *engine);
 void engine_on_granted(struct engine *engine, const struct operation *operation,
                        struct engine_client *client, bool hold, int64_t now_ns);
 
+/* The bound that this EXTEND meets, if any: one word for LIMIT. Over the connection that holds the
+ * lock that is max_hold alone, and as the daemon's own extensions are, it is not counted. */
+const char *engine_refuses_extension(const struct engine *engine,
+                                     const struct engine_client *client,
+                                     const struct request *request, const struct resource *resource,
+                                     int64_t now_ns);
+
 /* An extension has settled: of a client, or of the daemon itself. */
 void engine_on_extended(struct engine *engine, struct operation *operation, int64_t now_ns);
 

@@ -1,7 +1,8 @@
 /*
  * How often, and for how long, this daemon has extended each token: for the bounds max_extensions
- * and max_hold. Pure, and of a fixed size: the token that was extended longest ago is forgotten
- * first.
+ * and max_hold. Of a HOLD, those of the daemon itself and of the connection that holds it are not
+ * among them: max_hold bounds these from the grant (protocol/hold.h). Pure, and of a fixed size:
+ * the token that was extended longest ago is forgotten first.
  *
  * Only what was extended is known here, so a LOCK costs nothing, and nor does a token that was made
  * up. The time counts from the first extension.
