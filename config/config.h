@@ -13,12 +13,11 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "protocol/address.h"
 #include "protocol/limits.h"
 
-enum config_address_kind { ADDRESS_TCP, ADDRESS_UNIX };
-
 struct config_address {
-    enum config_address_kind kind;
+    enum address_kind kind;
     char *url;  /* as written, for people */
     char *host; /* TCP: name or address, IPv6 without its brackets */
     uint16_t port;

@@ -33,7 +33,7 @@ static void set_url(void *target, const struct yaml_node *value, struct report *
     struct error error;
     if (url_parse(value->text, URL_NODE, &node->address, &node->database, &error))
         return;
-    if (url_is_printable(value->text))
+    if (address_is_printable(value->text))
         report_error(report, value->mark, "nodes.url: \"%s\" %s", value->text, error.text);
     else
         report_error(report, value->mark, "nodes.url: the address %s", error.text);

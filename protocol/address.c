@@ -1,0 +1,182 @@
+#include "protocol/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "protocol/limits.h"
+
+enum { PORT_MAX = 65535, DATABASE_MAX = 9999 };
+
+_Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH_MAX + 1,
+               "a unix socket's path");
+
+/* Where the kinds of address differ, and how they look where they are right. */
+static const struct form {
+    const char *scheme;
+    uint16_t default_port; /* 0: it has to be given */
+    const char *tcp;
+    const char *tcp_v6;
+    const char *unix_path;
+    const char *host_advice;
+} forms[] = {
+    [URL_LISTEN] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
+                    "unix:/run/redlockd/redlockd.sock",
+                    "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
+    [URL_NODE] = {"redis://", 6379, "redis://10.0.0.1:6379", "redis://[fd00::1]:6379",
+                  "unix:/run/redis/redis.sock", "redis://10.0.0.1:6379"},
+    [URL_DAEMON] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
+                    "unix:/run/redlockd/redlockd.sock", "tcp://127.0.0.1:7335"},
+};
+
+__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(error->text, sizeof(error->text), form, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool parse_path(const char *path, const struct form *form, struct address *address,
+                       struct error *error)
+{
+    address->kind = ADDRESS_UNIX;
+    if (path[0] != '/' || path[1] == '/')
+        return fail(error, "has no absolute path; write %s", form->unix_path);
+    if (strlen(path) > ADDRESS_PATH_MAX)
+        return fail(error, "has a path of %zu bytes; a unix socket's has at most %d", strlen(path),
+                    ADDRESS_PATH_MAX);
+    /* A listing shows it among words that are split at spaces. */
+    for (const char *at = path; *at != '\0'; at++)
+        if ((unsigned char)*at <= ' ' || *at == 0x7f)
+            return fail(error, "has a space or control character in its path");
+    memcpy(address->path, path, strlen(path) + 1);
+    return true;
+}
+
+/* Digits alone, as a number up to most. */
+static bool take_number(const char *text, unsigned most, unsigned *number)
+{
+    size_t digits = strspn(text, "0123456789");
+    *number = 0;
+    if (digits == 0 || text[digits] != '\0')
+        return false;
+    for (size_t i = 0; i < digits; i++) {
+        *number = *number * 10 + (unsigned)(text[i] - '0');
+        if (*number > most)
+            return false;
+    }
+    return true;
+}
+
+static bool parse_database(const char *text, enum url_use use, unsigned *database,
+                           struct error *error)
+{
+    if (text[0] == '\0')
+        return true;
+    if (use != URL_NODE)
+        return fail(error, "goes on behind the port; leave that out");
+    if (!take_number(text, DATABASE_MAX, database))
+        return fail(error, "has no number of a database behind the /; write 0 to %d", DATABASE_MAX);
+    return true;
+}
+
+/* ":7335", or nothing where there is a default. */
+static bool parse_port(const char *text, const struct form *form, uint16_t *port,
+                       struct error *error)
+{
+    unsigned number;
+    *port = form->default_port;
+    if (text[0] == '\0')
+        return *port != 0 || fail(error, "has no port; write %s", form->tcp);
+    if (text[0] != ':')
+        return fail(error, "goes on behind the ]; write %s", form->tcp_v6);
+    if (!take_number(text + 1, PORT_MAX, &number) || number < 1)
+        return fail(error, "has a bad port; write 1 to %d", PORT_MAX);
+    *port = (uint16_t)number;
+    return true;
+}
+
+static bool check_name(const char *host, const struct form *form, struct error *error)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    struct in_addr v4;
+    if (host[0] == '\0')
+        return fail(error, "has no host; write %s", form->host_advice);
+    if (strlen(host) > ADDRESS_HOST_MAX || strspn(host, allowed) != strlen(host))
+        return fail(error, "has a host that is no name and no address; write %s", form->tcp);
+    if (strspn(host, "0123456789.") == strlen(host) && inet_pton(AF_INET, host, &v4) != 1)
+        return fail(error, "has no IPv4 address; write %s", form->tcp);
+    return true;
+}
+
+/* "[::1]:7335" or "host:7335", in a copy that is ours to cut. */
+static bool parse_host(char *text, const struct form *form, struct address *address,
+                       struct error *error)
+{
+    bool bracketed = text[0] == '[';
+    char *host = bracketed ? text + 1 : text;
+    char *end = host + strcspn(host, bracketed ? "]" : ":");
+    if (bracketed && *end == '\0')
+        return fail(error, "has no ] behind the IPv6 address; write %s", form->tcp_v6);
+    if (!bracketed && *end == ':' && strchr(end + 1, ':') != NULL)
+        return fail(error, "has an IPv6 address without brackets; write %s", form->tcp_v6);
+    if (!parse_port(bracketed ? end + 1 : end, form, &address->port, error))
+        return false;
+    *end = '\0';
+    char v6_text[INET6_ADDRSTRLEN];
+    if (bracketed) {
+        /* In the one way that everybody writes it, so that equal addresses have equal texts. */
+        struct in6_addr v6;
+        if (inet_pton(AF_INET6, host, &v6) != 1)
+            return fail(error, "has no IPv6 address in the brackets; write %s", form->tcp_v6);
+        inet_ntop(AF_INET6, &v6, v6_text, sizeof(v6_text));
+        host = v6_text;
+    } else if (!check_name(host, form, error)) {
+        return false;
+    }
+    memcpy(address->host, host, strlen(host) + 1);
+    return true;
+}
+
+static bool parse_tcp(const char *text, enum url_use use, struct address *address,
+                      struct error *error)
+{
+    char copy[LIMIT_URL];
+    size_t len = strcspn(text, "/");
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    address->kind = ADDRESS_TCP;
+    return parse_database(text[len] == '/' ? text + len + 1 : "", use, &address->database, error) &&
+           parse_host(copy, &forms[use], address, error);
+}
+
+bool address_parse(const char *text, enum url_use use, struct address *address, struct error *error)
+{
+    const struct form *form = &forms[use];
+    memset(address, 0, sizeof(*address));
+    if (strlen(text) >= LIMIT_URL)
+        return fail(error, "is longer than %d bytes; write %s", LIMIT_URL - 1, form->tcp);
+    if (strncmp(text, "unix:///", 8) == 0)
+        return parse_path(text + 7, form, address, error);
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_path(text + 5, form, address, error);
+    if (!address_is_printable(text) && use == URL_NODE)
+        return fail(error, "has a password in it; put it into a file and name it by password_file");
+    if (!address_is_printable(text))
+        return fail(error, "has a user or a password in it; write %s", form->tcp);
+    if (strncmp(text, form->scheme, strlen(form->scheme)) == 0)
+        return parse_tcp(text + strlen(form->scheme), use, address, error);
+    return fail(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
+                form->unix_path);
+}
+
+bool address_is_printable(const char *text)
+{
+    return strncmp(text, "unix:", 5) == 0 || strchr(text, '@') == NULL;
+}

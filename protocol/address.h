@@ -1,0 +1,42 @@
+/*
+ * Addresses as people write them. Pure, and without an allocation: the library of clients reads
+ * them, too.
+ *
+ *     listen   tcp://127.0.0.1:7335   tcp://[::1]:7335   unix:/run/redlockd/redlockd.sock
+ *     nodes    redis://10.0.0.1:6379/0   redis://[fd00::1]   unix:/run/redis/redis.sock
+ *
+ * A daemon is connected to where it listens; only the advice is another one.
+ */
+#ifndef PROTOCOL_ADDRESS_H
+#define PROTOCOL_ADDRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/error.h"
+
+enum { ADDRESS_HOST_MAX = 253, ADDRESS_PATH_MAX = 107 };
+
+enum address_kind { ADDRESS_TCP, ADDRESS_UNIX };
+
+enum url_use { URL_LISTEN, URL_NODE, URL_DAEMON };
+
+struct address {
+    enum address_kind kind;
+    char host[ADDRESS_HOST_MAX + 1]; /* TCP: name or address, IPv6 without its brackets */
+    uint16_t port;                   /* TCP */
+    char path[ADDRESS_PATH_MAX + 1]; /* UNIX */
+    unsigned database;               /* of a node */
+};
+
+/*
+ * On failure the error says what is wrong with the text and what would be right, to be put behind
+ * the text itself; it never repeats the text.
+ */
+__attribute__((warn_unused_result)) bool
+address_parse(const char *text, enum url_use use, struct address *address, struct error *error);
+
+/* May an error repeat the text? Not where there could be a password in it. */
+bool address_is_printable(const char *text);
+
+#endif
