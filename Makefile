@@ -4,9 +4,11 @@
 # build/coverage. Objects track the headers they include, so a changed header rebuilds what it must.
 
 VERSION := 0.1.0
+SOVERSION := 0
 BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
+OBJCOPY ?= objcopy
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wconversion -Wstrict-prototypes
@@ -19,6 +21,8 @@ TEST_LIBS := $(LIBS) -lcheck -lsubunit -lm -lrt -lpthread
 SCRIPTS  := $(wildcard protocol/*.lua)
 SOURCES  := $(wildcard protocol/*.c config/*.c server/*.c)
 OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out server/main.c,$(SOURCES)))
+CLIENT   := $(patsubst %.c,$(BUILD)/client/pic/%.o,\
+                  $(wildcard client/*.c) protocol/address.c protocol/text.c)
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
 UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
@@ -42,12 +46,12 @@ TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 E2E_ENV = REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
 
-all: $(BUILD)/redlockd
+all: $(BUILD)/redlockd $(BUILD)/libredlock.a $(BUILD)/libredlock.so $(BUILD)/redlock.pc
 
 help:
 	@echo 'make demo       install what is missing, build, and watch redlockd at work'
 	@echo 'make check      install what is missing, build, and run every test'
-	@echo 'make            build $(BUILD)/redlockd'
+	@echo 'make            build $(BUILD)/redlockd, and the library of clients, $(BUILD)/libredlock.a'
 	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
@@ -78,6 +82,36 @@ $(BUILD)/%.o: %.c | $(BUILD)/generated/scripts.h
 	@echo '  CC   $@'
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# The library of clients. What it is made of has no names outside: in the archive it is one object,
+# in which only its interface is left to link to.
+$(BUILD)/client/pic/%.o: %.c
+	@mkdir -p $(@D)
+	@echo '  CC   $@'
+	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+$(BUILD)/client/redlock.o: $(CLIENT)
+	@$(LD) -r -o $@ $^
+	@$(OBJCOPY) --wildcard --keep-global-symbol='redlock_*' $@
+
+$(BUILD)/libredlock.a: $(BUILD)/client/redlock.o
+	@echo '  AR   $@'
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
+$(BUILD)/libredlock.so.$(SOVERSION): $(CLIENT) client/redlock.map
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) \
+	    -Wl,--version-script=client/redlock.map -o $@ $(CLIENT)
+
+$(BUILD)/libredlock.so: $(BUILD)/libredlock.so.$(SOVERSION)
+	@ln -sf $(<F) $@
+
+WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
+
+$(BUILD)/redlock.pc: client/redlock.pc.in Makefile
+	@mkdir -p $(@D)
+	@$(WRITE_PC) $< > $@
+
 # The Lua scripts become C strings together with the SHA1 by which Redis calls them.
 $(BUILD)/generated/scripts.h: $(SCRIPTS) protocol/scripts.sh
 	@mkdir -p $(@D)
@@ -87,7 +121,12 @@ $(BUILD)/generated/scripts.h: $(SCRIPTS) protocol/scripts.sh
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(BUILD)/redlockd $(DESTDIR)$(PREFIX)/sbin/redlockd
+	install -m 644 client/redlock.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
+	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
+	$(WRITE_PC) client/redlock.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
 	install -m 644 README.md redlockd.yaml.example docs/*.md docs/*.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/redlockd
 

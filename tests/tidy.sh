@@ -5,15 +5,19 @@ bad=0
 complain() { echo "tidy: $*" >&2; bad=1; }
 
 files=$(git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
-[ -n "$files" ] || files=$(find protocol config server tests -name '*.[ch]')
+[ -n "$files" ] || files=$(find protocol client config server tests -name '*.[ch]')
 # shellcheck disable=SC2086
 clang-format --dry-run -Werror $files || complain "run: clang-format -i on the files above"
 
 # A file includes its own layer and lower ones, never up.
-! grep -nE '#include "(config|server|tests)/' protocol/*.[ch] || complain "protocol/ includes upwards"
+! grep -nE '#include "(client|config|server|tests)/' protocol/*.[ch] || complain "protocol/ includes upwards"
+# The library of clients stands beside the daemon: they share the protocol.
+! grep -nE '#include "(config|server|tests)/' client/*.[ch] || complain "client/ includes the daemon"
+! grep -nE '#include "client/' config/*.[ch] server/*.[ch] || complain "the daemon includes client/"
 ! grep -nE '#include "(server|tests)/' config/*.[ch] || complain "config/ includes upwards"
 ! grep -nE '#include "tests/' server/*.[ch] || complain "server/ includes tests"
-for pure in protocol/*.[ch] server/engine*.[ch] server/call.[ch] server/operation.[ch] \
+for pure in protocol/*.[ch] client/answer.[ch] client/question.[ch] client/verdict.[ch] \
+    client/hold.[ch] client/talk.[ch] server/engine*.[ch] server/call.[ch] server/operation.[ch] \
     server/resource.[ch] server/extensions.[ch] server/pool.[ch]; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
         complain "$pure has to be pure: no clock, no socket"
@@ -26,6 +30,10 @@ done
 ! grep -nE '#include "server/(node|session|listener|server|clock|log)\.h"' server/engine*.[ch] \
     server/call.[ch] server/operation.[ch] server/resource.[ch] ||
     complain "the engine includes upwards"
+
+# Programs in C++ use it, too.
+clang++ -x c++ -std=c++98 -Wall -Wextra -Werror -Wno-unused -fsyntax-only client/redlock.h ||
+    complain "client/redlock.h is no C++"
 
 # Every flag and every key of the configuration stands in what users read.
 sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/\1/p' server/main.c | while read -r flag; do

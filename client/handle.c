@@ -1,0 +1,159 @@
+#include "client/handle.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/connect.h"
+#include "protocol/address.h"
+
+enum {
+    READ_BYTES = 16384,
+    /* So that a peer that never stops sending does not keep us from looking at the clock. */
+    READS_AT_ONCE = 16,
+    /* For a daemon to take note of an end in order, where that releases something. */
+    LINGER_MS = 200,
+};
+
+static void disconnect(struct redlock *redlock)
+{
+    close(redlock->fd);
+    redlock->fd = -1;
+    redlock->output_len = 0;
+    redlock->output_failed = false;
+}
+
+static void lose(struct redlock *redlock, const char *why)
+{
+    disconnect(redlock);
+    talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
+}
+
+/* --- reading and writing --- */
+
+static void write_out(struct redlock *redlock)
+{
+    while (!redlock->output_failed) {
+        redlock->output_len +=
+            talk_write(&redlock->talk, connect_clock_ns(), redlock->output + redlock->output_len,
+                       sizeof(redlock->output) - redlock->output_len);
+        if (redlock->output_len == 0)
+            return;
+        ssize_t sent = send(redlock->fd, redlock->output, redlock->output_len, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0) {
+            redlock->output_failed = errno != EAGAIN && errno != EWOULDBLOCK;
+            return;
+        }
+        redlock->output_len -= (size_t)sent;
+        memmove(redlock->output, redlock->output + sent, redlock->output_len);
+    }
+}
+
+/* True: there may be more. */
+static bool read_some(struct redlock *redlock)
+{
+    char bytes[READ_BYTES];
+    char why[128];
+    /* Before it is read: what is there by now has arrived by now. */
+    int64_t received_ns = connect_clock_ns();
+    ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
+    if (len > 0) {
+        if (talk_receive(&redlock->talk, bytes, (size_t)len, received_ns, connect_clock_ns()))
+            return true;
+        disconnect(redlock);
+    } else if (len == 0) {
+        lose(redlock, "the connection ended before the answer");
+    } else if (errno == EINTR) {
+        return true;
+    } else if ((errno != EAGAIN && errno != EWOULDBLOCK) || redlock->output_failed) {
+        lose(redlock, strerror_r(errno == EAGAIN ? EPIPE : errno, why, sizeof(why)));
+    }
+    return false;
+}
+
+void handle_pump(struct redlock *redlock)
+{
+    if (redlock->fd >= 0)
+        write_out(redlock);
+    for (unsigned i = 0; i < READS_AT_ONCE && redlock->fd >= 0 && read_some(redlock); i++)
+        continue;
+    talk_expire(&redlock->talk, connect_clock_ns());
+    /* What was granted in vain is given back. */
+    if (redlock->fd >= 0)
+        write_out(redlock);
+    if (redlock->fd >= 0 && talk_is_spent(&redlock->talk))
+        handle_close(redlock);
+}
+
+void handle_wait(struct redlock *redlock)
+{
+    struct pollfd fd = {.fd = redlock->fd, .events = redlock_poll_for(redlock)};
+    int64_t until_ns = talk_until_ns(&redlock->talk);
+    poll(&fd, 1, until_ns == INT64_MAX ? -1 : connect_wait_ms(until_ns, connect_clock_ns()));
+}
+
+/* --- the connection --- */
+
+/*
+ * Whoever closes with bytes unread resets the connection, and then the daemon releases no HOLD. So
+ * the sending side is ended first, and what still comes is read, up to the daemon's own end.
+ */
+void handle_close(struct redlock *redlock)
+{
+    char bytes[READ_BYTES];
+    int64_t until_ns = connect_clock_ns();
+    if (redlock->talk.holds.count > 0)
+        until_ns += LINGER_MS * NS_PER_MS;
+    write_out(redlock);
+    shutdown(redlock->fd, SHUT_WR);
+    for (;;) {
+        ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
+        int wait_ms = connect_wait_ms(until_ns, connect_clock_ns());
+        if (len > 0 && (wait_ms > 0 || redlock->talk.holds.count == 0))
+            continue;
+        if (len == 0 || wait_ms == 0 || (errno != EAGAIN && errno != EINTR))
+            break;
+        struct pollfd fd = {.fd = redlock->fd, .events = POLLIN};
+        poll(&fd, 1, wait_ms);
+    }
+    disconnect(redlock);
+    talk_end(&redlock->talk, REDLOCK_BROKEN, "the connection was closed", false);
+}
+
+static enum redlock_status connect_anew(struct redlock *redlock)
+{
+    struct talk *talk = &redlock->talk;
+    struct address address;
+    struct error error;
+    if (!address_parse(redlock->url, URL_DAEMON, &address, &error))
+        return talk_fail(talk, REDLOCK_INVALID, "%s %s", redlock->peer, error.text);
+    redlock->fd = connect_to(&address, redlock->timeout_ms, &error);
+    if (redlock->fd < 0)
+        return talk_fail(talk, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
+    talk_begin(talk);
+    return REDLOCK_OK;
+}
+
+enum redlock_status handle_ask(struct redlock *redlock, const struct question *question,
+                               void (*line)(void *context, const char *text), void *context,
+                               uint64_t *id)
+{
+    uint64_t ours;
+    /* A connection that ended while nothing was asked shows only when it is read from. */
+    if (redlock->fd >= 0)
+        handle_pump(redlock);
+    if (redlock->fd < 0) {
+        enum redlock_status failed = connect_anew(redlock);
+        if (failed != REDLOCK_OK)
+            return failed;
+    }
+    enum redlock_status status = talk_ask(&redlock->talk, question, connect_clock_ns(), line,
+                                          context, id != NULL ? id : &ours);
+    if (status == REDLOCK_OK)
+        write_out(redlock);
+    return status;
+}

@@ -1,0 +1,41 @@
+/*
+ * A handle: one conversation (client/talk.h), and the socket it is led by.
+ */
+#ifndef CLIENT_HANDLE_H
+#define CLIENT_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/question.h"
+#include "client/redlock.h"
+#include "client/talk.h"
+
+enum { HANDLE_OUTPUT = 4096, HANDLE_TIMEOUT_MS = 5000 };
+
+struct redlock {
+    struct talk talk;
+    char *url;
+    int fd; /* -1: not connected */
+    int64_t timeout_ms;
+    char peer[TALK_PEER]; /* the address, as far as it may be repeated */
+    char output[HANDLE_OUTPUT];
+    size_t output_len;
+    bool output_failed; /* nothing can be sent any more; there may still be something to read */
+};
+
+/* Put a question on its way, over a new connection where there is none. */
+enum redlock_status handle_ask(struct redlock *redlock, const struct question *question,
+                               void (*line)(void *context, const char *text), void *context,
+                               uint64_t *id);
+
+/* Read what is there, write what can be written, and see what is out of time. */
+void handle_pump(struct redlock *redlock);
+
+/* Wait until there may be something to pump. */
+void handle_wait(struct redlock *redlock);
+
+/* Close the connection, in order. */
+void handle_close(struct redlock *redlock);
+
+#endif
