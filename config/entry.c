@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/value.h"
+#include "protocol/spelling.h"
 
 bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
                     struct report *report)
@@ -25,7 +26,7 @@ void entry_unknown(const struct yaml_node *key, const char *section, const char 
                    struct report *report)
 {
     const char *dot = section[0] != '\0' ? "." : "";
-    const char *meant = value_suggestion(key->text, known);
+    const char *meant = spelling_nearest(key->text, known);
     if (meant != NULL)
         report_error(report, key->mark, "%s%s%s: there is no such key; did you mean %s?", section,
                      dot, key->text, meant);

@@ -26,9 +26,6 @@ const char *value_boolean(const char *text, bool *boolean);
 /* The word's index in words (NULL at the end), or -1. */
 int value_choice(const char *text, const char *const *words);
 
-/* The word of `words` (NULL at the end) that `text` was probably meant to be, or NULL. */
-const char *value_suggestion(const char *text, const char *const *words);
-
 /* How the file would say it, exactly: "250us", and "90s" for one minute and a half; "0.5%"; "7".
  * None is negative. */
 enum { VALUE_PRINTED = 32 };

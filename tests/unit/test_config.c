@@ -828,20 +828,6 @@ START_TEST(numbers_print_as_the_file_would_say_them)
 }
 END_TEST
 
-START_TEST(suggestions_are_near_or_none)
-{
-    static const char *const words[] = {"max_ttl", "min_validity", "log",
-                                        "a_word_far_longer_than_any_key_could_be_at_all", NULL};
-    ck_assert_str_eq(value_suggestion("max_tll", words), "max_ttl");
-    ck_assert_str_eq(value_suggestion("maxttl", words), "max_ttl");
-    ck_assert_str_eq(value_suggestion("mn_validity", words), "min_validity");
-    ck_assert_str_eq(value_suggestion("lgo", words), "log");
-    ck_assert_ptr_null(value_suggestion("x", words));
-    ck_assert_ptr_null(value_suggestion("port", words));
-    ck_assert_ptr_null(value_suggestion("a_word_far_longer_than_any_key_could_be_at_all", words));
-}
-END_TEST
-
 /* --- the example --- */
 
 START_TEST(the_example_loads_and_says_the_defaults)
@@ -970,7 +956,6 @@ static TCase *pure_cases(void)
     tcase_add_test(cases, local_addresses_are_known);
     tcase_add_test(cases, addresses_are_equal_where_they_lead_to_the_same_place);
     tcase_add_test(cases, numbers_print_as_the_file_would_say_them);
-    tcase_add_test(cases, suggestions_are_near_or_none);
     return cases;
 }
 

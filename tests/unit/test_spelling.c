@@ -1,0 +1,35 @@
+#include "protocol/spelling.h"
+
+#include "tests/runner.h"
+
+START_TEST(suggestions_are_near_or_none)
+{
+    static const char *const words[] = {"max_ttl", "min_validity", "log",
+                                        "a_word_far_longer_than_any_key_could_be_at_all", NULL};
+    ck_assert_str_eq(spelling_nearest("max_tll", words), "max_ttl");
+    ck_assert_str_eq(spelling_nearest("maxttl", words), "max_ttl");
+    ck_assert_str_eq(spelling_nearest("mn_validity", words), "min_validity");
+    ck_assert_str_eq(spelling_nearest("lgo", words), "log");
+    ck_assert_ptr_null(spelling_nearest("x", words));
+    ck_assert_ptr_null(spelling_nearest("port", words));
+    ck_assert_ptr_null(spelling_nearest("a_word_far_longer_than_any_key_could_be_at_all", words));
+}
+END_TEST
+
+START_TEST(the_first_of_those_equally_near_is_taken)
+{
+    static const char *const words[] = {"lock", "locks", NULL};
+    ck_assert_str_eq(spelling_nearest("lokc", words), "lock");
+    ck_assert_str_eq(spelling_nearest("lockss", words), "locks");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("spelling");
+    TCase *tests = tcase_create("spelling");
+    tcase_add_test(tests, suggestions_are_near_or_none);
+    tcase_add_test(tests, the_first_of_those_equally_near_is_taken);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
