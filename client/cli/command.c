@@ -1,0 +1,59 @@
+#include "client/cli/command.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "protocol/spelling.h"
+
+#define TOKEN_HELP                                                                                 \
+    "TOKEN is what lock has printed; - reads it from standard input, where the\n"                  \
+    "other users of this machine do not see it, and without it $REDLOCK_TOKEN is taken.\n"
+
+const struct command commands[] = {
+    {"run",
+     "[--ttl T] [--wait T | --nonblock] [--fence]\n"
+     "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
+     "                   NAME [--] COMMAND [ARGS...]",
+     "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN, command_run,
+     "Exits with what COMMAND exits with, or 128+n if signal n ended it. 122: the lock\n"
+     "was lost. COMMAND finds REDLOCK_TOKEN and REDLOCK_FENCE in its environment.\n"},
+    {"lock", "[--ttl T] [--wait T | --nonblock] [--fence] NAME", "acquire a lock, print its token",
+     OPERANDS_NAME, OPTIONS_LOCK, command_lock,
+     "Prints TOKEN, or TOKEN FENCE. Nobody extends this lock: it ends by itself.\n"
+     "Example:  token=$(redlock lock --wait 1m deploy) && make; redlock unlock deploy $token\n"},
+    {"unlock", "NAME [TOKEN]", "give a lock back", OPERANDS_NAME_TOKEN, 0, command_unlock,
+     TOKEN_HELP "Exits with 1 if the token does not hold it, or not any more.\n"},
+    {"extend", "[--ttl T] NAME [TOKEN]", "make a lock live longer, from now on",
+     OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL), command_extend,
+     TOKEN_HELP "Prints how long it is good for. Exits with 1 if the token does not hold it.\n"},
+    {"status", "NAME", "does anybody hold it?", OPERANDS_NAME, 0, command_status,
+     "Prints free or held, then how long that takes at least if it is known. It may have\n"
+     "changed when you read it: to have the lock, ask for it.\n"},
+    {"locks", "[NAME]", "the locks that the daemon knows, and how many wait", OPERANDS_MAYBE_NAME,
+     0, command_listing, "Those that this daemon has granted, or that are waited for here.\n"},
+    {"nodes", "", "the masters, and why one of them has no vote", OPERANDS_NONE, 0, command_listing,
+     ""},
+    {"clients", "", "the connections of the daemon", OPERANDS_NONE, 0, command_listing, ""},
+    {"stats", "", "what the daemon has counted since its start", OPERANDS_NONE, 0, command_listing,
+     ""},
+    {"ping", "", "is the daemon there?", OPERANDS_NONE, 0, command_ping, ""},
+    {"help", "[COMMAND]", "this, or more about a command", OPERANDS_TOPIC, 0, command_help, ""},
+    {"version", "", "print the version", OPERANDS_NONE, 0, command_version, ""},
+    {0},
+};
+
+const struct command *command_find(const char *name)
+{
+    const struct command *command = commands;
+    while (command->name != NULL && strcmp(command->name, name) != 0)
+        command++;
+    return command->name != NULL ? command : NULL;
+}
+
+const char *command_nearest(const char *name)
+{
+    const char *names[COMMANDS_MAX + 1] = {NULL};
+    for (unsigned i = 0; i < COMMANDS_MAX && commands[i].name != NULL; i++)
+        names[i] = commands[i].name;
+    return spelling_nearest(name, names);
+}

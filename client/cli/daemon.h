@@ -1,0 +1,14 @@
+/*
+ * The connection that a command works with.
+ */
+#ifndef CLIENT_CLI_DAEMON_H
+#define CLIENT_CLI_DAEMON_H
+
+#include "client/cli/options.h"
+#include "client/redlock.h"
+
+/* For the daemon at options->url, which sees the connection as "redlock:COMMAND:PID". The caller
+ * frees it. There is always one: without memory for it, the program ends here. */
+struct redlock *daemon_open(const struct options *options);
+
+#endif

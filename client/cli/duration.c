@@ -1,0 +1,100 @@
+#include "client/cli/duration.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/request.h"
+#include "protocol/text.h"
+
+enum { QUOTED_MAX = 40 };
+
+/* --- parsing --- */
+
+static bool fail(struct error *error, const char *word, size_t len, const char *what)
+{
+    struct text text = {.buf = error->text, .size = sizeof(error->text) - 1};
+    memset(error->text, 0, sizeof(error->text));
+    text_quoted(&text, word, len, QUOTED_MAX);
+    text_string(&text, what);
+    return false;
+}
+
+/* "30 has no unit: 30s or 30ms?" */
+static bool fail_no_unit(struct error *error, const char *word, size_t len)
+{
+    int shown = len > QUOTED_MAX ? QUOTED_MAX : (int)len;
+    snprintf(error->text, sizeof(error->text), "%.*s has no unit: %.*ss or %.*sms?", shown, word,
+             shown, word, shown, word);
+    return false;
+}
+
+/* Is it a unit of the protocol? */
+static bool is_unit(const char *text)
+{
+    char one[8];
+    int64_t ms;
+    int len = snprintf(one, sizeof(one), "1%s", text);
+    return len > 1 && (size_t)len < sizeof(one) &&
+           request_parse_time(one, (size_t)len, &ms) == REQUEST_FINE;
+}
+
+bool duration_parse(const char *text, int64_t *ms, struct error *error)
+{
+    size_t len = strlen(text);
+    size_t digits = strspn(text, "0123456789");
+    bool zero = digits > 0 && strspn(text, "0") == len;
+    if (digits == len && len > 0 && !zero)
+        return fail_no_unit(error, text, len);
+    if (request_parse_time(text, len, ms) == REQUEST_FINE)
+        return true;
+    if (digits > 0 && text[digits] == '.')
+        return fail(error, text, len, " is no whole number: 1500ms is one second and a half");
+    if (digits > 0 && is_unit(text + digits))
+        return fail(error, text, len, " is longer than anybody waits");
+    return fail(error, text, len, " is no time: write 30s, 500ms, 5m or 1h");
+}
+
+/* --- printing --- */
+
+/* Two units that follow each other: "2m5s". */
+static void print_pair(char buf[DURATION_PRINTED], int64_t number, int64_t per, const char *units)
+{
+    snprintf(buf, DURATION_PRINTED, "%" PRId64 "%c%" PRId64 "%c", number / per, units[0],
+             number % per, units[1]);
+}
+
+/* Thousandths of a unit, with one digit behind the point, cut off: "12.3s". */
+static void print_thousandths(char buf[DURATION_PRINTED], int64_t number, const char *unit)
+{
+    snprintf(buf, DURATION_PRINTED, "%" PRId64 ".%" PRId64 "%s", number / 1000, number % 1000 / 100,
+             unit);
+}
+
+void duration_print(int64_t ms, char buf[DURATION_PRINTED])
+{
+    assert(ms >= 0);
+    int64_t s = ms / 1000;
+    if (s == 0)
+        snprintf(buf, DURATION_PRINTED, "%" PRId64 "ms", ms);
+    else if (s < 60)
+        print_thousandths(buf, ms, "s");
+    else if (s < 3600)
+        print_pair(buf, s, 60, "ms");
+    else if (s < 24 * 3600)
+        print_pair(buf, s / 60, 60, "hm");
+    else
+        print_pair(buf, s / 3600, 24, "dh");
+}
+
+void duration_print_us(int64_t us, char buf[DURATION_PRINTED])
+{
+    assert(us >= 0);
+    if (us < 1000)
+        snprintf(buf, DURATION_PRINTED, "%" PRId64 "us", us);
+    else if (us < 1000000)
+        print_thousandths(buf, us, "ms");
+    else
+        duration_print(us / 1000, buf);
+}

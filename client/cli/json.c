@@ -1,0 +1,83 @@
+#include "client/cli/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/cli/utf8.h"
+
+static struct json_view view(const char *text)
+{
+    return (struct json_view){text, strlen(text)};
+}
+
+static void write_escaped(FILE *out, unsigned char byte)
+{
+    if (byte == '"' || byte == '\\')
+        fprintf(out, "\\%c", byte);
+    else
+        fprintf(out, "\\u%04x", byte);
+}
+
+static void write_string(FILE *out, struct json_view text)
+{
+    size_t len;
+    fputc('"', out);
+    for (size_t i = 0; i < text.len; i += len) {
+        unsigned char byte = (unsigned char)text.at[i];
+        len = utf8_character(text.at + i, text.len - i);
+        if (len == 0 || byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\') {
+            write_escaped(out, byte);
+            len = 1;
+        } else {
+            fwrite(text.at + i, 1, len, out);
+        }
+    }
+    fputc('"', out);
+}
+
+static void write_key(struct json *json, struct json_view key)
+{
+    if (json->comma)
+        fputc(',', json->out);
+    json->comma = true;
+    if (key.at == NULL)
+        return;
+    write_string(json->out, key);
+    fputc(':', json->out);
+}
+
+void json_begin(struct json *json, const char *key, char bracket)
+{
+    write_key(json, key != NULL ? view(key) : (struct json_view){NULL, 0});
+    fputc(bracket, json->out);
+    json->comma = false;
+}
+
+void json_end(struct json *json, char bracket)
+{
+    fputc(bracket, json->out);
+    json->comma = true;
+}
+
+void json_text_view(struct json *json, struct json_view key, struct json_view text)
+{
+    write_key(json, key);
+    write_string(json->out, text);
+}
+
+void json_raw_view(struct json *json, struct json_view key, struct json_view raw)
+{
+    write_key(json, key);
+    fwrite(raw.at, 1, raw.len, json->out);
+}
+
+void json_text(struct json *json, const char *key, const char *text)
+{
+    json_text_view(json, view(key), view(text));
+}
+
+void json_number(struct json *json, const char *key, int64_t number)
+{
+    write_key(json, view(key));
+    fprintf(json->out, "%" PRId64, number);
+}

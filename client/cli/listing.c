@@ -1,0 +1,126 @@
+/*
+ * `redlock nodes`, locks, stats and clients: a table for people, JSON if it is asked for, and to
+ * other programs the lines as the daemon sends them.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/command.h"
+#include "client/cli/daemon.h"
+#include "client/cli/exits.h"
+#include "client/cli/fields.h"
+#include "client/cli/report.h"
+#include "client/cli/table.h"
+#include "client/cli/terminal.h"
+
+/* All that a daemon sends: it keeps to 1000 lines. */
+enum { LINES_MAX = 1024, LISTING_SIZE = 512 };
+
+struct lines {
+    char *line[LINES_MAX];
+    size_t count;
+    bool failed; /* there was no memory */
+};
+
+static void keep(void *context, const char *text)
+{
+    struct lines *lines = context;
+    char *copy = lines->count < LINES_MAX ? strdup(text) : NULL;
+    if (copy == NULL)
+        lines->failed = true;
+    else
+        lines->line[lines->count++] = copy;
+}
+
+static void write_json(const struct lines *lines)
+{
+    struct json json = {.out = stdout};
+    json_begin(&json, NULL, '[');
+    for (size_t i = 0; i < lines->count; i++) {
+        const char *at = lines->line[i];
+        struct field field;
+        json_begin(&json, NULL, '{');
+        while (field_next(&at, &field)) {
+            struct json_view key = {field.key, field.key_len};
+            struct json_view value = {field.value, field.value_len};
+            switch (field_kind(&field)) {
+            case FIELD_TEXT:
+                json_text_view(&json, key, value);
+                break;
+            case FIELD_NUMBER:
+                json_raw_view(&json, key, value);
+                break;
+            case FIELD_TRUTH:
+                json_raw_view(&json, key,
+                              field_has_value(&field, "yes") ? (struct json_view){"true", 4}
+                                                             : (struct json_view){"false", 5});
+                break;
+            case FIELD_NONE:
+                json_raw_view(&json, key, (struct json_view){"null", 4});
+                break;
+            }
+        }
+        json_end(&json, '}');
+    }
+    json_end(&json, ']');
+    putchar('\n');
+}
+
+/* "more=5" is the last line where there were too many of them. */
+static void write_table(const struct lines *lines, const char *what)
+{
+    size_t count = lines->count;
+    const char *more = count > 0 ? lines->line[count - 1] : "";
+    bool cut = strncmp(more, "more=", 5) == 0;
+    count -= cut ? 1 : 0;
+    table_print(stdout, (const char *const *)lines->line, count,
+                terminal_has_colours(STDOUT_FILENO));
+    fflush(stdout);
+    if (cut)
+        report_message("%s more %s are not listed", more + 5, what);
+    else if (count == 0)
+        report_message("no %s", what);
+}
+
+static void write_lines(const struct lines *lines)
+{
+    for (size_t i = 0; i < lines->count; i++)
+        puts(lines->line[i]);
+}
+
+/* "LOCKS deploy" */
+static void name_listing(const struct options *options, char listing[LISTING_SIZE])
+{
+    size_t len = strlen(options->command->name);
+    snprintf(listing, LISTING_SIZE, "%s%s%s", options->command->name,
+             options->name != NULL ? " " : "", options->name != NULL ? options->name : "");
+    for (size_t i = 0; i < len; i++)
+        listing[i] = (char)toupper((unsigned char)listing[i]);
+}
+
+int command_listing(const struct options *options)
+{
+    char listing[LISTING_SIZE];
+    struct lines lines = {.count = 0};
+    name_listing(options, listing);
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status = redlock_list(redlock, listing, keep, &lines);
+    int code = EXIT_DONE;
+    if (status != REDLOCK_OK)
+        code = report_failure(options, redlock, status, -1);
+    else if (lines.failed)
+        code = report_wrong(options, "no memory is left for so many lines");
+    else if (options->json)
+        write_json(&lines);
+    else if (terminal_is(STDOUT_FILENO))
+        write_table(&lines, options->command->name);
+    else
+        write_lines(&lines);
+    for (size_t i = 0; i < lines.count; i++)
+        free(lines.line[i]);
+    redlock_free(redlock);
+    return code;
+}

@@ -1,0 +1,354 @@
+#include "client/cli/options.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/command.h"
+#include "client/cli/duration.h"
+#include "client/cli/signals.h"
+#include "client/redlock.h"
+#include "protocol/spelling.h"
+#include "protocol/text.h"
+
+enum { QUOTED_MAX = 40, QUOTED_SIZE = 4 * QUOTED_MAX + 8, LETTERS_SIZE = 2 * OPTION_COUNT + 4 };
+
+/* What getopt_long(3) returns for an option: never a letter, so that both forms are one. */
+enum { FIRST_VALUE = 256 };
+
+const struct option_rule option_rules[OPTION_COUNT] = {
+#define X(name, word, letter, argument, text) [name] = {word, letter, argument, text},
+    OPTION_TABLE(X)
+#undef X
+};
+
+struct parser {
+    struct options *options;
+    struct error *error;
+    unsigned allowed; /* options, here */
+    unsigned seen;
+};
+
+/* --- errors --- */
+
+__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(error->text, sizeof(error->text), form, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* A word of the command line, to be shown. */
+static const char *quote(const char *word, char buf[QUOTED_SIZE])
+{
+    struct text text = {.buf = buf, .size = QUOTED_SIZE - 1};
+    memset(buf, 0, QUOTED_SIZE);
+    text_quoted(&text, word, strlen(word), QUOTED_MAX);
+    return buf;
+}
+
+static const char *command_name(const struct parser *parser)
+{
+    return parser->options->command != NULL ? parser->options->command->name : "redlock";
+}
+
+static bool fail_unknown(struct parser *parser, const char *word)
+{
+    const char *words[OPTION_COUNT + 1] = {NULL};
+    char quoted[QUOTED_SIZE];
+    char name[QUOTED_MAX] = "";
+    unsigned count = 0;
+    /* "--tll=30s": what stands behind the sign is not part of the name. */
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    for (unsigned id = 0; id < OPTION_COUNT; id++) {
+        if (strcmp(option_rules[id].word, name) == 0)
+            return parser->options->command == NULL
+                       ? fail(parser->error, "--%s belongs behind the command", name)
+                       : fail(parser->error, "%s takes no --%s", command_name(parser), name);
+        if (parser->allowed & OPTION_BIT(id))
+            words[count++] = option_rules[id].word;
+    }
+    const char *meant = spelling_nearest(name, words);
+    snprintf(name, sizeof(name), "%s", meant != NULL ? meant : "");
+    return fail(parser->error, "%s has no option %s%s%s%s", command_name(parser),
+                quote(word, quoted), meant != NULL ? "; did you mean --" : "", name,
+                meant != NULL ? "?" : "");
+}
+
+/* getopt_long(3) found something wrong with this word. */
+static bool fail_option(struct parser *parser, int found, const char *word)
+{
+    const struct option_rule *rule = NULL;
+    for (unsigned id = 0; id < OPTION_COUNT; id++)
+        if (optopt == FIRST_VALUE + (int)id || (optopt != 0 && optopt == option_rules[id].letter &&
+                                                (parser->allowed & OPTION_BIT(id)) != 0))
+            rule = &option_rules[id];
+    if (rule != NULL && found == ':')
+        return fail(parser->error, "--%s needs its %s: --%s %s", rule->word, rule->argument,
+                    rule->word, rule->argument);
+    if (rule != NULL)
+        return fail(parser->error, "--%s takes no value", rule->word);
+    if (optopt == 0)
+        return fail_unknown(parser, word);
+    const char letter[] = {'-', (char)optopt, '\0'};
+    char quoted[QUOTED_SIZE];
+    return fail(parser->error, "%s has no option %s", command_name(parser), quote(letter, quoted));
+}
+
+/* --- options --- */
+
+static bool take_duration(const struct parser *parser, enum option_id id, const char *text,
+                          int64_t least_ms, int64_t *ms)
+{
+    struct error why;
+    if (!duration_parse(text, ms, &why))
+        return fail(parser->error, "--%s: %s", option_rules[id].word, why.text);
+    if (*ms < least_ms)
+        return fail(parser->error, "--%s has to be longer than nothing", option_rules[id].word);
+    return true;
+}
+
+static bool take_exit(const struct parser *parser, const char *text, int *status)
+{
+    char quoted[QUOTED_SIZE];
+    size_t digits = strspn(text, "0123456789");
+    long number = strtol(text, NULL, 10);
+    if (digits == 0 || digits > 3 || text[digits] != '\0' || number > 255)
+        return fail(parser->error, "--conflict-exit: %s is no number from 0 to 255",
+                    quote(text, quoted));
+    *status = (int)number;
+    return true;
+}
+
+static bool take_option(struct parser *parser, enum option_id id, const char *text)
+{
+    struct options *options = parser->options;
+    struct error why;
+    parser->seen |= OPTION_BIT(id);
+    switch (id) {
+    case OPTION_TTL:
+        return take_duration(parser, id, text, 1, &options->ttl_ms);
+    case OPTION_WAIT:
+        return take_duration(parser, id, text, 0, &options->wait_ms);
+    case OPTION_NONBLOCK:
+        options->wait_ms = 0;
+        return true;
+    case OPTION_FENCE:
+        options->fence = true;
+        return true;
+    case OPTION_ON_LOST:
+        return signal_parse(text, &options->on_lost, &why) ||
+               fail(parser->error, "--on-lost: %s", why.text);
+    case OPTION_GRACE:
+        return take_duration(parser, id, text, 0, &options->grace_ms);
+    case OPTION_CONFLICT_EXIT:
+        return take_exit(parser, text, &options->conflict_exit);
+    case OPTION_URL:
+        options->url = text;
+        return true;
+    case OPTION_TIMEOUT:
+        return take_duration(parser, id, text, 1, &options->timeout_ms);
+    case OPTION_JSON:
+        options->json = true;
+        return true;
+    case OPTION_HELP:
+    case OPTION_VERSION:
+    case OPTION_COUNT:
+        break;
+    }
+    return true;
+}
+
+/* What getopt_long(3) wants to know; the first letter is '+' where options end at a word. */
+static void describe(const struct parser *parser, bool end_at_word,
+                     struct option longs[OPTION_COUNT + 1], char letters[LETTERS_SIZE])
+{
+    unsigned count = 0;
+    size_t len = 0;
+    if (end_at_word)
+        letters[len++] = '+';
+    letters[len++] = ':';
+    for (unsigned id = 0; id < OPTION_COUNT; id++) {
+        const struct option_rule *rule = &option_rules[id];
+        int argument = rule->argument != NULL ? required_argument : no_argument;
+        if ((parser->allowed & OPTION_BIT(id)) == 0)
+            continue;
+        longs[count++] = (struct option){rule->word, argument, NULL, FIRST_VALUE + (int)id};
+        if (rule->letter == 0)
+            continue;
+        letters[len++] = rule->letter;
+        if (argument == required_argument)
+            letters[len++] = ':';
+    }
+    longs[count] = (struct option){0};
+    letters[len] = '\0';
+}
+
+static enum option_id id_of(int found)
+{
+    unsigned id = 0;
+    if (found >= FIRST_VALUE)
+        return (enum option_id)(found - FIRST_VALUE);
+    while (id < OPTION_COUNT && option_rules[id].letter != found)
+        id++;
+    return (enum option_id)id;
+}
+
+/* Leaves optind at the first word that is no option. */
+static bool take_options(struct parser *parser, int argc, char **argv, bool end_at_word)
+{
+    struct option longs[OPTION_COUNT + 1];
+    char letters[LETTERS_SIZE];
+    int found;
+    describe(parser, end_at_word, longs, letters);
+    opterr = 0;
+    optind = 0; /* begin anew */
+    while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        if (found == '?' || found == ':')
+            return fail_option(parser, found, argv[optind - 1]);
+        if (!take_option(parser, id_of(found), optarg))
+            return false;
+    }
+    unsigned both = OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK);
+    if ((parser->seen & both) == both)
+        return fail(parser->error, "--wait and --nonblock exclude each other");
+    return true;
+}
+
+/* --- operands --- */
+
+static bool take_name(const struct parser *parser, const char *name)
+{
+    if (name[0] == '\0')
+        return fail(parser->error, "NAME is empty");
+    if (strlen(name) > REDLOCK_RESOURCE_MAX)
+        return fail(parser->error, "NAME has at most %d bytes", REDLOCK_RESOURCE_MAX);
+    for (const char *at = name; *at != '\0'; at++)
+        if ((unsigned char)*at <= 0x20 || *at == 0x7f)
+            return fail(parser->error, "NAME has neither spaces nor control characters");
+    parser->options->name = name;
+    return true;
+}
+
+/* COMMAND and its arguments, behind NAME. */
+static bool take_argv(const struct parser *parser, char **argv)
+{
+    char quoted[QUOTED_SIZE];
+    if (argv[0] != NULL && strcmp(argv[0], "--") == 0)
+        argv++;
+    else if (argv[0] != NULL && argv[0][0] == '-')
+        return fail(parser->error, "%s stands behind NAME: options go before it",
+                    quote(argv[0], quoted));
+    if (argv[0] == NULL)
+        return fail(parser->error, "run needs a COMMAND behind NAME");
+    parser->options->argv = argv;
+    return true;
+}
+
+static bool fail_superfluous(const struct parser *parser, const char *word)
+{
+    char quoted[QUOTED_SIZE];
+    return fail(parser->error, "what is %s for? usage: redlock %s %s", quote(word, quoted),
+                parser->options->command->name, parser->options->command->usage);
+}
+
+static bool take_operands(const struct parser *parser, int count, char **words)
+{
+    const struct command *command = parser->options->command;
+    bool named = command->operands != OPERANDS_NONE && command->operands != OPERANDS_TOPIC;
+    bool optional = command->operands == OPERANDS_MAYBE_NAME;
+    int most = command->operands == OPERANDS_NONE ? 0 : 1;
+    if (named && count == 0)
+        return optional || fail(parser->error, "%s needs a NAME", command->name);
+    if (named && !take_name(parser, words[0]))
+        return false;
+    if (command->operands == OPERANDS_NAME_COMMAND)
+        return take_argv(parser, words + 1);
+    if (command->operands == OPERANDS_NAME_TOKEN) {
+        most = 2;
+        parser->options->token = count > 1 ? words[1] : NULL;
+    }
+    if (command->operands == OPERANDS_TOPIC)
+        parser->options->topic = count > 0 ? words[0] : NULL;
+    return count <= most || fail_superfluous(parser, words[most]);
+}
+
+/* --- all of it --- */
+
+static bool find_command(struct parser *parser, const char *name)
+{
+    char quoted[QUOTED_SIZE];
+    parser->options->command = command_find(name);
+    if (parser->options->command != NULL)
+        return true;
+    const char *meant = command_nearest(name);
+    return fail(parser->error, "no command %s%s%s%s", quote(name, quoted),
+                meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
+                meant != NULL ? "?" : "");
+}
+
+/* --help and --version ask for another command than the one that is named, and are never wrong. */
+static bool asks_otherwise(const struct parser *parser)
+{
+    struct options *options = parser->options;
+    if (parser->seen & OPTION_BIT(OPTION_HELP)) {
+        options->topic = options->command != NULL ? options->command->name : NULL;
+        options->command = command_find("help");
+        return true;
+    }
+    if (parser->seen & OPTION_BIT(OPTION_VERSION)) {
+        options->command = command_find("version");
+        return true;
+    }
+    return false;
+}
+
+static bool parse(struct parser *parser, int argc, char **argv)
+{
+    parser->allowed = OPTIONS_EVERYWHERE;
+    if (!take_options(parser, argc, argv, true))
+        return false;
+    if (asks_otherwise(parser))
+        return true;
+    if (optind >= argc)
+        return fail(parser->error, "which command?");
+    argc -= optind;
+    argv += optind;
+    if (!find_command(parser, argv[0]))
+        return false;
+    const struct command *command = parser->options->command;
+    parser->allowed |= command->options;
+    if (!take_options(parser, argc, argv, command->operands == OPERANDS_NAME_COMMAND))
+        return false;
+    return asks_otherwise(parser) || take_operands(parser, argc - optind, argv + optind);
+}
+
+/* Who wants JSON wants it of an error in the words before, too. */
+static bool has_json(char *const *argv)
+{
+    while (*argv != NULL && strcmp(*argv, "--") != 0 && strcmp(*argv, "--json") != 0)
+        argv++;
+    return *argv != NULL && strcmp(*argv, "--json") == 0;
+}
+
+bool options_parse(int argc, char **argv, struct options *options, struct error *error)
+{
+    struct parser parser = {.options = options, .error = error};
+    *options = (struct options){
+        .timeout_ms = 5000,
+        .ttl_ms = 30000,
+        .wait_ms = WAIT_FOREVER,
+        .on_lost = SIGTERM,
+        .grace_ms = 10000,
+        .conflict_exit = 1,
+    };
+    if (parse(&parser, argc, argv))
+        return true;
+    options->json = options->json || has_json(argv);
+    return false;
+}

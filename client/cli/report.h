@@ -1,0 +1,28 @@
+/*
+ * What people are told on standard error, and programs that asked for JSON on standard output.
+ */
+#ifndef CLIENT_CLI_REPORT_H
+#define CLIENT_CLI_REPORT_H
+
+#include <stdint.h>
+
+#include "client/cli/json.h"
+#include "client/cli/options.h"
+#include "client/redlock.h"
+
+/* "redlock: ...", a line on standard error; what comes from outside is already safe to print. */
+__attribute__((format(printf, 1, 2))) void report_message(const char *form, ...);
+
+/* Standard output gets {"status":"held", and is given what follows; then comes the "}". */
+struct json report_begin(const char *status);
+void report_end(struct json *json);
+
+/* The last request of this handle failed so. Returns what to exit with. hint_ms is only looked at
+ * with REDLOCK_HELD. */
+int report_failure(const struct options *options, const struct redlock *redlock,
+                   enum redlock_status status, int64_t hint_ms);
+
+/* redlock was called wrongly, or cannot go on. */
+int report_wrong(const struct options *options, const char *what);
+
+#endif

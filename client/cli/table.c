@@ -1,0 +1,224 @@
+#include "client/cli/table.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/duration.h"
+#include "client/cli/fields.h"
+#include "client/cli/utf8.h"
+
+/* Columns beyond these are left out; a cell holds the longest name there is with each byte
+ * escaped. */
+enum { COLUMNS_MAX = 32, CELL_SIZE = 2048, GAP = 2 };
+
+struct column {
+    size_t width;
+    bool hidden;
+    bool right; /* aligned so: all of it are numbers */
+};
+
+struct cell {
+    char text[CELL_SIZE];
+    size_t len;   /* in bytes */
+    size_t width; /* on the screen, if each character has the same */
+    const char *colour;
+};
+
+static const char bold[] = "\033[1m";
+static const char red[] = "\033[31m";
+static const char green[] = "\033[32m";
+static const char yellow[] = "\033[33m";
+static const char plain[] = "\033[0m";
+
+/* --- cells --- */
+
+static void put(struct cell *cell, const char *bytes, size_t len)
+{
+    if (len > CELL_SIZE - cell->len)
+        return;
+    memcpy(cell->text + cell->len, bytes, len);
+    cell->len += len;
+}
+
+/* C0, DEL and, as two bytes of UTF-8, C1. */
+static bool is_control(const char *at, size_t len)
+{
+    unsigned char byte = (unsigned char)at[0];
+    return (len == 1 && (byte < 0x20 || byte == 0x7f)) ||
+           (len == 2 && byte == 0xc2 && (unsigned char)at[1] < 0xa0);
+}
+
+static void put_shown(struct cell *cell, const char *bytes, size_t len)
+{
+    size_t step;
+    for (size_t i = 0; i < len; i += step) {
+        step = utf8_character(bytes + i, len - i);
+        if (step > 0 && !is_control(bytes + i, step)) {
+            put(cell, bytes + i, step);
+            cell->width++;
+            continue;
+        }
+        char escaped[5];
+        snprintf(escaped, sizeof(escaped), "\\x%02x", (unsigned char)bytes[i]);
+        put(cell, escaped, 4);
+        cell->width += 4;
+        step = 1;
+    }
+}
+
+static void put_duration(struct cell *cell, const struct field *field, bool us)
+{
+    char text[DURATION_PRINTED] = "-";
+    long long number = strtoll(field->value, NULL, 10);
+    if (number >= 0 && us)
+        duration_print_us(number, text);
+    else if (number >= 0)
+        duration_print(number, text);
+    put_shown(cell, text, strlen(text));
+}
+
+static const char *colour_of(const struct field *field)
+{
+    if (field_has_key(field, "vote"))
+        return field_has_value(field, "yes") ? green : red;
+    if (field_has_key(field, "state"))
+        return field_has_value(field, "up") ? green : field_has_value(field, "down") ? red : yellow;
+    return NULL;
+}
+
+static void cell_fill(struct cell *cell, const struct field *field)
+{
+    bool ms = field_key_ends(field, "_ms");
+    bool us = field_key_ends(field, "_us");
+    cell->len = 0;
+    cell->width = 0;
+    cell->colour = colour_of(field);
+    if ((ms || us) && field_kind(field) == FIELD_NUMBER)
+        put_duration(cell, field, us);
+    else
+        put_shown(cell, field->value, field->value_len);
+}
+
+/* "since_ms" -> "SINCE". */
+static void cell_fill_header(struct cell *cell, const struct field *field, bool upper)
+{
+    bool unit = field_key_ends(field, "_ms") || field_key_ends(field, "_us");
+    cell->len = 0;
+    cell->width = 0;
+    cell->colour = bold;
+    put_shown(cell, field->key, field->key_len - (unit ? 3 : 0));
+    for (size_t i = 0; i < cell->len; i++) {
+        if (upper)
+            cell->text[i] = (char)toupper((unsigned char)cell->text[i]);
+        if (cell->text[i] == '_')
+            cell->text[i] = ' ';
+    }
+}
+
+static void cell_print(FILE *out, const struct cell *cell, bool colours)
+{
+    bool coloured = colours && cell->colour != NULL;
+    fprintf(out, "%s%.*s%s", coloured ? cell->colour : "", (int)cell->len, cell->text,
+            coloured ? plain : "");
+}
+
+/* --- columns --- */
+
+static void measure_line(const char *line, struct column columns[COLUMNS_MAX])
+{
+    struct cell cell;
+    struct field field;
+    for (size_t i = 0; i < COLUMNS_MAX && field_next(&line, &field); i++) {
+        enum field_kind kind = field_kind(&field);
+        cell_fill(&cell, &field);
+        if (cell.width > columns[i].width)
+            columns[i].width = cell.width;
+        columns[i].right = columns[i].right && (kind == FIELD_NUMBER || kind == FIELD_NONE);
+    }
+}
+
+static void measure(const char *const *lines, size_t count, struct column columns[COLUMNS_MAX])
+{
+    struct cell cell;
+    struct field field;
+    const char *line = lines[0];
+    for (size_t i = 0; i < COLUMNS_MAX && field_next(&line, &field); i++) {
+        cell_fill_header(&cell, &field, true);
+        /* The place in line of this connection, which is there only to ask. */
+        columns[i] = (struct column){cell.width, field_has_key(&field, "place"), true};
+    }
+    for (size_t i = 0; i < count; i++)
+        measure_line(lines[i], columns);
+}
+
+static void pad(FILE *out, size_t spaces)
+{
+    fprintf(out, "%*s", (int)spaces, "");
+}
+
+/* Nothing follows the last cell: lines end where their text does. */
+static void print_line(FILE *out, const char *line, const struct column columns[COLUMNS_MAX],
+                       bool header, bool colours)
+{
+    struct cell cell;
+    struct field field;
+    size_t owed = 0;
+    for (size_t i = 0; i < COLUMNS_MAX && field_next(&line, &field); i++) {
+        if (columns[i].hidden)
+            continue;
+        if (header)
+            cell_fill_header(&cell, &field, true);
+        else
+            cell_fill(&cell, &field);
+        size_t room = columns[i].width - cell.width;
+        pad(out, owed + (columns[i].right ? room : 0));
+        cell_print(out, &cell, colours);
+        owed = GAP + (columns[i].right ? 0 : room);
+    }
+    fputc('\n', out);
+}
+
+static void print_table(FILE *out, const char *const *lines, size_t count, bool colours)
+{
+    struct column columns[COLUMNS_MAX];
+    measure(lines, count, columns);
+    print_line(out, lines[0], columns, true, colours);
+    for (size_t i = 0; i < count; i++)
+        print_line(out, lines[i], columns, false, colours);
+}
+
+/* --- a line that stands alone --- */
+
+static void print_fields(FILE *out, const char *line, bool colours)
+{
+    struct cell cell;
+    struct field field;
+    size_t width = 0;
+    for (const char *at = line; field_next(&at, &field);) {
+        cell_fill_header(&cell, &field, false);
+        width = cell.width > width ? cell.width : width;
+    }
+    while (field_next(&line, &field)) {
+        cell_fill_header(&cell, &field, false);
+        cell_print(out, &cell, colours);
+        pad(out, width - cell.width + GAP);
+        cell_fill(&cell, &field);
+        cell_print(out, &cell, colours);
+        fputc('\n', out);
+    }
+}
+
+void table_print(FILE *out, const char *const *lines, size_t count, bool colours)
+{
+    for (size_t first = 0, next; first < count; first = next) {
+        for (next = first + 1; next < count && fields_alike(lines[first], lines[next]);)
+            next++;
+        if (first > 0)
+            fputc('\n', out);
+        if (next - first == 1 && count > 1)
+            print_fields(out, lines[first], colours);
+        else
+            print_table(out, lines + first, next - first, colours);
+    }
+}

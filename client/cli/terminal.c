@@ -1,0 +1,18 @@
+#include "client/cli/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool terminal_is(int fd)
+{
+    return isatty(fd) == 1;
+}
+
+bool terminal_has_colours(int fd)
+{
+    const char *unwanted = getenv("NO_COLOR");
+    const char *kind = getenv("TERM");
+    return terminal_is(fd) && (unwanted == NULL || unwanted[0] == '\0') && kind != NULL &&
+           kind[0] != '\0' && strcmp(kind, "dumb") != 0;
+}

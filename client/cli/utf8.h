@@ -1,0 +1,13 @@
+/*
+ * Which bytes of a text are UTF-8: names of locks are bytes, and need not be. Pure.
+ */
+#ifndef CLIENT_CLI_UTF8_H
+#define CLIENT_CLI_UTF8_H
+
+#include <stddef.h>
+
+/* The bytes of the character at `at`, 1 to 4, or 0 where none begins there: also for overlong
+ * forms, surrogates and what is beyond U+10FFFF. */
+size_t utf8_character(const char *at, size_t len);
+
+#endif
