@@ -1,0 +1,169 @@
+/*
+ * Times and signals, as they are written on the command line.
+ */
+#include <signal.h>
+
+#include "client/cli/duration.h"
+#include "client/cli/signals.h"
+#include "tests/runner.h"
+
+static void check_ms(const char *text, int64_t wanted)
+{
+    struct error error;
+    int64_t ms = -1;
+    ck_assert_msg(duration_parse(text, &ms, &error), "%s: %s", text, error.text);
+    ck_assert_int_eq(ms, wanted);
+}
+
+static void check_refused(const char *text, const char *why)
+{
+    struct error error;
+    int64_t ms;
+    ck_assert_msg(!duration_parse(text, &ms, &error), "%s is taken", text);
+    ck_assert_str_eq(error.text, why);
+}
+
+START_TEST(times_have_units)
+{
+    check_ms("30s", 30000);
+    check_ms("500ms", 500);
+    check_ms("5m", 300000);
+    check_ms("1h", 3600000);
+    check_ms("24h", 24 * 3600000);
+}
+END_TEST
+
+START_TEST(nothing_needs_no_unit)
+{
+    check_ms("0", 0);
+    check_ms("0s", 0);
+    check_ms("00", 0);
+}
+END_TEST
+
+START_TEST(a_bare_number_is_asked_back)
+{
+    check_refused("30", "30 has no unit: 30s or 30ms?");
+    check_refused("5000", "5000 has no unit: 5000s or 5000ms?");
+}
+END_TEST
+
+START_TEST(what_is_no_time_is_told_what_would_be)
+{
+    check_refused("", "\"\" is no time: write 30s, 500ms, 5m or 1h");
+    check_refused("soon", "\"soon\" is no time: write 30s, 500ms, 5m or 1h");
+    check_refused("-5s", "\"-5s\" is no time: write 30s, 500ms, 5m or 1h");
+    check_refused("5 s", "\"5 s\" is no time: write 30s, 500ms, 5m or 1h");
+    check_refused("5d", "\"5d\" is no time: write 30s, 500ms, 5m or 1h");
+    check_refused("5S", "\"5S\" is no time: write 30s, 500ms, 5m or 1h");
+    check_refused("1.5s", "\"1.5s\" is no whole number: 1500ms is one second and a half");
+    check_refused("\033[2J", "\"\\x1b[2J\" is no time: write 30s, 500ms, 5m or 1h");
+}
+END_TEST
+
+START_TEST(what_is_too_long_is_refused)
+{
+    check_refused("999999999999999h", "\"999999999999999h\" is longer than anybody waits");
+    check_refused("9999999999999999ms", "\"9999999999999999ms\" is longer than anybody waits");
+}
+END_TEST
+
+START_TEST(a_word_of_any_length_is_refused)
+{
+    char word[5000];
+    struct error error;
+    int64_t ms;
+    memset(word, '9', sizeof(word) - 1);
+    word[sizeof(word) - 1] = '\0';
+    ck_assert(!duration_parse(word, &ms, &error));
+    ck_assert_uint_lt(strlen(error.text), sizeof(error.text));
+    word[sizeof(word) - 2] = 'x';
+    ck_assert(!duration_parse(word, &ms, &error));
+    memset(word, '\033', sizeof(word) - 1);
+    ck_assert(!duration_parse(word, &ms, &error));
+    ck_assert_ptr_nonnull(strstr(error.text, "...\" is no time"));
+}
+END_TEST
+
+static void check_printed(int64_t ms, const char *wanted)
+{
+    char buf[DURATION_PRINTED];
+    duration_print(ms, buf);
+    ck_assert_str_eq(buf, wanted);
+}
+
+START_TEST(times_are_printed_to_be_looked_at)
+{
+    check_printed(0, "0ms");
+    check_printed(999, "999ms");
+    check_printed(1000, "1.0s");
+    check_printed(12399, "12.3s");
+    check_printed(59999, "59.9s");
+    check_printed(60000, "1m0s");
+    check_printed(125000, "2m5s");
+    check_printed(3600000, "1h0m");
+    check_printed(3 * 3600000 + 12 * 60000 + 59999, "3h12m");
+    check_printed(52 * 3600000, "2d4h");
+    check_printed(INT64_MAX, "106751991167d7h");
+}
+END_TEST
+
+START_TEST(short_times_are_printed_in_microseconds)
+{
+    char buf[DURATION_PRINTED];
+    duration_print_us(649, buf);
+    ck_assert_str_eq(buf, "649us");
+    duration_print_us(1298, buf);
+    ck_assert_str_eq(buf, "1.2ms");
+    duration_print_us(2500000, buf);
+    ck_assert_str_eq(buf, "2.5s");
+}
+END_TEST
+
+START_TEST(signals_have_names_and_numbers)
+{
+    static const char *const words[] = {"TERM", "SIGTERM", "term", "sigterm", "15"};
+    struct error error;
+    int number = 0;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        ck_assert(signal_parse(words[i], &number, &error));
+        ck_assert_int_eq(number, SIGTERM);
+    }
+    ck_assert(signal_parse("INT", &number, &error));
+    ck_assert_int_eq(number, SIGINT);
+}
+END_TEST
+
+START_TEST(no_signal_is_refused_with_advice)
+{
+    struct error error;
+    int number;
+    ck_assert(!signal_parse("TREM", &number, &error));
+    ck_assert_str_eq(error.text, "\"TREM\" is no signal; did you mean TERM?");
+    ck_assert(!signal_parse("sigqiut", &number, &error));
+    ck_assert_str_eq(error.text, "\"sigqiut\" is no signal; did you mean QUIT?");
+    static const char *const none[] = {"", "0", "-1", "32", "015", "SIG", "everything-ends"};
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        ck_assert(!signal_parse(none[i], &number, &error));
+        ck_assert_ptr_nonnull(strstr(error.text, "write TERM, INT or 15"));
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("cli: times and signals");
+    TCase *tests = tcase_create("times and signals");
+    tcase_add_test(tests, times_have_units);
+    tcase_add_test(tests, nothing_needs_no_unit);
+    tcase_add_test(tests, a_bare_number_is_asked_back);
+    tcase_add_test(tests, what_is_no_time_is_told_what_would_be);
+    tcase_add_test(tests, what_is_too_long_is_refused);
+    tcase_add_test(tests, a_word_of_any_length_is_refused);
+    tcase_add_test(tests, times_are_printed_to_be_looked_at);
+    tcase_add_test(tests, short_times_are_printed_in_microseconds);
+    tcase_add_test(tests, signals_have_names_and_numbers);
+    tcase_add_test(tests, no_signal_is_refused_with_advice);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,301 @@
+/*
+ * The words of the command line, and what is wrong with some of them.
+ */
+#include <signal.h>
+
+#include "client/cli/command.h"
+#include "tests/runner.h"
+
+enum { WORDS_MAX = 24, LINE_SIZE = 512 };
+
+/* A command line, split at spaces; '' is an empty word. */
+struct line {
+    char text[LINE_SIZE];
+    char *argv[WORDS_MAX + 1];
+    int argc;
+    struct options options;
+    struct error error;
+    bool fine;
+};
+
+static const struct options *parse(struct line *line, const char *text)
+{
+    char *rest = NULL;
+    *line = (struct line){0};
+    snprintf(line->text, sizeof(line->text), "redlock %s", text);
+    for (char *word = strtok_r(line->text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        ck_assert_int_lt(line->argc, WORDS_MAX);
+        line->argv[line->argc++] = strcmp(word, "''") == 0 ? word + 2 : word;
+    }
+    line->fine = options_parse(line->argc, line->argv, &line->options, &line->error);
+    return &line->options;
+}
+
+static const struct options *take(struct line *line, const char *text)
+{
+    parse(line, text);
+    ck_assert_msg(line->fine, "redlock %s: %s", text, line->error.text);
+    return &line->options;
+}
+
+static void refuse(const char *text, const char *why)
+{
+    struct line line;
+    parse(&line, text);
+    ck_assert_msg(!line.fine, "redlock %s is taken", text);
+    ck_assert_str_eq(line.error.text, why);
+}
+
+START_TEST(without_options_there_are_defaults)
+{
+    struct line line;
+    const struct options *options = take(&line, "lock deploy");
+    ck_assert_str_eq(options->command->name, "lock");
+    ck_assert_str_eq(options->name, "deploy");
+    ck_assert_ptr_null(options->url);
+    ck_assert_int_eq(options->timeout_ms, 5000);
+    ck_assert(!options->json);
+    ck_assert_int_eq(options->ttl_ms, 30000);
+    ck_assert_int_eq(options->wait_ms, WAIT_FOREVER);
+    ck_assert(!options->fence);
+    ck_assert_int_eq(options->on_lost, SIGTERM);
+    ck_assert_int_eq(options->grace_ms, 10000);
+    ck_assert_int_eq(options->conflict_exit, 1);
+}
+END_TEST
+
+START_TEST(options_stand_before_or_behind_the_command)
+{
+    static const char *const forms[] = {
+        "--json --url unix:/x --timeout 1s lock deploy",
+        "lock --json --url unix:/x --timeout 1s deploy",
+        "lock deploy --json --url unix:/x --timeout 1s",
+        "--json lock --url=unix:/x deploy --timeout=1s",
+    };
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        struct line line;
+        const struct options *options = take(&line, forms[i]);
+        ck_assert(options->json);
+        ck_assert_str_eq(options->url, "unix:/x");
+        ck_assert_int_eq(options->timeout_ms, 1000);
+        ck_assert_str_eq(options->name, "deploy");
+    }
+}
+END_TEST
+
+START_TEST(the_last_of_an_option_counts)
+{
+    struct line line;
+    ck_assert_int_eq(take(&line, "--timeout 1s lock --timeout 2s a")->timeout_ms, 2000);
+}
+END_TEST
+
+START_TEST(all_of_run_is_taken)
+{
+    struct line line;
+    const struct options *options =
+        take(&line, "run --ttl 1m --wait 2m --fence --on-lost USR1 --grace 3s --conflict-exit 99 "
+                    "deploy -- make -j2 --json");
+    ck_assert_str_eq(options->command->name, "run");
+    ck_assert_int_eq(options->ttl_ms, 60000);
+    ck_assert_int_eq(options->wait_ms, 120000);
+    ck_assert(options->fence);
+    ck_assert_int_eq(options->on_lost, SIGUSR1);
+    ck_assert_int_eq(options->grace_ms, 3000);
+    ck_assert_int_eq(options->conflict_exit, 99);
+    ck_assert_str_eq(options->name, "deploy");
+    ck_assert_str_eq(options->argv[0], "make");
+    ck_assert_str_eq(options->argv[1], "-j2");
+    ck_assert_str_eq(options->argv[2], "--json");
+    ck_assert_ptr_null(options->argv[3]);
+    ck_assert(!options->json);
+}
+END_TEST
+
+START_TEST(short_forms_are_those_of_flock)
+{
+    struct line line;
+    const struct options *options = take(&line, "run -n -E 7 deploy make");
+    ck_assert_int_eq(options->wait_ms, 0);
+    ck_assert_int_eq(options->conflict_exit, 7);
+    ck_assert_int_eq(take(&line, "lock -w 5s deploy")->wait_ms, 5000);
+    ck_assert_int_eq(take(&line, "lock -w5s deploy")->wait_ms, 5000);
+    ck_assert_int_eq(take(&line, "lock -w 0 deploy")->wait_ms, 0);
+}
+END_TEST
+
+START_TEST(what_follows_name_is_the_command_of_run)
+{
+    struct line line;
+    const struct options *options = take(&line, "run deploy ls -l -- -x");
+    ck_assert_str_eq(options->argv[0], "ls");
+    ck_assert_str_eq(options->argv[1], "-l");
+    ck_assert_str_eq(options->argv[2], "--");
+    ck_assert_str_eq(options->argv[3], "-x");
+    options = take(&line, "run -- deploy ls");
+    ck_assert_str_eq(options->name, "deploy");
+    ck_assert_str_eq(options->argv[0], "ls");
+    options = take(&line, "run deploy -- -odd");
+    ck_assert_str_eq(options->argv[0], "-odd");
+    options = take(&line, "run deploy -- -- ls");
+    ck_assert_str_eq(options->argv[0], "--");
+}
+END_TEST
+
+START_TEST(options_of_run_behind_name_are_no_command)
+{
+    refuse("run deploy --ttl 3s make", "\"--ttl\" stands behind NAME: options go before it");
+    refuse("run deploy -n make", "\"-n\" stands behind NAME: options go before it");
+}
+END_TEST
+
+START_TEST(names_and_tokens_may_begin_with_a_dash)
+{
+    struct line line;
+    ck_assert_str_eq(take(&line, "lock -- -x")->name, "-x");
+    ck_assert_str_eq(take(&line, "unlock -- -x -")->token, "-");
+    ck_assert_str_eq(take(&line, "unlock deploy -")->token, "-");
+    ck_assert_ptr_null(take(&line, "unlock deploy")->token);
+    ck_assert_ptr_null(take(&line, "locks")->name);
+    ck_assert_str_eq(take(&line, "locks deploy")->name, "deploy");
+}
+END_TEST
+
+START_TEST(help_and_version_are_never_wrong)
+{
+    struct line line;
+    ck_assert_str_eq(take(&line, "lock --help")->topic, "lock");
+    ck_assert_str_eq(line.options.command->name, "help");
+    ck_assert_str_eq(take(&line, "run -h deploy")->topic, "run");
+    ck_assert_str_eq(take(&line, "help run")->topic, "run");
+    ck_assert_ptr_null(take(&line, "--help nonsense")->topic);
+    ck_assert_ptr_null(take(&line, "help")->topic);
+    ck_assert_str_eq(take(&line, "-V")->command->name, "version");
+    ck_assert_str_eq(take(&line, "version")->command->name, "version");
+    ck_assert_str_eq(take(&line, "lock --version")->command->name, "version");
+    /* But that is an option of make. */
+    ck_assert_str_eq(take(&line, "run deploy make --help")->command->name, "run");
+}
+END_TEST
+
+START_TEST(unknown_commands_are_answered_with_a_near_one)
+{
+    refuse("", "which command?");
+    refuse("--json", "which command?");
+    refuse("lokc deploy", "no command \"lokc\"; did you mean lock?");
+    refuse("node", "no command \"node\"; did you mean nodes?");
+    refuse("relinquish", "no command \"relinquish\"");
+    refuse("''", "no command \"\"");
+}
+END_TEST
+
+START_TEST(unknown_options_are_answered_with_a_near_one)
+{
+    refuse("lock --tll 3s a", "lock has no option \"--tll\"; did you mean --ttl?");
+    refuse("lock --tll=3s a", "lock has no option \"--tll=3s\"; did you mean --ttl?");
+    refuse("--jsno lock a", "redlock has no option \"--jsno\"; did you mean --json?");
+    refuse("lock --immediately a", "lock has no option \"--immediately\"");
+    refuse("lock -x a", "lock has no option \"-x\"");
+    refuse("lock -nx a", "lock has no option \"-x\"");
+}
+END_TEST
+
+START_TEST(options_of_other_commands_are_told_so)
+{
+    refuse("status --ttl 3s a", "status takes no --ttl");
+    refuse("--ttl 3s lock a", "--ttl belongs behind the command");
+    refuse("lock -E 3 a", "lock has no option \"-E\"");
+}
+END_TEST
+
+START_TEST(values_that_miss_or_are_too_much_are_told_so)
+{
+    refuse("lock a --ttl", "--ttl needs its T: --ttl T");
+    refuse("lock a -w", "--wait needs its T: --wait T");
+    refuse("--url", "--url needs its URL: --url URL");
+    refuse("lock --fence=3 a", "--fence takes no value");
+    refuse("lock --ttl 30 a", "--ttl: 30 has no unit: 30s or 30ms?");
+    refuse("lock --ttl 0 a", "--ttl has to be longer than nothing");
+    refuse("ping --timeout 0s", "--timeout has to be longer than nothing");
+    refuse("run --on-lost KLIL a b", "--on-lost: \"KLIL\" is no signal; did you mean KILL?");
+    refuse("run -E 256 a b", "--conflict-exit: \"256\" is no number from 0 to 255");
+    refuse("run -E -1 a b", "--conflict-exit: \"-1\" is no number from 0 to 255");
+    refuse("lock -n -w 3s a", "--wait and --nonblock exclude each other");
+}
+END_TEST
+
+START_TEST(operands_are_counted)
+{
+    refuse("lock", "lock needs a NAME");
+    refuse("lock ''", "NAME is empty");
+    refuse("unlock", "unlock needs a NAME");
+    refuse("status a b", "what is \"b\" for? usage: redlock status NAME");
+    refuse("unlock a b c", "what is \"c\" for? usage: redlock unlock NAME [TOKEN]");
+    refuse("ping a", "what is \"a\" for? usage: redlock ping");
+    refuse("help a b", "what is \"b\" for? usage: redlock help [COMMAND]");
+    refuse("run a", "run needs a COMMAND behind NAME");
+    refuse("run a --", "run needs a COMMAND behind NAME");
+    refuse("run", "run needs a NAME");
+    refuse("lock a\tb", "NAME has neither spaces nor control characters");
+}
+END_TEST
+
+START_TEST(a_name_has_at_most_256_bytes)
+{
+    char text[LINE_SIZE] = "lock ";
+    struct line line;
+    memset(text + 5, 'x', 257);
+    refuse(text, "NAME has at most 256 bytes");
+    text[5 + 256] = '\0';
+    ck_assert_uint_eq(strlen(take(&line, text)->name), 256);
+}
+END_TEST
+
+START_TEST(who_wants_json_wants_it_of_errors_too)
+{
+    struct line line;
+    ck_assert(parse(&line, "lock --nonsense a --json")->json);
+    ck_assert(parse(&line, "--json lokc")->json);
+    ck_assert(!parse(&line, "lock --nonsense -- --json")->json);
+    ck_assert(!line.fine);
+}
+END_TEST
+
+START_TEST(every_option_of_a_command_stands_in_its_usage)
+{
+    for (const struct command *command = commands; command->name != NULL; command++)
+        for (unsigned id = 0; id < OPTION_COUNT; id++) {
+            char word[32];
+            snprintf(word, sizeof(word), "--%s", option_rules[id].word);
+            ck_assert_msg((strstr(command->usage, word) != NULL) ==
+                              ((command->options & OPTION_BIT(id)) != 0),
+                          "%s %s", command->name, word);
+        }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("cli: options");
+    TCase *tests = tcase_create("options");
+    tcase_add_test(tests, without_options_there_are_defaults);
+    tcase_add_test(tests, options_stand_before_or_behind_the_command);
+    tcase_add_test(tests, the_last_of_an_option_counts);
+    tcase_add_test(tests, all_of_run_is_taken);
+    tcase_add_test(tests, short_forms_are_those_of_flock);
+    tcase_add_test(tests, what_follows_name_is_the_command_of_run);
+    tcase_add_test(tests, options_of_run_behind_name_are_no_command);
+    tcase_add_test(tests, names_and_tokens_may_begin_with_a_dash);
+    tcase_add_test(tests, help_and_version_are_never_wrong);
+    tcase_add_test(tests, unknown_commands_are_answered_with_a_near_one);
+    tcase_add_test(tests, unknown_options_are_answered_with_a_near_one);
+    tcase_add_test(tests, options_of_other_commands_are_told_so);
+    tcase_add_test(tests, values_that_miss_or_are_too_much_are_told_so);
+    tcase_add_test(tests, operands_are_counted);
+    tcase_add_test(tests, a_name_has_at_most_256_bytes);
+    tcase_add_test(tests, who_wants_json_wants_it_of_errors_too);
+    tcase_add_test(tests, every_option_of_a_command_stands_in_its_usage);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

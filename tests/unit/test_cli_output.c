@@ -1,0 +1,326 @@
+/*
+ * What redlock writes: JSON, and tables.
+ */
+#include <stdlib.h>
+
+#include "client/cli/fields.h"
+#include "client/cli/json.h"
+#include "client/cli/table.h"
+#include "client/cli/utf8.h"
+#include "tests/runner.h"
+
+/* --- UTF-8 --- */
+
+START_TEST(characters_of_utf8_are_told_from_other_bytes)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } cases[] = {
+        {"", 0},
+        {"a", 1},
+        {"\xc3\xa9", 2},
+        {"\xe2\x82\xac", 3},
+        {"\xf0\x9f\x94\x92", 4},
+        {"\xed\x9f\xbf", 3},
+        {"\xf4\x8f\xbf\xbf", 4},
+        {"\x80", 0},             /* the middle of one */
+        {"\xff", 0},             /* of none */
+        {"\xc3", 0},             /* cut off */
+        {"\xe2\x82", 0},         /* cut off */
+        {"\xc3(", 0},            /* goes on otherwise */
+        {"\xc0\xaf", 0},         /* overlong */
+        {"\xe0\x80\xaf", 0},     /* overlong */
+        {"\xf0\x80\x80\xaf", 0}, /* overlong */
+        {"\xed\xa0\x80", 0},     /* a surrogate */
+        {"\xf4\x90\x80\x80", 0}, /* beyond the last */
+        {"\xf5\x80\x80\x80", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_msg(utf8_character(cases[i].bytes, strlen(cases[i].bytes)) == cases[i].len,
+                      "case %zu", i);
+}
+END_TEST
+
+/* --- JSON --- */
+
+/* What is written, to be freed. */
+struct written {
+    char *text;
+    size_t len;
+    FILE *out;
+};
+
+static void written_open(struct written *written)
+{
+    written->out = open_memstream(&written->text, &written->len);
+    ck_assert_ptr_nonnull(written->out);
+}
+
+static void written_close(struct written *written, const char *wanted)
+{
+    ck_assert_int_eq(fclose(written->out), 0);
+    ck_assert_str_eq(written->text, wanted);
+    free(written->text);
+}
+
+static void check_text(const char *text, const char *wanted)
+{
+    struct written written;
+    written_open(&written);
+    struct json json = {.out = written.out};
+    json_begin(&json, NULL, '{');
+    json_text(&json, "a", text);
+    json_end(&json, '}');
+    written_close(&written, wanted);
+}
+
+START_TEST(objects_and_arrays_nest)
+{
+    struct written written;
+    written_open(&written);
+    struct json json = {.out = written.out};
+    json_begin(&json, NULL, '[');
+    json_begin(&json, NULL, '{');
+    json_text(&json, "status", "held");
+    json_number(&json, "hint_ms", -1);
+    json_begin(&json, "none", '[');
+    json_end(&json, ']');
+    json_raw_view(&json, (struct json_view){"yes and", 3}, (struct json_view){"true!", 4});
+    json_end(&json, '}');
+    json_begin(&json, NULL, '{');
+    json_number(&json, "most", INT64_MAX);
+    json_end(&json, '}');
+    json_end(&json, ']');
+    written_close(&written, "[{\"status\":\"held\",\"hint_ms\":-1,\"none\":[],\"yes\":true},"
+                            "{\"most\":9223372036854775807}]");
+}
+END_TEST
+
+START_TEST(texts_are_escaped)
+{
+    check_text("", "{\"a\":\"\"}");
+    check_text("a \"b\" \\ /", "{\"a\":\"a \\\"b\\\" \\\\ /\"}");
+    check_text("\001\n\033\177", "{\"a\":\"\\u0001\\u000a\\u001b\\u007f\"}");
+    check_text("caf\xc3\xa9 \xf0\x9f\x94\x92", "{\"a\":\"caf\xc3\xa9 \xf0\x9f\x94\x92\"}");
+}
+END_TEST
+
+START_TEST(bytes_that_are_no_utf8_become_escapes)
+{
+    check_text("\xff", "{\"a\":\"\\u00ff\"}");
+    check_text("a\xc3", "{\"a\":\"a\\u00c3\"}");
+    check_text("\xed\xa0\x80!", "{\"a\":\"\\u00ed\\u00a0\\u0080!\"}");
+}
+END_TEST
+
+/* --- fields --- */
+
+static struct field field_of(const char *text)
+{
+    struct field field;
+    ck_assert(field_next(&text, &field));
+    return field;
+}
+
+static enum field_kind kind_of(const char *text)
+{
+    struct field field = field_of(text);
+    return field_kind(&field);
+}
+
+START_TEST(a_field_ends_at_the_space_and_splits_at_the_first_sign)
+{
+    const char *line = "resource=a=b hold=yes what";
+    struct field field;
+    ck_assert(field_next(&line, &field));
+    ck_assert(field_has_key(&field, "resource"));
+    ck_assert(field_has_value(&field, "a=b"));
+    ck_assert(field_next(&line, &field));
+    ck_assert(field_has_key(&field, "hold"));
+    ck_assert(!field_has_value(&field, "ye"));
+    ck_assert(field_next(&line, &field));
+    ck_assert(field_has_key(&field, "what"));
+    ck_assert(field_has_value(&field, ""));
+    ck_assert(!field_next(&line, &field));
+}
+END_TEST
+
+START_TEST(values_are_typed_by_their_keys)
+{
+    ck_assert_int_eq(kind_of("waiters=12"), FIELD_NUMBER);
+    ck_assert_int_eq(kind_of("since_ms=-1"), FIELD_NUMBER);
+    ck_assert_int_eq(kind_of("waiters=012"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("waiters=1e3"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("waiters=-"), FIELD_NONE);
+    ck_assert_int_eq(kind_of("waiters="), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("hold=yes"), FIELD_TRUTH);
+    ck_assert_int_eq(kind_of("hold=maybe"), FIELD_TEXT);
+}
+END_TEST
+
+START_TEST(names_are_texts_whatever_they_look_like)
+{
+    ck_assert_int_eq(kind_of("resource=12"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("resource=yes"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("resource=-"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("node=1"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("token=12345678"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("token=-"), FIELD_NONE);
+    ck_assert_int_eq(kind_of("name=7"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("name=-"), FIELD_NONE);
+}
+END_TEST
+
+/* --- tables --- */
+
+static void check_table(const char *const *lines, size_t count, bool colours, const char *wanted)
+{
+    struct written written;
+    written_open(&written);
+    table_print(written.out, lines, count, colours);
+    written_close(&written, wanted);
+}
+
+START_TEST(columns_are_aligned_under_a_header)
+{
+    static const char *const lines[] = {
+        "resource=deploy token=6c7bac0d client=7 since_ms=8123 left_ms=21877 hold=no waiters=2",
+        "resource=a token=- client=- since_ms=-1 left_ms=-1 hold=no waiters=10",
+    };
+    check_table(lines, 2, false,
+                "RESOURCE  TOKEN     CLIENT  SINCE   LEFT  HOLD  WAITERS\n"
+                "deploy    6c7bac0d       7   8.1s  21.8s  no          2\n"
+                "a         -              -      -      -  no         10\n");
+}
+END_TEST
+
+START_TEST(colours_are_outside_of_what_is_measured)
+{
+    static const char *const lines[] = {
+        "node=a state=up vote=yes rtt_us=649",
+        "node=long state=down vote=no rtt_us=-1",
+        "node=b state=suspect vote=no rtt_us=1298",
+    };
+    check_table(
+        lines, 3, true,
+        "\033[1mNODE\033[0m  \033[1mSTATE\033[0m    \033[1mVOTE\033[0m    \033[1mRTT\033[0m\n"
+        "a     \033[32mup\033[0m       \033[32myes\033[0m   649us\n"
+        "long  \033[31mdown\033[0m     \033[31mno\033[0m        -\n"
+        "b     \033[33msuspect\033[0m  \033[31mno\033[0m    1.2ms\n");
+}
+END_TEST
+
+START_TEST(nothing_in_a_name_reaches_the_terminal)
+{
+    static const char *const lines[] = {
+        "resource=\xff\033[2J\x9b client=1",
+        "resource=\xc2\x9b"
+        "caf\xc3\xa9 client=2",
+    };
+    check_table(lines, 2, false,
+                "RESOURCE          CLIENT\n"
+                "\\xff\\x1b[2J\\x9b       1\n"
+                "\\xc2\\x9bcaf\xc3\xa9           2\n");
+}
+END_TEST
+
+START_TEST(the_longest_name_fits)
+{
+    char line[300] = "resource=";
+    char wanted[1200] = "RESOURCE";
+    memset(line + 9, '\xff', 256);
+    memset(wanted + 8, ' ', 1024 - 8);
+    strcpy(wanted + 1024, "  CLIENT\n");
+    strcat(line, " client=1");
+    const char *lines[] = {line};
+    struct written written;
+    written_open(&written);
+    table_print(written.out, lines, 1, false);
+    ck_assert_int_eq(fclose(written.out), 0);
+    ck_assert_int_eq(strncmp(written.text, wanted, strlen(wanted)), 0);
+    ck_assert_uint_eq(strlen(written.text), 2 * strlen(wanted));
+    free(written.text);
+}
+END_TEST
+
+START_TEST(the_place_in_line_of_who_only_asks_is_left_out)
+{
+    static const char *const lines[] = {"resource=a waiters=2 place=-"};
+    check_table(lines, 1, false,
+                "RESOURCE  WAITERS\n"
+                "a               2\n");
+}
+END_TEST
+
+START_TEST(other_keys_begin_another_table)
+{
+    static const char *const lines[] = {
+        "subject=daemon version=0.1.0 uptime_ms=6348 under_way=1",
+        "subject=lock ok=12 held=3",
+        "subject=unlock ok=9 held=0",
+    };
+    check_table(lines, 3, false,
+                "subject    daemon\n"
+                "version    0.1.0\n"
+                "uptime     6.3s\n"
+                "under way  1\n"
+                "\n"
+                "SUBJECT  OK  HELD\n"
+                "lock     12     3\n"
+                "unlock    9     0\n");
+}
+END_TEST
+
+START_TEST(lines_of_any_form_are_survived)
+{
+    static const char *const lines[] = {"", " ", "=", "= =", "a", "a=b c", "_ms=1 _us=2 x_ms=z"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct written written;
+        written_open(&written);
+        table_print(written.out, lines, i + 1, true);
+        table_print(written.out, lines + i, 1, true);
+        ck_assert_int_eq(fclose(written.out), 0);
+        free(written.text);
+    }
+}
+END_TEST
+
+START_TEST(columns_beyond_the_most_are_left_out)
+{
+    char line[1000] = "";
+    for (unsigned i = 0; i < 100; i++)
+        snprintf(line + strlen(line), sizeof(line) - strlen(line), "k%u=1 ", i);
+    const char *lines[] = {line};
+    struct written written;
+    written_open(&written);
+    table_print(written.out, lines, 1, false);
+    ck_assert_int_eq(fclose(written.out), 0);
+    ck_assert_ptr_nonnull(strstr(written.text, "K31\n"));
+    ck_assert_ptr_null(strstr(written.text, "K32"));
+    free(written.text);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("cli: output");
+    TCase *tests = tcase_create("output");
+    tcase_add_test(tests, characters_of_utf8_are_told_from_other_bytes);
+    tcase_add_test(tests, objects_and_arrays_nest);
+    tcase_add_test(tests, texts_are_escaped);
+    tcase_add_test(tests, bytes_that_are_no_utf8_become_escapes);
+    tcase_add_test(tests, a_field_ends_at_the_space_and_splits_at_the_first_sign);
+    tcase_add_test(tests, values_are_typed_by_their_keys);
+    tcase_add_test(tests, names_are_texts_whatever_they_look_like);
+    tcase_add_test(tests, columns_are_aligned_under_a_header);
+    tcase_add_test(tests, colours_are_outside_of_what_is_measured);
+    tcase_add_test(tests, nothing_in_a_name_reaches_the_terminal);
+    tcase_add_test(tests, the_longest_name_fits);
+    tcase_add_test(tests, the_place_in_line_of_who_only_asks_is_left_out);
+    tcase_add_test(tests, other_keys_begin_another_table);
+    tcase_add_test(tests, lines_of_any_form_are_survived);
+    tcase_add_test(tests, columns_beyond_the_most_are_left_out);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
