@@ -23,6 +23,7 @@ SOURCES  := $(wildcard protocol/*.c config/*.c server/*.c)
 OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out server/main.c,$(SOURCES)))
 CLIENT   := $(patsubst %.c,$(BUILD)/client/pic/%.o,\
                   $(wildcard client/*.c) protocol/address.c protocol/text.c)
+CLI      := $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/cli/main.c,$(wildcard client/cli/*.c)))
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
 UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
@@ -43,15 +44,15 @@ TORTURE  := $(BUILD)/tests/torture/test_torture
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 
 # For the tests on real masters: what they start, and what a violation is reported of.
-E2E_ENV = REDLOCKD=$(BUILD)/redlockd CLOCK_SHIM=$(SHIM) \
+E2E_ENV = REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
 
-all: $(BUILD)/redlockd $(BUILD)/libredlock.a $(BUILD)/libredlock.so $(BUILD)/redlock.pc
+all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so $(BUILD)/redlock.pc
 
 help:
 	@echo 'make demo       install what is missing, build, and watch redlockd at work'
 	@echo 'make check      install what is missing, build, and run every test'
-	@echo 'make            build $(BUILD)/redlockd, and the library of clients, $(BUILD)/libredlock.a'
+	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock, and the library of clients'
 	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
@@ -106,6 +107,11 @@ $(BUILD)/libredlock.so.$(SOVERSION): $(CLIENT) client/redlock.map
 $(BUILD)/libredlock.so: $(BUILD)/libredlock.so.$(SOVERSION)
 	@ln -sf $(<F) $@
 
+# The command. Of the daemon it takes what is pure, in protocol/.
+$(BUILD)/redlock: $(BUILD)/client/cli/main.o $(CLI) $(BUILD)/libredlock.a $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+
 WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
 
 $(BUILD)/redlock.pc: client/redlock.pc.in Makefile
@@ -123,6 +129,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/doc/redlockd
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(BUILD)/redlockd $(DESTDIR)$(PREFIX)/sbin/redlockd
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BUILD)/redlock $(DESTDIR)$(PREFIX)/bin/redlock
 	install -m 644 client/redlock.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
@@ -134,6 +142,11 @@ clean:
 	rm -rf build
 
 # --- tests ----------------------------------------------------------------------------------------
+
+$(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/tests/runner.o \
+    $(CLI) $(BUILD)/libredlock.a $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(UNIT_SUPPORT) $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
@@ -172,11 +185,11 @@ $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 unit: $(UNIT)
 	@sh tests/run.sh $(UNIT)
 
-e2e: $(BUILD)/redlockd $(SHIM) $(E2E) $(TORTURE)
+e2e: $(BUILD)/redlockd $(BUILD)/redlock $(SHIM) $(E2E) $(TORTURE)
 	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(E2E)
 
 # The torture takes longest, so it begins.
-tests: $(BUILD)/redlockd $(SHIM) $(UNIT) $(TEST_SIM) $(E2E) $(TORTURE)
+tests: $(BUILD)/redlockd $(BUILD)/redlock $(SHIM) $(UNIT) $(TEST_SIM) $(E2E) $(TORTURE)
 	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(TEST_SIM) $(UNIT) $(E2E)
 
 # SECONDS, SEED, FAULTS (tests/torture/faults.h names them), HISTORY: a file for all that happens.

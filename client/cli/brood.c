@@ -1,0 +1,110 @@
+#include "client/cli/brood.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct process {
+    pid_t pid;
+    pid_t parent;
+    pid_t group;
+    bool ended; /* a zombie, or about to be none */
+};
+
+void brood_adopt(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* What /proc/<pid>/stat says: "12 (a name) S 1 12 12 ..."; the name may contain anything. */
+static bool read_process(const char *number, struct process *process)
+{
+    char path[64], stat[512], state;
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", number);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    size_t len = fread(stat, 1, sizeof(stat) - 1, file);
+    fclose(file);
+    stat[len] = '\0';
+    const char *behind = strrchr(stat, ')');
+    if (behind == NULL ||
+        sscanf(behind + 1, " %c %d %d", &state, &process->parent, &process->group) != 3)
+        return false;
+    process->pid = (pid_t)strtol(number, NULL, 10);
+    process->ended = state == 'Z' || state == 'X';
+    return true;
+}
+
+/* The next process there is; false at the end. */
+static bool next_process(DIR *proc, struct process *process)
+{
+    const struct dirent *entry;
+    while ((entry = readdir(proc)) != NULL)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            read_process(entry->d_name, process))
+            return true;
+    return false;
+}
+
+bool brood_is_visible(void)
+{
+    struct process self;
+    return read_process("self", &self);
+}
+
+bool brood_group_lives(pid_t leader)
+{
+    DIR *proc = opendir("/proc");
+    if (proc == NULL)
+        return false;
+    struct process process;
+    bool lives = false;
+    while (!lives && next_process(proc, &process))
+        lives = process.group == leader && !process.ended;
+    closedir(proc);
+    return lives;
+}
+
+/* Kill the children there are now, reap those that have ended; is anybody left? A child's own
+ * children become ours when it has ended, and have their turn then. */
+static bool kill_children(pid_t leader)
+{
+    DIR *proc = opendir("/proc");
+    if (proc == NULL)
+        return false;
+    struct process process;
+    bool left = false;
+    while (next_process(proc, &process)) {
+        bool ours = process.parent == getpid();
+        if (ours && !process.ended)
+            kill(process.pid, SIGKILL);
+        else if (ours && process.pid != leader)
+            waitpid(process.pid, NULL, WNOHANG);
+        /* Who was just reaped may have left children to us behind our back: look again. */
+        if ((ours || process.group == leader) && !(process.ended && process.pid == leader))
+            left = true;
+    }
+    closedir(proc);
+    return left;
+}
+
+void brood_kill(pid_t leader)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+    assert(leader > 1);
+    for (;;) {
+        /* The whole group at one stroke, so that nobody forks away; then whoever has left it. */
+        kill(-leader, SIGKILL);
+        if (!kill_children(leader))
+            return;
+        nanosleep(&moment, NULL);
+    }
+}

@@ -1,0 +1,28 @@
+#include "client/cli/clock.h"
+
+#include <sys/timerfd.h>
+#include <time.h>
+
+static const int64_t NS_PER_S = (int64_t)NS_PER_MS * MS_PER_S;
+
+int64_t clock_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+int clock_timer(void)
+{
+    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+void clock_set_timer(int timer, int64_t at_ns)
+{
+    /* Zero would turn it off. */
+    int64_t ns = at_ns > 0 ? at_ns : 1;
+    const struct itimerspec spec = {
+        .it_value = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S},
+    };
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
+}

@@ -1,0 +1,17 @@
+/*
+ * CLOCK_BOOTTIME, by which the deadlines of locks are told: it goes on while the machine sleeps.
+ */
+#ifndef CLIENT_CLI_CLOCK_H
+#define CLIENT_CLI_CLOCK_H
+
+#include <stdint.h>
+
+enum { NS_PER_MS = 1000000, MS_PER_S = 1000 };
+
+int64_t clock_now_ns(void);
+
+/* A timerfd of that clock, and the instant at which it is to become readable. -1: no descriptor. */
+int clock_timer(void);
+void clock_set_timer(int timer, int64_t at_ns);
+
+#endif

@@ -1,0 +1,49 @@
+#include "client/cli/foreground.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+void foreground_open(struct foreground *terminal)
+{
+    terminal->lent = false;
+    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    if (terminal->fd >= 0)
+        tcgetattr(terminal->fd, &terminal->modes);
+}
+
+void foreground_close(struct foreground *terminal)
+{
+    if (terminal->fd >= 0)
+        close(terminal->fd);
+    terminal->fd = -1;
+}
+
+/* Who takes the terminal from the background is stopped by SIGTTOU unless that is blocked. */
+static void set_group(const struct foreground *terminal, pid_t group)
+{
+    sigset_t output, before;
+    sigemptyset(&output);
+    sigaddset(&output, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &before);
+    tcsetpgrp(terminal->fd, group);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void foreground_lend(struct foreground *terminal, pid_t group)
+{
+    if (terminal->fd < 0 || tcgetpgrp(terminal->fd) != getpgrp())
+        return;
+    set_group(terminal, group);
+    terminal->lent = true;
+}
+
+void foreground_take_back(struct foreground *terminal, bool restore_modes)
+{
+    if (!terminal->lent)
+        return;
+    terminal->lent = false;
+    set_group(terminal, getpgrp());
+    if (restore_modes)
+        tcsetattr(terminal->fd, TCSADRAIN, &terminal->modes);
+}

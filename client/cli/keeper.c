@@ -1,0 +1,313 @@
+#include "client/cli/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/cli/brood.h"
+#include "client/cli/clock.h"
+#include "client/cli/exits.h"
+#include "client/cli/lease.h"
+#include "client/cli/report.h"
+
+enum {
+    RELEASE_TIMEOUT_MS = 2000,
+    GROUP_LOOK_MS = 50, /* whether what the command left in its group has ended */
+};
+
+struct keeper {
+    const struct keeper_plan *plan;
+    struct lease lease;
+    pid_t command;
+    int go;       /* the command waits for a byte from here; -1 once it has it */
+    int children; /* a signalfd of SIGCHLD */
+    int timer;
+    bool front_gone;
+    bool command_ended;
+    uint64_t asked; /* the extension under way */
+};
+
+static void tell(const struct keeper *keeper, const struct word *word)
+{
+    /* A front that is gone shows when it is read from. */
+    (void)!send(keeper->plan->words, word, sizeof(*word), MSG_NOSIGNAL);
+}
+
+/* --- the command --- */
+
+static void export_number(const char *name, int64_t number)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%" PRId64, number);
+    setenv(name, text, 1);
+}
+
+static void export_lock(const struct redlock_lock *lock)
+{
+    setenv("REDLOCK_RESOURCE", lock->resource, 1);
+    setenv("REDLOCK_TOKEN", lock->token, 1);
+    export_number("REDLOCK_DEADLINE_MS", lock->deadline_ns / NS_PER_MS);
+    if (lock->fence != 0)
+        export_number("REDLOCK_FENCE", lock->fence);
+    else
+        unsetenv("REDLOCK_FENCE");
+}
+
+/* In the command's process: becomes the command. */
+static _Noreturn void become_command(const struct keeper_plan *plan, pid_t keeper, int go)
+{
+    char byte;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* The keeper may have ended before that; or the front before it had lent its terminal. */
+    if (getppid() != keeper || read(go, &byte, 1) != 1)
+        _exit(EXIT_FAILED);
+    export_lock(plan->lock);
+    sigaction(SIGCHLD, plan->on_child, NULL);
+    sigprocmask(SIG_SETMASK, plan->mask, NULL);
+    execvp(plan->options->argv[0], plan->options->argv);
+    int error = errno;
+    report_message("cannot run %s: %s", plan->options->argv[0], strerror(error));
+    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+}
+
+static bool start_command(struct keeper *keeper)
+{
+    int go[2];
+    pid_t self = getpid();
+    if (pipe2(go, O_CLOEXEC) != 0)
+        return false;
+    keeper->command = fork();
+    if (keeper->command == 0) {
+        close(go[1]);
+        become_command(keeper->plan, self, go[0]);
+    }
+    close(go[0]);
+    keeper->go = go[1];
+    if (keeper->command < 0)
+        return false;
+    setpgid(keeper->command, keeper->command);
+    tell(keeper, &(struct word){.kind = WORD_STARTED, .value = keeper->command});
+    return true;
+}
+
+static void signal_command(const struct keeper *keeper, int signal)
+{
+    kill(-keeper->command, signal);
+}
+
+/* --- the end --- */
+
+/* How the command ended; it is not waited for, so that its number stays its own. */
+static struct word how_it_ended(const struct keeper *keeper)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof(info));
+    waitid(P_PID, (id_t)keeper->command, &info, WEXITED | WNOWAIT);
+    return (struct word){
+        .kind = WORD_ENDED,
+        .value = info.si_status,
+        .by_signal = info.si_code != CLD_EXITED,
+        .lost = lease_is_lost(&keeper->lease),
+    };
+}
+
+/* Everything it started is gone, or was left in peace: give the lock back, and say so. */
+static _Noreturn void end(struct keeper *keeper)
+{
+    const struct keeper_plan *plan = keeper->plan;
+    struct word word = how_it_ended(keeper);
+    struct redlock_lock lock = *plan->lock;
+    redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
+    enum redlock_status status = redlock_release(plan->redlock, &lock);
+    if (status == REDLOCK_GONE && !word.lost)
+        snprintf(word.text, sizeof(word.text), "was not held any more when the command ended");
+    else if (status != REDLOCK_OK && !word.lost)
+        snprintf(word.text, sizeof(word.text), "could not be released, and ends by itself: %.160s",
+                 redlock_error(plan->redlock));
+    tell(keeper, &word);
+    _exit(0);
+}
+
+static _Noreturn void kill_and_end(struct keeper *keeper)
+{
+    brood_kill(keeper->command);
+    end(keeper);
+}
+
+static void lose(struct keeper *keeper, const char *why, int64_t now_ns)
+{
+    if (lease_is_lost(&keeper->lease))
+        return;
+    lease_lose(&keeper->lease, why, now_ns);
+    struct word word = {.kind = WORD_LOST};
+    snprintf(word.text, sizeof(word.text), "%s", why);
+    tell(keeper, &word);
+    signal_command(keeper, keeper->plan->options->on_lost);
+    signal_command(keeper, SIGCONT);
+}
+
+/* --- the lock --- */
+
+static void on_extend_answer(struct keeper *keeper, const struct redlock_event *event,
+                             int64_t now_ns)
+{
+    keeper->asked = 0;
+    if (event->status == REDLOCK_OK)
+        lease_on_extended(&keeper->lease, event->lock.deadline_ns);
+    else if (event->status == REDLOCK_GONE)
+        lose(keeper, "it is not held any more: it was released or has expired", now_ns);
+    else
+        lease_on_failed(&keeper->lease, redlock_error(keeper->plan->redlock), now_ns);
+}
+
+static void on_lost(struct keeper *keeper, const struct redlock_event *event, int64_t now_ns)
+{
+    char why[128];
+    /* The next daemon can extend it, or this one when it is back. */
+    if (strcmp(event->reason, "shutdown") == 0)
+        return;
+    snprintf(why, sizeof(why), "the daemon could not keep it: %s", event->reason);
+    lose(keeper, why, now_ns);
+}
+
+static void read_events(struct keeper *keeper)
+{
+    struct redlock_event event;
+    while (redlock_next(keeper->plan->redlock, &event)) {
+        int64_t now_ns = clock_now_ns();
+        if (event.kind == REDLOCK_EVENT_ANSWER && event.id == keeper->asked)
+            on_extend_answer(keeper, &event, now_ns);
+        else if (event.kind == REDLOCK_EVENT_LOST)
+            on_lost(keeper, &event, now_ns);
+        else if (event.kind == REDLOCK_EVENT_CLOSED)
+            lease_on_closed(&keeper->lease, now_ns);
+    }
+}
+
+static void extend(struct keeper *keeper, int64_t now_ns)
+{
+    const struct keeper_plan *plan = keeper->plan;
+    lease_on_asked(&keeper->lease);
+    if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms, &keeper->asked) !=
+        REDLOCK_OK)
+        lease_on_failed(&keeper->lease, redlock_error(plan->redlock), now_ns);
+}
+
+/* --- the loop --- */
+
+/* What ended in between; the command itself stays as it is. */
+static void look_at_children(struct keeper *keeper)
+{
+    struct signalfd_siginfo signal;
+    siginfo_t info;
+    while (read(keeper->children, &signal, sizeof(signal)) > 0)
+        continue;
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_PID, (id_t)keeper->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
+            info.si_pid == 0)
+            break;
+        /* The front has stopped along with it, so it goes on along with it. */
+        if (info.si_code == CLD_CONTINUED && getppid() == keeper->plan->front)
+            kill(keeper->plan->front, SIGCONT);
+        else if (info.si_code != CLD_CONTINUED)
+            tell(keeper, &(struct word){.kind = WORD_STOPPED, .value = info.si_status});
+    }
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+            return;
+        if (info.si_pid == keeper->command) {
+            keeper->command_ended = true;
+            return;
+        }
+        waitpid(info.si_pid, NULL, WNOHANG);
+    }
+}
+
+static void read_front(struct keeper *keeper)
+{
+    struct word word;
+    ssize_t len = recv(keeper->plan->words, &word, sizeof(word), MSG_DONTWAIT);
+    if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR))
+        keeper->front_gone = true;
+    if (len == (ssize_t)sizeof(word) && word.kind == WORD_GO && keeper->go >= 0) {
+        (void)!write(keeper->go, "", 1);
+        close(keeper->go);
+        keeper->go = -1;
+    }
+}
+
+static void wait_for_something(const struct keeper *keeper)
+{
+    struct redlock *redlock = keeper->plan->redlock;
+    struct pollfd fds[] = {
+        {.fd = keeper->plan->words, .events = POLLIN},
+        {.fd = keeper->children, .events = POLLIN},
+        {.fd = keeper->timer, .events = POLLIN},
+        {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)},
+    };
+    int timeout_ms = redlock_poll_timeout_ms(redlock);
+    if (keeper->command_ended && (timeout_ms < 0 || timeout_ms > GROUP_LOOK_MS))
+        timeout_ms = GROUP_LOOK_MS;
+    clock_set_timer(keeper->timer, lease_next_ns(&keeper->lease));
+    poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
+}
+
+/* What is due. Time is looked at before anything is read: whoever was stopped past the deadline
+ * kills first. */
+static void keep_time(struct keeper *keeper)
+{
+    struct lease *lease = &keeper->lease;
+    int64_t now_ns = clock_now_ns();
+    if (now_ns >= lease_kill_ns(lease)) {
+        lose(keeper, lease->why[0] != '\0' ? lease->why : "redlock itself was stopped for too long",
+             now_ns);
+        kill_and_end(keeper);
+    }
+    if (now_ns >= lease_give_up_ns(lease))
+        lose(keeper, lease->why[0] != '\0' ? lease->why : "the daemon does not answer", now_ns);
+    if (now_ns >= lease_extend_ns(lease))
+        extend(keeper, now_ns);
+}
+
+_Noreturn void keeper_run(const struct keeper_plan *plan)
+{
+    struct keeper keeper = {.plan = plan, .go = -1};
+    const struct redlock_lock *lock = plan->lock;
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    /* Out of reach for what is typed, or sent to the front's group. */
+    setpgid(0, 0);
+    brood_adopt();
+    lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
+               lock->deadline_ns);
+    keeper.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    keeper.timer = clock_timer();
+    if (keeper.children < 0 || keeper.timer < 0 || !start_command(&keeper)) {
+        report_message("cannot start a process: %s", strerror(errno));
+        _exit(EXIT_FAILED);
+    }
+    for (;;) {
+        keep_time(&keeper);
+        read_front(&keeper);
+        look_at_children(&keeper);
+        read_events(&keeper);
+        if (keeper.front_gone)
+            kill_and_end(&keeper);
+        if (keeper.command_ended && !brood_group_lives(keeper.command))
+            end(&keeper);
+        atomic_store(&plan->watch->kill_ns, lease_kill_ns(&keeper.lease));
+        wait_for_something(&keeper);
+    }
+}

@@ -1,0 +1,64 @@
+/*
+ * The keeper: the second process of `redlock run`, and the parent of the command. It has the
+ * connection to the daemon, extends the lock, and ends the command when the lock is lost or the
+ * front is gone. The front is the process that was started: it has the terminal, the signals and
+ * the exit code (run.c).
+ *
+ *      shell --- front ------- keeper ------- command --- ...
+ *                  |  words      |  \_ connection
+ *                  '-- watch ----'
+ *
+ * Each of them ends the command when the other is gone, so it takes both to fail for the command to
+ * outlive its lock: the keeper sees the end of their socket; the front sees it too, and that the
+ * instant in the watch has passed because the keeper was stopped. Both have the connection open, so
+ * the daemon, too, takes the lock for released only when neither is left.
+ */
+#ifndef CLIENT_CLI_KEEPER_H
+#define CLIENT_CLI_KEEPER_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/cli/options.h"
+#include "client/redlock.h"
+
+/* What they tell each other, a packet each. */
+enum word_kind {
+    WORD_STARTED, /* to the front: `value` is the process, and leads its group */
+    WORD_GO,      /* to the keeper: the terminal is the command's, it may begin */
+    WORD_STOPPED, /* to the front: by the signal `value` */
+    WORD_LOST,    /* to the front: the command was told to end */
+    WORD_ENDED,   /* to the front: all is over, and this the exit code */
+};
+
+struct word {
+    enum word_kind kind;
+    int value;
+    bool by_signal; /* ENDED: `value` is the signal, no exit code */
+    bool lost;      /* ENDED: the lock was lost before */
+    char text[256]; /* LOST, ENDED: what to tell the user; may be empty */
+};
+
+/* Memory of both: when the command is killed unless the keeper moves it on. CLOCK_BOOTTIME. */
+struct watch {
+    _Atomic int64_t kill_ns;
+};
+
+struct keeper_plan {
+    const struct options *options;
+    struct redlock *redlock;
+    const struct redlock_lock *lock;
+    const sigset_t *mask;             /* for the command: as redlock itself was started */
+    const struct sigaction *on_child; /* likewise, its SIGCHLD */
+    pid_t front;
+    int words; /* the socket to it */
+    struct watch *watch;
+};
+
+/* In a process of its own, all signals blocked. Ends it. */
+_Noreturn void keeper_run(const struct keeper_plan *plan);
+
+#endif

@@ -1,0 +1,104 @@
+#include "client/cli/lease.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+static const int64_t MARGIN_MAX_NS = INT64_C(1000000000);
+static const int64_t RETRY_MAX_NS = INT64_C(500000000);
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t deadline_ns)
+{
+    assert(ttl_ns > 0);
+    assert(grace_ns >= 0);
+    *lease = (struct lease){
+        .ttl_ns = ttl_ns,
+        .grace_ns = grace_ns,
+        .deadline_ns = deadline_ns,
+        .lost_ns = INT64_MAX,
+    };
+}
+
+void lease_on_asked(struct lease *lease)
+{
+    assert(!lease->asking);
+    lease->asking = true;
+}
+
+void lease_on_extended(struct lease *lease, int64_t deadline_ns)
+{
+    lease->asking = false;
+    /* Lost is lost: the command was told to end, and ends by the deadline it was told of. */
+    if (lease_is_lost(lease))
+        return;
+    lease->hurry = false;
+    lease->why[0] = '\0';
+    if (deadline_ns > lease->deadline_ns)
+        lease->deadline_ns = deadline_ns;
+}
+
+void lease_on_failed(struct lease *lease, const char *why, int64_t now_ns)
+{
+    lease->asking = false;
+    /* Often enough that a short outage costs nothing, seldom enough for a busy daemon. */
+    lease->retry_ns = now_ns + earlier(lease->ttl_ns / 30, RETRY_MAX_NS);
+    if (!lease_is_lost(lease))
+        snprintf(lease->why, sizeof(lease->why), "%s", why);
+}
+
+void lease_on_closed(struct lease *lease, int64_t now_ns)
+{
+    if (lease_is_lost(lease))
+        return;
+    lease->hurry = true;
+    lease->retry_ns = now_ns;
+}
+
+void lease_lose(struct lease *lease, const char *why, int64_t now_ns)
+{
+    lease->asking = false;
+    if (lease_is_lost(lease))
+        return;
+    lease->lost_ns = now_ns;
+    snprintf(lease->why, sizeof(lease->why), "%s", why);
+}
+
+bool lease_is_lost(const struct lease *lease)
+{
+    return lease->lost_ns != INT64_MAX;
+}
+
+int64_t lease_extend_ns(const struct lease *lease)
+{
+    if (lease->asking || lease_is_lost(lease))
+        return INT64_MAX;
+    if (lease->hurry)
+        return lease->retry_ns;
+    int64_t due_ns = lease->deadline_ns - lease->ttl_ns / 3 * 2;
+    return due_ns > lease->retry_ns ? due_ns : lease->retry_ns;
+}
+
+int64_t lease_give_up_ns(const struct lease *lease)
+{
+    return lease_is_lost(lease) ? INT64_MAX : lease->deadline_ns - lease->ttl_ns / 3;
+}
+
+int64_t lease_margin_ns(const struct lease *lease)
+{
+    return earlier(lease->ttl_ns / 10, MARGIN_MAX_NS);
+}
+
+int64_t lease_kill_ns(const struct lease *lease)
+{
+    int64_t kill_ns = lease->deadline_ns - lease_margin_ns(lease);
+    return lease_is_lost(lease) ? earlier(kill_ns, lease->lost_ns + lease->grace_ns) : kill_ns;
+}
+
+int64_t lease_next_ns(const struct lease *lease)
+{
+    return earlier(lease_kill_ns(lease), earlier(lease_give_up_ns(lease), lease_extend_ns(lease)));
+}

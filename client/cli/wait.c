@@ -1,0 +1,235 @@
+#include "client/cli/wait.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/clock.h"
+#include "client/cli/exits.h"
+#include "client/cli/report.h"
+#include "client/cli/terminal.h"
+
+static const int64_t NS_PER_S = (int64_t)NS_PER_MS * MS_PER_S;
+
+enum {
+    LONGEST_WAIT_MS = 24 * 3600 * 1000, /* that a daemon grants; then it begins again */
+    SIGN_OF_LIFE_S = 10,                /* how often the daemon is asked for one */
+    RETRY_MS = 250,                     /* how soon a daemon that went away is looked for */
+};
+
+struct wait {
+    struct redlock *redlock;
+    const struct options *options;
+    bool hold;
+    int64_t started_ns;
+    int64_t ends_ns;  /* INT64_MAX: never */
+    int64_t look_ns;  /* when to ask for the place in line */
+    uint64_t acquire; /* the request; 0: none is under way, try again at retry_ns */
+    uint64_t look;    /* likewise, for the place */
+    int64_t retry_ns;
+    bool complained; /* that the daemon is away; once for each time */
+    bool shows;      /* what it waits for, on a terminal */
+    bool shown;      /* there is a line to be removed */
+};
+
+/* --- what a person sees --- */
+
+static const char *ordinal_ending(unsigned number)
+{
+    static const char *const endings[] = {"th", "st", "nd", "rd"};
+    bool teens = number % 100 >= 11 && number % 100 <= 13;
+    return endings[!teens && number % 10 <= 3 ? number % 10 : 0];
+}
+
+static void print_age(int64_t seconds)
+{
+    if (seconds >= 3600)
+        fprintf(stderr, "%" PRId64 "h%02" PRId64 "m", seconds / 3600, seconds / 60 % 60);
+    else if (seconds >= 60)
+        fprintf(stderr, "%" PRId64 "m%02" PRId64 "s", seconds / 60, seconds % 60);
+    else
+        fprintf(stderr, "%" PRId64 "s", seconds);
+}
+
+/* "waiting for deploy, 3rd in line, 12s" */
+static void show(struct wait *wait, unsigned place, int64_t now_ns)
+{
+    if (!wait->shows)
+        return;
+    fprintf(stderr, "\r\033[Kwaiting for %s, ", wait->options->name);
+    if (place > 0)
+        fprintf(stderr, "%u%s in line, ", place, ordinal_ending(place));
+    print_age((now_ns - wait->started_ns) / NS_PER_S);
+    wait->shown = true;
+}
+
+static void unshow(struct wait *wait)
+{
+    if (wait->shown)
+        fprintf(stderr, "\r\033[K");
+    wait->shown = false;
+}
+
+/* --- what it does --- */
+
+static bool may_go_on(const struct wait *wait, int64_t now_ns)
+{
+    return wait->options->wait_ms != 0 && now_ns < wait->ends_ns;
+}
+
+static enum redlock_status start(struct wait *wait, int64_t now_ns)
+{
+    const struct options *options = wait->options;
+    int64_t left_ms = LONGEST_WAIT_MS;
+    if (wait->ends_ns != INT64_MAX && (wait->ends_ns - now_ns) / NS_PER_MS < left_ms)
+        left_ms = (wait->ends_ns - now_ns) / NS_PER_MS;
+    const struct redlock_wish wish = {
+        .wait_ms = left_ms > 0 ? left_ms : 0,
+        .fence = options->fence,
+        .hold = wait->hold,
+    };
+    wait->look = 0;
+    return redlock_start_acquire(wait->redlock, options->name, options->ttl_ms, &wish,
+                                 &wait->acquire);
+}
+
+/* The daemon went away, or is about to. */
+static void try_later(struct wait *wait, int64_t now_ns)
+{
+    unshow(wait);
+    if (!wait->complained)
+        report_message("%s; trying again", redlock_error(wait->redlock));
+    wait->complained = true;
+    wait->acquire = 0;
+    wait->look = 0;
+    wait->retry_ns = now_ns + (int64_t)RETRY_MS * NS_PER_MS;
+}
+
+/* Is this the end of it? Else it has begun again, or will. */
+static bool is_final(struct wait *wait, enum redlock_status status, int64_t now_ns)
+{
+    wait->acquire = 0;
+    switch (status) {
+    case REDLOCK_UNREACHABLE:
+    case REDLOCK_BROKEN:
+    case REDLOCK_TIMEOUT:
+    case REDLOCK_SHUTDOWN:
+        if (!may_go_on(wait, now_ns))
+            return true;
+        try_later(wait, now_ns);
+        return false;
+    case REDLOCK_HELD:
+    case REDLOCK_NOQUORUM:
+    case REDLOCK_LATE:
+        /* The daemon's longest wait was shorter than ours. */
+        if (!may_go_on(wait, now_ns))
+            return true;
+        wait->retry_ns = now_ns;
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* The place in line, once a second for who looks at it; else seldom, as a sign of life. */
+static void look(struct wait *wait, int64_t now_ns)
+{
+    if (wait->acquire == 0 || now_ns < wait->look_ns)
+        return;
+    if (wait->look != 0)
+        show(wait, 0, now_ns);
+    else if (redlock_start_place(wait->redlock, wait->options->name, &wait->look) != REDLOCK_OK)
+        wait->look = 0;
+    wait->look_ns = now_ns + (wait->shows ? 1 : SIGN_OF_LIFE_S) * NS_PER_S;
+}
+
+static void on_looked(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
+{
+    wait->look = 0;
+    if (event->status == REDLOCK_OK) {
+        wait->complained = false;
+        show(wait, event->place, now_ns);
+    } else if (event->status == REDLOCK_TIMEOUT) {
+        /* It is stopped, or the network has lost the connection without a word. */
+        uint64_t acquire = wait->acquire;
+        try_later(wait, now_ns);
+        redlock_cancel(wait->redlock, acquire);
+    }
+}
+
+static void wait_for_something(const struct wait *wait, int64_t now_ns)
+{
+    int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : wait->look_ns;
+    int64_t timeout_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 0;
+    int sooner_ms = redlock_poll_timeout_ms(wait->redlock);
+    struct pollfd fd = {
+        .fd = redlock_fd(wait->redlock),
+        .events = redlock_poll_for(wait->redlock),
+    };
+    if (sooner_ms >= 0 && sooner_ms < timeout_ms)
+        timeout_ms = sooner_ms;
+    poll(&fd, 1, (int)timeout_ms);
+}
+
+static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
+{
+    for (;;) {
+        while (redlock_next(wait->redlock, event)) {
+            int64_t now_ns = clock_now_ns();
+            if (event->kind != REDLOCK_EVENT_ANSWER)
+                continue;
+            if (event->id == wait->look && wait->look != 0)
+                on_looked(wait, event, now_ns);
+            else if (event->id == wait->acquire && wait->acquire != 0 &&
+                     is_final(wait, event->status, now_ns))
+                return event->status;
+        }
+        int64_t now_ns = clock_now_ns();
+        if (wait->acquire == 0 && now_ns >= wait->retry_ns) {
+            enum redlock_status status = start(wait, now_ns);
+            if (status != REDLOCK_OK && is_final(wait, status, now_ns))
+                return status;
+        }
+        look(wait, now_ns);
+        wait_for_something(wait, now_ns);
+    }
+}
+
+enum redlock_status wait_for_lock(struct redlock *redlock, const struct options *options, bool hold,
+                                  struct redlock_lock *lock, int64_t *hint_ms)
+{
+    int64_t now_ns = clock_now_ns();
+    struct wait wait = {
+        .redlock = redlock,
+        .options = options,
+        .hold = hold,
+        .started_ns = now_ns,
+        .ends_ns =
+            options->wait_ms == WAIT_FOREVER ? INT64_MAX : now_ns + options->wait_ms * NS_PER_MS,
+        .look_ns = now_ns + NS_PER_S,
+        .shows = terminal_is(STDERR_FILENO),
+    };
+    struct redlock_event event = {.hint_ms = -1};
+    /* A daemon that is not there now may never have been: a wrong address. */
+    enum redlock_status status = redlock_ping(redlock);
+    if (status == REDLOCK_OK)
+        status = loop(&wait, &event);
+    unshow(&wait);
+    *lock = event.lock;
+    if (status != REDLOCK_OK)
+        lock->deadline_ns = 0;
+    if (hint_ms != NULL)
+        *hint_ms = event.hint_ms;
+    return status;
+}
+
+int wait_report(const struct options *options, const struct redlock *redlock,
+                enum redlock_status status, int64_t hint_ms)
+{
+    int code = report_failure(options, redlock, status, hint_ms);
+    if (status != REDLOCK_HELD)
+        return code;
+    return options->wait_ms != 0 ? EXIT_WAITED : options->conflict_exit;
+}

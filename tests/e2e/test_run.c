@@ -1,0 +1,572 @@
+/*
+ * `redlock run`: exit codes, signals, and that nothing it started outlives the lock.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/e2e/wrapper.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+
+#define WORDS(...)    ((const char *const[]){__VA_ARGS__, NULL})
+#define SHELL(script) "--", "sh", "-c", script
+
+/* Run to the end; what is printed goes to run.out and run.err of the sandbox. */
+static int run(const struct stage *stage, struct wrapper *wrapper, const char *const *words)
+{
+    return wrapper_run(wrapper, &stage->sandbox, stage->daemon.socket, words);
+}
+
+static void start(const struct stage *stage, struct wrapper *wrapper, const char *const *words)
+{
+    wrapper_start(wrapper, &stage->sandbox, "run", stage->daemon.socket, words);
+}
+
+static void wait_gone(pid_t pid)
+{
+    struct waiting waiting = waiting_for("a process to be gone");
+    while (process_runs(pid))
+        waiting_pause(&waiting);
+}
+
+/* The processes whose numbers the command has printed, one in each line "pid N". */
+static unsigned printed_pids(const struct wrapper *wrapper, pid_t *pids, unsigned max)
+{
+    unsigned count = 0;
+    char *text = sandbox_read(wrapper->output);
+    for (const char *at = text; count < max && (at = strstr(at, "pid ")) != NULL; at++)
+        pids[count++] = (pid_t)strtol(at + 4, NULL, 10);
+    free(text);
+    return count;
+}
+
+/* --- exit codes --- */
+
+START_TEST(the_exit_code_is_that_of_the_command)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("a", "true")), 0);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("a", "--", "false")), 1);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("a", SHELL("exit 77"))), 77);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("a", SHELL("kill -TERM $$"))), 128 + SIGTERM);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("a", SHELL("kill -KILL $$"))), 128 + SIGKILL);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(what_cannot_be_run_is_told_as_env_tells_it)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("a", "no-such-command")), 127);
+    wrapper_wait_errors(&wrapper, "redlock: cannot run no-such-command: No such file");
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("a", "/etc/passwd")), 126);
+    wrapper_wait_errors(&wrapper, "redlock: cannot run /etc/passwd: Permission denied");
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_lock_held_elsewhere_has_codes_of_its_own)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    client_expect_match(&stage.client, "OK .*", "LOCK a 60s");
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("--nonblock", "a", "echo", "ran")), 1);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("-n", "-E", "9", "a", "echo", "ran")), 9);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("--wait", "50ms", "a", "echo", "ran")), 124);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(without_quorum_or_daemon_nothing_is_run)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(
+        wrapper_run(&wrapper, &stage.sandbox, "/nowhere/redlockd.sock", WORDS("a", "echo", "ran")),
+        125);
+    master_kill(&stage.masters[0]);
+    master_kill(&stage.masters[1]);
+    stage_wait_nodes(&stage, "state=down", 2);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("-n", "a", "echo", "ran")), 123);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("-w", "50ms", "a", "echo", "ran")), 123);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("--ttl", "9h", "a", "echo", "ran")), 125);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(the_command_learns_of_its_lock)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    char expected[128], token[41] = "";
+    long long deadline_ms = 0, fence = 0;
+    struct timespec now;
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(
+        run(&stage, &wrapper,
+            WORDS(
+                "--ttl", "20s", "--fence", "deploy",
+                SHELL(
+                    "echo $REDLOCK_RESOURCE $REDLOCK_TOKEN $REDLOCK_DEADLINE_MS $REDLOCK_FENCE"))),
+        0);
+    char *output = sandbox_read(wrapper.output);
+    ck_assert_int_eq(sscanf(output, "deploy %40s %lld %lld", token, &deadline_ms, &fence), 3);
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    ck_assert_uint_eq(strspn(token, "0123456789abcdef"), 40);
+    ck_assert_int_gt(fence, 0);
+    ck_assert_int_lt(deadline_ms, (now.tv_sec + 1) * 1000 + 20000);
+    ck_assert_int_gt(deadline_ms, now.tv_sec * 1000);
+    free(output);
+    snprintf(expected, sizeof(expected), "UNLOCK deploy %s", token);
+    client_expect(&stage.client, "GONE", "%s", expected);
+    /* Without --fence there is none, not even one of a redlock run around this one. */
+    setenv("REDLOCK_FENCE", "1", 1);
+    ck_assert_int_eq(run(&stage, &wrapper, WORDS("deploy", SHELL("test -z \"$REDLOCK_FENCE\""))),
+                     0);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- signals --- */
+
+/* Told once, and only once. */
+START_TEST(signals_reach_the_command_once)
+{
+    static const struct {
+        int signal;
+        const char *name;
+    } forwarded[] = {{SIGINT, "INT"},   {SIGTERM, "TERM"}, {SIGHUP, "HUP"},    {SIGQUIT, "QUIT"},
+                     {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGWINCH, "WINCH"}};
+    struct stage stage;
+    struct wrapper wrapper;
+    char text[32];
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("a", SHELL("for s in INT TERM HUP QUIT USR1 USR2 WINCH; do"
+                           "  trap \"echo got $s\" $s; done; trap 'echo end; exit 3' ALRM;"
+                           "echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++) {
+        kill(wrapper.pid, forwarded[i].signal);
+        snprintf(text, sizeof(text), "got %s\n", forwarded[i].name);
+        wrapper_wait_output(&wrapper, text);
+    }
+    kill(wrapper_command(&wrapper), SIGALRM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 3);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "got "),
+                      sizeof(forwarded) / sizeof(forwarded[0]));
+    stage_close(&stage);
+}
+END_TEST
+
+static void wait_state(pid_t pid, char state)
+{
+    char path[64], what[64], stat[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    snprintf(what, sizeof(what), "process %d to be in state %c", (int)pid, state);
+    struct waiting waiting = waiting_for(what);
+    for (;;) {
+        FILE *file = fopen(path, "r");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_ptr_nonnull(fgets(stat, sizeof(stat), file));
+        fclose(file);
+        if (strrchr(stat, ')')[2] == state)
+            return;
+        waiting_pause(&waiting);
+    }
+}
+
+/* A shell without job control sees one process: it stops and goes on as the command does. */
+START_TEST(it_stops_and_goes_on_along_with_the_command)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("a", SHELL("echo ready; while [ ! -e \"$0\" ]; do sleep 0.01; done"), "/nowhere"));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t command = wrapper_command(&wrapper);
+    kill(command, SIGSTOP);
+    wait_state(command, 'T');
+    wait_state(wrapper.pid, 'T');
+    kill(wrapper.pid, SIGCONT);
+    wait_state(command, 'S');
+    kill(command, SIGSTOP);
+    wait_state(wrapper.pid, 'T');
+    kill(command, SIGCONT);
+    wait_state(wrapper.pid, 'S');
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- the end of everything --- */
+
+/* A tree of processes that ignore TERM, in two groups and two sessions; each prints its number. */
+#define STUBBORN                                                                                   \
+    "trap '' TERM; sh -c 'echo pid $$; while :; do sleep 0.02; done' &"                            \
+    "setsid sh -c 'trap \"\" TERM; echo pid $$; while :; do sleep 0.02; done' &"                   \
+    "(setsid sh -c 'trap \"\" TERM; sh -c \"echo pid \\$\\$; exec sleep 600\" & wait' &) ;"        \
+    "echo pid $$; while :; do sleep 0.02; done"
+enum { STUBBORN_COUNT = 4 };
+
+static void wait_stubborn(const struct wrapper *wrapper, pid_t *pids)
+{
+    struct waiting waiting = waiting_for("all processes of the command");
+    while (printed_pids(wrapper, pids, STUBBORN_COUNT) < STUBBORN_COUNT)
+        waiting_pause(&waiting);
+}
+
+static bool any_runs(const pid_t *pids)
+{
+    for (unsigned i = 0; i < STUBBORN_COUNT; i++)
+        if (process_runs(pids[i]))
+            return true;
+    return false;
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* When the first of the keys expires by the clock of its master, which is ours. */
+static int64_t first_expiry_ms(struct stage *stage)
+{
+    int64_t first_ms = INT64_MAX;
+    for (unsigned i = 0; i < stage->master_count; i++) {
+        int64_t at_ms = master_integer(&stage->masters[i], "PEXPIRETIME redlock:a");
+        if (at_ms < first_ms)
+            first_ms = at_ms;
+    }
+    return first_ms;
+}
+
+/* The last extension there will be: directly behind it, the masters are cut off. */
+static int64_t stop_masters_behind_an_extension(struct stage *stage)
+{
+    int64_t before_ms = first_expiry_ms(stage), after_ms = before_ms;
+    struct waiting waiting = waiting_for("an extension");
+    while (after_ms == before_ms) {
+        waiting_pause(&waiting);
+        after_ms = first_expiry_ms(stage);
+    }
+    stage_stop_masters(stage, 0, stage->master_count - 1);
+    return after_ms;
+}
+
+START_TEST(cut_off_from_the_masters_everything_is_gone_before_the_deadline)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t pids[STUBBORN_COUNT];
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("--ttl", "3s", "--grace", "1m", "a", SHELL(STUBBORN)));
+    wait_stubborn(&wrapper, pids);
+    int64_t expiry_ms = stop_masters_behind_an_extension(&stage);
+    struct waiting waiting = waiting_for("all of them to be gone");
+    while (any_runs(pids))
+        waiting_pause(&waiting);
+    int64_t left_ms = expiry_ms - wall_ms();
+    fprintf(stderr, "gone %lld ms before the first key expires\n", (long long)left_ms);
+    ck_assert_int_gt(left_ms, 0);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(wrapper_complained(&wrapper, "redlock: a is lost: "));
+    stage_continue_masters(&stage, 0, 2);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_lost_command_is_told_first)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "3s", "--on-lost", "USR1", "a",
+                SHELL("trap 'echo told; exit 0' USR1; echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    stage_stop_masters(&stage, 0, 1);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "told"), 1);
+    stage_continue_masters(&stage, 0, 1);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Released by somebody else: it is lost at once, and not only at the next third. */
+START_TEST(a_lock_that_was_released_ends_the_command)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    char *token;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "20s", "a", SHELL("echo $REDLOCK_TOKEN; exec sleep 600")));
+    wrapper_wait_output(&wrapper, "\n");
+    token = sandbox_read(wrapper.output);
+    token[40] = '\0';
+    client_expect(&stage.client, "OK", "UNLOCK a %s", token);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(wrapper_complained(&wrapper, "gone"));
+    free(token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(nothing_outlives_a_killed_front)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t pids[STUBBORN_COUNT];
+    int status;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
+    wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(wrapper.pid, SIGKILL);
+    waitpid(wrapper.pid, &status, 0);
+    wait_gone(keeper);
+    /* The keeper was the last of them, and has given the lock back. */
+    ck_assert(!any_runs(pids));
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(nothing_outlives_a_killed_keeper)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t pids[STUBBORN_COUNT];
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
+    wait_stubborn(&wrapper, pids);
+    kill(wrapper_keeper(&wrapper), SIGKILL);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 125);
+    ck_assert(!any_runs(pids));
+    ck_assert(wrapper_complained(&wrapper, "redlock: its keeper was killed"));
+    /* The connection has ended with the last process that had it. */
+    struct waiting waiting = waiting_for("the lock to be free");
+    while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0)
+        waiting_pause(&waiting);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_stopped_keeper_is_ended_by_the_front_before_the_deadline)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t pids[STUBBORN_COUNT];
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("--ttl", "2s", "a", SHELL(STUBBORN)));
+    wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(keeper, SIGSTOP);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(!any_runs(pids));
+    ck_assert(!process_runs(keeper));
+    ck_assert(wrapper_complained(&wrapper, "redlock itself was stopped for too long"));
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_stopped_front_costs_no_lock)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "500ms", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t command = wrapper_command(&wrapper);
+    int64_t before_ms = first_expiry_ms(&stage);
+    kill(wrapper.pid, SIGSTOP);
+    struct waiting waiting = waiting_for("the lock to be kept beyond its deadline");
+    while (first_expiry_ms(&stage) < before_ms + 1000)
+        waiting_pause(&waiting);
+    ck_assert(process_runs(command));
+    kill(wrapper.pid, SIGCONT);
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Both of them, so that nobody is left to kill in time: the daemon is stopped as well, or it would
+ * keep the lock. */
+START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t pids[STUBBORN_COUNT];
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("--ttl", "500ms", "--grace", "1m", "a", SHELL(STUBBORN)));
+    wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(keeper, SIGSTOP);
+    kill(wrapper.pid, SIGSTOP);
+    wait_state(keeper, 'T');
+    wait_state(wrapper.pid, 'T');
+    kill(stage.daemon.pid, SIGSTOP);
+    struct waiting waiting = waiting_for("the lock to expire");
+    while (masters_with(stage.masters, stage.master_count, "redlock:a") > 0)
+        waiting_pause(&waiting);
+    ck_assert(any_runs(pids));
+    kill(wrapper.pid, SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(!any_runs(pids));
+    ck_assert(wrapper_complained(&wrapper, "a is lost: redlock itself was stopped for too long"));
+    kill(stage.daemon.pid, SIGCONT);
+    stage_close(&stage);
+}
+END_TEST
+
+/* The keeper alone goes on: it has to do the same. */
+START_TEST(a_keeper_that_was_stopped_past_the_deadline_kills_first)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t pids[STUBBORN_COUNT];
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("--ttl", "500ms", "--grace", "1m", "a", SHELL(STUBBORN)));
+    wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(wrapper.pid, SIGSTOP);
+    kill(keeper, SIGSTOP);
+    wait_state(keeper, 'T');
+    wait_state(wrapper.pid, 'T');
+    kill(stage.daemon.pid, SIGSTOP);
+    struct waiting waiting = waiting_for("the lock to expire");
+    while (masters_with(stage.masters, stage.master_count, "redlock:a") > 0)
+        waiting_pause(&waiting);
+    kill(keeper, SIGCONT);
+    wait_gone(keeper);
+    ck_assert(!any_runs(pids));
+    kill(wrapper.pid, SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(wrapper_complained(&wrapper, "a is lost: redlock itself was stopped for too long"));
+    kill(stage.daemon.pid, SIGCONT);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("a", SHELL("(while [ ! -e \"$0\" ]; do sleep 0.01; done) & echo ready; exit 5"),
+                stage.sandbox.dir));
+    wrapper_wait_output(&wrapper, "ready");
+    ck_assert_int_eq(wrapper_wait(&wrapper), 5);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- daemons that go away --- */
+
+START_TEST(a_restart_of_the_daemon_costs_no_lock)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "4s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    int64_t before_ms = first_expiry_ms(&stage);
+    struct waiting waiting = waiting_for("an extension through the new daemon");
+    while (first_expiry_ms(&stage) == before_ms)
+        waiting_pause(&waiting);
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(who_waits_in_line_looks_for_a_daemon_that_went_away)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    start(&stage, &wrapper, WORDS("a", "echo", "ran"));
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    wrapper_wait_errors(&wrapper, "; trying again");
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 0);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run");
+    TCase *codes = sandbox_case("exit codes");
+    tcase_add_test(codes, the_exit_code_is_that_of_the_command);
+    tcase_add_test(codes, what_cannot_be_run_is_told_as_env_tells_it);
+    tcase_add_test(codes, a_lock_held_elsewhere_has_codes_of_its_own);
+    tcase_add_test(codes, without_quorum_or_daemon_nothing_is_run);
+    tcase_add_test(codes, the_command_learns_of_its_lock);
+    suite_add_tcase(suite, codes);
+    TCase *signals = sandbox_case("signals");
+    tcase_add_test(signals, signals_reach_the_command_once);
+    tcase_add_test(signals, it_stops_and_goes_on_along_with_the_command);
+    suite_add_tcase(suite, signals);
+    TCase *ends = sandbox_case("ends");
+    tcase_add_test(ends, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
+    tcase_add_test(ends, a_lost_command_is_told_first);
+    tcase_add_test(ends, a_lock_that_was_released_ends_the_command);
+    tcase_add_test(ends, nothing_outlives_a_killed_front);
+    tcase_add_test(ends, nothing_outlives_a_killed_keeper);
+    tcase_add_test(ends, a_stopped_keeper_is_ended_by_the_front_before_the_deadline);
+    tcase_add_test(ends, a_stopped_front_costs_no_lock);
+    tcase_add_test(ends, whoever_was_stopped_past_the_deadline_kills_first);
+    tcase_add_test(ends, a_keeper_that_was_stopped_past_the_deadline_kills_first);
+    tcase_add_test(ends, the_lock_outlives_the_command_until_its_group_has_ended);
+    suite_add_tcase(suite, ends);
+    TCase *daemons = sandbox_case("daemons");
+    tcase_add_test(daemons, a_restart_of_the_daemon_costs_no_lock);
+    tcase_add_test(daemons, who_waits_in_line_looks_for_a_daemon_that_went_away);
+    suite_add_tcase(suite, daemons);
+    return suite;
+}

@@ -1,0 +1,271 @@
+/*
+ * `redlock run` on a terminal, under a shell with job control: as if the command ran alone. The
+ * terminal is tmux's, and what it shows is what a person would see.
+ */
+#include <ctype.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/e2e/wrapper.h"
+#include "tests/runner.h"
+
+enum { SCREEN = 16384, COMMAND_LINE = 512 };
+
+static const struct stage_plan three = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+
+struct terminal {
+    struct stage stage;
+    char socket[SANDBOX_FILE];
+    char screen[SCREEN];
+};
+
+/* Run `tmux -S SOCKET words...`; what it prints goes to the screen. */
+__attribute__((format(printf, 2, 3))) static void tmux(struct terminal *terminal, const char *form,
+                                                       ...)
+{
+    char words[COMMAND_LINE], line[COMMAND_LINE + SANDBOX_FILE + 64];
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(words, sizeof(words), form, arguments);
+    va_end(arguments);
+    snprintf(line, sizeof(line), "LC_ALL=C.UTF-8 tmux -S %s -f /dev/null %s 2>&1", terminal->socket,
+             words);
+    FILE *pipe = popen(line, "r");
+    ck_assert_ptr_nonnull(pipe);
+    size_t len = fread(terminal->screen, 1, SCREEN - 1, pipe);
+    terminal->screen[len] = '\0';
+    ck_assert_msg(pclose(pipe) == 0, "%s: %s", line, terminal->screen);
+}
+
+static void look(struct terminal *terminal)
+{
+    tmux(terminal, "capture-pane -p -t 0");
+}
+
+static void wait_screen(struct terminal *terminal, const char *text)
+{
+    char what[SCREEN + 256] = "";
+    struct waiting waiting = waiting_for(what);
+    do {
+        look(terminal);
+        snprintf(what, sizeof(what), "\"%s\" on the screen, which shows:\n%s", text,
+                 terminal->screen);
+        waiting_pause(&waiting);
+    } while (strstr(terminal->screen, text) == NULL);
+}
+
+/* Keys by tmux's names; a line, with Enter behind it. */
+static void press(struct terminal *terminal, const char *key)
+{
+    tmux(terminal, "send-keys -t 0 %s", key);
+}
+
+/* No ' in it. */
+static void type(struct terminal *terminal, const char *line)
+{
+    tmux(terminal, "send-keys -t 0 -l '%s'", line);
+    press(terminal, "Enter");
+}
+
+static void open_terminal(struct terminal *terminal, const char *test)
+{
+    stage_open(&terminal->stage, test, &three);
+    sandbox_path(&terminal->stage.sandbox, "tmux", terminal->socket);
+    tmux(terminal,
+         "new-session -d -x 80 -y 24 -e REDLOCK_URL=unix:%s -e 'run=%s run' "
+         "\"PS1='prompt: ' bash --norc --noprofile -i\"",
+         terminal->stage.daemon.socket, wrapper_program());
+    wait_screen(terminal, "prompt:");
+}
+
+static void close_terminal(struct terminal *terminal)
+{
+    char pid[32] = "";
+    tmux(terminal, "display-message -p '#{pid}'");
+    snprintf(pid, sizeof(pid), "%.20s", terminal->screen);
+    tmux(terminal, "kill-server");
+    struct waiting waiting = waiting_for("tmux to end");
+    while (process_runs((pid_t)strtol(pid, NULL, 10)))
+        waiting_pause(&waiting);
+    unlink(terminal->socket);
+    stage_close(&terminal->stage);
+}
+
+START_TEST(what_is_typed_reaches_the_command)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "$run a -- sh -c \"read line; echo got:\\$line\"");
+    type(&terminal, "hello");
+    wait_screen(&terminal, "got:hello");
+    close_terminal(&terminal);
+}
+END_TEST
+
+/* Typed once, the command is told once; and so is the script around it. */
+START_TEST(an_interrupt_ends_the_command_and_the_loop_around_it)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "$run a -- sh -c \"echo be''gun; exec sleep 600\"");
+    wait_screen(&terminal, "begun");
+    press(&terminal, "C-c");
+    type(&terminal, "echo code:$?");
+    wait_screen(&terminal, "code:130");
+    type(&terminal,
+         "clear; for i in 1 2 3; do $run a -- sh -c \"echo round:$i; exec sleep 600\"; done");
+    wait_screen(&terminal, "round:1");
+    press(&terminal, "C-c");
+    type(&terminal, "echo af''ter");
+    wait_screen(&terminal, "after");
+    ck_assert_ptr_null(strstr(terminal.screen, "round:2"));
+    close_terminal(&terminal);
+}
+END_TEST
+
+START_TEST(a_command_that_handles_an_interrupt_goes_on)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "$run a -- bash -c \"trap \\\"echo int:er\\\" INT; echo be''gun; read x; read "
+                    "y; echo end:\\$y\"");
+    wait_screen(&terminal, "begun");
+    press(&terminal, "C-c");
+    wait_screen(&terminal, "int:er");
+    type(&terminal, "first");
+    type(&terminal, "second");
+    wait_screen(&terminal, "end:second");
+    close_terminal(&terminal);
+}
+END_TEST
+
+/* ^Z: the shell has its terminal back, the lock is kept, and fg goes on. */
+START_TEST(it_is_suspended_and_resumed_by_the_shell)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "$run --ttl 1s a -- sh -c \"echo be''gun; read line; echo got:\\$line\"");
+    wait_screen(&terminal, "begun");
+    press(&terminal, "C-z");
+    wait_screen(&terminal, "Stopped");
+    int64_t expiry_ms = master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a");
+    struct waiting waiting = waiting_for("the lock to be kept beyond its time to live");
+    while (master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a") < expiry_ms + 1000)
+        waiting_pause(&waiting);
+    client_expect_match(&terminal.stage.client, "HELD .*", "STATUS a");
+    type(&terminal, "fg");
+    type(&terminal, "hello");
+    wait_screen(&terminal, "got:hello");
+    close_terminal(&terminal);
+}
+END_TEST
+
+/* In the background it may not read; "fg" gives it the terminal. */
+START_TEST(from_the_background_it_can_be_fetched)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "$run a -- sh -c \"read line; echo got:\\$line\" &");
+    press(&terminal, "Enter");
+    struct waiting waiting = waiting_for("the job to be stopped");
+    do {
+        press(&terminal, "Enter");
+        waiting_pause(&waiting);
+        look(&terminal);
+    } while (strstr(terminal.screen, "Stopped") == NULL);
+    type(&terminal, "fg");
+    type(&terminal, "hello");
+    wait_screen(&terminal, "got:hello");
+    close_terminal(&terminal);
+}
+END_TEST
+
+START_TEST(an_editor_edits_and_is_suspended)
+{
+    struct terminal terminal;
+    char line[COMMAND_LINE];
+    open_terminal(&terminal, __func__);
+    snprintf(line, sizeof(line), "$run a -- vi %s/text", terminal.stage.sandbox.dir);
+    type(&terminal, line);
+    wait_screen(&terminal, "/text\"");
+    tmux(&terminal, "send-keys -t 0 -l 'iabc'");
+    press(&terminal, "Escape");
+    press(&terminal, "C-z");
+    wait_screen(&terminal, "Stopped");
+    type(&terminal, "fg");
+    wait_screen(&terminal, "~");
+    /* vi asks how large its window is when that changes. */
+    tmux(&terminal, "resize-window -t 0 -x 60 -y 12");
+    type(&terminal, ":set lines?");
+    wait_screen(&terminal, "lines=12");
+    type(&terminal, ":wq");
+    snprintf(line, sizeof(line), "clear; echo code:$?; cat %s/text", terminal.stage.sandbox.dir);
+    type(&terminal, line);
+    wait_screen(&terminal, "code:0\nabc");
+    snprintf(line, sizeof(line), "%s/text", terminal.stage.sandbox.dir);
+    unlink(line);
+    close_terminal(&terminal);
+}
+END_TEST
+
+/* Whoever dies with the terminal in a state of its own leaves it as it was. */
+START_TEST(a_killed_command_leaves_the_terminal_in_order)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "$run a -- sh -c \"stty raw -echo; kill -KILL \\$\\$\"; echo code:$?");
+    wait_screen(&terminal, "code:137");
+    type(&terminal, "stty -a | grep -q -e -icanon && echo ra''w || echo co''oked");
+    wait_screen(&terminal, "cooked");
+    close_terminal(&terminal);
+}
+END_TEST
+
+START_TEST(who_waits_is_told_for_what)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    struct client other;
+    struct grant grant = client_lock(&terminal.stage.client, "deploy", "60s");
+    daemon_connect(&terminal.stage.daemon, &other);
+    client_send(&other, "LOCK deploy 60s WAIT 60s\n");
+    stage_wait_stats(&terminal.stage.client, " waiting=1 ");
+    type(&terminal, "$run deploy -- echo ra''n");
+    wait_screen(&terminal, "waiting for deploy, 2nd in line, ");
+    client_close(&other);
+    wait_screen(&terminal, "waiting for deploy, 1st in line, ");
+    client_expect(&terminal.stage.client, "OK", "UNLOCK deploy %s", grant.token);
+    wait_screen(&terminal, "ran");
+    ck_assert_ptr_null(strstr(terminal.screen, "waiting for"));
+    /* Given up by ^C, it leaves the line. */
+    grant = client_lock(&terminal.stage.client, "deploy", "60s");
+    type(&terminal, "clear; $run deploy -- echo twi''ce");
+    wait_screen(&terminal, "waiting for deploy, 1st in line, ");
+    press(&terminal, "C-c");
+    stage_wait_stats(&terminal.stage.client, " waiting=0 ");
+    close_terminal(&terminal);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run on a terminal");
+    TCase *terminal = sandbox_case("terminal");
+    tcase_add_test(terminal, what_is_typed_reaches_the_command);
+    tcase_add_test(terminal, an_interrupt_ends_the_command_and_the_loop_around_it);
+    tcase_add_test(terminal, a_command_that_handles_an_interrupt_goes_on);
+    tcase_add_test(terminal, it_is_suspended_and_resumed_by_the_shell);
+    tcase_add_test(terminal, from_the_background_it_can_be_fetched);
+    tcase_add_test(terminal, an_editor_edits_and_is_suspended);
+    tcase_add_test(terminal, a_killed_command_leaves_the_terminal_in_order);
+    tcase_add_test(terminal, who_waits_is_told_for_what);
+    suite_add_tcase(suite, terminal);
+    return suite;
+}

@@ -1,0 +1,146 @@
+/*
+ * When `redlock run` extends its lock, gives it up, and kills (client/cli/lease.h).
+ */
+#include <string.h>
+
+#include "client/cli/lease.h"
+#include "tests/runner.h"
+
+static const int64_t SECOND_NS = 1000000000;
+
+/* A lock of 30 s with a deadline at 100 s, and 5 s for the command to end. */
+static struct lease of_thirty_seconds(void)
+{
+    struct lease lease;
+    lease_init(&lease, 30 * SECOND_NS, 5 * SECOND_NS, 100 * SECOND_NS);
+    return lease;
+}
+
+START_TEST(it_is_extended_after_a_third_and_given_up_after_two)
+{
+    struct lease lease = of_thirty_seconds();
+    ck_assert_int_eq(lease_extend_ns(&lease), 80 * SECOND_NS);
+    ck_assert_int_eq(lease_give_up_ns(&lease), 90 * SECOND_NS);
+    ck_assert_int_eq(lease_kill_ns(&lease), 99 * SECOND_NS);
+    ck_assert_int_eq(lease_next_ns(&lease), 80 * SECOND_NS);
+}
+END_TEST
+
+START_TEST(an_extension_moves_all_of_it_on)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_asked(&lease);
+    ck_assert_int_eq(lease_extend_ns(&lease), INT64_MAX);
+    ck_assert_int_eq(lease_next_ns(&lease), 90 * SECOND_NS);
+    lease_on_extended(&lease, 110 * SECOND_NS);
+    ck_assert_int_eq(lease_extend_ns(&lease), 90 * SECOND_NS);
+    ck_assert_int_eq(lease_give_up_ns(&lease), 100 * SECOND_NS);
+    ck_assert_int_eq(lease_kill_ns(&lease), 109 * SECOND_NS);
+}
+END_TEST
+
+START_TEST(a_deadline_never_moves_back)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_asked(&lease);
+    lease_on_extended(&lease, 99 * SECOND_NS);
+    ck_assert_int_eq(lease.deadline_ns, 100 * SECOND_NS);
+}
+END_TEST
+
+START_TEST(what_is_undecided_is_tried_again_and_moves_nothing)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_asked(&lease);
+    lease_on_failed(&lease, "no quorum", 81 * SECOND_NS);
+    ck_assert_int_eq(lease_extend_ns(&lease), 81 * SECOND_NS + SECOND_NS / 2);
+    ck_assert_int_eq(lease_give_up_ns(&lease), 90 * SECOND_NS);
+    ck_assert_str_eq(lease.why, "no quorum");
+    lease_on_asked(&lease);
+    lease_on_extended(&lease, 111 * SECOND_NS);
+    ck_assert_str_eq(lease.why, "");
+}
+END_TEST
+
+START_TEST(a_lost_connection_is_a_reason_to_ask_at_once)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_closed(&lease, 72 * SECOND_NS);
+    ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS);
+    lease_on_asked(&lease);
+    lease_on_failed(&lease, "unreachable", 72 * SECOND_NS);
+    ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS + SECOND_NS / 2);
+    lease_on_asked(&lease);
+    lease_on_extended(&lease, 103 * SECOND_NS);
+    ck_assert_int_eq(lease_extend_ns(&lease), 83 * SECOND_NS);
+}
+END_TEST
+
+START_TEST(a_lost_lock_is_killed_after_the_grace_and_before_the_deadline)
+{
+    struct lease early = of_thirty_seconds();
+    lease_lose(&early, "gone", 75 * SECOND_NS);
+    ck_assert(lease_is_lost(&early));
+    ck_assert_int_eq(lease_kill_ns(&early), 80 * SECOND_NS);
+    ck_assert_int_eq(lease_next_ns(&early), 80 * SECOND_NS);
+
+    struct lease late = of_thirty_seconds();
+    lease_lose(&late, "gone", 97 * SECOND_NS);
+    ck_assert_int_eq(lease_kill_ns(&late), 99 * SECOND_NS);
+}
+END_TEST
+
+START_TEST(lost_is_lost)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_asked(&lease);
+    lease_lose(&lease, "gone", 82 * SECOND_NS);
+    lease_lose(&lease, "limit", 83 * SECOND_NS);
+    lease_on_extended(&lease, 110 * SECOND_NS);
+    lease_on_closed(&lease, 84 * SECOND_NS);
+    lease_on_failed(&lease, "no quorum", 84 * SECOND_NS);
+    ck_assert_str_eq(lease.why, "gone");
+    ck_assert_int_eq(lease.deadline_ns, 100 * SECOND_NS);
+    ck_assert_int_eq(lease_kill_ns(&lease), 87 * SECOND_NS);
+    ck_assert_int_eq(lease_extend_ns(&lease), INT64_MAX);
+    ck_assert_int_eq(lease_give_up_ns(&lease), INT64_MAX);
+}
+END_TEST
+
+START_TEST(a_short_lock_leaves_a_tenth_for_the_killing)
+{
+    struct lease lease;
+    lease_init(&lease, SECOND_NS, 5 * SECOND_NS, 100 * SECOND_NS);
+    ck_assert_int_eq(lease_margin_ns(&lease), SECOND_NS / 10);
+    lease_lose(&lease, "gone", 99 * SECOND_NS + SECOND_NS / 2);
+    ck_assert_int_eq(lease_kill_ns(&lease), 100 * SECOND_NS - SECOND_NS / 10);
+}
+END_TEST
+
+/* Whoever looks late, because it was stopped, finds the killing due before anything else. */
+START_TEST(after_a_long_stop_the_killing_is_due)
+{
+    struct lease lease = of_thirty_seconds();
+    int64_t now_ns = 105 * SECOND_NS;
+    ck_assert_int_ge(now_ns, lease_kill_ns(&lease));
+    lease_lose(&lease, "stopped", now_ns);
+    ck_assert_int_ge(now_ns, lease_kill_ns(&lease));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("lease");
+    TCase *lease = tcase_create("lease");
+    tcase_add_test(lease, it_is_extended_after_a_third_and_given_up_after_two);
+    tcase_add_test(lease, an_extension_moves_all_of_it_on);
+    tcase_add_test(lease, a_deadline_never_moves_back);
+    tcase_add_test(lease, what_is_undecided_is_tried_again_and_moves_nothing);
+    tcase_add_test(lease, a_lost_connection_is_a_reason_to_ask_at_once);
+    tcase_add_test(lease, a_lost_lock_is_killed_after_the_grace_and_before_the_deadline);
+    tcase_add_test(lease, lost_is_lost);
+    tcase_add_test(lease, a_short_lock_leaves_a_tenth_for_the_killing);
+    tcase_add_test(lease, after_a_long_stop_the_killing_is_due);
+    suite_add_tcase(suite, lease);
+    return suite;
+}
