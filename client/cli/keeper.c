@@ -143,6 +143,15 @@ static _Noreturn void kill_and_end(struct keeper *keeper)
     end(keeper);
 }
 
+/* What has left the group of a command that ended by itself was meant to: a daemon. Of one that was
+ * killed nobody knows, so it goes the same way. */
+static _Noreturn void leave_or_kill_and_end(struct keeper *keeper)
+{
+    if (how_it_ended(keeper).by_signal)
+        brood_kill(keeper->command);
+    end(keeper);
+}
+
 static void lose(struct keeper *keeper, const char *why, int64_t now_ns)
 {
     if (lease_is_lost(&keeper->lease))
@@ -306,7 +315,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
         if (keeper.front_gone)
             kill_and_end(&keeper);
         if (keeper.command_ended && !brood_group_lives(keeper.command))
-            end(&keeper);
+            leave_or_kill_and_end(&keeper);
         atomic_store(&plan->watch->kill_ns, lease_kill_ns(&keeper.lease));
         wait_for_something(&keeper);
     }

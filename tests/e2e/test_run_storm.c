@@ -1,0 +1,199 @@
+/*
+ * Two shells that run a command under the same lock time and again, while its processes and the
+ * daemon are killed at random: no two commands ever run at once, nor anything they have started.
+ *
+ * Whether they do is told by a lock of the kernel on a file that everything the command starts has
+ * open: it is free when, and only when, the last of them is gone.
+ *
+ * RUN_STORM: how many runs, 150 without it. RUN_STORM_SEED: which, 1 without it.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/dice.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/e2e/wrapper.h"
+#include "tests/runner.h"
+
+enum { SHELLS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
+
+enum victim { NOBODY, FRONT, KEEPER, COMMAND, GRANDCHILD, DAEMON, VICTIMS };
+
+static const char *const victim_names[VICTIMS] = {"nobody",  "front",      "keeper",
+                                                  "command", "grandchild", "daemon"};
+/* How often out of a hundred. */
+static const unsigned victim_chances[VICTIMS] = {35, 20, 15, 14, 14, 2};
+
+struct shell {
+    struct wrapper wrapper; /* its pid is 0 between two runs */
+    enum victim victim;     /* of this run; NOBODY once it is dead */
+    unsigned after_ms;      /* its command has begun, it is killed */
+    int64_t kill_ms;        /* so at this time; INT64_MAX until it has begun */
+};
+
+struct storm {
+    struct stage stage;
+    struct dice dice;
+    struct shell shells[SHELLS];
+    char guard[SANDBOX_FILE];
+    char script[1024];
+    unsigned started;
+    unsigned ended;
+    unsigned killed[VICTIMS];
+};
+
+static unsigned from_environment(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
+static enum victim choose_victim(struct dice *dice)
+{
+    unsigned left = dice_below(dice, 100);
+    enum victim victim = NOBODY;
+    while (left >= victim_chances[victim])
+        left -= victim_chances[victim++];
+    return victim;
+}
+
+/* The first child of this process, or 0. */
+static pid_t child_of(pid_t parent)
+{
+    pid_t child;
+    return parent > 0 && process_children(parent, &child, 1) > 0 ? child : 0;
+}
+
+static pid_t find(const struct storm *storm, const struct shell *shell)
+{
+    pid_t keeper = child_of(shell->wrapper.pid);
+    switch (shell->victim) {
+    case FRONT:
+        return shell->wrapper.pid;
+    case KEEPER:
+        return keeper;
+    case COMMAND:
+        return child_of(keeper);
+    case GRANDCHILD:
+        return child_of(child_of(keeper));
+    case DAEMON:
+        return storm->stage.daemon.pid;
+    case NOBODY:
+    case VICTIMS:
+        break;
+    }
+    return 0;
+}
+
+/* At its time, if it is still there. */
+static void strike(struct storm *storm, struct shell *shell)
+{
+    int64_t now_ms = waiting_clock_ms();
+    if (shell->kill_ms == INT64_MAX && child_of(child_of(shell->wrapper.pid)) > 0)
+        shell->kill_ms = now_ms + shell->after_ms;
+    if (shell->victim == NOBODY || now_ms < shell->kill_ms)
+        return;
+    pid_t pid = find(storm, shell);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        storm->killed[shell->victim]++;
+    }
+    if (pid > 0 && shell->victim == DAEMON) {
+        process_wait(pid, "the daemon");
+        daemon_start(&storm->stage.daemon, 0);
+    }
+    shell->victim = NOBODY;
+}
+
+static void begin(struct storm *storm, unsigned index)
+{
+    struct shell *shell = &storm->shells[index];
+    char name[16];
+    const char *const words[] = {"--ttl", "1s", "a", "--", "sh", "-c", storm->script, NULL};
+    snprintf(name, sizeof(name), "shell%u", index);
+    wrapper_start(&shell->wrapper, &storm->stage.sandbox, name, storm->stage.daemon.socket, words);
+    shell->victim = choose_victim(&storm->dice);
+    shell->after_ms = dice_below(&storm->dice, LONGEST_MS);
+    shell->kill_ms = INT64_MAX;
+    /* Those that are there from the start are also killed while it waits in line. */
+    if (shell->victim == FRONT || shell->victim == DAEMON)
+        shell->kill_ms = waiting_clock_ms() + 2 * shell->after_ms;
+    storm->started++;
+}
+
+static void check_guard(const struct storm *storm)
+{
+    char *text = sandbox_read(storm->guard);
+    ck_assert_msg(strstr(text, "overlap") == NULL, "two commands ran at once, run %u",
+                  storm->started);
+    free(text);
+}
+
+START_TEST(no_two_commands_ever_run_at_once)
+{
+    struct storm storm = {0};
+    unsigned runs = from_environment("RUN_STORM", DEFAULT_RUNS);
+    unsigned seed = from_environment("RUN_STORM_SEED", 1);
+    int status;
+    storm.dice.state = seed;
+    fprintf(stderr, "storm: seed %u\n", seed);
+    stage_open(
+        &storm.stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}});
+    client_close(&storm.stage.client);
+    sandbox_path(&storm.stage.sandbox, "guard", storm.guard);
+    snprintf(storm.script, sizeof(storm.script),
+             "exec 9>>%s; flock -n 9 || echo overlap >&9; echo run >&9;"
+             "sleep 0.03 & setsid sleep 0.06 & sleep 0.01; wait",
+             storm.guard);
+    while (storm.ended < runs) {
+        for (unsigned i = 0; i < SHELLS; i++) {
+            struct shell *shell = &storm.shells[i];
+            if (shell->wrapper.pid == 0 && storm.started < runs)
+                begin(&storm, i);
+            if (shell->wrapper.pid == 0)
+                continue;
+            strike(&storm, shell);
+            if (!process_ended(shell->wrapper.pid, &status))
+                continue;
+            shell->wrapper.pid = 0;
+            storm.ended++;
+            check_guard(&storm);
+        }
+        usleep(1000);
+    }
+    /* Whatever was left behind, the lock is to be had again. */
+    daemon_connect(&storm.stage.daemon, &storm.stage.client);
+    struct waiting waiting = waiting_for("the lock to be granted again");
+    while (strncmp(client_ask(&storm.stage.client, "LOCK a 1s"), "OK ", 3) != 0)
+        waiting_pause(&waiting);
+    check_guard(&storm);
+    char *text = sandbox_read(storm.guard);
+    unsigned commands = 0;
+    for (const char *at = text; (at = strstr(at, "run\n")) != NULL; at++)
+        commands++;
+    free(text);
+    fprintf(stderr, "storm: %u runs, %u commands begun; killed", runs, commands);
+    for (unsigned victim = FRONT; victim < VICTIMS; victim++)
+        fprintf(stderr, " %s %u", victim_names[victim], storm.killed[victim]);
+    fprintf(stderr, "\n");
+    ck_assert_uint_gt(commands, runs / 2);
+    stage_close(&storm.stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("storm of runs");
+    TCase *storm = sandbox_case("storm");
+    tcase_set_timeout(storm, TIME_LIMIT_S);
+    tcase_add_test(storm, no_two_commands_ever_run_at_once);
+    suite_add_tcase(suite, storm);
+    return suite;
+}
