@@ -479,13 +479,45 @@ START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
 {
     struct stage stage;
     struct wrapper wrapper;
+    char file[SANDBOX_FILE];
     stage_open(&stage, __func__, &three);
+    sandbox_path(&stage.sandbox, "end", file);
     start(&stage, &wrapper,
-          WORDS("a", SHELL("(while [ ! -e \"$0\" ]; do sleep 0.01; done) & echo ready; exit 5"),
-                stage.sandbox.dir));
-    wrapper_wait_output(&wrapper, "ready");
+          WORDS("a", SHELL("(while [ ! -e \"$0\" ]; do sleep 0.01; done) & echo pid $$; exit 5"),
+                file));
+    wrapper_wait_output(&wrapper, "pid ");
+    pid_t command;
+    ck_assert_uint_eq(printed_pids(&wrapper, &command, 1), 1);
+    wait_gone(command);
+    client_expect_match(&stage.client, "HELD .*", "STATUS a");
+    sandbox_write(file, "");
     ck_assert_int_eq(wrapper_wait(&wrapper), 5);
     client_expect(&stage.client, "FREE", "STATUS a");
+    unlink(file);
+    stage_close(&stage);
+}
+END_TEST
+
+/* What has left the group lives on: a daemon was started, and that was the whole point. */
+START_TEST(a_daemon_that_it_has_started_is_left_in_peace)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    char file[SANDBOX_FILE];
+    pid_t daemon;
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(
+        run(&stage, &wrapper,
+            WORDS("a",
+                  SHELL("setsid sh -c 'echo pid $$; exec sleep 600' & while [ ! -s \"$0\" ]; do"
+                        "  sleep 0.01; done"),
+                  sandbox_path(&stage.sandbox, "run.out", file))),
+        0);
+    ck_assert_uint_eq(printed_pids(&wrapper, &daemon, 1), 1);
+    ck_assert(process_runs(daemon));
+    client_expect(&stage.client, "FREE", "STATUS a");
+    kill(daemon, SIGKILL);
+    wait_gone(daemon);
     stage_close(&stage);
 }
 END_TEST
@@ -563,6 +595,7 @@ Suite *test_suite(void)
     tcase_add_test(ends, whoever_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, a_keeper_that_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, the_lock_outlives_the_command_until_its_group_has_ended);
+    tcase_add_test(ends, a_daemon_that_it_has_started_is_left_in_peace);
     suite_add_tcase(suite, ends);
     TCase *daemons = sandbox_case("daemons");
     tcase_add_test(daemons, a_restart_of_the_daemon_costs_no_lock);
