@@ -90,11 +90,11 @@ $(BUILD)/client/pic/%.o: %.c
 	@echo '  CC   $@'
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
-$(BUILD)/client/redlock.o: $(CLIENT)
+$(BUILD)/client/pic/libredlock.o: $(CLIENT)
 	@$(LD) -r -o $@ $^
 	@$(OBJCOPY) --wildcard --keep-global-symbol='redlock_*' $@
 
-$(BUILD)/libredlock.a: $(BUILD)/client/redlock.o
+$(BUILD)/libredlock.a: $(BUILD)/client/pic/libredlock.o
 	@echo '  AR   $@'
 	@rm -f $@
 	@$(AR) rcs $@ $^
@@ -113,6 +113,11 @@ $(BUILD)/redlock: $(BUILD)/client/cli/main.o $(CLI) $(BUILD)/libredlock.a $(BUIL
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 
 WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
+
+# The same for tests of its parts.
+$(BUILD)/libclient.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard client/*.c))
+	@rm -f $@
+	@$(AR) rcs $@ $^
 
 $(BUILD)/redlock.pc: client/redlock.pc.in Makefile
 	@mkdir -p $(@D)
@@ -148,16 +153,19 @@ $(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/tests/
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(UNIT_SUPPORT) $(BUILD)/libredlockd.a
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(UNIT_SUPPORT) $(BUILD)/libclient.a \
+    $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-$(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlockd.a
+$(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlock.a \
+    $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
 # The driver of libFuzzer brings the main().
-$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libredlockd.a
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libclient.a \
+    $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=calloc,--wrap=free \
 	    $(LDFLAGS) -o $@ $^ $(LIBS)
