@@ -1,0 +1,505 @@
+/*
+ * libredlock, and a daemon that lies: whatever that says, and however it comes, the library neither
+ * crashes nor hangs, and what it calls a lock is one, with a deadline that the lock may have.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/redlock.h"
+#include "tests/e2e/liar.h"
+#include "tests/e2e/sandbox.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+#define MS INT64_C(1000000)
+
+enum { SEEDS = 1500, OPERATIONS = 6, OPEN = 16, TTL_MS = 10000, PATIENT_MS = 60000 };
+
+static struct sandbox sandbox;
+static struct liar *liar;
+static char path[SANDBOX_FILE];
+static char url[SANDBOX_FILE + 8];
+static regex_t grant_pattern;
+
+static void open_stage(const char *test)
+{
+    sandbox_open(&sandbox, test);
+    liar = malloc(sizeof(*liar));
+    ck_assert_ptr_nonnull(liar);
+    liar_start(liar, sandbox_path(&sandbox, "liar.sock", path));
+    snprintf(url, sizeof(url), "unix:%s", path);
+    ck_assert_int_eq(regcomp(&grant_pattern,
+                             "^OK ([0-9a-f]{40}) (0|[1-9][0-9]{0,14}) (0|[1-9][0-9]{0,14})( .*)?$",
+                             REG_EXTENDED),
+                     0);
+}
+
+static void close_stage(void)
+{
+    liar_stop(liar);
+    free(liar);
+    regfree(&grant_pattern);
+    sandbox_close(&sandbox);
+}
+
+static struct redlock *new_handle(int64_t timeout_ms)
+{
+    struct redlock *redlock = redlock_new(url);
+    ck_assert_ptr_nonnull(redlock);
+    redlock_set_timeout(redlock, timeout_ms);
+    return redlock;
+}
+
+static void expect(const struct redlock *redlock, enum redlock_status status,
+                   enum redlock_status expected)
+{
+    ck_assert_msg(status == expected, "%s, where %s was expected: %s", redlock_status_word(status),
+                  redlock_status_word(expected), redlock_error(redlock));
+}
+
+/* --- may it be a lock? --- */
+
+struct check {
+    const struct redlock_lock *lock;
+    int64_t ttl_ms;
+    int64_t seen_ns;     /* when the liar had read the request */
+    int64_t returned_ns; /* when the answer had been there for sure */
+    int64_t latest_ns;   /* the latest deadline of those answers that grant this; 0: none does */
+};
+
+static void check_grant(void *context, const char *text)
+{
+    struct check *check = context;
+    regmatch_t match[4];
+    if (regexec(&grant_pattern, text, 4, match, 0) != 0 ||
+        strncmp(text + match[1].rm_so, check->lock->token, 40) != 0)
+        return;
+    int64_t validity_ms = strtoll(text + match[2].rm_so, NULL, 10);
+    int64_t elapsed_ms = strtoll(text + match[3].rm_so, NULL, 10);
+    int64_t granted_ns = check->returned_ns;
+    if (elapsed_ms < 1000000 && check->seen_ns + elapsed_ms * MS < granted_ns)
+        granted_ns = check->seen_ns + elapsed_ms * MS;
+    if (validity_ms <= check->ttl_ms && granted_ns + validity_ms * MS > check->latest_ns)
+        check->latest_ns = granted_ns + validity_ms * MS;
+}
+
+/* An OK to the request `id` to acquire or, with the earlier deadline, to extend. */
+static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_t earlier_ns)
+{
+    char request[512];
+    struct check check = {
+        .lock = lock, .ttl_ms = lock->ttl_ms, .returned_ns = liar_clock_ns(), .latest_ns = 0};
+    ck_assert(liar_request(liar, id, request, &check.seen_ns));
+    ck_assert(strstr(request, lock->resource) != NULL);
+    liar_each_answer(liar, id, check_grant, &check);
+    ck_assert_msg(check.latest_ns != 0, "%s: it was never granted %s", request, lock->token);
+    if (earlier_ns > check.latest_ns)
+        check.latest_ns = earlier_ns;
+    ck_assert_int_le(lock->deadline_ns, check.latest_ns);
+}
+
+static struct redlock_event next_event(struct redlock *redlock)
+{
+    struct waiting waiting = waiting_for("an event");
+    struct redlock_event event;
+    while (!redlock_next(redlock, &event)) {
+        struct pollfd fd = {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)};
+        int most_ms = redlock_poll_timeout_ms(redlock);
+        int left_ms = waiting_left_ms(&waiting);
+        if (left_ms == 0)
+            waiting_pause(&waiting);
+        poll(&fd, 1, most_ms >= 0 && most_ms < left_ms ? most_ms : left_ms);
+    }
+    return event;
+}
+
+/* Acquire without blocking, so that its number is known. */
+static struct redlock_event acquire(struct redlock *redlock, bool hold)
+{
+    uint64_t id;
+    expect(redlock,
+           redlock_start_acquire(redlock, "a", TTL_MS, &(struct redlock_wish){.hold = hold}, &id),
+           REDLOCK_OK);
+    struct redlock_event event;
+    do
+        event = next_event(redlock);
+    while (event.kind != REDLOCK_EVENT_ANSWER);
+    ck_assert_uint_eq(event.id, id);
+    if (event.status == REDLOCK_OK)
+        must_be_granted(id, &event.lock, 0);
+    return event;
+}
+
+/* --- one lie at a time --- */
+
+/* "#1024 OK <40 digits> 10000 0 -\n" */
+enum { ANSWER_LEN = 6 + 3 + 41 + 6 + 2 + 2 };
+
+START_TEST(an_answer_cut_short_is_none)
+{
+    open_stage(__func__);
+    for (size_t at = 0; at <= ANSWER_LEN; at++) {
+        struct redlock *redlock = new_handle(PATIENT_MS);
+        liar_set(liar, &(struct lie){.kind = LIE_CUT, .at = at});
+        struct redlock_event event = acquire(redlock, at % 2 == 0);
+        expect(redlock, event.status, at == ANSWER_LEN ? REDLOCK_OK : REDLOCK_BROKEN);
+        redlock_free(redlock);
+    }
+    close_stage();
+}
+END_TEST
+
+START_TEST(an_answer_in_pieces_is_one)
+{
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    for (size_t at = 0; at <= ANSWER_LEN; at++) {
+        liar_set(liar, &(struct lie){.kind = LIE_SPLIT, .at = at});
+        expect(redlock, acquire(redlock, false).status, REDLOCK_OK);
+    }
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+/* Its deadline is counted from before the request, not from the answer. */
+START_TEST(a_delay_makes_no_deadline_later)
+{
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    int64_t before_ns = liar_clock_ns();
+    liar_set(liar, &(struct lie){.delay_ms = 30});
+    struct redlock_event event = acquire(redlock, false);
+    expect(redlock, event.status, REDLOCK_OK);
+    ck_assert_int_ge(event.sent_ns, before_ns);
+    ck_assert_int_eq(event.lock.deadline_ns, event.sent_ns + TTL_MS * MS);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+START_TEST(no_more_time_has_elapsed_than_has_passed)
+{
+    static const int64_t elapsed_ms[] = {100000, 999999999999999, 60000};
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    for (size_t i = 0; i < sizeof(elapsed_ms) / sizeof(elapsed_ms[0]); i++) {
+        liar_set(liar, &(struct lie){.elapsed_ms = elapsed_ms[i]});
+        struct redlock_event event = acquire(redlock, false);
+        expect(redlock, event.status, REDLOCK_OK);
+        ck_assert_int_le(event.lock.deadline_ns, liar_clock_ns() + TTL_MS * MS);
+        ck_assert_int_le(redlock_left_ms(&event.lock), TTL_MS);
+    }
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+START_TEST(a_lock_that_is_over_on_arrival_is_given_back)
+{
+    struct redlock_lock lock;
+    char unlock[512] = "";
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    liar_set(liar, &(struct lie){.delay_ms = 20, .validity_ms = 5});
+    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
+    ck_assert_int_eq(lock.deadline_ns, 0);
+    snprintf(unlock, sizeof(unlock), "UNLOCK a %08xabcdef0123456789abcdef0123456789",
+             1 * 2654435761u);
+    struct waiting waiting = waiting_for("the lock to be given back");
+    while (!liar_was_asked(liar, unlock))
+        waiting_pause(&waiting);
+    expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+static const struct {
+    const char *instead; /* to LOCK and EXTEND */
+    enum redlock_status status;
+} answers[] = {
+    {"OK", REDLOCK_GARBLED},
+    {"OK 0123456789abcdef0123456789abcdef01234567 10001 0 -", REDLOCK_GARBLED},
+    {"OK 0123456789abcdef0123456789abcdef0123456 9000 0 -", REDLOCK_GARBLED},
+    {"OK 0123456789abcdef0123456789abcdef01234567 9000 0", REDLOCK_GARBLED},
+    {"PONG", REDLOCK_GARBLED},
+    {"FREE", REDLOCK_GARBLED},
+    {"ok", REDLOCK_GARBLED},
+    {"HELD 5", REDLOCK_HELD},
+    {"NOQUORUM 1/3 need=2", REDLOCK_NOQUORUM},
+    {"LATE 5", REDLOCK_LATE},
+    {"LIMIT waiters", REDLOCK_LIMIT},
+    {"SHUTDOWN", REDLOCK_SHUTDOWN},
+    {"DENIED you", REDLOCK_DENIED},
+    {"ERR ttl-range no", REDLOCK_REFUSED},
+};
+
+START_TEST(each_answer_has_its_status)
+{
+    struct redlock_lock lock;
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    liar_set(liar, &(struct lie){.instead = answers[_i].instead});
+    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), answers[_i].status);
+    ck_assert_int_eq(lock.deadline_ns, 0);
+    ck_assert_str_ne(redlock_error(redlock), "");
+    ck_assert_ptr_null(strchr(redlock_error(redlock), '\n'));
+    /* Whatever it was, the next request is a new chance. */
+    expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+START_TEST(an_extension_of_another_token_is_none)
+{
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    struct redlock_lock lock = {
+        .resource = "a", .token = "1123456789abcdef0123456789abcdef01234567", .deadline_ns = 77};
+    liar_set(liar, &(struct lie){.instead = "OK 0123456789abcdef0123456789abcdef01234567 9000 0"});
+    expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_GARBLED);
+    ck_assert_int_eq(lock.deadline_ns, 77);
+    liar_set(liar, &(struct lie){.instead = "NOQUORUM 1/3 need=2"});
+    expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_NOQUORUM);
+    ck_assert_int_eq(lock.deadline_ns, 77);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+START_TEST(who_answers_nothing_costs_the_timeout)
+{
+    static const struct lie lies[] = {{.kind = LIE_SILENT}, {.kind = LIE_FLOOD}};
+    struct redlock_lock lock;
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(50);
+    liar_set(liar, &lies[_i]);
+    int64_t before_ns = liar_clock_ns();
+    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_TIMEOUT);
+    ck_assert_int_ge(liar_clock_ns() - before_ns, 50 * MS);
+    expect(redlock, redlock_ping(redlock), REDLOCK_TIMEOUT);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+START_TEST(nobody_home_is_unreachable)
+{
+    struct redlock_lock lock;
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    liar_set(liar, &(struct lie){0});
+    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
+    redlock_free(redlock);
+    redlock = redlock_new("unix:/nonexistent");
+    expect(redlock, redlock_release(redlock, &lock), REDLOCK_UNREACHABLE);
+    ck_assert_int_eq(lock.deadline_ns, 0);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+START_TEST(a_place_in_line_is_read_from_the_listing)
+{
+    uint64_t id;
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    liar_set(liar, &(struct lie){0});
+    expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
+    struct redlock_event event = next_event(redlock);
+    expect(redlock, event.status, REDLOCK_OK);
+    ck_assert_uint_eq(event.id, id);
+    ck_assert_uint_eq(event.place, 3);
+    liar_set(liar, &(struct lie){.instead = "END"});
+    expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
+    event = next_event(redlock);
+    expect(redlock, event.status, REDLOCK_OK);
+    ck_assert_uint_eq(event.place, 0);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+/* --- a loss --- */
+
+START_TEST(a_loss_comes_before_the_answer_behind_it)
+{
+    uint64_t id;
+    char lost[128];
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    liar_set(liar, &(struct lie){0});
+    struct redlock_event event = acquire(redlock, true);
+    expect(redlock, event.status, REDLOCK_OK);
+    struct redlock_lock lock = event.lock;
+    snprintf(lost, sizeof(lost), "! LOST a %s noquorum\n! LOST a %s noquorum\n", lock.token,
+             lock.token);
+    liar_set(liar, &(struct lie){.before = lost});
+    expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
+    event = next_event(redlock);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
+    ck_assert_str_eq(event.lock.token, lock.token);
+    event = next_event(redlock);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_ANSWER);
+    expect(redlock, event.status, REDLOCK_OK);
+    ck_assert(!redlock_next(redlock, &event));
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
+/* --- all of them, by seeds --- */
+
+struct run {
+    struct redlock *redlock;
+    struct dice dice;
+    struct {
+        uint64_t id;
+        bool extends;
+        bool releases;
+        int64_t earlier_ns;
+    } open[OPEN];
+    unsigned open_count;
+    struct redlock_lock lock; /* the last that was granted */
+};
+
+static void forget(struct run *run, unsigned at)
+{
+    run->open[at] = run->open[--run->open_count];
+}
+
+static void on_event(struct run *run, const struct redlock_event *event)
+{
+    if (event->kind != REDLOCK_EVENT_ANSWER)
+        return;
+    unsigned at = 0;
+    while (at < run->open_count && run->open[at].id != event->id)
+        at++;
+    ck_assert_msg(at < run->open_count, "nobody asked for %" PRIu64, event->id);
+    if (event->status == REDLOCK_OK && event->lock.token[0] != '\0') {
+        must_be_granted(event->id, &event->lock, run->open[at].earlier_ns);
+        run->lock = event->lock;
+    } else {
+        ck_assert_int_eq(event->lock.deadline_ns, 0);
+    }
+    if (event->status != REDLOCK_OK)
+        ck_assert_str_ne(redlock_error(run->redlock), "");
+    forget(run, at);
+}
+
+static void operate(struct run *run)
+{
+    struct redlock *redlock = run->redlock;
+    enum redlock_status status = REDLOCK_OK;
+    const struct redlock_wish wish = {.wait_ms = dice_below(&run->dice, 2) * 5,
+                                      .fence = dice_below(&run->dice, 2) != 0,
+                                      .hold = dice_below(&run->dice, 2) != 0};
+    struct redlock_lock lock;
+    int64_t earlier_ns = 0;
+    uint64_t id = 0;
+    switch (dice_below(&run->dice, 10)) {
+    case 0:
+        if (run->lock.token[0] == '\0')
+            return;
+        earlier_ns = run->lock.deadline_ns;
+        status = redlock_start_extend(redlock, &run->lock, TTL_MS, &id);
+        break;
+    case 1:
+        if (run->lock.token[0] == '\0')
+            return;
+        status = redlock_start_release(redlock, &run->lock, &id);
+        break;
+    case 2:
+        status = redlock_start_query(redlock, "a", &id);
+        break;
+    case 3:
+        status = redlock_start_ping(redlock, &id);
+        break;
+    case 4:
+        status = redlock_start_place(redlock, "a", &id);
+        break;
+    case 5:
+        if (run->open_count == 0)
+            return;
+        unsigned at = dice_below(&run->dice, run->open_count);
+        redlock_cancel(redlock, run->open[at].id);
+        forget(run, at);
+        return;
+    case 6:
+        status = redlock_acquire(redlock, "a", TTL_MS, &wish, &lock, NULL);
+        ck_assert(status == REDLOCK_OK || lock.deadline_ns == 0);
+        return;
+    default:
+        status = redlock_start_acquire(redlock, "a", TTL_MS, &wish, &id);
+        break;
+    }
+    expect(redlock, status, REDLOCK_OK);
+    run->open[run->open_count].earlier_ns = earlier_ns;
+    run->open[run->open_count++].id = id;
+}
+
+static void run_seed(uint64_t seed)
+{
+    struct run run = {.redlock = new_handle(10), .dice = {seed}};
+    struct redlock_event event;
+    liar_set(liar, &(struct lie){.kind = LIE_RANDOM, .seed = dice_draw(&run.dice)});
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        operate(&run);
+        while (dice_below(&run.dice, 2) == 0 && redlock_next(run.redlock, &event))
+            on_event(&run, &event);
+    }
+    while (run.open_count > 0) {
+        event = next_event(run.redlock);
+        on_event(&run, &event);
+    }
+    redlock_free(run.redlock);
+}
+
+/* LIAR_SEED: where to begin; LIAR_RUNS: how many. */
+static unsigned number_of(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
+START_TEST(what_is_called_a_lock_is_one_whatever_is_said)
+{
+    open_stage(__func__);
+    unsigned first = number_of("LIAR_SEED", 1);
+    unsigned count = number_of("LIAR_RUNS", SEEDS);
+    for (unsigned seed = first; seed < first + count; seed++) {
+        mark_point();
+        run_seed(seed);
+        /* What it has not read of this one must not count as the next one's. */
+        liar_stop(liar);
+        liar_start(liar, path);
+    }
+    close_stage();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("libredlock_faults");
+    TCase *cases = sandbox_case("libredlock_faults");
+    tcase_add_test(cases, an_answer_cut_short_is_none);
+    tcase_add_test(cases, an_answer_in_pieces_is_one);
+    tcase_add_test(cases, a_delay_makes_no_deadline_later);
+    tcase_add_test(cases, no_more_time_has_elapsed_than_has_passed);
+    tcase_add_test(cases, a_lock_that_is_over_on_arrival_is_given_back);
+    tcase_add_loop_test(cases, each_answer_has_its_status, 0, sizeof(answers) / sizeof(answers[0]));
+    tcase_add_test(cases, an_extension_of_another_token_is_none);
+    tcase_add_loop_test(cases, who_answers_nothing_costs_the_timeout, 0, 2);
+    tcase_add_test(cases, nobody_home_is_unreachable);
+    tcase_add_test(cases, a_place_in_line_is_read_from_the_listing);
+    tcase_add_test(cases, a_loss_comes_before_the_answer_behind_it);
+    tcase_add_test(cases, what_is_called_a_lock_is_one_whatever_is_said);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
