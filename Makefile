@@ -134,8 +134,12 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/doc/redlockd
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(BUILD)/redlockd $(DESTDIR)$(PREFIX)/sbin/redlockd
-	install -d $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	install -m 755 $(BUILD)/redlock $(DESTDIR)$(PREFIX)/bin/redlock
+	install -m 644 client/completion/redlock.bash \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/redlock
+	install -m 644 client/completion/_redlock $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_redlock
 	install -m 644 client/redlock.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so

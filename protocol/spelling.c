@@ -3,29 +3,35 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { WORD_MAX = 40 };
+enum { WORD_MAX = 40, ROWS = 3 };
 
-/* How many letters have to be changed, added or taken away (Levenshtein). */
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters have to be changed, added or taken away, or change places with the next one
+ * (Damerau and Levenshtein; no letter twice). */
 static size_t distance(const char *a, const char *b)
 {
-    size_t row[WORD_MAX + 1];
+    /* The row of a letter of a, and those of the two before it. */
+    size_t rows[ROWS][WORD_MAX + 1];
     size_t len = strlen(b);
     for (size_t j = 0; j <= len; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
+        rows[0][j] = j;
+    size_t i = 1;
+    for (; a[i - 1] != '\0'; i++) {
+        size_t *row = rows[i % ROWS];
+        const size_t *before = rows[(i - 1) % ROWS];
         row[0] = i;
         for (size_t j = 1; j <= len; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
+            row[j] = before[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = least(row[j], least(before[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], rows[(i - 2) % ROWS][j - 2] + 1);
         }
     }
-    return row[len];
+    return rows[(i - 1) % ROWS][len];
 }
 
 const char *spelling_nearest(const char *text, const char *const *words)

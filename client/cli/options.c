@@ -253,8 +253,9 @@ static bool take_argv(const struct parser *parser, char **argv)
 static bool fail_superfluous(const struct parser *parser, const char *word)
 {
     char quoted[QUOTED_SIZE];
-    return fail(parser->error, "what is %s for? usage: redlock %s %s", quote(word, quoted),
-                parser->options->command->name, parser->options->command->usage);
+    const struct command *command = parser->options->command;
+    return fail(parser->error, "what is %s for? usage: redlock %s%s%s", quote(word, quoted),
+                command->name, command->usage[0] != '\0' ? " " : "", command->usage);
 }
 
 static bool take_operands(const struct parser *parser, int count, char **words)
@@ -293,11 +294,11 @@ static bool find_command(struct parser *parser, const char *name)
 }
 
 /* --help and --version ask for another command than the one that is named, and are never wrong. */
-static bool asks_otherwise(const struct parser *parser)
+static bool asks_otherwise(const struct parser *parser, const char *word)
 {
     struct options *options = parser->options;
     if (parser->seen & OPTION_BIT(OPTION_HELP)) {
-        options->topic = options->command != NULL ? options->command->name : NULL;
+        options->topic = options->command != NULL ? options->command->name : word;
         options->command = command_find("help");
         return true;
     }
@@ -313,7 +314,7 @@ static bool parse(struct parser *parser, int argc, char **argv)
     parser->allowed = OPTIONS_EVERYWHERE;
     if (!take_options(parser, argc, argv, true))
         return false;
-    if (asks_otherwise(parser))
+    if (asks_otherwise(parser, argv[optind]))
         return true;
     if (optind >= argc)
         return fail(parser->error, "which command?");
@@ -325,7 +326,7 @@ static bool parse(struct parser *parser, int argc, char **argv)
     parser->allowed |= command->options;
     if (!take_options(parser, argc, argv, command->operands == OPERANDS_NAME_COMMAND))
         return false;
-    return asks_otherwise(parser) || take_operands(parser, argc - optind, argv + optind);
+    return asks_otherwise(parser, NULL) || take_operands(parser, argc - optind, argv + optind);
 }
 
 /* Who wants JSON wants it of an error in the words before, too. */

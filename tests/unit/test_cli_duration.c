@@ -2,6 +2,7 @@
  * Times and signals, as they are written on the command line.
  */
 #include <signal.h>
+#include <string.h>
 
 #include "client/cli/duration.h"
 #include "client/cli/signals.h"

@@ -1,7 +1,9 @@
 /*
  * What redlock writes: JSON, and tables.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/cli/fields.h"
 #include "client/cli/json.h"
@@ -219,9 +221,9 @@ START_TEST(nothing_in_a_name_reaches_the_terminal)
         "caf\xc3\xa9 client=2",
     };
     check_table(lines, 2, false,
-                "RESOURCE          CLIENT\n"
+                "RESOURCE         CLIENT\n"
                 "\\xff\\x1b[2J\\x9b       1\n"
-                "\\xc2\\x9bcaf\xc3\xa9           2\n");
+                "\\xc2\\x9bcaf\xc3\xa9          2\n");
 }
 END_TEST
 

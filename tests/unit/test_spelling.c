@@ -18,9 +18,19 @@ END_TEST
 
 START_TEST(the_first_of_those_equally_near_is_taken)
 {
-    static const char *const words[] = {"lock", "locks", NULL};
+    static const char *const words[] = {"lock", "locks", "lack", NULL};
+    ck_assert_str_eq(spelling_nearest("lick", words), "lock");
     ck_assert_str_eq(spelling_nearest("lokc", words), "lock");
     ck_assert_str_eq(spelling_nearest("lockss", words), "locks");
+}
+END_TEST
+
+START_TEST(letters_that_changed_places_are_one_mistake)
+{
+    static const char *const words[] = {"TRAP", "ILL", "TERM", "KILL", NULL};
+    ck_assert_str_eq(spelling_nearest("TREM", words), "TERM");
+    ck_assert_str_eq(spelling_nearest("KLIL", words), "KILL");
+    ck_assert_str_eq(spelling_nearest("EKILLL", words), "KILL");
 }
 END_TEST
 
@@ -30,6 +40,7 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("spelling");
     tcase_add_test(tests, suggestions_are_near_or_none);
     tcase_add_test(tests, the_first_of_those_equally_near_is_taken);
+    tcase_add_test(tests, letters_that_changed_places_are_one_mistake);
     suite_add_tcase(suite, tests);
     return suite;
 }
