@@ -6,8 +6,8 @@
 #include "protocol/spelling.h"
 
 #define TOKEN_HELP                                                                                 \
-    "TOKEN is what lock has printed; - reads it from standard input, where the\n"                  \
-    "other users of this machine do not see it, and without it $REDLOCK_TOKEN is taken.\n"
+    "TOKEN is what lock has printed, - to read it from standard input, or left out to\n"           \
+    "take $REDLOCK_TOKEN: neither shows it to other users of this machine.\n"
 
 const struct command commands[] = {
     {"run",
@@ -20,15 +20,15 @@ const struct command commands[] = {
     {"lock", "[--ttl T] [--wait T | --nonblock] [--fence] NAME", "acquire a lock, print its token",
      OPERANDS_NAME, OPTIONS_LOCK, command_lock,
      "Prints TOKEN, or TOKEN FENCE. Nobody extends this lock: it ends by itself.\n"
-     "Example:  token=$(redlock lock --wait 1m deploy) && make; redlock unlock deploy $token\n"},
+     "Example:  token=$(redlock lock deploy) && make; redlock unlock deploy $token\n"},
     {"unlock", "NAME [TOKEN]", "give a lock back", OPERANDS_NAME_TOKEN, 0, command_unlock,
      TOKEN_HELP "Exits with 1 if the token does not hold it, or not any more.\n"},
     {"extend", "[--ttl T] NAME [TOKEN]", "make a lock live longer, from now on",
      OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL), command_extend,
      TOKEN_HELP "Prints how long it is good for. Exits with 1 if the token does not hold it.\n"},
     {"status", "NAME", "does anybody hold it?", OPERANDS_NAME, 0, command_status,
-     "Prints free or held, then how long that takes at least if it is known. It may have\n"
-     "changed when you read it: to have the lock, ask for it.\n"},
+     "Prints free; or held, and for how long at least if that is known. It may be\n"
+     "otherwise when you read it: to have the lock, ask for it.\n"},
     {"locks", "[NAME]", "the locks that the daemon knows, and how many wait", OPERANDS_MAYBE_NAME,
      0, command_listing, "Those that this daemon has granted, or that are waited for here.\n"},
     {"nodes", "", "the masters, and why one of them has no vote", OPERANDS_NONE, 0, command_listing,

@@ -55,7 +55,10 @@ static void print_command(const struct command *command)
            text[strlen(text) - 1] == '?' ? "" : ".");
     fputs(command->more, stdout);
     putchar('\n');
-    print_options(command->options | (OPTIONS_EVERYWHERE & ~OPTION_BIT(OPTION_VERSION)));
+    unsigned common = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_HELP);
+    if (command->function != command_help && command->function != command_version)
+        common |= OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_TIMEOUT);
+    print_options(command->options | common);
 }
 
 static int fail(const struct options *options)

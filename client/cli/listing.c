@@ -112,7 +112,7 @@ int command_listing(const struct options *options)
     if (status != REDLOCK_OK)
         code = report_failure(options, redlock, status, -1);
     else if (lines.failed)
-        code = report_wrong(options, "no memory is left for so many lines");
+        code = report_status(options, REDLOCK_MEMORY, -1, "no memory is left for so many lines");
     else if (options->json)
         write_json(&lines);
     else if (terminal_is(STDOUT_FILENO))

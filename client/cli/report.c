@@ -2,9 +2,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/cli/command.h"
 #include "client/cli/exits.h"
+#include "protocol/text.h"
 
 void report_message(const char *form, ...)
 {
@@ -32,18 +34,39 @@ void report_end(struct json *json)
     fputc('\n', json->out);
 }
 
-int report_failure(const struct options *options, const struct redlock *redlock,
-                   enum redlock_status status, int64_t hint_ms)
+/* Is it about the lock, and not about what is in the way to the daemon? */
+static bool is_about_lock(enum redlock_status status)
 {
-    report_message("%s", redlock_error(redlock));
+    return status == REDLOCK_HELD || status == REDLOCK_GONE || status == REDLOCK_NOQUORUM ||
+           status == REDLOCK_LATE;
+}
+
+int report_status(const struct options *options, enum redlock_status status, int64_t hint_ms,
+                  const char *message)
+{
+    char name[4 * REDLOCK_RESOURCE_MAX + 8] = "";
+    if (is_about_lock(status) && options->name != NULL) {
+        struct text text = {.buf = name, .size = sizeof(name) - 1};
+        text_quoted(&text, options->name, strlen(options->name), REDLOCK_RESOURCE_MAX);
+        text_string(&text, ": ");
+    }
+    report_message("%s%s", name, message);
     if (options->json) {
         struct json json = report_begin(redlock_status_word(status));
+        if (options->name != NULL)
+            json_text(&json, "resource", options->name);
         if (status == REDLOCK_HELD)
             json_number(&json, "hint_ms", hint_ms);
-        json_text(&json, "message", redlock_error(redlock));
+        json_text(&json, "message", message);
         report_end(&json);
     }
     return exit_of(status);
+}
+
+int report_failure(const struct options *options, const struct redlock *redlock,
+                   enum redlock_status status, int64_t hint_ms)
+{
+    return report_status(options, status, hint_ms, redlock_error(redlock));
 }
 
 int report_wrong(const struct options *options, const char *what)

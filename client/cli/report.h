@@ -17,12 +17,17 @@ __attribute__((format(printf, 1, 2))) void report_message(const char *form, ...)
 struct json report_begin(const char *status);
 void report_end(struct json *json);
 
-/* The last request of this handle failed so. Returns what to exit with. hint_ms is only looked at
- * with REDLOCK_HELD. */
+/* These return what to exit with. hint_ms is only looked at with REDLOCK_HELD. */
+
+/* The last request of this handle failed so. */
 int report_failure(const struct options *options, const struct redlock *redlock,
                    enum redlock_status status, int64_t hint_ms);
 
-/* redlock was called wrongly, or cannot go on. */
+/* The same in other words than those of the library. */
+int report_status(const struct options *options, enum redlock_status status, int64_t hint_ms,
+                  const char *message);
+
+/* redlock was called wrongly: a hint follows at what would be right. */
 int report_wrong(const struct options *options, const char *what);
 
 #endif

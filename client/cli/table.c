@@ -15,7 +15,8 @@ enum { COLUMNS_MAX = 32, CELL_SIZE = 2048, GAP = 2 };
 struct column {
     size_t width;
     bool hidden;
-    bool right; /* aligned so: all of it are numbers */
+    bool texts;   /* there are any: then it is aligned to the left */
+    bool numbers; /* there are any */
 };
 
 struct cell {
@@ -71,9 +72,11 @@ static void put_duration(struct cell *cell, const struct field *field, bool us)
 {
     char text[DURATION_PRINTED] = "-";
     long long number = strtoll(field->value, NULL, 10);
-    if (number >= 0 && us)
+    /* For how long a node has no vote, of one that has it. */
+    bool none = number < 0 || (number == 0 && field_has_key(field, "for_ms"));
+    if (!none && us)
         duration_print_us(number, text);
-    else if (number >= 0)
+    else if (!none)
         duration_print(number, text);
     put_shown(cell, text, strlen(text));
 }
@@ -134,7 +137,8 @@ static void measure_line(const char *line, struct column columns[COLUMNS_MAX])
         cell_fill(&cell, &field);
         if (cell.width > columns[i].width)
             columns[i].width = cell.width;
-        columns[i].right = columns[i].right && (kind == FIELD_NUMBER || kind == FIELD_NONE);
+        columns[i].numbers = columns[i].numbers || kind == FIELD_NUMBER;
+        columns[i].texts = columns[i].texts || kind == FIELD_TEXT || kind == FIELD_TRUTH;
     }
 }
 
@@ -146,7 +150,7 @@ static void measure(const char *const *lines, size_t count, struct column column
     for (size_t i = 0; i < COLUMNS_MAX && field_next(&line, &field); i++) {
         cell_fill_header(&cell, &field, true);
         /* The place in line of this connection, which is there only to ask. */
-        columns[i] = (struct column){cell.width, field_has_key(&field, "place"), true};
+        columns[i] = (struct column){.width = cell.width, .hidden = field_has_key(&field, "place")};
     }
     for (size_t i = 0; i < count; i++)
         measure_line(lines[i], columns);
@@ -172,9 +176,10 @@ static void print_line(FILE *out, const char *line, const struct column columns[
         else
             cell_fill(&cell, &field);
         size_t room = columns[i].width - cell.width;
-        pad(out, owed + (columns[i].right ? room : 0));
+        bool right = columns[i].numbers && !columns[i].texts;
+        pad(out, owed + (right ? room : 0));
         cell_print(out, &cell, colours);
-        owed = GAP + (columns[i].right ? 0 : room);
+        owed = GAP + (right ? 0 : room);
     }
     fputc('\n', out);
 }

@@ -255,6 +255,15 @@ START_TEST(the_place_in_line_of_who_only_asks_is_left_out)
 }
 END_TEST
 
+START_TEST(a_column_is_aligned_right_only_where_it_has_numbers)
+{
+    static const char *const lines[] = {"node=a reason=- for_ms=0 owed=-"};
+    check_table(lines, 1, false,
+                "NODE  REASON  FOR  OWED\n"
+                "a     -         -  -\n");
+}
+END_TEST
+
 START_TEST(other_keys_begin_another_table)
 {
     static const char *const lines[] = {
@@ -320,6 +329,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, nothing_in_a_name_reaches_the_terminal);
     tcase_add_test(tests, the_longest_name_fits);
     tcase_add_test(tests, the_place_in_line_of_who_only_asks_is_left_out);
+    tcase_add_test(tests, a_column_is_aligned_right_only_where_it_has_numbers);
     tcase_add_test(tests, other_keys_begin_another_table);
     tcase_add_test(tests, lines_of_any_form_are_survived);
     tcase_add_test(tests, columns_beyond_the_most_are_left_out);
