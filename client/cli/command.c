@@ -6,8 +6,8 @@
 #include "protocol/spelling.h"
 
 #define TOKEN_HELP                                                                                 \
-    "TOKEN is what lock has printed, - to read it from standard input, or left out to\n"           \
-    "take $REDLOCK_TOKEN: neither shows it to other users of this machine.\n"
+    "TOKEN is what lock has printed. - reads it from standard input; left out, it is\n"            \
+    "$REDLOCK_TOKEN: so other users of this machine do not see it.\n"
 
 const struct command commands[] = {
     {"run",

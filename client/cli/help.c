@@ -41,8 +41,8 @@ static void print_all(void)
     print_options(OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_JSON));
     fputs("\n"
           "T is a time with its unit, 30s or 500ms. Exits with 1 if somebody else holds the\n"
-          "lock, 124 if it still is held after a wait, 123 if masters are missing, 125 if\n"
-          "redlock itself failed. Try it:  redlockd --dev   and then   redlock run a -- date\n",
+          "lock, 124 if so after a wait, 123 if masters are missing, 125 if redlock failed.\n"
+          "Try it:  redlockd --dev   and then   redlock run deploy -- date\n",
           stdout);
 }
 

@@ -1,0 +1,108 @@
+# bash completion for redlock: commands, options, names of locks, and then the command of `run`.
+
+_redlock_commands='run lock unlock extend status locks nodes clients stats ping help version'
+
+_redlock_options()
+{
+    local lock='--ttl --wait --nonblock --fence' common='--url --timeout --json --help'
+    case $1 in
+    run) echo "$lock --on-lost --grace --conflict-exit $common" ;;
+    lock) echo "$lock $common" ;;
+    extend) echo "--ttl $common" ;;
+    help | version) echo '--json --help' ;;
+    '') echo "$common --version" ;;
+    *) echo "$common" ;;
+    esac
+}
+
+# Does this option take a value of its own, as the next word?
+_redlock_takes_value()
+{
+    case $1 in
+    --url | --timeout | --ttl | --wait | -w | --on-lost | --grace | --conflict-exit | -E) return 0 ;;
+    esac
+    return 1
+}
+
+# The names of the locks that the daemon knows. Anybody may have named them, so nothing in a name
+# may be expanded: compgen -W would.
+_redlock_names()
+{
+    local line name quoted
+    while read -r line; do
+        [[ $line == resource=* ]] || continue
+        name=${line#resource=}
+        name=${name%% *}
+        [[ $name == "$current"* ]] || continue
+        printf -v quoted %q "$name"
+        COMPREPLY+=("$quoted")
+    done < <(redlock ${url:+--url "$url"} --timeout 1s locks 2>/dev/null)
+}
+
+# The command behind NAME, whose first word is number $1, as its own completion has it.
+_redlock_command()
+{
+    # Where readline splits words as they are split here.
+    if ((COMP_CWORD == last)) && declare -F _command_offset >/dev/null; then
+        _command_offset "$1"
+    elif ((last == $1)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "$current")
+    else
+        compopt -o default 2>/dev/null
+    fi
+}
+
+_redlock()
+{
+    local words current previous url='' command='' i last operands=0 ended=
+    read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
+    # Behind a space, the word to complete has not begun.
+    [[ ${COMP_LINE:0:COMP_POINT} == *' ' ]] && words+=('')
+    last=$((${#words[@]} - 1))
+    current=${words[last]} previous=${words[last - 1]}
+    COMPREPLY=()
+
+    for ((i = 1; i < last; i++)); do
+        if [[ ! $ended ]] && _redlock_takes_value "${words[i]}"; then
+            [[ ${words[i]} == --url ]] && url=${words[i + 1]}
+            ((++i))
+        elif [[ ! $ended && ${words[i]} == --url=* ]]; then
+            url=${words[i]#--url=}
+        elif [[ ${words[i]} == -- ]]; then
+            ended=yes
+        elif [[ ! $ended && ${words[i]} == -* ]]; then
+            :
+        elif [[ ! $command ]]; then
+            command=${words[i]}
+        else
+            ((++operands))
+        fi
+        if [[ $command == run ]] && ((operands == 1)); then
+            ((++i))
+            [[ ${words[i]} == -- ]] && ((i < last)) && ((++i))
+            _redlock_command "$i"
+            return
+        fi
+    done
+
+    if [[ ! $ended ]] && _redlock_takes_value "$previous"; then
+        [[ $previous == --on-lost ]] &&
+            mapfile -t COMPREPLY < <(compgen -W 'TERM INT HUP QUIT USR1 USR2 KILL' -- "$current")
+    elif [[ ! $ended && $current == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_redlock_options "$command")" -- "$current")
+    elif [[ ! $command ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$_redlock_commands" -- "$current")
+    elif ((operands == 0)); then
+        case $command in
+        run | lock | unlock | extend | status | locks) _redlock_names ;;
+        help) mapfile -t COMPREPLY < <(compgen -W "$_redlock_commands" -- "$current") ;;
+        esac
+    fi
+
+    # Readline has split the word at the last of these, and replaces only what is behind it.
+    if [[ $current == *[:=]* && $COMP_WORDBREAKS == *:* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*[:=]}"}"}")
+    fi
+}
+
+complete -F _redlock redlock

@@ -1,0 +1,576 @@
+/*
+ * The command redlock, on a daemon over real masters: what it prints, where, and what it exits
+ * with.
+ */
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/terminal.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+enum { WORDS_MAX = 16, LINE_SIZE = 1024 };
+
+static const char nobody[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+/* The program under test. */
+static const char *program(void)
+{
+    const char *path = getenv("REDLOCK");
+    return path != NULL ? path : "build/redlock";
+}
+
+/* --- a stage, and commands on it --- */
+
+static void use_daemon(const struct daemon *daemon)
+{
+    char url[SANDBOX_FILE + 8];
+    snprintf(url, sizeof(url), "unix:%s", daemon->socket);
+    setenv("REDLOCK_URL", url, 1);
+    setenv("REDLOCK", program(), 1);
+    setenv("TERM", "xterm", 1);
+    unsetenv("REDLOCK_TOKEN");
+    unsetenv("NO_COLOR");
+}
+
+/* Commands find its daemon in their environment. */
+static void open_stage(struct stage *stage, const char *test)
+{
+    stage_open(stage, test, &(struct stage_plan){.masters = 3, .over_unix = true});
+    use_daemon(&stage->daemon);
+}
+
+/* Its words are split at spaces. */
+struct words {
+    char text[LINE_SIZE];
+    const char *argv[WORDS_MAX + 1];
+};
+
+static void split(struct words *words, const char *text)
+{
+    unsigned count = 0;
+    char *rest = NULL;
+    *words = (struct words){.argv = {program()}};
+    snprintf(words->text, sizeof(words->text), "%s", text);
+    for (char *word = strtok_r(words->text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        ck_assert_uint_lt(count + 1, WORDS_MAX);
+        words->argv[++count] = word;
+    }
+}
+
+static void check_exit(const struct command *command, const char *text, int status)
+{
+    ck_assert_msg(command->status == status,
+                  "redlock %s: status %d, not %d\noutput: %s\nerrors: %s", text, command->status,
+                  status, command->output, command->errors);
+}
+
+static bool matches(const char *text, const char *pattern)
+{
+    regex_t regex;
+    char whole[LINE_SIZE];
+    snprintf(whole, sizeof(whole), "^(%s)$", pattern);
+    ck_assert_int_eq(regcomp(&regex, whole, REG_EXTENDED | REG_NOSUB), 0);
+    bool does = regexec(&regex, text, 0, NULL, 0) == 0;
+    regfree(&regex);
+    return does;
+}
+
+/* It exits so; all that it prints, and all of its messages, match these. */
+static void expect(const struct stage *stage, const char *text, int status, const char *output,
+                   const char *errors)
+{
+    struct command command;
+    struct words words;
+    split(&words, text);
+    command_run(&command, &stage->sandbox, words.argv);
+    check_exit(&command, text, status);
+    ck_assert_msg(matches(command.output, output), "redlock %s prints: %s", text, command.output);
+    ck_assert_msg(matches(command.errors, errors), "redlock %s says: %s", text, command.errors);
+    command_free(&command);
+}
+
+/* The same of a script, which finds the program as $REDLOCK. */
+static void expect_script(const struct stage *stage, const char *script, int status,
+                          const char *output, const char *errors)
+{
+    struct command command;
+    const char *argv[] = {"sh", "-c", script, NULL};
+    command_run(&command, &stage->sandbox, argv);
+    check_exit(&command, script, status);
+    ck_assert_msg(matches(command.output, output), "%s prints: %s", script, command.output);
+    ck_assert_msg(matches(command.errors, errors), "%s says: %s", script, command.errors);
+    command_free(&command);
+}
+
+/* --- lock, unlock, extend --- */
+
+START_TEST(lock_prints_the_token_by_which_unlock_gives_it_back)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect_script(&stage,
+                  "token=$($REDLOCK lock deploy) && echo \"$token\" &&"
+                  "$REDLOCK status deploy && $REDLOCK unlock deploy $token &&"
+                  "$REDLOCK status deploy",
+                  0, "[0-9a-f]{40}\nheld [0-9]+\\.[0-9]s\nfree\n", "");
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_fence_follows_the_token_and_grows)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect_script(&stage,
+                  "first=$($REDLOCK lock --fence deploy) && $REDLOCK unlock deploy \"$first\" &&"
+                  "second=$($REDLOCK lock --fence deploy) &&"
+                  "[ ${second#* } -gt ${first#* } ] && echo \"$second\"",
+                  0, "[0-9a-f]{40} [0-9]+\n", "");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_lock_that_is_held_is_refused_at_once_or_after_the_wait)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    client_lock(&stage.client, "deploy", "60s");
+    expect(&stage, "lock --nonblock deploy", 1, "", "redlock: \"deploy\": somebody else.*\n");
+    expect(&stage, "lock --wait 0 deploy", 1, "", "redlock: \"deploy\": somebody else.*\n");
+    expect(&stage, "lock --wait 100ms deploy", 124, "", "redlock: \"deploy\": somebody else.*\n");
+    stage_close(&stage);
+}
+END_TEST
+
+/* Start a lock that waits, give the lock back once it stands in line, and it is granted. */
+static void check_waits(struct stage *stage, const char *words)
+{
+    char output[SANDBOX_FILE];
+    char errors[SANDBOX_FILE];
+    struct words split_words;
+    struct grant grant = client_lock(&stage->client, "deploy", "60s");
+    split(&split_words, words);
+    sandbox_path(&stage->sandbox, "waiter.out", output);
+    sandbox_path(&stage->sandbox, "waiter.log", errors);
+    pid_t pid = process_start(
+        &(struct process_plan){.argv = split_words.argv, .output = output, .errors = errors});
+    struct waiting waiting = waiting_for("somebody to wait");
+    while (client_count(&stage->client, "LOCKS", "waiters=1") == 0)
+        waiting_pause(&waiting);
+    client_expect(&stage->client, "OK", "UNLOCK deploy %s", grant.token);
+    int status = process_wait(pid, "a lock that waits");
+    char *token = sandbox_read(output);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+    ck_assert_msg(matches(token, "[0-9a-f]{40}\n"), "it prints: %s", token);
+    free(token);
+}
+
+START_TEST(lock_waits_as_long_as_it_takes)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    check_waits(&stage, "lock deploy");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lock_waits_as_long_as_it_is_told)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    check_waits(&stage, "lock --wait 500h deploy");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_token_comes_from_where_nobody_sees_it)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect_script(&stage,
+                  "$REDLOCK lock a | $REDLOCK unlock a - && $REDLOCK status a &&"
+                  "$REDLOCK lock --fence a | $REDLOCK unlock a - && $REDLOCK status a &&"
+                  "export REDLOCK_TOKEN=$($REDLOCK lock a) &&"
+                  "$REDLOCK extend a >&2 && $REDLOCK unlock a && $REDLOCK status a",
+                  0, "free\nfree\nfree\n", "[0-9]+\\.[0-9]s\n");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(what_is_no_token_is_refused_and_never_shown)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect(&stage, "unlock a", 125, "", "redlock: a TOKEN is missing.*REDLOCK_TOKEN.*\n");
+    expect(&stage, "unlock a -", 125, "", "redlock: there is no TOKEN on standard input\n.*");
+    expect(&stage, "unlock a c0ffee", 125, "", "redlock: TOKEN has 40 hex digits[^f]*; this has.*");
+    expect(&stage, "extend a AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 125, "",
+           "redlock: TOKEN has 40[^A]*\nredlock: [^A]*\n");
+    expect_script(&stage, "REDLOCK_TOKEN=c0ffee $REDLOCK unlock a", 125, "",
+                  "redlock: REDLOCK_TOKEN has 40 .*");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(who_does_not_hold_it_can_neither_release_nor_extend)
+{
+    struct stage stage;
+    char words[LINE_SIZE];
+    open_stage(&stage, __func__);
+    client_lock(&stage.client, "a", "60s");
+    snprintf(words, sizeof(words), "unlock a %s", nobody);
+    expect(&stage, words, 1, "", "redlock: \"a\": .*\n");
+    snprintf(words, sizeof(words), "extend a %s", nobody);
+    expect(&stage, words, 1, "", "redlock: \"a\": .*\n");
+    expect(&stage, "status a", 0, "held .*\n", "");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(extend_prints_how_long_it_is_good_for)
+{
+    struct stage stage;
+    char words[LINE_SIZE];
+    open_stage(&stage, __func__);
+    struct grant grant = client_lock(&stage.client, "a", "5s");
+    snprintf(words, sizeof(words), "extend --ttl 50s a %s", grant.token);
+    expect(&stage, words, 0, "4[0-9]\\.[0-9]s\n", "");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- what goes wrong --- */
+
+START_TEST(missing_masters_are_told_from_a_lock_that_is_held)
+{
+    struct stage stage;
+    char words[LINE_SIZE];
+    open_stage(&stage, __func__);
+    stage_stop_masters(&stage, 1, 2);
+    expect(&stage, "lock -n a", 123, "", "redlock: \"a\": .*\n");
+    expect(&stage, "status a", 123, "", "redlock: \"a\": .*\n");
+    snprintf(words, sizeof(words), "unlock a %s", nobody);
+    expect(&stage, words, 123, "", "redlock: \"a\": .*\n");
+    snprintf(words, sizeof(words), "extend a %s --json", nobody);
+    expect(&stage, words, 123, "\\{\"status\":\"noquorum\",\"resource\":\"a\",\"message\":.*\\}\n",
+           "redlock: \"a\": .*\n");
+    stage_continue_masters(&stage, 1, 2);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(without_a_daemon_every_command_says_so_at_once)
+{
+    static const char *const commands[] = {"lock a",   "status a", "nodes", "locks a",
+                                           "stats",    "clients",  "ping",  "lock --wait 1h a",
+                                           "lock -n a"};
+    struct stage stage;
+    open_stage(&stage, __func__);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        char words[LINE_SIZE];
+        snprintf(words, sizeof(words), "%s --url unix:/nobody/there", commands[i]);
+        expect(&stage, words, 125, "", "redlock: unix:/nobody/there: .*\n");
+        snprintf(words, sizeof(words), "--json --url unix:/nobody/there %s", commands[i]);
+        expect(&stage, words, 125, "\\{\"status\":\"unreachable\",.*\"message\":\"unix:.*\\}\n",
+               "redlock: unix:/nobody/there: .*\n");
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(what_the_daemon_finds_wrong_is_told)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect(&stage, "lock --ttl 500h a", 125, "", "redlock: .*a ttl is from .* here\n");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(wrong_usage_is_answered_with_what_would_be_right)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect(&stage, "", 125, "", "redlock: which command\\?\nredlock: `redlock help` lists.*\n");
+    expect(&stage, "lokc a", 125, "", "redlock: no command \"lokc\"; did you mean lock\\?\n.*");
+    expect(&stage, "lock --tll 3s a", 125, "",
+           "redlock: lock has no option .*did you mean --ttl\\?\n.*`redlock help lock`.*\n");
+    expect(&stage, "lock --ttl 30 a", 125, "",
+           "redlock: --ttl: 30 has no unit: 30s or 30ms\\?\n.*\n");
+    expect(&stage, "help lokc", 125, "", "redlock: no command \"lokc\"; did you mean lock\\?\n.*");
+    expect(&stage, "--url nonsense ping", 125, "", "redlock: nonsense is no.*\n");
+    expect(&stage, "lock --json", 125,
+           "\\{\"status\":\"invalid\",\"message\":\"lock needs a NAME\"\\}\n", "redlock: .*\n");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(results_that_nobody_gets_are_a_failure)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect_script(&stage, "$REDLOCK stats >/dev/full", 125, "", "redlock: standard output: .*\n");
+    expect_script(&stage, "$REDLOCK help >&-", 125, "", "redlock: standard output: .*\n");
+    /* A lock whose token is lost would be in the way of everybody. */
+    expect_script(&stage, "$REDLOCK lock a >/dev/full", 125, "", "redlock: standard output: .*\n");
+    expect(&stage, "status a", 0, "free\n", "");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- where the daemon is --- */
+
+START_TEST(the_url_is_that_of_the_option_or_the_environment)
+{
+    struct stage stage;
+    char words[LINE_SIZE];
+    open_stage(&stage, __func__);
+    expect(&stage, "ping", 0, "pong\n", "");
+    setenv("REDLOCK_URL", "unix:/nobody/there", 1);
+    expect(&stage, "ping", 125, "", "redlock: unix:/nobody/there: .*\n");
+    snprintf(words, sizeof(words), "ping --url unix:%s", stage.daemon.socket);
+    expect(&stage, words, 0, "pong\n", "");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- help --- */
+
+START_TEST(help_fits_the_smallest_terminal)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect_script(&stage,
+                  "for command in '' $($REDLOCK help | sed -n 's/^  \\([a-z][a-z]*\\)  .*/\\1/p')\n"
+                  "do $REDLOCK help $command >$TMPDIR/help || exit\n"
+                  "   awk -v command=\"$command\" '\n"
+                  "       length > 80 { print command, \"has a long line:\", $0 }\n"
+                  "       END { if (NR > 24) print command, \"is too long\" }' $TMPDIR/help\n"
+                  "   [ -z \"$command\" ] || $REDLOCK $command --help | cmp - $TMPDIR/help\n"
+                  "   [ -z \"$command\" ] || $REDLOCK --help $command | cmp - $TMPDIR/help\n"
+                  "   count=$((count + 1))\n"
+                  "done; echo $count",
+                  0, "13\n", "");
+    expect(&stage, "--version", 0, "redlock [0-9]+\\.[0-9]+\\.[0-9]+\n", "");
+    expect(&stage, "version --json", 0, "\\{\"status\":\"ok\",\"version\":\"[0-9.]+\"\\}\n", "");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- listings --- */
+
+START_TEST(listings_are_the_lines_of_the_daemon_in_a_pipe)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    client_lock(&stage.client, "deploy", "60s");
+    client_lock(&stage.client, "backup", "60s");
+    expect(&stage, "nodes", 0, "(node=[abc] url=[^\n]* vote=yes [^\n]*\n){3}", "");
+    expect(&stage, "locks", 0, "(resource=(deploy|backup) token=[0-9a-f]{8} [^\n]*\n){2}", "");
+    expect(&stage, "locks deploy", 0, "resource=deploy token=[0-9a-f]{8} [^\n]*\n", "");
+    expect(&stage, "locks other", 0, "", "");
+    expect(&stage, "stats", 0, "subject=daemon [^\n]*\n(subject=[a-z]+ ok=[^\n]*\n){4}", "");
+    expect(&stage, "clients", 0, "(client=[0-9]+ name=(-|redlock:clients:[0-9]+) peer=[^\n]*\n){2}",
+           "");
+    stage_close(&stage);
+}
+END_TEST
+
+/* Python reads it strictly, and knows the types. */
+START_TEST(json_is_valid_and_typed)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    /* Names that look like something else, or like nothing at all. */
+    client_ask(&stage.client, "LOCK 12 60s");
+    client_ask(&stage.client, "LOCK - 60s");
+    client_ask(&stage.client, "LOCK \"\\/\xff\xc3\xa9 60s");
+    expect_script(
+        &stage,
+        "for words in locks nodes stats clients ping 'status 12' 'status free' 'lock -n 12' \\\n"
+        "    'lock --fence new' version 'lock' 'unlock 12' 'locks none'\n"
+        "do $REDLOCK --json $words 2>$TMPDIR/errors | PYTHONIOENCODING=utf-8 python3 -c '\n"
+        "import json, sys\n"
+        "text = sys.stdin.buffer.read().decode(\"utf-8\")\n"
+        "assert text.endswith(\"\\n\") and text.count(\"\\n\") == 1, text\n"
+        "got = json.loads(text)\n"
+        "words = sys.argv[1]\n"
+        "if words == \"locks\":\n"
+        "    assert {row[\"resource\"] for row in got} == {\"12\", \"-\", "
+        "\"\\\"\\\\/\\u00ff\\u00e9\"}\n"
+        "    for row in got:\n"
+        "        assert len(row[\"token\"]) == 8 and row[\"hold\"] is False and row[\"name\"] is "
+        "None\n"
+        "        assert 0 < row[\"left_ms\"] <= 60000 and row[\"waiters\"] == 0\n"
+        "elif words == \"nodes\":\n"
+        "    assert [row[\"node\"] for row in got] == [\"a\", \"b\", \"c\"]\n"
+        "    assert all(row[\"vote\"] is True and row[\"reason\"] is None for row in got)\n"
+        "elif words == \"stats\":\n"
+        "    assert got[0][\"subject\"] == \"daemon\" and got[0][\"locks\"] == 3\n"
+        "elif words == \"clients\":\n"
+        "    assert len(got) == 2 and all(type(row[\"client\"]) is int for row in got)\n"
+        "elif words == \"locks none\":\n"
+        "    assert got == []\n"
+        "else:\n"
+        "    status = {\"ping\": \"ok\", \"status 12\": \"held\", \"status free\": \"free\",\n"
+        "              \"lock -n 12\": \"held\", \"lock --fence new\": \"ok\", \"version\": "
+        "\"ok\",\n"
+        "              \"lock\": \"invalid\", \"unlock 12\": \"invalid\"}[words]\n"
+        "    assert got[\"status\"] == status, got\n"
+        "    assert (\"hint_ms\" in got) == (status == \"held\")\n"
+        "    assert words != \"lock --fence new\" or (got[\"fence\"] > 0 and got[\"left_ms\"] > 0\n"
+        "        and len(got[\"token\"]) == 40 and got[\"deadline_ms\"] > 0)\n"
+        "' \"$words\" || echo \"$words\"\n"
+        "done",
+        0, "", "");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- on a terminal --- */
+
+static char *show(const char *text)
+{
+    struct words words;
+    int status;
+    split(&words, text);
+    char *shown = terminal_run(words.argv, &status);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "redlock %s: %s", text, shown);
+    return shown;
+}
+
+static void expect_shown(const char *text, const char *pattern)
+{
+    char *shown = show(text);
+    ck_assert_msg(matches(shown, pattern), "redlock %s shows:\n%s", text, shown);
+    free(shown);
+}
+
+START_TEST(listings_are_tables_on_a_terminal)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    client_lock(&stage.client, "deploy", "60s");
+    expect_shown("locks", "\033\\[1mRESOURCE\033\\[0m  \033\\[1mTOKEN\033\\[0m  .*\n"
+                          "deploy    [0-9a-f]{8} .* 5[0-9]\\.[0-9]s .*\n");
+    expect_shown("nodes", "\033\\[1mNODE\033\\[0m.*\na .*\033\\[32mup\033\\[0m.*\nb .*\nc .*\n");
+    expect_shown("stats", "\033\\[1msubject\033\\[0m +daemon\n.*\n\n\033\\[1mSUBJECT.*");
+    expect_shown("locks --json", "\\[\\{\"resource\":\"deploy\",.*\\}\\]\n");
+    expect_shown("locks none", "redlock: no locks\n");
+    expect_shown("status free", "free\n");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(colours_are_left_out_where_they_are_not_wanted)
+{
+    static const struct {
+        const char *variable;
+        const char *value;
+    } unwanted[] = {{"NO_COLOR", "1"}, {"TERM", "dumb"}, {"TERM", ""}};
+    struct stage stage;
+    open_stage(&stage, __func__);
+    for (size_t i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++) {
+        use_daemon(&stage.daemon);
+        setenv(unwanted[i].variable, unwanted[i].value, 1);
+        expect_shown("nodes", "NODE  URL .*\na     unix:[^\033]*\nb [^\033]*\nc [^\033]*\n");
+    }
+    use_daemon(&stage.daemon);
+    setenv("NO_COLOR", "", 1);
+    expect_shown("nodes", "\033\\[1mNODE.*");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_name_does_nothing_to_the_terminal)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    client_ask(&stage.client, "LOCK a\x9b\xff 60s");
+    client_ask(&stage.client, "LOCK caf\xc3\xa9 60s");
+    char *shown = show("locks");
+    ck_assert_msg(strstr(shown, "\na\\x9b\\xff  ") != NULL, "%s", shown);
+    ck_assert_msg(strstr(shown, "\ncaf\xc3\xa9       ") != NULL, "%s", shown);
+    free(shown);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- completion --- */
+
+START_TEST(bash_completes_commands_options_and_names)
+{
+    struct stage stage;
+    char broken[SANDBOX_FILE];
+    open_stage(&stage, __func__);
+    setenv("BROKEN", sandbox_path(&stage.sandbox, "broken", broken), 1);
+    client_lock(&stage.client, "deploy", "60s");
+    client_lock(&stage.client, "deploy:eu", "60s");
+    client_lock(&stage.client, "$(touch${IFS}$BROKEN)", "60s");
+    expect_script(&stage,
+                  "PATH=$(cd \"$(dirname \"$REDLOCK\")\" && pwd):$PATH\n"
+                  "bash tests/e2e/completion.bash client/completion/redlock.bash",
+                  0, "", "");
+    ck_assert_msg(!sandbox_exists(broken), "the name of a lock was run");
+    stage_close(&stage);
+}
+END_TEST
+
+static TCase *case_locks(void)
+{
+    TCase *tests = sandbox_case("locks");
+    tcase_add_test(tests, lock_prints_the_token_by_which_unlock_gives_it_back);
+    tcase_add_test(tests, a_fence_follows_the_token_and_grows);
+    tcase_add_test(tests, a_lock_that_is_held_is_refused_at_once_or_after_the_wait);
+    tcase_add_test(tests, lock_waits_as_long_as_it_takes);
+    tcase_add_test(tests, lock_waits_as_long_as_it_is_told);
+    tcase_add_test(tests, a_token_comes_from_where_nobody_sees_it);
+    tcase_add_test(tests, what_is_no_token_is_refused_and_never_shown);
+    tcase_add_test(tests, who_does_not_hold_it_can_neither_release_nor_extend);
+    tcase_add_test(tests, extend_prints_how_long_it_is_good_for);
+    return tests;
+}
+
+static TCase *case_failures(void)
+{
+    TCase *tests = sandbox_case("failures");
+    tcase_add_test(tests, missing_masters_are_told_from_a_lock_that_is_held);
+    tcase_add_test(tests, without_a_daemon_every_command_says_so_at_once);
+    tcase_add_test(tests, what_the_daemon_finds_wrong_is_told);
+    tcase_add_test(tests, wrong_usage_is_answered_with_what_would_be_right);
+    tcase_add_test(tests, results_that_nobody_gets_are_a_failure);
+    tcase_add_test(tests, the_url_is_that_of_the_option_or_the_environment);
+    return tests;
+}
+
+static TCase *case_output(void)
+{
+    TCase *tests = sandbox_case("output");
+    tcase_add_test(tests, help_fits_the_smallest_terminal);
+    tcase_add_test(tests, listings_are_the_lines_of_the_daemon_in_a_pipe);
+    tcase_add_test(tests, json_is_valid_and_typed);
+    tcase_add_test(tests, listings_are_tables_on_a_terminal);
+    tcase_add_test(tests, colours_are_left_out_where_they_are_not_wanted);
+    tcase_add_test(tests, a_name_does_nothing_to_the_terminal);
+    tcase_add_test(tests, bash_completes_commands_options_and_names);
+    return tests;
+}
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("redlock");
+    suite_add_tcase(suite, case_locks());
+    suite_add_tcase(suite, case_failures());
+    suite_add_tcase(suite, case_output());
+    return suite;
+}
