@@ -35,6 +35,10 @@ expect_as_in_help() {
 
 commands=$(redlock help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | sort | paste -sd ' ')
 expect 'redlock ' "$commands"
+# That of zsh cannot be tried here; but it names them all, too.
+for word in $commands $(redlock help run | grep -o -- '--[a-z][a-z-]*'); do
+    grep -q -- "[^a-z]$word[^a-z]" "${1%/*}/_redlock" || { echo "_redlock lacks $word" >&2; failed=1; }
+done
 expect 'redlock help ' "$commands"
 expect 'redlock lo' 'lock locks'
 expect 'redlock --json sta' 'stats status'
