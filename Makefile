@@ -43,11 +43,16 @@ E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/hi
 TORTURE  := $(BUILD)/tests/torture/test_torture
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 
+# The manual. Two of its pages are made of texts that say it all already.
+PAGES    := $(wildcard docs/man/*.[1-8]) \
+                  $(patsubst docs/man/%.in,$(BUILD)/man/%,$(wildcard docs/man/*.in))
+
 # For the tests on real masters: what they start, and what a violation is reported of.
 E2E_ENV = REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
 
-all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so $(BUILD)/redlock.pc
+all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so \
+     $(BUILD)/redlock.pc $(PAGES)
 
 help:
 	@echo 'make demo       install what is missing, build, and watch redlockd at work'
@@ -128,6 +133,18 @@ $(BUILD)/generated/scripts.h: $(SCRIPTS) protocol/scripts.sh
 	@mkdir -p $(@D)
 	@sh protocol/scripts.sh $(SCRIPTS) > $@
 
+$(BUILD)/man/redlock-protocol.7: docs/man/redlock-protocol.7.in docs/protocol.txt \
+                                 docs/man/text.awk docs/man/protocol.awk
+	@mkdir -p $(@D)
+	@echo '  MAN  $@'
+	@awk -f docs/man/text.awk -f docs/man/protocol.awk docs/protocol.txt $< >$@
+
+$(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example \
+                              docs/man/text.awk docs/man/yaml.awk
+	@mkdir -p $(@D)
+	@echo '  MAN  $@'
+	@awk -f docs/man/text.awk -f docs/man/yaml.awk redlockd.yaml.example $< >$@
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 install: all
@@ -146,6 +163,10 @@ install: all
 	$(WRITE_PC) client/redlock.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
 	install -m 644 README.md redlockd.yaml.example docs/*.md docs/*.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	for page in $(PAGES); do \
+	    to=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
+	    install -d $$to && install -m 644 $$page $$to || exit; \
+	done
 
 clean:
 	rm -rf build
@@ -289,5 +310,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd
 
-.PHONY: all help install clean unit e2e tests sim sim-coverage mutants torture asan check coverage \
-        tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke
+.PHONY: all help install clean unit e2e tests sim sim-coverage mutants torture asan check \
+        coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke
