@@ -70,7 +70,7 @@ help:
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
 	@echo 'make fuzz-smoke the same in short, on the committed inputs'
 	@echo 'make model      have spin check the models of the algorithm in docs/model'
-	@echo 'make tidy       formatting, layers, undocumented options'
+	@echo 'make tidy       formatting, layers, undocumented options, the manual'
 	@echo 'make clean      remove build/'
 
 # --- building -------------------------------------------------------------------------------------
@@ -298,8 +298,8 @@ coverage:
 model: deps
 	@bash tests/model.sh
 
-tidy:
-	@sh tests/tidy.sh
+tidy: $(PAGES)
+	@CC='$(CC)' sh tests/tidy.sh $(PAGES)
 
 # --- the machine ----------------------------------------------------------------------------------
 

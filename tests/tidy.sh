@@ -1,5 +1,6 @@
 #!/bin/sh
-# The house rules that a machine can check: formatting, layers, documentation of options.
+# The house rules that a machine can check: formatting, layers, documentation of options. The pages
+# of the manual are its arguments.
 set -u
 bad=0
 complain() { echo "tidy: $*" >&2; bad=1; }
@@ -42,6 +43,8 @@ done | grep . && complain "README.md does not name the flags above"
 sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r key; do
     grep -qE "^ *(# )?${key##*.}:" redlockd.yaml.example || echo "$key"
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
+
+sh tests/man.sh "$@" || bad=1
 
 # Paths and scripts.
 for script in tests/*.sh protocol/*.sh .ci/run; do
