@@ -50,6 +50,8 @@ PAGES    := $(wildcard docs/man/*.[1-8]) \
 # For the tests on real masters: what they start, and what a violation is reported of.
 E2E_ENV = REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
+# And for the examples of the manual.
+EXAMPLES_ENV = PAGES='README.md $(PAGES)' CC='$(CC) $(SANITIZE)' LIBREDLOCK=$(BUILD)/libredlock.a
 
 all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so \
      $(BUILD)/redlock.pc $(PAGES)
@@ -61,6 +63,7 @@ help:
 	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
+	@echo 'make examples   the examples of the manual, as they stand there'
 	@echo 'make sim        random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
 	@echo 'make sim-coverage   which branches of the engine schedules reach, and which never'
 	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
@@ -221,9 +224,14 @@ unit: $(UNIT)
 e2e: $(BUILD)/redlockd $(BUILD)/redlock $(SHIM) $(E2E) $(TORTURE)
 	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(E2E)
 
+examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
+	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh tests/examples.sh
+
 # The torture takes longest, so it begins.
-tests: $(BUILD)/redlockd $(BUILD)/redlock $(SHIM) $(UNIT) $(TEST_SIM) $(E2E) $(TORTURE)
-	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(TEST_SIM) $(UNIT) $(E2E)
+tests: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) $(UNIT) $(TEST_SIM) \
+       $(E2E) $(TORTURE) $(PAGES)
+	@$(E2E_ENV) $(EXAMPLES_ENV) \
+	    sh tests/run.sh $(TORTURE) $(TEST_SIM) $(UNIT) $(E2E) tests/examples.sh
 
 # SECONDS, SEED, FAULTS (tests/torture/faults.h names them), HISTORY: a file for all that happens.
 # Not from the environment: a shell may have SECONDS of its own there.
@@ -310,5 +318,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd
 
-.PHONY: all help install clean unit e2e tests sim sim-coverage mutants torture asan check \
+.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture asan check \
         coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke
