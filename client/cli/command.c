@@ -50,9 +50,21 @@ const struct command *command_find(const char *name)
     return command->name != NULL ? command : NULL;
 }
 
+/* What others call it. */
+static const struct {
+    const char *name;
+    const char *meant;
+} aliases[] = {
+    {"acquire", "lock"}, {"exec", "run"},     {"info", "stats"},     {"list", "locks"},
+    {"ls", "locks"},     {"renew", "extend"}, {"release", "unlock"},
+};
+
 const char *command_nearest(const char *name)
 {
     const char *names[COMMANDS_MAX + 1] = {NULL};
+    for (unsigned i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+        if (strcmp(aliases[i].name, name) == 0)
+            return aliases[i].meant;
     for (unsigned i = 0; i < COMMANDS_MAX && commands[i].name != NULL; i++)
         names[i] = commands[i].name;
     return spelling_nearest(name, names);

@@ -89,8 +89,8 @@ static bool fail_option(struct parser *parser, int found, const char *word)
                                                 (parser->allowed & OPTION_BIT(id)) != 0))
             rule = &option_rules[id];
     if (rule != NULL && found == ':')
-        return fail(parser->error, "--%s needs its %s: --%s %s", rule->word, rule->argument,
-                    rule->word, rule->argument);
+        return fail(parser->error, "--%s needs a value: --%s %s", rule->word, rule->word,
+                    rule->argument);
     if (rule != NULL)
         return fail(parser->error, "--%s takes no value", rule->word);
     if (optopt == 0)
@@ -150,7 +150,7 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
         return take_exit(parser, text, &options->conflict_exit);
     case OPTION_URL:
         options->url = text;
-        return true;
+        return text[0] != '\0' || fail(parser->error, "--url is empty");
     case OPTION_TIMEOUT:
         return take_duration(parser, id, text, 1, &options->timeout_ms);
     case OPTION_JSON:

@@ -188,6 +188,7 @@ START_TEST(unknown_commands_are_answered_with_a_near_one)
     refuse("--json", "which command?");
     refuse("lokc deploy", "no command \"lokc\"; did you mean lock?");
     refuse("node", "no command \"node\"; did you mean nodes?");
+    refuse("release deploy", "no command \"release\"; did you mean unlock?");
     refuse("relinquish", "no command \"relinquish\"");
     refuse("''", "no command \"\"");
 }
@@ -214,9 +215,10 @@ END_TEST
 
 START_TEST(values_that_miss_or_are_too_much_are_told_so)
 {
-    refuse("lock a --ttl", "--ttl needs its T: --ttl T");
-    refuse("lock a -w", "--wait needs its T: --wait T");
-    refuse("--url", "--url needs its URL: --url URL");
+    refuse("lock a --ttl", "--ttl needs a value: --ttl T");
+    refuse("lock a -w", "--wait needs a value: --wait T");
+    refuse("ping --url=", "--url is empty");
+    refuse("--url", "--url needs a value: --url URL");
     refuse("lock --fence=3 a", "--fence takes no value");
     refuse("lock --ttl 30 a", "--ttl: 30 has no unit: 30s or 30ms?");
     refuse("lock --ttl 0 a", "--ttl has to be longer than nothing");
