@@ -15,8 +15,10 @@ const struct command commands[] = {
      "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
      "                   NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN, command_run,
-     "Exits with what COMMAND exits with, or 128+n if signal n ended it. 122: the lock\n"
-     "was lost. COMMAND finds REDLOCK_TOKEN and REDLOCK_FENCE in its environment.\n"},
+     "Exits with what COMMAND exits with, or 128+n if signal n ended it; 122: the lock\n"
+     "was lost, so COMMAND and all it had started were ended in time. The daemon's\n"
+     "max_hold bounds how long it may take. COMMAND finds REDLOCK_RESOURCE, _TOKEN,\n"
+     "_DEADLINE_MS and, with --fence, _FENCE in its environment.\n"},
     {"lock", "[--ttl T] [--wait T | --nonblock] [--fence] NAME", "acquire a lock, print its token",
      OPERANDS_NAME, OPTIONS_LOCK, command_lock,
      "Prints TOKEN, or TOKEN FENCE. Nobody extends this lock: it ends by itself.\n"

@@ -162,11 +162,12 @@ static void pass_on_interrupt(void)
 
 static int finish(struct front *front, const struct word *word)
 {
+    char name[REPORT_NAME];
     bool interrupted = front->terminal.lent && word->by_signal && word->value == SIGINT;
     foreground_take_back(&front->terminal, word->by_signal);
     waitpid(front->keeper, NULL, 0);
     if (word->text[0] != '\0')
-        report_message("%s: %s", front->lock->resource, word->text);
+        report_message("%s: %s", report_name(front->lock->resource, name), word->text);
     if (word->lost)
         return EXIT_LOST;
     if (interrupted)
@@ -210,6 +211,7 @@ enum { RUNNING = -1 };
 static int read_word(struct front *front)
 {
     struct word word;
+    char name[REPORT_NAME];
     ssize_t len = recv(front->words, &word, sizeof(word), MSG_DONTWAIT);
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return RUNNING;
@@ -226,7 +228,7 @@ static int read_word(struct front *front)
         stop_like_command(front, word.value);
         return RUNNING;
     case WORD_LOST:
-        report_message("%s is lost: %s", front->lock->resource, word.text);
+        report_message("%s is lost: %s", report_name(front->lock->resource, name), word.text);
         return RUNNING;
     case WORD_ENDED:
         return finish(front, &word);

@@ -3,12 +3,15 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "client/cli/clock.h"
 #include "client/cli/command.h"
 #include "client/cli/daemon.h"
+#include "client/cli/duration.h"
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
+#include "client/cli/terminal.h"
 #include "client/cli/wait.h"
 
 static void print_lock(const struct options *options, const struct redlock_lock *lock)
@@ -29,6 +32,18 @@ static void print_lock(const struct options *options, const struct redlock_lock 
     }
 }
 
+/* Whoever typed it wants to know what to do with that number; a script does not. */
+static void explain(const struct redlock_lock *lock)
+{
+    char left[DURATION_PRINTED], name[REPORT_NAME];
+    int64_t left_ms = redlock_left_ms(lock);
+    if (!terminal_is(STDOUT_FILENO) || left_ms <= 0)
+        return;
+    duration_print(left_ms, left);
+    report_message("good for %s; to give it back:  redlock unlock %s %s", left,
+                   report_name(lock->resource, name), lock->token);
+}
+
 int command_lock(const struct options *options)
 {
     struct redlock_lock lock;
@@ -43,6 +58,8 @@ int command_lock(const struct options *options)
         /* Nobody could give it back whose token was not told to anybody. */
         if (fflush(stdout) != 0)
             (void)redlock_release(redlock, &lock);
+        else if (!options->json)
+            explain(&lock);
     }
     redlock_free(redlock);
     return code;

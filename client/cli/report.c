@@ -8,16 +8,31 @@
 #include "client/cli/exits.h"
 #include "protocol/text.h"
 
+enum { MESSAGE_SIZE = 4096, NAME_SHOWN = 40 };
+
+/* In one piece, since the command may be writing there as well. */
 void report_message(const char *form, ...)
 {
+    char text[MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, form);
-    flockfile(stderr);
-    fputs("redlock: ", stderr);
-    vfprintf(stderr, form, arguments);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    vsnprintf(text, sizeof(text), form, arguments);
     va_end(arguments);
+    fprintf(stderr, "redlock: %s\n", text);
+}
+
+const char *report_name(const char *name, char buf[REPORT_NAME])
+{
+    struct text text = {.buf = buf, .size = REPORT_NAME - 1};
+    size_t len = strlen(name), plain = 0;
+    while (name[plain] > ' ' && name[plain] <= '~')
+        plain++;
+    if (plain == len && len <= NAME_SHOWN)
+        text_bytes(&text, name, len);
+    else
+        text_quoted(&text, name, len, NAME_SHOWN);
+    buf[text.len] = '\0';
+    return buf;
 }
 
 struct json report_begin(const char *status)

@@ -13,6 +13,11 @@
 /* "redlock: ...", a line on standard error; what comes from outside is already safe to print. */
 __attribute__((format(printf, 1, 2))) void report_message(const char *form, ...);
 
+/* The name of a lock for a message: as it is if it is short and does nothing to a terminal, else
+ * quoted and cut. Returns buf. */
+enum { REPORT_NAME = 192 };
+const char *report_name(const char *name, char buf[REPORT_NAME]);
+
 /* Standard output gets {"status":"held", and is given what follows; then comes the "}". */
 struct json report_begin(const char *status);
 void report_end(struct json *json);

@@ -1,12 +1,12 @@
 #include "client/cli/wait.h"
 
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/cli/clock.h"
+#include "client/cli/duration.h"
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
 #include "client/cli/terminal.h"
@@ -43,25 +43,17 @@ static const char *ordinal_ending(unsigned number)
     return endings[!teens && number % 10 <= 3 ? number % 10 : 0];
 }
 
-static void print_age(int64_t seconds)
-{
-    if (seconds >= 3600)
-        fprintf(stderr, "%" PRId64 "h%02" PRId64 "m", seconds / 3600, seconds / 60 % 60);
-    else if (seconds >= 60)
-        fprintf(stderr, "%" PRId64 "m%02" PRId64 "s", seconds / 60, seconds % 60);
-    else
-        fprintf(stderr, "%" PRId64 "s", seconds);
-}
-
 /* "waiting for deploy, 3rd in line, 12s" */
 static void show(struct wait *wait, unsigned place, int64_t now_ns)
 {
+    char name[REPORT_NAME], age[DURATION_PRINTED], in_line[32] = "";
     if (!wait->shows)
         return;
-    fprintf(stderr, "\r\033[Kwaiting for %s, ", wait->options->name);
     if (place > 0)
-        fprintf(stderr, "%u%s in line, ", place, ordinal_ending(place));
-    print_age((now_ns - wait->started_ns) / NS_PER_S);
+        snprintf(in_line, sizeof(in_line), "%u%s in line, ", place, ordinal_ending(place));
+    duration_print((now_ns - wait->started_ns) / NS_PER_S * MS_PER_S, age);
+    fprintf(stderr, "\r\033[Kwaiting for %s, %s%s", report_name(wait->options->name, name), in_line,
+            age);
     wait->shown = true;
 }
 

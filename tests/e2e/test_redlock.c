@@ -13,18 +13,12 @@
 #include "tests/e2e/stage.h"
 #include "tests/e2e/terminal.h"
 #include "tests/e2e/waiting.h"
+#include "tests/e2e/wrapper.h"
 #include "tests/runner.h"
 
 enum { WORDS_MAX = 16, LINE_SIZE = 1024 };
 
 static const char nobody[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-
-/* The program under test. */
-static const char *program(void)
-{
-    const char *path = getenv("REDLOCK");
-    return path != NULL ? path : "build/redlock";
-}
 
 /* --- a stage, and commands on it --- */
 
@@ -33,7 +27,7 @@ static void use_daemon(const struct daemon *daemon)
     char url[SANDBOX_FILE + 8];
     snprintf(url, sizeof(url), "unix:%s", daemon->socket);
     setenv("REDLOCK_URL", url, 1);
-    setenv("REDLOCK", program(), 1);
+    setenv("REDLOCK", wrapper_program(), 1);
     setenv("TERM", "xterm", 1);
     unsetenv("REDLOCK_TOKEN");
     unsetenv("NO_COLOR");
@@ -56,7 +50,7 @@ static void split(struct words *words, const char *text)
 {
     unsigned count = 0;
     char *rest = NULL;
-    *words = (struct words){.argv = {program()}};
+    *words = (struct words){.argv = {wrapper_program()}};
     snprintf(words->text, sizeof(words->text), "%s", text);
     for (char *word = strtok_r(words->text, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest)) {
@@ -492,6 +486,17 @@ START_TEST(colours_are_left_out_where_they_are_not_wanted)
 }
 END_TEST
 
+START_TEST(who_takes_a_lock_by_hand_is_told_how_to_give_it_back)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    expect_shown("lock deploy", "[0-9a-f]{40}\nredlock: good for 29\\.[0-9]s; "
+                                "to give it back:  redlock unlock deploy [0-9a-f]{40}\n");
+    expect_shown("lock --json other", "\\{\"status\":\"ok\",.*\\}\n");
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_name_does_nothing_to_the_terminal)
 {
     struct stage stage;
@@ -561,6 +566,7 @@ static TCase *case_output(void)
     tcase_add_test(tests, json_is_valid_and_typed);
     tcase_add_test(tests, listings_are_tables_on_a_terminal);
     tcase_add_test(tests, colours_are_left_out_where_they_are_not_wanted);
+    tcase_add_test(tests, who_takes_a_lock_by_hand_is_told_how_to_give_it_back);
     tcase_add_test(tests, a_name_does_nothing_to_the_terminal);
     tcase_add_test(tests, bash_completes_commands_options_and_names);
     return tests;

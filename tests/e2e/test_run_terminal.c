@@ -61,16 +61,22 @@ static void wait_screen(struct terminal *terminal, const char *text)
     } while (strstr(terminal->screen, text) == NULL);
 }
 
-/* Keys by tmux's names; a line, with Enter behind it. */
+/* A key by tmux's name of it. */
 static void press(struct terminal *terminal, const char *key)
 {
     tmux(terminal, "send-keys -t 0 %s", key);
 }
 
-/* No ' in it. */
+/* A line, with Enter behind it. What it prints must not stand in it as it is printed, or it would
+ * be found on the screen as soon as it is typed: write be''gun. */
 static void type(struct terminal *terminal, const char *line)
 {
-    tmux(terminal, "send-keys -t 0 -l '%s'", line);
+    char quoted[COMMAND_LINE];
+    size_t len = 0;
+    for (; *line != '\0'; line++)
+        len += (size_t)snprintf(quoted + len, sizeof(quoted) - len, *line == '\'' ? "'\\''" : "%c",
+                                *line);
+    tmux(terminal, "send-keys -t 0 -l '%s'", quoted);
     press(terminal, "Enter");
 }
 
@@ -206,6 +212,8 @@ START_TEST(an_editor_edits_and_is_suspended)
     type(&terminal, ":set lines?");
     wait_screen(&terminal, "lines=12");
     type(&terminal, ":wq");
+    /* What is typed before vi has ended is lost. */
+    stage_wait_stats(&terminal.stage.client, " holding=0 ");
     snprintf(line, sizeof(line), "clear; echo code:$?; cat %s/text", terminal.stage.sandbox.dir);
     type(&terminal, line);
     wait_screen(&terminal, "code:0\nabc");
