@@ -105,17 +105,18 @@ void handle_wait(struct redlock *redlock)
 void handle_close(struct redlock *redlock)
 {
     char bytes[READ_BYTES];
-    int64_t until_ns = connect_clock_ns();
-    if (redlock->talk.holds.count > 0)
-        until_ns += LINGER_MS * NS_PER_MS;
+    bool patient = redlock->talk.holds.count > 0;
+    int64_t until_ns = connect_clock_ns() + LINGER_MS * NS_PER_MS;
     write_out(redlock);
     shutdown(redlock->fd, SHUT_WR);
-    for (;;) {
+    for (unsigned i = 0; patient || i < READS_AT_ONCE; i++) {
+        int wait_ms = patient ? connect_wait_ms(until_ns, connect_clock_ns()) : 0;
         ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
-        int wait_ms = connect_wait_ms(until_ns, connect_clock_ns());
-        if (len > 0 && (wait_ms > 0 || redlock->talk.holds.count == 0))
+        if (len == 0 || (patient && wait_ms == 0))
+            break;
+        if (len > 0 || errno == EINTR)
             continue;
-        if (len == 0 || wait_ms == 0 || (errno != EAGAIN && errno != EINTR))
+        if (!patient || errno != EAGAIN)
             break;
         struct pollfd fd = {.fd = redlock->fd, .events = POLLIN};
         poll(&fd, 1, wait_ms);

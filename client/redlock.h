@@ -53,13 +53,16 @@ enum redlock_status {
     REDLOCK_GONE,     /* this token does not hold it, or not any more. Final */
     REDLOCK_NOQUORUM, /* too few masters could vote */
     REDLOCK_LATE,     /* granted too late for anything to be left of it; it was undone */
-    REDLOCK_LIMIT,    /* a bound of the daemon was met; redlock_error() says which */
+    REDLOCK_LIMIT,    /* a bound of the daemon was met, or of a handle: 1024 requests under way or
+                         not taken; redlock_error() says which */
     REDLOCK_SHUTDOWN, /* the daemon is stopping: another one may answer */
     REDLOCK_DENIED,   /* not allowed */
     REDLOCK_REFUSED,  /* the daemon found the request wrong */
 
-    /* No answer. To acquire: whatever was acquired is released. To extend: the earlier deadline
-     * stands. To release: it may have been done, and the lock ends by itself at the latest. */
+    /* No answer. To acquire: whatever was acquired is released (only a grant that crosses the end
+     * of its connection on the way may be left to its time to live). To extend: the earlier
+     * deadline stands. To release: it may have been done, and the lock ends by itself at the
+     * latest. */
     REDLOCK_UNREACHABLE, /* no connection: nothing was sent */
     REDLOCK_BROKEN,      /* the connection ended before the answer */
     REDLOCK_TIMEOUT,     /* there was none in time */
@@ -83,7 +86,9 @@ struct redlock;
  */
 struct redlock *redlock_new(const char *url);
 
-/* Closes the connection in order, so the daemon releases what it holds for it. NULL is fine. */
+/* Closes the connection in order, so the daemon releases what it holds for it: that may take 200 ms
+ * where it holds something and does not answer. Grants that were not taken are given back. NULL is
+ * fine. */
 void redlock_free(struct redlock *redlock);
 
 /* What the last function that failed has to say, in one line without a newline; "" before that. It
@@ -198,7 +203,8 @@ struct redlock_event {
 
 /*
  * They connect if need be. REDLOCK_OK: it is under way, and *id is its number; id may be NULL.
- * Otherwise there will be no answer: REDLOCK_INVALID, REDLOCK_UNREACHABLE, REDLOCK_MEMORY.
+ * Otherwise there will be no answer: REDLOCK_INVALID, REDLOCK_UNREACHABLE, REDLOCK_LIMIT,
+ * REDLOCK_MEMORY.
  */
 enum redlock_status redlock_start_acquire(struct redlock *redlock, const char *resource,
                                           int64_t ttl_ms, const struct redlock_wish *wish,
@@ -217,7 +223,9 @@ enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id);
 enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource,
                                         uint64_t *id);
 
-/* Give up a request: there will be no answer, and what it acquires is released. */
+/* Give up a request: there will be no answer, and what it acquires, or has acquired, is released,
+ * as by a time-out. Where nothing else is under way or held, the connection is closed for that;
+ * otherwise go on with redlock_next(). */
 void redlock_cancel(struct redlock *redlock, uint64_t id);
 
 /* Read what has come and write what is to be sent, as far as goes without blocking. True: *event is

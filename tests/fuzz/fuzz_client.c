@@ -1,0 +1,297 @@
+/*
+ * Any bytes as a daemon's, to the part of libredlock that decides. Whatever is said, and whenever,
+ *
+ *   - no request is answered twice, and none is forgotten,
+ *   - a lock is told of only where a line has granted it to that request, and not beyond the
+ *     deadline that this line may give it,
+ *   - a loss is told once.
+ *
+ * An input is a script of steps, each one byte and what the step takes; see step(). "#" in bytes
+ * that are said is written as the tag of a request under way, so that fuzzing finds answers.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/talk.h"
+#include "tests/fuzz/fuzz.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef01234567"
+
+enum { REQUESTS = 256, SAID = 65536, TTL_MS = 10000, BYTES_END = 0xff };
+
+static struct talk talk;
+static int64_t now_ns;
+
+static struct {
+    uint64_t id;
+    int64_t earlier_ns;
+    bool over; /* answered, or cancelled */
+} requests[REQUESTS];
+static unsigned request_count;
+
+/* All that was said on this connection, and when what a line began with was. */
+static char said[SAID];
+static size_t said_len;
+
+static const uint8_t *input;
+static size_t input_len;
+
+static unsigned take(void)
+{
+    if (input_len == 0)
+        return 0;
+    input_len--;
+    return *input++;
+}
+
+/* --- what is told --- */
+
+/* The latest deadline that a line of the daemon may give to this lock; 0: none has granted it. */
+static int64_t latest_ns(const struct redlock_event *event)
+{
+    char head[128];
+    int64_t latest = 0;
+    int len = snprintf(head, sizeof(head), "#%" PRIu64 " OK %s ", event->id, event->lock.token);
+    for (const char *line = said; line < said + said_len;) {
+        const char *end = memchr(line, '\n', (size_t)(said + said_len - line));
+        if (end == NULL)
+            break;
+        if (end - line > len && memcmp(line, head, (size_t)len) == 0) {
+            char *rest;
+            int64_t validity_ms = strtoll(line + len, &rest, 10);
+            int64_t elapsed_ms = strtoll(rest, NULL, 10);
+            int64_t granted_ns = now_ns;
+            if (elapsed_ms < 1000000 && event->sent_ns + elapsed_ms * NS_PER_MS < now_ns)
+                granted_ns = event->sent_ns + elapsed_ms * NS_PER_MS;
+            if (validity_ms <= TTL_MS && granted_ns + validity_ms * NS_PER_MS > latest)
+                latest = granted_ns + validity_ms * NS_PER_MS;
+        }
+        line = end + 1;
+    }
+    return latest;
+}
+
+static void check_lock(const struct redlock_event *event, int64_t earlier_ns)
+{
+    int64_t latest = latest_ns(event);
+    assert(latest != 0);
+    assert(event->lock.deadline_ns > 0);
+    assert(event->lock.deadline_ns <= (latest > earlier_ns ? latest : earlier_ns));
+}
+
+static void check_answer(const struct redlock_event *event)
+{
+    unsigned at = 0;
+    while (at < request_count && requests[at].id != event->id)
+        at++;
+    assert(at < request_count);
+    assert(!requests[at].over);
+    requests[at].over = true;
+    if (event->status == REDLOCK_OK && event->lock.token[0] != '\0')
+        check_lock(event, requests[at].earlier_ns);
+    else
+        assert(event->lock.deadline_ns == 0);
+    for (const char *text = talk.error; *text != '\0'; text++)
+        assert(*text >= ' ' && *text < 0x7f);
+}
+
+static void take_all(void)
+{
+    struct redlock_event event;
+    while (talk_take(&talk, &event))
+        if (event.kind == REDLOCK_EVENT_ANSWER)
+            check_answer(&event);
+        else
+            assert(memchr(event.reason, '\0', sizeof(event.reason)) != NULL);
+}
+
+static void check_counts(void)
+{
+    unsigned living = 0;
+    unsigned abandoned = 0;
+    for (unsigned i = 0; i < talk.made; i++) {
+        if (talk.asked[i]->state == ASKED_IDLE)
+            continue;
+        living += talk.asked[i]->whom != FOR_NOBODY;
+        abandoned += talk.asked[i]->whom == FOR_NOBODY;
+    }
+    assert(talk.living == living);
+    assert(talk.abandoned == abandoned);
+}
+
+/* --- steps --- */
+
+static void ask(void)
+{
+    struct question question;
+    struct error error;
+    unsigned what = take();
+    const struct redlock_wish wish = {
+        .fence = what & 8, .hold = what & 16, .wait_ms = what & 32 ? 1000 : 0};
+    const struct redlock_lock lock = {
+        .resource = "a", .token = TOKEN, .deadline_ns = (int64_t)(what & 64) * 1000 * NS_PER_MS};
+    bool fine = true;
+    if (request_count == REQUESTS)
+        return;
+    switch (what % 8) {
+    case 0:
+        fine = question_extend(&question, &lock, TTL_MS, &error);
+        break;
+    case 1:
+        fine = question_release(&question, "a", TOKEN, &error);
+        break;
+    case 2:
+        question = (struct question){.kind = QUESTION_PING};
+        break;
+    case 3:
+        fine = question_about(&question, QUESTION_QUERY, "a", &error);
+        break;
+    case 4:
+        fine = question_about(&question, QUESTION_PLACE, "a", &error);
+        break;
+    case 5:
+        fine = question_list(&question, what & 8 ? "VERSION" : "LOCKS", &error);
+        break;
+    default:
+        fine = question_acquire(&question, "a", TTL_MS, &wish, &error);
+        break;
+    }
+    assert(fine);
+    requests[request_count].over = false;
+    requests[request_count].earlier_ns = what % 8 == 0 ? lock.deadline_ns : 0;
+    enum redlock_status status =
+        talk_ask(&talk, &question, now_ns, NULL, NULL, &requests[request_count].id);
+    assert(status == REDLOCK_OK);
+    request_count++;
+}
+
+static void write_out(void)
+{
+    char buf[4096];
+    while (talk_has_output(&talk) && talk_write(&talk, now_ns, buf, sizeof(buf)) > 0)
+        continue;
+}
+
+static void begin(void)
+{
+    said_len = 0;
+    talk_begin(&talk);
+}
+
+static void say(const char *bytes, size_t len)
+{
+    if (said_len + len > sizeof(said))
+        return;
+    memcpy(said + said_len, bytes, len);
+    said_len += len;
+    /* In memory of its own, so that a sanitizer sees who reads beyond it. */
+    char *copy = malloc(len > 0 ? len : 1);
+    assert(copy != NULL);
+    memcpy(copy, bytes, len);
+    bool fine = talk_receive(&talk, copy, len, now_ns, now_ns);
+    free(copy);
+    if (!fine) {
+        assert(talk.living == 0);
+        assert(talk.abandoned == 0);
+        take_all();
+        begin();
+    }
+}
+
+/* The tag of what was asked as the n-th. */
+static void say_tag(unsigned n)
+{
+    char tag[32];
+    if (request_count == 0 || n >= talk.made)
+        return;
+    say(tag, (size_t)snprintf(tag, sizeof(tag), "#%" PRIu64 " ", talk.asked[n]->id));
+}
+
+static void say_bytes(void)
+{
+    const uint8_t *end = memchr(input, BYTES_END, input_len);
+    size_t len = end != NULL ? (size_t)(end - input) : input_len;
+    say((const char *)input, len);
+    input += len;
+    input_len -= len;
+    take();
+}
+
+static void step(void)
+{
+    unsigned n;
+    switch (take() % 16) {
+    case 0:
+        ask();
+        break;
+    case 1:
+        write_out();
+        break;
+    case 2:
+        say_tag(take());
+        break;
+    case 3:
+        say_bytes();
+        break;
+    case 4:
+        say("OK " TOKEN " 9000 10 -\n", sizeof("OK " TOKEN " 9000 10 -\n") - 1);
+        break;
+    case 5:
+        now_ns += (int64_t)take() * 16 * NS_PER_MS;
+        break;
+    case 6:
+        talk_expire(&talk, now_ns);
+        break;
+    case 7:
+        take_all();
+        break;
+    case 8:
+        n = take();
+        if (n < request_count) {
+            talk_cancel(&talk, requests[n].id, now_ns);
+            requests[n].over = true;
+        }
+        break;
+    case 9:
+        talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
+        begin();
+        break;
+    case 10:
+        say("! LOST a " TOKEN " gone\n", sizeof("! LOST a " TOKEN " gone\n") - 1);
+        break;
+    case 11:
+        say("! WARN a " TOKEN " b:c\n", sizeof("! WARN a " TOKEN " b:c\n") - 1);
+        break;
+    case 12:
+        talk_set_label(&talk, "me", true);
+        break;
+    default:
+        say("\n", take() % 2);
+        break;
+    }
+    check_counts();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    input = bytes;
+    input_len = len;
+    request_count = 0;
+    now_ns = 1000 * NS_PER_MS;
+    talk_init(&talk);
+    talk.timeout_ns = 500 * NS_PER_MS;
+    begin();
+    while (input_len > 0)
+        step();
+    talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
+    take_all();
+    for (unsigned i = 0; i < request_count; i++)
+        assert(requests[i].over);
+    assert(talk.living == 0);
+    assert(talk.abandoned == 0);
+    talk_free(&talk);
+    return 0;
+}
