@@ -242,15 +242,17 @@ static bool lie_at_random(struct liar *liar, struct dice *dice, int fd, char *by
     return say_in_pieces(liar, dice, fd, bytes, len);
 }
 
-/* More at once than is read at once, so that there is always something to read. */
-static bool flood(int fd)
+/* Warnings; or lines of the listing that is asked for. */
+static bool flood(int fd, const char *tag, bool listing)
 {
-    static char warnings[1 << 18];
+    char lines[LIAR_LINE];
     size_t len = 0;
-    while (len + 64 < sizeof(warnings))
-        len += (size_t)sprintf(warnings + len,
-                               "! WARN a 0000000000000000000000000000000000000000 n1:timeout\n");
-    while (send(fd, warnings, len, MSG_NOSIGNAL) > 0)
+    while (len + 128 < sizeof(lines))
+        len += (size_t)(listing ? snprintf(lines + len, 128, "#%.32s node=n1 vote=yes\n", tag)
+                                : snprintf(lines + len, 128,
+                                           "! WARN a 0000000000000000000000000000000000000000 "
+                                           "n1:timeout\n"));
+    while (send(fd, lines, len, MSG_NOSIGNAL) > 0)
         continue;
     return false;
 }
@@ -295,7 +297,7 @@ static bool on_request(struct liar *liar, int fd, char *line)
     case LIE_SILENT:
         return true;
     case LIE_FLOOD:
-        return flood(fd);
+        return flood(fd, line + 1, strncmp(space + 1, "NODES", 5) == 0);
     case LIE_RANDOM:
         return lie_at_random(liar, &dice, fd, bytes);
     }

@@ -19,7 +19,7 @@ enum lie_kind {
     LIE_CUT,    /* the answer up to `at`, and the end of the connection */
     LIE_SPLIT,  /* the answer in two pieces, cut there */
     LIE_SILENT, /* no answer */
-    LIE_FLOOD,  /* warnings without end, and no answer */
+    LIE_FLOOD,  /* warnings, or lines of NODES, without end, and no answer */
     LIE_RANDOM, /* anything, by the seed */
 };
 

@@ -289,6 +289,27 @@ START_TEST(who_answers_nothing_costs_the_timeout)
 }
 END_TEST
 
+/* Slower than they come, so that there is always something to read. */
+static void read_slowly(void *context, const char *text)
+{
+    int64_t until_ns = liar_clock_ns() + MS / 50;
+    (void)context;
+    ck_assert_str_eq(text, "node=n1 vote=yes");
+    while (liar_clock_ns() < until_ns)
+        continue;
+}
+
+START_TEST(a_listing_without_end_costs_the_timeout)
+{
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(50);
+    liar_set(liar, &(struct lie){.kind = LIE_FLOOD});
+    expect(redlock, redlock_list(redlock, "NODES", read_slowly, NULL), REDLOCK_TIMEOUT);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
 START_TEST(nobody_home_is_unreachable)
 {
     struct redlock_lock lock;
@@ -496,6 +517,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, each_answer_has_its_status, 0, sizeof(answers) / sizeof(answers[0]));
     tcase_add_test(cases, an_extension_of_another_token_is_none);
     tcase_add_loop_test(cases, who_answers_nothing_costs_the_timeout, 0, 2);
+    tcase_add_test(cases, a_listing_without_end_costs_the_timeout);
     tcase_add_test(cases, nobody_home_is_unreachable);
     tcase_add_test(cases, a_place_in_line_is_read_from_the_listing);
     tcase_add_test(cases, a_loss_comes_before_the_answer_behind_it);
