@@ -316,7 +316,7 @@ deps:
 
 demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
-	@bash tests/demo.sh $(BUILD)/redlockd
+	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
 .PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture asan check \
         coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

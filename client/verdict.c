@@ -87,6 +87,20 @@ static enum verdict grant(const struct question *question, const struct moments 
 
 /* --- the others --- */
 
+/* For people: "850 ms", "29.9 s". */
+static void put_time(struct text *text, int64_t ms)
+{
+    if (ms < 1000) {
+        text_number(text, ms);
+        text_string(text, " ms");
+        return;
+    }
+    text_number(text, ms / 1000);
+    text_string(text, ".");
+    text_number(text, ms / 100 % 10);
+    text_string(text, " s");
+}
+
 static enum verdict held(struct word rest, struct redlock_event *event, struct text *text)
 {
     struct word word;
@@ -99,8 +113,7 @@ static enum verdict held(struct word rest, struct redlock_event *event, struct t
     decide(event, REDLOCK_HELD, text, "somebody else holds it", nothing);
     if (event->hint_ms >= 0) {
         text_string(text, ", for the next ");
-        text_number(text, event->hint_ms);
-        text_string(text, " ms");
+        put_time(text, event->hint_ms);
     }
     return VERDICT_FINAL;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `make demo` shows: redlockd with five masters of its own, by its plain protocol.
+# What `make demo` shows: redlockd with five masters of its own, and the command redlock.
 set -euo pipefail
-redlockd=$1
+redlockd=$1 redlock=$2
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
     bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' plain=$'\e[0m'
@@ -9,7 +9,7 @@ else
     bold='' dim='' green='' red='' plain=''
 fi
 
-work=$(mktemp -d)
+work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-demo.XXXX")
 daemon=
 clean_up() {
     [ -z "$daemon" ] || { kill -TERM "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true; }
@@ -31,24 +31,65 @@ await() {
     die "waited in vain for: $1"
 }
 
-# Two clients, each a TCP connection of bash's own: descriptors 3 and 4.
-tell() { # client, request
-    local who
-    [ "$1" = 3 ] && who=alice || who=bob
-    printf '%s\n' "$2" >&"$1"
-    printf '  %-6s> %s\n' "$who" "$2"
+# Words as they would be typed.
+typed() {
+    local word
+    for word; do
+        case $word in
+            *[!a-zA-Z0-9_./:=-]*) printf " '%s'" "$word" ;;
+            *) printf ' %s' "$word" ;;
+        esac
+    done
 }
-hear() { # client, what the next line has to match
-    local fd=$1 who answer=
-    [ "$fd" = 3 ] && who=alice || who=bob
-    IFS= read -r -t 10 answer <&"$fd" || die "$who hears nothing"
-    printf '  %-6s< %s%s%s\n' "$who" "$green" "$answer" "$plain"
-    [[ $answer =~ $2 ]] || die "that is not the answer this demo expects ($2)"
-    last=$answer
+# Run redlock as somebody, showing the command and what it says. Its exit code has to be this one.
+as() { # who, exit code, words
+    local who=$1 expected=$2 code=0
+    shift 2
+    printf '  %-6s$ redlock%s\n' "$who" "$(typed "$@")"
+    "$redlock" "$@" >"$work/$who" 2>&1 || code=$?
+    show "$who"
+    [ "$code" = "$expected" ] || die "redlock $* exited with $code; this demo expects $expected"
 }
-ask() { # client, request, what the answer has to match
-    tell "$1" "$2"
-    hear "$1" "$3"
+# The same in the background; heard() waits for its end.
+as_job() { # who, words
+    local who=$1
+    shift
+    printf '  %-6s$ redlock%s &\n' "$who" "$(typed "$@")"
+    "$redlock" "$@" >"$work/$who" 2>&1 &
+    job=$!
+}
+heard() { # who, job, exit code
+    local code=0
+    wait "$2" || code=$?
+    show "$1"
+    [ "$code" = "$3" ] || die "$1's job exited with $code; this demo expects $3"
+}
+show() {
+    while IFS= read -r line; do
+        printf '  %-6s  %s%s%s\n' "$1" "$green" "$line" "$plain"
+    done <"$work/$1"
+}
+# Wait until what somebody's job has said matches, ten seconds at most.
+await_said() { # who, pattern
+    for _ in $(seq 1000); do
+        grep -qE "$2" "$work/$1" && return
+        sleep 0.01
+    done
+    die "$1 has not said: $2"
+}
+await_stats() { # pattern
+    for _ in $(seq 1000); do
+        "$redlock" stats | grep -qE "$1" && return
+        sleep 0.01
+    done
+    die "the daemon does not count: $1"
+}
+kill_master() { # number
+    local pid
+    pid=$(pgrep -P "$daemon" -f "$masters/$1.sock") || die "master $1 is not there"
+    kill -KILL "$pid"
+    await "node_down node=dev$1"
+    note "master $1 (pid $pid) is killed"
 }
 
 step "redlockd --dev: a lock manager, and five Redis masters of its own to try it with"
@@ -59,44 +100,44 @@ for n in 1 2 3 4 5; do await "node_up node=dev$n"; done
 port=$(sed -n 's/.*listening address=tcp:\/\/127\.0\.0\.1:\([0-9]*\).*/\1/p' "$work/log" | head -n 1)
 masters=$(sed -n 's/.*masters=\([^ ]*\).*/\1/p' "$work/log" | head -n 1)
 note "listening on 127.0.0.1:$port; the masters are in $masters"
-exec 3<>"/dev/tcp/127.0.0.1/$port" 4<>"/dev/tcp/127.0.0.1/$port"
+export REDLOCK_URL=tcp://127.0.0.1:$port
 
-step "Alice takes the lock \"deploy\" for 30 seconds"
-ask 3 'LOCK deploy 30s' '^OK [0-9a-f]{40} [0-9]+ [0-9]+ -$'
-read -r _ token validity _ <<<"$last"
-note "the token is her right to release it; she may rely on it for $validity ms"
+step "Alice deploys under the lock \"deploy\"; nobody else can have it meanwhile"
+touch "$work/alice"
+as_job alice run deploy -- sh -c 'echo deploying; while [ ! -e "$0" ]; do sleep 0.05; done; echo done' "$work/go"
+alice=$job
+await_said alice deploying
+as bob 1 run --nonblock deploy -- echo "this is not run"
 
-step "Bob is refused, and told how long it may take; so he waits in line"
-ask 4 'LOCK deploy 30s' '^HELD [0-9]+$'
-tell 4 'LOCK deploy 30s WAIT 1m HOLD'
+step "So Bob waits in line, with no polling"
+touch "$work/bob"
+as_job bob run --wait 1m --fence deploy -- sh -c 'echo "my turn; the store may refuse all below fence $REDLOCK_FENCE"'
+bob=$job
+await_stats ' waiting=1 '
+as carol 0 locks deploy
 
-step "Two of the five masters are killed; a majority is left"
-for n in 1 2; do
-    pid=$(pgrep -P "$daemon" -f "$masters/$n.sock") || die "master $n is not there"
-    kill -KILL "$pid"
-    await "node_down node=dev$n"
-    note "master $n (pid $pid) is gone"
-done
-ask 3 "EXTEND deploy $token 30s" '^OK [0-9a-f]{40} '
-ask 3 'LOCK backup 10s' '^OK [0-9a-f]{40} '
-read -r _ backup _ <<<"$last"
-note "locks are extended and granted as if nothing had happened"
+step "Two of the five masters are killed; a majority is left, and nobody notices"
+kill_master 1
+kill_master 2
+as carol 0 lock --ttl 10s backup
+token=$(cat "$work/carol")
+as carol 0 unlock backup "$token"
 
-step "Alice releases it, and Bob has it at once: it is handed over, and now lives with his connection"
-ask 3 "UNLOCK deploy $token" '^OK$'
-hear 4 '^OK [0-9a-f]{40} '
+step "Alice is done, and Bob has the lock at once: it is handed over"
+touch "$work/go"
+heard alice "$alice" 0
+heard bob "$bob" 0
 
-step "A third master is killed: no majority, no lock, and a reason for each; Bob is warned"
-pid=$(pgrep -P "$daemon" -f "$masters/3.sock") || die "master 3 is not there"
-kill -KILL "$pid"
-await "node_down node=dev3"
-hear 4 '^! WARN deploy [0-9a-f]{40} dev3:'
-ask 3 'LOCK other 10s' '^NOQUORUM 2/5 need=3 '
-ask 3 "UNLOCK backup $backup" '^NOQUORUM 2/5 '
-note "the release stays on its way; the lock ends with its time to live at the latest"
+step "A third master is killed under a command: it is ended before its lock ends"
+touch "$work/dave"
+as_job dave run --ttl 2s migrate -- sh -c 'echo migrating; exec sleep 600'
+dave=$job
+await_said dave migrating
+kill_master 3
+heard dave "$dave" 122
+as carol 123 run --nonblock migrate -- echo "this is not run"
 
 step "All of it is taken down again"
-exec 3>&- 4>&-
 kill -TERM "$daemon"
 wait "$daemon" || die "redlockd did not end well"
 daemon=
@@ -106,8 +147,9 @@ note "redlockd ended with status 0; its masters and their folder are gone"
 cat <<END
 
 ${bold}What to try next${plain}
-  $redlockd --dev                 and in another shell:
-  nc 127.0.0.1 7335                     then type HELP, LOCK deploy 30s, NODES, STATS
-  $redlockd -t -c redlockd.yaml.example
-  less README.md docs/protocol.txt      how it works, and what it promises
+  $redlockd --dev                       and in another shell:
+  $redlock run deploy -- top            the same in a third: it waits in line
+  $redlock help
+  nc 127.0.0.1 7335                           then type HELP, LOCK deploy 30s, NODES, STATS
+  man -l docs/man/redlock.1                   and README.md, docs/protocol.txt, docs/clients.md
 END

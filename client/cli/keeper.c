@@ -156,9 +156,10 @@ static void lose(struct keeper *keeper, const char *why, int64_t now_ns)
 {
     if (lease_is_lost(&keeper->lease))
         return;
-    lease_lose(&keeper->lease, why, now_ns);
     struct word word = {.kind = WORD_LOST};
     snprintf(word.text, sizeof(word.text), "%s", why);
+    /* The reason may be the lease's own. */
+    lease_lose(&keeper->lease, word.text, now_ns);
     tell(keeper, &word);
     signal_command(keeper, keeper->plan->options->on_lost);
     signal_command(keeper, SIGCONT);
@@ -180,7 +181,7 @@ static void on_extend_answer(struct keeper *keeper, const struct redlock_event *
 
 static void on_lost(struct keeper *keeper, const struct redlock_event *event, int64_t now_ns)
 {
-    char why[128];
+    char why[96];
     /* The next daemon can extend it, or this one when it is back. */
     if (strcmp(event->reason, "shutdown") == 0)
         return;

@@ -59,13 +59,11 @@ static bool is_about_lock(enum redlock_status status)
 int report_status(const struct options *options, enum redlock_status status, int64_t hint_ms,
                   const char *message)
 {
-    char name[4 * REDLOCK_RESOURCE_MAX + 8] = "";
-    if (is_about_lock(status) && options->name != NULL) {
-        struct text text = {.buf = name, .size = sizeof(name) - 1};
-        text_quoted(&text, options->name, strlen(options->name), REDLOCK_RESOURCE_MAX);
-        text_string(&text, ": ");
-    }
-    report_message("%s%s", name, message);
+    char name[REPORT_NAME];
+    if (is_about_lock(status) && options->name != NULL)
+        report_message("%s: %s", report_name(options->name, name), message);
+    else
+        report_message("%s", message);
     if (options->json) {
         struct json json = report_begin(redlock_status_word(status));
         if (options->name != NULL)

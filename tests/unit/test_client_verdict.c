@@ -322,6 +322,9 @@ START_TEST(a_hint_is_a_time_or_unknown)
     ck_assert_str_eq(said, "somebody else holds it");
     ck_assert_int_eq(on(&acquire, "HELD 7"), VERDICT_FINAL);
     ck_assert_str_eq(said, "somebody else holds it, for the next 7 ms");
+    ck_assert_int_eq(on(&acquire, "HELD 29981"), VERDICT_FINAL);
+    ck_assert_int_eq(event.hint_ms, 29981);
+    ck_assert_str_eq(said, "somebody else holds it, for the next 29.9 s");
     ck_assert_int_eq(on(&acquire, "HELD"), VERDICT_GARBLED);
     ck_assert_int_eq(on(&acquire, "HELD -2"), VERDICT_GARBLED);
     ck_assert_int_eq(on(&acquire, "HELD soon"), VERDICT_GARBLED);
