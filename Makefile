@@ -68,6 +68,7 @@ help:
 	@echo 'make sim-coverage   which branches of the engine schedules reach, and which never'
 	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
 	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
+	@echo 'make storm      RUNS=1000 SEED=n of redlock run, killed at random: no two commands at once'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
@@ -242,6 +243,11 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 	    TORTURE_FAULTS=$(call torture_setting,FAULTS,all) \
 	    TORTURE_HISTORY=$(call torture_setting,HISTORY,) $(TORTURE)
 
+# RUNS of `redlock run` under one lock, with SEED, while its processes and the daemon are killed.
+storm: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/tests/e2e/test_run_storm
+	@$(E2E_ENV) RUN_STORM=$(or $(RUNS),1000) RUN_STORM_SEED=$(or $(SEED),1) \
+	    $(BUILD)/tests/e2e/test_run_storm
+
 COMMIT = $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 sim: $(SIM)
@@ -318,5 +324,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture asan check \
+.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm asan check \
         coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke
