@@ -3,7 +3,7 @@
  *
  *     struct redlock *redlock = redlock_new("tcp://127.0.0.1:7335");
  *     struct redlock_lock lock;
- *     if (redlock_acquire(redlock, "deploy", 30000, NULL, &lock) == REDLOCK_OK) {
+ *     if (redlock_acquire(redlock, "deploy", 30000, NULL, &lock, NULL) == REDLOCK_OK) {
  *         ... work, for as long as redlock_left_ms(&lock) > 0 ...
  *         redlock_release(redlock, &lock);
  *     } else {

@@ -12,6 +12,7 @@ set -u
 runs_of() {
     case $1 in
         request) echo 200000 ;;
+        client) echo 20000 ;;
         config) echo 5000 ;;
         *) echo 1000 ;;
     esac

@@ -32,8 +32,9 @@ static struct {
 } requests[REQUESTS];
 static unsigned request_count;
 
-/* All that was said on this connection, and when what a line began with was. */
+/* All that was said, and when each byte was there. */
 static char said[SAID];
+static int64_t said_ns[SAID];
 static size_t said_len;
 
 static const uint8_t *input;
@@ -63,8 +64,8 @@ static int64_t latest_ns(const struct redlock_event *event)
             char *rest;
             int64_t validity_ms = strtoll(line + len, &rest, 10);
             int64_t elapsed_ms = strtoll(rest, NULL, 10);
-            int64_t granted_ns = now_ns;
-            if (elapsed_ms < 1000000 && event->sent_ns + elapsed_ms * NS_PER_MS < now_ns)
+            int64_t granted_ns = said_ns[end - said];
+            if (elapsed_ms < 1000000 && event->sent_ns + elapsed_ms * NS_PER_MS < granted_ns)
                 granted_ns = event->sent_ns + elapsed_ms * NS_PER_MS;
             if (validity_ms <= TTL_MS && granted_ns + validity_ms * NS_PER_MS > latest)
                 latest = granted_ns + validity_ms * NS_PER_MS;
@@ -175,18 +176,27 @@ static void write_out(void)
         continue;
 }
 
+static void note(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        said[said_len] = bytes[i];
+        said_ns[said_len++] = now_ns;
+    }
+}
+
+/* What is said then begins a line. */
 static void begin(void)
 {
-    said_len = 0;
+    if (said_len < SAID)
+        note("\n", 1);
     talk_begin(&talk);
 }
 
 static void say(const char *bytes, size_t len)
 {
-    if (said_len + len > sizeof(said))
+    if (said_len + len > SAID)
         return;
-    memcpy(said + said_len, bytes, len);
-    said_len += len;
+    note(bytes, len);
     /* In memory of its own, so that a sanitizer sees who reads beyond it. */
     char *copy = malloc(len > 0 ? len : 1);
     assert(copy != NULL);
@@ -280,6 +290,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     input = bytes;
     input_len = len;
     request_count = 0;
+    said_len = 0;
     now_ns = 1000 * NS_PER_MS;
     talk_init(&talk);
     talk.timeout_ns = 500 * NS_PER_MS;
