@@ -20,6 +20,7 @@
 #include "client/cli/report.h"
 
 enum {
+    PATIENCE_MIN_MS = 100,
     RELEASE_TIMEOUT_MS = 2000,
     GROUP_LOOK_MS = 50, /* whether what the command left in its group has ended */
 };
@@ -290,6 +291,16 @@ static void keep_time(struct keeper *keeper)
         extend(keeper, now_ns);
 }
 
+/* How long a request may take, or a connection to be made, for which everything else has to wait: a
+ * small part of the time to live. */
+static int64_t patience_ms(const struct keeper_plan *plan)
+{
+    int64_t ms = plan->lock->ttl_ms / 10;
+    if (ms < PATIENCE_MIN_MS)
+        ms = PATIENCE_MIN_MS;
+    return ms < plan->options->timeout_ms ? ms : plan->options->timeout_ms;
+}
+
 _Noreturn void keeper_run(const struct keeper_plan *plan)
 {
     struct keeper keeper = {.plan = plan, .go = -1};
@@ -302,6 +313,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     brood_adopt();
     lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);
+    redlock_set_timeout(plan->redlock, patience_ms(plan));
     keeper.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     keeper.timer = clock_timer();
     if (keeper.children < 0 || keeper.timer < 0 || !start_command(&keeper)) {

@@ -206,7 +206,7 @@ START_TEST(it_stops_and_goes_on_along_with_the_command)
           WORDS("a", SHELL("echo ready; while [ ! -e \"$0\" ]; do sleep 0.01; done"), "/nowhere"));
     wrapper_wait_output(&wrapper, "ready");
     pid_t command = wrapper_command(&wrapper);
-    kill(command, SIGSTOP);
+    kill(wrapper.pid, SIGTSTP);
     wait_state(command, 'T');
     wait_state(wrapper.pid, 'T');
     kill(wrapper.pid, SIGCONT);
