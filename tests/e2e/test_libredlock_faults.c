@@ -95,6 +95,8 @@ static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_
         .lock = lock, .ttl_ms = lock->ttl_ms, .returned_ns = liar_clock_ns(), .latest_ns = 0};
     ck_assert(liar_request(liar, id, request, &check.seen_ns));
     ck_assert(strstr(request, lock->resource) != NULL);
+    if (strncmp(request, "EXTEND ", 7) == 0)
+        ck_assert_ptr_nonnull(strstr(request, lock->token));
     liar_each_answer(liar, id, check_grant, &check);
     ck_assert_msg(check.latest_ns != 0, "%s: it was never granted %s", request, lock->token);
     if (earlier_ns > check.latest_ns)
@@ -382,8 +384,6 @@ struct run {
     struct dice dice;
     struct {
         uint64_t id;
-        bool extends;
-        bool releases;
         int64_t earlier_ns;
     } open[OPEN];
     unsigned open_count;

@@ -28,7 +28,8 @@ static int64_t now_ns;
 static struct {
     uint64_t id;
     int64_t earlier_ns;
-    bool over; /* answered, or cancelled */
+    bool extends; /* the lock of TOKEN */
+    bool over;    /* answered, or cancelled */
 } requests[REQUESTS];
 static unsigned request_count;
 
@@ -75,11 +76,12 @@ static int64_t latest_ns(const struct redlock_event *event)
     return latest;
 }
 
-static void check_lock(const struct redlock_event *event, int64_t earlier_ns)
+static void check_lock(const struct redlock_event *event, bool extends, int64_t earlier_ns)
 {
     int64_t latest = latest_ns(event);
     assert(latest != 0);
     assert(event->lock.deadline_ns > 0);
+    assert(!extends || strcmp(event->lock.token, TOKEN) == 0);
     assert(event->lock.deadline_ns <= (latest > earlier_ns ? latest : earlier_ns));
 }
 
@@ -92,7 +94,7 @@ static void check_answer(const struct redlock_event *event)
     assert(!requests[at].over);
     requests[at].over = true;
     if (event->status == REDLOCK_OK && event->lock.token[0] != '\0')
-        check_lock(event, requests[at].earlier_ns);
+        check_lock(event, requests[at].extends, requests[at].earlier_ns);
     else
         assert(event->lock.deadline_ns == 0);
     for (const char *text = talk.error; *text != '\0'; text++)
@@ -162,6 +164,7 @@ static void ask(void)
     }
     assert(fine);
     requests[request_count].over = false;
+    requests[request_count].extends = what % 8 == 0;
     requests[request_count].earlier_ns = what % 8 == 0 ? lock.deadline_ns : 0;
     enum redlock_status status =
         talk_ask(&talk, &question, now_ns, NULL, NULL, &requests[request_count].id);
