@@ -169,7 +169,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("owed");
     TCase *cases = tcase_create("owed");
-    tcase_set_timeout(cases, 30);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, entries_come_in_the_order_they_were_pushed);
     tcase_add_test(cases, what_was_not_confirmed_is_sent_again);
     tcase_add_test(cases, a_full_ring_forgets_the_oldest);

@@ -382,7 +382,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("request");
     TCase *cases = tcase_create("request");
-    tcase_set_timeout(cases, 30);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, lock_has_a_resource_and_a_ttl);
     tcase_add_test(cases, lock_may_ask_for_a_fence);
     tcase_add_test(cases, words_are_split_by_any_number_of_spaces);
