@@ -41,6 +41,8 @@ E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/hi
                   tests/sim/redis7.c tests/sim/bytes.c \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
 TORTURE  := $(BUILD)/tests/torture/test_torture
+BENCH    := $(BUILD)/tests/bench/test_bench
+BENCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c))
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 
 # The manual. Two of its pages are made of texts that say it all already.
@@ -69,6 +71,7 @@ help:
 	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
 	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
 	@echo 'make storm      RUNS=1000 SEED=n of redlock run, killed at random: no two commands at once'
+	@echo 'make bench      throughput, latency and processor time, as ratios to what Redis allows'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
@@ -211,6 +214,10 @@ $(TORTURE): $(TORTURE_OBJECTS) $(E2E_SUPPORT) $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
+$(BENCH): $(BENCH_OBJECTS) $(E2E_SUPPORT) $(BUILD)/libredlockd.a
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
 # Preloaded into Redis masters; they have no sanitizer, so neither has it.
 $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 	@mkdir -p $(@D)
@@ -242,6 +249,11 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 	    TORTURE_SEED=$(call torture_setting,SEED,$$(date +%s)) \
 	    TORTURE_FAULTS=$(call torture_setting,FAULTS,all) \
 	    TORTURE_HISTORY=$(call torture_setting,HISTORY,) $(TORTURE)
+
+# ROUNDS of all scenarios, of MS each; the figures also go to build/bench.json.
+bench: $(BUILD)/redlockd $(BENCH)
+	@$(E2E_ENV) BENCH_ROUNDS=$(or $(ROUNDS),5) BENCH_MS=$(or $(MS),1000) \
+	    BENCH_JSON=$(BUILD)/bench.json $(BENCH)
 
 # RUNS of `redlock run` under one lock, with SEED, while its processes and the daemon are killed.
 storm: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/tests/e2e/test_run_storm
@@ -324,5 +336,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm asan check \
+.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm bench asan check \
         coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

@@ -1,0 +1,244 @@
+#include "tests/bench/limit.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { QUORUM = LIMIT_MASTERS / 2 + 1, BUFFER = 1 << 18, COMMAND = 256, SHA1 = 40, PENDING = 4096 };
+
+/* The paper's. */
+static const char release_script[] =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) "
+    "else return 0 end";
+
+struct slot {
+    char acquire[COMMAND]; /* as RESP; only the token in them changes */
+    char release[COMMAND];
+    size_t acquire_len;
+    size_t release_len;
+    size_t acquire_token; /* where it is */
+    size_t release_token;
+    bool releasing;
+    unsigned round; /* answers to earlier ones are stragglers */
+    unsigned yes;
+    int64_t since_ns;
+};
+
+/* What a master has still to answer, in order. */
+struct pending {
+    unsigned short slot;
+    unsigned round;
+};
+
+struct link {
+    int fd;
+    char input[BUFFER];
+    size_t input_len;
+    char output[BUFFER];
+    size_t output_len;
+    struct pending pending[PENDING];
+    unsigned first;
+    unsigned count;
+};
+
+struct limit {
+    const struct limit_plan *plan;
+    struct load_result *result;
+    struct link links[LIMIT_MASTERS];
+    struct slot slots[LIMIT_SLOTS];
+    uint64_t tokens;
+};
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void put(struct limit *limit, unsigned index, int64_t now_ns)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct slot *slot = &limit->slots[index];
+    const char *command = slot->releasing ? slot->release : slot->acquire;
+    size_t len = slot->releasing ? slot->release_len : slot->acquire_len;
+    if (!slot->releasing) {
+        uint64_t token = ++limit->tokens;
+        for (size_t i = 0; i < 16; i++, token >>= 4)
+            slot->acquire[slot->acquire_token + i] = digits[token & 15];
+        memcpy(slot->release + slot->release_token, slot->acquire + slot->acquire_token, 16);
+    }
+    slot->round++;
+    slot->yes = 0;
+    slot->since_ns = now_ns;
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
+        struct link *link = &limit->links[i];
+        ck_assert_uint_lt(link->output_len + len, BUFFER);
+        ck_assert_uint_lt(link->count, PENDING);
+        memcpy(link->output + link->output_len, command, len);
+        link->output_len += len;
+        link->pending[(link->first + link->count++) % PENDING] =
+            (struct pending){(unsigned short)index, slot->round};
+    }
+}
+
+static void on_answer(struct limit *limit, struct link *link, bool yes, int64_t now_ns)
+{
+    ck_assert_uint_gt(link->count, 0);
+    struct pending pending = link->pending[link->first];
+    struct slot *slot = &limit->slots[pending.slot];
+    link->first = (link->first + 1) % PENDING;
+    link->count--;
+    if (pending.round != slot->round)
+        return;
+    slot->yes += yes;
+    if (slot->yes != QUORUM)
+        return;
+    if (slot->releasing)
+        limit->result->pairs++;
+    else
+        spread_add(&limit->result->acquire, now_ns - slot->since_ns);
+    slot->releasing = !slot->releasing;
+    put(limit, pending.slot, now_ns);
+}
+
+/* "+OK", ":1", or anything else, which is no. */
+static void read_in(struct limit *limit, struct link *link, int64_t now_ns)
+{
+    ssize_t len =
+        recv(link->fd, link->input + link->input_len, BUFFER - link->input_len, MSG_DONTWAIT);
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    ck_assert_msg(len > 0, "a master closed its connection");
+    char *at = link->input;
+    char *end = at + link->input_len + (size_t)len;
+    char *newline;
+    while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        on_answer(limit, link, at[0] == '+' || (at[0] == ':' && at[1] == '1'), now_ns);
+        at = newline + 1;
+    }
+    link->input_len = (size_t)(end - at);
+    memmove(link->input, at, link->input_len);
+}
+
+static void write_out(struct link *link)
+{
+    size_t sent = 0;
+    while (sent < link->output_len) {
+        ssize_t len = send(link->fd, link->output + sent, link->output_len - sent, MSG_NOSIGNAL);
+        if (len < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        ck_assert_msg(len > 0, "a master closed its connection");
+        sent += (size_t)len;
+    }
+    link->output_len = 0;
+}
+
+static void pass(struct limit *limit)
+{
+    struct pollfd fds[LIMIT_MASTERS];
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
+        fds[i] = (struct pollfd){.fd = limit->links[i].fd, .events = POLLIN};
+    poll(fds, LIMIT_MASTERS, 1000);
+    int64_t now_ns = clock_ns();
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
+        if (fds[i].revents != 0)
+            read_in(limit, &limit->links[i], now_ns);
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
+        write_out(&limit->links[i]);
+}
+
+/* Format one command once; the token is a dummy of 40 digits, whose place is remembered. */
+static size_t format(char *to, size_t *token, unsigned count, const char *const *words)
+{
+    size_t len = (size_t)sprintf(to, "*%u\r\n", count);
+    for (unsigned i = 0; i < count; i++) {
+        len += (size_t)sprintf(to + len, "$%zu\r\n", strlen(words[i]));
+        if (words[i][0] == 'T')
+            *token = len;
+        len += (size_t)sprintf(to + len, "%s\r\n", words[i]);
+    }
+    ck_assert_uint_lt(len, COMMAND);
+    return len;
+}
+
+static void prepare_slot(struct slot *slot, unsigned index, const char *sha1)
+{
+    static const char token[] = "T000000000000000000000000000000000000000";
+    char key[32];
+    snprintf(key, sizeof(key), "limit-%u", index);
+    const char *const set[] = {"SET", key, token, "NX", "PX", "2000"};
+    const char *const evalsha[] = {"EVALSHA", sha1, "1", key, token};
+    slot->acquire_len = format(slot->acquire, &slot->acquire_token, 6, set);
+    slot->release_len = format(slot->release, &slot->release_token, 5, evalsha);
+    slot->releasing = false;
+}
+
+static int connect_one(const struct master *master)
+{
+    const int on = 1;
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)master->port)};
+    inet_pton(AF_INET, master->host, &where.sin_addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return fd;
+}
+
+/* Until every master has answered everything. */
+static void drain(struct limit *limit)
+{
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
+        struct link *link = &limit->links[i];
+        while (link->count > 0) {
+            struct pollfd fd = {.fd = link->fd, .events = POLLIN};
+            poll(&fd, 1, 1000);
+            /* Rounds are over: all are stragglers now. */
+            read_in(limit, link, 0);
+        }
+        close(link->fd);
+    }
+}
+
+void limit_run(const struct limit_plan *plan, struct load_result *result)
+{
+    char sha1[SHA1 + 1];
+    struct limit *limit = calloc(1, sizeof(*limit));
+    ck_assert_ptr_nonnull(limit);
+    ck_assert_uint_le(plan->in_flight, LIMIT_SLOTS);
+    memset(result, 0, sizeof(*result));
+    limit->plan = plan;
+    limit->result = result;
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
+        struct master *master = &plan->masters[i];
+        snprintf(sha1, sizeof(sha1), "%s", master_text(master, "SCRIPT LOAD %s", release_script));
+        limit->links[i].fd = connect_one(master);
+    }
+    int64_t started_ns = clock_ns();
+    for (unsigned i = 0; i < plan->in_flight; i++) {
+        prepare_slot(&limit->slots[i], i, sha1);
+        put(limit, i, started_ns);
+    }
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
+        write_out(&limit->links[i]);
+    while (clock_ns() < started_ns + plan->for_ns)
+        pass(limit);
+    result->seconds = (double)(clock_ns() - started_ns) / 1e9;
+    for (unsigned i = 0; i < plan->in_flight; i++)
+        limit->slots[i].round++;
+    drain(limit);
+    /* What was taken last was not given back. */
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
+        for (unsigned slot = 0; slot < plan->in_flight; slot++)
+            master_integer(&plan->masters[i], "DEL limit-%u", slot);
+    free(limit);
+}

@@ -1,0 +1,272 @@
+#include "tests/bench/load.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BUFFER = 65536, LINE_MAX_LEN = 160, TOKEN_LEN = 40, RESOURCE_LEN = 32 };
+
+enum slot_state { SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DONE };
+
+/* One request at a time. */
+struct slot {
+    struct connection *connection;
+    enum slot_state state;
+    char resource[RESOURCE_LEN];
+    char token[TOKEN_LEN];
+    int64_t since_ns;
+    uint64_t turns;
+};
+
+struct connection {
+    int fd;
+    char input[BUFFER];
+    size_t input_len;
+    char output[BUFFER];
+    size_t output_len;
+    bool dirty; /* there is output from this pass */
+};
+
+struct load {
+    const struct load_plan *plan;
+    struct load_result *result;
+    struct connection *connections;
+    struct slot slots[LOAD_SLOTS];
+    unsigned slot_count;
+    unsigned running;    /* slots that are not done */
+    struct slot *holder; /* together, with a time to keep it */
+    int64_t release_ns;
+    int64_t released_ns; /* together: when the last one was given back; 0: not, or taken */
+    bool ending;
+};
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void write_out(struct connection *connection)
+{
+    size_t sent = 0;
+    while (sent < connection->output_len) {
+        ssize_t len = send(connection->fd, connection->output + sent, connection->output_len - sent,
+                           MSG_NOSIGNAL);
+        if (len < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        ck_assert_msg(len > 0, "a connection of the load is lost: %s", strerror(errno));
+        sent += (size_t)len;
+    }
+    connection->output_len = 0;
+    connection->dirty = false;
+}
+
+static void put(struct load *load, struct slot *slot, int64_t now_ns)
+{
+    struct connection *connection = slot->connection;
+    unsigned tag = (unsigned)(slot - load->slots);
+    if (connection->output_len + LINE_MAX_LEN > BUFFER)
+        write_out(connection);
+    char *to = connection->output + connection->output_len;
+    int len;
+    if (slot->state == SLOT_UNLOCKING)
+        len = sprintf(to, "#%u UNLOCK %s %.*s\n", tag, slot->resource, TOKEN_LEN, slot->token);
+    else
+        len = sprintf(to, "#%u LOCK %s 2000%s\n", tag, slot->resource,
+                      load->plan->together ? " WAIT 60000" : "");
+    connection->output_len += (size_t)len;
+    connection->dirty = true;
+    slot->since_ns = now_ns;
+}
+
+static void unlock(struct load *load, struct slot *slot, int64_t now_ns)
+{
+    slot->state = SLOT_UNLOCKING;
+    if (load->plan->together)
+        load->released_ns = now_ns;
+    put(load, slot, now_ns);
+}
+
+static void lock(struct load *load, struct slot *slot, int64_t now_ns)
+{
+    if (load->ending) {
+        slot->state = SLOT_DONE;
+        load->running--;
+        return;
+    }
+    slot->state = SLOT_LOCKING;
+    put(load, slot, now_ns);
+}
+
+static void on_granted(struct load *load, struct slot *slot, const char *token, int64_t now_ns)
+{
+    struct load_result *result = load->result;
+    int64_t took_ns = now_ns - slot->since_ns;
+    memcpy(slot->token, token, TOKEN_LEN);
+    if (!load->ending) {
+        spread_add(&result->acquire, took_ns);
+        slot->turns++;
+        if (took_ns > result->longest_ns)
+            result->longest_ns = took_ns;
+        if (load->released_ns != 0)
+            spread_add(&result->handover, now_ns - load->released_ns);
+    }
+    load->released_ns = 0;
+    if (load->plan->hold_ns == 0 || load->ending) {
+        unlock(load, slot, now_ns);
+        return;
+    }
+    slot->state = SLOT_HOLDING;
+    load->holder = slot;
+    load->release_ns = now_ns + load->plan->hold_ns;
+}
+
+/* "#12 OK 6c7b... 29689 0 -", "#12 OK". */
+static void on_line(struct load *load, const char *line, int64_t now_ns)
+{
+    char *rest;
+    ck_assert_msg(line[0] == '#', "an answer of the daemon: %s", line);
+    unsigned tag = (unsigned)strtoul(line + 1, &rest, 10);
+    ck_assert_uint_lt(tag, load->slot_count);
+    struct slot *slot = &load->slots[tag];
+    bool ok = strncmp(rest, " OK", 3) == 0;
+    if (ok && slot->state == SLOT_LOCKING) {
+        on_granted(load, slot, rest + 4, now_ns);
+        return;
+    }
+    if (!load->ending) {
+        load->result->pairs += ok;
+        load->result->failed += !ok;
+    }
+    lock(load, slot, now_ns);
+}
+
+static void read_in(struct load *load, struct connection *connection, int64_t now_ns)
+{
+    ssize_t len = recv(connection->fd, connection->input + connection->input_len,
+                       BUFFER - connection->input_len, MSG_DONTWAIT);
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    ck_assert_msg(len > 0, "a connection of the load is lost");
+    char *at = connection->input;
+    char *end = at + connection->input_len + (size_t)len;
+    char *newline;
+    while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        *newline = '\0';
+        on_line(load, at, now_ns);
+        at = newline + 1;
+    }
+    connection->input_len = (size_t)(end - at);
+    memmove(connection->input, at, connection->input_len);
+}
+
+static void connect_one(const struct load_plan *plan, struct connection *connection, int port,
+                        int epoll)
+{
+    const int on = 1;
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, plan->host, &where.sin_addr);
+    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(connection->fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, connection->fd, &event);
+}
+
+static void open_all(struct load *load, int epoll)
+{
+    const struct load_plan *plan = load->plan;
+    unsigned daemons = plan->ports[1] != 0 ? 2 : 1;
+    load->slot_count = plan->connections * plan->depth;
+    ck_assert_uint_le(load->slot_count, LOAD_SLOTS);
+    load->connections = calloc(plan->connections, sizeof(*load->connections));
+    ck_assert_ptr_nonnull(load->connections);
+    for (unsigned i = 0; i < plan->connections; i++)
+        connect_one(plan, &load->connections[i], plan->ports[i % daemons], epoll);
+    for (unsigned i = 0; i < load->slot_count; i++) {
+        struct slot *slot = &load->slots[i];
+        slot->connection = &load->connections[i % plan->connections];
+        if (plan->together)
+            snprintf(slot->resource, RESOURCE_LEN, "bench");
+        else
+            snprintf(slot->resource, RESOURCE_LEN, "bench-%u", i);
+    }
+    load->running = load->slot_count;
+}
+
+static int wait_ms(const struct load *load, int64_t now_ns, int64_t end_ns)
+{
+    int64_t until_ns =
+        load->holder != NULL && load->release_ns < end_ns ? load->release_ns : end_ns;
+    if (until_ns <= now_ns)
+        return load->ending && load->holder == NULL ? 1000 : 0;
+    return (int)((until_ns - now_ns) / 1000000);
+}
+
+static void pass(struct load *load, int epoll, int64_t end_ns)
+{
+    struct epoll_event events[LOAD_SLOTS];
+    int count = epoll_wait(epoll, events, LOAD_SLOTS, wait_ms(load, clock_ns(), end_ns));
+    int64_t now_ns = clock_ns();
+    if (load->holder != NULL && (now_ns >= load->release_ns || load->ending)) {
+        struct slot *slot = load->holder;
+        load->holder = NULL;
+        unlock(load, slot, now_ns);
+    }
+    for (int i = 0; i < count; i++)
+        read_in(load, events[i].data.ptr, now_ns);
+    for (unsigned i = 0; i < load->plan->connections; i++)
+        if (load->connections[i].dirty)
+            write_out(&load->connections[i]);
+}
+
+static double fairness(const struct load *load)
+{
+    double sum = 0, squares = 0;
+    for (unsigned i = 0; i < load->slot_count; i++) {
+        double turns = (double)load->slots[i].turns;
+        sum += turns;
+        squares += turns * turns;
+    }
+    return squares > 0 ? sum * sum / (load->slot_count * squares) : 0;
+}
+
+void load_run(const struct load_plan *plan, struct load_result *result)
+{
+    struct load *load = calloc(1, sizeof(*load));
+    ck_assert_ptr_nonnull(load);
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    memset(result, 0, sizeof(*result));
+    load->plan = plan;
+    load->result = result;
+    open_all(load, epoll);
+    int64_t started_ns = clock_ns();
+    int64_t end_ns = started_ns + plan->for_ns;
+    for (unsigned i = 0; i < load->slot_count; i++)
+        lock(load, &load->slots[i], started_ns);
+    for (unsigned i = 0; i < plan->connections; i++)
+        write_out(&load->connections[i]);
+    while (load->running > 0) {
+        pass(load, epoll, end_ns);
+        if (!load->ending && clock_ns() >= end_ns) {
+            load->ending = true;
+            result->seconds = (double)(clock_ns() - started_ns) / 1e9;
+        }
+    }
+    result->jain = fairness(load);
+    for (unsigned i = 0; i < plan->connections; i++)
+        close(load->connections[i].fd);
+    close(epoll);
+    free(load->connections);
+    free(load);
+}

@@ -1,0 +1,41 @@
+/*
+ * Clients of the daemon for a while, as fast as they are answered: connections, each with some
+ * requests under way, in one thread.
+ *
+ * Apart: each locks and unlocks a resource of its own. Together: all want one resource and wait in
+ * line for it; who has it keeps it for a time, and goes to the end of the line.
+ */
+#ifndef TESTS_BENCH_LOAD_H
+#define TESTS_BENCH_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/bench/spread.h"
+
+enum { LOAD_SLOTS = 1024, LOAD_DAEMONS = 2 };
+
+struct load_plan {
+    const char *host;
+    int ports[LOAD_DAEMONS]; /* of the daemons; their connections take turns. 0 ends it */
+    unsigned connections;
+    unsigned depth;  /* requests under way on each */
+    bool together;   /* for one resource */
+    int64_t hold_ns; /* how long it is kept */
+    int64_t for_ns;  /* how long this goes on */
+};
+
+struct load_result {
+    double seconds;
+    uint64_t pairs;         /* of LOCK and UNLOCK */
+    uint64_t failed;        /* answers that are not OK */
+    struct spread acquire;  /* from LOCK to its OK; together: the time in line */
+    struct spread handover; /* together: from UNLOCK to the OK of whoever is next */
+    double jain;            /* together: fairness, 1 if all had the same number of turns */
+    int64_t longest_ns;     /* together: the longest time in line */
+};
+
+/* Fails the running test where a connection cannot be made or is lost. */
+void load_run(const struct load_plan *plan, struct load_result *result);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * A distribution of durations, kept so that any percentile is right to within 2 %.
+ */
+#ifndef TESTS_BENCH_SPREAD_H
+#define TESTS_BENCH_SPREAD_H
+
+#include <stdint.h>
+
+/* Each doubling is divided into so many parts. */
+enum { SPREAD_PARTS = 64, SPREAD_DOUBLINGS = 40, SPREAD_SIZE = SPREAD_DOUBLINGS * SPREAD_PARTS };
+
+struct spread {
+    uint64_t count;
+    uint64_t counts[SPREAD_SIZE];
+};
+
+void spread_add(struct spread *spread, int64_t ns);
+
+/* The duration that this part of all (0.5, 0.99) did not exceed; 0 of none. */
+int64_t spread_at(const struct spread *spread, double part);
+
+#endif

@@ -1,0 +1,29 @@
+#include "tests/bench/usage.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+int64_t usage_cpu_ns(pid_t pid)
+{
+    char path[64];
+    int64_t sum_ns = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    ck_assert_msg(tasks != NULL, "process %d is not there", (int)pid);
+    const struct dirent *task;
+    while ((task = readdir(tasks)) != NULL) {
+        int64_t ns;
+        char file[128];
+        snprintf(file, sizeof(file), "%s/%.20s/schedstat", path, task->d_name);
+        FILE *stat = fopen(file, "re");
+        if (stat == NULL)
+            continue;
+        if (fscanf(stat, "%" SCNd64, &ns) == 1)
+            sum_ns += ns;
+        fclose(stat);
+    }
+    closedir(tasks);
+    return sum_ns;
+}

@@ -1,0 +1,13 @@
+/*
+ * What processes have used so far.
+ */
+#ifndef TESTS_BENCH_USAGE_H
+#define TESTS_BENCH_USAGE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Processor time of all its threads, to the nanosecond. */
+int64_t usage_cpu_ns(pid_t pid);
+
+#endif
