@@ -42,7 +42,8 @@ E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/hi
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
 TORTURE  := $(BUILD)/tests/torture/test_torture
 BENCH    := $(BUILD)/tests/bench/test_bench
-BENCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c))
+INSTRUCTIONS := $(BUILD)/tests/bench/test_instructions
+BENCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/test_%.c,$(wildcard tests/bench/*.c)))
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 
 # The manual. Two of its pages are made of texts that say it all already.
@@ -72,6 +73,7 @@ help:
 	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
 	@echo 'make storm      RUNS=1000 SEED=n of redlock run, killed at random: no two commands at once'
 	@echo 'make bench      throughput, latency and processor time, as ratios to what Redis allows'
+	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
@@ -214,7 +216,8 @@ $(TORTURE): $(TORTURE_OBJECTS) $(E2E_SUPPORT) $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-$(BENCH): $(BENCH_OBJECTS) $(E2E_SUPPORT) $(BUILD)/libredlockd.a
+$(BUILD)/tests/bench/test_%: $(BUILD)/tests/bench/test_%.o $(BENCH_OBJECTS) $(E2E_SUPPORT) \
+    $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
@@ -254,6 +257,9 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 bench: $(BUILD)/redlockd $(BENCH)
 	@$(E2E_ENV) BENCH_ROUNDS=$(or $(ROUNDS),5) BENCH_MS=$(or $(MS),1000) \
 	    BENCH_JSON=$(BUILD)/bench.json $(BENCH)
+
+instructions: $(BUILD)/redlockd $(INSTRUCTIONS)
+	@sh tests/instructions.sh $(BUILD)/redlockd $(INSTRUCTIONS)
 
 # RUNS of `redlock run` under one lock, with SEED, while its processes and the daemon are killed.
 storm: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/tests/e2e/test_run_storm
@@ -310,6 +316,7 @@ run-fuzz-smoke:
 check: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory tidy
+	@$(MAKE) --no-print-directory instructions
 	@$(MAKE) --no-print-directory coverage
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory fuzz-smoke
@@ -336,5 +343,5 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm bench asan check \
+.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm bench instructions asan check \
         coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke

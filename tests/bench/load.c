@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ struct load {
     int64_t release_ns;
     int64_t released_ns; /* together: when the last one was given back; 0: not, or taken */
     bool ending;
+    unsigned to_send; /* requests that wait to be sent */
 };
 
 static int64_t clock_ns(void)
@@ -86,6 +88,7 @@ static void put(struct load *load, struct slot *slot, int64_t now_ns)
                       load->plan->together ? " WAIT 60000" : "");
     connection->output_len += (size_t)len;
     connection->dirty = true;
+    load->to_send++;
     slot->since_ns = now_ns;
 }
 
@@ -213,6 +216,21 @@ static int wait_ms(const struct load *load, int64_t now_ns, int64_t end_ns)
     return (int)((until_ns - now_ns) / 1000000);
 }
 
+static void write_all(struct load *load)
+{
+    pid_t stopped = load->plan->in_step;
+    if (stopped != 0 && load->to_send < load->running)
+        return;
+    if (stopped != 0)
+        kill(stopped, SIGSTOP);
+    for (unsigned i = 0; i < load->plan->connections; i++)
+        if (load->connections[i].dirty)
+            write_out(&load->connections[i]);
+    load->to_send = 0;
+    if (stopped != 0)
+        kill(stopped, SIGCONT);
+}
+
 static void pass(struct load *load, int epoll, int64_t end_ns)
 {
     struct epoll_event events[LOAD_SLOTS];
@@ -225,9 +243,7 @@ static void pass(struct load *load, int epoll, int64_t end_ns)
     }
     for (int i = 0; i < count; i++)
         read_in(load, events[i].data.ptr, now_ns);
-    for (unsigned i = 0; i < load->plan->connections; i++)
-        if (load->connections[i].dirty)
-            write_out(&load->connections[i]);
+    write_all(load);
 }
 
 static double fairness(const struct load *load)
@@ -254,11 +270,11 @@ void load_run(const struct load_plan *plan, struct load_result *result)
     int64_t end_ns = started_ns + plan->for_ns;
     for (unsigned i = 0; i < load->slot_count; i++)
         lock(load, &load->slots[i], started_ns);
-    for (unsigned i = 0; i < plan->connections; i++)
-        write_out(&load->connections[i]);
+    write_all(load);
     while (load->running > 0) {
         pass(load, epoll, end_ns);
-        if (!load->ending && clock_ns() >= end_ns) {
+        bool enough = plan->max_pairs > 0 && result->pairs >= plan->max_pairs;
+        if (!load->ending && (enough || clock_ns() >= end_ns)) {
             load->ending = true;
             result->seconds = (double)(clock_ns() - started_ns) / 1e9;
         }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "tests/bench/spread.h"
 
@@ -19,10 +20,13 @@ struct load_plan {
     const char *host;
     int ports[LOAD_DAEMONS]; /* of the daemons; their connections take turns. 0 ends it */
     unsigned connections;
-    unsigned depth;  /* requests under way on each */
-    bool together;   /* for one resource */
-    int64_t hold_ns; /* how long it is kept */
-    int64_t for_ns;  /* how long this goes on */
+    unsigned depth;     /* requests under way on each */
+    bool together;      /* for one resource */
+    int64_t hold_ns;    /* how long it is kept */
+    int64_t for_ns;     /* how long this goes on */
+    uint64_t max_pairs; /* or until so many are done; 0: any number */
+    pid_t in_step;      /* 0: as it comes. Else each request is sent when all can be, while this
+                           process, the daemon, is stopped: so that every run is the same */
 };
 
 struct load_result {

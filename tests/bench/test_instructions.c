@@ -1,0 +1,86 @@
+/*
+ * `make instructions`: how many instructions the whole daemon executes for a pair of LOCK and
+ * UNLOCK, guard and kernel's own aside, as callgrind counts them. Times differ from run to run;
+ * this does not, to within some percent: how many requests come in one pass of its loop varies.
+ *
+ * $REDLOCKD is a script that runs the daemon under callgrind; CALLGRIND_OUT the file it is to write
+ * (tests/instructions.sh).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/bench/load.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+enum { MASTERS = 5, CONNECTIONS = 64, WARM_UP = 500, TIME_LIMIT_S = 600 };
+static const uint64_t pairs = 4000;
+
+/* Tell callgrind: "-z" begins anew at zero, "-d" writes what was counted. */
+static void control(const struct daemon *daemon, const char *what)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "callgrind_control %s %d >/dev/null 2>&1", what,
+             (int)daemon->pid);
+    ck_assert_msg(system(command) == 0, "%s", command);
+}
+
+/* "summary: 123456" of the dump that was asked for. */
+static uint64_t counted(void)
+{
+    char path[256], line[512];
+    uint64_t sum = 0;
+    snprintf(path, sizeof(path), "%s.1", getenv("CALLGRIND_OUT"));
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s is not there", path);
+    while (fgets(line, sizeof(line), file) != NULL)
+        if (strncmp(line, "summary: ", 9) == 0 || strncmp(line, "totals: ", 8) == 0)
+            sum = strtoull(strchr(line, ' '), NULL, 10);
+    fclose(file);
+    return sum;
+}
+
+START_TEST(instructions_of_a_pair)
+{
+    struct stage stage;
+    static struct load_result result;
+    const struct daemon_plan plan = {
+        .tcp_host = "127.0.0.1",
+        .node_timeout_ms = 5000,
+        .locks = ", max_ttl: 60s",
+        .yaml = "log: {level: warning}\n",
+    };
+    ck_assert_ptr_nonnull(getenv("CALLGRIND_OUT"));
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = MASTERS, .daemon = plan});
+    struct load_plan load = {
+        .host = "127.0.0.1",
+        .ports = {stage.daemon.port},
+        .connections = CONNECTIONS,
+        .depth = 1,
+        .for_ns = INT64_C(300000000000),
+        .max_pairs = WARM_UP,
+        .in_step = stage.daemon.pid,
+    };
+    load_run(&load, &result);
+    control(&stage.daemon, "-z");
+    load.max_pairs = pairs;
+    load_run(&load, &result);
+    control(&stage.daemon, "-d");
+    ck_assert_uint_eq(result.failed, 0);
+    printf("instructions per pair: %" PRIu64 "\n", counted() / result.pairs);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("instructions");
+    TCase *tests = sandbox_case("instructions");
+    tcase_set_timeout(tests, TIME_LIMIT_S);
+    tcase_add_test(tests, instructions_of_a_pair);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
