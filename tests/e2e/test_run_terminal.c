@@ -252,6 +252,7 @@ START_TEST(who_waits_is_told_for_what)
     client_expect(&terminal.stage.client, "OK", "UNLOCK deploy %s", grant.token);
     wait_screen(&terminal, "ran");
     ck_assert_ptr_null(strstr(terminal.screen, "waiting for"));
+    stage_wait_stats(&terminal.stage.client, " holding=0 ");
     /* Given up by ^C, it leaves the line. */
     grant = client_lock(&terminal.stage.client, "deploy", "60s");
     type(&terminal, "clear; $run deploy -- echo twi''ce");
