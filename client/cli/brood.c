@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +19,23 @@ struct process {
     bool ended; /* a zombie, or about to be none */
 };
 
+/* All processes there are. */
+struct census {
+    DIR *proc; /* NULL: cannot be read */
+    bool sure; /* nobody was left out */
+};
+
 void brood_adopt(void)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* What /proc/<pid>/stat says: "12 (a name) S 1 12 12 ..."; the name may contain anything. */
+/* What /proc/<pid>/stat says: "12 (a name) S 1 12 12 ..."; the name may contain anything. A process
+ * whose first thread has ended looks like a zombie, too, but for the number of its threads. */
 static bool read_process(const char *number, struct process *process)
 {
     char path[64], stat[512], state;
+    int threads;
     snprintf(path, sizeof(path), "/proc/%.20s/stat", number);
     FILE *file = fopen(path, "re");
     if (file == NULL)
@@ -36,53 +45,69 @@ static bool read_process(const char *number, struct process *process)
     stat[len] = '\0';
     const char *behind = strrchr(stat, ')');
     if (behind == NULL ||
-        sscanf(behind + 1, " %c %d %d", &state, &process->parent, &process->group) != 3)
+        sscanf(behind + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d",
+               &state, &process->parent, &process->group, &threads) != 4)
         return false;
-    process->pid = (pid_t)strtol(number, NULL, 10);
-    process->ended = state == 'Z' || state == 'X';
+    process->pid = (pid_t)strtol(stat, NULL, 10);
+    process->ended = (state == 'Z' || state == 'X') && threads <= 1;
     return true;
 }
 
+static struct census begin_census(void)
+{
+    DIR *proc = opendir("/proc");
+    return (struct census){.proc = proc, .sure = proc != NULL};
+}
+
+static void end_census(struct census *census)
+{
+    if (census->proc != NULL)
+        closedir(census->proc);
+}
+
 /* The next process there is; false at the end. */
-static bool next_process(DIR *proc, struct process *process)
+static bool next_process(struct census *census, struct process *process)
 {
     const struct dirent *entry;
-    while ((entry = readdir(proc)) != NULL)
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            read_process(entry->d_name, process))
+    while (census->proc != NULL && (entry = readdir(census->proc)) != NULL) {
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        errno = 0;
+        if (read_process(entry->d_name, process))
             return true;
+        /* It is gone, or none of our business; or it could not be looked at. */
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            census->sure = false;
+    }
     return false;
 }
 
 bool brood_is_visible(void)
 {
     struct process self;
-    return read_process("self", &self);
+    /* That of another namespace has other numbers. */
+    return read_process("self", &self) && self.pid == getpid() && self.parent == getppid();
 }
 
 bool brood_group_lives(pid_t leader)
 {
-    DIR *proc = opendir("/proc");
-    if (proc == NULL)
-        return false;
+    struct census census = begin_census();
     struct process process;
     bool lives = false;
-    while (!lives && next_process(proc, &process))
+    while (!lives && next_process(&census, &process))
         lives = process.group == leader && !process.ended;
-    closedir(proc);
-    return lives;
+    end_census(&census);
+    return lives || !census.sure;
 }
 
 /* Kill the children there are now, reap those that have ended; is anybody left? A child's own
  * children become ours when it has ended, and have their turn then. */
 static bool kill_children(pid_t leader)
 {
-    DIR *proc = opendir("/proc");
-    if (proc == NULL)
-        return false;
+    struct census census = begin_census();
     struct process process;
     bool left = false;
-    while (next_process(proc, &process)) {
+    while (next_process(&census, &process)) {
         bool ours = process.parent == getpid();
         if (ours && !process.ended)
             kill(process.pid, SIGKILL);
@@ -92,8 +117,8 @@ static bool kill_children(pid_t leader)
         if ((ours || process.group == leader) && !(process.ended && process.pid == leader))
             left = true;
     }
-    closedir(proc);
-    return left;
+    end_census(&census);
+    return left || !census.sure;
 }
 
 void brood_kill(pid_t leader)

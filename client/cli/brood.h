@@ -15,10 +15,12 @@
 /* Be the parent of all descendants that lose theirs. */
 void brood_adopt(void);
 
-/* Can the processes be listed? Without that (no /proc) nothing of this works. */
+/* Can the processes be listed? Without that (no /proc, or one of another PID namespace) nothing of
+ * this works. */
 bool brood_is_visible(void);
 
-/* Does anybody of the leader's group live, the leader included? */
+/* Does anybody of the leader's group live, the leader included? True also where that cannot be told
+ * for now: no descriptors, no memory. */
 bool brood_group_lives(pid_t leader);
 
 /* Kill all of them, and return when none is left. The leader, if it is a child of ours, is left to

@@ -265,8 +265,11 @@ int front_run(const struct options *options, struct redlock *redlock,
               const struct redlock_lock *lock)
 {
     struct front front = {.options = options, .redlock = redlock, .lock = lock};
-    if (!brood_is_visible())
-        return failed("/proc, which tells what the command has started, cannot be read");
+    if (!brood_is_visible()) {
+        report_message("/proc does not tell what the command has started: it is not mounted, or it "
+                       "is that of another PID namespace");
+        return EXIT_FAILED;
+    }
     if (!share_watch(&front))
         return failed("no memory to share");
     foreground_open(&front.terminal);

@@ -337,6 +337,39 @@ START_TEST(a_lock_that_was_released_ends_the_command)
 }
 END_TEST
 
+/* Its first thread has ended, so it looks like a zombie; another one works on. */
+#define HEADLESS                                                                                   \
+    "import ctypes, os, threading, time\n"                                                         \
+    "def work():\n"                                                                                \
+    "    while open('/proc/self/stat').read().split()[2] != 'Z': time.sleep(0.01)\n"               \
+    "    print('pid', os.getpid(), flush=True)\n"                                                  \
+    "    time.sleep(600)\n"                                                                        \
+    "threading.Thread(target=work).start()\n"                                                      \
+    "ctypes.CDLL(None).pthread_exit(None)\n"
+
+START_TEST(a_process_without_its_first_thread_holds_the_lock_and_is_killed)
+{
+    static const char *const scripts[] = {"python3 -c \"$0\" & exit 0",
+                                          "setsid python3 -c \"$0\" & exec sleep 600"};
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+        struct stage stage;
+        struct wrapper wrapper;
+        char path[64];
+        pid_t pid;
+        stage_open(&stage, __func__, &three);
+        start(&stage, &wrapper, WORDS("--ttl", "2s", "a", SHELL(scripts[i]), HEADLESS));
+        wrapper_wait_output(&wrapper, "\n");
+        ck_assert_uint_eq(printed_pids(&wrapper, &pid, 1), 1);
+        client_expect_match(&stage.client, "HELD .*", "STATUS a");
+        kill(wrapper_keeper(&wrapper), SIGSTOP);
+        ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+        snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+        ck_assert_int_ne(access(path, F_OK), 0);
+        stage_close(&stage);
+    }
+}
+END_TEST
+
 START_TEST(nothing_outlives_a_killed_front)
 {
     struct stage stage;
@@ -588,6 +621,7 @@ Suite *test_suite(void)
     tcase_add_test(ends, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
     tcase_add_test(ends, a_lost_command_is_told_first);
     tcase_add_test(ends, a_lock_that_was_released_ends_the_command);
+    tcase_add_test(ends, a_process_without_its_first_thread_holds_the_lock_and_is_killed);
     tcase_add_test(ends, nothing_outlives_a_killed_front);
     tcase_add_test(ends, nothing_outlives_a_killed_keeper);
     tcase_add_test(ends, a_stopped_keeper_is_ended_by_the_front_before_the_deadline);
