@@ -54,8 +54,10 @@ void lease_on_closed(struct lease *lease, int64_t now_ns)
 {
     if (lease_is_lost(lease))
         return;
+    /* At once, but once: who closes every connection is not asked all the time. */
+    if (!lease->hurry)
+        lease->retry_ns = now_ns;
     lease->hurry = true;
-    lease->retry_ns = now_ns;
 }
 
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns)
@@ -64,7 +66,8 @@ void lease_lose(struct lease *lease, const char *why, int64_t now_ns)
     if (lease_is_lost(lease))
         return;
     lease->lost_ns = now_ns;
-    snprintf(lease->why, sizeof(lease->why), "%s", why);
+    if (why != lease->why)
+        snprintf(lease->why, sizeof(lease->why), "%s", why);
 }
 
 bool lease_is_lost(const struct lease *lease)

@@ -38,10 +38,11 @@ void lease_on_extended(struct lease *lease, int64_t deadline_ns);
 /* Undecided: the deadline stands, and it is tried again. */
 void lease_on_failed(struct lease *lease, const char *why, int64_t now_ns);
 
-/* The connection is gone, and the daemon does not extend it any more: whatever the time, ask. */
+/* The connection is gone, and the daemon does not extend it any more: whatever the time, ask. At
+ * once the first time, and then as often as after any failure until it is extended. */
 void lease_on_closed(struct lease *lease, int64_t now_ns);
 
-/* Give it up, for good; the first reason stays. */
+/* Give it up, for good; the first reason stays. It may be lease->why itself. */
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns);
 bool lease_is_lost(const struct lease *lease);
 

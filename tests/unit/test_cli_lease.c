@@ -76,6 +76,27 @@ START_TEST(a_lost_connection_is_a_reason_to_ask_at_once)
 }
 END_TEST
 
+/* As a proxy does that has no daemon behind it. */
+START_TEST(who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_closed(&lease, 72 * SECOND_NS);
+    lease_on_asked(&lease);
+    lease_on_failed(&lease, "closed", 72 * SECOND_NS);
+    lease_on_closed(&lease, 72 * SECOND_NS);
+    ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS + SECOND_NS / 2);
+}
+END_TEST
+
+START_TEST(the_last_failure_is_the_reason_of_the_loss)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_failed(&lease, "no quorum", 89 * SECOND_NS);
+    lease_lose(&lease, lease.why, 90 * SECOND_NS);
+    ck_assert_str_eq(lease.why, "no quorum");
+}
+END_TEST
+
 START_TEST(a_lost_lock_is_killed_after_the_grace_and_before_the_deadline)
 {
     struct lease early = of_thirty_seconds();
@@ -137,6 +158,8 @@ Suite *test_suite(void)
     tcase_add_test(lease, a_deadline_never_moves_back);
     tcase_add_test(lease, what_is_undecided_is_tried_again_and_moves_nothing);
     tcase_add_test(lease, a_lost_connection_is_a_reason_to_ask_at_once);
+    tcase_add_test(lease, who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer);
+    tcase_add_test(lease, the_last_failure_is_the_reason_of_the_loss);
     tcase_add_test(lease, a_lost_lock_is_killed_after_the_grace_and_before_the_deadline);
     tcase_add_test(lease, lost_is_lost);
     tcase_add_test(lease, a_short_lock_leaves_a_tenth_for_the_killing);
