@@ -1,5 +1,6 @@
 #include "client/cli/foreground.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ void foreground_lend(struct foreground *terminal, pid_t group)
         return;
     set_group(terminal, group);
     terminal->lent = true;
+    terminal->group = group;
 }
 
 void foreground_take_back(struct foreground *terminal, bool restore_modes)
@@ -43,6 +45,9 @@ void foreground_take_back(struct foreground *terminal, bool restore_modes)
     if (!terminal->lent)
         return;
     terminal->lent = false;
+    pid_t group = tcgetpgrp(terminal->fd);
+    if (group != terminal->group && group > 0 && (kill(-group, 0) == 0 || errno != ESRCH))
+        return;
     set_group(terminal, getpgrp());
     if (restore_modes)
         tcsetattr(terminal->fd, TCSADRAIN, &terminal->modes);

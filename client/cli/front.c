@@ -24,6 +24,9 @@
 static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
+/* To connect, and for the answer, and then some. */
+static const int64_t RELEASE_PATIENCE_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
+
 struct front {
     const struct options *options;
     struct redlock *redlock;
@@ -33,7 +36,10 @@ struct front {
     pid_t keeper;
     int words;     /* the socket to it */
     pid_t command; /* 0: not started yet */
-    int signals;   /* a signalfd */
+    bool ended;    /* it has, and this is how */
+    struct word how;
+    int64_t over_ns; /* by then the lock has to be given back */
+    int signals;     /* a signalfd */
     int timer;
     sigset_t mask; /* as it was */
     struct sigaction on_child;
@@ -82,6 +88,8 @@ static void watch_signals(struct front *front)
     for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
         sigaddset(&ours, forwarded[i]);
     front->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    /* A message is written from the background, too, with `stty tostop`. */
+    sigaddset(&ours, SIGTTOU);
     sigorset(&ours, &ours, &front->mask);
     sigprocmask(SIG_SETMASK, &ours, NULL);
 }
@@ -114,24 +122,55 @@ static bool start_keeper(struct front *front)
 
 /* --- terminal and signals --- */
 
-/* Stop ourselves as the command was stopped, so that our shell sees what it would see of the
- * command alone. Returns when somebody has continued us. */
-static void stop_like_command(struct front *front, int signal)
+/* Whom the kernel stops for its terminal, it stops with all of its group; that is what a shell
+ * continues, and what a script around us is in. */
+static bool stops_all(const struct front *front, int signal)
+{
+    return signal == SIGTTIN || signal == SIGTTOU || (front->terminal.lent && signal == SIGTSTP);
+}
+
+/* Returns when somebody has continued us. */
+static void stop(struct front *front, int signal)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    bool all = stops_all(front, signal);
     struct sigaction before;
     sigset_t only;
-    bool typed = front->terminal.lent && signal == SIGTSTP;
     foreground_take_back(&front->terminal, false);
     sigemptyset(&only);
     sigaddset(&only, signal);
     sigaction(signal, &by_default, &before);
-    /* ^Z is for all that the terminal's group has, so for a script around us too. */
-    kill(typed ? 0 : getpid(), signal);
+    kill(all ? 0 : getpid(), signal);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
     sigprocmask(SIG_BLOCK, &only, NULL);
     sigaction(signal, &before, NULL);
+}
+
+/* Nobody can fetch an orphaned group to the terminal, so nobody stops it: the command would be
+ * stopped again and again. It is told what the kernel tells such groups. */
+static bool was_continued(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGCONT) == 1;
+}
+
+/* Stop ourselves as the command was stopped, so that our shell sees what it would see of the
+ * command alone. The command may have gone on in the meantime, or go on while we stop: what we say
+ * and what we look at first lets the keeper see that. */
+static void stop_like_command(struct front *front, int signal)
+{
+    bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    atomic_store(&front->watch->halted, true);
+    bool stopped = atomic_load(&front->watch->stopped);
+    if (stopped)
+        stop(front, signal);
+    atomic_store(&front->watch->halted, false);
+    if (!stopped)
+        return;
     foreground_lend(&front->terminal, front->command);
+    if (wants_terminal && !front->terminal.lent && !was_continued())
+        kill(-front->command, SIGHUP);
     kill(-front->command, SIGCONT);
 }
 
@@ -160,19 +199,27 @@ static void pass_on_interrupt(void)
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
-static int finish(struct front *front, const struct word *word)
+static int finish(struct front *front, const char *text)
 {
     char name[REPORT_NAME];
-    bool interrupted = front->terminal.lent && word->by_signal && word->value == SIGINT;
-    foreground_take_back(&front->terminal, word->by_signal);
+    const struct word *how = &front->how;
+    bool interrupted = front->terminal.lent && how->by_signal && how->value == SIGINT;
+    foreground_take_back(&front->terminal, how->by_signal);
+    /* It has nothing left to do, even if somebody has stopped it. */
+    kill(front->keeper, SIGKILL);
     waitpid(front->keeper, NULL, 0);
-    if (word->text[0] != '\0')
-        report_message("%s: %s", report_name(front->lock->resource, name), word->text);
-    if (word->lost)
+    if (text[0] != '\0')
+        report_message("%s: %s", report_name(front->lock->resource, name), text);
+    if (how->lost)
         return EXIT_LOST;
     if (interrupted)
         pass_on_interrupt();
-    return word->by_signal ? EXIT_SIGNAL + word->value : word->value;
+    return how->by_signal ? EXIT_SIGNAL + how->value : how->value;
+}
+
+static int finish_without_release(struct front *front)
+{
+    return finish(front, front->how.lost ? "" : "could not be released, and ends by itself");
 }
 
 /* The keeper is dead, or does not do what it is there for: nothing that was started may live. */
@@ -216,7 +263,7 @@ static int read_word(struct front *front)
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return RUNNING;
     if (len != (ssize_t)sizeof(word))
-        return on_keeper_gone(front);
+        return front->ended ? finish_without_release(front) : on_keeper_gone(front);
     switch (word.kind) {
     case WORD_STARTED:
         front->command = word.value;
@@ -231,17 +278,27 @@ static int read_word(struct front *front)
         report_message("%s is lost: %s", report_name(front->lock->resource, name), word.text);
         return RUNNING;
     case WORD_ENDED:
-        return finish(front, &word);
+        front->ended = true;
+        front->how = word;
+        front->over_ns = clock_now_ns() + RELEASE_PATIENCE_NS;
+        return RUNNING;
+    case WORD_OVER:
+        return finish(front, word.text);
     case WORD_GO:
         break;
     }
     return RUNNING;
 }
 
+static int64_t stuck_at_ns(const struct front *front)
+{
+    return front->ended ? front->over_ns : atomic_load(&front->watch->kill_ns) + front->patience_ns;
+}
+
 static int loop(struct front *front)
 {
     for (;;) {
-        int64_t stuck_ns = atomic_load(&front->watch->kill_ns) + front->patience_ns;
+        int64_t stuck_ns = stuck_at_ns(front);
         struct pollfd fds[] = {
             {.fd = front->words, .events = POLLIN},
             {.fd = front->timer, .events = POLLIN},
@@ -251,13 +308,15 @@ static int loop(struct front *front)
         clock_set_timer(front->timer, stuck_ns);
         poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
         /* Time first, as in the keeper. It may have moved the watch on while we were stopped. */
-        if (clock_now_ns() >= atomic_load(&front->watch->kill_ns) + front->patience_ns)
+        if (!front->ended && clock_now_ns() >= stuck_at_ns(front))
             return on_keeper_stuck(front);
         if (front->command > 0)
             forward_signals(front);
         int code = read_word(front);
         if (code != RUNNING)
             return code;
+        if (front->ended && clock_now_ns() >= front->over_ns)
+            return finish_without_release(front);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/cli/brood.h"
@@ -20,9 +21,8 @@
 #include "client/cli/report.h"
 
 enum {
-    PATIENCE_MIN_MS = 100,
-    RELEASE_TIMEOUT_MS = 2000,
     GROUP_LOOK_MS = 50, /* whether what the command left in its group has ended */
+    FRONT_LOOK_MS = 20, /* whether the front goes on again */
 };
 
 struct keeper {
@@ -41,6 +41,21 @@ static void tell(const struct keeper *keeper, const struct word *word)
 {
     /* A front that is gone shows when it is read from. */
     (void)!send(keeper->plan->words, word, sizeof(*word), MSG_NOSIGNAL);
+}
+
+/* The front has stopped along with the command, and has to go on along with it. It may be about to
+ * stop and stop after it was continued, so this is done until it has said that it goes on. */
+static bool front_is_behind(const struct keeper *keeper)
+{
+    const struct watch *watch = keeper->plan->watch;
+    return atomic_load(&watch->halted) && !atomic_load(&watch->stopped) &&
+           getppid() == keeper->plan->front;
+}
+
+static void continue_front(const struct keeper *keeper)
+{
+    if (front_is_behind(keeper))
+        kill(keeper->plan->front, SIGCONT);
 }
 
 /* --- the command --- */
@@ -121,20 +136,29 @@ static struct word how_it_ended(const struct keeper *keeper)
     };
 }
 
-/* Everything it started is gone, or was left in peace: give the lock back, and say so. */
+/* Everything it started is gone, or was left in peace: say so, and give the lock back. The front
+ * does not depend on how long that takes. */
 static _Noreturn void end(struct keeper *keeper)
 {
     const struct keeper_plan *plan = keeper->plan;
-    struct word word = how_it_ended(keeper);
+    const struct timespec moment = {.tv_nsec = FRONT_LOOK_MS * NS_PER_MS};
+    struct word ended = how_it_ended(keeper);
+    struct word over = {.kind = WORD_OVER};
     struct redlock_lock lock = *plan->lock;
+    atomic_store(&plan->watch->stopped, false);
+    tell(keeper, &ended);
+    atomic_store(&plan->watch->kill_ns, WATCH_NEVER);
+    continue_front(keeper);
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     enum redlock_status status = redlock_release(plan->redlock, &lock);
-    if (status == REDLOCK_GONE && !word.lost)
-        snprintf(word.text, sizeof(word.text), "was not held any more when the command ended");
-    else if (status != REDLOCK_OK && !word.lost)
-        snprintf(word.text, sizeof(word.text), "could not be released, and ends by itself: %.160s",
+    if (status == REDLOCK_GONE && !ended.lost)
+        snprintf(over.text, sizeof(over.text), "was not held any more when the command ended");
+    else if (status != REDLOCK_OK && !ended.lost)
+        snprintf(over.text, sizeof(over.text), "could not be released, and ends by itself: %.160s",
                  redlock_error(plan->redlock));
-    tell(keeper, &word);
+    tell(keeper, &over);
+    for (; front_is_behind(keeper); nanosleep(&moment, NULL))
+        continue_front(keeper);
     _exit(0);
 }
 
@@ -227,10 +251,8 @@ static void look_at_children(struct keeper *keeper)
         if (waitid(P_PID, (id_t)keeper->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
             info.si_pid == 0)
             break;
-        /* The front has stopped along with it, so it goes on along with it. */
-        if (info.si_code == CLD_CONTINUED && getppid() == keeper->plan->front)
-            kill(keeper->plan->front, SIGCONT);
-        else if (info.si_code != CLD_CONTINUED)
+        atomic_store(&keeper->plan->watch->stopped, info.si_code != CLD_CONTINUED);
+        if (info.si_code != CLD_CONTINUED)
             tell(keeper, &(struct word){.kind = WORD_STOPPED, .value = info.si_status});
     }
     for (;;) {
@@ -239,6 +261,7 @@ static void look_at_children(struct keeper *keeper)
             return;
         if (info.si_pid == keeper->command) {
             keeper->command_ended = true;
+            atomic_store(&keeper->plan->watch->stopped, false);
             return;
         }
         waitpid(info.si_pid, NULL, WNOHANG);
@@ -270,6 +293,8 @@ static void wait_for_something(const struct keeper *keeper)
     int timeout_ms = redlock_poll_timeout_ms(redlock);
     if (keeper->command_ended && (timeout_ms < 0 || timeout_ms > GROUP_LOOK_MS))
         timeout_ms = GROUP_LOOK_MS;
+    if (front_is_behind(keeper) && (timeout_ms < 0 || timeout_ms > FRONT_LOOK_MS))
+        timeout_ms = FRONT_LOOK_MS;
     clock_set_timer(keeper->timer, lease_next_ns(&keeper->lease));
     poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
 }
@@ -291,16 +316,6 @@ static void keep_time(struct keeper *keeper)
         extend(keeper, now_ns);
 }
 
-/* How long a request may take, or a connection to be made, for which everything else has to wait: a
- * small part of the time to live. */
-static int64_t patience_ms(const struct keeper_plan *plan)
-{
-    int64_t ms = plan->lock->ttl_ms / 10;
-    if (ms < PATIENCE_MIN_MS)
-        ms = PATIENCE_MIN_MS;
-    return ms < plan->options->timeout_ms ? ms : plan->options->timeout_ms;
-}
-
 _Noreturn void keeper_run(const struct keeper_plan *plan)
 {
     struct keeper keeper = {.plan = plan, .go = -1};
@@ -313,7 +328,6 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     brood_adopt();
     lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);
-    redlock_set_timeout(plan->redlock, patience_ms(plan));
     keeper.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     keeper.timer = clock_timer();
     if (keeper.children < 0 || keeper.timer < 0 || !start_command(&keeper)) {
@@ -324,6 +338,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
         keep_time(&keeper);
         read_front(&keeper);
         look_at_children(&keeper);
+        continue_front(&keeper);
         read_events(&keeper);
         if (keeper.front_gone)
             kill_and_end(&keeper);

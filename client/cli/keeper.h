@@ -31,7 +31,8 @@ enum word_kind {
     WORD_GO,      /* to the keeper: the terminal is the command's, it may begin */
     WORD_STOPPED, /* to the front: by the signal `value` */
     WORD_LOST,    /* to the front: the command was told to end */
-    WORD_ENDED,   /* to the front: all is over, and this the exit code */
+    WORD_ENDED,   /* to the front: nothing runs any more, and this is the exit code */
+    WORD_OVER,    /* to the front: the last, the lock is given back, or could not be */
 };
 
 struct word {
@@ -39,13 +40,22 @@ struct word {
     int value;
     bool by_signal; /* ENDED: `value` is the signal, no exit code */
     bool lost;      /* ENDED: the lock was lost before */
-    char text[256]; /* LOST, ENDED: what to tell the user; may be empty */
+    char text[256]; /* LOST, OVER: what to tell the user; may be empty */
 };
 
-/* Memory of both: when the command is killed unless the keeper moves it on. CLOCK_BOOTTIME. */
+/* Memory of both. */
 struct watch {
+    /* When the command is killed unless the keeper moves it on, CLOCK_BOOTTIME; WATCH_NEVER: it
+     * has ended. */
     _Atomic int64_t kill_ns;
+    _Atomic bool stopped; /* the command is; by the keeper */
+    _Atomic bool halted;  /* the front stops along with it, until it is continued; by the front */
 };
+
+/* Far off, and something can be added to it. */
+#define WATCH_NEVER (INT64_MAX / 2)
+
+enum { RELEASE_TIMEOUT_MS = 2000 };
 
 struct keeper_plan {
     const struct options *options;

@@ -221,6 +221,41 @@ START_TEST(it_stops_and_goes_on_along_with_the_command)
 }
 END_TEST
 
+/* Nobody else would continue it. */
+START_TEST(a_front_that_stopped_with_the_command_goes_on_when_that_is_killed)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("a", "sleep", "600"));
+    pid_t command = wrapper_command(&wrapper);
+    kill(command, SIGSTOP);
+    wait_state(wrapper.pid, 'T');
+    kill(command, SIGKILL);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGKILL);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_front_never_stays_stopped_without_the_command)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("a", "sleep", "600"));
+    pid_t command = wrapper_command(&wrapper);
+    for (unsigned i = 0; i < 500; i++) {
+        kill(command, SIGSTOP);
+        usleep(i);
+        kill(command, SIGCONT);
+        usleep(i);
+    }
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- the end of everything --- */
 
 /* A tree of processes that ignore TERM, in two groups and two sessions; each prints its number. */
@@ -450,6 +485,42 @@ START_TEST(a_stopped_front_costs_no_lock)
 }
 END_TEST
 
+START_TEST(a_front_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("--ttl", "500ms", "a", SHELL("echo ready; sleep 0.3; exit 5")));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(wrapper.pid, SIGSTOP);
+    wait_gone(keeper);
+    usleep(600000);
+    kill(wrapper.pid, SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 5);
+    ck_assert(!wrapper_complained(&wrapper, "lost"));
+    stage_close(&stage);
+}
+END_TEST
+
+/* What it ends with is known before the lock is given back, which takes longer than its ttl. */
+START_TEST(a_daemon_that_does_not_answer_at_the_end_changes_no_exit_code)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    char daemon[32];
+    stage_open(&stage, __func__, &three);
+    snprintf(daemon, sizeof(daemon), "%d", (int)stage.daemon.pid);
+    ck_assert_int_eq(
+        run(&stage, &wrapper, WORDS("--ttl", "800ms", "a", SHELL("kill -STOP $0; exit 7"), daemon)),
+        7);
+    ck_assert(wrapper_complained(&wrapper, "could not be released, and ends by itself"));
+    ck_assert(!wrapper_complained(&wrapper, "lost"));
+    kill(stage.daemon.pid, SIGCONT);
+    stage_close(&stage);
+}
+END_TEST
+
 /* Both of them, so that nobody is left to kill in time: the daemon is stopped as well, or it would
  * keep the lock. */
 START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
@@ -616,6 +687,8 @@ Suite *test_suite(void)
     TCase *signals = sandbox_case("signals");
     tcase_add_test(signals, signals_reach_the_command_once);
     tcase_add_test(signals, it_stops_and_goes_on_along_with_the_command);
+    tcase_add_test(signals, a_front_that_stopped_with_the_command_goes_on_when_that_is_killed);
+    tcase_add_test(signals, a_front_never_stays_stopped_without_the_command);
     suite_add_tcase(suite, signals);
     TCase *ends = sandbox_case("ends");
     tcase_add_test(ends, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
@@ -626,6 +699,9 @@ Suite *test_suite(void)
     tcase_add_test(ends, nothing_outlives_a_killed_keeper);
     tcase_add_test(ends, a_stopped_keeper_is_ended_by_the_front_before_the_deadline);
     tcase_add_test(ends, a_stopped_front_costs_no_lock);
+    tcase_add_test(ends,
+                   a_front_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended);
+    tcase_add_test(ends, a_daemon_that_does_not_answer_at_the_end_changes_no_exit_code);
     tcase_add_test(ends, whoever_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, a_keeper_that_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, the_lock_outlives_the_command_until_its_group_has_ended);

@@ -263,6 +263,45 @@ START_TEST(who_waits_is_told_for_what)
 }
 END_TEST
 
+/* A shell that took the terminal from it has a next job there by now. */
+START_TEST(in_the_background_it_leaves_the_terminal_to_whom_it_belongs)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "$run a -- sh -c \"echo front \\$(ps -o ppid= \\$PPID); sleep 3\"");
+    wait_screen(&terminal, "\nfront ");
+    look(&terminal);
+    pid_t front = (pid_t)strtol(strstr(terminal.screen, "\nfront ") + 7, NULL, 10);
+    ck_assert_int_gt(front, 1);
+    kill(front, SIGSTOP);
+    wait_screen(&terminal, "Stopped");
+    type(&terminal, "bg; cat");
+    struct waiting waiting = waiting_for("its end");
+    while (process_runs(front))
+        waiting_pause(&waiting);
+    type(&terminal, "still there");
+    wait_screen(&terminal, "still there\nstill there");
+    close_terminal(&terminal);
+}
+END_TEST
+
+/* Its message does not stop it. */
+START_TEST(a_loss_is_told_from_the_background)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type(&terminal, "stty tostop; $run a -- sh -c \"echo token \\$REDLOCK_TOKEN; sleep 600\"");
+    wait_screen(&terminal, "\ntoken ");
+    look(&terminal);
+    const char *token = strstr(terminal.screen, "\ntoken ") + 7;
+    client_expect(&terminal.stage.client, "OK", "UNLOCK a %.40s", token);
+    wait_screen(&terminal, "a is lost: ");
+    type(&terminal, "echo code $?");
+    wait_screen(&terminal, "code 122");
+    close_terminal(&terminal);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("run on a terminal");
@@ -275,6 +314,8 @@ Suite *test_suite(void)
     tcase_add_test(terminal, an_editor_edits_and_is_suspended);
     tcase_add_test(terminal, a_killed_command_leaves_the_terminal_in_order);
     tcase_add_test(terminal, who_waits_is_told_for_what);
+    tcase_add_test(terminal, in_the_background_it_leaves_the_terminal_to_whom_it_belongs);
+    tcase_add_test(terminal, a_loss_is_told_from_the_background);
     suite_add_tcase(suite, terminal);
     return suite;
 }
