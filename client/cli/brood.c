@@ -125,11 +125,13 @@ void brood_kill(pid_t leader)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
     assert(leader > 1);
-    for (;;) {
+    /* Twice, for the leader is not counted: what it left to us by ending during a census may have
+     * been passed before that, its number being lower. */
+    for (unsigned empty = 0; empty < 2;) {
         /* The whole group at one stroke, so that nobody forks away; then whoever has left it. */
         kill(-leader, SIGKILL);
-        if (!kill_children(leader))
-            return;
-        nanosleep(&moment, NULL);
+        empty = kill_children(leader) ? 0 : empty + 1;
+        if (empty == 0)
+            nanosleep(&moment, NULL);
     }
 }
