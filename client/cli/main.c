@@ -2,9 +2,11 @@
  * redlock: locks by redlockd from the command line.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/command.h"
 #include "client/cli/exits.h"
@@ -12,8 +14,21 @@
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
+/* Or a connection would get such a number, and be what is printed to. In a command they are closed
+ * as they were; a result that nobody can get is an error, so standard output cannot be written. */
+static void open_standard(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
+    open_standard();
     struct options options;
     struct error error;
     int code;

@@ -316,6 +316,8 @@ START_TEST(results_that_nobody_gets_are_a_failure)
     expect_script(&stage, "$REDLOCK stats >/dev/full", 125, "", "redlock: standard output: .*\n");
     expect_script(&stage, "$REDLOCK help >&-", 125, "", "redlock: standard output: .*\n");
     /* A lock whose token is lost would be in the way of everybody. */
+    expect_script(&stage, "$REDLOCK lock b >&-", 125, "", "redlock: standard output: .*\n");
+    expect_script(&stage, "$REDLOCK status b", 0, "free\n", "");
     expect_script(&stage, "$REDLOCK lock a >/dev/full", 125, "", "redlock: standard output: .*\n");
     expect(&stage, "status a", 0, "free\n", "");
     stage_close(&stage);
