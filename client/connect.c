@@ -129,9 +129,9 @@ static int connect_tcp(const struct address *address, int64_t until_ns, struct e
     return fd;
 }
 
-int connect_to(const struct address *address, int64_t timeout_ms, struct error *error)
+int connect_to(const struct address *address, int64_t timeout_ns, struct error *error)
 {
-    int64_t until_ns = connect_clock_ns() + timeout_ms * NS_PER_MS;
+    int64_t until_ns = connect_clock_ns() + timeout_ns;
     return address->kind == ADDRESS_UNIX ? connect_unix(address, until_ns, error)
                                          : connect_tcp(address, until_ns, error);
 }

@@ -11,7 +11,7 @@
 
 /* A socket that does not block, is closed by exec, and sends at once; -1: the error says why not,
  * to be put behind the address. The look-up of a name is not within the time. */
-int connect_to(const struct address *address, int64_t timeout_ms, struct error *error);
+int connect_to(const struct address *address, int64_t timeout_ns, struct error *error);
 
 /* Nanoseconds of CLOCK_BOOTTIME. */
 int64_t connect_clock_ns(void);

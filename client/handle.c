@@ -132,7 +132,9 @@ static enum redlock_status connect_anew(struct redlock *redlock)
     struct error error;
     if (!address_parse(redlock->url, URL_DAEMON, &address, &error))
         return talk_fail(talk, REDLOCK_INVALID, "%s %s", redlock->peer, error.text);
-    redlock->fd = connect_to(&address, redlock->timeout_ms, &error);
+    int64_t timeout_ns =
+        redlock->connect_timeout_ns > 0 ? redlock->connect_timeout_ns : talk->timeout_ns;
+    redlock->fd = connect_to(&address, timeout_ns, &error);
     if (redlock->fd < 0)
         return talk_fail(talk, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
     talk_begin(talk);

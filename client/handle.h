@@ -16,9 +16,9 @@ enum { HANDLE_OUTPUT = 4096, HANDLE_TIMEOUT_MS = 5000 };
 struct redlock {
     struct talk talk;
     char *url;
-    int fd; /* -1: not connected */
-    int64_t timeout_ms;
-    char peer[TALK_PEER]; /* the address, as far as it may be repeated */
+    int fd;                     /* -1: not connected */
+    int64_t connect_timeout_ns; /* 0: that of a request */
+    char peer[TALK_PEER];       /* the address, as far as it may be repeated */
     char output[HANDLE_OUTPUT];
     size_t output_len;
     bool output_failed; /* nothing can be sent any more; there may still be something to read */

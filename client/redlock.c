@@ -97,14 +97,21 @@ const char *redlock_error(const struct redlock *redlock)
     return redlock->talk.error;
 }
 
-void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms)
+static int64_t within_bounds(int64_t timeout_ms)
 {
     if (timeout_ms < 1)
-        timeout_ms = 1;
-    if (timeout_ms > QUESTION_TIMEOUT_MAX_MS)
-        timeout_ms = QUESTION_TIMEOUT_MAX_MS;
-    redlock->timeout_ms = timeout_ms;
-    redlock->talk.timeout_ns = timeout_ms * NS_PER_MS;
+        return 1;
+    return timeout_ms < QUESTION_TIMEOUT_MAX_MS ? timeout_ms : QUESTION_TIMEOUT_MAX_MS;
+}
+
+void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms)
+{
+    redlock->talk.timeout_ns = within_bounds(timeout_ms) * NS_PER_MS;
+}
+
+void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms)
+{
+    redlock->connect_timeout_ns = within_bounds(timeout_ms) * NS_PER_MS;
 }
 
 enum redlock_status redlock_set_label(struct redlock *redlock, const char *label)

@@ -98,6 +98,10 @@ const char *redlock_error(const struct redlock *redlock);
 /* How long a request may take beyond what it waits in line; 5000 ms unless set. */
 void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms);
 
+/* How long a function may block while it makes a new connection, the look-up of a name aside; as
+ * long as a request may take, unless set. */
+void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms);
+
 /* A name for the daemon's listings and its log: 1 to 32 of A-Z a-z 0-9 _ . : -, told to it on each
  * new connection. REDLOCK_INVALID or REDLOCK_OK. */
 enum redlock_status redlock_set_label(struct redlock *redlock, const char *label);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 bool terminal_is(int fd)
@@ -15,4 +16,10 @@ bool terminal_has_colours(int fd)
     const char *kind = getenv("TERM");
     return terminal_is(fd) && (unwanted == NULL || unwanted[0] == '\0') && kind != NULL &&
            kind[0] != '\0' && strcmp(kind, "dumb") != 0;
+}
+
+int terminal_columns(int fd)
+{
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }

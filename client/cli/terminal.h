@@ -12,4 +12,7 @@ bool terminal_is(int fd);
 /* It shows colours and bold letters, and nobody has asked for none: $NO_COLOR, TERM=dumb. */
 bool terminal_has_colours(int fd);
 
+/* How wide it is; 80 where it does not say. */
+int terminal_columns(int fd);
+
 #endif

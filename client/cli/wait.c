@@ -16,7 +16,8 @@ static const int64_t NS_PER_S = (int64_t)NS_PER_MS * MS_PER_S;
 enum {
     LONGEST_WAIT_MS = 24 * 3600 * 1000, /* that a daemon grants; then it begins again */
     SIGN_OF_LIFE_S = 10,                /* how often the daemon is asked for one */
-    RETRY_MS = 250,                     /* how soon a daemon that went away is looked for */
+    SHOWN_MAX = 512,
+    RETRY_MS = 250, /* how soon a daemon that went away is looked for */
 };
 
 struct wait {
@@ -46,14 +47,16 @@ static const char *ordinal_ending(unsigned number)
 /* "waiting for deploy, 3rd in line, 12s" */
 static void show(struct wait *wait, unsigned place, int64_t now_ns)
 {
-    char name[REPORT_NAME], age[DURATION_PRINTED], in_line[32] = "";
+    char name[REPORT_NAME], age[DURATION_PRINTED], in_line[32] = "", line[SHOWN_MAX];
     if (!wait->shows)
         return;
     if (place > 0)
         snprintf(in_line, sizeof(in_line), "%u%s in line, ", place, ordinal_ending(place));
     duration_print((now_ns - wait->started_ns) / NS_PER_S * MS_PER_S, age);
-    fprintf(stderr, "\r\033[Kwaiting for %s, %s%s", report_name(wait->options->name, name), in_line,
-            age);
+    snprintf(line, sizeof(line), "waiting for %s, %s%s", report_name(wait->options->name, name),
+             in_line, age);
+    /* What goes into the next row could not be taken back. */
+    fprintf(stderr, "\r\033[K%.*s", terminal_columns(STDERR_FILENO) - 1, line);
     wait->shown = true;
 }
 
@@ -118,7 +121,7 @@ static bool is_final(struct wait *wait, enum redlock_status status, int64_t now_
         /* The daemon's longest wait was shorter than ours. */
         if (!may_go_on(wait, now_ns))
             return true;
-        wait->retry_ns = now_ns;
+        wait->retry_ns = now_ns + (int64_t)RETRY_MS * NS_PER_MS;
         return false;
     default:
         return true;

@@ -1,12 +1,14 @@
 /*
  * libredlock, as it is installed, with a real daemon over real masters.
  */
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -491,6 +493,36 @@ START_TEST(a_daemon_that_is_stopped_costs_the_timeout_and_leaves_nothing)
 }
 END_TEST
 
+/* Somebody listens, but does not accept, and as many wait for that as may. */
+START_TEST(a_connection_is_waited_for_as_long_as_was_said)
+{
+    enum { FULL = 4 };
+    struct sockaddr_in where = {.sin_family = AF_INET};
+    socklen_t len = sizeof(where);
+    char url[64];
+    int fds[FULL];
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(listen(listener, 0), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&where, &len), 0);
+    for (unsigned i = 0; i < FULL; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(fds[i], (struct sockaddr *)&where, sizeof(where));
+    }
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", ntohs(where.sin_port));
+    struct redlock *redlock = redlock_new(url);
+    /* A request may take longer than this test. */
+    redlock_set_timeout(redlock, INT64_C(3600000));
+    redlock_set_connect_timeout(redlock, 50);
+    expect(redlock, redlock_ping(redlock), REDLOCK_UNREACHABLE);
+    redlock_free(redlock);
+    for (unsigned i = 0; i < FULL; i++)
+        close(fds[i]);
+    close(listener);
+}
+END_TEST
+
 START_TEST(a_late_grant_is_given_back_where_the_connection_must_live)
 {
     struct stage stage;
@@ -638,6 +670,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, an_address_is_looked_at_by_the_first_request);
     tcase_add_test(cases, one_client_too_many_is_told);
     tcase_add_loop_test(cases, a_daemon_that_is_stopped_costs_the_timeout_and_leaves_nothing, 0, 2);
+    tcase_add_test(cases, a_connection_is_waited_for_as_long_as_was_said);
     tcase_add_test(cases, a_late_grant_is_given_back_where_the_connection_must_live);
     tcase_add_test(cases, who_is_cancelled_waits_no_more);
     tcase_add_loop_test(cases, what_was_granted_and_not_taken_is_given_back_at_the_end, 0, 3);
