@@ -16,6 +16,12 @@ CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I. -I$(BUILD)/gener
 CFLAGS   ?= -O2 -g -fstack-protector-strong
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 LIBS     := -levent_core -levent_extra -lhiredis -lyaml
+# Without it, as with SYSTEMD=no, the daemon tells systemd nothing and takes no sockets from it.
+SYSTEMD  ?= $(shell pkg-config --exists libsystemd 2>/dev/null && echo yes)
+ifeq ($(SYSTEMD),yes)
+CPPFLAGS += -DHAVE_SYSTEMD
+LIBS     += -lsystemd
+endif
 TEST_LIBS := $(LIBS) -lcheck -lsubunit -lm -lrt -lpthread
 
 SCRIPTS  := $(wildcard protocol/*.lua)

@@ -126,7 +126,7 @@ static void listener_on_retry(evutil_socket_t fd, short events, void *context)
 void listener_resume(struct server *server)
 {
     for (size_t i = 0; i < server->listener_count; i++)
-        resume(&server->listeners[i]);
+        resume(server->listeners[i]);
 }
 
 /* --- binding --- */
@@ -257,21 +257,17 @@ static void name_listener(struct listener *listener, int fd)
     snprintf(listener->address, sizeof(listener->address), "tcp://%s", name);
 }
 
-bool listener_start(struct listener *listener, struct server *server,
-                    const struct config_listen *config, struct error *error)
+static bool accept_on(struct listener *listener, int fd, struct error *error)
 {
-    *listener = (struct listener){.server = server, .config = config};
-    int fd = config->address.kind == ADDRESS_TCP ? bind_tcp(listener, error)
-                                                 : bind_unix(listener, error);
-    if (fd < 0)
-        return false;
+    struct server *server = listener->server;
     name_listener(listener, fd);
     listener->retry = event_new(server->base, -1, 0, listener_on_retry, listener);
     listener->accepting = evconnlistener_new(server->base, listener_on_accept, listener,
                                              LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
     if (listener->retry == NULL || listener->accepting == NULL) {
         errno = ENOMEM;
-        fail(error, listener->accepting == NULL ? fd : -1, "cannot accept", config->address.url);
+        fail(error, listener->accepting == NULL ? fd : -1, "cannot accept",
+             listener->config->address.url);
         listener_stop(listener);
         return false;
     }
@@ -279,11 +275,27 @@ bool listener_start(struct listener *listener, struct server *server,
     return true;
 }
 
+bool listener_start(struct listener *listener, struct server *server,
+                    const struct config_listen *config, struct error *error)
+{
+    *listener = (struct listener){.server = server, .config = config};
+    int fd = config->address.kind == ADDRESS_TCP ? bind_tcp(listener, error)
+                                                 : bind_unix(listener, error);
+    return fd >= 0 && accept_on(listener, fd, error);
+}
+
+bool listener_take(struct listener *listener, struct server *server,
+                   const struct config_listen *config, int fd, struct error *error)
+{
+    *listener = (struct listener){.server = server, .config = config, .given = true};
+    return accept_on(listener, fd, error);
+}
+
 void listener_stop(struct listener *listener)
 {
     if (listener->accepting != NULL) {
         evconnlistener_free(listener->accepting);
-        if (listener->config->address.kind == ADDRESS_UNIX)
+        if (listener->config->address.kind == ADDRESS_UNIX && !listener->given)
             unlink(listener->config->address.path);
     }
     if (listener->retry != NULL)

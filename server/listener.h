@@ -20,12 +20,18 @@ struct listener {
     struct evconnlistener *accepting;
     struct event *retry; /* while paused: looks whether descriptors are to be had again */
     bool paused;
+    bool given;              /* by systemd, which keeps the socket: its file stays */
     char address[LIMIT_URL]; /* as bound, for people */
 };
 
 /* Bind and listen; on failure, the error says what to do about it. */
 bool listener_start(struct listener *listener, struct server *server,
                     const struct config_listen *config, struct error *error);
+
+/* The same on a listening socket of that address, which is the listener's from now on, also on
+ * failure. */
+bool listener_take(struct listener *listener, struct server *server,
+                   const struct config_listen *config, int fd, struct error *error);
 
 /* Stop accepting; removes a unix socket's file. */
 void listener_stop(struct listener *listener);

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "server/clock.h"
+#include "server/listeners.h"
 
 /* An orderly end: how long rounds may go on, how long it may take in all, and how often it looks
  * whether it may go. */
@@ -294,9 +295,9 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
     snprintf(name, sizeof(name), "SIG%s", sigabbrev_np(fd));
     log_event(&server->log, CONFIG_LOG_INFO, "stopping",
               LOG_FIELDS(log_text("signal", name), log_number("clients", server->session_count)));
+    notifier_stopping(&server->notifier);
     server->drain_until_ns = clock_now_ns() + DRAIN_NS;
-    for (size_t i = 0; i < server->listener_count; i++)
-        listener_stop(&server->listeners[i]);
+    listeners_stop(server);
     engine_drain(&server->engine, clock_now_ns());
     event_active(server->drain, 0, 0);
 }
@@ -347,8 +348,10 @@ static unsigned clients_possible(const struct server *server)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
         return (unsigned)config->limits.clients;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
+    const struct rlimit raised = {files.rlim_max, files.rlim_max};
+    /* A sandbox may forbid it even where nothing is to be raised. */
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+        files = raised;
     rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;
     rlim_t possible = files.rlim_cur > others ? files.rlim_cur - others : 1;
     if ((rlim_t)config->limits.clients <= possible)
@@ -442,26 +445,6 @@ static bool start_engine(struct server *server)
     return true;
 }
 
-static bool start_listeners(struct server *server)
-{
-    const struct config *config = server->config;
-    server->listeners = calloc(config->listen_count, sizeof(struct listener));
-    if (server->listeners == NULL)
-        return false;
-    for (size_t i = 0; i < config->listen_count; i++) {
-        struct error error;
-        if (!listener_start(&server->listeners[i], server, &config->listens[i], &error)) {
-            log_event(&server->log, CONFIG_LOG_ERROR, "listen_failed",
-                      LOG_FIELDS(log_text("why", error.text)));
-            return false;
-        }
-        server->listener_count++;
-        log_event(&server->log, CONFIG_LOG_INFO, "listening",
-                  LOG_FIELDS(log_text("address", server->listeners[i].address)));
-    }
-    return true;
-}
-
 bool server_start(struct server *server, const struct config *config, const struct log *log,
                   const struct server_task *task)
 {
@@ -479,7 +462,13 @@ bool server_start(struct server *server, const struct config *config, const stru
     server->client_limit = clients_possible(server);
     if (task->only_that) {
         event_active(server->progress, 0, 0);
-    } else if (!start_listeners(server)) {
+    } else if (!listeners_start(server)) {
+        server_stop(server);
+        return false;
+    }
+    if (!task->only_that && !notifier_start(&server->notifier, server)) {
+        log_event(log, CONFIG_LOG_ERROR, "start_failed",
+                  LOG_FIELDS(log_text("why", "not enough memory")));
         server_stop(server);
         return false;
     }
@@ -499,9 +488,9 @@ bool server_run(struct server *server)
 
 void server_stop(struct server *server)
 {
+    notifier_stop(&server->notifier);
     session_free_all(server);
-    for (size_t i = 0; i < server->listener_count; i++)
-        listener_stop(&server->listeners[i]);
+    listeners_stop(server);
     for (unsigned i = 0; i < server->config->node_count; i++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             node_deinit(&server->nodes[i][channel]);
@@ -520,5 +509,4 @@ void server_stop(struct server *server)
         event_base_loop(server->base, EVLOOP_NONBLOCK);
         event_base_free(server->base);
     }
-    free(server->listeners);
 }

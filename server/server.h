@@ -20,11 +20,13 @@
 #include <sys/queue.h>
 
 #include "config/config.h"
+#include "config/listens.h"
 #include "server/engine.h"
 #include "server/entropy.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/node.h"
+#include "server/notifier.h"
 #include "server/session.h"
 
 enum { SERVER_SIGNALS = 3 };
@@ -48,7 +50,7 @@ struct server {
     struct request_limits request_limits;
     struct node nodes[LIMIT_NODES][CHANNELS];
 
-    struct listener *listeners; /* listener_count of them */
+    struct listener *listeners[LISTENS_MAX]; /* listener_count of them */
     size_t listener_count;
     struct session_list sessions;
     struct session_list swept; /* sessions that want attention after this pass */
@@ -61,6 +63,7 @@ struct server {
     struct event *flush; /* activated when the engine has something to write behind this pass */
     struct event *sweep; /* activated by whoever puts a session on `swept` */
     struct event *signals[SERVER_SIGNALS];
+    struct notifier notifier;
     struct event *drain;    /* while stopping: looks whether all is done */
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;

@@ -105,7 +105,7 @@ void daemon_start(struct daemon *daemon, rlim_t open_files)
     char network[SANDBOX_FILE];
     const char *in_network[] = {"nsenter", network, daemon_program(), "-c", daemon->config, NULL};
     struct clock_file clock;
-    const char *const *environment = NULL;
+    const char *const *environment = daemon->environment;
     snprintf(network, sizeof(network), "--net=%s", daemon->network != NULL ? daemon->network : "");
     if (daemon->clock_ahead_s != 0) {
         clock_open(&clock, daemon->sandbox, "daemon");
@@ -120,6 +120,8 @@ void daemon_start(struct daemon *daemon, rlim_t open_files)
         .environment = environment,
         .errors = daemon->log,
         .open_files = open_files,
+        .sockets = daemon->sockets,
+        .socket_count = daemon->socket_count,
     });
 }
 

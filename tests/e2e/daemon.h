@@ -42,6 +42,10 @@ struct daemon {
     bool elsewhere;
     const char *network;
     int64_t clock_ahead_s;
+    /* For tests to set before the start; see process.h. */
+    const char *const *environment;
+    const int *sockets;
+    unsigned socket_count;
     char config[SANDBOX_FILE];
     char socket[SANDBOX_FILE];
     char log[SANDBOX_FILE];

@@ -26,6 +26,23 @@ static void redirect(const char *path, int fd, int flags)
         _exit(CANNOT_EXEC);
 }
 
+/* In the child. First out of each other's way, then to their places. */
+static void hand_over(const struct process_plan *plan)
+{
+    enum { OUT_OF_THE_WAY = 64, FIRST = 3 };
+    char text[16];
+    int moved[8];
+    for (unsigned i = 0; i < plan->socket_count && i < 8; i++)
+        moved[i] = fcntl(plan->sockets[i], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+    for (unsigned i = 0; i < plan->socket_count && i < 8; i++)
+        if (dup2(moved[i], FIRST + (int)i) < 0)
+            _exit(CANNOT_EXEC);
+    snprintf(text, sizeof(text), "%u", plan->socket_count);
+    setenv("LISTEN_FDS", text, 1);
+    snprintf(text, sizeof(text), "%d", (int)getpid());
+    setenv("LISTEN_PID", text, 1);
+}
+
 static void become(const struct process_plan *plan, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -43,6 +60,8 @@ static void become(const struct process_plan *plan, pid_t parent)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){plan->open_files, plan->open_files});
     for (size_t i = 0; plan->environment != NULL && plan->environment[i] != NULL; i += 2)
         setenv(plan->environment[i], plan->environment[i + 1], 1);
+    if (plan->socket_count > 0)
+        hand_over(plan);
     execvp(plan->argv[0], (char *const *)plan->argv);
     dprintf(STDERR_FILENO, "%s: %s\n", plan->argv[0], strerror(errno));
     _exit(CANNOT_EXEC);

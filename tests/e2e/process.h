@@ -16,6 +16,9 @@ struct process_plan {
     /* Set in its environment, beside what is in ours: name, value, name, value; NULL ends it. */
     const char *const *environment;
     rlim_t open_files; /* its RLIMIT_NOFILE; 0: as ours */
+    /* Handed over as systemd does it: descriptors from 3 on, LISTEN_FDS and LISTEN_PID. */
+    const int *sockets;
+    unsigned socket_count;
 };
 
 /* Fork and exec. The child is killed by the kernel when the test dies, however it dies. */

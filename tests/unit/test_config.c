@@ -751,6 +751,23 @@ START_TEST(a_password_comes_from_its_file_without_the_line_feed)
 }
 END_TEST
 
+/* As systemd hands it over: LoadCredential=redis:/etc/redlockd/redis.password */
+START_TEST(a_password_may_be_a_credential_of_systemd)
+{
+    write_file("secret", "hunter2\n", 8);
+    setenv("CREDENTIALS_DIRECTORY", directory, 1);
+    struct config *config = load_well(
+        "nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
+            "b") "}\n" NODE("c") "}\n");
+    ck_assert_str_eq(config->nodes[0].password, "hunter2");
+    config_free(config);
+    unsetenv("CREDENTIALS_DIRECTORY");
+    refuse("nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
+               "b") "}\n" NODE("c") "}\n",
+           "f:2:46: the environment variable CREDENTIALS_DIRECTORY is not set\n");
+}
+END_TEST
+
 START_TEST(a_password_has_a_longest_length)
 {
     char large[SECRET_MAX + 8];
@@ -940,6 +957,7 @@ static TCase *value_cases(void)
     tcase_add_test(cases, dev_needs_no_nodes_and_takes_none);
     tcase_add_test(cases, a_dash_is_standard_input);
     tcase_add_test(cases, a_password_comes_from_its_file_without_the_line_feed);
+    tcase_add_test(cases, a_password_may_be_a_credential_of_systemd);
     tcase_add_test(cases, a_password_has_a_longest_length);
     return cases;
 }

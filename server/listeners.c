@@ -1,0 +1,160 @@
+#include "server/listeners.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/url.h"
+#include "server/server.h"
+#include "server/sockets.h"
+
+static void log_listener(struct server *server, const char *event, const struct listener *listener)
+{
+    log_event(&server->log, CONFIG_LOG_INFO, event,
+              LOG_FIELDS(log_text("address", listener->address)));
+}
+
+/* One of its own, on a socket that was given to us, or -1. NULL on failure; then the error says
+ * why. */
+static struct listener *open_one(struct server *server, const struct config_listen *config,
+                                 int given, struct error *error)
+{
+    struct listener *listener = malloc(sizeof(*listener));
+    bool started =
+        listener != NULL && (given >= 0 ? listener_take(listener, server, config, given, error)
+                                        : listener_start(listener, server, config, error));
+    if (listener == NULL)
+        snprintf(error->text, sizeof(error->text), "there is no memory for a listener");
+    if (started)
+        return listener;
+    free(listener);
+    return NULL;
+}
+
+static void close_one(struct listener *listener)
+{
+    listener_stop(listener);
+    free(listener);
+}
+
+static bool open_all(struct server *server, struct sockets *sockets, struct error *error)
+{
+    const struct config *config = server->config;
+    assert(config->listen_count <= LISTENS_MAX);
+    for (size_t i = 0; i < config->listen_count; i++) {
+        const struct config_listen *listen = &config->listens[i];
+        struct listener *listener =
+            open_one(server, listen, sockets_take(sockets, &listen->address), error);
+        if (listener == NULL)
+            return false;
+        server->listeners[server->listener_count++] = listener;
+        log_listener(server, "listening", listener);
+    }
+    return sockets_all_taken(sockets, error);
+}
+
+bool listeners_start(struct server *server)
+{
+    struct sockets sockets;
+    struct error error;
+    bool started = sockets_init(&sockets, &error) && open_all(server, &sockets, &error);
+    if (!started)
+        log_event(&server->log, CONFIG_LOG_ERROR, "listen_failed",
+                  LOG_FIELDS(log_text("why", error.text)));
+    sockets_deinit(&sockets);
+    return started;
+}
+
+void listeners_stop(struct server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        close_one(server->listeners[i]);
+    server->listener_count = 0;
+}
+
+/* --- another configuration --- */
+
+static bool is_among(const struct listener *listener, struct listener *const *listeners,
+                     size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (listeners[i] == listener)
+            return true;
+    return false;
+}
+
+static struct listener *find(const struct server *server, const struct config_listen *config)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (url_equal(&server->listeners[i]->config->address, &config->address))
+            return server->listeners[i];
+    return NULL;
+}
+
+/* systemd would go on listening there, and nobody would answer. */
+static bool may_go(const struct server *server, const struct listeners_change *change,
+                   struct error *error)
+{
+    for (size_t i = 0; i < server->listener_count; i++) {
+        const struct listener *listener = server->listeners[i];
+        if (!listener->given || is_among(listener, change->wanted, change->count))
+            continue;
+        snprintf(error->text, sizeof(error->text),
+                 "%.100s: the socket is systemd's; take it out of redlockd.socket, and restart "
+                 "both",
+                 listener->address);
+        return false;
+    }
+    return true;
+}
+
+bool listeners_prepare(struct server *server, const struct config *wanted,
+                       struct listeners_change *change, struct error *error)
+{
+    *change = (struct listeners_change){0};
+    for (size_t i = 0; i < wanted->listen_count; i++) {
+        struct listener *listener = find(server, &wanted->listens[i]);
+        if (listener == NULL)
+            listener = open_one(server, &wanted->listens[i], -1, error);
+        if (listener == NULL) {
+            listeners_abandon(server, change);
+            return false;
+        }
+        change->wanted[change->count++] = listener;
+    }
+    if (may_go(server, change, error))
+        return true;
+    listeners_abandon(server, change);
+    return false;
+}
+
+void listeners_abandon(struct server *server, struct listeners_change *change)
+{
+    for (size_t i = 0; i < change->count; i++)
+        if (!is_among(change->wanted[i], server->listeners, server->listener_count))
+            close_one(change->wanted[i]);
+    change->count = 0;
+}
+
+void listeners_commit(struct server *server, struct listeners_change *change)
+{
+    struct listener *before[LISTENS_MAX];
+    size_t before_count = server->listener_count;
+    assert(change->count == server->config->listen_count);
+    for (size_t i = 0; i < before_count; i++)
+        before[i] = server->listeners[i];
+    for (size_t i = 0; i < change->count; i++) {
+        struct listener *listener = change->wanted[i];
+        if (!is_among(listener, before, before_count))
+            log_listener(server, "listening", listener);
+        listener->config = &server->config->listens[i];
+        server->listeners[i] = listener;
+    }
+    server->listener_count = change->count;
+    for (size_t i = 0; i < before_count; i++) {
+        if (is_among(before[i], change->wanted, change->count))
+            continue;
+        log_listener(server, "listening_no_more", before[i]);
+        close_one(before[i]);
+    }
+}

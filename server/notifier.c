@@ -1,0 +1,107 @@
+#include "server/notifier.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "server/server.h"
+#include "server/systemd.h"
+
+void notifier_status(unsigned voting, unsigned nodes, size_t locks, char buf[NOTIFIER_STATUS_MAX])
+{
+    snprintf(buf, NOTIFIER_STATUS_MAX, "%u/%u voting, %zu %s", voting, nodes, locks,
+             locks == 1 ? "lock" : "locks");
+}
+
+/* With `first`, lines that go before. */
+static void tell_status(struct notifier *notifier, const char *first)
+{
+    const struct server *server = notifier->server;
+    char status[NOTIFIER_STATUS_MAX];
+    char state[2 * NOTIFIER_STATUS_MAX];
+    notifier_status(server->votes, server->engine.node_count, server->engine.locks.in_use, status);
+    if (strcmp(status, notifier->told) == 0)
+        return;
+    memcpy(notifier->told, status, sizeof(status));
+    snprintf(state, sizeof(state), "%sSTATUS=%s", first, status);
+    systemd_notify(state);
+}
+
+static void notifier_on_status(evutil_socket_t fd, short events, void *context)
+{
+    struct notifier *notifier = context;
+    (void)fd;
+    (void)events;
+    if (notifier->server->drain_until_ns == 0)
+        tell_status(notifier, "");
+}
+
+static void notifier_on_watchdog(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    (void)context;
+    systemd_notify("WATCHDOG=1");
+}
+
+static struct event *start_timer(struct notifier *notifier, int64_t every_ns,
+                                 event_callback_fn callback)
+{
+    const struct timeval every = {
+        .tv_sec = every_ns / NS_PER_S,
+        .tv_usec = every_ns % NS_PER_S / 1000,
+    };
+    struct event *timer = event_new(notifier->server->base, -1, EV_PERSIST, callback, notifier);
+    if (timer != NULL)
+        event_add(timer, &every);
+    return timer;
+}
+
+bool notifier_start(struct notifier *notifier, struct server *server)
+{
+    int64_t watchdog_ns = systemd_watchdog_ns();
+    if (!systemd_listens())
+        return true;
+    notifier->server = server;
+    notifier->status = start_timer(notifier, NS_PER_S, notifier_on_status);
+    if (watchdog_ns > 0)
+        notifier->watchdog = start_timer(notifier, watchdog_ns / 2, notifier_on_watchdog);
+    if (notifier->status == NULL || (watchdog_ns > 0 && notifier->watchdog == NULL))
+        return false;
+    tell_status(notifier, "READY=1\n");
+    return true;
+}
+
+void notifier_stop(struct notifier *notifier)
+{
+    if (notifier->status != NULL)
+        event_free(notifier->status);
+    if (notifier->watchdog != NULL)
+        event_free(notifier->watchdog);
+    *notifier = (struct notifier){0};
+}
+
+void notifier_reloading(const struct notifier *notifier)
+{
+    struct timespec now;
+    char state[64];
+    if (notifier->server == NULL || clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+        return;
+    int64_t now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_us);
+    systemd_notify(state);
+}
+
+void notifier_reloaded(const struct notifier *notifier)
+{
+    if (notifier->server != NULL)
+        systemd_notify("READY=1");
+}
+
+void notifier_stopping(const struct notifier *notifier)
+{
+    if (notifier->server != NULL)
+        systemd_notify("STOPPING=1\nSTATUS=stopping");
+}

@@ -1,0 +1,44 @@
+/*
+ * Keeps systemd told about the daemon: READY, STATUS, RELOADING, STOPPING, and the watchdog.
+ *
+ *     STATUS=4/5 voting, 312 locks      once a second at most, and only when it has changed
+ *     WATCHDOG=1                        at half the time that systemd waits for it
+ *
+ * The watchdog is fed by a timer of the event loop and by nothing else: a loop that is stuck feeds
+ * it no more, and systemd kills the daemon. What was held with HOLD runs out then, as after a
+ * crash.
+ */
+#ifndef SERVER_NOTIFIER_H
+#define SERVER_NOTIFIER_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { NOTIFIER_STATUS_MAX = 64 };
+
+struct server;
+
+/* All zero where nobody wants to be told. */
+struct notifier {
+    struct server *server;  /* the owner */
+    struct event *status;   /* once a second */
+    struct event *watchdog; /* NULL: there is none */
+    char told[NOTIFIER_STATUS_MAX];
+};
+
+/* The daemon listens: say so, and go on telling. False if there is not enough memory. */
+bool notifier_start(struct notifier *notifier, struct server *server);
+void notifier_stop(struct notifier *notifier);
+
+/* Around the reading of the configuration, whatever comes of it. */
+void notifier_reloading(const struct notifier *notifier);
+void notifier_reloaded(const struct notifier *notifier);
+
+/* The orderly end has begun. It goes on feeding the watchdog. */
+void notifier_stopping(const struct notifier *notifier);
+
+/* "4/5 voting, 312 locks" */
+void notifier_status(unsigned voting, unsigned nodes, size_t locks, char buf[NOTIFIER_STATUS_MAX]);
+
+#endif

@@ -1,0 +1,67 @@
+#include "tests/e2e/notify.h"
+
+#include <check.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/e2e/waiting.h"
+
+void notify_open(struct notify *notify, const struct sandbox *sandbox, const char *watchdog_us)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    *notify = (struct notify){.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    sandbox_path(sandbox, "notify", notify->path);
+    memcpy(where.sun_path, notify->path, strlen(notify->path));
+    ck_assert_int_ge(notify->fd, 0);
+    ck_assert_int_eq(bind(notify->fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    notify->environment[0] = "NOTIFY_SOCKET";
+    notify->environment[1] = notify->path;
+    notify->environment[2] = watchdog_us != NULL ? "WATCHDOG_USEC" : NULL;
+    notify->environment[3] = watchdog_us;
+}
+
+void notify_close(struct notify *notify)
+{
+    close(notify->fd);
+    unlink(notify->path);
+}
+
+static bool arrives(const struct notify *notify, int within_ms)
+{
+    struct pollfd it = {.fd = notify->fd, .events = POLLIN};
+    return poll(&it, 1, within_ms) == 1;
+}
+
+const char *notify_read(struct notify *notify)
+{
+    struct waiting waiting = waiting_for("a message to systemd");
+    ck_assert_msg(arrives(notify, waiting_left_ms(&waiting)), "no message to systemd comes");
+    ssize_t len = recv(notify->fd, notify->message, sizeof(notify->message) - 1, 0);
+    ck_assert_int_gt(len, 0);
+    notify->message[len] = '\0';
+    return notify->message;
+}
+
+static bool has_line(const char *message, const char *line)
+{
+    const char *found = strstr(message, line);
+    return found != NULL && (found == message || found[-1] == '\n');
+}
+
+const char *notify_wait(struct notify *notify, const char *line)
+{
+    struct waiting waiting = waiting_for(line);
+    while (!has_line(notify_read(notify), line))
+        ck_assert_msg(waiting_left_ms(&waiting) > 0, "waited in vain for %s", line);
+    return notify->message;
+}
+
+bool notify_is_quiet(struct notify *notify, int for_ms)
+{
+    while (arrives(notify, 0))
+        notify_read(notify);
+    return !arrives(notify, for_ms);
+}

@@ -1,0 +1,33 @@
+/*
+ * A notify socket of the test's own: what the daemon tells systemd arrives here.
+ */
+#ifndef TESTS_E2E_NOTIFY_H
+#define TESTS_E2E_NOTIFY_H
+
+#include <stdbool.h>
+
+#include "tests/e2e/sandbox.h"
+
+enum { NOTIFY_MESSAGE = 512 };
+
+struct notify {
+    int fd;
+    char path[SANDBOX_FILE];
+    char message[NOTIFY_MESSAGE];
+    const char *environment[5]; /* for the daemon; ends with NULL */
+};
+
+/* watchdog_us: a number, as text; NULL: there is no watchdog. */
+void notify_open(struct notify *notify, const struct sandbox *sandbox, const char *watchdog_us);
+void notify_close(struct notify *notify);
+
+/* The next message; the test fails if none comes. */
+const char *notify_read(struct notify *notify);
+
+/* Read until a message has this line, or one that begins so; returns the message. */
+const char *notify_wait(struct notify *notify, const char *line);
+
+/* Does none come within this time? What is in the queue already does not count. */
+bool notify_is_quiet(struct notify *notify, int for_ms);
+
+#endif

@@ -1,0 +1,461 @@
+/*
+ * What systemd is told, and sockets that it hands over: by a notify socket and listening sockets of
+ * the test's own.
+ */
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/systemd.h"
+#include "tests/e2e/notify.h"
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+/* Masters, and a daemon that is not started yet. */
+static void prepare(struct stage *stage, const char *test, const struct daemon_plan *plan)
+{
+    stage_open_masters(stage, test, &three);
+    daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3, plan);
+    daemon_bootstrap(&stage->daemon);
+}
+
+static void start(struct stage *stage)
+{
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, 3);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+/* --- what it is told --- */
+
+static void open_notified(struct stage *stage, struct notify *notify, const char *test,
+                          const char *watchdog_us)
+{
+    prepare(stage, test, &three.daemon);
+    notify_open(notify, &stage->sandbox, watchdog_us);
+    stage->daemon.environment = notify->environment;
+}
+
+START_TEST(ready_is_told_once_it_listens)
+{
+    struct stage stage;
+    struct notify notify;
+    struct client client;
+    open_notified(&stage, &notify, __func__, NULL);
+    daemon_start(&stage.daemon, 0);
+    const char *first = notify_read(&notify);
+    ck_assert_msg(strncmp(first, "READY=1\nSTATUS=0/3 voting, 0 locks", 35) == 0, "first is %s",
+                  first);
+    /* At once: nobody waits for a socket that is not there yet. */
+    ck_assert(client_try_unix(&client, stage.daemon.socket));
+    client_close(&client);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(status_follows_votes_and_locks)
+{
+    struct stage stage;
+    struct notify notify;
+    open_notified(&stage, &notify, __func__, NULL);
+    start(&stage);
+    notify_wait(&notify, "STATUS=3/3 voting, 0 locks");
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    notify_wait(&notify, "STATUS=3/3 voting, 1 lock");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    master_kill(&stage.masters[2]);
+    notify_wait(&notify, "STATUS=2/3 voting, 0 locks");
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(status_is_not_told_again_while_nothing_changes)
+{
+    struct stage stage;
+    struct notify notify;
+    open_notified(&stage, &notify, __func__, NULL);
+    start(&stage);
+    notify_wait(&notify, "STATUS=3/3 voting, 0 locks");
+    ck_assert(notify_is_quiet(&notify, 2500));
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(many_changes_are_told_once_a_second_at_most)
+{
+    struct stage stage;
+    struct notify notify;
+    open_notified(&stage, &notify, __func__, NULL);
+    start(&stage);
+    notify_wait(&notify, "STATUS=3/3 voting, 0 locks");
+    int64_t begin_ms = waiting_clock_ms();
+    for (unsigned i = 0; i < 200; i++) {
+        struct grant grant = client_lock(&stage.client, "a", "60s");
+        if (i < 199)
+            client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    }
+    unsigned told = 1;
+    while (strstr(notify_read(&notify), "1 lock") == NULL)
+        told++;
+    /* By the clock of the test, which sees the end later than the daemon. */
+    ck_assert_int_le(told, 2 + (waiting_clock_ms() - begin_ms) / 1000);
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(the_end_is_told_when_it_begins)
+{
+    struct stage stage;
+    struct notify notify;
+    open_notified(&stage, &notify, __func__, NULL);
+    start(&stage);
+    daemon_stop(&stage.daemon);
+    notify_wait(&notify, "STOPPING=1");
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Whoever is stopped cannot tell anything; what matters is that nobody else does in its place. */
+START_TEST(watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else)
+{
+    struct stage stage;
+    struct notify notify;
+    open_notified(&stage, &notify, __func__, "200000");
+    start(&stage);
+    for (unsigned i = 0; i < 5; i++)
+        notify_wait(&notify, "WATCHDOG=1");
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGSTOP), 0);
+    while (process_runs(stage.daemon.pid) && !notify_is_quiet(&notify, 0))
+        ;
+    ck_assert(notify_is_quiet(&notify, 600));
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGCONT), 0);
+    notify_wait(&notify, "WATCHDOG=1");
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(watchdog_is_fed_during_the_end)
+{
+    const struct stage_plan lingering = {.masters = 3, .daemon = {.node_timeout_ms = 1500}};
+    struct stage stage;
+    struct notify notify;
+    stage_open_masters(&stage, __func__, &lingering);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &lingering.daemon);
+    daemon_bootstrap(&stage.daemon);
+    notify_open(&notify, &stage.sandbox, "200000");
+    stage.daemon.environment = notify.environment;
+    start(&stage);
+    stage_stop_masters(&stage, 1, 2);
+    client_send(&stage.client, "LOCK a 60s\n");
+    struct client other;
+    daemon_connect(&stage.daemon, &other);
+    while (client_count(&other, "CLIENTS", "under_way=1") == 0)
+        ;
+    client_close(&other);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
+    notify_wait(&notify, "STOPPING=1");
+    notify_wait(&notify, "WATCHDOG=1");
+    stage_continue_masters(&stage, 1, 2);
+    daemon_check_end(&stage.daemon);
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(build_without_libsystemd_serves_and_tells_nobody)
+{
+    struct stage stage;
+    struct notify notify;
+    open_notified(&stage, &notify, __func__, "200000");
+    start(&stage);
+    client_lock(&stage.client, "a", "10s");
+    ck_assert(notify_is_quiet(&notify, 0));
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- sockets that are handed over --- */
+
+static int listen_unix(const char *path)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memcpy(where.sun_path, path, strlen(path));
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(listen(fd, 64), 0);
+    return fd;
+}
+
+START_TEST(socket_handed_over_takes_the_place_of_its_entry)
+{
+    struct stage stage;
+    struct client client;
+    prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
+    int sockets[] = {port_listen(AF_INET, stage.daemon.port)};
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    /* The other one, of unix, is opened as ever. */
+    start(&stage);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_lock(&client, "a", "10s");
+    client_close(&client);
+    close(sockets[0]);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unix_socket_handed_over_keeps_its_file)
+{
+    struct stage stage;
+    struct stat before;
+    struct stat after;
+    prepare(&stage, __func__, &three.daemon);
+    int sockets[] = {listen_unix(stage.daemon.socket)};
+    ck_assert_int_eq(stat(stage.daemon.socket, &before), 0);
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    start(&stage);
+    client_lock(&stage.client, "a", "10s");
+    daemon_stop(&stage.daemon);
+    ck_assert_int_eq(stat(stage.daemon.socket, &after), 0);
+    ck_assert_uint_eq(after.st_ino, before.st_ino);
+    unlink(stage.daemon.socket);
+    close(sockets[0]);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(socket_that_no_entry_names_is_an_error)
+{
+    struct stage stage;
+    char address[64];
+    prepare(&stage, __func__, &three.daemon);
+    int port = port_free();
+    int sockets[] = {port_listen(AF_INET, port)};
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
+    snprintf(address, sizeof(address), "127.0.0.1 port %d, which `listen` does not name", port);
+    daemon_wait_log(&stage.daemon, "listen_failed", address);
+    ck_assert(!sandbox_exists(stage.daemon.socket));
+    close(sockets[0]);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+START_TEST(socket_that_does_not_listen_is_an_error)
+{
+    struct stage stage;
+    prepare(&stage, __func__, &three.daemon);
+    int sockets[] = {socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
+    daemon_wait_log(&stage.daemon, "listen_failed", "Accept=no");
+    close(sockets[0]);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+/* --- a restart under load --- */
+
+enum { WORKERS = 8, RESTARTS = 3 };
+
+struct worker {
+    pthread_t thread;
+    int port;
+    unsigned number;
+    atomic_bool *over;
+    atomic_uint granted;
+    atomic_uint refused; /* connections */
+    atomic_uint again;   /* told SHUTDOWN, or left alone */
+};
+
+static bool ask(int fd, const char *line, char *reply, size_t size)
+{
+    size_t len = 0;
+    if (send(fd, line, strlen(line), MSG_NOSIGNAL) != (ssize_t)strlen(line))
+        return false;
+    while (len + 1 < size && recv(fd, reply + len, 1, 0) == 1 && reply[len] != '\n')
+        len++;
+    bool whole = len + 1 < size && reply[len] == '\n';
+    reply[len] = '\0';
+    return whole;
+}
+
+/* Takes the lock that all workers want, and gives it back. False: try again. */
+static bool work(struct worker *worker, int fd)
+{
+    char reply[256];
+    char unlock[128];
+    char token[41];
+    if (!ask(fd, "LOCK shared 1s WAIT 20s\n", reply, sizeof(reply)) ||
+        sscanf(reply, "OK %40[0-9a-f]", token) != 1)
+        return false;
+    worker->granted++;
+    snprintf(unlock, sizeof(unlock), "UNLOCK shared %s\n", token);
+    return ask(fd, unlock, reply, sizeof(reply)) && strcmp(reply, "SHUTDOWN") != 0;
+}
+
+static void *run_worker(void *context)
+{
+    struct worker *worker = context;
+    const struct sockaddr_in where = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)worker->port),
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    while (!*worker->over) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fd, (const struct sockaddr *)&where, sizeof(where)) != 0)
+            worker->refused++;
+        while (!*worker->over && work(worker, fd))
+            ;
+        worker->again++;
+        close(fd);
+    }
+    return NULL;
+}
+
+static void wait_for_more_grants(struct worker *workers)
+{
+    unsigned before[WORKERS];
+    for (unsigned i = 0; i < WORKERS; i++)
+        before[i] = workers[i].granted;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        struct waiting waiting = waiting_for("each worker to be granted the lock again");
+        while (workers[i].granted <= before[i])
+            waiting_pause(&waiting);
+    }
+}
+
+static void restart(struct stage *stage)
+{
+    ck_assert_int_eq(kill(stage->daemon.pid, SIGTERM), 0);
+    daemon_check_end(&stage->daemon);
+    daemon_start(&stage->daemon, 0);
+}
+
+START_TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
+{
+    struct stage stage;
+    struct worker workers[WORKERS] = {0};
+    atomic_bool over = false;
+    prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
+    int sockets[] = {port_listen(AF_INET, stage.daemon.port)};
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    start(&stage);
+    struct grant grant = client_lock(&stage.client, "kept", "60s");
+    client_close(&stage.client);
+    for (unsigned i = 0; i < WORKERS; i++) {
+        workers[i].port = stage.daemon.port;
+        workers[i].number = i;
+        workers[i].over = &over;
+        ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]), 0);
+    }
+    wait_for_more_grants(workers);
+    for (unsigned i = 0; i < RESTARTS; i++) {
+        restart(&stage);
+        wait_for_more_grants(workers);
+    }
+    over = true;
+    unsigned again = 0;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        ck_assert_uint_eq(workers[i].refused, 0);
+        again += workers[i].again;
+    }
+    ck_assert_uint_ge(again, WORKERS);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK kept 60s");
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND kept %s 60s",
+                        grant.token);
+    client_expect(&stage.client, "OK", "UNLOCK kept %s", grant.token);
+    close(sockets[0]);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(who_waits_at_a_restart_is_told_and_may_wait_again)
+{
+    struct stage stage;
+    struct client waiter;
+    prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
+    int sockets[] = {port_listen(AF_INET, stage.daemon.port)};
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    start(&stage);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_connect_tcp(&waiter, "127.0.0.1", stage.daemon.port);
+    client_send(&waiter, "LOCK a 60s WAIT 60s\n");
+    stage_wait_stats(&stage.client, "waiting=1");
+    client_close(&stage.client);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
+    client_read_match(&waiter, "SHUTDOWN");
+    client_close(&waiter);
+    daemon_check_end(&stage.daemon);
+    /* While nobody serves: the connection stands in the queue of the socket. */
+    client_connect_tcp(&waiter, "127.0.0.1", stage.daemon.port);
+    client_send(&waiter, "LOCK a 60s WAIT 60s\n");
+    start(&stage);
+    stage_wait_stats(&stage.client, "waiting=1");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    client_read_match(&waiter, "OK [0-9a-f]{40} .*");
+    client_close(&waiter);
+    close(sockets[0]);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("systemd");
+    TCase *told = sandbox_case("what systemd is told");
+    int first;
+    (void)systemd_sockets(&first);
+    if (first < 0) {
+        tcase_add_test(told, build_without_libsystemd_serves_and_tells_nobody);
+        suite_add_tcase(suite, told);
+        return suite;
+    }
+    TCase *given = sandbox_case("sockets of systemd");
+    tcase_add_test(told, ready_is_told_once_it_listens);
+    tcase_add_test(told, status_follows_votes_and_locks);
+    tcase_add_test(told, status_is_not_told_again_while_nothing_changes);
+    tcase_add_test(told, many_changes_are_told_once_a_second_at_most);
+    tcase_add_test(told, the_end_is_told_when_it_begins);
+    tcase_add_test(told, watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else);
+    tcase_add_test(told, watchdog_is_fed_during_the_end);
+    suite_add_tcase(suite, told);
+    tcase_add_test(given, socket_handed_over_takes_the_place_of_its_entry);
+    tcase_add_test(given, unix_socket_handed_over_keeps_its_file);
+    tcase_add_test(given, socket_that_no_entry_names_is_an_error);
+    tcase_add_test(given, socket_that_does_not_listen_is_an_error);
+    tcase_add_test(given, restart_under_load_refuses_no_connection_and_loses_no_lock);
+    tcase_add_test(given, who_waits_at_a_restart_is_told_and_may_wait_again);
+    suite_add_tcase(suite, given);
+    return suite;
+}
