@@ -86,6 +86,7 @@ help:
 	@echo 'make fuzz-smoke the same in short, on the committed inputs'
 	@echo 'make model      have spin check the models of the algorithm in docs/model'
 	@echo 'make tidy       formatting, layers, undocumented options, the manual'
+	@echo 'make units      the unit files of systemd: their sandbox, and what systemd says of them'
 	@echo 'make clean      remove build/'
 
 # --- building -------------------------------------------------------------------------------------
@@ -176,6 +177,10 @@ install: all
 	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
 	$(WRITE_PC) client/redlock.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service \
+	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
+	install -m 644 packaging/redlockd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
 	install -m 644 README.md redlockd.yaml.example docs/*.md docs/*.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/redlockd
 	for page in $(PAGES); do \
@@ -323,6 +328,7 @@ check: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory instructions
+	@$(MAKE) --no-print-directory units
 	@$(MAKE) --no-print-directory coverage
 	@$(MAKE) --no-print-directory mutants
 	@$(MAKE) --no-print-directory fuzz-smoke
@@ -340,6 +346,10 @@ model: deps
 tidy: $(PAGES)
 	@CC='$(CC)' sh tests/tidy.sh $(PAGES)
 
+# The unit files, and the build without libsystemd.
+units:
+	@CC='$(CC)' CFLAGS='-std=c11 $(WARNINGS) -D_GNU_SOURCE -I.' sh tests/units.sh
+
 # --- the machine ----------------------------------------------------------------------------------
 
 deps:
@@ -349,5 +359,6 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm bench instructions asan check \
-        coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets run-fuzz run-fuzz-smoke
+.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm \
+        bench instructions asan check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
+        run-fuzz run-fuzz-smoke units
