@@ -427,6 +427,73 @@ static struct config *read_tree(const struct yaml_node *root, enum config_mode m
     return loading.config;
 }
 
+/* --- two of them --- */
+
+/* How many bytes of struct config a key takes by itself; of a text, its pointer. */
+static size_t size_of(const struct key *key, bool *is_text)
+{
+    *is_text = false;
+    switch (key->kind) {
+    case SECTION:
+    case LISTEN:
+    case NODES:
+        return 0;
+    case TEXT:
+    case LABEL:
+    case PREFIX:
+        *is_text = true;
+        return sizeof(char *);
+    case BOOLEAN:
+        return sizeof(bool);
+    case INTEGER:
+    case DURATION:
+    case RATE:
+        return sizeof(int64_t);
+    case CHOICE:
+        return sizeof(unsigned);
+    }
+    assert(false);
+    return 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+bool config_key_equal(size_t index, const struct config *a, const struct config *b)
+{
+    assert(index < KEY_COUNT);
+    const struct key *key = &keys[index];
+    const void *in_a = (const char *)a + key->offset;
+    const void *in_b = (const char *)b + key->offset;
+    bool is_text;
+    size_t size = size_of(key, &is_text);
+    if (key->comes_with != NULL)
+        return true;
+    if (key->kind == LISTEN)
+        return listens_equal(a, b);
+    return is_text ? same_text(*(char *const *)in_a, *(char *const *)in_b)
+                   : memcmp(in_a, in_b, size) == 0;
+}
+
+void config_key_swap(size_t index, struct config *a, struct config *b)
+{
+    assert(index < KEY_COUNT);
+    const struct key *key = &keys[index];
+    char kept[sizeof(int64_t)];
+    bool is_text;
+    size_t size = size_of(key, &is_text);
+    assert(size <= sizeof(kept));
+    if (key->comes_with != NULL)
+        return;
+    if (key->kind == LISTEN)
+        listens_swap(a, b);
+    memcpy(kept, field_of(a, key), size);
+    memcpy(field_of(a, key), field_of(b, key), size);
+    memcpy(field_of(b, key), kept, size);
+}
+
 struct config *config_load(const char *path, enum config_mode mode, FILE *out)
 {
     bool is_stdin = strcmp(path, "-") == 0;

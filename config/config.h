@@ -2,7 +2,8 @@
  * The configuration: a YAML file -> struct config, or every mistake in it.
  *
  * Data only. Durations are in nanoseconds, as everywhere inside; the file gives them with a unit.
- * config_load() allocates, config_free() releases; in between nobody changes anything.
+ * config_load() allocates, config_free() releases; in between nothing changes it but a reload
+ * (config/diff.h).
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -105,5 +106,10 @@ void config_free(struct config *config);
  * see that each is documented.
  */
 const char *config_key_name(size_t index);
+
+/* Is the value of this key the same in both? Put the one's into the other. For config/diff.h, which
+ * looks at `nodes` itself. A section is equal to any other. */
+bool config_key_equal(size_t index, const struct config *a, const struct config *b);
+void config_key_swap(size_t index, struct config *a, struct config *b);
 
 #endif

@@ -151,3 +151,45 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
                      address->url);
     }
 }
+
+/* --- two configurations --- */
+
+static const struct config_listen *find(const struct config *config,
+                                        const struct config_address *address)
+{
+    for (size_t i = 0; i < config->listen_count; i++)
+        if (url_equal(&config->listens[i].address, address))
+            return &config->listens[i];
+    return NULL;
+}
+
+bool listens_equal(const struct config *a, const struct config *b)
+{
+    /* None is twice in either. */
+    bool equal = a->listen_count == b->listen_count;
+    for (size_t i = 0; i < a->listen_count; i++)
+        equal = equal && find(b, &a->listens[i].address) != NULL;
+    return equal;
+}
+
+bool listens_equal_files(const struct config *a, const struct config *b)
+{
+    bool equal = true;
+    for (size_t i = 0; i < a->listen_count; i++) {
+        const struct config_listen *one = &a->listens[i];
+        const struct config_listen *other = find(b, &one->address);
+        equal =
+            equal && (other == NULL || (one->mode == other->mode && one->group == other->group));
+    }
+    return equal;
+}
+
+void listens_swap(struct config *a, struct config *b)
+{
+    struct config_listen *listens = a->listens;
+    size_t count = a->listen_count;
+    a->listens = b->listens;
+    a->listen_count = b->listen_count;
+    b->listens = listens;
+    b->listen_count = count;
+}

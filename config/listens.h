@@ -20,6 +20,12 @@ void listens_read(struct config *config, const struct yaml_node *list, struct re
 void listens_check_local(const struct config *config, const struct yaml_node *list,
                          struct report *report);
 
+/* Do two configurations name the same addresses, in whatever order? */
+bool listens_equal(const struct config *a, const struct config *b);
+/* And have the files of those that are in both the same mode and group? */
+bool listens_equal_files(const struct config *a, const struct config *b);
+void listens_swap(struct config *a, struct config *b);
+
 void listens_free(struct config *config);
 
 #endif

@@ -153,3 +153,55 @@ void nodes_free(struct config *config)
         secret_free(node->password);
     }
 }
+
+/* --- two configurations --- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+bool nodes_equal(const struct config *a, const struct config *b)
+{
+    bool equal = a->node_count == b->node_count;
+    for (unsigned i = 0; equal && i < a->node_count; i++) {
+        const struct config_node *one = &a->nodes[i];
+        const struct config_node *other = &b->nodes[i];
+        /* The text, too: it is what listings show. */
+        equal = same_text(one->name, other->name) && one->database == other->database &&
+                same_text(one->address.url, other->address.url);
+    }
+    return equal;
+}
+
+bool nodes_equal_durable(const struct config *a, const struct config *b)
+{
+    bool equal = true;
+    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++)
+        equal = equal && a->nodes[i].durable == b->nodes[i].durable;
+    return equal;
+}
+
+bool nodes_equal_logins(const struct config *a, const struct config *b)
+{
+    bool equal = true;
+    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++)
+        equal = equal && same_text(a->nodes[i].username, b->nodes[i].username) &&
+                same_text(a->nodes[i].password, b->nodes[i].password);
+    return equal;
+}
+
+static void swap(char **a, char **b)
+{
+    char *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+void nodes_swap_logins(struct config *a, struct config *b)
+{
+    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++) {
+        swap(&a->nodes[i].username, &b->nodes[i].username);
+        swap(&a->nodes[i].password, &b->nodes[i].password);
+    }
+}

@@ -1,0 +1,270 @@
+/*
+ * config/diff.h: for every key of the file, does a reload change it or refuse to? And if it does,
+ * is it the new value that is in force, and nothing else?
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/diff.h"
+#include "tests/runner.h"
+
+#define NODE(name, more) "  - {name: " name ", url: \"redis://10.0.0." name "\"" more "}\n"
+#define NODES_ALONE      "nodes:\n" NODE("1", "") NODE("2", "") NODE("3", "")
+
+/* What all files but for the one value say. */
+#define LISTEN_UNIX "listen: [\"unix:/run/a\", \"tcp://127.0.0.1:7335\"]\n"
+
+static char folder[64];
+static char secret[96];
+
+static void open_folder(void)
+{
+    strcpy(folder, "/tmp/redlockd-diff.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(secret, sizeof(secret), "%s/secret", folder);
+    setenv("REDLOCKD_TEST_SECRET", secret, 1);
+}
+
+static void close_folder(void)
+{
+    unlink(secret);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static struct config *load(const char *text)
+{
+    char path[96];
+    char report[4096] = "";
+    snprintf(path, sizeof(path), "%s/yaml", folder);
+    write_file(path, text);
+    FILE *out = fmemopen(report, sizeof(report), "w");
+    struct config *config = config_load(path, CONFIG_NORMAL, out);
+    fclose(out);
+    unlink(path);
+    ck_assert_msg(config != NULL, "%s", report);
+    return config;
+}
+
+/* --- every key --- */
+
+struct change {
+    const char *key;  /* of the file */
+    const char *from; /* NODES_ALONE comes behind these two, unless they name the nodes */
+    const char *to;
+    bool refused;
+    const char *name; /* of the difference; NULL: the key */
+};
+
+static const struct change changes[] = {
+    {"cluster", "cluster: a\n", "cluster: b\n", true, NULL},
+    {"listen", LISTEN_UNIX, "listen: [\"unix:/run/b\", \"tcp://127.0.0.1:7335\"]\n", false, NULL},
+    {"listen", LISTEN_UNIX, "listen: [\"unix:/run/a\"]\n", false, NULL},
+    {"listen", "listen: [\"unix:/run/a\"]\n", LISTEN_UNIX, false, NULL},
+    {"listen", "listen: [{url: \"unix:/run/a\"}]\n",
+     "listen: [{url: \"unix:/run/a\", mode: \"0600\"}]\n", true, "listen.mode, listen.group"},
+    {"listen", "listen: [{url: \"unix:/run/a\"}]\n",
+     "listen: [{url: \"unix:/run/a\", group: \"7\"}]\n", true, "listen.mode, listen.group"},
+    {"insecure", "insecure: false\n", "insecure: true\n", false, NULL},
+    {"nodes", NODES_ALONE, NODES_ALONE NODE("4", "") NODE("5", ""), true, NULL},
+    {"nodes", NODES_ALONE, "nodes:\n" NODE("2", "") NODE("1", "") NODE("3", ""), true, NULL},
+    {"nodes", NODES_ALONE, "nodes:\n" NODE("1", "") NODE("2", "") NODE("4", ""), true, NULL},
+    {"nodes", NODES_ALONE,
+     "nodes:\n" NODE("1", "") NODE("2", "") "  - {name: 3, url: \"redis://10.0.0.3/1\"}\n", true,
+     NULL},
+    {"nodes", NODES_ALONE, "nodes:\n" NODE("1", "") NODE("2", "") NODE("3", ", durable: true"),
+     true, "nodes.durable"},
+    {"nodes", NODES_ALONE,
+     "nodes:\n" NODE("1", "") NODE("2", "") NODE("3", ", password_file: \"${REDLOCKD_TEST_SECRET}"
+                                                      "\""),
+     false, "nodes.username, nodes.password_file"},
+    {"locks.key_prefix", "locks: {key_prefix: \"a:\"}\n", "locks: {key_prefix: \"b:\"}\n", true,
+     NULL},
+    {"locks.max_ttl", "locks: {max_ttl: 60s}\n", "locks: {max_ttl: 61s}\n", true, NULL},
+    {"locks.min_validity", "locks: {min_validity: 1ms}\n", "locks: {min_validity: 2ms}\n", true,
+     NULL},
+    {"locks.clock_drift_rate", "locks: {clock_drift_rate: 1%}\n",
+     "locks: {clock_drift_rate: 0.5%}\n", true, NULL},
+    {"locks.clock_drift_margin", "locks: {clock_drift_margin: 10ms}\n",
+     "locks: {clock_drift_margin: 5ms}\n", true, NULL},
+    {"locks.max_hold", "locks: {max_hold: 1h}\n", "locks: {max_hold: 2h}\n", false, NULL},
+    {"locks.max_extensions", "locks: {max_extensions: 10}\n", "locks: {max_extensions: 11}\n",
+     false, NULL},
+    {"locks.fence", "locks: {fence: always}\n", "locks: {fence: on-request}\n", false, NULL},
+    {"locks.fence_ttl", "locks: {fence_ttl: 24h}\n", "locks: {fence_ttl: 23h}\n", true, NULL},
+    {"rounds.node_timeout", "rounds: {node_timeout: 50ms}\n", "rounds: {node_timeout: 51ms}\n",
+     true, NULL},
+    {"rounds.backoff_min", "rounds: {backoff_min: 5ms}\n", "rounds: {backoff_min: 6ms}\n", false,
+     NULL},
+    {"rounds.backoff_max", "rounds: {backoff_max: 250ms}\n", "rounds: {backoff_max: 251ms}\n",
+     false, NULL},
+    {"limits.clients", "limits: {clients: 7}\n", "limits: {clients: 8}\n", false, NULL},
+    {"limits.waiters", "limits: {waiters: 7}\n", "limits: {waiters: 8}\n", true, NULL},
+    {"limits.waiters_per_resource", "limits: {waiters_per_resource: 7}\n",
+     "limits: {waiters_per_resource: 8}\n", false, NULL},
+    {"log.level", "log: {level: info}\n", "log: {level: debug}\n", false, NULL},
+    {"log.format", "log: {format: text}\n", "log: {format: json}\n", false, NULL},
+};
+
+enum { CHANGE_COUNT = sizeof(changes) / sizeof(changes[0]) };
+
+static struct config *load_with(const char *text)
+{
+    char whole[2048];
+    bool has_nodes = strncmp(text, "nodes:", 6) == 0;
+    snprintf(whole, sizeof(whole), "%s%s", text, has_nodes ? "" : NODES_ALONE);
+    return load(whole);
+}
+
+START_TEST(each_change_is_found_alone_and_judged)
+{
+    const struct change *change = &changes[_i];
+    const char *name = change->name != NULL ? change->name : change->key;
+    write_file(secret, "hunter2\n");
+    struct config *running = load_with(change->from);
+    struct config *wanted = load_with(change->to);
+    struct config_diff diff;
+    config_diff(running, wanted, &diff);
+    ck_assert_msg(diff.count == 1, "%s: %zu differences", change->to, diff.count);
+    ck_assert_str_eq(diff.found[0].name, name);
+    ck_assert_msg((diff.found[0].why_not != NULL) == change->refused, "%s: %s", change->to,
+                  diff.found[0].why_not != NULL ? diff.found[0].why_not : "may change");
+    ck_assert_uint_eq(diff.refused, change->refused);
+    config_free(running);
+    config_free(wanted);
+}
+END_TEST
+
+START_TEST(each_change_that_may_be_is_adopted)
+{
+    const struct change *change = &changes[_i];
+    if (change->refused)
+        return;
+    write_file(secret, "hunter2\n");
+    struct config *running = load_with(change->from);
+    struct config *before = load_with(change->from);
+    struct config *wanted = load_with(change->to);
+    struct config *adopted = load_with(change->to);
+    struct config_diff diff;
+    config_adopt(running, adopted);
+    config_diff(running, wanted, &diff);
+    ck_assert_uint_eq(diff.count, 0);
+    /* What it was is in the other one, to be freed. */
+    config_diff(adopted, before, &diff);
+    ck_assert_uint_eq(diff.count, 0);
+    config_free(running);
+    config_free(before);
+    config_free(wanted);
+    config_free(adopted);
+}
+END_TEST
+
+/* A new key has to be thought about, and tried here. Those that begin with no effect yet are not
+ * kept anywhere, so they never differ. */
+START_TEST(every_key_has_a_rule_and_a_change_that_tries_it)
+{
+    static const char *const untried[] = {"admin", "locks", "rounds", "limits", "log"};
+    const char *key;
+    size_t count = 0;
+    for (size_t i = 0; (key = config_key_name(i)) != NULL; i++) {
+        bool tried = false;
+        ck_assert_msg(config_diff_knows(key), "%s: may a reload change it? see config/diff.c", key);
+        for (size_t j = 0; j < CHANGE_COUNT; j++)
+            tried = tried || strcmp(changes[j].key, key) == 0;
+        for (size_t j = 0; j < sizeof(untried) / sizeof(untried[0]); j++)
+            tried = tried || strcmp(untried[j], key) == 0;
+        ck_assert_msg(tried, "%s: no test changes it", key);
+        count++;
+    }
+    ck_assert_uint_gt(count, 20);
+}
+END_TEST
+
+START_TEST(equal_files_do_not_differ)
+{
+    const char *const texts[] = {NODES_ALONE, LISTEN_UNIX NODES_ALONE,
+                                 "locks: {max_ttl: 60s}\n" NODES_ALONE};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct config *running = load(texts[i]);
+        struct config *wanted = load(texts[i]);
+        struct config_diff diff;
+        config_diff(running, wanted, &diff);
+        ck_assert_uint_eq(diff.count, 0);
+        config_free(running);
+        config_free(wanted);
+    }
+}
+END_TEST
+
+START_TEST(order_of_listens_does_not_matter)
+{
+    struct config *running = load(LISTEN_UNIX NODES_ALONE);
+    struct config *wanted =
+        load("listen: [\"tcp://127.0.0.1:7335\", \"unix:/run/a\"]\n" NODES_ALONE);
+    struct config_diff diff;
+    config_diff(running, wanted, &diff);
+    ck_assert_uint_eq(diff.count, 0);
+    config_free(running);
+    config_free(wanted);
+}
+END_TEST
+
+START_TEST(a_secret_is_read_again_though_its_file_has_the_same_name)
+{
+    static const char text[] = "nodes:\n" NODE("1", ", password_file: \"${REDLOCKD_TEST_SECRET}\"")
+        NODE("2", "") NODE("3", "");
+    struct config_diff diff;
+    write_file(secret, "old\n");
+    struct config *running = load(text);
+    write_file(secret, "new\n");
+    struct config *wanted = load(text);
+    config_diff(running, wanted, &diff);
+    ck_assert_uint_eq(diff.count, 1);
+    ck_assert_uint_eq(diff.refused, 0);
+    config_adopt(running, wanted);
+    ck_assert_str_eq(running->nodes[0].password, "new");
+    ck_assert_str_eq(wanted->nodes[0].password, "old");
+    config_free(running);
+    config_free(wanted);
+}
+END_TEST
+
+START_TEST(many_changes_are_all_named)
+{
+    struct config *running = load(NODES_ALONE);
+    struct config *wanted = load("cluster: b\nlocks: {max_ttl: 2m, max_hold: 2h}\n"
+                                 "log: {level: error}\n" NODES_ALONE);
+    struct config_diff diff;
+    config_diff(running, wanted, &diff);
+    ck_assert_uint_eq(diff.count, 4);
+    ck_assert_uint_eq(diff.refused, 2);
+    config_free(running);
+    config_free(wanted);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("diff");
+    TCase *tests = tcase_create("differences");
+    tcase_add_checked_fixture(tests, open_folder, close_folder);
+    tcase_add_loop_test(tests, each_change_is_found_alone_and_judged, 0, CHANGE_COUNT);
+    tcase_add_loop_test(tests, each_change_that_may_be_is_adopted, 0, CHANGE_COUNT);
+    tcase_add_test(tests, every_key_has_a_rule_and_a_change_that_tries_it);
+    tcase_add_test(tests, equal_files_do_not_differ);
+    tcase_add_test(tests, order_of_listens_does_not_matter);
+    tcase_add_test(tests, a_secret_is_read_again_though_its_file_has_the_same_name);
+    tcase_add_test(tests, many_changes_are_all_named);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
