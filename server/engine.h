@@ -170,6 +170,13 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
                  const struct engine_io *io, int64_t now_ns);
 void engine_deinit(struct engine *engine);
 
+/*
+ * Other rules from now on, of which only these count: max_hold_ns, max_extensions, backoff_*,
+ * waiters_per_resource, fence_always, and the logins, for the next connection to each node. The
+ * others have to be as they were: rounds and promised deadlines hang on them.
+ */
+void engine_retune(struct engine *engine, const struct engine_rules *rules);
+
 /* id: a number of its own, for listings. */
 void engine_client_init(struct engine_client *client, uint64_t id);
 

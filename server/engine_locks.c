@@ -39,6 +39,13 @@ static void set_alarm(struct engine *engine, struct lock *lock)
     alarms_set(&engine->alarms, &lock->alarm, at_ns);
 }
 
+void engine_set_hold_alarms(struct engine *engine)
+{
+    struct lock *lock;
+    TAILQ_FOREACH (lock, &engine->held, entry)
+        set_alarm(engine, lock);
+}
+
 /* The daemon does not extend it any more: from now on a lock like any other. */
 static void let_go(struct engine *engine, struct lock *lock)
 {

@@ -89,6 +89,9 @@ void engine_on_changed(struct engine *engine, unsigned node, const char *key, si
 
 bool engine_locks_init(struct engine *engine);
 
+/* max_hold has changed: so may have when each HOLD is extended next, or is lost. */
+void engine_set_hold_alarms(struct engine *engine);
+
 /* A LOCK was granted to this client. */
 void engine_on_granted(struct engine *engine, const struct operation *operation,
                        struct engine_client *client, bool hold, int64_t now_ns);

@@ -1,0 +1,150 @@
+/*
+ * engine_retune(): other rules for an engine that is at work, on virtual time.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+
+static void setup(void)
+{
+    world_init(&w, 5);
+    world_pass_ms(&w, 10);
+}
+
+static void teardown(void)
+{
+    world_deinit(&w);
+}
+
+static const char *hold(const char *line)
+{
+    static char token[LIMIT_TOKEN + 1];
+    world_say(&w, line);
+    const char *reply = world_heard(&w);
+    ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
+    snprintf(token, sizeof(token), "%.40s", reply + 3);
+    return token;
+}
+
+START_TEST(a_shorter_longest_hold_counts_for_locks_that_are_held)
+{
+    struct engine_rules rules = w.engine.rules;
+    char lost[128];
+    snprintf(lost, sizeof(lost), "! LOST a %s limit", hold("LOCK a 9s HOLD"));
+    world_pass_ms(&w, 20000);
+    world_expect(&w, "(nothing)");
+    uint64_t renewals = w.engine.stats.renewals;
+    rules.max_hold_ns = 10 * NS_PER_S;
+    engine_retune(&w.engine, &rules);
+    world_pass_ms(&w, 9000);
+    world_expect(&w, lost);
+    ck_assert_uint_eq(w.engine.stats.renewals, renewals);
+}
+END_TEST
+
+START_TEST(a_longer_longest_hold_counts_for_locks_that_are_held)
+{
+    struct engine_rules rules = w.engine.rules;
+    rules.max_hold_ns = 10 * NS_PER_S;
+    engine_retune(&w.engine, &rules);
+    hold("LOCK a 9s HOLD");
+    rules.max_hold_ns = 3600 * NS_PER_S;
+    engine_retune(&w.engine, &rules);
+    world_pass_ms(&w, 30000);
+    world_expect(&w, "(nothing)");
+    ck_assert_uint_ge(w.engine.stats.renewals, 3);
+}
+END_TEST
+
+START_TEST(fewer_extensions_count_at_once)
+{
+    struct engine_rules rules = w.engine.rules;
+    char extend[128];
+    snprintf(extend, sizeof(extend), "EXTEND a %s 9s", hold("LOCK a 9s"));
+    ck_assert_int_eq(strncmp(world_ask(&w, extend), "OK ", 3), 0);
+    rules.max_extensions = 1;
+    engine_retune(&w.engine, &rules);
+    ck_assert_str_eq(world_ask(&w, extend), "LIMIT extensions");
+}
+END_TEST
+
+START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
+{
+    struct engine_rules rules = w.engine.rules;
+    char unlock[128];
+    snprintf(unlock, sizeof(unlock), "UNLOCK a %s", hold("LOCK a 60s"));
+    world_send(&w, "#1 LOCK a 9s WAIT 60s");
+    world_send(&w, "#2 LOCK a 9s WAIT 60s");
+    world_settle(&w);
+    rules.waiters_per_resource = 1;
+    engine_retune(&w.engine, &rules);
+    world_say(&w, "#3 LOCK a 9s WAIT 60s");
+    world_expect(&w, "#3 LIMIT waiters_per_resource");
+    world_send(&w, unlock);
+    world_pass_ms(&w, 100);
+    const char *reply = world_heard(&w);
+    ck_assert_msg(strncmp(reply, "#1 OK ", 6) == 0 || strcmp(reply, "OK") == 0, "%s", reply);
+    ck_assert_uint_eq(w.engine.waiting, 1);
+}
+END_TEST
+
+START_TEST(fences_for_all_begin_at_once)
+{
+    struct engine_rules rules = w.engine.rules;
+    const char *reply = world_ask(&w, "LOCK a 9s");
+    ck_assert_str_eq(reply + strlen(reply) - 2, " -");
+    rules.fence_always = true;
+    engine_retune(&w.engine, &rules);
+    reply = world_ask(&w, "LOCK b 9s");
+    ck_assert_str_ne(reply + strlen(reply) - 2, " -");
+}
+END_TEST
+
+START_TEST(logins_count_for_the_next_connection)
+{
+    struct engine_rules rules = w.engine.rules;
+    rules.logins[2] = (struct link_login){"app", "hunter2", 0};
+    engine_retune(&w.engine, &rules);
+    ck_assert_str_eq(w.engine.links[2].login.password, "hunter2");
+    ck_assert_str_eq(w.engine.trackers[2].login.username, "app");
+    /* Those there are go on. */
+    ck_assert_str_eq(world_vote(&w, 2), "-");
+    hold("LOCK a 9s");
+}
+END_TEST
+
+START_TEST(pauses_count_for_queues_that_there_are)
+{
+    struct engine_rules rules = w.engine.rules;
+    rules.backoff_min_ns = 7 * NS_PER_MS;
+    rules.backoff_max_ns = 70 * NS_PER_MS;
+    hold("LOCK a 60s");
+    world_send(&w, "LOCK a 9s WAIT 60s");
+    world_settle(&w);
+    engine_retune(&w.engine, &rules);
+    const struct resource *resource = resource_first(&w.engine.resources);
+    ck_assert_ptr_nonnull(resource);
+    ck_assert_int_eq(resource->queue.rules->backoff_min_ns, 7 * NS_PER_MS);
+    ck_assert_int_eq(resource->queue.rules->backoff_max_ns, 70 * NS_PER_MS);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("retune");
+    TCase *tests = tcase_create("other rules");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_shorter_longest_hold_counts_for_locks_that_are_held);
+    tcase_add_test(tests, a_longer_longest_hold_counts_for_locks_that_are_held);
+    tcase_add_test(tests, fewer_extensions_count_at_once);
+    tcase_add_test(tests, fewer_waiters_count_at_once_and_those_in_line_stay);
+    tcase_add_test(tests, fences_for_all_begin_at_once);
+    tcase_add_test(tests, logins_count_for_the_next_connection);
+    tcase_add_test(tests, pauses_count_for_queues_that_there_are);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
