@@ -146,7 +146,7 @@ static void hold_signals(int how)
     sigprocmask(how, &ends, NULL);
 }
 
-static int run(const struct config *config, const struct log *log, const struct server_task *task)
+static int run(struct config *config, const struct log *log, const struct server_task *task)
 {
     struct server *server = malloc(sizeof(*server));
     if (server == NULL || !server_start(server, config, log, task)) {
@@ -195,6 +195,8 @@ int main(int argc, char **argv)
     if (config == NULL)
         return EXIT_FAILURE;
     const struct log log = {config->log.level, config->log.format, STDERR_FILENO};
+    if (!flags.task.only_that)
+        flags.task.config_file = flags.file != NULL ? flags.file : default_file;
     if (flags.test)
         status = EXIT_SUCCESS;
     else

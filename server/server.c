@@ -9,6 +9,7 @@
 
 #include "server/clock.h"
 #include "server/listeners.h"
+#include "server/reload.h"
 
 /* An orderly end: how long rounds may go on, how long it may take in all, and how often it looks
  * whether it may go. */
@@ -291,6 +292,10 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
     (void)events;
     if (server->drain_until_ns != 0)
         return;
+    if (fd == SIGHUP && server->task.config_file != NULL) {
+        reload(server);
+        return;
+    }
     char name[16];
     snprintf(name, sizeof(name), "SIG%s", sigabbrev_np(fd));
     log_event(&server->log, CONFIG_LOG_INFO, "stopping",
@@ -326,7 +331,7 @@ static bool start_loop(struct server *server)
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
     /* Ignored is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
-     * short. SIGHUP comes when the terminal of --dev is closed. */
+     * short. SIGHUP is a reload, but to --dev it comes when its terminal is closed. */
     static const int signals[SERVER_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < SERVER_SIGNALS; i++) {
         signal(signals[i], SIG_IGN);
@@ -445,7 +450,18 @@ static bool start_engine(struct server *server)
     return true;
 }
 
-bool server_start(struct server *server, const struct config *config, const struct log *log,
+void server_retune(struct server *server)
+{
+    const struct config *config = server->config;
+    const struct engine_rules rules = rules_of(config);
+    engine_retune(&server->engine, &rules);
+    server->client_limit = clients_possible(server);
+    server->log.level = config->log.level;
+    server->log.format = config->log.format;
+    server_rearm(server);
+}
+
+bool server_start(struct server *server, struct config *config, const struct log *log,
                   const struct server_task *task)
 {
     *server = (struct server){.config = config, .log = *log, .timer_ns = INT64_MAX, .task = *task};

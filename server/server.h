@@ -36,10 +36,12 @@ struct server_task {
     bool trust_masters;    /* they are new and hold no lock: an operator says so, or --dev */
     const char *reset_set; /* the set with this id is to become ours; NULL without one */
     bool only_that;        /* do no more than carry that out: no listeners, and an end */
+    const char
+        *config_file; /* SIGHUP: read it again ("-": it cannot be); NULL: end, as by SIGTERM */
 };
 
 struct server {
-    const struct config *config;
+    struct config *config; /* changed by a reload alone; the caller's */
     struct log log;
     struct event_base *base;
     struct evdns_base *dns;
@@ -77,15 +79,18 @@ struct server {
 /*
  * Set everything up and listen. On failure the reason has been logged and everything undone.
  */
-bool server_start(struct server *server, const struct config *config, const struct log *log,
+bool server_start(struct server *server, struct config *config, const struct log *log,
                   const struct server_task *task);
 
 /*
- * Run until SIGTERM, SIGINT or SIGHUP, and through the orderly end; or until the task is carried
+ * Run until SIGTERM or SIGINT, and through the orderly end; or until the task is carried
  * out. False if it could not be; the reason has been logged.
  */
 bool server_run(struct server *server);
 void server_stop(struct server *server);
+
+/* The configuration has changed where it may (config/diff.h): from now on that counts. */
+void server_retune(struct server *server);
 
 /* Set the timer to what the engine wants, and have it flushed after this pass: at the end of each
  * callback that called the engine. */

@@ -106,16 +106,28 @@ START_TEST(dev_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(dev_ends_well_by_sigint)
+static void end_by(const char *test, int signal_number)
 {
     struct dev dev;
-    open_dev(&dev, __func__);
+    open_dev(&dev, test);
     client_close(&dev.client);
-    ck_assert_int_eq(kill(dev.daemon.pid, SIGINT), 0);
+    ck_assert_int_eq(kill(dev.daemon.pid, signal_number), 0);
     daemon_check_end(&dev.daemon);
     wait_masters_gone(&dev);
     ck_assert_uint_eq(folders_left(&dev.sandbox), 0);
     sandbox_close(&dev.sandbox);
+}
+
+START_TEST(dev_ends_well_by_sigint)
+{
+    end_by(__func__, SIGINT);
+}
+END_TEST
+
+/* There is nothing to reload, and its terminal is gone. */
+START_TEST(dev_ends_well_by_sighup)
+{
+    end_by(__func__, SIGHUP);
 }
 END_TEST
 
@@ -169,6 +181,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, dev_locks_without_any_setting_up);
     tcase_add_test(tests, dev_leaves_nothing_behind);
     tcase_add_test(tests, dev_ends_well_by_sigint);
+    tcase_add_test(tests, dev_ends_well_by_sighup);
     tcase_add_test(tests, dev_masters_die_with_a_daemon_that_is_killed);
     tcase_add_test(tests, dev_takes_another_port_where_its_own_is_taken);
     tcase_add_test(tests, dev_without_redis_says_what_to_install);

@@ -135,6 +135,25 @@ START_TEST(the_end_is_told_when_it_begins)
 }
 END_TEST
 
+START_TEST(a_reload_is_told_whatever_comes_of_it)
+{
+    struct stage stage;
+    struct notify notify;
+    open_notified(&stage, &notify, __func__, NULL);
+    start(&stage);
+    notify_wait(&notify, "STATUS=3/3 voting");
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(kill(stage.daemon.pid, SIGHUP), 0);
+        ck_assert_ptr_nonnull(strstr(notify_wait(&notify, "RELOADING=1"), "\nMONOTONIC_USEC="));
+        notify_wait(&notify, "READY=1");
+        daemon_wait_log(&stage.daemon, i == 0 ? " reloaded " : " reload_refused ", "");
+        sandbox_write(stage.daemon.config, "nonsense: 1\n");
+    }
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
 /* Whoever is stopped cannot tell anything; what matters is that nobody else does in its place. */
 START_TEST(watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else)
 {
@@ -277,6 +296,38 @@ START_TEST(socket_that_does_not_listen_is_an_error)
     daemon_wait_log(&stage.daemon, "listen_failed", "Accept=no");
     close(sockets[0]);
     stage_close_masters(&stage);
+}
+END_TEST
+
+/* systemd would go on listening, and clients would wait for ever. */
+START_TEST(a_reload_does_not_give_up_a_socket_that_was_handed_over)
+{
+    struct stage stage;
+    struct client client;
+    char text[4096];
+    char entry[64];
+    prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
+    int sockets[] = {port_listen(AF_INET, stage.daemon.port)};
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    start(&stage);
+    char *file = sandbox_read(stage.daemon.config);
+    snprintf(entry, sizeof(entry), "  - tcp://127.0.0.1:%d\n", stage.daemon.port);
+    char *at = strstr(file, entry);
+    ck_assert_ptr_nonnull(at);
+    snprintf(text, sizeof(text), "%.*s%s", (int)(at - file), file, at + strlen(entry));
+    sandbox_write(stage.daemon.config, text);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGHUP), 0);
+    daemon_wait_log(&stage.daemon, "reload_refused", "the socket is systemd's");
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_expect(&client, "PONG", "PING");
+    client_close(&client);
+    sandbox_write(stage.daemon.config, file);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGHUP), 0);
+    daemon_wait_log(&stage.daemon, " reloaded ", "changed=nothing");
+    free(file);
+    close(sockets[0]);
+    stage_close(&stage);
 }
 END_TEST
 
@@ -447,6 +498,7 @@ Suite *test_suite(void)
     tcase_add_test(told, status_is_not_told_again_while_nothing_changes);
     tcase_add_test(told, many_changes_are_told_once_a_second_at_most);
     tcase_add_test(told, the_end_is_told_when_it_begins);
+    tcase_add_test(told, a_reload_is_told_whatever_comes_of_it);
     tcase_add_test(told, watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else);
     tcase_add_test(told, watchdog_is_fed_during_the_end);
     suite_add_tcase(suite, told);
@@ -454,6 +506,7 @@ Suite *test_suite(void)
     tcase_add_test(given, unix_socket_handed_over_keeps_its_file);
     tcase_add_test(given, socket_that_no_entry_names_is_an_error);
     tcase_add_test(given, socket_that_does_not_listen_is_an_error);
+    tcase_add_test(given, a_reload_does_not_give_up_a_socket_that_was_handed_over);
     tcase_add_test(given, restart_under_load_refuses_no_connection_and_loses_no_lock);
     tcase_add_test(given, who_waits_at_a_restart_is_told_and_may_wait_again);
     suite_add_tcase(suite, given);

@@ -1,0 +1,118 @@
+#include "server/reload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/diff.h"
+#include "server/listeners.h"
+#include "server/server.h"
+
+/* Each line that the check had to say. */
+static void log_report(const struct server *server, enum config_log_level level, char *report)
+{
+    char *rest = report;
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n"))
+        if (line[0] != '\0')
+            log_event(&server->log, level, "configuration", LOG_FIELDS(log_text("says", line)));
+}
+
+static void log_refused(const struct server *server, const char *why)
+{
+    log_event(&server->log, CONFIG_LOG_ERROR, "reload_refused",
+              LOG_FIELDS(log_text("file", server->task.config_file), log_text("why", why),
+                         log_text("in_force", "the configuration there was")));
+}
+
+/* NULL, and logged, if something is wrong with it. */
+static struct config *read_again(const struct server *server)
+{
+    char *report = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&report, &len);
+    if (out == NULL) {
+        log_refused(server, "not enough memory");
+        return NULL;
+    }
+    struct config *wanted = config_load(server->task.config_file, CONFIG_NORMAL, out);
+    fclose(out);
+    log_report(server, wanted != NULL ? CONFIG_LOG_WARNING : CONFIG_LOG_ERROR, report);
+    free(report);
+    if (wanted == NULL)
+        log_refused(server, "it has mistakes");
+    return wanted;
+}
+
+static bool may_change(const struct server *server, const struct config_diff *diff)
+{
+    for (size_t i = 0; i < diff->count; i++) {
+        const struct config_difference *difference = &diff->found[i];
+        if (difference->why_not != NULL)
+            log_event(&server->log, CONFIG_LOG_ERROR, "reload_cannot_change",
+                      LOG_FIELDS(log_text("key", difference->name),
+                                 log_text("why", difference->why_not)));
+    }
+    if (diff->refused > 0)
+        log_refused(server, "some keys can only be changed by a restart");
+    return diff->refused == 0;
+}
+
+/* As much as is shown of a value of the log, and then some. */
+enum { NAMES_MAX = 512 };
+
+static void name_changes(const struct config_diff *diff, char names[NAMES_MAX])
+{
+    size_t len = 0;
+    names[0] = '\0';
+    for (size_t i = 0; i < diff->count && len < NAMES_MAX; i++)
+        len += (size_t)snprintf(names + len, NAMES_MAX - len, "%s%s", i > 0 ? ", " : "",
+                                diff->found[i].name);
+}
+
+/* It is logged if it would be by the old level or by the new one. */
+static void log_done(const struct server *server, const struct config_diff *diff,
+                     enum config_log_level level_before)
+{
+    struct log log = server->log;
+    char names[NAMES_MAX];
+    if (level_before < log.level)
+        log.level = level_before;
+    name_changes(diff, names);
+    log_event(&log, CONFIG_LOG_INFO, "reloaded",
+              LOG_FIELDS(log_text("file", server->task.config_file),
+                         log_text("changed", diff->count > 0 ? names : "nothing")));
+}
+
+/* What was in force before is in `wanted` then. */
+static void change(struct server *server, struct config *wanted)
+{
+    struct config_diff diff;
+    struct listeners_change listeners;
+    struct error error;
+    enum config_log_level level_before = server->log.level;
+    config_diff(server->config, wanted, &diff);
+    if (!may_change(server, &diff))
+        return;
+    if (!listeners_prepare(server, wanted, &listeners, &error)) {
+        log_refused(server, error.text);
+        return;
+    }
+    config_adopt(server->config, wanted);
+    listeners_commit(server, &listeners);
+    server_retune(server);
+    log_done(server, &diff, level_before);
+}
+
+void reload(struct server *server)
+{
+    if (strcmp(server->task.config_file, "-") == 0) {
+        log_refused(server, "standard input cannot be read again");
+        return;
+    }
+    notifier_reloading(&server->notifier);
+    struct config *wanted = read_again(server);
+    if (wanted != NULL)
+        change(server, wanted);
+    config_free(wanted);
+    notifier_reloaded(&server->notifier);
+}

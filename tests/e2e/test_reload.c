@@ -1,0 +1,340 @@
+/*
+ * SIGHUP: the file is read again and takes effect, or nothing changes.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+/* --- what the tests do --- */
+
+/* Another text in place of one that stands in the file. */
+static void edit(const struct daemon *daemon, const char *from, const char *to)
+{
+    char text[8192];
+    char *file = sandbox_read(daemon->config);
+    char *at = strstr(file, from);
+    ck_assert_msg(at != NULL, "there is no \"%s\" in the file", from);
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - file), file, to, at + strlen(from));
+    sandbox_write(daemon->config, text);
+    free(file);
+}
+
+/* Reload; waits for the line that the log has once it is over. */
+static void reload(const struct daemon *daemon, const char *event)
+{
+    unsigned before = daemon_count_log(daemon, event);
+    struct waiting waiting = waiting_for(event);
+    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
+    while (daemon_count_log(daemon, event) == before)
+        waiting_pause(&waiting);
+}
+
+static void reload_well(const struct daemon *daemon, const char *changed)
+{
+    char line[256];
+    snprintf(line, sizeof(line), "changed=%s", changed);
+    reload(daemon, "reloaded");
+    daemon_wait_log(daemon, "reloaded", line);
+}
+
+/* And nothing is different from before. */
+static void reload_refused(struct stage *stage, const char *event, const char *text)
+{
+    reload(&stage->daemon, "reload_refused");
+    daemon_wait_log(&stage->daemon, event, text);
+    ck_assert_uint_eq(daemon_count_log(&stage->daemon, " reloaded "), 0);
+    client_expect(&stage->client, "PONG", "PING");
+}
+
+/* --- what takes effect --- */
+
+START_TEST(file_that_is_the_same_changes_nothing)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    reload_well(&stage.daemon, "nothing");
+    reload_well(&stage.daemon, "nothing");
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(log_changes)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    edit(&stage.daemon, "level: debug", "level: error, format: json");
+    reload(&stage.daemon, "reloaded");
+    daemon_wait_log(&stage.daemon, "reloaded", "\"changed\":\"log.level, log.format\"");
+    unsigned debugs = daemon_count_log(&stage.daemon, "client_connected");
+    struct client client;
+    daemon_connect(&stage.daemon, &client);
+    client_expect(&client, "PONG", "PING");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "client_connected"), debugs);
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(limits_change)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    edit(&stage.daemon, "log:", "limits: {clients: 1}\nlog:");
+    reload_well(&stage.daemon, "limits.clients");
+    daemon_connect(&stage.daemon, &client);
+    client_read_match(&client, "LIMIT clients");
+    client_close(&client);
+    edit(&stage.daemon, "clients: 1}", "clients: 2}");
+    reload_well(&stage.daemon, "limits.clients");
+    daemon_connect(&stage.daemon, &client);
+    client_expect(&client, "PONG", "PING");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(who_holds_and_who_waits_notices_nothing)
+{
+    struct stage stage;
+    struct client holder;
+    struct client waiter;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &holder);
+    daemon_connect(&stage.daemon, &waiter);
+    client_expect_match(&holder, "OK [0-9a-f]{40} .*", "LOCK a 2s HOLD");
+    client_send(&waiter, "LOCK a 10s WAIT 60s\n");
+    stage_wait_stats(&stage.client, "waiting=1");
+    edit(&stage.daemon, "clock_drift_margin: 40ms",
+         "clock_drift_margin: 40ms, max_hold: 2h, max_extensions: 7, fence: always");
+    edit(&stage.daemon, "log:", "limits: {clients: 50, waiters_per_resource: 1}\nlog:");
+    edit(&stage.daemon, "rounds:\n", "rounds:\n  backoff_min: 6ms\n  backoff_max: 300ms\n");
+    reload(&stage.daemon, "reloaded");
+    ck_assert(!client_has_line(&holder));
+    ck_assert(!client_has_line(&waiter));
+    client_expect(&holder, "PONG", "PING");
+    /* The end of the connection still hands it over; and now there is a fence. */
+    client_close(&holder);
+    client_read_match(&waiter, "OK [0-9a-f]{40} [0-9]+ [0-9]+ (-|[0-9]+)");
+    client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [0-9]+", "LOCK b 10s");
+    client_close(&waiter);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(secret_is_read_again)
+{
+    struct stage stage;
+    char path[SANDBOX_FILE];
+    char fields[160];
+    stage_open_masters(&stage, __func__, &three);
+    sandbox_path(&stage.sandbox, "password", path);
+    sandbox_write(path, "old\n");
+    snprintf(fields, sizeof(fields), ", password_file: %s", path);
+    for (unsigned i = 0; i < 3; i++)
+        master_text(&stage.masters[i], "CONFIG SET requirepass old");
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3,
+                   &(struct daemon_plan){.node_fields = fields});
+    daemon_bootstrap(&stage.daemon);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    sandbox_write(path, "new\n");
+    reload_well(&stage.daemon, "\"nodes.username, nodes.password_file\"");
+    for (unsigned i = 0; i < 3; i++) {
+        master_text(&stage.masters[i], "CONFIG SET requirepass new");
+        master_integer(&stage.masters[i], "CLIENT KILL TYPE normal SKIPME yes");
+    }
+    daemon_wait_log(&stage.daemon, "node_down", "disconnected");
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "wrongpass"), 0);
+    client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- listeners --- */
+
+START_TEST(listeners_come_and_go_and_their_connections_live_on)
+{
+    struct stage stage;
+    struct client old;
+    struct client client;
+    char from[64];
+    char to[64];
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
+    int port = port_free();
+    client_connect_tcp(&old, "127.0.0.1", stage.daemon.port);
+    struct grant grant = client_lock(&old, "a", "60s");
+    snprintf(from, sizeof(from), "tcp://127.0.0.1:%d", stage.daemon.port);
+    snprintf(to, sizeof(to), "tcp://127.0.0.1:%d", port);
+    edit(&stage.daemon, from, to);
+    reload_well(&stage.daemon, "listen");
+    daemon_wait_log(&stage.daemon, " listening ", to);
+    daemon_wait_log(&stage.daemon, " listening_no_more ", from);
+    ck_assert(!client_try_tcp(&client, "127.0.0.1", stage.daemon.port));
+    client_connect_tcp(&client, "127.0.0.1", port);
+    client_expect_match(&client, "HELD [0-9]+", "LOCK a 10s");
+    client_expect(&old, "OK", "UNLOCK a %s", grant.token);
+    client_close(&client);
+    client_close(&old);
+    /* The one that stayed. */
+    daemon_connect(&stage.daemon, &client);
+    client_expect(&client, "PONG", "PING");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(unix_socket_that_goes_takes_its_file_along)
+{
+    struct stage stage;
+    struct client client;
+    char path[SANDBOX_FILE];
+    char entry[160];
+    stage_open(&stage, __func__, &three);
+    sandbox_path(&stage.sandbox, "second", path);
+    snprintf(entry, sizeof(entry), "listen:\n  - \"unix:%s\"\n", path);
+    edit(&stage.daemon, "listen:\n", entry);
+    reload_well(&stage.daemon, "listen");
+    client_connect_unix(&client, path);
+    client_expect(&client, "PONG", "PING");
+    edit(&stage.daemon, entry, "listen:\n");
+    reload_well(&stage.daemon, "listen");
+    ck_assert(!sandbox_exists(path));
+    ck_assert(sandbox_exists(stage.daemon.socket));
+    client_expect(&client, "PONG", "PING");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(listener_that_cannot_be_had_changes_nothing)
+{
+    struct stage stage;
+    struct client client;
+    char second[SANDBOX_FILE];
+    char entries[256];
+    char taken[64];
+    stage_open(&stage, __func__, &three);
+    sandbox_path(&stage.sandbox, "second", second);
+    int port = port_free();
+    int fd = port_listen(AF_INET, port);
+    snprintf(taken, sizeof(taken), "tcp://127.0.0.1:%d", port);
+    snprintf(entries, sizeof(entries), "listen:\n  - \"unix:%s\"\n  - %s\n", second, taken);
+    edit(&stage.daemon, "listen:\n", entries);
+    edit(&stage.daemon, "level: debug", "level: error");
+    reload_refused(&stage, "reload_refused", taken);
+    /* Nor is the one there that could be had. */
+    ck_assert(!sandbox_exists(second));
+    unsigned debugs = daemon_count_log(&stage.daemon, "client_connected");
+    daemon_connect(&stage.daemon, &client);
+    client_expect(&client, "PONG", "PING");
+    ck_assert_uint_gt(daemon_count_log(&stage.daemon, "client_connected"), debugs);
+    client_close(&client);
+    close(fd);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- what is refused --- */
+
+START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    edit(&stage.daemon, "cluster: e2e", "cluster: e2e\nlimits: {clients: none}\nnonsense: 1");
+    edit(&stage.daemon, "clock_drift_margin: 40ms", "clock_drift_margin: 40ms, max_extensions: 1");
+    reload_refused(&stage, "configuration", ":2:19: limits.clients:");
+    daemon_wait_log(&stage.daemon, "configuration", ":3:1: nonsense:");
+    /* Not even what was right in it. */
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    for (unsigned i = 0; i < 2; i++)
+        client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(what_cannot_change_is_named_and_nothing_else_changes_either)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    edit(&stage.daemon, "clock_drift_margin: 40ms",
+         "clock_drift_margin: 41ms, max_ttl: 50s, max_extensions: 1");
+    reload_refused(&stage, "reload_cannot_change", "key=locks.max_ttl");
+    daemon_wait_log(&stage.daemon, "reload_cannot_change", "key=locks.clock_drift_margin");
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    for (unsigned i = 0; i < 2; i++)
+        client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
+    /* Put right, it takes effect. */
+    edit(&stage.daemon, "clock_drift_margin: 41ms, max_ttl: 50s", "clock_drift_margin: 40ms");
+    reload_well(&stage.daemon, "locks.max_extensions");
+    client_expect(&stage.client, "LIMIT extensions", "EXTEND a %s 60s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(file_that_is_gone_changes_nothing)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    char *text = sandbox_read(stage.daemon.config);
+    unlink(stage.daemon.config);
+    reload_refused(&stage, "configuration", "No such file");
+    sandbox_write(stage.daemon.config, text);
+    free(text);
+    reload_well(&stage.daemon, "nothing");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_reload_leaks_no_descriptor)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    reload_well(&stage.daemon, "nothing");
+    stage_wait_clients(&stage, 1);
+    unsigned before = process_open_files(stage.daemon.pid);
+    for (unsigned i = 0; i < 20; i++)
+        reload(&stage.daemon, "reloaded");
+    ck_assert_uint_eq(process_open_files(stage.daemon.pid), before);
+    daemon_connect(&stage.daemon, &client);
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("reload");
+    TCase *tests = sandbox_case("reload");
+    tcase_add_test(tests, file_that_is_the_same_changes_nothing);
+    tcase_add_test(tests, log_changes);
+    tcase_add_test(tests, limits_change);
+    tcase_add_test(tests, who_holds_and_who_waits_notices_nothing);
+    tcase_add_test(tests, secret_is_read_again);
+    tcase_add_test(tests, listeners_come_and_go_and_their_connections_live_on);
+    tcase_add_test(tests, unix_socket_that_goes_takes_its_file_along);
+    tcase_add_test(tests, listener_that_cannot_be_had_changes_nothing);
+    tcase_add_test(tests, each_mistake_is_logged_and_the_old_configuration_stays);
+    tcase_add_test(tests, what_cannot_change_is_named_and_nothing_else_changes_either);
+    tcase_add_test(tests, file_that_is_gone_changes_nothing);
+    tcase_add_test(tests, a_reload_leaks_no_descriptor);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
