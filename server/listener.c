@@ -99,9 +99,9 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
 {
     struct listener *listener = context;
     const struct timeval again = {.tv_sec = 1};
-    log_event(&listener->server->log, CONFIG_LOG_WARNING, "accept_paused",
-              LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
-                         log_text("advice", "raise the limit of open files")));
+    client_log(&listener->server->client_log, CLIENT_LOG_ACCEPT_PAUSED,
+               LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
+                          log_text("advice", "raise the limit of open files")));
     evconnlistener_disable(accepting);
     listener->paused = true;
     event_add(listener->retry, &again);

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +19,24 @@ static const char *const level_words[] = {
     [CONFIG_LOG_WARNING] = "warning",
     [CONFIG_LOG_ERROR] = "error",
 };
+
+/* As syslog(3) counts them. */
+static const char priorities[][sizeof("<6>")] = {
+    [CONFIG_LOG_DEBUG] = "<7>",
+    [CONFIG_LOG_INFO] = "<6>",
+    [CONFIG_LOG_WARNING] = "<4>",
+    [CONFIG_LOG_ERROR] = "<3>",
+};
+
+bool log_is_journal(int fd)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    uintmax_t device;
+    uintmax_t inode;
+    struct stat it;
+    return stream != NULL && sscanf(stream, "%ju:%ju", &device, &inode) == 2 &&
+           fstat(fd, &it) == 0 && it.st_dev == device && it.st_ino == inode;
+}
 
 struct log_field log_text(const char *key, const char *text)
 {
@@ -138,8 +158,9 @@ void log_event(const struct log *log, enum config_log_level level, const char *e
 {
     int saved_errno = errno;
     if (level >= log->level) {
-        char buf[LOG_LINE_MAX];
-        size_t len = log_format(log->format, clock_wall_ns(), level, event, fields, buf);
+        char buf[LOG_LINE_MAX + sizeof("<6>")];
+        size_t len = log->priorities ? strlen(strcpy(buf, priorities[level])) : 0;
+        len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
         /* A log that cannot be written cannot be complained about either. */
         ssize_t written = write(log->fd, buf, len);
         (void)written;

@@ -5,11 +5,13 @@
  *     json   {"time":"2026-11-21T05:00:00.123Z","level":"info","event":"listening","address":"..."}
  *
  * Values may hold any bytes, whoever sent them: what is not printable ASCII is escaped, and a value
- * is cut after LOG_VALUE_MAX bytes. Tokens are never logged. errno is preserved.
+ * is cut after LOG_VALUE_MAX bytes. Tokens are never logged. errno is preserved. What clients can
+ * cause in numbers goes through server/client_log.h.
  */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +23,11 @@ struct log {
     enum config_log_level level;
     enum config_log_format format;
     int fd;
+    bool priorities; /* the journal of systemd reads it: "<6>" before each line; see sd-daemon(3) */
 };
+
+/* Is this descriptor connected to the journal? */
+bool log_is_journal(int fd);
 
 /* key=value; text NULL: a number. A key of NULL ends a list of fields. */
 struct log_field {

@@ -194,7 +194,8 @@ int main(int argc, char **argv)
     struct config *config = load(&flags);
     if (config == NULL)
         return EXIT_FAILURE;
-    const struct log log = {config->log.level, config->log.format, STDERR_FILENO};
+    const struct log log = {config->log.level, config->log.format, STDERR_FILENO,
+                            log_is_journal(STDERR_FILENO)};
     if (!flags.task.only_that)
         flags.task.config_file = flags.file != NULL ? flags.file : default_file;
     if (flags.test)

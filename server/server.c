@@ -76,9 +76,9 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     char resource[LIMIT_RESOURCE + 1];
     memcpy(resource, push->resource, push->resource_len);
     resource[push->resource_len] = '\0';
-    log_event(&server->log, CONFIG_LOG_WARNING, "hold_lost",
-              LOG_FIELDS(log_text("resource", resource), log_number("client", (int64_t)client->id),
-                         log_text("name", client->label), log_text("reason", push->reason)));
+    client_log(&server->client_log, CLIENT_LOG_HOLD_LOST,
+               LOG_FIELDS(log_text("resource", resource), log_number("client", (int64_t)client->id),
+                          log_text("name", client->label), log_text("reason", push->reason)));
 }
 
 /* Only edges that an operator would act on: a master gained or lost, and why. */
@@ -339,7 +339,8 @@ static bool start_loop(struct server *server)
         if (server->signals[i] == NULL || event_add(server->signals[i], NULL) != 0)
             return false;
     }
-    return server->dns != NULL && server->timer != NULL && server->flush != NULL &&
+    return client_log_start(&server->client_log, &server->log, server->base) &&
+           server->dns != NULL && server->timer != NULL && server->flush != NULL &&
            server->sweep != NULL && server->drain != NULL && server->progress != NULL;
 }
 
@@ -518,6 +519,7 @@ void server_stop(struct server *server)
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);
+    client_log_stop(&server->client_log);
     if (server->dns != NULL)
         evdns_base_free(server->dns, 0);
     if (server->base != NULL) {

@@ -21,6 +21,7 @@
 
 #include "config/config.h"
 #include "config/listens.h"
+#include "server/client_log.h"
 #include "server/engine.h"
 #include "server/entropy.h"
 #include "server/listener.h"
@@ -43,6 +44,7 @@ struct server_task {
 struct server {
     struct config *config; /* changed by a reload alone; the caller's */
     struct log log;
+    struct client_log client_log;
     struct event_base *base;
     struct evdns_base *dns;
     struct entropy entropy;

@@ -30,10 +30,10 @@ static void drop(struct session *session, const char *why)
         return;
     session->dropped = true;
     session->client.gone = true;
-    log_event(&session->server->log, CONFIG_LOG_INFO, "client_dropped",
-              LOG_FIELDS(log_number("client", (int64_t)session->client.id),
-                         log_text("peer", session->peer), log_text("name", session->client.label),
-                         log_text("why", why)));
+    client_log(&session->server->client_log, CLIENT_LOG_DROPPED,
+               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
+                          log_text("peer", session->peer), log_text("name", session->client.label),
+                          log_text("why", why)));
     want_sweep(session);
 }
 

@@ -1,0 +1,175 @@
+/*
+ * What the log says to the journal, and how little of it clients can fill.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "server/throttle.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+enum { MANY = 300 };
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+/* --- the journal --- */
+
+/* A daemon whose standard error is said to be the journal; off: the number of its inode is wrong.
+ */
+static void open_journal(struct stage *stage, const char *test, unsigned off, char stream[64],
+                         const char *environment[3])
+{
+    struct stat it;
+    stage_open_masters(stage, test, &three);
+    daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3, &three.daemon);
+    daemon_bootstrap(&stage->daemon);
+    ck_assert_int_eq(stat(stage->daemon.log, &it), 0);
+    sandbox_write(stage->daemon.log, "");
+    snprintf(stream, 64, "%ju:%ju", (uintmax_t)it.st_dev, (uintmax_t)it.st_ino + off);
+    environment[0] = "JOURNAL_STREAM";
+    environment[1] = stream;
+    environment[2] = NULL;
+    stage->daemon.environment = environment;
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, 3);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+static unsigned lines_beginning(const struct daemon *daemon, const char *prefix, unsigned *others)
+{
+    char *log = sandbox_read(daemon->log);
+    char *rest = NULL;
+    unsigned count = 0;
+    *others = 0;
+    for (char *line = strtok_r(log, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        *(strncmp(line, prefix, strlen(prefix)) == 0 ? &count : others) += 1;
+    free(log);
+    return count;
+}
+
+START_TEST(lines_for_the_journal_have_their_priority)
+{
+    struct stage stage;
+    char stream[64];
+    const char *environment[3];
+    unsigned others;
+    open_journal(&stage, __func__, 0, stream, environment);
+    master_kill(&stage.masters[2]);
+    daemon_wait_log(&stage.daemon, " warning node_down ", "node=c");
+    lines_beginning(&stage.daemon, "<", &others);
+    ck_assert_uint_eq(others, 0);
+    char *log = sandbox_read(stage.daemon.log);
+    char *rest = NULL;
+    for (char *line = strtok_r(log, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        ck_assert_msg(strncmp(line,
+                              strstr(line, "Z debug ") != NULL     ? "<7>2"
+                              : strstr(line, "Z info ") != NULL    ? "<6>2"
+                              : strstr(line, "Z warning ") != NULL ? "<4>2"
+                                                                   : "<3>2",
+                              4) == 0,
+                      "%s", line);
+    free(log);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(lines_for_anybody_else_have_none)
+{
+    struct stage stage;
+    char stream[64];
+    const char *environment[3];
+    unsigned others;
+    /* The variable is inherited by all that a service starts, whose errors may go elsewhere. */
+    open_journal(&stage, __func__, 1, stream, environment);
+    ck_assert_uint_eq(lines_beginning(&stage.daemon, "<", &others), 0);
+    ck_assert_uint_gt(others, 0);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- what clients can cause --- */
+
+/* How many of this event were counted in lines of their own. */
+static unsigned left_out(const struct daemon *daemon, const char *event)
+{
+    char form[64];
+    char *log = sandbox_read(daemon->log);
+    unsigned sum = 0;
+    snprintf(form, sizeof(form), "lines_left_out event=%s count=", event);
+    for (char *at = log; (at = strstr(at, form)) != NULL;) {
+        at += strlen(form);
+        sum += (unsigned)strtoul(at, NULL, 10);
+    }
+    free(log);
+    return sum;
+}
+
+/* Each of them is in the log or in a count, and no more than may be are in the log. */
+static void expect_throttled(const struct daemon *daemon, const char *event, unsigned count,
+                             int64_t begin_ms)
+{
+    char line[64];
+    struct waiting waiting = waiting_for("all lines to be written or counted");
+    snprintf(line, sizeof(line), " %s client=", event);
+    if (strcmp(event, "hold_lost") == 0)
+        snprintf(line, sizeof(line), " %s resource=", event);
+    while (daemon_count_log(daemon, line) + left_out(daemon, event) < count)
+        waiting_pause(&waiting);
+    unsigned written = daemon_count_log(daemon, line);
+    ck_assert_uint_eq(written + left_out(daemon, event), count);
+    unsigned seconds = 2 + (unsigned)((waiting_clock_ms() - begin_ms) / 1000);
+    ck_assert_uint_le(written, THROTTLE_LINES * seconds);
+    ck_assert_uint_gt(left_out(daemon, event), 0);
+}
+
+START_TEST(garbage_of_many_clients_does_not_fill_the_log)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    int64_t begin_ms = waiting_clock_ms();
+    for (unsigned i = 0; i < MANY; i++) {
+        daemon_connect(&stage.daemon, &client);
+        client_send(&client, "GET / HTTP/1.1\n");
+        client_close(&client);
+    }
+    expect_throttled(&stage.daemon, "client_dropped", MANY, begin_ms);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(locks_that_are_lost_together_do_not_fill_the_log)
+{
+    struct stage stage;
+    char line[64];
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(line, sizeof(line), "LOCK r%u 3s HOLD", i);
+        client_expect_match(&stage.client, "OK [0-9a-f]{40} .*", "%s", line);
+    }
+    int64_t begin_ms = waiting_clock_ms();
+    stage_stop_masters(&stage, 1, 2);
+    expect_throttled(&stage.daemon, "hold_lost", MANY, begin_ms);
+    /* The client is told of each, whatever the log says. */
+    for (unsigned lost = 0; lost < MANY;)
+        lost += strncmp(client_read(&stage.client), "! LOST ", 7) == 0;
+    stage_continue_masters(&stage, 1, 2);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("log");
+    TCase *tests = sandbox_case("the log");
+    tcase_add_test(tests, lines_for_the_journal_have_their_priority);
+    tcase_add_test(tests, lines_for_anybody_else_have_none);
+    tcase_add_test(tests, garbage_of_many_clients_does_not_fill_the_log);
+    tcase_add_test(tests, locks_that_are_lost_together_do_not_fill_the_log);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
