@@ -161,8 +161,11 @@ START_TEST(watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else)
     struct notify notify;
     open_notified(&stage, &notify, __func__, "200000");
     start(&stage);
+    /* Five times a tenth of a second, not five times whatever. */
+    struct waiting waiting = waiting_for("the watchdog to be fed");
     for (unsigned i = 0; i < 5; i++)
         notify_wait(&notify, "WATCHDOG=1");
+    ck_assert_int_gt(waiting_left_ms(&waiting), 0);
     ck_assert_int_eq(kill(stage.daemon.pid, SIGSTOP), 0);
     while (process_runs(stage.daemon.pid) && !notify_is_quiet(&notify, 0))
         ;
