@@ -1,0 +1,99 @@
+/*
+ * protocol/histogram.h, against the plain definition: the first bucket whose bound is not below.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/histogram.h"
+#include "tests/dice.h"
+#include "tests/runner.h"
+
+static unsigned bucket_of(int64_t duration_ns)
+{
+    unsigned bucket = 0;
+    while (duration_ns > histogram_bound_ns(bucket))
+        bucket++;
+    return bucket;
+}
+
+static void check(int64_t duration_ns)
+{
+    struct histogram histogram = {0};
+    uint64_t total = 0;
+    histogram_add(&histogram, duration_ns);
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        total += histogram.counts[i];
+    ck_assert_uint_eq(total, 1);
+    ck_assert_msg(histogram.counts[bucket_of(duration_ns)] == 1, "%lld ns is not in bucket %u",
+                  (long long)duration_ns, bucket_of(duration_ns));
+    ck_assert_uint_eq(histogram.sum_ns, duration_ns > 0 ? (uint64_t)duration_ns : 0);
+}
+
+START_TEST(bounds_belong_to_their_own_bucket)
+{
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
+        check(histogram_bound_ns(i) - 1);
+        check(histogram_bound_ns(i));
+        check(histogram_bound_ns(i) + 1);
+    }
+}
+END_TEST
+
+START_TEST(powers_of_two_and_their_neighbours_are_where_they_belong)
+{
+    for (unsigned power = 0; power < 63; power++)
+        for (int64_t beside = -1; beside <= 1; beside++)
+            check((INT64_C(1) << power) + beside);
+    check(INT64_MAX);
+}
+END_TEST
+
+START_TEST(any_duration_is_where_it_belongs)
+{
+    struct dice dice = {7};
+
+    for (unsigned i = 0; i < 100000; i++)
+        check((int64_t)(dice_draw(&dice) >> (1 + dice_draw(&dice) % 63)));
+}
+END_TEST
+
+START_TEST(a_clock_that_went_back_counts_as_no_time)
+{
+    check(0);
+    check(-1);
+    check(INT64_MIN);
+}
+END_TEST
+
+/* What histogram_add() relies on. */
+START_TEST(bounds_are_a_factor_of_two_apart)
+{
+    for (unsigned i = 1; i < HISTOGRAM_BUCKETS - 1; i++)
+        ck_assert_int_ge(histogram_bound_ns(i), 2 * histogram_bound_ns(i - 1));
+}
+END_TEST
+
+START_TEST(texts_say_the_bounds_in_seconds)
+{
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
+        double seconds = strtod(histogram_bound_text(i), NULL);
+        ck_assert_double_eq_tol(seconds * 1e9, (double)histogram_bound_ns(i), 0.01);
+    }
+    ck_assert_str_eq(histogram_bound_text(HISTOGRAM_BUCKETS - 1), "+Inf");
+    ck_assert_int_eq(histogram_bound_ns(HISTOGRAM_BUCKETS - 1), INT64_MAX);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("histogram");
+    TCase *tests = tcase_create("buckets");
+    tcase_add_test(tests, bounds_belong_to_their_own_bucket);
+    tcase_add_test(tests, powers_of_two_and_their_neighbours_are_where_they_belong);
+    tcase_add_test(tests, any_duration_is_where_it_belongs);
+    tcase_add_test(tests, a_clock_that_went_back_counts_as_no_time);
+    tcase_add_test(tests, bounds_are_a_factor_of_two_apart);
+    tcase_add_test(tests, texts_say_the_bounds_in_seconds);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
