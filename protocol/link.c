@@ -387,11 +387,14 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
     case TICKET_HEARTBEAT:
         link->heartbeat_due = false;
         link->round_trip_ns = now_ns - ticket->sent_ns;
+        histogram_add(&link->round_trips, link->round_trip_ns);
         break;
     case TICKET_OWED:
         on_owed_reply(link, ticket, reply, now_ns);
         break;
     case TICKET_ROUND:
+        histogram_add(&link->round_trips, now_ns - ticket->sent_ns);
+        break;
     case TICKET_GUARD:
     case TICKET_LOOK:
     case TICKET_TRACKING:

@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol/histogram.h"
 #include "protocol/limits.h"
 #include "protocol/owed.h"
 #include "protocol/reason.h"
@@ -119,10 +120,11 @@ struct link {
     unsigned first;
     unsigned ticket_count;
 
-    unsigned greetings_due; /* answers of this part of the greeting not in yet */
-    int64_t heartbeat_ns;   /* when the last heartbeat was sent */
-    bool heartbeat_due;     /* ... and it has not been answered */
-    int64_t round_trip_ns;  /* of the last heartbeat; -1 none yet */
+    unsigned greetings_due;       /* answers of this part of the greeting not in yet */
+    int64_t heartbeat_ns;         /* when the last heartbeat was sent */
+    bool heartbeat_due;           /* ... and it has not been answered */
+    int64_t round_trip_ns;        /* of the last heartbeat; -1 none yet */
+    struct histogram round_trips; /* of the commands of rounds, and of heartbeats */
 
     struct owed owed;
     unsigned owed_under_way;

@@ -296,6 +296,17 @@ static void send(struct engine *engine, struct operation *operation, enum round_
     }
 }
 
+/* Who had no vote in it, and why. */
+static void count_refusals(struct engine *engine, const struct round *round)
+{
+    if (round->kind == ROUND_RELEASE)
+        return;
+    for (uint32_t failed = round->failed; failed != 0; failed &= failed - 1) {
+        unsigned node = (unsigned)__builtin_ctz(failed);
+        engine->stats.refused[node][round->reasons[node]]++;
+    }
+}
+
 /* What follows from the outcome of a round. False if it granted a lock, and nobody heard. */
 static bool on_settled(struct engine *engine, struct operation *operation, int64_t now_ns)
 {
@@ -333,6 +344,7 @@ void engine_step(struct engine *engine, struct operation *operation,
     resource_pin(resource);
     if (settled) {
         TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
+        count_refusals(engine, round);
         if (!on_settled(engine, operation, event->now_ns))
             round_step(
                 round,

@@ -24,6 +24,7 @@
 #include "protocol/alarm.h"
 #include "protocol/fence.h"
 #include "protocol/guard.h"
+#include "protocol/histogram.h"
 #include "protocol/link.h"
 #include "protocol/queue.h"
 #include "protocol/reply.h"
@@ -105,7 +106,29 @@ struct engine_rules {
 
 enum { ENGINE_CLOCK_ID_MAX = 80 };
 
-/* What STATS shows: counts since the start. */
+/* Why a HOLD was lost, as LOST says it; a word that is not among them counts as the last. */
+#define ENGINE_LOSS_TABLE(X)                                                                       \
+    X("gone", "another has it, or it was released elsewhere")                                      \
+    X("limit", "it was held for max_hold")                                                         \
+    X("late", "its extension came too late")                                                       \
+    X("noquorum", "too few masters voted for its extension")                                       \
+    X("overdue", "the daemon was stopped, or too busy, to extend it")                              \
+    X("shutdown", "the daemon was stopped")                                                        \
+    X("other", "see the log")
+
+enum {
+#define X(word, text) +1
+    ENGINE_LOSSES = ENGINE_LOSS_TABLE(X)
+#undef X
+};
+
+/* The word, and the sentence for a person. Both static. */
+const char *engine_loss_word(unsigned loss);
+const char *engine_loss_text(unsigned loss);
+/* The loss with this word. */
+unsigned engine_loss_of(const char *word);
+
+/* What STATS and the metrics show: counts since the start. */
 enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };
 
 struct engine_stats {
@@ -118,6 +141,12 @@ struct engine_stats {
     uint64_t looks;     /* at a key, on one node */
     uint64_t renewals;  /* extensions of a HOLD */
     uint64_t lost;      /* HOLDs that were */
+    uint64_t losses[ENGINE_LOSSES];
+    /* Rounds in which a node had no vote, by reason, as of their decision; releases need none. */
+    uint64_t refused[LIMIT_NODES][REASON_COUNT];
+    struct histogram granted;       /* LOCKs that were, from the request to the answer */
+    struct histogram granted_round; /* ... the round that granted it alone */
+    struct histogram queued;        /* LOCKs with WAIT, until that round, or their wait was over */
 };
 
 struct engine {
@@ -157,7 +186,9 @@ struct engine {
     unsigned renewing;      /* extensions of the daemon under way, and at most */
     unsigned renewals_max;
     size_t waiting; /* LOCKs with WAIT in some line */
-    size_t holding; /* HOLDs that were granted or are asked for */
+    LIST_HEAD(, resource) waited_for;
+    size_t waited_for_count; /* the resources of that list */
+    size_t holding;          /* HOLDs that were granted or are asked for */
     bool draining;
 
     void *ticket_memory;

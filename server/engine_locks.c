@@ -12,6 +12,37 @@ bool engine_locks_init(struct engine *engine)
     return pool_init(&engine->locks, sizeof(struct lock), LIMIT_LOCKS);
 }
 
+/* --- why one is lost --- */
+
+static const struct {
+    const char *word;
+    const char *text;
+} losses[ENGINE_LOSSES] = {
+#define X(word, text) {word, text},
+    ENGINE_LOSS_TABLE(X)
+#undef X
+};
+
+const char *engine_loss_word(unsigned loss)
+{
+    assert(loss < ENGINE_LOSSES);
+    return losses[loss].word;
+}
+
+const char *engine_loss_text(unsigned loss)
+{
+    assert(loss < ENGINE_LOSSES);
+    return losses[loss].text;
+}
+
+unsigned engine_loss_of(const char *word)
+{
+    unsigned loss = 0;
+    while (loss < ENGINE_LOSSES - 1 && strcmp(losses[loss].word, word) != 0)
+        loss++;
+    return loss;
+}
+
 /* --- what is known --- */
 
 static struct lock *known_lock(const struct resource *resource, const char *token)
@@ -96,6 +127,7 @@ static void push(struct engine *engine, const struct lock *lock, bool lost, cons
 static void lose(struct engine *engine, struct lock *lock, const char *reason)
 {
     engine->stats.lost++;
+    engine->stats.losses[engine_loss_of(reason)]++;
     push(engine, lock, true, NULL, reason);
     let_go(engine, lock);
 }

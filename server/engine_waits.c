@@ -31,11 +31,27 @@ unsigned engine_place(const struct resource *resource, const struct engine_clien
 
 /* --- answers --- */
 
+/* So many LOCKs with WAIT are in its queue now. Those without come and go with each request. */
+static void note_waits(struct engine *engine, struct resource *resource, unsigned waits)
+{
+    bool were = resource->waits > 0;
+    resource->waits = waits;
+    if (were == (waits > 0))
+        return;
+    if (were)
+        LIST_REMOVE(resource, waited_for);
+    else
+        LIST_INSERT_HEAD(&engine->waited_for, resource, waited_for);
+    engine->waited_for_count = were ? engine->waited_for_count - 1 : engine->waited_for_count + 1;
+}
+
 void engine_leave_line(struct engine *engine, struct call *call)
 {
     queue_leave(&call->resource->queue, &call->waiter);
-    if (call->waits)
+    if (call->waits) {
         engine->waiting--;
+        note_waits(engine, call->resource, call->resource->waits - 1);
+    }
     if (call->hold)
         engine->holding--;
     alarms_set(&engine->alarms, &call->waiter.wall, ALARM_NEVER);
@@ -59,12 +75,20 @@ static struct reply last_reply(const struct engine *engine, const struct resourc
     return reply;
 }
 
+/* It has stood in line until then. */
+static void count_wait(struct engine *engine, const struct call *call, int64_t until_ns)
+{
+    if (call->waits)
+        histogram_add(&engine->stats.queued, until_ns - call->received_ns);
+}
+
 /* Its wait is over; or has to be, because the daemon stops. */
 static void answer_waiter(struct engine *engine, struct call *call, int64_t hint_ms, int64_t now_ns)
 {
     struct reply reply = last_reply(engine, call->resource, hint_ms, call->received_ns, now_ns);
     if (engine->draining && call->waits)
         reply.outcome = OUTCOME_SHUTDOWN;
+    count_wait(engine, call, now_ns);
     engine_leave_line(engine, call);
     engine_reply(engine, call, ROUND_ACQUIRE, &reply);
 }
@@ -174,12 +198,16 @@ static bool grant(struct engine *engine, struct operation *operation, int64_t no
     struct call *call = operation->call;
     struct engine_client *client = call->client;
     bool hold = call->hold;
+    int64_t received_ns = call->received_ns;
+    count_wait(engine, call, operation->round.started_ns);
     engine_leave_line(engine, call);
     if (!engine_answer(engine, operation, now_ns)) {
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return false;
     }
     engine->stats.handovers += operation->hands_over;
+    histogram_add(&engine->stats.granted, now_ns - received_ns);
+    histogram_add(&engine->stats.granted_round, now_ns - operation->round.started_ns);
     queue_on_granted(&resource->queue, operation->hands_over, now_ns + operation->round.ttl_ns,
                      now_ns);
     resource->last_outcome = OUTCOME_HELD;
@@ -447,6 +475,7 @@ static void join(struct engine *engine, struct call *call, const struct request 
         return;
     }
     engine->waiting++;
+    note_waits(engine, resource, resource->waits + 1);
     alarms_set(&engine->alarms, &call->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
     /* This daemon granted it to another of its clients: no need to ask. */
     if (first && resource->lock != NULL)

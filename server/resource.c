@@ -42,6 +42,7 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
     resource->wake = (struct alarm){0};
     resource->asking = NULL;
     resource->lock = NULL;
+    resource->waits = 0;
     resource->pins = 0;
     resource->last_outcome = OUTCOME_HELD;
     resource->key_len = key_len;

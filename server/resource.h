@@ -27,10 +27,12 @@ struct resource {
     UT_hash_handle hh;
     LIST_HEAD(, operation) operations;
     struct queue queue;
-    struct alarm wake;        /* of the queue */
-    struct operation *asking; /* the round for the first in line */
-    struct lock *lock;        /* granted through this daemon, and not over yet */
-    unsigned pins;            /* looks under way, and who is just at work on it */
+    struct alarm wake;               /* of the queue */
+    struct operation *asking;        /* the round for the first in line */
+    struct lock *lock;               /* granted through this daemon, and not over yet */
+    unsigned waits;                  /* LOCKs with WAIT in its queue */
+    LIST_ENTRY(resource) waited_for; /* while there are any */
+    unsigned pins;                   /* looks under way, and who is just at work on it */
 
     /* What the last round for the queue ended with, for those whose wait is over. */
     enum outcome last_outcome;

@@ -1,0 +1,203 @@
+/*
+ * What the engine counts (struct engine_stats, and what links and resources keep), on fake masters
+ * and virtual time.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+
+static void five(void)
+{
+    world_init(&w, 5);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+__attribute__((format(printf, 1, 2))) static const char *ask(const char *form, ...)
+{
+    char line[LIMIT_LINE];
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(line, sizeof(line), form, arguments);
+    va_end(arguments);
+    return world_ask(&w, line);
+}
+
+static uint64_t total(const struct histogram *histogram)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        count += histogram->counts[i];
+    return count;
+}
+
+static const struct engine_stats *stats(void)
+{
+    return &w.engine.stats;
+}
+
+/* --- how long --- */
+
+START_TEST(a_grant_is_timed_from_the_request_and_from_its_round)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 10s")));
+    ck_assert_uint_eq(total(&stats()->granted), 1);
+    ck_assert_uint_eq(total(&stats()->queued), 0);
+    world_say(&w, "LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 4000);
+    char unlock[128];
+    snprintf(unlock, sizeof(unlock), "#u UNLOCK a %s", token);
+    world_send_as(&w, &w.others[0], unlock);
+    world_settle(&w);
+    ck_assert_uint_eq(total(&stats()->granted), 2);
+    ck_assert_uint_eq(total(&stats()->granted_round), 2);
+    ck_assert_uint_eq(total(&stats()->queued), 1);
+    ck_assert_uint_ge(stats()->granted.sum_ns, 4 * (uint64_t)NS_PER_S);
+    ck_assert_uint_lt(stats()->granted_round.sum_ns, (uint64_t)NS_PER_S);
+    ck_assert_uint_ge(stats()->queued.sum_ns, 4 * (uint64_t)NS_PER_S);
+}
+END_TEST
+
+START_TEST(a_wait_in_vain_is_timed_and_a_refusal_is_not)
+{
+    ask("LOCK a 60s");
+    ck_assert_int_eq(strncmp(ask("LOCK a 10s"), "HELD", 4), 0);
+    ck_assert_uint_eq(total(&stats()->queued), 0);
+    world_say(&w, "LOCK a 10s WAIT 2s");
+    world_pass_ms(&w, 2500);
+    ck_assert_uint_eq(total(&stats()->queued), 1);
+    ck_assert_uint_eq(stats()->queued.sum_ns, 2 * (uint64_t)NS_PER_S);
+    ck_assert_uint_eq(total(&stats()->granted), 1);
+}
+END_TEST
+
+START_TEST(round_trips_are_counted_for_the_node_that_made_them)
+{
+    uint64_t before = total(&w.engine.links[2].round_trips);
+    ask("LOCK a 10s");
+    ck_assert_uint_gt(total(&w.engine.links[2].round_trips), before);
+    w.masters[3].hung = true;
+    world_pass_ms(&w, 3000);
+    before = total(&w.engine.links[3].round_trips);
+    ask("LOCK b 10s");
+    ck_assert_uint_eq(total(&w.engine.links[3].round_trips), before);
+}
+END_TEST
+
+/* --- refusals --- */
+
+static uint64_t refusals(unsigned node)
+{
+    uint64_t count = 0;
+    for (unsigned reason = 0; reason < REASON_COUNT; reason++)
+        count += stats()->refused[node][reason];
+    return count;
+}
+
+START_TEST(a_node_without_a_vote_is_counted_by_its_reason)
+{
+    world_kill(&w, 4);
+    world_settle(&w);
+    ask("LOCK a 10s");
+    ck_assert_uint_eq(refusals(4), 1);
+    ck_assert_uint_eq(refusals(0), 0);
+    ask("STATUS a");
+    ck_assert_uint_eq(refusals(4), 2);
+    ck_assert_uint_eq(stats()->refused[4][REASON_NONE], 0);
+    world_flush(&w, 1);
+    ask("LOCK b 10s");
+    ask("LOCK c 10s");
+    ck_assert_uint_gt(stats()->refused[1][REASON_FLUSHED], 0);
+}
+END_TEST
+
+START_TEST(a_release_needs_no_vote_so_none_is_refused)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 10s")));
+    world_kill(&w, 4);
+    world_settle(&w);
+    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_uint_eq(refusals(4), 0);
+}
+END_TEST
+
+/* --- losses --- */
+
+START_TEST(a_loss_is_counted_by_its_reason)
+{
+    ask("LOCK a 10s HOLD");
+    world_hang(&w, 3, true);
+    world_pass_ms(&w, 10000);
+    ck_assert_uint_eq(stats()->lost, 1);
+    ck_assert_uint_eq(stats()->losses[engine_loss_of("noquorum")], 1);
+    world_hang(&w, 3, false);
+    world_pass_ms(&w, 60000);
+    ask("LOCK b 10s HOLD");
+    engine_drain(&w.engine, w.now_ns);
+    ck_assert_uint_eq(stats()->losses[engine_loss_of("shutdown")], 1);
+    ck_assert_uint_eq(stats()->lost, 2);
+}
+END_TEST
+
+START_TEST(each_loss_has_a_word_and_a_text_of_its_own)
+{
+    for (unsigned i = 0; i < ENGINE_LOSSES; i++) {
+        ck_assert_uint_eq(engine_loss_of(engine_loss_word(i)), i);
+        ck_assert_uint_gt(strlen(engine_loss_text(i)), 0);
+    }
+    ck_assert_str_eq(engine_loss_word(engine_loss_of("made up")), "other");
+}
+END_TEST
+
+/* --- who waits --- */
+
+START_TEST(resources_are_listed_for_as_long_as_somebody_waits)
+{
+    ask("LOCK a 60s");
+    ask("LOCK b 60s");
+    ck_assert(LIST_EMPTY(&w.engine.waited_for));
+    world_say(&w, "#1 LOCK a 10s WAIT 60s");
+    world_say(&w, "#2 LOCK a 10s WAIT 2s");
+    world_say(&w, "#3 LOCK b 10s WAIT 2s");
+    world_say(&w, "#4 LOCK b 10s");
+    ck_assert_uint_eq(w.engine.waited_for_count, 2);
+    ck_assert_uint_eq(LIST_FIRST(&w.engine.waited_for)->waits, 1);
+    world_pass_ms(&w, 3000);
+    ck_assert_uint_eq(w.engine.waited_for_count, 1);
+    const struct resource *left = LIST_FIRST(&w.engine.waited_for);
+    ck_assert_uint_eq(left->waits, 1);
+    ck_assert_ptr_null(LIST_NEXT(left, waited_for));
+    world_lose_client(&w, &w.client);
+    world_settle(&w);
+    ck_assert_uint_eq(w.engine.waited_for_count, 0);
+    ck_assert(LIST_EMPTY(&w.engine.waited_for));
+    ck_assert_uint_eq(w.engine.waiting, 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("stats");
+    TCase *tests = tcase_create("counts");
+    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_test(tests, a_grant_is_timed_from_the_request_and_from_its_round);
+    tcase_add_test(tests, a_wait_in_vain_is_timed_and_a_refusal_is_not);
+    tcase_add_test(tests, round_trips_are_counted_for_the_node_that_made_them);
+    tcase_add_test(tests, a_node_without_a_vote_is_counted_by_its_reason);
+    tcase_add_test(tests, a_release_needs_no_vote_so_none_is_refused);
+    tcase_add_test(tests, a_loss_is_counted_by_its_reason);
+    tcase_add_test(tests, each_loss_has_a_word_and_a_text_of_its_own);
+    tcase_add_test(tests, resources_are_listed_for_as_long_as_somebody_waits);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
