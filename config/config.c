@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/admin.h"
 #include "config/entry.h"
 #include "config/listens.h"
 #include "config/memory.h"
@@ -20,9 +21,20 @@
 #define H    (60 * M)
 #define YEAR (8760 * H)
 
-enum kind { SECTION, LISTEN, NODES, TEXT, LABEL, PREFIX, BOOLEAN, INTEGER, DURATION, RATE, CHOICE };
+enum kind {
+    SECTION,
+    LISTEN,
+    ADMIN,
+    NODES,
+    LABEL,
+    PREFIX,
+    BOOLEAN,
+    INTEGER,
+    DURATION,
+    RATE,
+    CHOICE
+};
 
-/* A key that comes with a feature not built yet is checked like the rest, and kept nowhere. */
 struct key {
     const char *name;
     enum kind kind;
@@ -32,7 +44,6 @@ struct key {
     int64_t most;
     const char *text;         /* texts: the default */
     const char *const *words; /* CHOICE */
-    const char *comes_with;
 };
 
 static const char *const levels[] = {"debug", "info", "warning", "error", NULL};
@@ -51,7 +62,7 @@ static const struct key keys[] = {
     {"cluster", LABEL, AT(cluster), .least = 1, .most = LIMIT_CLUSTER_NAME, .text = "main"},
     {"listen", LISTEN, NOWHERE},
     {"insecure", BOOLEAN, AT(insecure)},
-    {"admin", TEXT, NOWHERE, .least = 1, .most = LIMIT_URL, .comes_with = "the admin page"},
+    {"admin", ADMIN, NOWHERE},
     {"nodes", NODES, NOWHERE},
     {"locks", SECTION, NOWHERE},
     {"locks.key_prefix", PREFIX, AT(locks.key_prefix), .most = LIMIT_KEY_PREFIX,
@@ -145,8 +156,7 @@ static bool set_number(struct loading *loading, const struct key *key,
         return false;
     }
     *number = read;
-    if (key->comes_with == NULL)
-        *(int64_t *)field_of(loading->config, key) = read;
+    *(int64_t *)field_of(loading->config, key) = read;
     return true;
 }
 
@@ -199,11 +209,9 @@ static bool set_text(struct loading *loading, const struct key *key, const struc
         report_error(loading->report, value->mark, "%s: \"%s\" %s", key->name, value->text, wrong);
         return false;
     }
-    if (key->comes_with == NULL) {
-        char **field = field_of(loading->config, key);
-        free(*field);
-        *field = memory_copy(value->text);
-    }
+    char **field = field_of(loading->config, key);
+    free(*field);
+    *field = memory_copy(value->text);
     return true;
 }
 
@@ -265,11 +273,13 @@ static bool read_value(struct loading *loading, size_t index, const struct yaml_
     case LISTEN:
         listens_read(loading->config, value, loading->report);
         return true;
+    case ADMIN:
+        admin_read(loading->config, value, loading->report);
+        return true;
     case NODES:
         if (loading->mode == CONFIG_NORMAL)
             nodes_read(loading->config, value, loading->report);
         return true;
-    case TEXT:
     case LABEL:
     case PREFIX:
         return set_text(loading, key, value);
@@ -299,10 +309,6 @@ static void read_section(struct loading *loading, const char *section,
             entry_unknown(value->key, section, names, loading->report);
             continue;
         }
-        if (keys[index].comes_with != NULL)
-            report_warning(loading->report, value->key->mark,
-                           "%s has no effect yet (it comes with %s)", keys[index].name,
-                           keys[index].comes_with);
         loading->found[index].value = value;
         loading->found[index].wrong = !read_value(loading, index, value);
     }
@@ -367,6 +373,7 @@ static void check_whole(const struct loading *loading)
 {
     const struct found *listen = found(loading, "listen");
     const struct found *insecure = found(loading, "insecure");
+    const struct found *admin = found(loading, "admin");
     const struct found *nodes = found(loading, "nodes");
     check_order(loading, "locks.max_ttl", "locks.fence_ttl");
     check_order(loading, "locks.max_ttl", "locks.max_hold");
@@ -374,6 +381,8 @@ static void check_whole(const struct loading *loading)
     check_max_ttl(loading);
     if (listen->value != NULL && !listen->wrong && !insecure->wrong && !loading->config->insecure)
         listens_check_local(loading->config, listen->value, loading->report);
+    if (admin->value != NULL && !insecure->wrong)
+        admin_check(loading->config, admin->value, loading->report);
     if (loading->mode == CONFIG_NORMAL && nodes->value == NULL)
         report_error(loading->report, loading->begin,
                      "nodes: missing; list at least three Redis masters");
@@ -389,8 +398,6 @@ struct config *config_defaults(void)
     struct config *config = memory_zeroed(1, sizeof(*config));
     listens_default(config);
     for (const struct key *key = keys; key < keys + KEY_COUNT; key++) {
-        if (key->comes_with != NULL)
-            continue;
         /* Only numbers have a range without being texts; the rest begins as zero. */
         if (key->text != NULL)
             *(char **)field_of(config, key) = memory_copy(key->text);
@@ -407,6 +414,7 @@ void config_free(struct config *config)
     if (config == NULL)
         return;
     listens_free(config);
+    admin_free(config);
     nodes_free(config);
     free(config->cluster);
     free(config->locks.key_prefix);

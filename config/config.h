@@ -50,6 +50,7 @@ struct config {
     struct config_listen *listens;
     size_t listen_count;
     bool insecure;
+    struct config_address admin; /* no host: off */
 
     struct config_node nodes[LIMIT_NODES];
     unsigned node_count;

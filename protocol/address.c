@@ -20,7 +20,7 @@ static const struct form {
     uint16_t default_port; /* 0: it has to be given */
     const char *tcp;
     const char *tcp_v6;
-    const char *unix_path;
+    const char *unix_path; /* NULL: there is no such thing */
     const char *host_advice;
 } forms[] = {
     [URL_LISTEN] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
@@ -30,6 +30,8 @@ static const struct form {
                   "unix:/run/redis/redis.sock", "redis://10.0.0.1:6379"},
     [URL_DAEMON] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
                     "unix:/run/redlockd/redlockd.sock", "tcp://127.0.0.1:7335"},
+    [URL_ADMIN] = {"http://", 0, "http://127.0.0.1:7336", "http://[::1]:7336", NULL,
+                   "127.0.0.1 for this host alone"},
 };
 
 __attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
@@ -162,6 +164,8 @@ bool address_parse(const char *text, enum url_use use, struct address *address, 
     memset(address, 0, sizeof(*address));
     if (strlen(text) >= LIMIT_URL)
         return fail(error, "is longer than %d bytes; write %s", LIMIT_URL - 1, form->tcp);
+    if (form->unix_path == NULL && strncmp(text, form->scheme, strlen(form->scheme)) != 0)
+        return fail(error, "is no %s address; write %s", form->scheme, form->tcp);
     if (strncmp(text, "unix:///", 8) == 0)
         return parse_path(text + 7, form, address, error);
     if (strncmp(text, "unix:", 5) == 0)

@@ -3,6 +3,7 @@
  * them, too.
  *
  *     listen   tcp://127.0.0.1:7335   tcp://[::1]:7335   unix:/run/redlockd/redlockd.sock
+ *     admin    http://127.0.0.1:7336   http://[::1]:7336
  *     nodes    redis://10.0.0.1:6379/0   redis://[fd00::1]   unix:/run/redis/redis.sock
  *
  * A daemon is connected to where it listens; only the advice is another one.
@@ -19,7 +20,7 @@ enum { ADDRESS_HOST_MAX = 253, ADDRESS_PATH_MAX = 107 };
 
 enum address_kind { ADDRESS_TCP, ADDRESS_UNIX };
 
-enum url_use { URL_LISTEN, URL_NODE, URL_DAEMON };
+enum url_use { URL_LISTEN, URL_NODE, URL_DAEMON, URL_ADMIN };
 
 struct address {
     enum address_kind kind;
