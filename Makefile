@@ -99,7 +99,7 @@ $(BUILD)/libredlockd.a: $(OBJECTS)
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
-$(BUILD)/%.o: %.c | $(BUILD)/generated/scripts.h
+$(BUILD)/%.o: %.c | $(BUILD)/generated/scripts.h $(BUILD)/generated/page_template.h
 	@mkdir -p $(@D)
 	@echo '  CC   $@'
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -148,6 +148,11 @@ $(BUILD)/redlock.pc: client/redlock.pc.in Makefile
 $(BUILD)/generated/scripts.h: $(SCRIPTS) protocol/scripts.sh
 	@mkdir -p $(@D)
 	@sh protocol/scripts.sh $(SCRIPTS) > $@
+
+# The status page becomes a C string.
+$(BUILD)/generated/page_template.h: server/page.html server/page.sh
+	@mkdir -p $(@D)
+	@sh server/page.sh $< > $@
 
 $(BUILD)/man/redlock-protocol.7: docs/man/redlock-protocol.7.in docs/protocol.txt \
                                  docs/man/text.awk docs/man/protocol.awk

@@ -445,8 +445,8 @@ static size_t size_of(const struct key *key, bool *is_text)
     case SECTION:
     case LISTEN:
     case NODES:
+    case ADMIN:
         return 0;
-    case TEXT:
     case LABEL:
     case PREFIX:
         *is_text = true;
@@ -477,10 +477,10 @@ bool config_key_equal(size_t index, const struct config *a, const struct config 
     const void *in_b = (const char *)b + key->offset;
     bool is_text;
     size_t size = size_of(key, &is_text);
-    if (key->comes_with != NULL)
-        return true;
     if (key->kind == LISTEN)
         return listens_equal(a, b);
+    if (key->kind == ADMIN)
+        return same_text(a->admin.url, b->admin.url);
     return is_text ? same_text(*(char *const *)in_a, *(char *const *)in_b)
                    : memcmp(in_a, in_b, size) == 0;
 }
@@ -493,8 +493,6 @@ void config_key_swap(size_t index, struct config *a, struct config *b)
     bool is_text;
     size_t size = size_of(key, &is_text);
     assert(size <= sizeof(kept));
-    if (key->comes_with != NULL)
-        return;
     if (key->kind == LISTEN)
         listens_swap(a, b);
     memcpy(kept, field_of(a, key), size);

@@ -56,6 +56,14 @@ enum {
     LIMIT_LINK_REPLY = 64 * 1024,
     LIMIT_LINK_OWED_BYTES = 1024 * 1024,
 
+    /* The admin listener: connections, how long each may take, what it may send, and the largest
+     * body it gets: twice what fifteen masters come to. */
+    LIMIT_ADMIN_CONNECTIONS = 32,
+    LIMIT_ADMIN_SECONDS = 10,
+    LIMIT_ADMIN_HEADERS = 8 * 1024,
+    LIMIT_ADMIN_REQUEST_BODY = 1024,
+    LIMIT_ADMIN_BODY = 512 * 1024,
+
     /* On the masters. */
     LIMIT_KEY_PREFIX = 64,
     LIMIT_KEY = LIMIT_KEY_PREFIX + LIMIT_RESOURCE,

@@ -58,6 +58,7 @@ enum request_error {
 #define X(name, word) name,
     REQUEST_ERROR_TABLE(X)
 #undef X
+        REQUEST_ERRORS /* how many there are, the first two included */
 };
 
 /* The word of an error ("bad-tag"), for its ERR reply; the error is one of REQUEST_ERROR_TABLE. */

@@ -86,6 +86,7 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
     (void)accepting;
     name_peer(fd, address, (socklen_t)len, peer);
     if (server->session_count >= server->client_limit) {
+        server->rejected_clients++;
         refuse_client(server, fd, peer);
         return;
     }
@@ -159,9 +160,9 @@ static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_por
     return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
 }
 
-static int bind_tcp(struct listener *listener, struct error *error)
+int listener_bind_tcp(const struct config_listen *config, struct error *error)
 {
-    const struct config_address *address = &listener->config->address;
+    const struct config_address *address = &config->address;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     char port[8];
@@ -181,7 +182,7 @@ static int bind_tcp(struct listener *listener, struct error *error)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
         if (chosen->ai_family == AF_INET6)
             setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-        if (!bind_or_elsewhere(fd, chosen, listener->config->any_port) || listen(fd, BACKLOG) != 0)
+        if (!bind_or_elsewhere(fd, chosen, config->any_port) || listen(fd, BACKLOG) != 0)
             fd = fail(error, fd, "cannot listen", address->url);
     }
     freeaddrinfo(found);
@@ -279,7 +280,7 @@ bool listener_start(struct listener *listener, struct server *server,
                     const struct config_listen *config, struct error *error)
 {
     *listener = (struct listener){.server = server, .config = config};
-    int fd = config->address.kind == ADDRESS_TCP ? bind_tcp(listener, error)
+    int fd = config->address.kind == ADDRESS_TCP ? listener_bind_tcp(config, error)
                                                  : bind_unix(listener, error);
     return fd >= 0 && accept_on(listener, fd, error);
 }

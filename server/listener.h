@@ -33,6 +33,9 @@ bool listener_start(struct listener *listener, struct server *server,
 bool listener_take(struct listener *listener, struct server *server,
                    const struct config_listen *config, int fd, struct error *error);
 
+/* A socket that listens there, by TCP; -1: the error says why not. */
+int listener_bind_tcp(const struct config_listen *config, struct error *error);
+
 /* Stop accepting; removes a unix socket's file. */
 void listener_stop(struct listener *listener);
 

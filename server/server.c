@@ -27,6 +27,9 @@
 /* Descriptors that are not clients': standard ones, the loop's own, evdns, a probe now and then. */
 enum { OTHER_DESCRIPTORS = 16 };
 
+/* Those of the admin listener: itself, its connections, one to look at the process. */
+enum { ADMIN_DESCRIPTORS = LIMIT_ADMIN_CONNECTIONS + 2 };
+
 /* --- what the engine needs done --- */
 
 static void io_open(void *context, unsigned node, enum channel channel)
@@ -73,6 +76,8 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     /* At the end of the daemon all of them are, which its log says anyway. */
     if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
         return;
+    monitor_on_lost(&server->monitor, push->resource, push->resource_len, client->label,
+                    engine_loss_of(push->reason), clock_wall_ns());
     char resource[LIMIT_RESOURCE + 1];
     memcpy(resource, push->resource, push->resource_len);
     resource[push->resource_len] = '\0';
@@ -110,6 +115,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     struct server *server = context;
     const char *name = server->config->nodes[node].name;
     bool of_guard = reason >= REASON_UNCHECKED;
+    monitor_on_vote(&server->monitor, node, reason, now_ns);
     server->votes += reason == REASON_NONE;
     server->votes -= before == REASON_NONE;
     server->was_whole = server->was_whole || server->votes == server->config->node_count;
@@ -188,8 +194,10 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     struct server *server = context;
     (void)fd;
     (void)events;
+    int64_t now_ns = clock_now_ns();
+    histogram_add(&server->lag, now_ns - server->timer_ns);
     server->timer_ns = INT64_MAX;
-    engine_on_timer(&server->engine, clock_now_ns());
+    engine_on_timer(&server->engine, now_ns);
     server_rearm(server);
 }
 
@@ -359,6 +367,8 @@ static unsigned clients_possible(const struct server *server)
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
         files = raised;
     rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;
+    if (config->admin.host != NULL)
+        others += ADMIN_DESCRIPTORS;
     rlim_t possible = files.rlim_cur > others ? files.rlim_cur - others : 1;
     if ((rlim_t)config->limits.clients <= possible)
         return (unsigned)config->limits.clients;
@@ -462,6 +472,22 @@ void server_retune(struct server *server)
     server_rearm(server);
 }
 
+static bool start_admin(struct server *server)
+{
+    const struct config_address *address = &server->config->admin;
+    struct error error;
+    if (address->host == NULL)
+        return true;
+    if (!admin_start(&server->admin, server, address, &error)) {
+        log_event(&server->log, CONFIG_LOG_ERROR, "listen_failed",
+                  LOG_FIELDS(log_text("why", error.text)));
+        return false;
+    }
+    log_event(&server->log, CONFIG_LOG_INFO, "listening",
+              LOG_FIELDS(log_text("address", address->url)));
+    return true;
+}
+
 bool server_start(struct server *server, struct config *config, const struct log *log,
                   const struct server_task *task)
 {
@@ -470,6 +496,7 @@ bool server_start(struct server *server, struct config *config, const struct log
     entropy_init(&server->entropy);
     LIST_INIT(&server->sessions);
     LIST_INIT(&server->swept);
+    monitor_init(&server->monitor, server->started_ns);
     if (!start_loop(server) || !start_engine(server)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
                   LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
@@ -479,7 +506,7 @@ bool server_start(struct server *server, struct config *config, const struct log
     server->client_limit = clients_possible(server);
     if (task->only_that) {
         event_active(server->progress, 0, 0);
-    } else if (!listeners_start(server)) {
+    } else if (!listeners_start(server) || !start_admin(server)) {
         server_stop(server);
         return false;
     }
@@ -506,6 +533,7 @@ bool server_run(struct server *server)
 void server_stop(struct server *server)
 {
     notifier_stop(&server->notifier);
+    admin_stop(&server->admin);
     session_free_all(server);
     listeners_stop(server);
     for (unsigned i = 0; i < server->config->node_count; i++)

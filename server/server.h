@@ -21,11 +21,14 @@
 
 #include "config/config.h"
 #include "config/listens.h"
+#include "protocol/histogram.h"
+#include "server/admin.h"
 #include "server/client_log.h"
 #include "server/engine.h"
 #include "server/entropy.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "server/monitor.h"
 #include "server/node.h"
 #include "server/notifier.h"
 #include "server/session.h"
@@ -61,6 +64,14 @@ struct server {
     unsigned session_count;
     unsigned client_limit; /* of the configuration, or what descriptors allow */
     uint64_t next_session_id;
+
+    /* For metrics and the status page. */
+    struct admin admin;
+    struct monitor monitor;
+    struct histogram lag; /* how late the timer fired */
+    uint64_t requests[VERB_COUNT];
+    uint64_t request_errors[REQUEST_ERRORS];
+    uint64_t rejected_clients;
 
     struct event *timer; /* the engine's next deadline */
     int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */

@@ -116,6 +116,7 @@ void session_on_push(struct session *session, const struct push *push)
 static void run(struct session *session, const struct request *request)
 {
     struct server *server = session->server;
+    server->requests[request->verb]++;
     switch (request->verb) {
     case VERB_LOCK:
     case VERB_UNLOCK:
@@ -170,9 +171,11 @@ static bool take_line(struct session *session, const char *line, size_t len)
         return false;
     session->requests++;
     if (failed != REQUEST_FINE) {
+        session->server->request_errors[failed]++;
         write_error(session, failed, error.text, request.tag, request.tag_len);
     } else if (request.tag != NULL &&
                engine_tag_in_use(&session->client, request.tag, request.tag_len)) {
+        session->server->request_errors[REQUEST_BAD_TAG]++;
         write_error(session, REQUEST_BAD_TAG,
                     "a request with this tag is under way; use another, or wait for its answer",
                     request.tag, request.tag_len);

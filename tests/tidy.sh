@@ -19,7 +19,8 @@ clang-format --dry-run -Werror $files || complain "run: clang-format -i on the f
 ! grep -nE '#include "tests/' server/*.[ch] || complain "server/ includes tests"
 for pure in protocol/*.[ch] client/answer.[ch] client/question.[ch] client/verdict.[ch] \
     client/hold.[ch] client/talk.[ch] server/engine*.[ch] server/call.[ch] server/operation.[ch] \
-    server/resource.[ch] server/extensions.[ch] server/pool.[ch]; do
+    server/resource.[ch] server/extensions.[ch] server/pool.[ch] server/monitor.[ch] \
+    server/exposition.[ch] server/html.[ch] server/page.[ch] server/status.h server/status_text.c; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
         complain "$pure has to be pure: no clock, no socket"
 done

@@ -1,0 +1,103 @@
+// Looks at the status page in a real browser: node page.js URL WIDTH dark|light [PICTURE.png]
+//
+// Prints, as JSON: the title, the text, whether it is wider than its window, what it fetched, and
+// every complaint of the browser (scripts, Content-Security-Policy, failed requests); once as
+// loaded, and once more after the page has refreshed itself. Speaks to Chromium by its pipe.
+'use strict';
+const { spawn } = require('child_process');
+const fs = require('fs');
+
+const [url, width, scheme, picture] = process.argv.slice(2);
+const profile = fs.mkdtempSync('/tmp/redlockd-page-');
+const chromium = spawn('chromium', [
+    '--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run',
+    '--disable-background-networking', '--disable-component-update', '--hide-scrollbars',
+    '--remote-debugging-pipe', `--user-data-dir=${profile}`, 'about:blank',
+], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true });
+
+let last = 0;
+let input = '';
+const waiting = new Map();
+const complaints = [];
+const fetched = [];
+
+function send(method, params = {}, sessionId) {
+    const id = ++last;
+    chromium.stdio[3].write(JSON.stringify({ id, method, params, sessionId }) + '\0');
+    return new Promise((done, failed) => waiting.set(id, { done, failed, method }));
+}
+
+function take(message) {
+    if (message.id !== undefined) {
+        const { done, failed, method } = waiting.get(message.id);
+        waiting.delete(message.id);
+        if (message.error) failed(new Error(`${method}: ${message.error.message}`));
+        else done(message.result);
+        return;
+    }
+    const { method, params } = message;
+    if (method === 'Runtime.exceptionThrown') complaints.push(params.exceptionDetails.text);
+    if (method === 'Log.entryAdded' && params.entry.level === 'error') complaints.push(params.entry.text);
+    if (method === 'Network.requestWillBeSent') fetched.push(params.request.url);
+}
+
+chromium.stdio[4].on('data', (bytes) => {
+    input += bytes;
+    for (let end; (end = input.indexOf('\0')) >= 0; input = input.slice(end + 1))
+        take(JSON.parse(input.slice(0, end)));
+});
+
+function end(code) {
+    try { process.kill(-chromium.pid, 'SIGKILL'); } catch (error) { /* it has ended */ }
+    setTimeout(() => {
+        fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+        process.exit(code);
+    }, 200);
+}
+setTimeout(() => { console.error('page.js: the browser takes too long'); end(1); }, 30000);
+
+async function look(session) {
+    const expression = `({
+        title: document.title, text: document.body.innerText,
+        time: document.querySelector('time').textContent,
+        stale: document.body.classList.contains('stale'),
+        mood: document.querySelector('main').className,
+        wide: document.documentElement.scrollWidth > innerWidth,
+        made: document.querySelectorAll('main script, main img, main iframe').length,
+    })`;
+    const { result } = await send('Runtime.evaluate', { expression, returnByValue: true }, session);
+    return result.value;
+}
+
+async function wait_for(session, expression) {
+    for (;;) {
+        const { result } = await send('Runtime.evaluate', { expression, returnByValue: true }, session);
+        if (result.value) return;
+        await new Promise((done) => setTimeout(done, 50));
+    }
+}
+
+async function main() {
+    const { targetInfos } = await send('Target.getTargets');
+    const { targetId } = targetInfos.find((target) => target.type === 'page');
+    const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true });
+    for (const domain of ['Page', 'Runtime', 'Log', 'Network'])
+        await send(`${domain}.enable`, {}, sessionId);
+    await send('Emulation.setEmulatedMedia',
+        { features: [{ name: 'prefers-color-scheme', value: scheme }] }, sessionId);
+    await send('Emulation.setDeviceMetricsOverride',
+        { width: Number(width), height: 900, deviceScaleFactor: 1, mobile: width < 600 }, sessionId);
+    await send('Page.navigate', { url }, sessionId);
+    await wait_for(sessionId, `document.readyState === 'complete' && !!document.querySelector('time')`);
+    const first = await look(sessionId);
+    await wait_for(sessionId, `document.querySelector('time').textContent !== '${first.time}'`);
+    const second = await look(sessionId);
+    if (picture) {
+        const { data } = await send('Page.captureScreenshot', { captureBeyondViewport: true }, sessionId);
+        fs.writeFileSync(picture, Buffer.from(data, 'base64'));
+    }
+    console.log(JSON.stringify({ first, second, fetched, complaints }, null, 1));
+    end(0);
+}
+
+main().catch((error) => { console.error(`page.js: ${error.message}`); end(1); });

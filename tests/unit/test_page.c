@@ -1,0 +1,287 @@
+/*
+ * server/page.h and the other things that a status is written down as.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/validity.h"
+#include "server/engine.h"
+#include "server/page.h"
+#include "tests/runner.h"
+
+static char buf[LIMIT_ADMIN_BODY];
+static struct monitor monitor;
+static struct status status;
+
+/* Five masters, all well. */
+static void begin(void)
+{
+    static const char *const names[LIMIT_NODES] = {"a", "b", "c", "d", "e"};
+    monitor_init(&monitor, 1);
+    status = (struct status){.cluster = "main",
+                             .version = "0",
+                             .node_count = 5,
+                             .quorum = 3,
+                             .voting = 5,
+                             .back_ms = -1,
+                             .clients_max = 10,
+                             .monitor = &monitor};
+    for (unsigned i = 0; i < 5; i++)
+        status.nodes[i] = (struct status_node){.name = names[i],
+                                               .url = "redis://10.0.0.1:6379",
+                                               .state = LINK_UP,
+                                               .round_trip_us = 420,
+                                               .back_ms = -1};
+}
+
+static void without_vote(unsigned node, enum reason reason, int64_t back_ms)
+{
+    status.nodes[node].reason = reason;
+    status.nodes[node].back_ms = back_ms;
+    status.nodes[node].no_vote_ms = 12000;
+    status.voting--;
+}
+
+static const char *write_with(void (*write)(const struct status *status, struct text *text))
+{
+    struct text text = {.buf = buf, .size = sizeof(buf) - 1};
+    write(&status, &text);
+    ck_assert_uint_lt(text.len, text.size);
+    buf[text.len] = '\0';
+    return buf;
+}
+
+static void shows(const char *words)
+{
+    const char *page = write_with(page_write_live);
+    ck_assert_msg(strstr(page, words) != NULL, "\"%s\" is not in: %s", words, page);
+}
+
+static void shows_not(const char *words)
+{
+    const char *page = write_with(page_write_live);
+    ck_assert_msg(strstr(page, words) == NULL, "\"%s\" is in: %s", words, page);
+}
+
+/* --- the one line --- */
+
+START_TEST(all_is_well)
+{
+    shows("<main class=well data-title=\"OK ");
+    shows("<h1>Locks can be granted</h1>");
+    shows("All 5 masters vote; 3 are needed, so 2 may fail.");
+    shows("Nobody waits.");
+    shows("None since the start.");
+    shows_not("no vote");
+}
+END_TEST
+
+START_TEST(a_master_without_a_vote_is_named_with_its_reason_and_time)
+{
+    without_vote(1, REASON_FLUSHED, 48000);
+    shows("<main class=less ");
+    shows("Locks can be granted, but 1 master has no vote");
+    shows("4 of 5 masters vote; 3 are needed, so 1 more may fail.");
+    shows("its record is gone: it was flushed <code>flushed</code>");
+    shows("No vote for 12 s; votes again in 48 s.");
+}
+END_TEST
+
+START_TEST(the_last_master_that_may_not_fail_is_told)
+{
+    without_vote(1, REASON_HUNG, -1);
+    without_vote(2, REASON_HUNG, -1);
+    status.nodes[2].owed = 1;
+    shows("but 2 masters have no vote");
+    shows("If one more fails, no lock can be granted.");
+    shows("No vote for 12 s.");
+    shows("No vote for 12 s; 1 release owed.");
+}
+END_TEST
+
+START_TEST(no_quorum_is_the_one_thing_to_see)
+{
+    for (unsigned i = 0; i < 3; i++)
+        without_vote(i, REASON_RESTARTED, 20000);
+    status.back_ms = 20000;
+    shows("<main class=bad data-title=\"DOWN ");
+    shows("<h1>No locks can be granted</h1>");
+    shows("Only 2 of 5 masters vote; 3 are needed. Expected back in 20 s.");
+    status.back_ms = -1;
+    shows_not("Expected back");
+    without_vote(3, REASON_REFUSED, -1);
+    shows("Only 1 of 5 masters votes;");
+    without_vote(4, REASON_REFUSED, -1);
+    shows("None of the 5 masters votes;");
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_says_so)
+{
+    status.stopping = true;
+    shows("<main class=bad ");
+    shows("Stopping: no locks are granted");
+}
+END_TEST
+
+/* --- names of others --- */
+
+START_TEST(hostile_names_are_text)
+{
+    static const char name[] = "</td><script>alert(1)</script>";
+    struct status_queue *queue = &status.queues[0];
+    status.queue_count = 1;
+    status.waited_for = 1;
+    *queue = (struct status_queue){
+        .resource_len = sizeof(name) - 1, .waits = 3, .held = true, .client_id = 7};
+    memcpy(queue->resource, name, sizeof(name) - 1);
+    monitor_on_lost(&monitor, name, sizeof(name) - 1, "job.1", engine_loss_of("noquorum"), 1);
+    shows("&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>");
+    shows_not("<script");
+    shows("client 7");
+    shows("too few masters voted for its extension <code>noquorum</code>");
+    const char *json = write_with(status_write_json);
+    ck_assert_ptr_nonnull(strstr(json,
+                                 "{\"resource\":\"</td><script>alert(1)</script>\",\"waiters\""
+                                 ":3,\"client\":7,\"name\":\"\""));
+}
+END_TEST
+
+START_TEST(json_holds_any_bytes)
+{
+    status.queue_count = 1;
+    status.queues[0] =
+        (struct status_queue){.resource = "\"\\\n\xff", .resource_len = 4, .waits = 1};
+    ck_assert_ptr_nonnull(strstr(write_with(status_write_json), "\"\\\"\\\\x5c\\\\x0a\\\\xff\""));
+}
+END_TEST
+
+START_TEST(a_long_name_is_cut_on_the_page_alone)
+{
+    status.queue_count = 1;
+    status.queues[0].resource_len = LIMIT_RESOURCE;
+    status.queues[0].waits = 1;
+    memset(status.queues[0].resource, 'x', LIMIT_RESOURCE);
+    shows("xxx...</td>");
+    ck_assert_ptr_null(strstr(write_with(status_write_json), "xxx..."));
+}
+END_TEST
+
+/* --- plots --- */
+
+START_TEST(history_is_one_rectangle_for_each_stretch)
+{
+    static const unsigned voting[] = {5, 5, 4, 2, 2, 5};
+    for (size_t i = 0; i < 6; i++)
+        monitor_take(&monitor, &(struct monitor_sample){.voting = voting[i]});
+    shows("<rect class=none x=0 width=294 height=8 /><rect class=well x=294 width=2 height=8 />"
+          "<rect class=less x=296 width=1 height=8 /><rect class=bad x=297 width=2 height=8 />"
+          "<rect class=well x=299 width=1 height=8 /></svg>");
+}
+END_TEST
+
+START_TEST(a_plot_is_broken_where_the_master_did_not_answer)
+{
+    for (unsigned i = 0; i < MONITOR_SAMPLES; i++) {
+        struct monitor_sample sample = {.voting = 5};
+        sample.round_trip_us[0] = i < 6 || i >= 9 ? 2000 : -1;
+        monitor_take(&monitor, &sample);
+    }
+    shows("from 0 to 2 ms");
+    shows("<rect class=gap x=2 width=1 height=24 /><path d=\"M0.5 1.0L1.5 1.0M3.5 1.0L4.5 1.0");
+}
+END_TEST
+
+/* Fifteen masters with the longest names, all without a vote, everything full. */
+START_TEST(the_largest_page_fits)
+{
+    static char name[LIMIT_NODE_NAME + 1];
+    static char url[LIMIT_URL];
+    char resource[LIMIT_RESOURCE];
+    memset(name, 'n', LIMIT_NODE_NAME);
+    memset(url, '&', LIMIT_URL - 1);
+    memset(resource, '"', sizeof(resource));
+    status.node_count = LIMIT_NODES;
+    status.voting = 0;
+    for (unsigned i = 0; i < LIMIT_NODES; i++)
+        status.nodes[i] = (struct status_node){
+            .name = name, .url = url, .reason = REASON_DOUBT, .back_ms = 1, .owed = 99999};
+    for (unsigned i = 0; i < MONITOR_SAMPLES; i++) {
+        struct monitor_sample sample = {.voting = i % 2 == 0 ? 15 : 0};
+        for (unsigned k = 0; k < LIMIT_NODES; k++)
+            sample.round_trip_us[k] = i / 3 % 2 == 0 ? INT32_MAX : -1;
+        monitor_take(&monitor, &sample);
+    }
+    for (unsigned i = 0; i < MONITOR_LOSSES; i++)
+        monitor_on_lost(&monitor, resource, sizeof(resource), name, 0, 1);
+    status.queue_count = STATUS_QUEUES;
+    for (unsigned i = 0; i < STATUS_QUEUES; i++) {
+        status.queues[i].resource_len = LIMIT_RESOURCE;
+        status.queues[i].waits = 1;
+        memcpy(status.queues[i].resource, resource, LIMIT_RESOURCE);
+    }
+    ck_assert_uint_lt(strlen(write_with(page_write_live)), LIMIT_ADMIN_BODY / 2);
+    ck_assert_uint_lt(strlen(write_with(status_write_json)), LIMIT_ADMIN_BODY / 2);
+}
+END_TEST
+
+/* --- the whole, and the others --- */
+
+START_TEST(the_page_has_its_nonce_and_its_part_that_lives)
+{
+    struct text text = {.buf = buf, .size = sizeof(buf) - 1};
+    page_write(&status, "0123abc", &text);
+    buf[text.len] = '\0';
+    ck_assert_ptr_nonnull(strstr(buf, "<style nonce=\"0123abc\">"));
+    ck_assert_ptr_nonnull(strstr(buf, "<script nonce=\"0123abc\">"));
+    ck_assert_ptr_nonnull(strstr(buf, "<div id=live><main class=well"));
+    ck_assert_ptr_null(strstr(buf, "{{"));
+    ck_assert_ptr_null(strstr(buf, "style=\""));
+    ck_assert_ptr_null(strstr(buf, "onclick"));
+    ck_assert_str_eq(buf + text.len - 8, "</html>\n");
+}
+END_TEST
+
+START_TEST(ready_says_who_has_no_vote_and_why)
+{
+    ck_assert_str_eq(write_with(status_write_ready), "ready voting=5/5 need=3\n");
+    ck_assert(status_is_ready(&status));
+    without_vote(1, REASON_HUNG, -1);
+    ck_assert_str_eq(
+        write_with(status_write_ready),
+        "ready voting=4/5 need=3\nnode=b vote=no reason=hung for_ms=-1 (connected, but "
+        "it has answered nothing for long)\n");
+    without_vote(2, REASON_HUNG, -1);
+    ck_assert(status_is_ready(&status));
+    without_vote(3, REASON_NEW, 60000);
+    ck_assert(!status_is_ready(&status));
+    ck_assert_int_eq(strncmp(write_with(status_write_ready), "not ready voting=2/5 need=3\n", 28),
+                     0);
+    begin();
+    status.stopping = true;
+    ck_assert(!status_is_ready(&status));
+    ck_assert_str_eq(write_with(status_write_ready), "stopping voting=5/5 need=3\n");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("page");
+    TCase *tests = tcase_create("what a status becomes");
+    tcase_add_checked_fixture(tests, begin, NULL);
+    tcase_add_test(tests, all_is_well);
+    tcase_add_test(tests, a_master_without_a_vote_is_named_with_its_reason_and_time);
+    tcase_add_test(tests, the_last_master_that_may_not_fail_is_told);
+    tcase_add_test(tests, no_quorum_is_the_one_thing_to_see);
+    tcase_add_test(tests, a_daemon_that_stops_says_so);
+    tcase_add_test(tests, hostile_names_are_text);
+    tcase_add_test(tests, json_holds_any_bytes);
+    tcase_add_test(tests, a_long_name_is_cut_on_the_page_alone);
+    tcase_add_test(tests, history_is_one_rectangle_for_each_stretch);
+    tcase_add_test(tests, a_plot_is_broken_where_the_master_did_not_answer);
+    tcase_add_test(tests, the_largest_page_fits);
+    tcase_add_test(tests, the_page_has_its_nonce_and_its_part_that_lives);
+    tcase_add_test(tests, ready_says_who_has_no_vote_and_why);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
