@@ -59,7 +59,7 @@ enum {
     /* The admin listener: connections, how long each may take, what it may send, and the largest
      * body it gets: twice what fifteen masters come to. */
     LIMIT_ADMIN_CONNECTIONS = 32,
-    LIMIT_ADMIN_SECONDS = 10,
+    LIMIT_ADMIN_SECONDS = 5,
     LIMIT_ADMIN_HEADERS = 8 * 1024,
     LIMIT_ADMIN_REQUEST_BODY = 1024,
     LIMIT_ADMIN_BODY = 512 * 1024,

@@ -376,7 +376,7 @@ static bool start_http(struct admin *admin, int fd)
         return false;
     evhttp_set_max_headers_size(admin->http, LIMIT_ADMIN_HEADERS);
     evhttp_set_max_body_size(admin->http, LIMIT_ADMIN_REQUEST_BODY);
-    evhttp_set_timeout(admin->http, LIMIT_ADMIN_SECONDS / 2);
+    evhttp_set_timeout(admin->http, LIMIT_ADMIN_SECONDS);
     evhttp_set_allowed_methods(admin->http, UINT16_MAX);
     evhttp_set_bevcb(admin->http, admin_on_accept, admin);
     evhttp_set_gencb(admin->http, admin_on_request, admin);

@@ -148,6 +148,9 @@ static void write_clients(const struct server *server, struct text *text)
     counter(text, "redlockd_connections_rejected_total",
             "Connections of clients that were refused, there being too many.",
             server->rejected_clients);
+    counter(text, "redlockd_admin_connections_rejected_total",
+            "Connections of the admin listener that were closed, there being too many.",
+            server->admin.rejected);
     gauge(text, "redlockd_operations", "Rounds with a command under way on some master.",
           server->engine.operations.pool.in_use);
 }

@@ -1,0 +1,551 @@
+/*
+ * The admin listener: what it serves, whom it refuses, and that it costs the locks nothing.
+ */
+#include <ctype.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol/limits.h"
+#include "tests/e2e/command.h"
+#include "tests/e2e/http.h"
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static int port; /* of the admin listener of the test's daemon */
+
+/* Five masters, and a daemon with an admin listener and these further lines. */
+static void open_admin(struct stage *stage, const char *test, const struct stage_plan *plan,
+                       const char *yaml)
+{
+    static char text[512];
+    struct stage_plan with = plan != NULL ? *plan : (struct stage_plan){.over_unix = true};
+    port = port_free();
+    snprintf(text, sizeof(text), "admin: http://127.0.0.1:%d\nlog: {level: debug}\n%s", port, yaml);
+    with.masters = 5;
+    with.daemon.yaml = text;
+    stage_open(stage, test, &with);
+}
+
+/* --- what is served --- */
+
+static void check_headers(const struct http_answer *answer)
+{
+    ck_assert_str_eq(http_header(answer, "Connection"), "close");
+    ck_assert_str_eq(http_header(answer, "Cache-Control"), "no-store");
+    ck_assert_str_eq(http_header(answer, "X-Content-Type-Options"), "nosniff");
+    ck_assert_ptr_nonnull(
+        strstr(http_header(answer, "Content-Security-Policy"), "default-src 'none'"));
+    ck_assert_int_gt(atoi(http_header(answer, "Content-Length")), 0);
+}
+
+START_TEST(each_path_is_served_and_head_has_no_body)
+{
+    static const struct {
+        const char *path;
+        const char *type;
+        const char *words;
+    } paths[] = {
+        {"/", "text/html; charset=utf-8", "<h1>Locks can be granted</h1>"},
+        {"/live", "text/html; charset=utf-8", "<main class=well"},
+        {"/?a=b", "text/html; charset=utf-8", "<!doctype html>"},
+        {"/status.json", "application/json", "\"ready\":true"},
+        {"/metrics", "text/plain; version=0.0.4; charset=utf-8", "redlockd_ready 1\n"},
+        {"/healthz", "text/plain; charset=utf-8", "ok\n"},
+        {"/readyz", "text/plain; charset=utf-8", "ready voting=5/5 need=3\n"},
+    };
+    struct stage stage;
+    struct http_answer answer;
+    open_admin(&stage, __func__, NULL, "");
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        http_ask(port, "GET", paths[i].path, &answer);
+        ck_assert_int_eq(answer.status, 200);
+        ck_assert_str_eq(http_header(&answer, "Content-Type"), paths[i].type);
+        ck_assert_msg(strstr(answer.body, paths[i].words) != NULL, "%s", answer.text);
+        ck_assert_uint_eq(answer.len, (size_t)atoi(http_header(&answer, "Content-Length")));
+        check_headers(&answer);
+        http_free(&answer);
+        http_ask(port, "HEAD", paths[i].path, &answer);
+        ck_assert_int_eq(answer.status, 200);
+        ck_assert_str_eq(http_header(&answer, "Content-Type"), paths[i].type);
+        ck_assert_uint_eq(answer.len, 0);
+        check_headers(&answer);
+        http_free(&answer);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(other_paths_methods_and_hosts_are_refused)
+{
+    static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "NONSENSE"};
+    struct stage stage;
+    struct http_answer answer;
+    open_admin(&stage, __func__, NULL, "");
+    static const char *const others[] = {"/nothing", "/metrics/", "/../etc/passwd", "/%2e%2e/x"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        free(http_get(port, others[i], 404));
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        http_ask(port, methods[i], "/metrics", &answer);
+        ck_assert_msg(answer.status == 405 || answer.status == 501, "%s", answer.text);
+        ck_assert_ptr_null(strstr(answer.text, "redlockd_"));
+        http_free(&answer);
+    }
+    http_ask(port, "POST", "/healthz", &answer);
+    ck_assert_int_eq(answer.status, 405);
+    ck_assert_str_eq(http_header(&answer, "Allow"), "GET, HEAD");
+    http_free(&answer);
+    stage_close(&stage);
+}
+END_TEST
+
+static int status_for_host(const char *host)
+{
+    char request[512];
+    struct http_answer answer;
+    int fd = http_open(port);
+    snprintf(request, sizeof(request), "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", host);
+    http_send(fd, request);
+    http_read(fd, &answer);
+    int status = answer.status;
+    http_free(&answer);
+    return status;
+}
+
+/* The page of a stranger whose name leads to 127.0.0.1. */
+START_TEST(a_name_that_is_not_ours_reads_nothing)
+{
+    static const char *const ours[] = {"127.0.0.1", "127.0.0.1:7336", "localhost:1",
+                                       "LOCALHOST", "[::1]:7336",     "10.1.2.3"};
+    static const char *const others[] = {"example.com", "localhost.example.com:7336",
+                                         "127.0.0.1.example.com", "[evil]", "x"};
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "");
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        ck_assert_int_eq(status_for_host(ours[i]), 200);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        ck_assert_int_eq(status_for_host(others[i]), 403);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(where_it_is_insecure_any_name_may_lead_there)
+{
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "insecure: true\n");
+    ck_assert_int_eq(status_for_host("locks.example.com"), 200);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_port_that_is_taken_is_a_refusal_to_start)
+{
+    struct stage stage;
+    struct daemon second;
+    char yaml[128];
+    open_admin(&stage, __func__, NULL, "");
+    snprintf(yaml, sizeof(yaml), "admin: http://127.0.0.1:%d\n", port);
+    daemon_prepare(&second, &stage.sandbox, stage.masters, 5,
+                   &(struct daemon_plan){.name = "second", .yaml = yaml});
+    ck_assert_int_eq(daemon_refuses(&second), 1);
+    daemon_wait_log(&second, "listen_failed", "Address already in use");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- what is bounded --- */
+
+START_TEST(long_and_broken_requests_are_refused)
+{
+    static char large[70000];
+    struct stage stage;
+    struct http_answer answer;
+    open_admin(&stage, __func__, NULL, "");
+    static const char *const broken[] = {"nonsense\r\n\r\n", "GET\r\n\r\n", "\r\n\r\n\r\n",
+                                         "GET / HTTP/9.9\r\n\r\n"};
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        int fd = http_open(port);
+        http_send(fd, broken[i]);
+        shutdown(fd, SHUT_WR);
+        http_read(fd, &answer);
+        ck_assert_ptr_null(strstr(answer.text, "redlockd_"));
+        http_free(&answer);
+    }
+    /* A path, a header, and a body, each without end. */
+    static const char *const beginnings[] = {
+        "GET /", "GET / HTTP/1.1\r\nX: ", "POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n"};
+    for (size_t i = 0; i < 3; i++) {
+        int fd = http_open(port);
+        memset(large, 'x', sizeof(large) - 1);
+        memcpy(large, beginnings[i], strlen(beginnings[i]));
+        http_send(fd, large);
+        http_read(fd, &answer);
+        ck_assert_msg(answer.status == 0 || answer.status >= 400, "%s", answer.text);
+        http_free(&answer);
+    }
+    free(http_get(port, "/healthz", 200));
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(who_says_nothing_or_reads_nothing_is_cut_off)
+{
+    struct stage stage;
+    struct waiting waiting;
+    open_admin(&stage, __func__, NULL, "");
+    int silent = http_open(port);
+    int half = http_open(port);
+    http_send(half, "GET /metrics HTTP/1.1\r\nHost: ");
+    waiting = waiting_for("the end of a connection that says nothing");
+    while (!http_has_input(silent) || !http_has_input(half)) {
+        /* A byte now and then is not enough. */
+        send(half, "1", 1, MSG_NOSIGNAL);
+        waiting_pause(&waiting);
+    }
+    close(silent);
+    close(half);
+    free(http_get(port, "/healthz", 200));
+    stage_close(&stage);
+}
+END_TEST
+
+static unsigned has_input(const int *fds, unsigned count)
+{
+    unsigned found = 0;
+    for (unsigned i = 0; i < count; i++)
+        found += http_has_input(fds[i]);
+    return found;
+}
+
+START_TEST(there_may_be_so_many_connections_and_locks_do_not_mind)
+{
+    enum { MANY = LIMIT_ADMIN_CONNECTIONS + 20 };
+    int fds[MANY];
+    struct stage stage;
+    struct http_answer answer;
+    open_admin(&stage, __func__, NULL, "");
+    for (unsigned i = 0; i < MANY; i++)
+        fds[i] = http_open(port);
+    struct waiting waiting = waiting_for("those that are too many to be closed");
+    while (has_input(fds, MANY) < 20)
+        waiting_pause(&waiting);
+    ck_assert_uint_eq(has_input(fds, MANY), 20);
+    /* Those that are left ask for much, and read nothing. */
+    for (unsigned i = 0; i < MANY; i++)
+        if (!http_has_input(fds[i]))
+            http_send(fds[i], "GET /metrics HTTP/1.1\r\n\r\n");
+    for (unsigned i = 0; i < 50; i++) {
+        struct grant grant = client_lock(&stage.client, "a", "10s");
+        client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        close(fds[i]);
+    waiting = waiting_for("their places to be free");
+    do {
+        waiting_pause(&waiting);
+        http_ask(port, "GET", "/metrics", &answer);
+        if (answer.status == 0)
+            http_free(&answer);
+    } while (answer.text == NULL);
+    ck_assert_ptr_nonnull(strstr(answer.body, "redlockd_admin_connections_rejected_total "));
+    http_free(&answer);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- metrics --- */
+
+/* A sample as /metrics gives it; -1 if there is none. */
+static double sample(const char *series)
+{
+    char *metrics = http_get(port, "/metrics", 200);
+    double value = -1;
+    size_t len = strlen(series);
+    for (char *line = metrics; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, series, len) == 0 && line[len] == ' ')
+            value = strtod(line + len, NULL);
+    }
+    free(metrics);
+    return value;
+}
+
+static void wait_sample(const char *series, double value)
+{
+    char what[256];
+    snprintf(what, sizeof(what), "%s to be %g", series, value);
+    struct waiting waiting = waiting_for(what);
+    while (sample(series) != value)
+        waiting_pause(&waiting);
+}
+
+static void wait_page(const char *words)
+{
+    struct waiting waiting = waiting_for(words);
+    for (;;) {
+        char *page = http_get(port, "/", 200);
+        bool found = strstr(page, words) != NULL;
+        free(page);
+        if (found)
+            return;
+        waiting_pause(&waiting);
+    }
+}
+
+START_TEST(counters_move_with_what_is_asked)
+{
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "");
+    double status = sample("redlockd_requests_total{verb=\"status\"}");
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 10s");
+    client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    client_expect_match(&stage.client, "OK .*", "EXTEND a %s 10s", grant.token);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
+    client_expect_match(&stage.client, "ERR bad-time .*", "LOCK a xyz");
+    client_expect_match(&stage.client, "ERR unknown-verb .*", "NONSENSE");
+    wait_sample("redlockd_request_errors_total{code=\"unknown-verb\"}", 1);
+    ck_assert_double_eq(sample("redlockd_request_errors_total{code=\"bad-time\"}"), 1);
+    ck_assert_double_eq(sample("redlockd_requests_total{verb=\"lock\"}"), 2);
+    ck_assert_double_eq(sample("redlockd_requests_total{verb=\"unlock\"}"), 2);
+    ck_assert_double_eq(sample("redlockd_requests_total{verb=\"extend\"}"), 1);
+    ck_assert_double_eq(sample("redlockd_requests_total{verb=\"status\"}"), status + 1);
+    static const char *const outcomes[] = {
+        "redlockd_outcomes_total{verb=\"lock\",outcome=\"ok\"}",
+        "redlockd_outcomes_total{verb=\"lock\",outcome=\"held\"}",
+        "redlockd_outcomes_total{verb=\"unlock\",outcome=\"ok\"}",
+        "redlockd_outcomes_total{verb=\"unlock\",outcome=\"gone\"}",
+        "redlockd_outcomes_total{verb=\"extend\",outcome=\"ok\"}",
+        "redlockd_outcomes_total{verb=\"status\",outcome=\"held\"}",
+        "redlockd_lock_duration_seconds_count",
+        "redlockd_lock_round_duration_seconds_count",
+    };
+    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++)
+        ck_assert_msg(sample(outcomes[i]) == 1, "%s is %g", outcomes[i], sample(outcomes[i]));
+    ck_assert_double_eq(sample("redlockd_queue_duration_seconds_count"), 0);
+    ck_assert_double_ge(sample("redlockd_node_round_trip_seconds_count{node=\"c\"}"), 6);
+    ck_assert_double_gt(sample("redlockd_loop_lag_seconds_count"), 0);
+    ck_assert_double_gt(sample("process_resident_memory_bytes"), 1e6);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(who_waits_and_who_holds_is_counted)
+{
+    struct stage stage;
+    struct client waiter;
+    open_admin(&stage, __func__, NULL, "");
+    daemon_connect(&stage.daemon, &waiter);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_send(&waiter, "LOCK a 60s WAIT 60s HOLD\n");
+    wait_sample("redlockd_waiters", 1);
+    ck_assert_double_eq(sample("redlockd_resources_waited_for"), 1);
+    wait_sample("redlockd_clients", 2);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    client_read_match(&waiter, "OK .*");
+    wait_sample("redlockd_waiters", 0);
+    ck_assert_double_eq(sample("redlockd_resources_waited_for"), 0);
+    ck_assert_double_eq(sample("redlockd_holds"), 1);
+    ck_assert_double_eq(sample("redlockd_handovers_total"), 1);
+    ck_assert_double_eq(sample("redlockd_queue_duration_seconds_count"), 1);
+    client_close(&waiter);
+    wait_sample("redlockd_holds", 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(clients_that_are_too_many_are_counted)
+{
+    struct stage stage;
+    struct client second;
+    open_admin(&stage, __func__, NULL, "limits: {clients: 1}\n");
+    daemon_connect(&stage.daemon, &second);
+    client_read_match(&second, "LIMIT clients");
+    client_close(&second);
+    wait_sample("redlockd_connections_rejected_total", 1);
+    ck_assert_double_eq(sample("redlockd_clients_max"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(metrics_are_well_formed_whatever_the_state)
+{
+    struct stage stage;
+    struct command command;
+    char file[SANDBOX_FILE];
+    char check[4 * SANDBOX_FILE];
+    open_admin(&stage, __func__, NULL, "");
+    client_lock(&stage.client, "a", "10s");
+    for (unsigned i = 0; i < 2; i++) {
+        char *metrics = http_get(port, "/metrics", 200);
+        sandbox_write(sandbox_path(&stage.sandbox, "metrics", file), metrics);
+        free(metrics);
+        snprintf(check, sizeof(check),
+                 "python3 tests/metrics.py <%s && if command -v promtool >/dev/null; then "
+                 "promtool check metrics <%s; fi",
+                 file, file);
+        command_run(&command, &stage.sandbox, (const char *[]){"sh", "-c", check, NULL});
+        ck_assert_msg(command.status == 0, "%s%s", command.output, command.errors);
+        command_free(&command);
+        for (unsigned k = 0; k < 3 && i == 0; k++)
+            master_kill(&stage.masters[k]);
+        client_expect_match(&stage.client, "NOQUORUM .*|OK .*", "LOCK b 10s");
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- states --- */
+
+START_TEST(readiness_goes_and_comes_back_with_the_masters)
+{
+    const struct stage_plan plan = {.over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
+    struct stage stage;
+    open_admin(&stage, __func__, &plan, "");
+    master_kill(&stage.masters[0]);
+    wait_page("Locks can be granted, but 1 master has no vote");
+    wait_sample("redlockd_node_vote{node=\"a\"}", 0);
+    free(http_get(port, "/readyz", 200));
+    master_kill(&stage.masters[1]);
+    wait_page("If one more fails, no lock can be granted.");
+    master_kill(&stage.masters[2]);
+    stage_wait_nodes(&stage, "vote=no", 3);
+    char *ready = http_get(port, "/readyz", 503);
+    ck_assert_int_eq(strncmp(ready, "not ready voting=2/5 need=3\n", 28), 0);
+    ck_assert_ptr_nonnull(strstr(ready, "node=b vote=no reason="));
+    ck_assert_ptr_null(strstr(ready, "node=e"));
+    free(ready);
+    free(http_get(port, "/healthz", 200));
+    wait_page("<h1>No locks can be granted</h1>");
+    wait_page("Only 2 of 5 masters vote");
+    wait_sample("redlockd_ready", 0);
+    ck_assert_double_eq(sample("redlockd_nodes_voting"), 2);
+    client_expect_match(&stage.client, "NOQUORUM .*", "LOCK a 1s");
+    ck_assert_double_gt(sample("redlockd_node_without_vote_seconds{node=\"a\"}"), 0);
+    for (unsigned i = 0; i < 3; i++)
+        master_restart(&stage.masters[i]);
+    stage_wait_nodes(&stage, "vote=yes", 5);
+    free(http_get(port, "/readyz", 200));
+    wait_page("All 5 masters vote");
+    wait_sample("redlockd_ready", 1);
+    wait_sample("redlockd_node_without_vote_seconds{node=\"a\"}", 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_is_not_ready)
+{
+    const struct stage_plan plan = {.daemon = {.node_timeout_ms = 5000}};
+    struct stage stage;
+    open_admin(&stage, __func__, &plan, "");
+    stage_stop_masters(&stage, 0, 4);
+    client_send(&stage.client, "LOCK a 10s\n");
+    struct client other;
+    daemon_connect(&stage.daemon, &other);
+    struct waiting waiting = waiting_for("the request to be under way");
+    while (client_count(&other, "CLIENTS", "under_way=1") == 0)
+        waiting_pause(&waiting);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
+    daemon_wait_log(&stage.daemon, "stopping", "SIGTERM");
+    char *ready = http_get(port, "/readyz", 503);
+    ck_assert_int_eq(strncmp(ready, "stopping ", 9), 0);
+    free(ready);
+    daemon_check_end(&stage.daemon);
+    stage_continue_masters(&stage, 0, 4);
+    client_close(&other);
+    stage_close(&stage);
+}
+END_TEST
+
+static bool holds_token(const char *text)
+{
+    unsigned digits = 0;
+    for (; *text != '\0' && digits < 40; text++)
+        digits = isxdigit((unsigned char)*text) ? digits + 1 : 0;
+    return digits == 40;
+}
+
+START_TEST(losses_are_shown_by_name_and_never_by_token)
+{
+    static const char *const paths[] = {"/", "/live", "/status.json", "/metrics", "/readyz"};
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "");
+    client_expect(&stage.client, "OK", "NAME job.7");
+    client_expect_match(&stage.client, "OK .*", "LOCK <b>&amp;\"x\"</b> 3s HOLD");
+    for (unsigned i = 0; i < 3; i++)
+        master_kill(&stage.masters[i]);
+    do {
+        client_read(&stage.client);
+    } while (strncmp(stage.client.line, "! WARN", 6) == 0);
+    ck_assert_int_eq(strncmp(stage.client.line, "! LOST", 6), 0);
+    wait_page("&lt;b&gt;&amp;amp;&quot;x&quot;&lt;/b&gt;");
+    wait_page("too few masters voted for its extension");
+    wait_page("job.7");
+    wait_sample("redlockd_holds_lost_total{reason=\"noquorum\"}", 1);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        char *body = http_get(port, paths[i], strcmp(paths[i], "/readyz") == 0 ? 503 : 200);
+        ck_assert_msg(!holds_token(body), "%s", body);
+        free(body);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(the_longest_queues_come_first)
+{
+    struct stage stage;
+    struct client waiters[6];
+    char line[64];
+    open_admin(&stage, __func__, NULL, "");
+    client_lock(&stage.client, "few", "60s");
+    client_lock(&stage.client, "<i>many", "60s");
+    for (unsigned i = 0; i < 6; i++) {
+        daemon_connect(&stage.daemon, &waiters[i]);
+        snprintf(line, sizeof(line), "LOCK %s 60s WAIT 60s\n", i < 1 ? "few" : "<i>many");
+        client_send(&waiters[i], line);
+    }
+    wait_sample("redlockd_waiters", 6);
+    wait_page("for 2 resources");
+    char *page = http_get(port, "/live", 200);
+    const char *many = strstr(page, "&lt;i&gt;many</td>");
+    const char *few = strstr(page, ">few</td>");
+    ck_assert_msg(many != NULL && few != NULL && many < few, "%s", page);
+    ck_assert_ptr_null(strstr(page, "<i>"));
+    free(page);
+    for (unsigned i = 0; i < 6; i++)
+        client_close(&waiters[i]);
+    wait_page("Nobody waits.");
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("admin");
+    TCase *tests = sandbox_case("admin");
+    tcase_add_test(tests, each_path_is_served_and_head_has_no_body);
+    tcase_add_test(tests, other_paths_methods_and_hosts_are_refused);
+    tcase_add_test(tests, a_name_that_is_not_ours_reads_nothing);
+    tcase_add_test(tests, where_it_is_insecure_any_name_may_lead_there);
+    tcase_add_test(tests, a_port_that_is_taken_is_a_refusal_to_start);
+    tcase_add_test(tests, long_and_broken_requests_are_refused);
+    tcase_add_test(tests, who_says_nothing_or_reads_nothing_is_cut_off);
+    tcase_add_test(tests, there_may_be_so_many_connections_and_locks_do_not_mind);
+    tcase_add_test(tests, counters_move_with_what_is_asked);
+    tcase_add_test(tests, who_waits_and_who_holds_is_counted);
+    tcase_add_test(tests, clients_that_are_too_many_are_counted);
+    tcase_add_test(tests, metrics_are_well_formed_whatever_the_state);
+    tcase_add_test(tests, readiness_goes_and_comes_back_with_the_masters);
+    tcase_add_test(tests, a_daemon_that_stops_is_not_ready);
+    tcase_add_test(tests, losses_are_shown_by_name_and_never_by_token);
+    tcase_add_test(tests, the_longest_queues_come_first);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Metrics in Prometheus' text format on standard input: prints what is wrong with them, exits 1.
+
+Stricter than the format is: each family with HELP and TYPE, in one piece; no series twice; counters
+end with _total and nothing else does; histograms add up; seconds and bytes are the only units; and
+no label names a resource.
+"""
+import re
+import sys
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+VALUE = r"-?(?:[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?|\+Inf)"
+SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? ({VALUE})")
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
+WRONG_UNITS = re.compile(r"_(ms|us|ns|milliseconds|microseconds|minutes|kib|mib|kilobytes)(_|$)")
+
+faults = []
+families = {}
+series = {}
+
+
+def fault(number, text):
+    faults.append(f"line {number}: {text}")
+
+
+def labels_of(number, text):
+    labels = {}
+    at = 0
+    while at < len(text):
+        match = LABEL.match(text, at)
+        if not match:
+            fault(number, f"labels: {text[at:]}")
+            break
+        if match[1] in labels:
+            fault(number, f"the label {match[1]} comes twice")
+        labels[match[1]] = match[2]
+        at = match.end()
+    if {"resource", "key", "token", "client"} & labels.keys():
+        fault(number, "a label names a resource, a token or a client")
+    return labels
+
+
+def family_of(name, current):
+    kind = families.get(current, {}).get("type")
+    if kind == "histogram" and re.fullmatch(current + "_(bucket|sum|count)", name):
+        return current
+    return name
+
+
+def take_comment(number, line, current):
+    match = re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.+)", line)
+    if not match:
+        fault(number, f"a comment that is neither HELP nor TYPE: {line}")
+        return current
+    what, name, rest = match.groups()
+    family = families.setdefault(name, {"samples": []})
+    if what.lower() in family:
+        fault(number, f"{what} of {name} comes twice")
+    family[what.lower()] = rest
+    if what == "HELP":
+        if not rest.endswith("."):
+            fault(number, f"HELP of {name} is no sentence")
+        return name
+    if name != current:
+        fault(number, f"TYPE of {name} does not follow its HELP")
+    if rest not in ("counter", "gauge", "histogram"):
+        fault(number, f"{name} is of no type: {rest}")
+    if (rest == "counter") != name.endswith("_total"):
+        fault(number, f"{name} is a {rest}")
+    if WRONG_UNITS.search(name):
+        fault(number, f"{name} has no base unit")
+    if rest == "histogram" and not name.endswith("_seconds"):
+        fault(number, f"{name} does not say its unit")
+    return name
+
+
+def take_sample(number, line, current):
+    match = SAMPLE.fullmatch(line)
+    if not match:
+        fault(number, f"no sample: {line}")
+        return
+    name, labels, value = match[1], labels_of(number, match[2] or ""), float(match[3])
+    if family_of(name, current) != current:
+        fault(number, f"{name} is not with its family")
+        return
+    if "type" not in families[current]:
+        fault(number, f"{name} has no TYPE")
+    key = (name, tuple(sorted(labels.items())))
+    if key in series:
+        fault(number, f"comes twice: {line}")
+    series[key] = value
+    if families[current].get("type") != "gauge" and value < 0:
+        fault(number, f"is negative: {line}")
+    families[current]["samples"].append((name, labels, value))
+
+
+def check_histogram(name, samples):
+    groups = {}
+    for sample, labels, value in samples:
+        rest = tuple(sorted((k, v) for k, v in labels.items() if k != "le"))
+        group = groups.setdefault(rest, {"bounds": [], "counts": []})
+        if sample == name + "_bucket":
+            group["bounds"].append(float(labels.get("le", "nan").replace("+Inf", "inf")))
+            group["counts"].append(value)
+        else:
+            group[sample[len(name) + 1:]] = value
+    for rest, group in groups.items():
+        if group["bounds"] != sorted(set(group["bounds"])) or group["bounds"][-1] != float("inf"):
+            faults.append(f"{name}{rest}: the buckets are not in order")
+        if group["counts"] != sorted(group["counts"]):
+            faults.append(f"{name}{rest}: the buckets do not add up")
+        if group.get("count") != group["counts"][-1] or "sum" not in group:
+            faults.append(f"{name}{rest}: count and sum do not go with the buckets")
+
+
+text = sys.stdin.read()
+if not text.endswith("\n"):
+    faults.append("the last line does not end")
+current = None
+for number, line in enumerate(text.splitlines(), 1):
+    if line.startswith("#"):
+        current = take_comment(number, line, current)
+    else:
+        take_sample(number, line, current)
+for name, family in families.items():
+    if family.get("type") == "histogram":
+        check_histogram(name, family["samples"])
+if len(families) < 10:
+    faults.append(f"only {len(families)} metrics")
+print("\n".join(faults) if faults else f"{len(families)} metrics, {len(series)} series")
+sys.exit(1 if faults else 0)
