@@ -180,7 +180,8 @@ struct engine {
     struct operations operations;
     struct extensions extensions;
     struct pool locks;
-    struct lock_list held;  /* those with HOLD */
+    struct lock_list held; /* those with HOLD, held_count of them */
+    size_t held_count;
     struct lock_list plain; /* the others, the oldest first */
     struct alarms due;      /* those of them that are to be extended as soon as there is room */
     unsigned renewing;      /* extensions of the daemon under way, and at most */

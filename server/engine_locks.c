@@ -90,6 +90,7 @@ static void let_go(struct engine *engine, struct lock *lock)
     lock->renewal = NULL;
     alarms_set(&engine->due, &lock->due, ALARM_NEVER);
     TAILQ_REMOVE(&engine->held, lock, entry);
+    engine->held_count--;
     TAILQ_INSERT_TAIL(&engine->plain, lock, entry);
     set_alarm(engine, lock);
 }
@@ -192,6 +193,7 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
         client->hold_count++;
         engine->holding++;
         TAILQ_INSERT_TAIL(&engine->held, lock, entry);
+        engine->held_count++;
     } else {
         TAILQ_INSERT_TAIL(&engine->plain, lock, entry);
     }

@@ -128,7 +128,7 @@ static void write_locks(const struct server *server, struct text *text)
           engine->waited_for_count);
     gauge(text, "redlockd_locks", "Locks granted through this daemon that it remembers.",
           engine->locks.in_use);
-    gauge(text, "redlockd_holds", "Locks with HOLD, granted or asked for.", engine->holding);
+    gauge(text, "redlockd_holds", "Locks with HOLD that connections hold.", engine->held_count);
     counter(text, "redlockd_hold_renewals_total", "Extensions of a HOLD by the daemon.",
             engine->stats.renewals);
     struct metric metric =

@@ -249,8 +249,10 @@ static void write_node(const struct status *status, unsigned index, int32_t scal
     html_string(text, node->name);
     text_string(text, "</b> <span class=url>");
     html_bytes(text, node->url, strlen(node->url), NAME_SHOWN);
-    text_format(text, "</span></div><div class=vote><span class=pill>%s</span> %s</div>",
-                votes ? "votes" : "no vote", votes ? "" : link_state_word(node->state));
+    text_format(
+        text,
+        "</span></div><div class=vote><span class=pill>%s</span> <span class=state>%s</span></div>",
+        votes ? "votes" : "no vote", node->state == LINK_UP ? "" : link_state_word(node->state));
     text_string(text, "<div class=trip>");
     write_round_trip(text, node->round_trip_us);
     text_string(text, "</div>");
@@ -280,7 +282,8 @@ static void write_nodes(const struct status *status, struct text *text)
 static void write_holder(const struct status_queue *queue, struct text *text)
 {
     if (!queue->held) {
-        text_string(text, "<span class=quiet>not through this daemon</span>");
+        text_string(text, queue->asking ? "<span class=quiet>about to be granted</span>"
+                                        : "<span class=quiet>not through this daemon</span>");
         return;
     }
     if (queue->client[0] != '\0')
@@ -312,17 +315,17 @@ static void write_queues(const struct status *status, struct text *text)
         return;
     }
     assert(most > 0); /* Else it would not be waited for. */
-    text_string(text, "<table><thead><tr><th>Resource</th><th class=number>Waiting</th>"
+    text_string(text, "<table><thead><tr><th>Resource</th><th>Waiting</th>"
                       "<th>Held by</th></tr></thead><tbody>");
     for (unsigned i = 0; i < status->queue_count; i++) {
         const struct status_queue *queue = &status->queues[i];
         text_string(text, "<tr><td class=name>");
         html_bytes(text, queue->resource, queue->resource_len, NAME_SHOWN);
         text_format(text,
-                    "</td><td class=number><svg class=bar viewBox=\"0 0 100 8\" "
-                    "preserveAspectRatio=none aria-hidden=true><rect x=%u width=%u height=8 />"
-                    "</svg>%u</td><td>",
-                    100 - 100 * queue->waits / most, 100 * queue->waits / most, queue->waits);
+                    "</td><td class=queue><b>%u</b><svg class=bar viewBox=\"0 0 100 8\" "
+                    "preserveAspectRatio=none aria-hidden=true><rect width=%u height=8 /></svg>"
+                    "</td><td>",
+                    queue->waits, 100 * queue->waits / most);
         write_holder(queue, text);
         text_string(text, "</td></tr>");
     }
@@ -391,7 +394,7 @@ void page_write_live(const struct status *status, struct text *text)
     write_losses(status, text);
     text_format(text, "<footer>Version %s, up ", status->version);
     text_ago(text, status->uptime_ms);
-    text_string(text, ". What this daemon knows; others on the same masters have their own. "
+    text_string(text, ". What this daemon knows; others on the same masters have their own.<br>"
                       "<a href=metrics>metrics</a> <a href=status.json>status.json</a> "
                       "<a href=readyz>readyz</a></footer></main>");
 }

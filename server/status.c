@@ -58,6 +58,7 @@ static void take_queue(struct status_queue *to, const struct server *server,
         .resource_len = resource->key_len - prefix_len,
         .waits = resource->waits,
         .held = lock != NULL,
+        .asking = resource->queue.phase == QUEUE_ASKING,
     };
     memcpy(to->resource, resource->key + prefix_len, to->resource_len);
     if (lock == NULL)
@@ -116,7 +117,7 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->grants_a_second = monitor_grants_a_second(&server->monitor, 10);
     status->waiting = engine->waiting;
     status->waited_for = engine->waited_for_count;
-    status->holds = engine->holding;
+    status->holds = engine->held_count;
     status->clients = server->session_count;
     status->clients_max = server->client_limit;
     status->monitor = &server->monitor;

@@ -37,8 +37,9 @@ struct status_queue {
     char resource[LIMIT_RESOURCE];
     size_t resource_len;
     unsigned waits;
-    bool held; /* granted through this daemon; else these mean nothing */
-    bool hold; /* with HOLD */
+    bool asking; /* a round is under way for the first in line */
+    bool held;   /* granted through this daemon; else these mean nothing */
+    bool hold;   /* with HOLD */
     char client[LIMIT_TAG + 1];
     uint64_t client_id;
     int64_t held_ms;

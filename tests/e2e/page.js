@@ -1,8 +1,9 @@
 // Looks at the status page in a real browser: node page.js URL WIDTH dark|light [PICTURE.png]
 //
-// Prints, as JSON: the title, the text, whether it is wider than its window, what it fetched, and
+// Prints, as JSON: the title, the text, whether it is wider than its window, what it fetched elsewhere, and
 // every complaint of the browser (scripts, Content-Security-Policy, failed requests); once as
-// loaded, and once more after the page has refreshed itself. Speaks to Chromium by its pipe.
+// loaded, once more after the page has refreshed itself, and once after the network was cut off.
+// Speaks to Chromium by its pipe.
 'use strict';
 const { spawn } = require('child_process');
 const fs = require('fs');
@@ -77,6 +78,11 @@ async function wait_for(session, expression) {
     }
 }
 
+async function shoot(session, file) {
+    const { data } = await send('Page.captureScreenshot', { captureBeyondViewport: true }, session);
+    fs.writeFileSync(file, Buffer.from(data, 'base64'));
+}
+
 async function main() {
     const { targetInfos } = await send('Target.getTargets');
     const { targetId } = targetInfos.find((target) => target.type === 'page');
@@ -92,11 +98,17 @@ async function main() {
     const first = await look(sessionId);
     await wait_for(sessionId, `document.querySelector('time').textContent !== '${first.time}'`);
     const second = await look(sessionId);
-    if (picture) {
-        const { data } = await send('Page.captureScreenshot', { captureBeyondViewport: true }, sessionId);
-        fs.writeFileSync(picture, Buffer.from(data, 'base64'));
-    }
-    console.log(JSON.stringify({ first, second, fetched, complaints }, null, 1));
+    if (picture)
+        await shoot(sessionId, picture);
+    const heard = complaints.slice();
+    await send('Network.emulateNetworkConditions',
+        { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 }, sessionId);
+    await wait_for(sessionId, `document.body.classList.contains('stale')`);
+    const cut_off = await look(sessionId);
+    if (picture)
+        await shoot(sessionId, picture.replace('.png', '-stale.png'));
+    const elsewhere = fetched.filter((one) => !one.startsWith(url) && !one.startsWith('data:'));
+    console.log(JSON.stringify({ first, second, cut_off, elsewhere, complaints: heard }, null, 1));
     end(0);
 }
 

@@ -1,0 +1,108 @@
+/*
+ * The status page in a real browser, Chromium; left out where there is none (it takes 300 MB, so
+ * tests/deps.sh does not install it). What tests/e2e/page.js says of the page is JSON.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/port.h"
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static int port;
+static struct command command;
+
+static bool has_browser(void)
+{
+    return system("command -v chromium >/dev/null && command -v node >/dev/null") == 0;
+}
+
+static void open_page(struct stage *stage, const char *test)
+{
+    static char text[128];
+    struct stage_plan plan = {.masters = 3, .over_unix = true};
+    port = port_free();
+    snprintf(text, sizeof(text), "admin: http://127.0.0.1:%d\n", port);
+    plan.daemon.yaml = text;
+    stage_open(stage, test, &plan);
+}
+
+static const char *look(struct stage *stage, const char *width, const char *scheme)
+{
+    char url[64];
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
+    command_run(&command, &stage->sandbox,
+                (const char *[]){"node", "tests/e2e/page.js", url, width, scheme, NULL});
+    ck_assert_msg(command.status == 0, "%s", command.errors);
+    return command.output;
+}
+
+static void shows(const char *words, unsigned times)
+{
+    unsigned found = 0;
+    for (const char *at = command.output; (at = strstr(at, words)) != NULL; at++)
+        found++;
+    ck_assert_msg(found == times, "\"%s\" is there %u times: %s", words, found, command.output);
+}
+
+/* As loaded, as refreshed, and cut off. */
+START_TEST(it_refreshes_itself_without_a_complaint_and_says_when_it_cannot)
+{
+    struct stage stage;
+    if (!has_browser())
+        return;
+    open_page(&stage, __func__);
+    client_expect_match(&stage.client, "OK .*", "LOCK </td><script>alert(1)</script> 60s");
+    struct client waiter;
+    daemon_connect(&stage.daemon, &waiter);
+    client_send(&waiter, "LOCK </td><script>alert(1)</script> 60s WAIT 60s\n");
+    look(&stage, "390", "dark");
+    shows("\"complaints\": []", 1);
+    shows("\"mood\": \"well\"", 3);
+    shows("Locks can be granted", 3);
+    shows("</td><script>alert(1)</script>", 3);
+    shows("\"made\": 0", 3);
+    shows("\"wide\": false", 3);
+    shows("\"stale\": false", 2);
+    shows("\"stale\": true", 1);
+    shows("redlockd has not answered for", 1);
+    shows("\"title\": \"OK ", 2);
+    shows("\"title\": \"? OK ", 1);
+    shows("\"elsewhere\": []", 1);
+    command_free(&command);
+    client_close(&waiter);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(it_shows_that_there_is_no_quorum)
+{
+    struct stage stage;
+    if (!has_browser())
+        return;
+    open_page(&stage, __func__);
+    master_kill(&stage.masters[0]);
+    master_kill(&stage.masters[1]);
+    stage_wait_nodes(&stage, "vote=no", 2);
+    look(&stage, "1100", "light");
+    shows("\"complaints\": []", 1);
+    shows("\"mood\": \"bad\"", 3);
+    shows("\"title\": \"DOWN ", 2);
+    shows("No locks can be granted", 3);
+    shows("\"wide\": false", 3);
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("page");
+    TCase *tests = sandbox_case("browser");
+    tcase_add_test(tests, it_refreshes_itself_without_a_complaint_and_says_when_it_cannot);
+    tcase_add_test(tests, it_shows_that_there_is_no_quorum);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
