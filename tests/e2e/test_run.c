@@ -469,13 +469,13 @@ START_TEST(a_stopped_front_costs_no_lock)
     struct wrapper wrapper;
     stage_open(&stage, __func__, &three);
     start(&stage, &wrapper,
-          WORDS("--ttl", "500ms", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
+          WORDS("--ttl", "2s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
     pid_t command = wrapper_command(&wrapper);
     int64_t before_ms = first_expiry_ms(&stage);
     kill(wrapper.pid, SIGSTOP);
     struct waiting waiting = waiting_for("the lock to be kept beyond its deadline");
-    while (first_expiry_ms(&stage) < before_ms + 1000)
+    while (first_expiry_ms(&stage) < before_ms + 2000)
         waiting_pause(&waiting);
     ck_assert(process_runs(command));
     kill(wrapper.pid, SIGCONT);
@@ -490,7 +490,7 @@ START_TEST(a_front_that_was_stopped_past_the_deadline_still_tells_how_the_comman
     struct stage stage;
     struct wrapper wrapper;
     stage_open(&stage, __func__, &three);
-    start(&stage, &wrapper, WORDS("--ttl", "500ms", "a", SHELL("echo ready; sleep 0.3; exit 5")));
+    start(&stage, &wrapper, WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
     wrapper_wait_output(&wrapper, "ready");
     pid_t keeper = wrapper_keeper(&wrapper);
     kill(wrapper.pid, SIGSTOP);
@@ -529,7 +529,7 @@ START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
     struct wrapper wrapper;
     pid_t pids[STUBBORN_COUNT];
     stage_open(&stage, __func__, &three);
-    start(&stage, &wrapper, WORDS("--ttl", "500ms", "--grace", "1m", "a", SHELL(STUBBORN)));
+    start(&stage, &wrapper, WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
     wait_stubborn(&wrapper, pids);
     pid_t keeper = wrapper_keeper(&wrapper);
     kill(keeper, SIGSTOP);
@@ -557,7 +557,7 @@ START_TEST(a_keeper_that_was_stopped_past_the_deadline_kills_first)
     struct wrapper wrapper;
     pid_t pids[STUBBORN_COUNT];
     stage_open(&stage, __func__, &three);
-    start(&stage, &wrapper, WORDS("--ttl", "500ms", "--grace", "1m", "a", SHELL(STUBBORN)));
+    start(&stage, &wrapper, WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
     wait_stubborn(&wrapper, pids);
     pid_t keeper = wrapper_keeper(&wrapper);
     kill(wrapper.pid, SIGSTOP);

@@ -157,13 +157,13 @@ START_TEST(it_is_suspended_and_resumed_by_the_shell)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run --ttl 1s a -- sh -c \"echo be''gun; read line; echo got:\\$line\"");
+    type(&terminal, "$run --ttl 3s a -- sh -c \"echo be''gun; read line; echo got:\\$line\"");
     wait_screen(&terminal, "begun");
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
     int64_t expiry_ms = master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a");
     struct waiting waiting = waiting_for("the lock to be kept beyond its time to live");
-    while (master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a") < expiry_ms + 1000)
+    while (master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a") < expiry_ms + 3000)
         waiting_pause(&waiting);
     client_expect_match(&terminal.stage.client, "HELD .*", "STATUS a");
     type(&terminal, "fg");
