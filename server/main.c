@@ -139,11 +139,22 @@ static struct config *load(const struct flags *flags)
 /* SIG_BLOCK while there is something to clean up that no handler knows of yet, then SIG_UNBLOCK. */
 static void hold_signals(int how)
 {
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    sigprocmask(how, &ends, NULL);
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGHUP);
+    sigprocmask(how, &held, NULL);
+}
+
+/* Whoever changes the file while the daemon starts, and says so, means what is read next; there is
+ * nobody yet to read it. It waits for run(). */
+static void hold_reload(void)
+{
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGHUP);
+    sigprocmask(SIG_BLOCK, &held, NULL);
 }
 
 static int run(struct config *config, const struct log *log, const struct server_task *task)
@@ -190,6 +201,7 @@ int main(int argc, char **argv)
     if (!parse_flags(argc, argv, &flags, &status))
         return status;
     signal(SIGPIPE, SIG_IGN);
+    hold_reload();
 
     struct config *config = load(&flags);
     if (config == NULL)

@@ -317,6 +317,11 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
 
 /* --- setting up --- */
 
+static void do_nothing(int signal_number)
+{
+    (void)signal_number;
+}
+
 static bool start_loop(struct server *server)
 {
     struct event_config *how = event_config_new();
@@ -338,11 +343,12 @@ static bool start_loop(struct server *server)
     server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
-    /* Ignored is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
-     * short. SIGHUP is a reload, but to --dev it comes when its terminal is closed. */
+    /* This is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
+     * short. Not SIG_IGN, which would also drop one that main() has held back until now. SIGHUP is
+     * a reload, but to --dev it comes when its terminal is closed. */
     static const int signals[SERVER_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < SERVER_SIGNALS; i++) {
-        signal(signals[i], SIG_IGN);
+        signal(signals[i], do_nothing);
         server->signals[i] = evsignal_new(server->base, signals[i], server_on_signal, server);
         if (server->signals[i] == NULL || event_add(server->signals[i], NULL) != 0)
             return false;

@@ -1,11 +1,13 @@
 /*
  * SIGHUP: the file is read again and takes effect, or nothing changes.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/e2e/port.h"
@@ -302,6 +304,32 @@ START_TEST(file_that_is_gone_changes_nothing)
 }
 END_TEST
 
+/* The file is a FIFO at first: whoever opens it for writing waits for the daemon to read it. */
+START_TEST(sighup_during_the_start_is_kept_for_later)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    daemon_bootstrap(&stage.daemon);
+    char *text = sandbox_read(stage.daemon.config);
+    unlink(stage.daemon.config);
+    ck_assert_int_eq(mkfifo(stage.daemon.config, 0600), 0);
+    daemon_start(&stage.daemon, 0);
+    int fd = open(stage.daemon.config, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGHUP), 0);
+    unlink(stage.daemon.config);
+    sandbox_write(stage.daemon.config, text);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    free(text);
+    daemon_wait_log(&stage.daemon, " reloaded ", "changed=nothing");
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_reload_leaks_no_descriptor)
 {
     struct stage stage;
@@ -334,6 +362,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, each_mistake_is_logged_and_the_old_configuration_stays);
     tcase_add_test(tests, what_cannot_change_is_named_and_nothing_else_changes_either);
     tcase_add_test(tests, file_that_is_gone_changes_nothing);
+    tcase_add_test(tests, sighup_during_the_start_is_kept_for_later);
     tcase_add_test(tests, a_reload_leaks_no_descriptor);
     suite_add_tcase(suite, tests);
     return suite;
