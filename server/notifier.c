@@ -9,10 +9,13 @@
 #include "server/server.h"
 #include "server/systemd.h"
 
-void notifier_status(unsigned voting, unsigned nodes, size_t locks, char buf[NOTIFIER_STATUS_MAX])
+/* "4/5 voting, 312 locks" */
+static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_MAX])
 {
-    snprintf(buf, NOTIFIER_STATUS_MAX, "%u/%u voting, %zu %s", voting, nodes, locks,
-             locks == 1 ? "lock" : "locks");
+    size_t locks = server->engine.locks.in_use;
+    snprintf(buf, NOTIFIER_STATUS_MAX, "%u/%u voting, %zu %s%s", server->votes,
+             server->engine.node_count, locks, locks == 1 ? "lock" : "locks",
+             server->reload_refused ? "; the last reload was refused" : "");
 }
 
 /* With `first`, lines that go before. */
@@ -21,7 +24,7 @@ static void tell_status(struct notifier *notifier, const char *first)
     const struct server *server = notifier->server;
     char status[NOTIFIER_STATUS_MAX];
     char state[2 * NOTIFIER_STATUS_MAX];
-    notifier_status(server->votes, server->engine.node_count, server->engine.locks.in_use, status);
+    format_status(server, status);
     if (strcmp(status, notifier->told) == 0)
         return;
     memcpy(notifier->told, status, sizeof(status));

@@ -2,6 +2,7 @@
  * Keeps systemd told about the daemon: READY, STATUS, RELOADING, STOPPING, and the watchdog.
  *
  *     STATUS=4/5 voting, 312 locks      once a second at most, and only when it has changed
+ *     ...; the last reload was refused  since `systemctl reload` cannot tell
  *     WATCHDOG=1                        at half the time that systemd waits for it
  *
  * The watchdog is fed by a timer of the event loop and by nothing else: a loop that is stuck feeds
@@ -15,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { NOTIFIER_STATUS_MAX = 64 };
+enum { NOTIFIER_STATUS_MAX = 96 };
 
 struct server;
 
@@ -37,8 +38,5 @@ void notifier_reloaded(const struct notifier *notifier);
 
 /* The orderly end has begun. It goes on feeding the watchdog. */
 void notifier_stopping(const struct notifier *notifier);
-
-/* "4/5 voting, 312 locks" */
-void notifier_status(unsigned voting, unsigned nodes, size_t locks, char buf[NOTIFIER_STATUS_MAX]);
 
 #endif

@@ -84,7 +84,7 @@ static void log_done(const struct server *server, const struct config_diff *diff
 }
 
 /* What was in force before is in `wanted` then. */
-static void change(struct server *server, struct config *wanted)
+static bool change(struct server *server, struct config *wanted)
 {
     struct config_diff diff;
     struct listeners_change listeners;
@@ -92,15 +92,16 @@ static void change(struct server *server, struct config *wanted)
     enum config_log_level level_before = server->log.level;
     config_diff(server->config, wanted, &diff);
     if (!may_change(server, &diff))
-        return;
+        return false;
     if (!listeners_prepare(server, wanted, &listeners, &error)) {
         log_refused(server, error.text);
-        return;
+        return false;
     }
     config_adopt(server->config, wanted);
     listeners_commit(server, &listeners);
     server_retune(server);
     log_done(server, &diff, level_before);
+    return true;
 }
 
 void reload(struct server *server)
@@ -111,8 +112,7 @@ void reload(struct server *server)
     }
     notifier_reloading(&server->notifier);
     struct config *wanted = read_again(server);
-    if (wanted != NULL)
-        change(server, wanted);
+    server->reload_refused = wanted == NULL || !change(server, wanted);
     config_free(wanted);
     notifier_reloaded(&server->notifier);
 }

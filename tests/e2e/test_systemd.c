@@ -146,6 +146,8 @@ START_TEST(a_reload_is_told_whatever_comes_of_it)
         ck_assert_int_eq(kill(stage.daemon.pid, SIGHUP), 0);
         ck_assert_ptr_nonnull(strstr(notify_wait(&notify, "RELOADING=1"), "\nMONOTONIC_USEC="));
         notify_wait(&notify, "READY=1");
+        if (i == 1)
+            notify_wait(&notify, "STATUS=3/3 voting, 0 locks; the last reload was refused");
         daemon_wait_log(&stage.daemon, i == 0 ? " reloaded " : " reload_refused ", "");
         sandbox_write(stage.daemon.config, "nonsense: 1\n");
     }
