@@ -187,6 +187,7 @@ install: all
 	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
 	install -m 644 packaging/redlockd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
 	install -m 644 README.md redlockd.yaml.example docs/*.md docs/*.txt \
+	    packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json \
 	    $(DESTDIR)$(PREFIX)/share/doc/redlockd
 	for page in $(PAGES); do \
 	    to=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \

@@ -46,6 +46,7 @@ sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r k
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
 sh tests/man.sh "$@" || bad=1
+sh tests/packaging.sh || bad=1
 
 # Paths and scripts.
 for script in tests/*.sh protocol/*.sh .ci/run; do
