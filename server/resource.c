@@ -69,6 +69,7 @@ void resource_release(struct resources *resources, struct resource *resource)
         !LIST_EMPTY(&resource->operations))
         return;
     assert(!resource->wake.set);
+    assert(resource->waits == 0);
     HASH_DELETE(hh, resources->by_key, resource);
     pool_give(&resources->pool, resource);
 }

@@ -452,12 +452,21 @@ START_TEST(a_daemon_that_stops_is_not_ready)
     struct waiting waiting = waiting_for("the request to be under way");
     while (client_count(&other, "CLIENTS", "under_way=1") == 0)
         waiting_pause(&waiting);
+    /* Whatever somebody is at. */
+    int silent = http_open(port);
+    int half = http_open(port);
+    http_send(half, "GET /metrics HTTP/1.1\r\n");
+    int unread = http_open(port);
+    http_send(unread, "GET /metrics HTTP/1.1\r\n\r\n");
     ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
     daemon_wait_log(&stage.daemon, "stopping", "SIGTERM");
     char *ready = http_get(port, "/readyz", 503);
     ck_assert_int_eq(strncmp(ready, "stopping ", 9), 0);
     free(ready);
     daemon_check_end(&stage.daemon);
+    close(silent);
+    close(half);
+    close(unread);
     stage_continue_masters(&stage, 0, 4);
     client_close(&other);
     stage_close(&stage);
