@@ -15,7 +15,7 @@ WARNINGS := -Wall -Wextra -Werror -Wshadow -Wconversion -Wstrict-prototypes
 CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated
 CFLAGS   ?= -O2 -g -fstack-protector-strong
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
-LIBS     := -levent_core -levent_extra -lhiredis -lyaml
+LIBS     := -levent_openssl -levent_core -levent_extra -lhiredis -lyaml -lssl -lcrypto
 # Without it, as with SYSTEMD=no, the daemon tells systemd nothing and takes no sockets from it.
 SYSTEMD  ?= $(shell pkg-config --exists libsystemd 2>/dev/null && echo yes)
 ifeq ($(SYSTEMD),yes)
@@ -32,7 +32,7 @@ CLIENT   := $(patsubst %.c,$(BUILD)/client/pic/%.o,\
 CLI      := $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/cli/main.c,$(wildcard client/cli/*.c)))
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
-UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
+UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/certs.c \
                   $(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
@@ -43,7 +43,7 @@ TEST_SIM := $(BUILD)/tests/sim/test_sim
 SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/dice.c tests/history.c \
                   $(filter-out tests/sim/sim.c tests/sim/test_%.c,$(wildcard tests/sim/*.c)))
 SHIM     := $(BUILD)/tests/shim/clock.so
-E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c \
+E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/certs.c \
                   tests/sim/redis7.c tests/sim/bytes.c \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
 TORTURE  := $(BUILD)/tests/torture/test_torture

@@ -22,7 +22,20 @@ struct config_address {
     char *url;  /* as written, for people */
     char *host; /* TCP: name or address, IPv6 without its brackets */
     uint16_t port;
+    bool tls;   /* TCP */
     char *path; /* UNIX */
+};
+
+/* Whose certificate a listener wants to see. */
+enum config_client_certificate { CONFIG_CERTIFICATE_OPTIONAL, CONFIG_CERTIFICATE_REQUIRED };
+
+/* Files in PEM, by their names; each was fine when the configuration was read. */
+struct config_tls {
+    char *certificate; /* ours, and those between it and its CA; NULL without one */
+    char *key;         /* of the certificate */
+    char *ca;          /* whose certificates are believed; NULL: nobody's (listen), or what the
+                          system believes (nodes) */
+    enum config_client_certificate client_certificate; /* of a listener with a ca */
 };
 
 struct config_listen {
@@ -30,6 +43,7 @@ struct config_listen {
     mode_t mode;   /* UNIX: of the socket file, default 0660 */
     gid_t group;   /* UNIX: owner group of the socket file; (gid_t)-1 = leave it */
     bool any_port; /* TCP: where the port is taken, another will do (--dev) */
+    struct config_tls tls;
 };
 
 struct config_node {
@@ -39,6 +53,7 @@ struct config_node {
     char *username; /* NULL without one */
     char *password; /* NULL without one; read from password_file, final newline cut */
     bool durable;   /* it keeps on disk whatever it has answered: a restart is harmless */
+    struct config_tls tls;
 };
 
 enum config_fence { CONFIG_FENCE_ON_REQUEST, CONFIG_FENCE_ALWAYS };

@@ -10,7 +10,7 @@
 #include "config/report.h"
 #include "config/yaml.h"
 
-enum { ENTRY_FIELDS_MAX = 8 };
+enum { ENTRY_FIELDS_MAX = 16 };
 
 /* Each is at most once in an entry; the value is a scalar. What is wrong goes into the report. */
 struct entry_field {

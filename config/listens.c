@@ -6,12 +6,19 @@
 
 #include "config/entry.h"
 #include "config/memory.h"
+#include "config/tls.h"
 #include "config/url.h"
 #include "config/value.h"
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
-static const struct config_listen untouched = {.mode = 0660, .group = (gid_t)-1};
+static const struct config_listen untouched = {
+    .mode = 0660,
+    .group = (gid_t)-1,
+    .tls = {.client_certificate = CONFIG_CERTIFICATE_REQUIRED},
+};
+
+static const struct tls_names tls_names = {"listen", "tls://", "client_ca", true};
 
 void listens_default(struct config *config)
 {
@@ -24,8 +31,10 @@ void listens_default(struct config *config)
 
 static void clear(struct config *config)
 {
-    for (size_t i = 0; i < config->listen_count; i++)
+    for (size_t i = 0; i < config->listen_count; i++) {
         url_free(&config->listens[i].address);
+        tls_free(&config->listens[i].tls);
+    }
     config->listen_count = 0;
 }
 
@@ -77,14 +86,55 @@ static void set_group(void *target, const struct yaml_node *value, struct report
                      value->text);
 }
 
+static void set_certificate(void *target, const struct yaml_node *value, struct report *report)
+{
+    (void)report;
+    tls_set_file(&((struct config_listen *)target)->tls.certificate, value);
+}
+
+static void set_key(void *target, const struct yaml_node *value, struct report *report)
+{
+    (void)report;
+    tls_set_file(&((struct config_listen *)target)->tls.key, value);
+}
+
+static void set_client_ca(void *target, const struct yaml_node *value, struct report *report)
+{
+    (void)report;
+    tls_set_file(&((struct config_listen *)target)->tls.ca, value);
+}
+
+static void set_client_certificate(void *target, const struct yaml_node *value,
+                                   struct report *report)
+{
+    static const char *const words[] = {"optional", "required", NULL};
+    struct config_listen *listen = target;
+    int choice = value_choice(value->text, words);
+    if (choice >= 0)
+        listen->tls.client_certificate = (enum config_client_certificate)choice;
+    else
+        report_error(report, value->mark,
+                     "listen.client_certificate: \"%s\" is none of optional, required",
+                     value->text);
+}
+
 static const struct entry_field fields[] = {
-    {"url", set_url}, {"mode", set_mode}, {"group", set_group}, {NULL, NULL}};
+    {"url", set_url},
+    {"mode", set_mode},
+    {"group", set_group},
+    {"certificate", set_certificate},
+    {"key", set_key},
+    {"client_ca", set_client_ca},
+    {"client_certificate", set_client_certificate},
+    {NULL, NULL},
+};
 
 static void read_one(struct config_listen *listen, const struct yaml_node *entry,
                      struct report *report)
 {
     if (entry->kind == YAML_SCALAR && !entry->broken && !yaml_node_is_empty(entry)) {
         set_url(listen, entry, report);
+        tls_check(&listen->tls, &listen->address, &tls_names, entry, report);
         return;
     }
     if (!entry_has_kind(entry, YAML_MAPPING, "listen", report))
@@ -98,6 +148,7 @@ static void read_one(struct config_listen *listen, const struct yaml_node *entry
         report_error(report, (mode != NULL ? mode : group)->key->mark,
                      "listen: mode and group are for unix sockets; leave them out of %s",
                      listen->address.url);
+    tls_check(&listen->tls, &listen->address, &tls_names, entry, report);
 }
 
 /* --- all of them --- */
@@ -142,7 +193,9 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
     const struct yaml_node *entry = list->children;
     for (size_t i = 0; i < config->listen_count; i++, entry = entry->next) {
         const struct config_address *address = &config->listens[i].address;
-        if (address->host == NULL || url_is_local(address))
+        const struct config_tls *tls = &config->listens[i].tls;
+        bool certified = tls->ca != NULL && tls->client_certificate == CONFIG_CERTIFICATE_REQUIRED;
+        if (address->host == NULL || url_is_local(address) || certified)
             continue;
         report_error(report, entry->mark,
                      "listen: %s can be reached from other hosts, and anybody who reaches it can "

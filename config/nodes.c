@@ -6,6 +6,7 @@
 #include "config/entry.h"
 #include "config/memory.h"
 #include "config/secret.h"
+#include "config/tls.h"
 #include "config/url.h"
 #include "config/value.h"
 
@@ -72,10 +73,37 @@ static void set_durable(void *target, const struct yaml_node *value, struct repo
         report_error(report, value->mark, "nodes.durable: \"%s\" %s", value->text, wrong);
 }
 
+static void set_ca(void *target, const struct yaml_node *value, struct report *report)
+{
+    (void)report;
+    tls_set_file(&((struct config_node *)target)->tls.ca, value);
+}
+
+static void set_certificate(void *target, const struct yaml_node *value, struct report *report)
+{
+    (void)report;
+    tls_set_file(&((struct config_node *)target)->tls.certificate, value);
+}
+
+static void set_key(void *target, const struct yaml_node *value, struct report *report)
+{
+    (void)report;
+    tls_set_file(&((struct config_node *)target)->tls.key, value);
+}
+
+static const struct tls_names tls_names = {"nodes", "rediss://", "ca", false};
+
 static const struct entry_field fields[] = {
-    {"name", set_name},         {"url", set_url},
-    {"username", set_username}, {"password_file", set_password},
-    {"durable", set_durable},   {NULL, NULL}};
+    {"name", set_name},
+    {"url", set_url},
+    {"username", set_username},
+    {"password_file", set_password},
+    {"durable", set_durable},
+    {"ca", set_ca},
+    {"certificate", set_certificate},
+    {"key", set_key},
+    {NULL, NULL},
+};
 
 static void read_one(struct config_node *node, const struct yaml_node *entry, struct report *report)
 {
@@ -91,6 +119,7 @@ static void read_one(struct config_node *node, const struct yaml_node *entry, st
     if (username != NULL && yaml_node_child(entry, "password_file") == NULL)
         report_error(report, username->key->mark,
                      "nodes.username: needs a password too; name its file by password_file");
+    tls_check(&node->tls, &node->address, &tls_names, entry, report);
 }
 
 /* --- all of them --- */
@@ -148,6 +177,7 @@ void nodes_free(struct config *config)
     for (unsigned i = 0; i < LIMIT_NODES; i++) {
         struct config_node *node = &config->nodes[i];
         url_free(&node->address);
+        tls_free(&node->tls);
         free(node->name);
         free(node->username);
         secret_free(node->password);

@@ -20,6 +20,7 @@ bool url_parse(const char *text, enum url_use use, struct config_address *addres
     if (!fine)
         return false;
     address->port = parsed.port;
+    address->tls = parsed.tls;
     if (parsed.kind == ADDRESS_UNIX)
         address->path = memory_copy(parsed.path);
     else

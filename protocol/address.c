@@ -17,20 +17,21 @@ _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH_MAX +
 /* Where the kinds of address differ, and how they look where they are right. */
 static const struct form {
     const char *scheme;
-    uint16_t default_port; /* 0: it has to be given */
+    const char *tls_scheme; /* the same over TLS; NULL: there is no such thing */
+    uint16_t default_port;  /* 0: it has to be given */
     const char *tcp;
     const char *tcp_v6;
     const char *unix_path; /* NULL: there is no such thing */
     const char *host_advice;
 } forms[] = {
-    [URL_LISTEN] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
+    [URL_LISTEN] = {"tcp://", "tls://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
                     "unix:/run/redlockd/redlockd.sock",
                     "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
-    [URL_NODE] = {"redis://", 6379, "redis://10.0.0.1:6379", "redis://[fd00::1]:6379",
+    [URL_NODE] = {"redis://", "rediss://", 6379, "redis://10.0.0.1:6379", "redis://[fd00::1]:6379",
                   "unix:/run/redis/redis.sock", "redis://10.0.0.1:6379"},
-    [URL_DAEMON] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
+    [URL_DAEMON] = {"tcp://", "tls://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
                     "unix:/run/redlockd/redlockd.sock", "tcp://127.0.0.1:7335"},
-    [URL_ADMIN] = {"http://", 0, "http://127.0.0.1:7336", "http://[::1]:7336", NULL,
+    [URL_ADMIN] = {"http://", NULL, 0, "http://127.0.0.1:7336", "http://[::1]:7336", NULL,
                    "127.0.0.1 for this host alone"},
 };
 
@@ -176,6 +177,16 @@ bool address_parse(const char *text, enum url_use use, struct address *address, 
         return fail(error, "has a user or a password in it; write %s", form->tcp);
     if (strncmp(text, form->scheme, strlen(form->scheme)) == 0)
         return parse_tcp(text + strlen(form->scheme), use, address, error);
+    if (form->tls_scheme != NULL &&
+        strncmp(text, form->tls_scheme, strlen(form->tls_scheme)) == 0) {
+        if (use == URL_DAEMON)
+            return fail(error,
+                        "asks for TLS, which this library does not speak; name a unix socket of a "
+                        "redlockd on this host, or the tcp:// address of a TLS proxy on it "
+                        "(stunnel)");
+        address->tls = true;
+        return parse_tcp(text + strlen(form->tls_scheme), use, address, error);
+    }
     return fail(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
                 form->unix_path);
 }

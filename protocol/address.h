@@ -2,11 +2,12 @@
  * Addresses as people write them. Pure, and without an allocation: the library of clients reads
  * them, too.
  *
- *     listen   tcp://127.0.0.1:7335   tcp://[::1]:7335   unix:/run/redlockd/redlockd.sock
+ *     listen   tcp://127.0.0.1:7335   tls://[::]:7336   unix:/run/redlockd/redlockd.sock
  *     admin    http://127.0.0.1:7336   http://[::1]:7336
- *     nodes    redis://10.0.0.1:6379/0   redis://[fd00::1]   unix:/run/redis/redis.sock
+ *     nodes    redis://10.0.0.1:6379/0   rediss://[fd00::1]   unix:/run/redis/redis.sock
  *
- * A daemon is connected to where it listens; only the advice is another one.
+ * A daemon is connected to where it listens; only the advice is another one, and that the library
+ * of clients has no TLS.
  */
 #ifndef PROTOCOL_ADDRESS_H
 #define PROTOCOL_ADDRESS_H
@@ -27,6 +28,7 @@ struct address {
     char host[ADDRESS_HOST_MAX + 1]; /* TCP: name or address, IPv6 without its brackets */
     uint16_t port;                   /* TCP */
     char path[ADDRESS_PATH_MAX + 1]; /* UNIX */
+    bool tls;                        /* TCP */
     unsigned database;               /* of a node */
 };
 

@@ -31,6 +31,10 @@ enum {
     LIMIT_CLIENT_HELD_BACK = 8 * LIMIT_LINE,
     LIMIT_CLIENT_REQUESTS = 1024,
 
+    /* TLS handshakes under way with clients: what is ready at once is done within one pass of the
+     * loop, and each may take a millisecond of it. */
+    LIMIT_HANDSHAKES = 64,
+
     /* The daemon as a whole: requests that still have a command under way on some master. */
     LIMIT_OPERATIONS = 16384,
 

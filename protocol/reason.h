@@ -21,6 +21,12 @@
     X(REASON_HUNG, "hung", "connected, but it has answered nothing for long")                      \
     X(REASON_BACKLOG, "backlog", "too many commands are unanswered")                               \
     X(REASON_GARBAGE, "garbage", "it sent what is not Redis protocol: is it a Redis?")             \
+    X(REASON_TLS, "tls", "the TLS handshake failed: does it speak TLS at this port?")              \
+    X(REASON_EXPIRED, "expired", "its certificate has expired, or is not valid yet")               \
+    X(REASON_UNTRUSTED, "untrusted", "its certificate is of no CA that we believe")                \
+    X(REASON_WRONGNAME, "wrongname", "its certificate is for another name")                        \
+    X(REASON_CERTIFICATE, "certificate", "its certificate cannot be used")                         \
+    X(REASON_UNCERTIFIED, "uncertified", "it wants a certificate of us, or refuses ours")          \
     X(REASON_LOADING, "loading", "it is loading its data")                                         \
     X(REASON_OOM, "oom", "it is out of memory (maxmemory)")                                        \
     X(REASON_MISCONF, "misconf", "it refuses writes: its snapshots fail")                          \

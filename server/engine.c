@@ -629,7 +629,7 @@ static struct call *next_to_abandon(const struct engine_client *client, bool loc
     return found;
 }
 
-void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
+void engine_client_ending(struct engine *engine, struct engine_client *client, int64_t now_ns)
 {
     struct call *call;
     engine_catch_up(engine, now_ns);
@@ -637,6 +637,11 @@ void engine_client_half_closed(struct engine *engine, struct engine_client *clie
         engine->io.undone(engine->io.context, client, call_tag(call), call->tag_len);
         abandon(engine, call, now_ns);
     }
+}
+
+void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
+{
+    engine_client_ending(engine, client, now_ns);
     engine_release_holds(engine, client, now_ns);
 }
 

@@ -231,6 +231,10 @@ const struct resource *engine_find(const struct engine *engine, const struct req
  */
 unsigned engine_place(const struct resource *resource, const struct engine_client *client);
 
+/* The connection will end, in order or not: its LOCKs are undone, and told so. What it holds stays.
+ */
+void engine_client_ending(struct engine *engine, struct engine_client *client, int64_t now_ns);
+
 /* The client ended its side of the connection, in order: its LOCKs are undone, and what it holds is
  * released. It may still read. */
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);

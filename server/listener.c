@@ -65,16 +65,34 @@ static void name_peer(int fd, const struct sockaddr *address, socklen_t len, cha
         snprintf(peer, SESSION_PEER_MAX, "unix");
 }
 
-static void refuse_client(struct server *server, int fd, const char *peer)
+static void refuse_client(struct listener *listener, int fd, const char *peer)
 {
     static const char answer[] = "LIMIT clients\n";
-    ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)sent; /* who cannot take fourteen bytes learns it from the close */
+    struct server *server = listener->server;
+    /* Over TLS it would take a handshake to say so. */
+    if (listener->tls.context == NULL) {
+        ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)sent; /* who cannot take fourteen bytes learns it from the close */
+    }
     /* Closing with bytes unread would reset the connection, and the answer might be lost. */
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
     log_event(&server->log, CONFIG_LOG_DEBUG, "client_refused",
               LOG_FIELDS(log_text("peer", peer), log_text("limit", "clients")));
+}
+
+/* All places for handshakes are taken: whoever comes next waits in the kernel's queue. */
+static void pause_while_crowded(struct server *server)
+{
+    if (!handshakes_full(&server->handshakes))
+        return;
+    for (size_t i = 0; i < server->listener_count; i++) {
+        struct listener *listener = server->listeners[i];
+        if (listener->tls.context == NULL || listener->accepting == NULL || listener->paused)
+            continue;
+        evconnlistener_disable(listener->accepting);
+        listener->paused = true;
+    }
 }
 
 static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t fd,
@@ -85,13 +103,18 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
     char peer[SESSION_PEER_MAX];
     (void)accepting;
     name_peer(fd, address, (socklen_t)len, peer);
-    if (server->session_count >= server->client_limit) {
+    if (server->session_count + server->handshakes.count >= server->client_limit) {
         server->rejected_clients++;
-        refuse_client(server, fd, peer);
+        refuse_client(listener, fd, peer);
         return;
     }
     if (address->sa_family != AF_UNIX)
         set_tcp_options(fd);
+    if (listener->tls.context != NULL) {
+        handshake_start(&server->handshakes, &listener->tls, fd, peer);
+        pause_while_crowded(server);
+        return;
+    }
     session_new(server, fd, address->sa_family == AF_UNIX, peer);
 }
 
@@ -110,7 +133,8 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
 
 static void resume(struct listener *listener)
 {
-    if (!listener->paused)
+    bool crowded = listener->tls.context != NULL && handshakes_full(&listener->server->handshakes);
+    if (!listener->paused || crowded)
         return;
     listener->paused = false;
     event_del(listener->retry);
@@ -255,7 +279,8 @@ static void name_listener(struct listener *listener, int fd)
         return;
     }
     name_address((struct sockaddr *)&bound, len, name, sizeof(name));
-    snprintf(listener->address, sizeof(listener->address), "tcp://%s", name);
+    snprintf(listener->address, sizeof(listener->address), "%s://%s",
+             listener->config->address.tls ? "tls" : "tcp", name);
 }
 
 static bool accept_on(struct listener *listener, int fd, struct error *error)
@@ -276,20 +301,34 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
     return true;
 }
 
+/* Whatever it has so far, but the socket. */
+static bool begin(struct listener *listener, struct server *server,
+                  const struct config_listen *config, bool given, struct error *error)
+{
+    *listener = (struct listener){.server = server, .config = config, .given = given};
+    return !config->address.tls || tls_init_listen(&listener->tls, &config->tls, error);
+}
+
 bool listener_start(struct listener *listener, struct server *server,
                     const struct config_listen *config, struct error *error)
 {
-    *listener = (struct listener){.server = server, .config = config};
+    if (!begin(listener, server, config, false, error))
+        return false;
     int fd = config->address.kind == ADDRESS_TCP ? listener_bind_tcp(config, error)
                                                  : bind_unix(listener, error);
-    return fd >= 0 && accept_on(listener, fd, error);
+    if (fd >= 0)
+        return accept_on(listener, fd, error);
+    tls_deinit(&listener->tls);
+    return false;
 }
 
 bool listener_take(struct listener *listener, struct server *server,
                    const struct config_listen *config, int fd, struct error *error)
 {
-    *listener = (struct listener){.server = server, .config = config, .given = true};
-    return accept_on(listener, fd, error);
+    if (begin(listener, server, config, true, error))
+        return accept_on(listener, fd, error);
+    close(fd);
+    return false;
 }
 
 void listener_stop(struct listener *listener)
@@ -301,5 +340,6 @@ void listener_stop(struct listener *listener)
     }
     if (listener->retry != NULL)
         event_free(listener->retry);
+    tls_deinit(&listener->tls);
     *listener = (struct listener){.server = listener->server, .config = listener->config};
 }

@@ -1,5 +1,6 @@
 /*
- * The sockets clients connect to. Accepting pauses when descriptors run out, and never spins.
+ * The sockets clients connect to. Accepting pauses when descriptors run out, or places for TLS
+ * handshakes, and never spins.
  */
 #ifndef SERVER_LISTENER_H
 #define SERVER_LISTENER_H
@@ -11,6 +12,7 @@
 #include "config/config.h"
 #include "protocol/error.h"
 #include "protocol/limits.h"
+#include "server/tls.h"
 
 struct server;
 
@@ -21,6 +23,7 @@ struct listener {
     struct event *retry; /* while paused: looks whether descriptors are to be had again */
     bool paused;
     bool given;              /* by systemd, which keeps the socket: its file stays */
+    struct tls tls;          /* of a tls:// address; it may be replaced, for connections to come */
     char address[LIMIT_URL]; /* as bound, for people */
 };
 
@@ -39,7 +42,7 @@ int listener_bind_tcp(const struct config_listen *config, struct error *error);
 /* Stop accepting; removes a unix socket's file. */
 void listener_stop(struct listener *listener);
 
-/* A descriptor has become free: all that are paused accept again. */
+/* A descriptor or a place has become free: all that are paused accept again. */
 void listener_resume(struct server *server);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "server/clock.h"
 #include "server/server.h"
+#include "server/tls.h"
 
 /* As much as one look into the input shows: libevent keeps it in a few pieces. */
 enum { INPUT_PIECES = 8 };
@@ -41,6 +42,8 @@ static void node_on_read(struct bufferevent *connection, void *context)
 {
     struct node *node = context;
     (void)connection;
+    node->heard = true;
+    node->tls_reported = REASON_NONE;
     feed_input(node);
     for (;;) {
         enum resp_result result = resp_next(&node->resp);
@@ -58,8 +61,45 @@ static void node_on_read(struct bufferevent *connection, void *context)
     server_rearm(node->server);
 }
 
+/* In the log, what exactly was wrong: once, until it works or fails in another way. */
+static enum reason report_tls(struct node *node, enum reason reason, const char *why)
+{
+    if (node->tls_reported != reason && node->channel == CHANNEL_COMMANDS)
+        log_event(&node->server->log, CONFIG_LOG_WARNING, "node_tls_failed",
+                  LOG_FIELDS(log_text("node", node->config->name),
+                             log_text("reason", reason_word(reason)), log_text("why", why)));
+    node->tls_reported = reason;
+    return reason;
+}
+
+static enum reason reason_of_tls(struct node *node)
+{
+    static const enum reason reasons[] = {
+        [TLS_ENDED] = REASON_TLS,
+        [TLS_FOREIGN] = REASON_TLS,
+        [TLS_EXPIRED] = REASON_EXPIRED,
+        [TLS_UNTRUSTED] = REASON_UNTRUSTED,
+        [TLS_WRONG_NAME] = REASON_WRONGNAME,
+        [TLS_CERTIFICATE] = REASON_CERTIFICATE,
+        [TLS_UNCERTIFIED] = REASON_UNCERTIFIED,
+        [TLS_OTHER] = REASON_TLS,
+    };
+    const char *why;
+    enum tls_failure failure = tls_failure_of(node->connection, &why);
+    if (!node->connected)
+        return report_tls(node, reasons[failure], why);
+    bool refused = failure == TLS_ENDED && !node->heard && tls_was_asked(node->connection);
+    if (refused)
+        why = "it asked for our certificate, and ended the connection";
+    if (refused || failure == TLS_UNCERTIFIED)
+        return report_tls(node, REASON_UNCERTIFIED, why);
+    return REASON_DISCONNECTED;
+}
+
 static enum reason reason_of_failure(struct node *node)
 {
+    if (node->secured)
+        return reason_of_tls(node);
     if (bufferevent_socket_get_dns_error(node->connection) != 0)
         return REASON_UNRESOLVED;
     if (node->connected)
@@ -70,17 +110,54 @@ static enum reason reason_of_failure(struct node *node)
     return REASON_UNREACHABLE;
 }
 
+static void node_on_event(struct bufferevent *connection, short events, void *context);
+
+/* Connected: the socket goes to a bufferevent that does TLS over it. */
+static bool secure(struct node *node)
+{
+    struct server *server = node->server;
+    /* Before the link gives up, which does not know that there is a handshake. */
+    int64_t patience_ns = link_patience_ns(&server->engine.links[node->index]) / 2;
+    const struct timeval patience = {.tv_sec = patience_ns / NS_PER_S,
+                                     .tv_usec = patience_ns % NS_PER_S / 1000};
+    int fd = bufferevent_getfd(node->connection);
+    bufferevent_setfd(node->connection, -1);
+    bufferevent_free(node->connection);
+    node->connection =
+        tls_connect(&server->node_tls[node->index], server->base, fd, node->config->address.host);
+    if (node->connection == NULL)
+        return false;
+    node->secured = true;
+    node->heard = false;
+    bufferevent_setcb(node->connection, node_on_read, NULL, node_on_event, node);
+    bufferevent_set_timeouts(node->connection, &patience, NULL);
+    bufferevent_enable(node->connection, EV_READ | EV_WRITE);
+    return true;
+}
+
 static void node_on_event(struct bufferevent *connection, short events, void *context)
 {
     struct node *node = context;
+    if (events & BEV_EVENT_TIMEOUT) {
+        fail(node, report_tls(node, REASON_HUNG,
+                              "it does not answer the handshake: does it speak TLS at this port?"));
+        return;
+    }
     if (!(events & BEV_EVENT_CONNECTED)) {
         fail(node, reason_of_failure(node));
         return;
     }
-    if (node->config->address.kind == ADDRESS_TCP) {
+    if (node->config->address.kind == ADDRESS_TCP && !node->secured) {
         int on = 1;
         setsockopt(bufferevent_getfd(connection), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
+    if (node->config->address.tls && !node->secured) {
+        if (!secure(node))
+            fail(node, REASON_TLS);
+        return;
+    }
+    if (node->secured)
+        bufferevent_set_timeouts(connection, NULL, NULL);
     node->connected = true;
     engine_on_connected(&node->server->engine, node->index, node->channel, clock_now_ns());
     server_rearm(node->server);
@@ -141,6 +218,7 @@ void node_close(struct node *node)
 {
     event_del(node->failure);
     node->connected = false;
+    node->secured = false;
     if (node->connection == NULL)
         return;
     /* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not

@@ -3,7 +3,8 @@
  * second one, protocol/tracker.h decide.
  *
  * A libevent bufferevent carries it; what the engine writes during one pass of the loop goes out in
- * one write. Names are resolved off the loop by evdns.
+ * one write. Names are resolved off the loop by evdns. With TLS, the socket is connected first, as
+ * without; then another bufferevent takes it over for the handshake and what comes behind it.
  */
 #ifndef SERVER_NODE_H
 #define SERVER_NODE_H
@@ -28,6 +29,9 @@ struct node {
     struct event *failure;          /* tells, after the pass, of an open that failed at once */
     struct resp resp;
     bool connected;
+    bool secured;             /* the connection is one of TLS: its handshake has begun */
+    bool heard;               /* something has come by it */
+    enum reason tls_reported; /* the failure of TLS that the log has */
 };
 
 /* False if there is not enough memory. */

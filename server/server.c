@@ -354,8 +354,9 @@ static bool start_loop(struct server *server)
             return false;
     }
     return client_log_start(&server->client_log, &server->log, server->base) &&
-           server->dns != NULL && server->timer != NULL && server->flush != NULL &&
-           server->sweep != NULL && server->drain != NULL && server->progress != NULL;
+           handshakes_init(&server->handshakes, server) && server->dns != NULL &&
+           server->timer != NULL && server->flush != NULL && server->sweep != NULL &&
+           server->drain != NULL && server->progress != NULL;
 }
 
 /*
@@ -467,6 +468,22 @@ static bool start_engine(struct server *server)
     return true;
 }
 
+/* Before the engine, which opens the connections. */
+static bool start_node_tls(struct server *server)
+{
+    const struct config *config = server->config;
+    struct error error;
+    for (unsigned i = 0; i < config->node_count; i++) {
+        const struct config_node *node = &config->nodes[i];
+        if (!node->address.tls || tls_init_node(&server->node_tls[i], &node->tls, &error))
+            continue;
+        log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
+                  LOG_FIELDS(log_text("node", node->name), log_text("why", error.text)));
+        return false;
+    }
+    return true;
+}
+
 void server_retune(struct server *server)
 {
     const struct config *config = server->config;
@@ -503,6 +520,10 @@ bool server_start(struct server *server, struct config *config, const struct log
     LIST_INIT(&server->sessions);
     LIST_INIT(&server->swept);
     monitor_init(&server->monitor, server->started_ns);
+    if (!start_node_tls(server)) {
+        server_stop(server);
+        return false;
+    }
     if (!start_loop(server) || !start_engine(server)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
                   LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
@@ -542,9 +563,12 @@ void server_stop(struct server *server)
     admin_stop(&server->admin);
     session_free_all(server);
     listeners_stop(server);
-    for (unsigned i = 0; i < server->config->node_count; i++)
+    handshakes_deinit(&server->handshakes);
+    for (unsigned i = 0; i < server->config->node_count; i++) {
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             node_deinit(&server->nodes[i][channel]);
+        tls_deinit(&server->node_tls[i]);
+    }
     if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);
     struct event *events[] = {server->timer,      server->flush,     server->sweep,

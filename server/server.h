@@ -26,6 +26,7 @@
 #include "server/client_log.h"
 #include "server/engine.h"
 #include "server/entropy.h"
+#include "server/handshake.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/monitor.h"
@@ -56,9 +57,11 @@ struct server {
     char clock_id[ENGINE_CLOCK_ID_MAX];
     struct request_limits request_limits;
     struct node nodes[LIMIT_NODES][CHANNELS];
+    struct tls node_tls[LIMIT_NODES]; /* of both channels of a node; see struct tls */
 
     struct listener *listeners[LISTENS_MAX]; /* listener_count of them */
     size_t listener_count;
+    struct handshakes handshakes;
     struct session_list sessions;
     struct session_list swept; /* sessions that want attention after this pass */
     unsigned session_count;

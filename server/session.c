@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include "server/clock.h"
 #include "server/listing.h"
 #include "server/server.h"
+#include "server/tls.h"
 
 /* The first byte of a TLS handshake; no request begins with it. */
 enum { TLS_HANDSHAKE = 0x16 };
@@ -193,7 +195,7 @@ static bool is_foreign(struct session *session, const char *line, size_t len, bo
         return false;
     session->spoken = whole;
     if (len > 0 && line[0] == TLS_HANDSHAKE)
-        what = "it speaks TLS, which redlockd does not";
+        what = "it speaks TLS; that takes an address with tls://";
     else if (whole && request_is_http(line, len))
         what = "it speaks HTTP; redlockd has a line protocol";
     if (what == NULL)
@@ -326,10 +328,25 @@ static void session_on_written(struct bufferevent *connection, void *context)
 static void on_lost(struct session *session)
 {
     struct server *server = session->server;
+    const char *why = "the connection was lost";
     if (session->local)
         engine_client_quit(&server->engine, &session->client, clock_now_ns());
-    drop(session, "the connection was lost");
+    if (session->tls)
+        tls_failure_of(session->connection, &why);
+    drop(session, why);
     server_rearm(server);
+}
+
+/* The client will send no more. Over TLS, what the kernel tells of the end of the connection is no
+ * word of the client: anybody on its way can make it. Whether it was one in order shows when all
+ * has been read; until then, no HOLD is released. */
+static void tell_end(struct session *session)
+{
+    struct engine *engine = &session->server->engine;
+    if (session->tls && !session->ended)
+        engine_client_ending(engine, &session->client, clock_now_ns());
+    else
+        engine_client_half_closed(engine, &session->client, clock_now_ns());
 }
 
 static void session_on_event(struct bufferevent *connection, short events, void *context)
@@ -339,15 +356,19 @@ static void session_on_event(struct bufferevent *connection, short events, void 
     /* A reset is told once: whoever writes first hears of it, and who reads then finds an end. */
     if (session->dropped)
         return;
-    if (!(events & BEV_EVENT_EOF)) {
+    /* Over TLS, nothing comes behind the end but a failure to write; it may look like an end. */
+    bool again = session->tls && session->ended;
+    if (!(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR) || again) {
         on_lost(session);
         return;
     }
     /* The client sends no more, but may still read: all but its LOCKs is answered. */
     session->ended = true;
     bufferevent_disable(session->connection, EV_READ);
+    /* Over TLS, libevent stops both directions at the end of one. */
+    bufferevent_enable(session->connection, EV_WRITE);
     serve(session);
-    engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
+    tell_end(session);
     want_sweep(session);
     server_rearm(session->server);
 }
@@ -366,19 +387,22 @@ static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
         return;
     }
     session->end_seen = true;
-    engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
+    tell_end(session);
     want_sweep(session);
     server_rearm(session->server);
 }
 
-void session_new(struct server *server, int fd, bool local, const char *peer)
+/* Owns the connection; NULL if there is not enough memory. */
+static struct session *session_begin(struct server *server, struct bufferevent *connection,
+                                     const char *peer)
 {
     struct session *session = calloc(1, sizeof(*session));
     struct evbuffer *held_back = evbuffer_new();
-    struct bufferevent *connection =
-        bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    struct event *end_watch = event_new(server->base, fd, EV_CLOSED, session_on_end_seen, session);
-    if (session == NULL || held_back == NULL || connection == NULL || end_watch == NULL) {
+    struct event *end_watch = NULL;
+    if (connection != NULL)
+        end_watch = event_new(server->base, bufferevent_getfd(connection), EV_CLOSED,
+                              session_on_end_seen, session);
+    if (session == NULL || held_back == NULL || end_watch == NULL) {
         free(session);
         if (end_watch != NULL)
             event_free(end_watch);
@@ -386,25 +410,53 @@ void session_new(struct server *server, int fd, bool local, const char *peer)
             evbuffer_free(held_back);
         if (connection != NULL)
             bufferevent_free(connection);
-        else
-            evutil_closesocket(fd);
-        return;
+        return NULL;
     }
     session->server = server;
     session->connection = connection;
     session->held_back = held_back;
-    session->local = local;
     session->end_watch = end_watch;
     session->since_ns = clock_now_ns();
-    strncpy(session->peer, peer, sizeof(session->peer) - 1);
+    snprintf(session->peer, sizeof(session->peer), "%s", peer);
     engine_client_init(&session->client, ++server->next_session_id);
     LIST_INSERT_HEAD(&server->sessions, session, entry);
     server->session_count++;
     bufferevent_setcb(connection, session_on_read, session_on_written, session_on_event, session);
     bufferevent_enable(connection, EV_READ | EV_WRITE);
-    log_event(
-        &server->log, CONFIG_LOG_DEBUG, "client_connected",
-        LOG_FIELDS(log_number("client", (int64_t)session->client.id), log_text("peer", peer)));
+    return session;
+}
+
+static void log_connected(const struct session *session)
+{
+    log_event(&session->server->log, CONFIG_LOG_DEBUG, "client_connected",
+              LOG_FIELDS(log_number("client", (int64_t)session->client.id),
+                         log_text("peer", session->peer)));
+}
+
+void session_new(struct server *server, int fd, bool local, const char *peer)
+{
+    struct bufferevent *connection =
+        bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (connection == NULL)
+        evutil_closesocket(fd);
+    struct session *session = session_begin(server, connection, peer);
+    if (session == NULL)
+        return;
+    session->local = local;
+    log_connected(session);
+}
+
+void session_new_tls(struct server *server, struct bufferevent *connection, const char *peer)
+{
+    struct session *session = session_begin(server, connection, peer);
+    if (session == NULL)
+        return;
+    session->tls = true;
+    tls_peer_name(connection, session->subject, sizeof(session->subject));
+    if (session->subject[0] != '\0')
+        snprintf(session->peer, sizeof(session->peer), "%.*s,cn=%s", SESSION_PEER_MAX - 1, peer,
+                 session->subject);
+    log_connected(session);
 }
 
 static void session_free(struct session *session)
@@ -420,6 +472,9 @@ static void session_free(struct session *session)
     server->session_count--;
     evbuffer_free(session->held_back);
     event_free(session->end_watch);
+    /* Who is dropped must not take it for an end in order. */
+    if (session->tls && !session->dropped)
+        tls_farewell(session->connection);
     bufferevent_free(session->connection);
     free(session);
     listener_resume(server);
@@ -437,7 +492,7 @@ static void sweep(struct session *session)
     if (!session->dropped)
         serve(session);
     if ((session->ended || session->end_seen) && !session->dropped)
-        engine_client_half_closed(&session->server->engine, &session->client, clock_now_ns());
+        tell_end(session);
     bool written = evbuffer_get_length(bufferevent_get_output(session->connection)) == 0;
     bool done = session->quitting || (session->ended && all_answered(session));
     if (session->dropped || (done && written))

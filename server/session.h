@@ -23,8 +23,9 @@ struct session;
 
 LIST_HEAD(session_list, session);
 
-/* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295 pid=4294967295" */
-enum { SESSION_PEER_MAX = 64 };
+/* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295 pid=4294967295"; over TLS,
+ * ",cn=" and the name in the certificate behind it. */
+enum { SESSION_PEER_MAX = 64, SESSION_SUBJECT_MAX = 128 };
 
 struct session {
     struct server *server;       /* the owner */
@@ -36,8 +37,9 @@ struct session {
     struct event *end_watch;    /* set while the client is not read from */
     uint64_t requests;
     int64_t since_ns;
-    char peer[SESSION_PEER_MAX];
-    bool spoken; /* has sent a whole line */
+    char peer[SESSION_PEER_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX];
+    char subject[SESSION_SUBJECT_MAX]; /* see tls_peer_name(); "" without a certificate */
+    bool spoken;                       /* has sent a whole line */
     bool untagged_under_way;
     bool discarding; /* inside a line that is too long */
     bool on_sweep;
@@ -46,10 +48,14 @@ struct session {
     bool quitting; /* close once all is written */
     bool dropped;  /* to be freed, whatever is unwritten */
     bool local;    /* a unix socket: its end is the client's doing, however it comes */
+    bool tls;      /* its end is one in order only if the client says so (close_notify) */
 };
 
 /* Serve a connection that was accepted; owns fd from now on. */
 void session_new(struct server *server, int fd, bool local, const char *peer);
+
+/* The same for one whose TLS handshake is done; owns the connection from now on. */
+void session_new_tls(struct server *server, struct bufferevent *connection, const char *peer);
 
 /* Free all of them, as if each client had gone. */
 void session_free_all(struct server *server);

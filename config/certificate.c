@@ -1,0 +1,222 @@
+#include "config/certificate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/memory.h"
+
+/* How many CAs are named to a client that has to choose among certificates. */
+enum { NAMED_CAS = 16 };
+
+__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(error->text, sizeof(error->text), form, arguments);
+    va_end(arguments);
+    ERR_clear_error();
+    return false;
+}
+
+/* What OpenSSL says, in words that it has itself: none of them is from the file. */
+static const char *why(void)
+{
+    const char *text = ERR_reason_error_string(ERR_peek_last_error());
+    return text != NULL ? text : "OpenSSL does not say why";
+}
+
+/* --- files --- */
+
+/* A regular file, all of it; what is none (a pipe, a terminal) could keep the daemon waiting. */
+struct file {
+    char *bytes;
+    size_t len;
+    mode_t mode;
+};
+
+static void file_free(struct file *file)
+{
+    explicit_bzero(file->bytes, CERTIFICATE_FILE_MAX + 1);
+    free(file->bytes);
+}
+
+static bool file_read(const char *path, struct file *file, struct error *error)
+{
+    struct stat status;
+    ssize_t got = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return fail(error, "cannot be read: %s", strerror(errno));
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        close(fd);
+        return fail(error, "is no regular file");
+    }
+    *file =
+        (struct file){.bytes = memory_zeroed(CERTIFICATE_FILE_MAX + 1, 1), .mode = status.st_mode};
+    while (file->len <= CERTIFICATE_FILE_MAX &&
+           (got = read(fd, file->bytes + file->len, CERTIFICATE_FILE_MAX + 1 - file->len)) > 0)
+        file->len += (size_t)got;
+    int failed = got < 0 ? errno : 0;
+    close(fd);
+    if (failed == 0 && file->len <= CERTIFICATE_FILE_MAX)
+        return true;
+    file_free(file);
+    if (failed != 0)
+        return fail(error, "cannot be read: %s", strerror(failed));
+    return fail(error, "is longer than %d bytes", CERTIFICATE_FILE_MAX);
+}
+
+static BIO *open_file(const char *path, struct file *file, struct error *error)
+{
+    if (!file_read(path, file, error))
+        return NULL;
+    BIO *bio = BIO_new_mem_buf(file->bytes, (int)file->len);
+    if (bio != NULL)
+        return bio;
+    file_free(file);
+    fail(error, "cannot be read: not enough memory");
+    return NULL;
+}
+
+static void close_file(BIO *bio, struct file *file)
+{
+    BIO_free(bio);
+    file_free(file);
+}
+
+/* The last look of a loop over certificates: was it the end of the file, or is there more that is
+ * none? */
+static bool ended_well(void)
+{
+    unsigned long last = ERR_peek_last_error();
+    bool well = ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
+    if (well)
+        ERR_clear_error();
+    return well;
+}
+
+/* --- certificates --- */
+
+static bool take_certificates(SSL_CTX *context, BIO *bio, struct error *error)
+{
+    X509 *certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+    if (certificate == NULL)
+        return fail(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+    int used = SSL_CTX_use_certificate(context, certificate);
+    X509_free(certificate);
+    if (used != 1)
+        return fail(error, "holds a certificate that OpenSSL refuses: %s", why());
+    while ((certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL)
+        if (SSL_CTX_add0_chain_cert(context, certificate) != 1) {
+            X509_free(certificate);
+            return fail(error, "holds a chain that OpenSSL refuses: %s", why());
+        }
+    return ended_well() || fail(error, "holds a damaged certificate behind the first: %s", why());
+}
+
+bool certificate_load(SSL_CTX *context, const char *path, struct error *error)
+{
+    struct file file;
+    BIO *bio = open_file(path, &file, error);
+    if (bio == NULL)
+        return false;
+    bool taken = take_certificates(context, bio, error);
+    close_file(bio, &file);
+    return taken;
+}
+
+static bool take_cas(SSL_CTX *context, BIO *bio, struct error *error)
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(context);
+    X509 *certificate;
+    unsigned count = 0;
+    while ((certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+        bool added = X509_STORE_add_cert(store, certificate) == 1 &&
+                     (count >= NAMED_CAS || SSL_CTX_add_client_CA(context, certificate) == 1);
+        X509_free(certificate);
+        if (!added)
+            return fail(error, "holds a certificate that OpenSSL refuses: %s", why());
+        count++;
+    }
+    if (count == 0)
+        return fail(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+    return ended_well() || fail(error, "holds a damaged certificate: %s", why());
+}
+
+bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error)
+{
+    struct file file;
+    BIO *bio = open_file(path, &file, error);
+    if (bio == NULL)
+        return false;
+    bool taken = take_cas(context, bio, error);
+    close_file(bio, &file);
+    return taken;
+}
+
+/* --- keys --- */
+
+/* Instead of asking on the terminal. */
+static int no_password(char *buf, int size, int writing, void *context)
+{
+    bool *asked = context;
+    (void)buf;
+    (void)size;
+    (void)writing;
+    *asked = true;
+    return -1;
+}
+
+static bool take_key(SSL_CTX *context, BIO *bio, struct error *error)
+{
+    bool asked = false;
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_password, &asked);
+    if (key == NULL && asked)
+        return fail(error, "needs a password, which redlockd does not support; write it without "
+                           "one (openssl pkey -in OLD -out NEW) and let only redlockd read it");
+    if (key == NULL)
+        return fail(error, "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
+    X509 *certificate = SSL_CTX_get0_certificate(context);
+    bool fits = certificate == NULL || X509_check_private_key(certificate, key) == 1;
+    bool used = fits && SSL_CTX_use_PrivateKey(context, key) == 1;
+    EVP_PKEY_free(key);
+    if (!fits)
+        return fail(error, "does not belong to the certificate");
+    return used || fail(error, "holds a key that OpenSSL refuses: %s", why());
+}
+
+bool certificate_load_key(SSL_CTX *context, const char *path, struct error *error)
+{
+    struct file file;
+    BIO *bio = open_file(path, &file, error);
+    if (bio == NULL)
+        return false;
+    bool open_to_all = (file.mode & (S_IROTH | S_IWOTH)) != 0;
+    bool taken = open_to_all ? fail(error, "can be read or written by everybody; chmod 640 or 600")
+                             : take_key(context, bio, error);
+    close_file(bio, &file);
+    return taken;
+}
+
+/* --- time --- */
+
+bool certificate_is_stale(const SSL_CTX *context, time_t now, struct error *error)
+{
+    const X509 *certificate = SSL_CTX_get0_certificate(context);
+    if (certificate == NULL)
+        return false;
+    if (X509_cmp_time(X509_get0_notBefore(certificate), &now) > 0)
+        return !fail(error,
+                     "is not valid yet: who verifies it will refuse it; is the clock right?");
+    if (X509_cmp_time(X509_get0_notAfter(certificate), &now) < 0)
+        return !fail(error, "has expired: who verifies it will refuse it");
+    return false;
+}

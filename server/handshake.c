@@ -1,0 +1,138 @@
+#include "server/handshake.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/limits.h"
+#include "protocol/validity.h"
+#include "server/clock.h"
+#include "server/server.h"
+
+/* How long one may take, and how long where somebody else could have its place. */
+#define PATIENCE_NS (5 * NS_PER_S)
+#define CROWDED_NS  NS_PER_S
+
+struct handshake {
+    struct handshakes *owner;
+    TAILQ_ENTRY(handshake) entry;
+    struct bufferevent *connection; /* owned, until it is handed on */
+    int64_t since_ns;
+    char peer[SESSION_PEER_MAX];
+};
+
+bool handshakes_full(const struct handshakes *handshakes)
+{
+    return handshakes->count >= LIMIT_HANDSHAKES;
+}
+
+/* For the one that has to leave first. */
+static void rearm(struct handshakes *handshakes)
+{
+    const struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
+    if (oldest == NULL) {
+        event_del(handshakes->timer);
+        return;
+    }
+    int64_t patience_ns = handshakes_full(handshakes) ? CROWDED_NS : PATIENCE_NS;
+    int64_t left_ns = oldest->since_ns + patience_ns - clock_now_ns();
+    if (left_ns < 0)
+        left_ns = 0;
+    const struct timeval delay = {.tv_sec = left_ns / NS_PER_S,
+                                  .tv_usec = (left_ns % NS_PER_S + 999) / 1000};
+    event_add(handshakes->timer, &delay);
+}
+
+/* Its place is free. */
+static void leave(struct handshake *handshake)
+{
+    struct handshakes *handshakes = handshake->owner;
+    TAILQ_REMOVE(&handshakes->list, handshake, entry);
+    handshakes->count--;
+    if (handshake->connection != NULL)
+        bufferevent_free(handshake->connection);
+    free(handshake);
+    rearm(handshakes);
+    listener_resume(handshakes->server);
+}
+
+static void fail(struct handshake *handshake, const char *why)
+{
+    struct handshakes *handshakes = handshake->owner;
+    handshakes->failed++;
+    log_event(&handshakes->server->log, CONFIG_LOG_INFO, "tls_failed",
+              LOG_FIELDS(log_text("peer", handshake->peer), log_text("why", why)));
+    leave(handshake);
+}
+
+static void handshake_on_event(struct bufferevent *connection, short events, void *context)
+{
+    struct handshake *handshake = context;
+    struct handshakes *handshakes = handshake->owner;
+    const char *why;
+    if (!(events & BEV_EVENT_CONNECTED)) {
+        tls_failure_of(connection, &why);
+        fail(handshake, why);
+        return;
+    }
+    handshakes->done++;
+    handshake->connection = NULL;
+    session_new_tls(handshakes->server, connection, handshake->peer);
+    leave(handshake);
+}
+
+static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
+{
+    struct handshakes *handshakes = context;
+    struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
+    (void)fd;
+    (void)events;
+    int64_t patience_ns = handshakes_full(handshakes) ? CROWDED_NS : PATIENCE_NS;
+    if (oldest != NULL && clock_now_ns() - oldest->since_ns >= patience_ns)
+        fail(oldest, "the handshake took too long");
+    else
+        rearm(handshakes);
+}
+
+void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd, const char *peer)
+{
+    struct handshake *handshake = calloc(1, sizeof(*handshake));
+    struct bufferevent *connection = tls_accept(tls, handshakes->server->base, fd);
+    assert(!handshakes_full(handshakes));
+    if (handshake == NULL || connection == NULL) {
+        if (connection != NULL)
+            bufferevent_free(connection);
+        free(handshake);
+        return;
+    }
+    handshake->owner = handshakes;
+    handshake->connection = connection;
+    handshake->since_ns = clock_now_ns();
+    strncpy(handshake->peer, peer, sizeof(handshake->peer) - 1);
+    TAILQ_INSERT_TAIL(&handshakes->list, handshake, entry);
+    handshakes->count++;
+    bufferevent_setcb(connection, NULL, NULL, handshake_on_event, handshake);
+    rearm(handshakes);
+}
+
+bool handshakes_init(struct handshakes *handshakes, struct server *server)
+{
+    *handshakes = (struct handshakes){.server = server};
+    TAILQ_INIT(&handshakes->list);
+    handshakes->timer = event_new(server->base, -1, 0, handshake_on_timer, handshakes);
+    return handshakes->timer != NULL;
+}
+
+void handshakes_deinit(struct handshakes *handshakes)
+{
+    struct handshake *handshake;
+    if (handshakes->timer == NULL)
+        return;
+    while ((handshake = TAILQ_FIRST(&handshakes->list)) != NULL) {
+        TAILQ_REMOVE(&handshakes->list, handshake, entry);
+        bufferevent_free(handshake->connection);
+        free(handshake);
+    }
+    event_free(handshakes->timer);
+    *handshakes = (struct handshakes){0};
+}
