@@ -31,7 +31,10 @@ static void write_config(const struct daemon *daemon, const struct master *maste
     ck_assert_ptr_nonnull(yaml);
     fprintf(yaml, "cluster: e2e\nlisten:\n  - {url: \"unix:%s\"%s}\n", daemon->socket,
             plan->listen_fields != NULL ? plan->listen_fields : "");
-    if (plan->tcp_host != NULL)
+    if (plan->tcp_host != NULL && plan->tls_fields != NULL)
+        fprintf(yaml, "  - {url: \"tls://%s:%d\"%s}\n", plan->tcp_host, daemon->port,
+                plan->tls_fields);
+    else if (plan->tcp_host != NULL)
         fprintf(yaml, "  - tcp://%s:%d\n", plan->tcp_host, daemon->port);
     fprintf(yaml, "nodes:\n");
     for (unsigned i = 0; i < master_count; i++) {

@@ -25,6 +25,7 @@ enum { DAEMON_MARGIN_MS = 40 };
 struct daemon_plan {
     const char *name;          /* of its files; NULL: "redlockd" */
     const char *tcp_host;      /* listen there, too: "127.0.0.1", "[::1]"; NULL: unix socket only */
+    const char *tls_fields;    /* it is a tls:// address, with these added in YAML */
     const char *listen_fields; /* added to the unix socket in YAML: ", mode: \"0600\"" */
     const char *node_fields;   /* added to each node in YAML: ", username: app" */
     const char *locks;         /* added to the section `locks` in YAML: ", max_ttl: 1s" */

@@ -12,6 +12,13 @@
 
 enum { COMMAND_SECONDS = 5 };
 
+static void file_path(const struct master *master, const char *name, const char *ending, char *path)
+{
+    char file[64];
+    snprintf(file, sizeof(file), "%s.%s", name, ending);
+    sandbox_path(master->sandbox, file, path);
+}
+
 static void start(struct master *master)
 {
     char port[16];
@@ -19,6 +26,16 @@ static void start(struct master *master)
     char log[SANDBOX_FILE];
     char dump[32];
     char aof[32];
+    char tls_port[16];
+    char certificate[SANDBOX_FILE] = "";
+    char key[SANDBOX_FILE] = "";
+    char ca[SANDBOX_FILE] = "";
+    snprintf(tls_port, sizeof(tls_port), "%d", master->tls != NULL ? master->port : 0);
+    if (master->tls != NULL) {
+        file_path(master, master->tls->own, "crt", certificate);
+        file_path(master, master->tls->own, "key", key);
+        file_path(master, master->tls->ca, "crt", ca);
+    }
     snprintf(aof, sizeof(aof), "master-%u.aof", master->index);
     snprintf(dump, sizeof(dump), "master-%u.rdb", master->index);
     snprintf(port, sizeof(port), "%d", master->over_tcp ? master->port : 0);
@@ -50,6 +67,16 @@ static void start(struct master *master)
                           "0",
                           "--loglevel",
                           "warning",
+                          "--tls-port",
+                          tls_port,
+                          "--tls-cert-file",
+                          certificate,
+                          "--tls-key-file",
+                          key,
+                          "--tls-ca-cert-file",
+                          ca,
+                          "--tls-auth-clients",
+                          master->tls != NULL && master->tls->wants_client ? "yes" : "no",
                           NULL};
     master->pid = process_start(&(struct process_plan){
         .argv = argv,
@@ -101,7 +128,7 @@ static void wait_ready(struct master *master, bool may_move)
     int status;
     while (!answers(master)) {
         if (process_ended(master->pid, &status)) {
-            if (master->over_tcp && may_move)
+            if ((master->over_tcp || master->tls != NULL) && may_move)
                 master->port = port_free();
             start(master);
         }
@@ -119,7 +146,8 @@ void masters_start(struct master *masters, unsigned count, const struct sandbox 
                                      .index = plan->first + i,
                                      .over_tcp = plan->over_tcp,
                                      .steppable = plan->steppable,
-                                     .durable = plan->durable};
+                                     .durable = plan->durable,
+                                     .tls = plan->tls};
         if (plan->steppable)
             clock_open(&masters[i].clock, sandbox, name);
         sandbox_path(sandbox, name, masters[i].socket);
@@ -127,7 +155,7 @@ void masters_start(struct master *masters, unsigned count, const struct sandbox 
             snprintf(masters[i].host, MASTER_HOST, "%s%u", plan->network, plan->first + i);
         else
             snprintf(masters[i].host, MASTER_HOST, "127.0.0.1");
-        if (plan->over_tcp)
+        if (plan->over_tcp || plan->tls != NULL)
             masters[i].port = port_free();
         start(&masters[i]);
     }
@@ -164,7 +192,10 @@ void master_restart(struct master *master)
 
 void master_url(const struct master *master, char *url)
 {
-    if (master->over_tcp)
+    if (master->tls != NULL)
+        snprintf(url, MASTER_URL, "rediss://%s:%d",
+                 master->tls->host != NULL ? master->tls->host : master->host, master->port);
+    else if (master->over_tcp)
         snprintf(url, MASTER_URL, "redis://%s:%d", master->host, master->port);
     else
         snprintf(url, MASTER_URL, "unix:%s", master->socket);

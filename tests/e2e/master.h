@@ -14,6 +14,14 @@
 
 enum { MASTER_TEXT = 4096, MASTER_URL = 128, MASTER_HOST = 16 };
 
+/* Files of certificates in the sandbox; certs.h makes them. */
+struct master_tls {
+    const char *own;   /* NAME.crt and NAME.key */
+    const char *ca;    /* NAME.crt: whose clients it believes */
+    const char *host;  /* as the daemon names it; NULL: its address */
+    bool wants_client; /* they have to show a certificate */
+};
+
 struct master {
     const struct sandbox *sandbox;
     unsigned index;
@@ -25,6 +33,7 @@ struct master {
     int64_t ahead_ms;       /* what it is ahead */
     char host[MASTER_HOST]; /* where it listens by TCP, if it does */
     int port;
+    const struct master_tls *tls;
     char socket[SANDBOX_FILE];
     redisContext *context; /* ours, for the commands of the test */
     char text[MASTER_TEXT];
@@ -36,6 +45,9 @@ struct master_plan {
     const char *network;
     bool steppable; /* its clock can be stepped: tests/shim/clock.c */
     bool durable;   /* keeps every command on disk */
+    /* It listens by TLS at a loopback address, and for the test on its unix socket; lives as long
+     * as the masters. NULL: no TLS. */
+    const struct master_tls *tls;
     unsigned first; /* number of the first of them; different ones for those of one sandbox */
 };
 

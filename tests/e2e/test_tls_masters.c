@@ -1,0 +1,298 @@
+/*
+ * Masters over TLS: real ones that are verified, and each way in which that fails.
+ */
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/certs.h"
+#include "tests/e2e/port.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static void make_certificates(const char *dir)
+{
+    static const struct certs_plan plans[] = {
+        {.name = "ca"},
+        {.name = "stranger"},
+        {.name = "master", .issuer = "ca", .names = "DNS:localhost,IP:127.0.0.1"},
+        {.name = "named", .issuer = "ca", .names = "DNS:localhost"},
+        {.name = "address", .issuer = "ca", .names = "IP:127.0.0.1"},
+        {.name = "other-name", .issuer = "ca", .common = "localhost", .names = "DNS:elsewhere"},
+        {.name = "other-address", .issuer = "ca", .common = "127.0.0.1", .names = "IP:127.0.0.2"},
+        {.name = "wrong", .issuer = "stranger", .names = "DNS:localhost,IP:127.0.0.1"},
+        {.name = "expired", .issuer = "ca", .names = "IP:127.0.0.1", .from_s = -900, .until_s = -9},
+        {.name = "early", .issuer = "ca", .names = "IP:127.0.0.1", .from_s = 900, .until_s = 9000},
+        {.name = "client", .issuer = "ca"},
+        {.name = "wrong-client", .issuer = "stranger"},
+    };
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
+        certs_make(dir, &plans[i]);
+}
+
+/* Fields of a node: the CA we believe, and who we are; NULL: nobody. */
+static void write_fields(char *fields, size_t size, const char *dir, const char *ca,
+                         const char *client)
+{
+    int len = snprintf(fields, size, ", ca: %s/%s.crt", dir, ca);
+    if (client != NULL)
+        snprintf(fields + len, size - (size_t)len, ", certificate: %s/%s.crt, key: %s/%s.key", dir,
+                 client, dir, client);
+}
+
+static void open_masters(struct stage *stage, const char *test, const struct master_tls *tls)
+{
+    signal(SIGPIPE, SIG_IGN);
+    sandbox_open(&stage->sandbox, test);
+    make_certificates(stage->sandbox.dir);
+    stage->master_count = 3;
+    masters_start(stage->masters, 3, &stage->sandbox, &(struct master_plan){.tls = tls});
+}
+
+static void prepare(struct stage *stage, const char *ca, const char *client)
+{
+    char fields[512];
+    write_fields(fields, sizeof(fields), stage->sandbox.dir, ca, client);
+    const struct daemon_plan plan = {.node_timeout_ms = 200, .node_fields = fields};
+    daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3, &plan);
+}
+
+static void start(struct stage *stage, unsigned up)
+{
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, up);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+/* --- right --- */
+
+static const struct {
+    struct master_tls tls;
+    const char *client;
+} right[] = {
+    {{.own = "master", .ca = "ca"}, NULL},
+    {{.own = "address", .ca = "ca"}, NULL},
+    {{.own = "named", .ca = "ca", .host = "localhost"}, NULL},
+    {{.own = "master", .ca = "ca", .wants_client = true}, "client"},
+};
+
+START_TEST(locks_are_granted_and_freed)
+{
+    struct stage stage;
+    struct client second;
+    open_masters(&stage, __func__, &right[_i].tls);
+    prepare(&stage, "ca", right[_i].client);
+    daemon_bootstrap(&stage.daemon);
+    start(&stage, 3);
+    stage_wait_nodes(&stage, "tracking=yes", 3);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 3);
+    /* The report of its release comes by the second channel. */
+    daemon_connect(&stage.daemon, &second);
+    client_send(&second, "LOCK a 60s WAIT 50s\n");
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    masters_run(stage.masters, 3, "DEL redlock:a");
+    client_read_match(&second, "OK .*");
+    client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
+    client_close(&second);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_master_that_was_lost_comes_back)
+{
+    struct stage stage;
+    open_masters(&stage, __func__, &right[0].tls);
+    prepare(&stage, "ca", NULL);
+    daemon_bootstrap(&stage.daemon);
+    start(&stage, 3);
+    master_kill(&stage.masters[0]);
+    stage_wait_nodes(&stage, "reason=refused", 1);
+    master_restart(&stage.masters[0]);
+    stage_wait_nodes(&stage, "state=up", 3);
+    stage_wait_nodes(&stage, "reason=restarted", 1);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- wrong --- */
+
+static const struct {
+    struct master_tls tls;
+    const char *ca;
+    const char *client;
+    const char *reason;
+    const char *why;
+} wrong[] = {
+    {{.own = "wrong", .ca = "ca"}, "ca", NULL, "untrusted", "unable to get local issuer"},
+    {{.own = "stranger", .ca = "ca"}, "ca", NULL, "untrusted", "self-signed certificate"},
+    {{.own = "master", .ca = "ca"}, "stranger", NULL, "untrusted", "self-signed certificate"},
+    {{.own = "expired", .ca = "ca"}, "ca", NULL, "expired", "certificate has expired"},
+    {{.own = "early", .ca = "ca"}, "ca", NULL, "expired", "certificate is not yet valid"},
+    {{.own = "other-name", .ca = "ca", .host = "localhost"}, "ca", NULL, "wrongname", "hostname"},
+    {{.own = "named", .ca = "ca"}, "ca", NULL, "wrongname", "IP address mismatch"},
+    {{.own = "other-address", .ca = "ca"}, "ca", NULL, "wrongname", "IP address mismatch"},
+    {{.own = "address", .ca = "ca", .host = "localhost"}, "ca", NULL, "wrongname", "hostname"},
+    {{.own = "master", .ca = "ca", .wants_client = true}, "ca", NULL, "uncertified", "certificate"},
+    {{.own = "master", .ca = "ca", .wants_client = true},
+     "ca",
+     "wrong-client",
+     "uncertified",
+     "certificate"},
+};
+
+START_TEST(a_master_is_verified)
+{
+    struct stage stage;
+    char reason[32];
+    char answer[128];
+    open_masters(&stage, __func__, &wrong[_i].tls);
+    prepare(&stage, wrong[_i].ca, wrong[_i].client);
+    start(&stage, 0);
+    snprintf(reason, sizeof(reason), "reason=%s ", wrong[_i].reason);
+    stage_wait_nodes(&stage, reason, 3);
+    daemon_wait_log(&stage.daemon, reason, wrong[_i].why);
+    snprintf(answer, sizeof(answer), "NOQUORUM 0/3 need=2 a:%s b:%s c:%s", wrong[_i].reason,
+             wrong[_i].reason, wrong[_i].reason);
+    client_expect(&stage.client, answer, "LOCK a 10s");
+    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 0);
+    /* Not with each attempt. */
+    daemon_wait_log(&stage.daemon, "debug node_state", "opening");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 3);
+    stage_close(&stage);
+}
+END_TEST
+
+/* A Redis without TLS waits for the end of what it takes for a line. */
+START_TEST(a_master_without_tls_is_told_from_others)
+{
+    struct stage stage;
+    struct master_tls none = {.own = "master", .ca = "ca"};
+    char fields[512];
+    signal(SIGPIPE, SIG_IGN);
+    sandbox_open(&stage.sandbox, __func__);
+    make_certificates(stage.sandbox.dir);
+    stage.master_count = 3;
+    masters_start(stage.masters, 3, &stage.sandbox, &(struct master_plan){.over_tcp = true});
+    for (unsigned i = 0; i < 3; i++)
+        stage.masters[i].tls = &none;
+    write_fields(fields, sizeof(fields), stage.sandbox.dir, "ca", NULL);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3,
+                   &(struct daemon_plan){.node_timeout_ms = 200, .node_fields = fields});
+    start(&stage, 0);
+    stage_wait_nodes(&stage, "reason=hung ", 3);
+    daemon_wait_log(&stage.daemon, "node_tls_failed", "does it speak TLS at this port?");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- the end of a connection --- */
+
+/* A master of our own, which has TLS but answers nothing. */
+struct mute {
+    int listening;
+    int fd;
+    SSL_CTX *context;
+    SSL *ssl;
+};
+
+static void mute_open(struct mute *mute, const struct sandbox *sandbox, int port)
+{
+    char path[SANDBOX_FILE];
+    mute->listening = port_listen(AF_INET, port);
+    ck_assert_int_ge(mute->listening, 0);
+    mute->context = SSL_CTX_new(TLS_server_method());
+    sandbox_path(sandbox, "master.crt", path);
+    ck_assert_int_eq(SSL_CTX_use_certificate_chain_file(mute->context, path), 1);
+    sandbox_path(sandbox, "master.key", path);
+    ck_assert_int_eq(SSL_CTX_use_PrivateKey_file(mute->context, path, SSL_FILETYPE_PEM), 1);
+}
+
+static void mute_accept(struct mute *mute)
+{
+    struct timeval patience = {.tv_sec = WAITING_DEADLINE_MS / 1000};
+    mute->fd = accept(mute->listening, NULL, NULL);
+    ck_assert_int_ge(mute->fd, 0);
+    setsockopt(mute->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    mute->ssl = SSL_new(mute->context);
+    SSL_set_fd(mute->ssl, mute->fd);
+}
+
+/* Whatever comes, up to the end; errno of that, 0 for a FIN. */
+static int mute_wait_end(struct mute *mute)
+{
+    char bytes[4096];
+    ssize_t got;
+    while ((got = recv(mute->fd, bytes, sizeof(bytes), 0)) > 0)
+        continue;
+    int error = got < 0 ? errno : 0;
+    SSL_free(mute->ssl);
+    close(mute->fd);
+    return error;
+}
+
+/* Rule 12: what is given up is reset, so that nothing of it runs later. During the handshake (0),
+ * and with commands unanswered behind it (1). */
+START_TEST(a_link_that_is_given_up_is_reset)
+{
+    struct stage stage;
+    struct mute mute;
+    char byte;
+    open_masters(&stage, __func__, &right[0].tls);
+    master_kill(&stage.masters[2]);
+    mute_open(&mute, &stage.sandbox, stage.masters[2].port);
+    prepare(&stage, "ca", NULL);
+    daemon_start(&stage.daemon, 0);
+    mute_accept(&mute);
+    if (_i == 1) {
+        ck_assert_int_eq(SSL_accept(mute.ssl), 1);
+        ck_assert_int_eq(SSL_read(mute.ssl, &byte, 1), 1);
+    }
+    ck_assert_int_eq(mute_wait_end(&mute), ECONNRESET);
+    close(mute.listening);
+    SSL_CTX_free(mute.context);
+    daemon_wait_up(&stage.daemon, 0);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(what_a_hung_master_still_has_does_not_lock)
+{
+    struct stage stage;
+    open_masters(&stage, __func__, &right[0].tls);
+    prepare(&stage, "ca", NULL);
+    daemon_bootstrap(&stage.daemon);
+    start(&stage, 3);
+    master_stop(&stage.masters[2]);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_wait_nodes(&stage, "reason=hung", 1);
+    master_continue(&stage.masters[2]);
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("tls_masters");
+    TCase *tests = sandbox_case("tls_masters");
+    tcase_add_loop_test(tests, locks_are_granted_and_freed, 0, sizeof(right) / sizeof(right[0]));
+    tcase_add_test(tests, a_master_that_was_lost_comes_back);
+    tcase_add_loop_test(tests, a_master_is_verified, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tests, a_master_without_tls_is_told_from_others);
+    tcase_add_loop_test(tests, a_link_that_is_given_up_is_reset, 0, 2);
+    tcase_add_test(tests, what_a_hung_master_still_has_does_not_lock);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
