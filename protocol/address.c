@@ -15,24 +15,35 @@ _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH_MAX +
                "a unix socket's path");
 
 /* Where the kinds of address differ, and how they look where they are right. */
-static const struct form {
+struct form {
     const char *scheme;
-    const char *tls_scheme; /* the same over TLS; NULL: there is no such thing */
-    uint16_t default_port;  /* 0: it has to be given */
+    uint16_t default_port; /* 0: it has to be given */
     const char *tcp;
     const char *tcp_v6;
     const char *unix_path; /* NULL: there is no such thing */
     const char *host_advice;
-} forms[] = {
-    [URL_LISTEN] = {"tcp://", "tls://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
+};
+
+static const struct form forms[] = {
+    [URL_LISTEN] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
                     "unix:/run/redlockd/redlockd.sock",
                     "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
-    [URL_NODE] = {"redis://", "rediss://", 6379, "redis://10.0.0.1:6379", "redis://[fd00::1]:6379",
+    [URL_NODE] = {"redis://", 6379, "redis://10.0.0.1:6379", "redis://[fd00::1]:6379",
                   "unix:/run/redis/redis.sock", "redis://10.0.0.1:6379"},
-    [URL_DAEMON] = {"tcp://", "tls://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
+    [URL_DAEMON] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
                     "unix:/run/redlockd/redlockd.sock", "tcp://127.0.0.1:7335"},
-    [URL_ADMIN] = {"http://", NULL, 0, "http://127.0.0.1:7336", "http://[::1]:7336", NULL,
+    [URL_ADMIN] = {"http://", 0, "http://127.0.0.1:7336", "http://[::1]:7336", NULL,
                    "127.0.0.1 for this host alone"},
+};
+
+/* The same over TLS. */
+static const struct form tls_forms[] = {
+    [URL_LISTEN] = {"tls://", 0, "tls://127.0.0.1:7336", "tls://[::1]:7336", NULL,
+                    "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
+    [URL_NODE] = {"rediss://", 6379, "rediss://redis-a.example:6379", "rediss://[fd00::1]:6379",
+                  NULL, "rediss://redis-a.example:6379"},
+    [URL_DAEMON] = {"tls://", 0, NULL, NULL, NULL, NULL},
+    [URL_ADMIN] = {NULL, 0, NULL, NULL, NULL, NULL}, /* not served */
 };
 
 __attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
@@ -147,8 +158,8 @@ static bool parse_host(char *text, const struct form *form, struct address *addr
     return true;
 }
 
-static bool parse_tcp(const char *text, enum url_use use, struct address *address,
-                      struct error *error)
+static bool parse_tcp(const char *text, enum url_use use, const struct form *form,
+                      struct address *address, struct error *error)
 {
     char copy[LIMIT_URL];
     size_t len = strcspn(text, "/");
@@ -156,7 +167,7 @@ static bool parse_tcp(const char *text, enum url_use use, struct address *addres
     copy[len] = '\0';
     address->kind = ADDRESS_TCP;
     return parse_database(text[len] == '/' ? text + len + 1 : "", use, &address->database, error) &&
-           parse_host(copy, &forms[use], address, error);
+           parse_host(copy, form, address, error);
 }
 
 bool address_parse(const char *text, enum url_use use, struct address *address, struct error *error)
@@ -176,19 +187,17 @@ bool address_parse(const char *text, enum url_use use, struct address *address, 
     if (!address_is_printable(text))
         return fail(error, "has a user or a password in it; write %s", form->tcp);
     if (strncmp(text, form->scheme, strlen(form->scheme)) == 0)
-        return parse_tcp(text + strlen(form->scheme), use, address, error);
-    if (form->tls_scheme != NULL &&
-        strncmp(text, form->tls_scheme, strlen(form->tls_scheme)) == 0) {
-        if (use == URL_DAEMON)
-            return fail(error,
-                        "asks for TLS, which this library does not speak; name a unix socket of a "
-                        "redlockd on this host, or the tcp:// address of a TLS proxy on it "
-                        "(stunnel)");
-        address->tls = true;
-        return parse_tcp(text + strlen(form->tls_scheme), use, address, error);
-    }
-    return fail(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
-                form->unix_path);
+        return parse_tcp(text + strlen(form->scheme), use, form, address, error);
+    const struct form *tls = &tls_forms[use];
+    if (strncmp(text, tls->scheme, strlen(tls->scheme)) != 0)
+        return fail(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
+                    form->unix_path);
+    if (use == URL_DAEMON)
+        return fail(error, "asks for TLS, which this library does not speak; name a unix socket of "
+                           "a redlockd on this host, or the tcp:// address of a TLS proxy on it "
+                           "(stunnel)");
+    address->tls = true;
+    return parse_tcp(text + strlen(tls->scheme), use, tls, address, error);
 }
 
 bool address_is_printable(const char *text)

@@ -385,6 +385,14 @@ static const struct {
      "is no tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock",
      "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+    {"tls://127.0.0.1:1", "",
+     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+    {"rediss://h",
+     "is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "unix:/run/redlockd/redlockd.sock",
+     ""},
+    {"tls://127.0.0.1", "has no port; write tls://127.0.0.1:7336",
+     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
     {"unix:/a@b", "", ""},
     {"unix:///a", "", ""},
     {"unix:a", "has no absolute path; write unix:/run/redlockd/redlockd.sock",
@@ -408,6 +416,17 @@ START_TEST(an_address_is_for_one_use)
     fine = url_parse(addresses[_i].url, URL_NODE, &address, &database, &error);
     ck_assert_str_eq(fine ? "" : error.text, addresses[_i].as_node);
     url_free(&address);
+}
+END_TEST
+
+START_TEST(clients_have_no_tls_and_are_told_what_to_do)
+{
+    struct address address;
+    struct error error = {""};
+    ck_assert(!address_parse("tls://127.0.0.1:7336", URL_DAEMON, &address, &error));
+    ck_assert_str_eq(error.text, "asks for TLS, which this library does not speak; name a unix "
+                                 "socket of a redlockd on this host, or the tcp:// address of a "
+                                 "TLS proxy on it (stunnel)");
 }
 END_TEST
 
@@ -999,6 +1018,7 @@ static TCase *value_cases(void)
 static TCase *pure_cases(void)
 {
     TCase *cases = tcase_create("words and addresses");
+    tcase_add_test(cases, clients_have_no_tls_and_are_told_what_to_do);
     tcase_add_loop_test(cases, an_address_is_for_one_use, 0,
                         (int)(sizeof(addresses) / sizeof(addresses[0])));
     tcase_add_loop_test(cases, a_host_and_its_port_are_read_or_refused, 0,
