@@ -81,7 +81,9 @@ struct redlock;
 
 /*
  * url: tcp://127.0.0.1:7335, tcp://[::1]:7335, tcp://locks.example:7335, unix:/run/redlockd.sock;
- * it is looked at by the first request (REDLOCK_INVALID). NULL: no memory. A host's name is looked
+ * it is looked at by the first request (REDLOCK_INVALID). NULL: no memory. There is no TLS in here:
+ * tls:// is REDLOCK_INVALID, too. Name a unix socket or loopback address of a redlockd on the same
+ * host, or of a proxy there that speaks TLS to one elsewhere (stunnel). A host's name is looked
  * up by getaddrinfo(3), which may block for longer than the timeout.
  */
 struct redlock *redlock_new(const char *url);

@@ -21,6 +21,12 @@
 
 enum { HANDSHAKES = 64 /* LIMIT_HANDSHAKES */, HELLO_MAX = 4096 };
 
+#ifdef __SANITIZE_ADDRESS__
+static const bool sanitized = true;
+#else
+static const bool sanitized = false;
+#endif
+
 static void make_certificates(const char *dir)
 {
     static const char here[] = "DNS:localhost,IP:127.0.0.1";
@@ -241,6 +247,40 @@ START_TEST(a_client_that_refuses_us_is_told_of)
     ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port,
                           &(struct secure_plan){.ca = "ca", .host = "elsewhere"}));
     stage_wait_clients(&stage, 1);
+    stage_close(&stage);
+}
+END_TEST
+
+/* The lines of docs/operations.md, as they stand there. */
+START_TEST(the_manual_makes_certificates)
+{
+    static const char begin[] = "### Making certificates";
+    static const char fence[] = "\n```sh\n";
+    struct stage stage;
+    struct secure client;
+    char script[SANDBOX_FILE];
+    char command[256];
+    open_with(&stage, __func__, "daemon", "");
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    char *text = sandbox_read("docs/operations.md");
+    char *lines = strstr(text, begin);
+    ck_assert_ptr_nonnull(lines);
+    lines = strstr(lines, fence) + strlen(fence);
+    strstr(lines, "```")[0] = '\0';
+    sandbox_write(sandbox_path(&stage.sandbox, "make.sh", script), lines);
+    /* Over those that the daemon is configured with. */
+    snprintf(command, sizeof(command), "cd %s && sh -e make.sh 2>make.log", stage.sandbox.dir);
+    ck_assert_int_eq(system(command), 0);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    secure_connect(&client, &stage.sandbox, stage.daemon.port,
+                   &(struct secure_plan){.ca = "ca", .own = "worker-7", .host = "localhost"});
+    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker-7 "), 1);
+    secure_close(&client);
+    free(text);
     stage_close(&stage);
 }
 END_TEST
@@ -616,6 +656,24 @@ START_TEST(an_end_that_is_not_read_yet_undoes_a_lock_that_waits)
 }
 END_TEST
 
+/* It ended in order, and then cannot be written to: the session must not wait for that for ever. */
+START_TEST(who_cannot_be_answered_behind_its_end_is_forgotten)
+{
+    struct stage stage;
+    struct secure client;
+    open_plain(&stage, __func__);
+    connect_to(&client, &stage);
+    for (unsigned i = 0; i < 200; i++)
+        secure_send(&client, "HELP\nLOCKS\nNODES\n");
+    secure_half_close(&client);
+    if (_i == 1)
+        stage_wait_clients(&stage, 2);
+    secure_reset(&client);
+    stage_wait_clients(&stage, 1);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- bounds --- */
 
 START_TEST(many_requests_at_once_are_all_answered)
@@ -638,7 +696,7 @@ START_TEST(many_requests_at_once_are_all_answered)
 }
 END_TEST
 
-/* A hundred of them: what one may leave unread is bounded, whatever TLS keeps besides. */
+/* Many of them: what one may leave unread is bounded, whatever TLS keeps besides. */
 START_TEST(who_does_not_read_is_dropped_within_bounds)
 {
     enum { CLIENTS = 50, ANSWERS_KIB = 256 };
@@ -660,8 +718,9 @@ START_TEST(who_does_not_read_is_dropped_within_bounds)
     struct waiting waiting = waiting_for("all of them to be dropped");
     while (daemon_count_log(&stage.daemon, "it does not read its answers") != CLIENTS)
         waiting_pause(&waiting);
-    ck_assert_int_lt(process_memory_kib(stage.daemon.pid) - before_kib,
-                     CLIENTS * (ANSWERS_KIB + 64));
+    if (!sanitized) /* it keeps what was freed */
+        ck_assert_int_lt(process_memory_kib(stage.daemon.pid) - before_kib,
+                         CLIENTS * (ANSWERS_KIB + 64));
     for (unsigned i = 0; i < CLIENTS; i++)
         secure_reset(&clients[i]);
     stage_wait_clients(&stage, 1);
@@ -679,6 +738,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, an_optional_certificate_is_verified_if_there_is_one);
     tcase_add_test(tests, a_resumed_session_keeps_its_certificate);
     tcase_add_test(tests, a_client_that_refuses_us_is_told_of);
+    tcase_add_test(tests, the_manual_makes_certificates);
     tcase_add_loop_test(tests, plain_text_is_closed_with_one_line_in_the_log, 0, 3);
     tcase_add_test(tests, a_handshake_that_is_cut_anywhere_leaves_nothing);
     tcase_add_test(tests, garbage_lets_nobody_in);
@@ -692,6 +752,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, what_was_said_before_the_end_is_done);
     tcase_add_test(tests, a_lock_in_front_of_the_end_is_undone);
     tcase_add_loop_test(tests, an_end_that_is_not_read_yet_undoes_a_lock_that_waits, 0, 2);
+    tcase_add_loop_test(tests, who_cannot_be_answered_behind_its_end_is_forgotten, 0, 2);
     tcase_add_test(tests, many_requests_at_once_are_all_answered);
     tcase_add_test(tests, who_does_not_read_is_dropped_within_bounds);
     suite_add_tcase(suite, tests);
