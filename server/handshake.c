@@ -60,8 +60,8 @@ static void fail(struct handshake *handshake, const char *why)
 {
     struct handshakes *handshakes = handshake->owner;
     handshakes->failed++;
-    log_event(&handshakes->server->log, CONFIG_LOG_INFO, "tls_failed",
-              LOG_FIELDS(log_text("peer", handshake->peer), log_text("why", why)));
+    client_log(&handshakes->server->client_log, CLIENT_LOG_TLS_FAILED,
+               LOG_FIELDS(log_text("peer", handshake->peer), log_text("why", why)));
     leave(handshake);
 }
 

@@ -26,17 +26,22 @@ static void want_sweep(struct session *session)
     event_active(session->server->sweep, 0, 0);
 }
 
-static void drop(struct session *session, const char *why)
+static void drop_as(struct session *session, enum client_log_kind kind, const char *why)
 {
     if (session->dropped)
         return;
     session->dropped = true;
     session->client.gone = true;
-    client_log(&session->server->client_log, CLIENT_LOG_DROPPED,
+    client_log(&session->server->client_log, kind,
                LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                           log_text("peer", session->peer), log_text("name", session->client.label),
                           log_text("why", why)));
     want_sweep(session);
+}
+
+static void drop(struct session *session, const char *why)
+{
+    drop_as(session, CLIENT_LOG_DROPPED, why);
 }
 
 /* --- answers --- */
@@ -329,11 +334,13 @@ static void on_lost(struct session *session)
 {
     struct server *server = session->server;
     const char *why = "the connection was lost";
+    /* Many clients just close, and never say close_notify: that matters only to a HOLD or a LOCK.
+     */
+    bool usual = session->tls && tls_failure_of(session->connection, &why) == TLS_ENDED &&
+                 session->client.hold_count == 0 && session->client.call_count == 0;
     if (session->local)
         engine_client_quit(&server->engine, &session->client, clock_now_ns());
-    if (session->tls)
-        tls_failure_of(session->connection, &why);
-    drop(session, why);
+    drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
     server_rearm(server);
 }
 

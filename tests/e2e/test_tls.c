@@ -558,6 +558,26 @@ START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 }
 END_TEST
 
+/* Short connections of clients that just close would fill the log. */
+START_TEST(a_plain_close_is_worth_a_line_only_where_it_costs_a_lock)
+{
+    struct stage stage;
+    struct secure client;
+    struct held held;
+    open_plain(&stage, __func__);
+    connect_to(&client, &stage);
+    matches(secure_ask(&client, "LOCK b 2s"), "OK ");
+    secure_cut(&client);
+    hold(&held, &stage, "2s");
+    secure_cut(&held.client);
+    stage_wait_clients(&stage, 1);
+    daemon_wait_log(&stage.daemon, "debug client_dropped", "without a close_notify");
+    daemon_wait_log(&stage.daemon, "info client_dropped", "without a close_notify");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "info client_dropped"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
 /* The record that ends it is changed on its way. */
 START_TEST(a_forged_end_releases_nothing)
 {
@@ -748,6 +768,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, an_end_in_order_releases_a_hold_at_once, 0, 3);
     tcase_add_loop_test(tests, any_other_end_releases_nothing_before_the_deadline, 0, 2);
     tcase_add_test(tests, a_killed_client_keeps_its_hold_until_the_deadline);
+    tcase_add_test(tests, a_plain_close_is_worth_a_line_only_where_it_costs_a_lock);
     tcase_add_test(tests, a_forged_end_releases_nothing);
     tcase_add_test(tests, what_was_said_before_the_end_is_done);
     tcase_add_test(tests, a_lock_in_front_of_the_end_is_undone);
