@@ -156,6 +156,29 @@ START_TEST(the_end_of_its_connection_hands_it_over)
 }
 END_TEST
 
+/* Over TLS it may be one in order or not: that shows later. */
+START_TEST(a_connection_that_will_end_keeps_it_and_waits_for_nothing)
+{
+    hold("LOCK a 3s HOLD");
+    world_send_as(&w, &w.others[0], "#b LOCK b 60s");
+    world_settle(&w);
+    world_heard(&w);
+    world_send(&w, "#w LOCK b 3s WAIT 60s HOLD");
+    world_settle(&w);
+    engine_client_ending(&w.engine, &w.client, w.now_ns);
+    world_settle(&w);
+    world_expect(&w, "undone w");
+    expect_held();
+    world_pass_ms(&w, 5000);
+    expect_held();
+    ck_assert_uint_eq(w.engine.waiting, 0);
+    ck_assert_uint_eq(w.engine.holding, 1);
+    world_end_client(&w, &w.client);
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
 /* Silence proves nothing: it may live, and rely on what it was promised. */
 START_TEST(a_connection_that_is_lost_releases_nothing_before_its_deadline)
 {
@@ -654,6 +677,7 @@ Suite *test_suite(void)
     tcase_set_timeout(engine, 60);
     tcase_add_test(engine, it_lives_as_long_as_its_connection);
     tcase_add_test(engine, the_end_of_its_connection_hands_it_over);
+    tcase_add_test(engine, a_connection_that_will_end_keeps_it_and_waits_for_nothing);
     tcase_add_test(engine, a_connection_that_is_lost_releases_nothing_before_its_deadline);
     tcase_add_test(engine, it_ends_with_its_unlock);
     tcase_add_test(engine, an_unlock_by_somebody_else_is_told);
