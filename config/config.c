@@ -464,11 +464,6 @@ static size_t size_of(const struct key *key, bool *is_text)
     return 0;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 bool config_key_equal(size_t index, const struct config *a, const struct config *b)
 {
     assert(index < KEY_COUNT);
@@ -480,8 +475,8 @@ bool config_key_equal(size_t index, const struct config *a, const struct config 
     if (key->kind == LISTEN)
         return listens_equal(a, b);
     if (key->kind == ADMIN)
-        return same_text(a->admin.url, b->admin.url);
-    return is_text ? same_text(*(char *const *)in_a, *(char *const *)in_b)
+        return value_same_text(a->admin.url, b->admin.url);
+    return is_text ? value_same_text(*(char *const *)in_a, *(char *const *)in_b)
                    : memcmp(in_a, in_b, size) == 0;
 }
 

@@ -29,11 +29,15 @@ static const struct rule rules[] = {
     {"cluster", OF_THE_SET, NULL},
     {"listen", NULL, NULL},
     {"listen.mode, listen.group", "a socket that stays keeps them", listens_equal_files},
+    {"listen, tcp:// or tls://", "a port that stays is one or the other", listens_equal_kinds},
+    /* For the next connection. The files are read again in any case. */
+    {"listen.certificate, key, client_ca, client_certificate", NULL, listens_equal_tls},
     {"insecure", NULL, NULL}, /* no more than a check of `listen` */
     {"admin", "it is opened at the start", NULL},
     {"nodes", OF_THE_SET, nodes_equal},
     {"nodes.durable", "whether a master may be trusted after a restart is decided at the start",
      nodes_equal_durable},
+    {"nodes.ca, certificate, key", "they are read at the start", nodes_equal_tls},
     /* For the next connection; those there are have been let in. */
     {"nodes.username, nodes.password_file", NULL, nodes_equal_logins},
     {"locks", BY_KEYS, NULL},

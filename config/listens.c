@@ -225,16 +225,48 @@ bool listens_equal(const struct config *a, const struct config *b)
     return equal;
 }
 
-bool listens_equal_files(const struct config *a, const struct config *b)
+/* Is this so for each address that is in both? */
+static bool all_alike(const struct config *a, const struct config *b,
+                      bool (*alike)(const struct config_listen *one,
+                                    const struct config_listen *other))
 {
     bool equal = true;
     for (size_t i = 0; i < a->listen_count; i++) {
         const struct config_listen *one = &a->listens[i];
         const struct config_listen *other = find(b, &one->address);
-        equal =
-            equal && (other == NULL || (one->mode == other->mode && one->group == other->group));
+        equal = equal && (other == NULL || alike(one, other));
     }
     return equal;
+}
+
+static bool same_file(const struct config_listen *one, const struct config_listen *other)
+{
+    return one->mode == other->mode && one->group == other->group;
+}
+
+static bool same_kind(const struct config_listen *one, const struct config_listen *other)
+{
+    return one->address.tls == other->address.tls;
+}
+
+static bool same_tls(const struct config_listen *one, const struct config_listen *other)
+{
+    return tls_equal(&one->tls, &other->tls);
+}
+
+bool listens_equal_files(const struct config *a, const struct config *b)
+{
+    return all_alike(a, b, same_file);
+}
+
+bool listens_equal_kinds(const struct config *a, const struct config *b)
+{
+    return all_alike(a, b, same_kind);
+}
+
+bool listens_equal_tls(const struct config *a, const struct config *b)
+{
+    return all_alike(a, b, same_tls);
 }
 
 void listens_swap(struct config *a, struct config *b)

@@ -186,11 +186,6 @@ void nodes_free(struct config *config)
 
 /* --- two configurations --- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 bool nodes_equal(const struct config *a, const struct config *b)
 {
     bool equal = a->node_count == b->node_count;
@@ -198,8 +193,8 @@ bool nodes_equal(const struct config *a, const struct config *b)
         const struct config_node *one = &a->nodes[i];
         const struct config_node *other = &b->nodes[i];
         /* The text, too: it is what listings show. */
-        equal = same_text(one->name, other->name) && one->database == other->database &&
-                same_text(one->address.url, other->address.url);
+        equal = value_same_text(one->name, other->name) && one->database == other->database &&
+                value_same_text(one->address.url, other->address.url);
     }
     return equal;
 }
@@ -216,8 +211,16 @@ bool nodes_equal_logins(const struct config *a, const struct config *b)
 {
     bool equal = true;
     for (unsigned i = 0; i < a->node_count && i < b->node_count; i++)
-        equal = equal && same_text(a->nodes[i].username, b->nodes[i].username) &&
-                same_text(a->nodes[i].password, b->nodes[i].password);
+        equal = equal && value_same_text(a->nodes[i].username, b->nodes[i].username) &&
+                value_same_text(a->nodes[i].password, b->nodes[i].password);
+    return equal;
+}
+
+bool nodes_equal_tls(const struct config *a, const struct config *b)
+{
+    bool equal = true;
+    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++)
+        equal = equal && tls_equal(&a->nodes[i].tls, &b->nodes[i].tls);
     return equal;
 }
 

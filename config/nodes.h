@@ -13,6 +13,7 @@ void nodes_read(struct config *config, const struct yaml_node *list, struct repo
 /* Are two lists the same, but for logins and `durable`? Are these? */
 bool nodes_equal(const struct config *a, const struct config *b);
 bool nodes_equal_durable(const struct config *a, const struct config *b);
+bool nodes_equal_tls(const struct config *a, const struct config *b);
 bool nodes_equal_logins(const struct config *a, const struct config *b);
 void nodes_swap_logins(struct config *a, struct config *b);
 

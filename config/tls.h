@@ -24,6 +24,9 @@ void tls_set_file(char **field, const struct yaml_node *value);
 void tls_check(const struct config_tls *tls, const struct config_address *address,
                const struct tls_names *names, const struct yaml_node *entry, struct report *report);
 
+/* The same files by name, and what is wanted of clients. */
+bool tls_equal(const struct config_tls *a, const struct config_tls *b);
+
 void tls_free(struct config_tls *tls);
 
 #endif

@@ -119,3 +119,8 @@ void value_print_integer(int64_t number, char buf[VALUE_PRINTED])
 {
     snprintf(buf, VALUE_PRINTED, "%" PRId64, number);
 }
+
+bool value_same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}

@@ -33,4 +33,7 @@ void value_print_duration(int64_t ns, char buf[VALUE_PRINTED]);
 void value_print_rate(int64_t ppm, char buf[VALUE_PRINTED]);
 void value_print_integer(int64_t number, char buf[VALUE_PRINTED]);
 
+/* The same text; NULL is like nothing but NULL. */
+bool value_same_text(const char *a, const char *b);
+
 #endif

@@ -108,21 +108,30 @@ static bool may_go(const struct server *server, const struct listeners_change *c
     return true;
 }
 
+/* One of ours, with its certificates read again; or a new one. */
+static bool prepare_one(struct server *server, const struct config_listen *config,
+                        struct listeners_change *change, struct error *error)
+{
+    struct listener *listener = find(server, config);
+    struct tls *tls = &change->tls[change->count];
+    if (listener != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
+        return false;
+    if (listener == NULL)
+        listener = open_one(server, config, -1, error);
+    if (listener == NULL)
+        return false;
+    change->wanted[change->count++] = listener;
+    return true;
+}
+
 bool listeners_prepare(struct server *server, const struct config *wanted,
                        struct listeners_change *change, struct error *error)
 {
+    bool prepared = true;
     *change = (struct listeners_change){0};
-    for (size_t i = 0; i < wanted->listen_count; i++) {
-        struct listener *listener = find(server, &wanted->listens[i]);
-        if (listener == NULL)
-            listener = open_one(server, &wanted->listens[i], -1, error);
-        if (listener == NULL) {
-            listeners_abandon(server, change);
-            return false;
-        }
-        change->wanted[change->count++] = listener;
-    }
-    if (may_go(server, change, error))
+    for (size_t i = 0; prepared && i < wanted->listen_count; i++)
+        prepared = prepare_one(server, &wanted->listens[i], change, error);
+    if (prepared && may_go(server, change, error))
         return true;
     listeners_abandon(server, change);
     return false;
@@ -130,9 +139,11 @@ bool listeners_prepare(struct server *server, const struct config *wanted,
 
 void listeners_abandon(struct server *server, struct listeners_change *change)
 {
-    for (size_t i = 0; i < change->count; i++)
+    for (size_t i = 0; i < change->count; i++) {
+        tls_deinit(&change->tls[i]);
         if (!is_among(change->wanted[i], server->listeners, server->listener_count))
             close_one(change->wanted[i]);
+    }
     change->count = 0;
 }
 
@@ -145,8 +156,12 @@ void listeners_commit(struct server *server, struct listeners_change *change)
         before[i] = server->listeners[i];
     for (size_t i = 0; i < change->count; i++) {
         struct listener *listener = change->wanted[i];
-        if (!is_among(listener, before, before_count))
+        if (!is_among(listener, before, before_count)) {
             log_listener(server, "listening", listener);
+        } else {
+            tls_deinit(&listener->tls);
+            listener->tls = change->tls[i];
+        }
         listener->config = &server->config->listens[i];
         server->listeners[i] = listener;
     }

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "config/listens.h"
 #include "protocol/error.h"
+#include "server/tls.h"
 
 struct listener;
 struct server;
@@ -25,6 +26,7 @@ void listeners_stop(struct server *server);
 /* Those of another configuration, in its order: some are ours already, some opened just now. */
 struct listeners_change {
     struct listener *wanted[LISTENS_MAX];
+    struct tls tls[LISTENS_MAX]; /* of those that stay, from the files as they are now */
     size_t count;
 };
 
