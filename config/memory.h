@@ -1,6 +1,7 @@
 /*
- * Memory for the configuration. It is read once, before there is anything to lose: where none is
- * left the program ends with a word on stderr, and no caller has a path for it.
+ * Memory for the configuration: some KiB, at the start and at each reload. Where none is left the
+ * program ends with a word on stderr, and no caller has a path for it; to locks a reload that ends
+ * so is a crash.
  */
 #ifndef CONFIG_MEMORY_H
 #define CONFIG_MEMORY_H
