@@ -28,8 +28,7 @@ struct rule {
 static const struct rule rules[] = {
     {"cluster", OF_THE_SET, NULL},
     {"listen", NULL, NULL},
-    {"listen.mode, listen.group", "a socket that stays keeps them", listens_equal_files},
-    {"listen, tcp:// or tls://", "a port that stays is one or the other", listens_equal_kinds},
+    {"listen, of an address that stays", "it keeps what it was opened with", listens_equal_kept},
     /* For the next connection. The files are read again in any case. */
     {"listen.certificate, key, client_ca, client_certificate", NULL, listens_equal_tls},
     {"insecure", NULL, NULL}, /* no more than a check of `listen` */

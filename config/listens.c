@@ -225,6 +225,16 @@ bool listens_equal(const struct config *a, const struct config *b)
     return equal;
 }
 
+/* A new field has to be compared below, or have a rule of its own in diff.c. */
+_Static_assert(sizeof(struct config_listen) == sizeof(struct {
+                   struct config_address address;
+                   mode_t mode;
+                   gid_t group;
+                   bool any_port;
+                   struct config_tls tls;
+               }),
+               "does a reload see the new field of config_listen?");
+
 /* Is this so for each address that is in both? */
 static bool all_alike(const struct config *a, const struct config *b,
                       bool (*alike)(const struct config_listen *one,
@@ -239,14 +249,11 @@ static bool all_alike(const struct config *a, const struct config *b,
     return equal;
 }
 
-static bool same_file(const struct config_listen *one, const struct config_listen *other)
+/* The text, too: the same host and port may be meant otherwise by another scheme. */
+static bool same_kept(const struct config_listen *one, const struct config_listen *other)
 {
-    return one->mode == other->mode && one->group == other->group;
-}
-
-static bool same_kind(const struct config_listen *one, const struct config_listen *other)
-{
-    return one->address.tls == other->address.tls;
+    return one->mode == other->mode && one->group == other->group &&
+           strcmp(one->address.url, other->address.url) == 0;
 }
 
 static bool same_tls(const struct config_listen *one, const struct config_listen *other)
@@ -254,14 +261,9 @@ static bool same_tls(const struct config_listen *one, const struct config_listen
     return tls_equal(&one->tls, &other->tls);
 }
 
-bool listens_equal_files(const struct config *a, const struct config *b)
+bool listens_equal_kept(const struct config *a, const struct config *b)
 {
-    return all_alike(a, b, same_file);
-}
-
-bool listens_equal_kinds(const struct config *a, const struct config *b)
-{
-    return all_alike(a, b, same_kind);
+    return all_alike(a, b, same_kept);
 }
 
 bool listens_equal_tls(const struct config *a, const struct config *b)

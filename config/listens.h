@@ -22,10 +22,8 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
 
 /* Do two configurations name the same addresses, in whatever order? */
 bool listens_equal(const struct config *a, const struct config *b);
-/* And have the files of those that are in both the same mode and group? */
-bool listens_equal_files(const struct config *a, const struct config *b);
-/* ... and all of them TLS in both, or in neither? */
-bool listens_equal_kinds(const struct config *a, const struct config *b);
+/* And have those that are in both what they were opened with: text, mode and group? */
+bool listens_equal_kept(const struct config *a, const struct config *b);
 /* ... and the same certificates? By name: what is in the files is another matter. */
 bool listens_equal_tls(const struct config *a, const struct config *b);
 void listens_swap(struct config *a, struct config *b);

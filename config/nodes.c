@@ -186,6 +186,18 @@ void nodes_free(struct config *config)
 
 /* --- two configurations --- */
 
+/* A new field has to be compared below, or have a rule of its own in diff.c. */
+_Static_assert(sizeof(struct config_node) == sizeof(struct {
+                   char *name;
+                   struct config_address address;
+                   unsigned database;
+                   char *username;
+                   char *password;
+                   bool durable;
+                   struct config_tls tls;
+               }),
+               "does a reload see the new field of config_node?");
+
 bool nodes_equal(const struct config *a, const struct config *b)
 {
     bool equal = a->node_count == b->node_count;
