@@ -229,13 +229,13 @@ START_TEST(there_may_be_so_many_connections_and_locks_do_not_mind)
     int fds[MANY];
     struct stage stage;
     struct http_answer answer;
+    unsigned rejected = 0;
     open_admin(&stage, __func__, NULL, "");
     for (unsigned i = 0; i < MANY; i++)
         fds[i] = http_open(port);
     struct waiting waiting = waiting_for("those that are too many to be closed");
     while (has_input(fds, MANY) < 20)
         waiting_pause(&waiting);
-    ck_assert_uint_eq(has_input(fds, MANY), 20);
     /* Those that are left ask for much, and read nothing. */
     for (unsigned i = 0; i < MANY; i++)
         if (!http_has_input(fds[i]))
@@ -253,7 +253,9 @@ START_TEST(there_may_be_so_many_connections_and_locks_do_not_mind)
         if (answer.status == 0)
             http_free(&answer);
     } while (answer.text == NULL);
-    ck_assert_ptr_nonnull(strstr(answer.body, "redlockd_admin_connections_rejected_total "));
+    const char *said = strstr(answer.body, "\nredlockd_admin_connections_rejected_total ");
+    ck_assert(said != NULL && sscanf(said, " %*s %u", &rejected) == 1);
+    ck_assert_uint_ge(rejected, 20);
     http_free(&answer);
     stage_close(&stage);
 }
