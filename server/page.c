@@ -269,7 +269,7 @@ static void write_nodes(const struct status *status, struct text *text)
 {
     int32_t scale = scale_us(status);
     text_format(text,
-                "<section><h2>Masters <small>round trips of the last 5 min, from 0 to %d ms"
+                "<section><h2>Masters <small>round trips of the last 5 min, 0 to %d&nbsp;ms"
                 "</small></h2><ul class=nodes>",
                 scale / 1000);
     for (unsigned i = 0; i < status->node_count; i++)

@@ -1,15 +1,16 @@
 // Looks at the status page in a real browser: node page.js URL WIDTH dark|light [PICTURE.png]
 //
-// Prints, as JSON: the title, the text, whether it is wider than its window, what it fetched elsewhere, and
-// every complaint of the browser (scripts, Content-Security-Policy, failed requests); once as
-// loaded, once more after the page has refreshed itself, and once after the network was cut off.
-// Speaks to Chromium by its pipe.
+// Prints, as JSON: the title, the text, whether it is wider than its window, what it fetched
+// elsewhere, and every complaint of the browser (scripts, Content-Security-Policy, failed requests);
+// as loaded, after the page has refreshed itself, and after the network was cut off. Speaks to
+// Chromium by its pipe.
 'use strict';
 const { spawn } = require('child_process');
 const fs = require('fs');
+const os = require('os');
 
 const [url, width, scheme, picture] = process.argv.slice(2);
-const profile = fs.mkdtempSync('/tmp/redlockd-page-');
+const profile = fs.mkdtempSync(`${os.tmpdir()}/page-`);
 const chromium = spawn('chromium', [
     '--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run',
     '--disable-background-networking', '--disable-component-update', '--hide-scrollbars',

@@ -187,7 +187,7 @@ START_TEST(a_plot_is_broken_where_the_master_did_not_answer)
         sample.round_trip_us[0] = i < 6 || i >= 9 ? 2000 : -1;
         monitor_take(&monitor, &sample);
     }
-    shows("from 0 to 2 ms");
+    shows("0 to 2&nbsp;ms");
     shows("<rect class=gap x=2 width=1 height=24 /><path d=\"M0.5 1.0L1.5 1.0M3.5 1.0L4.5 1.0");
 }
 END_TEST
