@@ -35,6 +35,17 @@ enum {
      * loop, and each may take a millisecond of it. */
     LIMIT_HANDSHAKES = 64,
 
+    /* Users (auth): how many, what each may be given, and the length of a secret. */
+    LIMIT_USERS = 256,
+    LIMIT_USER_NAME = 32,
+    LIMIT_USER_PREFIXES = 32,
+    LIMIT_USER_IDS = 32,
+    LIMIT_SECRET_MIN = 16,
+    LIMIT_SECRET = 256,
+
+    /* Origins whose wrong secrets are remembered. */
+    LIMIT_GUESSERS = 4096,
+
     /* The daemon as a whole: requests that still have a command under way on some master. */
     LIMIT_OPERATIONS = 16384,
 

@@ -1,0 +1,157 @@
+/*
+ * Who may do what, in one table: each verb, for each kind of user, with and without a resource.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/permit.h"
+#include "tests/runner.h"
+
+static const char *const ci_prefixes[] = {"ci:", "build/"};
+static const char *const all_prefixes[] = {""};
+
+/* nobody; ci with the usual verbs; one that may only look; one that may do everything; one that has
+ * all verbs, and no resource. */
+enum who { NOBODY, CI, WATCHER, OPS, EMPTY, WHOS };
+
+static struct permit permit_of(enum who who)
+{
+    switch (who) {
+    case NOBODY:
+        return (struct permit){
+            .verbs = permit_grantable(), .prefixes = all_prefixes, .prefix_count = 1};
+    case CI:
+        return (struct permit){
+            .known = true, .verbs = permit_usual(), .prefixes = ci_prefixes, .prefix_count = 2};
+    case WATCHER:
+        return (struct permit){.known = true,
+                               .verbs = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES)};
+    case OPS:
+        return (struct permit){.known = true,
+                               .verbs = permit_grantable(),
+                               .prefixes = all_prefixes,
+                               .prefix_count = 1};
+    case EMPTY:
+        return (struct permit){.known = true, .verbs = permit_grantable()};
+    case WHOS:
+        break;
+    }
+    return (struct permit){0};
+}
+
+/* One letter for each of NOBODY CI WATCHER OPS EMPTY: y yes, a authenticate, v verb, r resource. */
+static const struct row {
+    enum verb verb;
+    const char *resource;
+    const char *answers;
+} rows[] = {
+    {VERB_AUTH, NULL, "yyyyy"},     {VERB_PING, NULL, "yyyyy"},     {VERB_VERSION, NULL, "yyyyy"},
+    {VERB_HELP, NULL, "yyyyy"},     {VERB_QUIT, NULL, "yyyyy"},     {VERB_NAME, NULL, "ayyyy"},
+    {VERB_LOCK, "ci:a", "ayvyr"},   {VERB_LOCK, "ci:", "ayvyr"},    {VERB_LOCK, "ci", "arvyr"},
+    {VERB_LOCK, "c", "arvyr"},      {VERB_LOCK, "Ci:a", "arvyr"},   {VERB_LOCK, "xci:a", "arvyr"},
+    {VERB_LOCK, "build/", "ayvyr"}, {VERB_LOCK, "build", "arvyr"},  {VERB_UNLOCK, "ci:a", "ayvyr"},
+    {VERB_UNLOCK, "b", "arvyr"},    {VERB_EXTEND, "ci:a", "ayvyr"}, {VERB_EXTEND, "b", "arvyr"},
+    {VERB_STATUS, "ci:a", "ayvyr"}, {VERB_STATUS, "b", "arvyr"},    {VERB_LOCKS, "ci:a", "ayvyr"},
+    {VERB_LOCKS, "b", "arvyr"},     {VERB_LOCKS, NULL, "ayvyy"},    {VERB_CLIENTS, NULL, "avvyy"},
+    {VERB_NODES, NULL, "avyyy"},    {VERB_STATS, NULL, "avyyy"},
+};
+
+static char letter_of(enum permit_answer answer)
+{
+    switch (answer) {
+    case PERMIT_YES:
+        return 'y';
+    case PERMIT_NOT_KNOWN:
+        return 'a';
+    case PERMIT_NOT_VERB:
+        return 'v';
+    case PERMIT_NOT_RESOURCE:
+        return 'r';
+    }
+    return '?';
+}
+
+START_TEST(each_verb_is_answered_as_the_table_has_it)
+{
+    uint32_t seen = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *row = &rows[i];
+        char answers[WHOS + 1] = "";
+        seen |= PERMIT_BIT(row->verb);
+        for (unsigned who = 0; who < WHOS; who++) {
+            struct permit permit = permit_of((enum who)who);
+            size_t len = row->resource != NULL ? strlen(row->resource) : 0;
+            answers[who] = letter_of(permit_ask(&permit, row->verb, row->resource, len));
+        }
+        ck_assert_msg(strcmp(answers, row->answers) == 0, "%s %s: %s, not %s", verb_word(row->verb),
+                      row->resource != NULL ? row->resource : "", answers, row->answers);
+    }
+    ck_assert_uint_eq(seen, PERMIT_BIT(VERB_COUNT) - 1);
+}
+END_TEST
+
+/* A resource is bytes with a length: what stands behind it in memory is not looked at. */
+START_TEST(prefix_longer_than_the_resource_does_not_cover_it)
+{
+    struct permit permit = permit_of(CI);
+    ck_assert(permit_covers(&permit, "ci:x", 4));
+    ck_assert(permit_covers(&permit, "ci:x", 3));
+    ck_assert(!permit_covers(&permit, "ci:x", 2));
+    ck_assert(!permit_covers(&permit, "ci:x", 0));
+}
+END_TEST
+
+START_TEST(only_the_empty_prefix_covers_all)
+{
+    struct permit ops = permit_of(OPS);
+    struct permit ci = permit_of(CI);
+    struct permit empty = permit_of(EMPTY);
+    ck_assert(permit_covers_all(&ops));
+    ck_assert(!permit_covers_all(&ci));
+    ck_assert(!permit_covers_all(&empty));
+}
+END_TEST
+
+START_TEST(usual_verbs_are_grantable_and_reach_no_further_than_locks)
+{
+    uint32_t others = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES) | PERMIT_BIT(VERB_CLIENTS);
+    ck_assert_uint_eq(permit_usual() & ~permit_grantable(), 0);
+    ck_assert_uint_eq(permit_usual() & others, 0);
+    ck_assert_uint_eq(permit_about_resources() & ~permit_grantable(), 0);
+}
+END_TEST
+
+START_TEST(errors_that_tell_of_the_configuration_are_for_users)
+{
+    struct permit nobody = permit_of(NOBODY);
+    struct permit ci = permit_of(CI);
+    ck_assert(permit_tells(&nobody, REQUEST_UNKNOWN_VERB));
+    ck_assert(permit_tells(&nobody, REQUEST_LINE_TOO_LONG));
+    ck_assert(!permit_tells(&nobody, REQUEST_TTL_RANGE));
+    ck_assert(!permit_tells(&nobody, REQUEST_BAD_RESOURCE));
+    ck_assert(permit_tells(&ci, REQUEST_TTL_RANGE));
+}
+END_TEST
+
+START_TEST(each_denial_says_what_would_help)
+{
+    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_KNOWN), "AUTH <secret>"));
+    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_VERB), "verb"));
+    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_RESOURCE), "resource"));
+    ck_assert_str_eq(permit_text(PERMIT_YES), "");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("permit");
+    TCase *tests = tcase_create("permit");
+    tcase_add_test(tests, each_verb_is_answered_as_the_table_has_it);
+    tcase_add_test(tests, prefix_longer_than_the_resource_does_not_cover_it);
+    tcase_add_test(tests, only_the_empty_prefix_covers_all);
+    tcase_add_test(tests, usual_verbs_are_grantable_and_reach_no_further_than_locks);
+    tcase_add_test(tests, errors_that_tell_of_the_configuration_are_for_users);
+    tcase_add_test(tests, each_denial_says_what_would_help);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
