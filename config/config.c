@@ -26,6 +26,7 @@ enum kind {
     LISTEN,
     ADMIN,
     NODES,
+    USERS,
     LABEL,
     PREFIX,
     BOOLEAN,
@@ -62,6 +63,8 @@ static const struct key keys[] = {
     {"cluster", LABEL, AT(cluster), .least = 1, .most = LIMIT_CLUSTER_NAME, .text = "main"},
     {"listen", LISTEN, NOWHERE},
     {"insecure", BOOLEAN, AT(insecure)},
+    {"auth", SECTION, NOWHERE},
+    {"auth.users", USERS, NOWHERE},
     {"admin", ADMIN, NOWHERE},
     {"nodes", NODES, NOWHERE},
     {"locks", SECTION, NOWHERE},
@@ -82,6 +85,9 @@ static const struct key keys[] = {
     {"rounds.backoff_max", DURATION, AT(rounds.backoff_max_ns), 250 * MS, 1 * MS, 1 * M},
     {"limits", SECTION, NOWHERE},
     {"limits.clients", INTEGER, AT(limits.clients), 10000, 1, 1000000},
+    {"limits.clients_per_address", INTEGER, AT(limits.clients_per_address), 0, 0, 1000000},
+    {"limits.unauthenticated", INTEGER, AT(limits.unauthenticated), 1000, 1, 1000000},
+    {"limits.auth_timeout", DURATION, AT(limits.auth_timeout_ns), 5 * S, 100 * MS, 1 * M},
     {"limits.waiters", INTEGER, AT(limits.waiters), 10000, 1, 1000000},
     {"limits.waiters_per_resource", INTEGER, AT(limits.waiters_per_resource), 1000, 1, 1000000},
     {"log", SECTION, NOWHERE},
@@ -254,7 +260,8 @@ static enum yaml_kind yaml_kind_of(const struct key *key)
 {
     if (key->kind == SECTION)
         return YAML_MAPPING;
-    return key->kind == LISTEN || key->kind == NODES ? YAML_SEQUENCE : YAML_SCALAR;
+    return key->kind == LISTEN || key->kind == NODES || key->kind == USERS ? YAML_SEQUENCE
+                                                                           : YAML_SCALAR;
 }
 
 /* False where the value is wrong; lists and sections answer for what is in them themselves. */
@@ -279,6 +286,10 @@ static bool read_value(struct loading *loading, size_t index, const struct yaml_
     case NODES:
         if (loading->mode == CONFIG_NORMAL)
             nodes_read(loading->config, value, loading->report);
+        return true;
+    case USERS:
+        users_free(loading->config->users); /* of a key that is given twice */
+        loading->config->users = users_read(value, loading->report);
         return true;
     case LABEL:
     case PREFIX:
@@ -369,6 +380,16 @@ static void check_max_ttl(const struct loading *loading)
                  max_ttl, needed);
 }
 
+/* A section that has lost its users to a comment must not let everybody in. */
+static void check_auth(const struct loading *loading)
+{
+    const struct found *auth = found(loading, "auth");
+    const struct found *users = found(loading, "auth.users");
+    if (auth->value != NULL && !auth->wrong && users->value == NULL)
+        report_error(loading->report, auth->value->key->mark,
+                     "auth: has no users; list them in auth.users, or leave auth out");
+}
+
 static void check_whole(const struct loading *loading)
 {
     const struct found *listen = found(loading, "listen");
@@ -379,7 +400,9 @@ static void check_whole(const struct loading *loading)
     check_order(loading, "locks.max_ttl", "locks.max_hold");
     check_order(loading, "rounds.backoff_min", "rounds.backoff_max");
     check_max_ttl(loading);
-    if (listen->value != NULL && !listen->wrong && !insecure->wrong && !loading->config->insecure)
+    check_auth(loading);
+    if (listen->value != NULL && !listen->wrong && !insecure->wrong && !loading->config->insecure &&
+        found(loading, "auth")->value == NULL)
         listens_check_local(loading->config, listen->value, loading->report);
     if (admin->value != NULL && !insecure->wrong)
         admin_check(loading->config, admin->value, loading->report);
@@ -416,6 +439,7 @@ void config_free(struct config *config)
     listens_free(config);
     admin_free(config);
     nodes_free(config);
+    users_free(config->users);
     free(config->cluster);
     free(config->locks.key_prefix);
     free(config);
@@ -446,6 +470,7 @@ static size_t size_of(const struct key *key, bool *is_text)
     case LISTEN:
     case NODES:
     case ADMIN:
+    case USERS:
         return 0;
     case LABEL:
     case PREFIX:
@@ -476,6 +501,8 @@ bool config_key_equal(size_t index, const struct config *a, const struct config 
         return listens_equal(a, b);
     if (key->kind == ADMIN)
         return value_same_text(a->admin.url, b->admin.url);
+    if (key->kind == USERS)
+        return users_equal(a->users, b->users);
     return is_text ? value_same_text(*(char *const *)in_a, *(char *const *)in_b)
                    : memcmp(in_a, in_b, size) == 0;
 }
@@ -490,6 +517,8 @@ void config_key_swap(size_t index, struct config *a, struct config *b)
     assert(size <= sizeof(kept));
     if (key->kind == LISTEN)
         listens_swap(a, b);
+    if (key->kind == USERS)
+        users_swap(&a->users, &b->users);
     memcpy(kept, field_of(a, key), size);
     memcpy(field_of(a, key), field_of(b, key), size);
     memcpy(field_of(b, key), kept, size);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "config/users.h"
 #include "protocol/address.h"
 #include "protocol/limits.h"
 
@@ -67,6 +68,9 @@ struct config {
     bool insecure;
     struct config_address admin; /* no host: off */
 
+    /* NULL: nobody has to authenticate. */
+    struct config_users *users;
+
     struct config_node nodes[LIMIT_NODES];
     unsigned node_count;
 
@@ -90,6 +94,9 @@ struct config {
 
     struct {
         int64_t clients;
+        int64_t clients_per_address; /* 0: as many as there may be */
+        int64_t unauthenticated;
+        int64_t auth_timeout_ns;
         int64_t waiters;
         int64_t waiters_per_resource;
     } limits;

@@ -32,6 +32,9 @@ static const struct rule rules[] = {
     /* For the next connection. The files are read again in any case. */
     {"listen.certificate, key, client_ca, client_certificate", NULL, listens_equal_tls},
     {"insecure", NULL, NULL}, /* no more than a check of `listen` */
+    {"auth", BY_KEYS, NULL},
+    /* Who holds what he may not lock any more is closed, as any connection that is lost. */
+    {"auth.users", NULL, NULL},
     {"admin", "it is opened at the start", NULL},
     {"nodes", OF_THE_SET, nodes_equal},
     {"nodes.durable", "whether a master may be trusted after a restart is decided at the start",
@@ -56,7 +59,10 @@ static const struct rule rules[] = {
     {"rounds.backoff_min", NULL, NULL},
     {"rounds.backoff_max", NULL, NULL},
     {"limits", BY_KEYS, NULL},
-    {"limits.clients", NULL, NULL},
+    {"limits.clients", SIZED, NULL},
+    {"limits.clients_per_address", NULL, NULL},
+    {"limits.unauthenticated", NULL, NULL},
+    {"limits.auth_timeout", NULL, NULL},
     {"limits.waiters", SIZED, NULL},
     {"limits.waiters_per_resource", NULL, NULL},
     {"log", BY_KEYS, NULL},

@@ -34,8 +34,9 @@ void entry_unknown(const struct yaml_node *key, const char *section, const char 
         report_error(report, key->mark, "%s%s%s: there is no such key", section, dot, key->text);
 }
 
-void entry_read(const struct yaml_node *entry, const char *list, const struct entry_field *fields,
-                void *target, struct report *report)
+static void read_fields(const struct yaml_node *entry, const char *list,
+                        const struct entry_field *fields, bool scalars, void *target,
+                        struct report *report)
 {
     const char *names[ENTRY_FIELDS_MAX + 1] = {NULL};
     for (unsigned i = 0; fields[i].name != NULL; i++) {
@@ -52,7 +53,19 @@ void entry_read(const struct yaml_node *entry, const char *list, const struct en
             continue;
         }
         snprintf(full, sizeof(full), "%s.%s", list, fields[which].name);
-        if (entry_has_kind(value, YAML_SCALAR, full, report))
+        if (!scalars || entry_has_kind(value, YAML_SCALAR, full, report))
             fields[which].set(target, value, report);
     }
+}
+
+void entry_read(const struct yaml_node *entry, const char *list, const struct entry_field *fields,
+                void *target, struct report *report)
+{
+    read_fields(entry, list, fields, true, target, report);
+}
+
+void entry_read_any(const struct yaml_node *entry, const char *list,
+                    const struct entry_field *fields, void *target, struct report *report)
+{
+    read_fields(entry, list, fields, false, target, report);
 }

@@ -23,6 +23,10 @@ struct entry_field {
 void entry_read(const struct yaml_node *entry, const char *list, const struct entry_field *fields,
                 void *target, struct report *report);
 
+/* The same where the fields see to it themselves of what kind their values are. */
+void entry_read_any(const struct yaml_node *entry, const char *list,
+                    const struct entry_field *fields, void *target, struct report *report);
+
 /* Is the node of the kind that `name` needs, and not broken? If not, the report says so. */
 bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
                     struct report *report);

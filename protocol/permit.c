@@ -115,6 +115,7 @@ bool permit_tells(const struct permit *permit, enum request_error error)
     case REQUEST_BAD_TIME:
     case REQUEST_TTL_RANGE:
     case REQUEST_WAIT_RANGE:
+    case REQUEST_ERRORS:
         break;
     }
     return permit->known;

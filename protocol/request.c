@@ -279,6 +279,16 @@ static enum request_error take_label(const struct word *word, struct request *re
     return REQUEST_FINE;
 }
 
+static enum request_error take_secret(const struct word *word, struct request *request,
+                                      struct error *error)
+{
+    if (word->len > LIMIT_SECRET)
+        return fail(error, REQUEST_BAD_ARGUMENTS, "a secret has at most 256 bytes");
+    request->secret = word->at;
+    request->secret_len = word->len;
+    return REQUEST_FINE;
+}
+
 /* --- requests --- */
 
 static enum request_error fail_usage(enum verb verb, struct error *error)
@@ -391,7 +401,8 @@ static enum request_error parse_arguments(const struct word *words, size_t count
         return count == 1 ? take_label(&words[0], request, error)
                           : fail_usage(request->verb, error);
     case VERB_AUTH:
-        return fail(error, REQUEST_BAD_ARGUMENTS, "not available yet: AUTH");
+        return count == 1 ? take_secret(&words[0], request, error)
+                          : fail_usage(request->verb, error);
     case VERB_NODES:
     case VERB_STATS:
     case VERB_CLIENTS:

@@ -22,7 +22,7 @@
     X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>", "make it live at least <ttl> from now")   \
     X(VERB_STATUS, "STATUS", "<resource>", "ask a quorum who holds it")                            \
     X(VERB_NAME, "NAME", "<label>", "name this connection")                                        \
-    X(VERB_AUTH, "AUTH", "<secret>", "authenticate (not available yet)")                           \
+    X(VERB_AUTH, "AUTH", "<secret>", "say who this connection is")                                 \
     X(VERB_NODES, "NODES", "", "list the Redis masters")                                           \
     X(VERB_STATS, "STATS", "", "list the counters")                                                \
     X(VERB_LOCKS, "LOCKS", "[<resource>]", "list the locks granted here, and who waits")           \
@@ -95,6 +95,8 @@ struct request {
     bool hold;       /* LOCK: for as long as the connection lives */
     const char *label;
     size_t label_len;
+    const char *secret; /* AUTH: never to be quoted or logged */
+    size_t secret_len;
 };
 
 /*

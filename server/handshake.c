@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "protocol/limits.h"
 #include "protocol/validity.h"
@@ -18,7 +17,7 @@ struct handshake {
     TAILQ_ENTRY(handshake) entry;
     struct bufferevent *connection; /* owned, until it is handed on */
     int64_t since_ns;
-    char peer[SESSION_PEER_MAX];
+    struct peer peer;
 };
 
 bool handshakes_full(const struct handshakes *handshakes)
@@ -43,14 +42,16 @@ static void rearm(struct handshakes *handshakes)
     event_add(handshakes->timer, &delay);
 }
 
-/* Its place is free. */
-static void leave(struct handshake *handshake)
+/* Its place is free; and the one of its origin, unless a session has that now. */
+static void leave(struct handshake *handshake, bool served)
 {
     struct handshakes *handshakes = handshake->owner;
     TAILQ_REMOVE(&handshakes->list, handshake, entry);
     handshakes->count--;
     if (handshake->connection != NULL)
         bufferevent_free(handshake->connection);
+    if (!served)
+        origins_leave(&handshakes->server->origins, &handshake->peer.origin);
     free(handshake);
     rearm(handshakes);
     listener_resume(handshakes->server);
@@ -61,8 +62,8 @@ static void fail(struct handshake *handshake, const char *why)
     struct handshakes *handshakes = handshake->owner;
     handshakes->failed++;
     client_log(&handshakes->server->client_log, CLIENT_LOG_TLS_FAILED,
-               LOG_FIELDS(log_text("peer", handshake->peer), log_text("why", why)));
-    leave(handshake);
+               LOG_FIELDS(log_text("peer", handshake->peer.name), log_text("why", why)));
+    leave(handshake, false);
 }
 
 static void handshake_on_event(struct bufferevent *connection, short events, void *context)
@@ -77,8 +78,7 @@ static void handshake_on_event(struct bufferevent *connection, short events, voi
     }
     handshakes->done++;
     handshake->connection = NULL;
-    session_new_tls(handshakes->server, connection, handshake->peer);
-    leave(handshake);
+    leave(handshake, session_new_tls(handshakes->server, connection, &handshake->peer));
 }
 
 static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
@@ -94,7 +94,8 @@ static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
         rearm(handshakes);
 }
 
-void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd, const char *peer)
+void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd,
+                     const struct peer *peer)
 {
     struct handshake *handshake = calloc(1, sizeof(*handshake));
     struct bufferevent *connection = tls_accept(tls, handshakes->server->base, fd);
@@ -102,13 +103,14 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
     if (handshake == NULL || connection == NULL) {
         if (connection != NULL)
             bufferevent_free(connection);
+        origins_leave(&handshakes->server->origins, &peer->origin);
         free(handshake);
         return;
     }
     handshake->owner = handshakes;
     handshake->connection = connection;
     handshake->since_ns = clock_now_ns();
-    strncpy(handshake->peer, peer, sizeof(handshake->peer) - 1);
+    handshake->peer = *peer;
     TAILQ_INSERT_TAIL(&handshakes->list, handshake, entry);
     handshakes->count++;
     bufferevent_setcb(connection, NULL, NULL, handshake_on_event, handshake);

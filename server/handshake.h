@@ -16,6 +16,7 @@
 #include "server/tls.h"
 
 struct server;
+struct peer;
 struct handshake;
 
 TAILQ_HEAD(handshake_list, handshake);
@@ -39,6 +40,6 @@ bool handshakes_full(const struct handshakes *handshakes);
 /* Begin one for a connection that was accepted, when there is a place; owns fd from now on. At its
  * end it becomes a session. */
 void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd,
-                     const char *peer);
+                     const struct peer *peer);
 
 #endif

@@ -53,22 +53,33 @@ static void name_address(const struct sockaddr *address, socklen_t len, char *to
         snprintf(to, size, address->sa_family == AF_INET6 ? "[%.48s]:%s" : "%.48s:%s", host, port);
 }
 
-static void name_peer(int fd, const struct sockaddr *address, socklen_t len, char *peer)
+static void find_peer(int fd, const struct sockaddr *address, socklen_t len, struct peer *peer)
 {
-    struct ucred who = {0};
+    struct ucred who = {.uid = (uid_t)-1};
     socklen_t who_len = sizeof(who);
-    if (address->sa_family != AF_UNIX)
-        name_address(address, len, peer, SESSION_PEER_MAX);
-    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) == 0)
-        snprintf(peer, SESSION_PEER_MAX, "uid=%u,pid=%d", who.uid, who.pid);
+    *peer = (struct peer){.local = address->sa_family == AF_UNIX};
+    if (!peer->local) {
+        name_address(address, len, peer->name, sizeof(peer->name));
+        peer->origin =
+            address->sa_family == AF_INET6
+                ? origin_of_ipv6(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr)
+                : origin_of_ipv4(&((const struct sockaddr_in *)(const void *)address)->sin_addr);
+        return;
+    }
+    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) == 0;
+    peer->origin = origin_of_user(who.uid);
+    peer->owner = known && (who.uid == 0 || who.uid == geteuid());
+    if (known)
+        snprintf(peer->name, sizeof(peer->name), "uid=%u,pid=%d", who.uid, who.pid);
     else
-        snprintf(peer, SESSION_PEER_MAX, "unix");
+        snprintf(peer->name, sizeof(peer->name), "unix");
 }
 
-static void refuse_client(struct listener *listener, int fd, const char *peer)
+static void refuse_client(struct listener *listener, int fd, const char *peer, const char *limit)
 {
     static const char answer[] = "LIMIT clients\n";
     struct server *server = listener->server;
+    server->rejected_clients++;
     /* Over TLS it would take a handshake to say so. */
     if (listener->tls.context == NULL) {
         ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -78,7 +89,7 @@ static void refuse_client(struct listener *listener, int fd, const char *peer)
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
     log_event(&server->log, CONFIG_LOG_DEBUG, "client_refused",
-              LOG_FIELDS(log_text("peer", peer), log_text("limit", "clients")));
+              LOG_FIELDS(log_text("peer", peer), log_text("limit", limit)));
 }
 
 /* All places for handshakes are taken: whoever comes next waits in the kernel's queue. */
@@ -100,22 +111,30 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
 {
     struct listener *listener = context;
     struct server *server = listener->server;
-    char peer[SESSION_PEER_MAX];
+    unsigned per_address = (unsigned)server->config->limits.clients_per_address;
+    struct peer peer;
     (void)accepting;
-    name_peer(fd, address, (socklen_t)len, peer);
-    if (server->session_count + server->handshakes.count >= server->client_limit) {
-        server->rejected_clients++;
-        refuse_client(listener, fd, peer);
+    find_peer(fd, address, (socklen_t)len, &peer);
+    /* One who has too many already takes nobody's place. */
+    if (!origins_enter(&server->origins, &peer.origin, per_address)) {
+        refuse_client(listener, fd, peer.name, "clients_per_address");
         return;
     }
-    if (address->sa_family != AF_UNIX)
+    if (server->session_count + server->handshakes.count >= server->client_limit &&
+        !gate_make_room(server)) {
+        origins_leave(&server->origins, &peer.origin);
+        refuse_client(listener, fd, peer.name, "clients");
+        return;
+    }
+    if (!peer.local)
         set_tcp_options(fd);
     if (listener->tls.context != NULL) {
-        handshake_start(&server->handshakes, &listener->tls, fd, peer);
+        handshake_start(&server->handshakes, &listener->tls, fd, &peer);
         pause_while_crowded(server);
         return;
     }
-    session_new(server, fd, address->sa_family == AF_UNIX, peer);
+    if (!session_new(server, fd, &peer))
+        origins_leave(&server->origins, &peer.origin);
 }
 
 /* Out of descriptors or memory: a level-triggered listener would call us again and again. */

@@ -88,12 +88,12 @@ static void list_stats(const struct listing *to)
          "subject=daemon version=" REDLOCKD_VERSION " pid=%d uptime_ms=%" PRId64
          " clients=%u operations=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64
          " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64 " handovers=%" PRIu64 " looks=%" PRIu64
-         " renewals=%" PRIu64 " lost=%" PRIu64,
+         " renewals=%" PRIu64 " lost=%" PRIu64 " unauthenticated=%u wrong_secrets=%" PRIu64,
          (int)getpid(), ms_since(to, to->server->started_ns), to->server->session_count,
          engine->operations.pool.in_use, engine->stats.undone, engine->stats.planted,
          engine->stats.owed, engine->waiting, engine->holding, engine->locks.in_use,
          engine->stats.asked, engine->stats.handovers, engine->stats.looks, engine->stats.renewals,
-         engine->stats.lost);
+         engine->stats.lost, to->server->gate.waiting_count, to->server->gate.wrong);
     for (unsigned kind = 0; kind < ROUND_KINDS; kind++) {
         char counts[512];
         size_t len = 0;
@@ -113,6 +113,21 @@ static const char *name_or_dash(const char *label)
 static bool is_in_use(const struct resource *resource)
 {
     return resource->lock != NULL || resource->queue.length > 0;
+}
+
+/* Of what a user may not use he may not know, either; nor count it. */
+static bool may_see(const struct listing *to, const struct resource *resource)
+{
+    size_t prefix_len = to->server->engine.rules.key_prefix_len;
+    return permit_covers(&to->session->permit, resource->key + prefix_len,
+                         resource->key_len - prefix_len);
+}
+
+/* His own connections, or all to whom no resource is closed. */
+static bool may_see_client(const struct listing *to, const struct session *session)
+{
+    return permit_covers_all(&to->session->permit) ||
+           (to->session->user != NULL && session->user == to->session->user);
 }
 
 static void list_lock(const struct listing *to, const struct resource *resource)
@@ -147,7 +162,7 @@ static void list_locks(const struct listing *to)
     unsigned lines = 0;
     unsigned more = 0;
     for (; resource != NULL; resource = resource_next(resource)) {
-        if (!is_in_use(resource))
+        if (!is_in_use(resource) || !may_see(to, resource))
             continue;
         if (more > 0 || !has_room(to, lines)) {
             more++;
@@ -171,20 +186,25 @@ static void list_one_lock(const struct listing *to)
 static void list_clients(const struct listing *to)
 {
     unsigned lines = 0;
+    unsigned more = 0;
     const struct session *session;
     LIST_FOREACH (session, &to->server->sessions, entry) {
-        if (!has_room(to, lines))
-            break;
+        if (!may_see_client(to, session))
+            continue;
+        if (more > 0 || !has_room(to, lines)) {
+            more++;
+            continue;
+        }
         lines++;
         line(to,
              "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
-             " under_way=%u holds=%u",
+             " under_way=%u holds=%u user=%s",
              session->client.id, name_or_dash(session->client.label), session->peer,
              ms_since(to, session->since_ns), session->requests, session->client.call_count,
-             session->client.hold_count);
+             session->client.hold_count, session->user != NULL ? session->user->config->name : "-");
     }
-    if (to->server->session_count > lines)
-        line(to, "more=%u", to->server->session_count - lines);
+    if (more > 0)
+        line(to, "more=%u", more);
 }
 
 static void list_help(const struct listing *to)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/diff.h"
+#include "config/users.h"
 #include "server/listeners.h"
 #include "server/server.h"
 
@@ -83,6 +84,17 @@ static void log_done(const struct server *server, const struct config_diff *diff
                          log_text("changed", diff->count > 0 ? names : "nothing")));
 }
 
+/* Those there are now, in place of those that are in `wanted` by now. */
+static void renew_users(struct server *server, struct config *wanted)
+{
+    if (users_equal(server->config->users, wanted->users) || gate_renew(server))
+        return;
+    /* They stay, and with them what they are made of. */
+    wanted->users = NULL;
+    log_event(&server->log, CONFIG_LOG_ERROR, "users_unchanged",
+              LOG_FIELDS(log_text("why", "not enough memory for the new ones")));
+}
+
 /* What was in force before is in `wanted` then. */
 static bool change(struct server *server, struct config *wanted)
 {
@@ -99,6 +111,7 @@ static bool change(struct server *server, struct config *wanted)
     }
     config_adopt(server->config, wanted);
     listeners_commit(server, &listeners);
+    renew_users(server, wanted);
     server_retune(server);
     log_done(server, &diff, level_before);
     return true;

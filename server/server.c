@@ -531,6 +531,12 @@ bool server_start(struct server *server, struct config *config, const struct log
         return false;
     }
     server->client_limit = clients_possible(server);
+    if (!gate_init(server) || !origins_init(&server->origins, server->client_limit)) {
+        log_event(log, CONFIG_LOG_ERROR, "start_failed",
+                  LOG_FIELDS(log_text("why", "not enough memory")));
+        server_stop(server);
+        return false;
+    }
     if (task->only_that) {
         event_active(server->progress, 0, 0);
     } else if (!listeners_start(server) || !start_admin(server)) {
@@ -562,8 +568,11 @@ void server_stop(struct server *server)
     notifier_stop(&server->notifier);
     admin_stop(&server->admin);
     session_free_all(server);
+    gate_deinit(server);
     listeners_stop(server);
     handshakes_deinit(&server->handshakes);
+    if (server->origins.sentinel != NULL)
+        origins_deinit(&server->origins);
     for (unsigned i = 0; i < server->config->node_count; i++) {
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             node_deinit(&server->nodes[i][channel]);

@@ -26,12 +26,14 @@
 #include "server/client_log.h"
 #include "server/engine.h"
 #include "server/entropy.h"
+#include "server/gate.h"
 #include "server/handshake.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/monitor.h"
 #include "server/node.h"
 #include "server/notifier.h"
+#include "server/origins.h"
 #include "server/session.h"
 
 enum { SERVER_SIGNALS = 3 };
@@ -64,6 +66,8 @@ struct server {
     struct handshakes handshakes;
     struct session_list sessions;
     struct session_list swept; /* sessions that want attention after this pass */
+    struct gate gate;          /* who they are, and what they may do */
+    struct origins origins;    /* where they come from */
     unsigned session_count;
     unsigned client_limit; /* of the configuration, or what descriptors allow */
     uint64_t next_session_id;

@@ -120,6 +120,24 @@ void session_on_push(struct session *session, const struct push *push)
 
 /* --- requests --- */
 
+static void deny(struct session *session, const struct request *request, enum permit_answer why)
+{
+    char line[128];
+    int len = snprintf(line, sizeof(line), "DENIED %s", permit_text(why));
+    session_write_line(session, request, line, (size_t)len);
+}
+
+static void authenticate(struct session *session, const struct request *request)
+{
+    bool closes;
+    const char *answer = gate_auth(session, request->secret, request->secret_len, &closes);
+    write_text(session, answer, request->tag, request->tag_len);
+    if (!closes)
+        return;
+    session->quitting = true;
+    want_sweep(session);
+}
+
 static void run(struct session *session, const struct request *request)
 {
     struct server *server = session->server;
@@ -159,8 +177,10 @@ static void run(struct session *session, const struct request *request)
         want_sweep(session);
         break;
     case VERB_AUTH:
+        authenticate(session, request);
+        break;
     case VERB_COUNT:
-        assert(false && "request_parse() lets only what is built through");
+        assert(false && "no verb");
     }
 }
 
@@ -177,7 +197,14 @@ static bool take_line(struct session *session, const char *line, size_t len)
     if (request.tag == NULL && session->untagged_under_way)
         return false;
     session->requests++;
-    if (failed != REQUEST_FINE) {
+    enum permit_answer may = PERMIT_YES;
+    if (failed == REQUEST_FINE)
+        may = permit_ask(&session->permit, request.verb, request.resource, request.resource_len);
+    else if (!permit_tells(&session->permit, failed))
+        may = PERMIT_NOT_KNOWN;
+    if (may != PERMIT_YES) {
+        deny(session, &request, may);
+    } else if (failed != REQUEST_FINE) {
         session->server->request_errors[failed]++;
         write_error(session, failed, error.text, request.tag, request.tag_len);
     } else if (request.tag != NULL &&
@@ -214,6 +241,12 @@ static bool may_take(const struct session *session)
     return !session->dropped && !session->quitting;
 }
 
+/* A line with an AUTH is not left lying on the stack. */
+static bool may_be_secret(const struct session *session)
+{
+    return !session->server->gate.open && !session->by_secret;
+}
+
 /* The lines that were held back, as far as they can start. */
 static void take_held_back(struct session *session)
 {
@@ -226,7 +259,10 @@ static void take_held_back(struct session *session)
         assert(end != NULL);
         size_t line_len = (size_t)(end - line);
         evbuffer_drain(session->held_back, line_len + 1);
+        bool secret = may_be_secret(session);
         take_line(session, line, line_len);
+        if (secret)
+            explicit_bzero(line, sizeof(line));
     }
 }
 
@@ -280,8 +316,11 @@ static bool take_input(struct session *session)
     bool rest_of_line = session->discarding;
     evbuffer_drain(input, end != NULL ? (size_t)(end - line) + 1 : len);
     session->discarding = end == NULL;
+    bool secret = may_be_secret(session);
     if (!rest_of_line)
         on_line(session, line, end != NULL ? (size_t)(end - line) : len);
+    if (secret)
+        explicit_bzero(line, sizeof(line));
     return true;
 }
 
@@ -399,9 +438,20 @@ static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
     server_rearm(session->server);
 }
 
+/* By their number a client could tell how many there are: users must not count each other. */
+static uint64_t draw_id(struct server *server)
+{
+    uint64_t id = ++server->next_session_id;
+    if (!server->gate.open) {
+        entropy_fill(&server->entropy, &id, sizeof(id));
+        id >>= 16;
+    }
+    return id;
+}
+
 /* Owns the connection; NULL if there is not enough memory. */
 static struct session *session_begin(struct server *server, struct bufferevent *connection,
-                                     const char *peer)
+                                     const struct peer *peer)
 {
     struct session *session = calloc(1, sizeof(*session));
     struct evbuffer *held_back = evbuffer_new();
@@ -422,12 +472,16 @@ static struct session *session_begin(struct server *server, struct bufferevent *
     session->server = server;
     session->connection = connection;
     session->held_back = held_back;
+    session->local = peer->local;
+    session->owner = peer->owner;
+    session->origin = peer->origin;
     session->end_watch = end_watch;
     session->since_ns = clock_now_ns();
-    snprintf(session->peer, sizeof(session->peer), "%s", peer);
-    engine_client_init(&session->client, ++server->next_session_id);
+    snprintf(session->peer, sizeof(session->peer), "%s", peer->name);
+    engine_client_init(&session->client, draw_id(server));
     LIST_INSERT_HEAD(&server->sessions, session, entry);
     server->session_count++;
+    gate_enter(session);
     bufferevent_setcb(connection, session_on_read, session_on_written, session_on_event, session);
     bufferevent_enable(connection, EV_READ | EV_WRITE);
     return session;
@@ -440,30 +494,29 @@ static void log_connected(const struct session *session)
                          log_text("peer", session->peer)));
 }
 
-void session_new(struct server *server, int fd, bool local, const char *peer)
+bool session_new(struct server *server, int fd, const struct peer *peer)
 {
     struct bufferevent *connection =
         bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
     if (connection == NULL)
         evutil_closesocket(fd);
     struct session *session = session_begin(server, connection, peer);
-    if (session == NULL)
-        return;
-    session->local = local;
-    log_connected(session);
+    if (session != NULL)
+        log_connected(session);
+    return session != NULL;
 }
 
-void session_new_tls(struct server *server, struct bufferevent *connection, const char *peer)
+bool session_new_tls(struct server *server, struct bufferevent *connection, const struct peer *peer)
 {
     struct session *session = session_begin(server, connection, peer);
     if (session == NULL)
-        return;
+        return false;
     session->tls = true;
     tls_peer_name(connection, session->subject, sizeof(session->subject));
     if (session->subject[0] != '\0')
-        snprintf(session->peer, sizeof(session->peer), "%.*s,cn=%s", SESSION_PEER_MAX - 1, peer,
-                 session->subject);
+        snprintf(session->peer, sizeof(session->peer), "%s,cn=%s", peer->name, session->subject);
     log_connected(session);
+    return true;
 }
 
 static void session_free(struct session *session)
@@ -476,6 +529,8 @@ static void session_free(struct session *session)
     if (session->on_sweep)
         LIST_REMOVE(session, swept);
     LIST_REMOVE(session, entry);
+    gate_leave(session);
+    origins_leave(&server->origins, &session->origin);
     server->session_count--;
     evbuffer_free(session->held_back);
     event_free(session->end_watch);
@@ -485,6 +540,19 @@ static void session_free(struct session *session)
     bufferevent_free(session->connection);
     free(session);
     listener_resume(server);
+}
+
+void session_evict(struct session *session, const char *line, const char *why)
+{
+    int fd = bufferevent_getfd(session->connection);
+    /* Behind what it has not read yet it would be cut off; nor can TLS be written here. */
+    if (!session->dropped && !session->tls && session_room(session) == LIMIT_CLIENT_OUTPUT)
+        (void)!send(fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
+    session->client.gone = true;
+    log_event(&session->server->log, CONFIG_LOG_DEBUG, "client_evicted",
+              LOG_FIELDS(log_number("client", (int64_t)session->client.id),
+                         log_text("peer", session->peer), log_text("why", why)));
+    session_free(session);
 }
 
 void session_free_all(struct server *server)

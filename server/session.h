@@ -16,9 +16,12 @@
 #include <sys/queue.h>
 
 #include "protocol/limits.h"
+#include "protocol/origin.h"
+#include "protocol/permit.h"
 #include "server/engine.h"
 
 struct server;
+struct user;
 struct session;
 
 LIST_HEAD(session_list, session);
@@ -26,6 +29,14 @@ LIST_HEAD(session_list, session);
 /* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295 pid=4294967295"; over TLS,
  * ",cn=" and the name in the certificate behind it. */
 enum { SESSION_PEER_MAX = 64, SESSION_SUBJECT_MAX = 128 };
+
+/* Who is at the other end. */
+struct peer {
+    struct origin origin;
+    bool local; /* it came by a unix socket */
+    bool owner; /* ... as root, or as the user that this daemon runs as */
+    char name[SESSION_PEER_MAX];
+};
 
 struct session {
     struct server *server;       /* the owner */
@@ -39,7 +50,17 @@ struct session {
     int64_t since_ns;
     char peer[SESSION_PEER_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX];
     char subject[SESSION_SUBJECT_MAX]; /* see tls_peer_name(); "" without a certificate */
-    bool spoken;                       /* has sent a whole line */
+    struct origin origin;
+
+    /* Who it is, and what it may do; for server/gate.c alone to change. */
+    const struct user *user; /* NULL: not known, or there are no users */
+    struct permit permit;
+    TAILQ_ENTRY(session) waiting; /* while at_gate */
+    int64_t at_gate_ns;           /* since when */
+    bool at_gate;
+    bool by_secret; /* it has authenticated; otherwise the user is that of its unix socket */
+    bool owner;
+    bool spoken; /* has sent a whole line */
     bool untagged_under_way;
     bool discarding; /* inside a line that is too long */
     bool on_sweep;
@@ -51,11 +72,15 @@ struct session {
     bool tls;      /* its end is one in order only if the client says so (close_notify) */
 };
 
-/* Serve a connection that was accepted; owns fd from now on. */
-void session_new(struct server *server, int fd, bool local, const char *peer);
+/* Serve a connection that was accepted; owns fd from now on. False if there is no memory for it. */
+bool session_new(struct server *server, int fd, const struct peer *peer);
+
+/* Close it now, with a last line (and its LF) if it can take one. Not for a callback of its own. */
+void session_evict(struct session *session, const char *line, const char *why);
 
 /* The same for one whose TLS handshake is done; owns the connection from now on. */
-void session_new_tls(struct server *server, struct bufferevent *connection, const char *peer);
+bool session_new_tls(struct server *server, struct bufferevent *connection,
+                     const struct peer *peer);
 
 /* Free all of them, as if each client had gone. */
 void session_free_all(struct server *server);

@@ -43,7 +43,7 @@ static const struct wrong wrong[] = {
     {"LOCK a 1s WAIT soon", "ERR bad-time .*"},
     {"LOCK a 1s WAIT 25h", "ERR wait-range a LOCK waits for at most 24h"},
     {"LOCK a 1s HOLD", "ERR ttl-range with HOLD a ttl is from [0-9]+ms to 1m here"},
-    {"AUTH secret", "ERR bad-arguments not available yet.*"},
+    {"AUTH", "ERR bad-arguments AUTH takes <secret>"},
     {"LOCKS a b", "ERR bad-arguments LOCKS takes \\[<resource>\\]"},
     {"UNLOCK a 123", "ERR bad-token .*"},
     {"UNLOCK a 0123456789ABCDEF0123456789ABCDEF01234567", "ERR bad-token .*"},

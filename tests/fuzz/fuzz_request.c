@@ -1,12 +1,15 @@
 /*
  * Any bytes as a line of a client: what is taken is within its bounds and can be said again, what
- * is refused has an error that is fit to print, and nothing points outside of the line.
+ * is refused has an error that is fit to print, and nothing points outside of the line. And nobody
+ * gets in: whatever is said, it is no secret of a user, and without one nothing may be done.
  */
 #include <assert.h>
 #include <string.h>
 
+#include "protocol/permit.h"
 #include "protocol/request.h"
 #include "protocol/text.h"
+#include "server/users.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PREFIX(text) .key_prefix = (text), .key_prefix_len = sizeof(text) - 1
@@ -114,6 +117,11 @@ static void check_request(const struct request *request, const struct request_li
         check_label(request->label, request->label_len, line, len);
         break;
     case VERB_AUTH:
+        assert(is_within(request->secret, request->secret_len, line, len));
+        assert(is_word(request->secret, request->secret_len));
+        assert(request->secret_len <= LIMIT_SECRET);
+        assert(request->resource == NULL);
+        break;
     case VERB_COUNT:
         assert(false && "server/session.c takes it for a bug");
     case VERB_NODES:
@@ -150,6 +158,8 @@ static size_t write_plainly(const struct request *request, char *buf, size_t siz
         put(&line, request->token, LIMIT_TOKEN);
     if (request->label != NULL)
         put(&line, request->label, request->label_len);
+    if (request->secret != NULL)
+        put(&line, request->secret, request->secret_len);
     if (request->ttl_ms > 0) {
         text_string(&line, " ");
         text_number(&line, request->ttl_ms);
@@ -184,7 +194,50 @@ static void check_said_again(const struct request *request, const struct request
     assert(
         same_bytes(again.resource, again.resource_len, request->resource, request->resource_len));
     assert(same_bytes(again.label, again.label_len, request->label, request->label_len));
+    assert(same_bytes(again.secret, again.secret_len, request->secret, request->secret_len));
     assert(same_bytes(again.token, LIMIT_TOKEN, request->token, LIMIT_TOKEN));
+}
+
+/* --- the handshake --- */
+
+static const struct permit nobody;
+
+/* Users whose secrets no fuzzer finds; made once. */
+static const struct users *users(void)
+{
+    static char secret[] = "c0ffee00c0ffee00c0ffee00c0ffee00";
+    static char name[] = "ci";
+    static char prefix[] = "";
+    static struct config_user list[] = {
+        {.name = name, .secret = secret, .prefixes = {prefix}, .prefix_count = 1, .verbs = ~0u},
+        {.name = name, .uids = {0}, .uid_count = 1, .verbs = ~0u},
+    };
+    static const struct config_users config = {list, 2};
+    static const unsigned char key[USERS_DIGEST] = {7};
+    static struct users made;
+    if (made.list == NULL)
+        assert(users_init(&made, &config, key));
+    return &made;
+}
+
+static void check_handshake(const struct request *request)
+{
+    uint64_t fingerprint = 0;
+    if (request->verb == VERB_AUTH) {
+        bool right = request->secret_len == 32 &&
+                     memcmp(request->secret, "c0ffee00c0ffee00c0ffee00c0ffee00", 32) == 0;
+        const struct user *user =
+            users_by_secret(users(), request->secret, request->secret_len, &fingerprint);
+        assert((user != NULL) == right);
+        assert(fingerprint != 0);
+        assert(user == NULL || user->has_secret);
+    }
+    bool may =
+        permit_ask(&nobody, request->verb, request->resource, request->resource_len) == PERMIT_YES;
+    assert(!may || (request->resource == NULL && request->token == NULL));
+    assert(!may || request->verb == VERB_AUTH || request->verb == VERB_PING ||
+           request->verb == VERB_VERSION || request->verb == VERB_HELP ||
+           request->verb == VERB_QUIT);
 }
 
 static void check_line(const char *line, size_t len, const struct request_limits *bounds)
@@ -201,6 +254,7 @@ static void check_line(const char *line, size_t len, const struct request_limits
     if (code == REQUEST_FINE) {
         check_request(&request, bounds, line, len);
         check_said_again(&request, bounds);
+        check_handshake(&request);
     } else if (code == REQUEST_EMPTY) {
         for (size_t i = 0; i < len; i++)
             assert(line[i] == ' ');

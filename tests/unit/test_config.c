@@ -250,8 +250,8 @@ static const struct mistake mistakes[] = {
      "f:2:2: listen: tcp://[0::0:1]:1 is given twice; the first is in line 1\n"},
     {"listen: [\"unix:/a\", \"tcp://0.0.0.0:1\"]\n",
      "f:1:21: listen: tcp://0.0.0.0:1 can be reached from other hosts, and anybody who reaches it "
-     "can release locks: authentication is not available yet; listen on 127.0.0.1 or a unix "
-     "socket, or set insecure: true\n"},
+     "can release locks; list users (auth), listen on 127.0.0.1 or a unix socket, or set "
+     "insecure: true\n"},
 
     /* nodes */
     {"!cluster: x\n", "f:1:1: nodes: missing; list at least three Redis masters\n"},
@@ -311,8 +311,8 @@ START_TEST(all_mistakes_come_in_one_pass_in_the_order_of_the_file)
            "f:3:17: locks.min_validity: \"50\" has no unit; write 60s, 1m or 500ms\n"
            "f:5:5: listen: \"tcp://127.0.0.1\" has no port; write tcp://127.0.0.1:7335\n"
            "f:6:5: listen: tcp://0.0.0.0:7335 can be reached from other hosts, and anybody who "
-           "reaches it can release locks: authentication is not available yet; listen on 127.0.0.1 "
-           "or a unix socket, or set insecure: true\n"
+           "reaches it can release locks; list users (auth), listen on 127.0.0.1 or a unix socket, "
+           "or set insecure: true\n"
            "f:9:20: nodes.url: \"http://10.0.0.2\" is no redis:// address; write "
            "redis://10.0.0.1:6379 or unix:/run/redis/redis.sock\n"
            "f:10:12: nodes.name: a is taken by the node in line 8; give each its own\n"
@@ -592,6 +592,10 @@ static void check_defaults(const struct config *config)
     ck_assert_int_eq(config->rounds.backoff_min_ns, 5000000);
     ck_assert_int_eq(config->rounds.backoff_max_ns, 250000000);
     ck_assert_int_eq(config->limits.clients, 10000);
+    ck_assert_int_eq(config->limits.clients_per_address, 0);
+    ck_assert_int_eq(config->limits.unauthenticated, 1000);
+    ck_assert_int_eq(config->limits.auth_timeout_ns, 5000000000);
+    ck_assert_ptr_null(config->users);
     ck_assert_int_eq(config->limits.waiters, 10000);
     ck_assert_int_eq(config->limits.waiters_per_resource, 1000);
     ck_assert_int_eq(config->log.level, CONFIG_LOG_INFO);
@@ -923,7 +927,7 @@ static void read_example(char *text, size_t size)
 
 START_TEST(the_example_documents_every_key)
 {
-    char text[16384];
+    char text[32768];
     const char *name;
     size_t count = 0;
     read_example(text, sizeof(text));
@@ -935,7 +939,12 @@ START_TEST(the_example_documents_every_key)
         const char *at = strstr(text, line);
         snprintf(line, sizeof(line),
                  dot != NULL ? "\n  # %s:" : "\n# %s:", dot != NULL ? dot + 1 : name);
-        ck_assert_msg(at != NULL || strstr(text, line) != NULL, "%s is missing", name);
+        /* A section that is switched off as a whole: "# auth: {users: ...". */
+        char inside[64];
+        snprintf(inside, sizeof(inside), "\n# %.*s: {%s:", dot != NULL ? (int)(dot - name) : 0,
+                 name, dot != NULL ? dot + 1 : name);
+        ck_assert_msg(at != NULL || strstr(text, line) != NULL || strstr(text, inside) != NULL,
+                      "%s is missing", name);
         count++;
     }
     ck_assert_uint_gt(count, 20);
@@ -955,8 +964,8 @@ static bool is_commented_key(const char *line)
 
 START_TEST(what_the_example_comments_out_is_right_too)
 {
-    char text[16384];
-    char uncommented[16384] = "";
+    char text[32768];
+    char uncommented[32768] = "";
     char *rest = text;
     char *line;
     unsigned keys = 0;
@@ -968,10 +977,11 @@ START_TEST(what_the_example_comments_out_is_right_too)
         }
         strcat(strcat(uncommented, line), "\n");
     }
-    ck_assert_uint_eq(keys, 1);
+    ck_assert_uint_eq(keys, 2);
     struct config *config = load(uncommented);
     ck_assert_msg(config != NULL, "%s", printed);
     ck_assert_str_eq(printed, "");
+    ck_assert_ptr_nonnull(config->users);
     config_free(config);
 }
 END_TEST

@@ -58,6 +58,9 @@ static struct config *load(const char *text)
 
 /* --- every key --- */
 
+#define USERS(prefix, verbs)                                                                       \
+    "auth: {users: [{name: u, uids: [0], resources: [" prefix "], verbs: [" verbs "]}]}\n"
+
 struct change {
     const char *key;  /* of the file */
     const char *from; /* NODES_ALONE comes behind these two, unless they name the nodes */
@@ -113,7 +116,16 @@ static const struct change changes[] = {
      NULL},
     {"rounds.backoff_max", "rounds: {backoff_max: 250ms}\n", "rounds: {backoff_max: 251ms}\n",
      false, NULL},
-    {"limits.clients", "limits: {clients: 7}\n", "limits: {clients: 8}\n", false, NULL},
+    {"limits.clients", "limits: {clients: 7}\n", "limits: {clients: 8}\n", true, NULL},
+    {"limits.clients_per_address", "limits: {clients_per_address: 7}\n",
+     "limits: {clients_per_address: 8}\n", false, NULL},
+    {"limits.unauthenticated", "limits: {unauthenticated: 7}\n", "limits: {unauthenticated: 8}\n",
+     false, NULL},
+    {"limits.auth_timeout", "limits: {auth_timeout: 5s}\n", "limits: {auth_timeout: 6s}\n", false,
+     NULL},
+    {"auth.users", "", USERS("a", "lock"), false, NULL},
+    {"auth.users", USERS("a", "lock"), USERS("b", "lock"), false, NULL},
+    {"auth.users", USERS("a", "lock"), USERS("a", "all"), false, NULL},
     {"limits.waiters", "limits: {waiters: 7}\n", "limits: {waiters: 8}\n", true, NULL},
     {"limits.waiters_per_resource", "limits: {waiters_per_resource: 7}\n",
      "limits: {waiters_per_resource: 8}\n", false, NULL},
@@ -177,7 +189,7 @@ END_TEST
 /* A new key has to be thought about, and tried here. */
 START_TEST(every_key_has_a_rule_and_a_change_that_tries_it)
 {
-    static const char *const untried[] = {"locks", "rounds", "limits", "log"};
+    static const char *const untried[] = {"auth", "locks", "rounds", "limits", "log"};
     const char *key;
     size_t count = 0;
     for (size_t i = 0; (key = config_key_name(i)) != NULL; i++) {

@@ -105,6 +105,20 @@ START_TEST(verbs_without_arguments_take_none)
 }
 END_TEST
 
+START_TEST(a_secret_is_any_word_that_is_not_too_long)
+{
+    char line[300] = "auth ";
+    ck_assert_int_eq(parse("AUTH s\303\251cret#1"), REQUEST_FINE);
+    ck_assert_uint_eq(request.secret_len, 9);
+    ck_assert_int_eq(memcmp(request.secret, "s\303\251cret#1", 9), 0);
+    memset(line + 5, 'x', LIMIT_SECRET);
+    ck_assert_int_eq(parse(line), REQUEST_FINE);
+    line[5 + LIMIT_SECRET] = 'x';
+    ck_assert_int_eq(parse(line), REQUEST_BAD_ARGUMENTS);
+    ck_assert_str_eq(error.text, "a secret has at most 256 bytes");
+}
+END_TEST
+
 START_TEST(an_empty_line_is_no_request)
 {
     ck_assert_int_eq(parse(""), REQUEST_EMPTY);
@@ -143,7 +157,8 @@ static const struct {
      "\"HOLD\" is no time to wait: write 30s, 500ms, or milliseconds"},
     {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
     {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
-    {"AUTH x", REQUEST_BAD_ARGUMENTS, "not available yet: AUTH"},
+    {"AUTH", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
+    {"AUTH a b", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"LOCKS a b", REQUEST_BAD_ARGUMENTS, "LOCKS takes [<resource>]"},
     {"LOCKS a b c d e f g h i j", REQUEST_BAD_ARGUMENTS, "LOCKS takes [<resource>]"},
     {"UNLOCK a", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
@@ -390,6 +405,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, locks_may_have_a_resource);
     tcase_add_test(cases, verbs_without_arguments_take_none);
     tcase_add_test(cases, an_empty_line_is_no_request);
+    tcase_add_test(cases, a_secret_is_any_word_that_is_not_too_long);
     tcase_add_loop_test(cases, each_bad_line_has_its_code_and_advice, 0,
                         (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
     tcase_add_test(cases, a_line_of_2048_bytes_without_its_end_is_too_long);

@@ -1,0 +1,400 @@
+#include "config/users.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "config/entry.h"
+#include "config/memory.h"
+#include "config/secret.h"
+#include "config/value.h"
+#include "protocol/permit.h"
+#include "protocol/spelling.h"
+
+static const char example[] =
+    "{name: ci, secret_file: /etc/redlockd/ci.secret, resources: [\"ci:\"]}";
+
+/* --- who it is --- */
+
+static void set_name(void *target, const struct yaml_node *value, struct report *report)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    struct config_user *user = target;
+    if (!entry_has_kind(value, YAML_SCALAR, "auth.users.name", report))
+        return;
+    size_t len = strlen(value->text);
+    if (len >= 1 && len <= LIMIT_USER_NAME && strspn(value->text, allowed) == len)
+        user->name = memory_copy(value->text);
+    else
+        report_error(report, value->mark,
+                     "auth.users.name: \"%s\" is no name; write 1 to %d of A-Z a-z 0-9 _ . -",
+                     value->text, LIMIT_USER_NAME);
+}
+
+/* What is wrong with a secret, and what would be right; or NULL. It is never quoted. */
+static const char *check_secret(const char *secret)
+{
+    size_t len = strlen(secret);
+    if (len < LIMIT_SECRET_MIN)
+        return "is shorter than 16 bytes, which can be guessed; make one by: openssl rand -hex 32";
+    if (len > LIMIT_SECRET)
+        return "is longer than 256 bytes; make one by: openssl rand -hex 32";
+    for (; *secret != '\0'; secret++)
+        if ((unsigned char)*secret <= ' ' || *secret == 0x7f)
+            return "has a space or a control character in it, which AUTH cannot carry; make one "
+                   "by: openssl rand -hex 32";
+    return NULL;
+}
+
+static void set_secret(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_user *user = target;
+    struct error error;
+    if (!entry_has_kind(value, YAML_SCALAR, "auth.users.secret_file", report))
+        return;
+    user->secret = secret_read(value->text, &error);
+    const char *wrong = user->secret != NULL ? check_secret(user->secret) : error.text;
+    if (wrong != NULL)
+        report_error(report, value->mark, "auth.users.secret_file: %s %s", value->text, wrong);
+}
+
+static bool find_uid(const char *word, uint32_t *id)
+{
+    const struct passwd *found = getpwnam(word);
+    if (found != NULL)
+        *id = found->pw_uid;
+    return found != NULL;
+}
+
+static bool find_gid(const char *word, uint32_t *id)
+{
+    const struct group *found = getgrnam(word);
+    if (found != NULL)
+        *id = found->gr_gid;
+    return found != NULL;
+}
+
+/* Names of this host, or numbers. Returns how many were taken. */
+static size_t read_ids(const struct yaml_node *list, const char *name, const char *what,
+                       bool (*find)(const char *word, uint32_t *id), uint32_t ids[LIMIT_USER_IDS],
+                       struct report *report)
+{
+    size_t count = 0;
+    for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
+        uint32_t id;
+        int64_t number;
+        if (!entry_has_kind(value, YAML_SCALAR, name, report))
+            continue;
+        if (count == LIMIT_USER_IDS) {
+            report_error(report, value->mark, "%s: more than %d; use a group", name,
+                         LIMIT_USER_IDS);
+            return count;
+        }
+        if (!find(value->text, &id)) {
+            if (value_integer(value->text, &number) != NULL || number >= UINT32_MAX) {
+                report_error(report, value->mark,
+                             "%s: \"%s\" is no %s of this host; write the name of one, or its "
+                             "number",
+                             name, value->text, what);
+                continue;
+            }
+            id = (uint32_t)number;
+        }
+        ids[count++] = id;
+    }
+    return count;
+}
+
+static void set_uids(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_user *user = target;
+    if (entry_has_kind(value, YAML_SEQUENCE, "auth.users.uids", report))
+        user->uid_count = read_ids(value, "auth.users.uids", "user", find_uid, user->uids, report);
+}
+
+static void set_gids(void *target, const struct yaml_node *value, struct report *report)
+{
+    struct config_user *user = target;
+    if (entry_has_kind(value, YAML_SEQUENCE, "auth.users.gids", report))
+        user->gid_count = read_ids(value, "auth.users.gids", "group", find_gid, user->gids, report);
+}
+
+/* --- what he may do --- */
+
+static void set_prefix(struct config_user *user, const struct yaml_node *value,
+                       struct report *report)
+{
+    const char *text = value->text;
+    size_t len = strlen(text);
+    bool fine = len <= LIMIT_RESOURCE && strchr(text, '*') == NULL;
+    for (size_t i = 0; i < len; i++)
+        fine = fine && (unsigned char)text[i] > ' ' && text[i] != 0x7f;
+    if (user->prefix_count == LIMIT_USER_PREFIXES)
+        report_error(report, value->mark, "auth.users.resources: more than %d; leave some out",
+                     LIMIT_USER_PREFIXES);
+    else if (!fine)
+        report_error(report, value->mark,
+                     "auth.users.resources: \"%s\" is no beginning of a resource's name; write "
+                     "\"ci:\" for all that begin with that, \"\" for all",
+                     text);
+    else
+        user->prefixes[user->prefix_count++] = memory_copy(text);
+}
+
+static void set_resources(void *target, const struct yaml_node *list, struct report *report)
+{
+    if (!entry_has_kind(list, YAML_SEQUENCE, "auth.users.resources", report))
+        return;
+    for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
+        /* A value that is left out is not the empty prefix, which allows all. */
+        if (yaml_node_is_empty(value))
+            report_error(report, value->mark,
+                         "auth.users.resources: has no value; write \"\" if all are meant");
+        else if (entry_has_kind(value, YAML_SCALAR, "auth.users.resources", report))
+            set_prefix(target, value, report);
+    }
+}
+
+/* The grantable verbs, in lower case, and "all" behind them; NULL last. */
+enum { VERB_WORD = 16 };
+struct verb_words {
+    char text[VERB_COUNT + 1][VERB_WORD];
+    const char *word[VERB_COUNT + 2];
+};
+
+static void name_verbs(struct verb_words *words)
+{
+    size_t count = 0;
+    for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
+        const char *word = verb_word((enum verb)verb);
+        if ((permit_grantable() & PERMIT_BIT(verb)) == 0)
+            continue;
+        for (size_t i = 0; word[i] != '\0' && i < VERB_WORD - 1; i++)
+            words->text[count][i] = (char)(word[i] | 0x20);
+        words->word[count] = words->text[count];
+        count++;
+    }
+    words->word[count++] = "all";
+    words->word[count] = NULL;
+}
+
+/* The verbs that a word stands for; 0: none. */
+static uint32_t verbs_of(const char *word)
+{
+    if (strcasecmp(word, "all") == 0)
+        return permit_grantable();
+    for (unsigned verb = 0; verb < VERB_COUNT; verb++)
+        if (strcasecmp(word, verb_word((enum verb)verb)) == 0)
+            return PERMIT_BIT(verb) & permit_grantable();
+    return 0;
+}
+
+static void fail_verb(const struct yaml_node *value, struct report *report)
+{
+    struct verb_words words = {0};
+    char list[160] = "";
+    name_verbs(&words);
+    const char *meant = spelling_nearest(value->text, words.word);
+    for (const char *const *word = words.word; *word != NULL; word++) {
+        size_t len = strlen(list);
+        snprintf(list + len, sizeof(list) - len, "%s%s", len > 0 ? ", " : "", *word);
+    }
+    if (meant != NULL)
+        report_error(report, value->mark,
+                     "auth.users.verbs: \"%s\" is none of them; did you mean %s?", value->text,
+                     meant);
+    else
+        report_error(report, value->mark, "auth.users.verbs: \"%s\" is none of %s", value->text,
+                     list);
+}
+
+static void set_verbs(void *target, const struct yaml_node *list, struct report *report)
+{
+    struct config_user *user = target;
+    user->verbs = 0;
+    if (!entry_has_kind(list, YAML_SEQUENCE, "auth.users.verbs", report))
+        return;
+    if (list->children == NULL)
+        report_error(report, list->mark,
+                     "auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, "
+                     "status and locks");
+    for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
+        if (!entry_has_kind(value, YAML_SCALAR, "auth.users.verbs", report))
+            continue;
+        uint32_t verbs = verbs_of(value->text);
+        user->verbs |= verbs;
+        if (verbs == 0)
+            fail_verb(value, report);
+    }
+}
+
+/* --- one of them --- */
+
+static const struct entry_field fields[] = {
+    {"name", set_name}, {"secret_file", set_secret},  {"uids", set_uids},
+    {"gids", set_gids}, {"resources", set_resources}, {"verbs", set_verbs},
+    {NULL, NULL}};
+
+static void read_one(struct config_user *user, const struct yaml_node *entry, struct report *report)
+{
+    user->verbs = permit_usual();
+    if (!entry_has_kind(entry, YAML_MAPPING, "auth.users", report))
+        return;
+    entry_read_any(entry, "auth.users", fields, user, report);
+    if (yaml_node_child(entry, "name") == NULL)
+        report_error(report, entry->mark, "auth.users.name: missing; write %s", example);
+    const struct yaml_node *uids = yaml_node_child(entry, "uids");
+    const struct yaml_node *gids = yaml_node_child(entry, "gids");
+    if (yaml_node_child(entry, "secret_file") == NULL && (uids == NULL || uids->children == NULL) &&
+        (gids == NULL || gids->children == NULL))
+        report_error(report, entry->mark,
+                     "auth.users: nobody can be this user; give secret_file, or uids or gids for "
+                     "unix sockets");
+    const struct yaml_node *resources = yaml_node_child(entry, "resources");
+    if ((user->verbs & permit_about_resources()) == 0)
+        return;
+    if (resources == NULL)
+        report_error(report, entry->mark,
+                     "auth.users.resources: missing; write [\"ci:\"] for all that begin with ci:, "
+                     "[\"\"] for all");
+    else if (resources->kind == YAML_SEQUENCE && resources->children == NULL)
+        report_error(report, resources->mark,
+                     "auth.users.resources: the list is empty; write [\"ci:\"] for all that begin "
+                     "with ci:, [\"\"] for all");
+}
+
+/* --- all of them --- */
+
+static bool share_id(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count,
+                     uint32_t *id)
+{
+    for (size_t i = 0; i < a_count; i++)
+        for (size_t j = 0; j < b_count; j++)
+            if (a[i] == b[j]) {
+                *id = a[i];
+                return true;
+            }
+    return false;
+}
+
+static void check_ids(const struct config_user *user, const struct config_user *other, size_t line,
+                      const struct yaml_node *entry, struct report *report)
+{
+    uint32_t id;
+    if (share_id(user->uids, user->uid_count, other->uids, other->uid_count, &id))
+        report_error(report, yaml_node_child(entry, "uids")->mark,
+                     "auth.users.uids: %u is the user in line %zu already; he can only be one", id,
+                     line);
+    if (share_id(user->gids, user->gid_count, other->gids, other->gid_count, &id))
+        report_error(report, yaml_node_child(entry, "gids")->mark,
+                     "auth.users.gids: %u is the user in line %zu already; it can only be one", id,
+                     line);
+}
+
+static void check_new(const struct config_users *users, size_t index, const struct yaml_node *list,
+                      const struct yaml_node *entry, struct report *report)
+{
+    const struct config_user *user = &users->list[index];
+    const struct yaml_node *place = list->children;
+    for (size_t i = 0; i < index; i++, place = place->next) {
+        const struct config_user *other = &users->list[i];
+        if (user->name != NULL && other->name != NULL && strcmp(user->name, other->name) == 0)
+            report_error(report, yaml_node_child(entry, "name")->mark,
+                         "auth.users.name: %s is taken by the user in line %zu; give each his own",
+                         user->name, place->mark.line);
+        if (user->secret != NULL && other->secret != NULL &&
+            strcmp(user->secret, other->secret) == 0)
+            report_error(report, yaml_node_child(entry, "secret_file")->mark,
+                         "auth.users.secret_file: holds the same secret as that of the user in "
+                         "line %zu; it has to tell who it is, so make another by: openssl rand "
+                         "-hex 32",
+                         place->mark.line);
+        check_ids(user, other, place->mark.line, entry, report);
+    }
+}
+
+struct config_users *users_read(const struct yaml_node *list, struct report *report)
+{
+    struct config_users *users = memory_zeroed(1, sizeof(*users));
+    users->list = memory_zeroed(LIMIT_USERS, sizeof(*users->list));
+    if (list->children == NULL)
+        report_error(report, list->mark,
+                     "auth.users: the list is empty; write at least one, like %s", example);
+    for (const struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
+        size_t index = users->count;
+        if (index == LIMIT_USERS) {
+            report_error(report, entry->mark, "auth.users: more than %d; leave some out",
+                         LIMIT_USERS);
+            break;
+        }
+        users->count++;
+        read_one(&users->list[index], entry, report);
+        check_new(users, index, list, entry, report);
+    }
+    return users;
+}
+
+void users_free(struct config_users *users)
+{
+    if (users == NULL)
+        return;
+    for (size_t i = 0; i < users->count; i++) {
+        struct config_user *user = &users->list[i];
+        free(user->name);
+        secret_free(user->secret);
+        for (size_t j = 0; j < user->prefix_count; j++)
+            free(user->prefixes[j]);
+    }
+    free(users->list);
+    free(users);
+}
+
+/* --- two configurations --- */
+
+static bool same_user(const struct config_user *a, const struct config_user *b)
+{
+    bool same = value_same_text(a->name, b->name) && value_same_text(a->secret, b->secret) &&
+                a->verbs == b->verbs && a->uid_count == b->uid_count &&
+                a->gid_count == b->gid_count && a->prefix_count == b->prefix_count &&
+                memcmp(a->uids, b->uids, a->uid_count * sizeof(a->uids[0])) == 0 &&
+                memcmp(a->gids, b->gids, a->gid_count * sizeof(a->gids[0])) == 0;
+    for (size_t i = 0; same && i < a->prefix_count; i++)
+        same = strcmp(a->prefixes[i], b->prefixes[i]) == 0;
+    return same;
+}
+
+/* A new field has to be compared above. */
+_Static_assert(sizeof(struct config_user) == sizeof(struct {
+                   char *name;
+                   char *secret;
+                   uid_t uids[LIMIT_USER_IDS];
+                   gid_t gids[LIMIT_USER_IDS];
+                   char *prefixes[LIMIT_USER_PREFIXES];
+                   size_t uid_count;
+                   size_t gid_count;
+                   size_t prefix_count;
+                   uint32_t verbs;
+               }),
+               "does a reload see the new field of config_user?");
+
+bool users_equal(const struct config_users *a, const struct config_users *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    bool equal = a->count == b->count;
+    for (size_t i = 0; equal && i < a->count; i++)
+        equal = same_user(&a->list[i], &b->list[i]);
+    return equal;
+}
+
+void users_swap(struct config_users **a, struct config_users **b)
+{
+    struct config_users *kept = *a;
+    *a = *b;
+    *b = kept;
+}

@@ -1,0 +1,509 @@
+/*
+ * Users: nobody does anything before he has said who he is; whoever has, does what he may, and
+ * hears of nothing else; and who keeps trying, or waiting, keeps nobody out.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "protocol/guesses.h"
+#include "tests/e2e/secrets.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef01234567"
+#define LOCAL "127.0.0.1"
+
+static struct secrets secrets;
+
+/* A daemon with users; the client of the stage is `tester`. */
+static void open_stage(struct stage *stage, const char *test, const char *more)
+{
+    secrets_open(&secrets, more);
+    stage_open(
+        stage, test,
+        &(struct stage_plan){.masters = 3, .daemon = {.tcp_host = LOCAL, .yaml = secrets.yaml}});
+}
+
+static void close_stage(struct stage *stage)
+{
+    char *log = sandbox_read(stage->daemon.log);
+    ck_assert_ptr_null(strstr(log, "0123456789abcdef0123456789abcdef"));
+    ck_assert_ptr_null(strstr(log, "guess-"));
+    free(log);
+    stage_close(stage);
+    secrets_close(&secrets);
+}
+
+static void connect_tcp(const struct stage *stage, struct client *client)
+{
+    client_connect_tcp(client, LOCAL, stage->daemon.port);
+}
+
+static void connect_as(const struct stage *stage, struct client *client, const char *secret)
+{
+    connect_tcp(stage, client);
+    client_expect(client, "OK", "AUTH %s", secret);
+}
+
+/* --- before --- */
+
+START_TEST(nothing_is_done_before_it_is_known_who_asks)
+{
+    static const char *const denied[] = {
+        "LOCK ci:a 10s",
+        "LOCK ci:a 10s WAIT 1s",
+        "LOCK ci:a 10s HOLD",
+        "UNLOCK ci:a " TOKEN,
+        "EXTEND ci:a " TOKEN " 1s",
+        "STATUS ci:a",
+        "NAME me",
+        "NODES",
+        "STATS",
+        "LOCKS",
+        "LOCKS ci:a",
+        "CLIENTS",
+        /* What would be right tells of the configuration. */
+        "LOCK ci:a 99999999",
+        "LOCK ci:a soon",
+        "UNLOCK ci:a x",
+    };
+    struct stage stage;
+    struct client client;
+    open_stage(&stage, __func__, "");
+    connect_tcp(&stage, &client);
+    for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++)
+        client_expect(&client, "DENIED authenticate first: AUTH <secret>", "%s", denied[i]);
+    client_expect(&client, "#7 DENIED authenticate first: AUTH <secret>", "#7 STATUS a");
+    client_expect_match(&client, "ERR unknown-verb .*", "FLY");
+    client_expect(&client, "PONG", "PING");
+    client_expect_match(&client, "VERSION .*", "VERSION");
+    ck_assert_uint_eq(client_count(&client, "HELP", "AUTH"), 1);
+    client_expect(&client, "#8 OK", "#8 AUTH " SECRET_CI);
+    client_lock(&client, "ci:a", "10s");
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(requests_may_follow_their_secret_at_once)
+{
+    struct stage stage;
+    struct client client;
+    open_stage(&stage, __func__, "");
+    connect_tcp(&stage, &client);
+    client_send(&client, "STATUS ci:a\nAUTH " SECRET_CI "\nSTATUS ci:a\n#1 LOCK ci:b 10s\n");
+    client_read_match(&client, "DENIED .*");
+    client_read_match(&client, "OK");
+    client_read_match(&client, "FREE|#1 OK .*");
+    client_read_match(&client, "FREE|#1 OK .*");
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(wrong_secret_is_answered_and_closed)
+{
+    struct stage stage;
+    struct client client;
+    open_stage(&stage, __func__, "");
+    connect_tcp(&stage, &client);
+    client_send(&client, "AUTH guess-1\nLOCK ci:a 10s\nAUTH " SECRET_CI "\n");
+    client_read_match(&client, "DENIED wrong secret");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_wait_log(&stage.daemon, "auth_failed", "peer=127.0.0.1");
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " wrong_secrets=1"), 1);
+    ck_assert_uint_eq(client_count(&stage.client, "LOCKS", "resource="), 0);
+    close_stage(&stage);
+}
+END_TEST
+
+/* Clients can be given their secrets before the daemon is given its users. */
+START_TEST(without_users_any_secret_will_do)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
+    client_expect(&stage.client, "OK", "AUTH anything");
+    client_expect(&stage.client, "OK", "AUTH anything-else");
+    client_expect_match(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- what he may --- */
+
+START_TEST(user_neither_touches_nor_sees_nor_counts_what_is_not_his)
+{
+    struct stage stage;
+    struct client ci;
+    struct client ops;
+    open_stage(&stage, __func__, "");
+    connect_as(&stage, &ci, SECRET_CI);
+    connect_as(&stage, &ops, SECRET_OPS);
+    struct grant theirs = client_lock(&ops, "prod", "60s");
+    client_lock(&ops, "cj:a", "60s");
+    client_lock(&ops, "c", "60s");
+    struct grant shared = client_lock(&ops, "ci:shared", "60s");
+    client_expect_match(&ci, "HELD .*", "LOCK ci:shared 10s");
+    client_expect(&ci, "OK", "UNLOCK ci:shared %s", shared.token);
+    client_lock(&ci, "ci:mine", "60s");
+
+    /* With the token itself, too. */
+    static const char denied[] = "DENIED this user may not use this resource";
+    client_expect(&ci, denied, "UNLOCK prod %s", theirs.token);
+    client_expect(&ci, denied, "EXTEND prod %s 10s", theirs.token);
+    client_expect(&ci, denied, "LOCK prod 10s");
+    client_expect(&ci, denied, "LOCK prod 10s WAIT 1s");
+    client_expect(&ci, denied, "LOCK ci 10s");
+    client_expect(&ci, denied, "STATUS prod");
+    client_expect(&ci, denied, "LOCKS prod");
+    client_expect(&ci, denied, "LOCKS nothing");
+    client_expect(&ci, "DENIED this user may not use this verb", "STATS");
+    client_expect(&ci, "DENIED this user may not use this verb", "NODES");
+
+    ck_assert_uint_eq(client_count(&ci, "LOCKS", ""), 1);
+    ck_assert_uint_eq(client_count(&ci, "LOCKS", "resource=ci:mine"), 1);
+    ck_assert_uint_eq(client_count(&ci, "CLIENTS", ""), 1);
+    ck_assert_uint_eq(client_count(&ci, "CLIENTS", "user=ci"), 1);
+    ck_assert_uint_eq(client_count(&ops, "LOCKS", ""), 4);
+    ck_assert_uint_eq(client_count(&ops, "CLIENTS", ""), 3);
+    ck_assert_uint_eq(client_count(&ops, "CLIENTS", "user=tester"), 1);
+    client_expect(&ops, "OK", "UNLOCK prod %s", theirs.token);
+    client_close(&ci);
+    client_close(&ops);
+    close_stage(&stage);
+}
+END_TEST
+
+/* Who may see 1200 locks of 2400 hears of "more" of his own alone. */
+START_TEST(long_listing_counts_only_what_may_be_seen)
+{
+    enum { EACH = 1100 };
+    struct stage stage;
+    struct client ci;
+    open_stage(&stage, __func__, "");
+    connect_as(&stage, &ci, SECRET_CI);
+    for (int i = 0; i < EACH; i++) {
+        client_expect_match(&stage.client, "OK .*", "LOCK ci:%d 60s", i);
+        client_expect_match(&stage.client, "OK .*", "LOCK x:%d 60s", i);
+    }
+    ck_assert_uint_eq(client_count(&ci, "LOCKS", "resource=ci:"), LIMIT_LISTING_LINES);
+    ck_assert_uint_eq(client_count(&ci, "LOCKS", "resource=x:"), 0);
+    ck_assert_uint_eq(client_count(&ci, "LOCKS", "more=100"), 1);
+    client_close(&ci);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(numbers_of_clients_do_not_count_them)
+{
+    struct stage stage;
+    struct client ci;
+    struct client other;
+    uint64_t first = 0;
+    uint64_t second = 0;
+    open_stage(&stage, __func__, "");
+    connect_as(&stage, &ci, SECRET_CI);
+    client_send(&ci, "CLIENTS\n");
+    ck_assert_int_eq(sscanf(client_read(&ci), "client=%lu", &first), 1);
+    client_read_match(&ci, "END");
+    client_close(&ci);
+    connect_tcp(&stage, &other);
+    connect_as(&stage, &ci, SECRET_CI);
+    client_send(&ci, "CLIENTS\n");
+    ck_assert_int_eq(sscanf(client_read(&ci), "client=%lu", &second), 1);
+    ck_assert_msg(second - first > 100 && first - second > 100, "%lu %lu", first, second);
+    client_close(&ci);
+    client_close(&other);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(connection_authenticates_once)
+{
+    struct stage stage;
+    struct client client;
+    static const char once[] = "DENIED this connection has authenticated; open another one";
+    open_stage(&stage, __func__, "");
+    connect_as(&stage, &client, SECRET_CI);
+    client_expect(&client, once, "AUTH " SECRET_OPS);
+    client_expect(&client, once, "AUTH " SECRET_CI);
+    client_expect(&client, once, "AUTH guess-2");
+    client_expect_match(&client, "DENIED .*", "STATUS prod");
+    client_expect(&client, "FREE", "STATUS ci:a");
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+/* --- unix sockets --- */
+
+START_TEST(unix_socket_says_who_it_is_and_a_secret_says_otherwise)
+{
+    struct stage stage;
+    open_stage(&stage, __func__, "");
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "user=tester"), 1);
+    client_expect(&stage.client, "DENIED wrong secret", "AUTH guess-3");
+    client_expect(&stage.client, "FREE", "STATUS prod");
+    client_expect(&stage.client, "OK", "AUTH " SECRET_CI);
+    client_expect_match(&stage.client, "DENIED .*", "STATUS prod");
+    client_expect(&stage.client, "FREE", "STATUS ci:a");
+    close_stage(&stage);
+}
+END_TEST
+
+/* The kernel notes who connects. */
+static void connect_as_uid(const struct stage *stage, struct client *client, uid_t uid, gid_t gid)
+{
+    ck_assert_int_eq(setegid(gid), 0);
+    ck_assert_int_eq(seteuid(uid), 0);
+    daemon_connect(&stage->daemon, client);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(setegid(0), 0);
+}
+
+START_TEST(unix_socket_of_another_user_is_nobody_or_who_he_is_listed_as)
+{
+    struct stage stage;
+    struct client client;
+    if (geteuid() != 0)
+        return; /* only root can be others */
+    secrets_open(&secrets, "  - {name: web, uids: [4001], gids: [4002], resources: [\"w:\"]}\n");
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){
+            .masters = 3, .daemon = {.listen_fields = ", mode: \"0666\"", .yaml = secrets.yaml}});
+    char above[SANDBOX_FILE];
+    snprintf(above, sizeof(above), "%s/..", stage.sandbox.dir);
+    ck_assert_int_eq(chmod(stage.sandbox.dir, 0711), 0);
+    ck_assert_int_eq(chmod(above, 0711), 0);
+    connect_as_uid(&stage, &client, 4001, 1);
+    client_expect(&client, "FREE", "STATUS w:a");
+    client_expect_match(&client, "DENIED this user .*", "STATUS ci:a");
+    client_close(&client);
+    connect_as_uid(&stage, &client, 4009, 4002);
+    client_expect(&client, "FREE", "STATUS w:a");
+    client_close(&client);
+    connect_as_uid(&stage, &client, 4009, 4009);
+    client_expect_match(&client, "DENIED authenticate first.*", "STATUS w:a");
+    client_expect(&client, "OK", "AUTH " SECRET_OPS);
+    client_expect(&client, "FREE", "STATUS w:a");
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+/* --- who keeps trying, and who keeps waiting --- */
+
+START_TEST(who_does_not_authenticate_in_time_is_closed)
+{
+    struct stage stage;
+    struct client idle;
+    struct client busy;
+    open_stage(&stage, __func__, "limits: {auth_timeout: 300ms}\n");
+    connect_tcp(&stage, &idle);
+    connect_tcp(&stage, &busy);
+    client_send(&busy, "AUT"); /* byte by byte counts as little as talk does */
+    client_read_match(&idle, "DENIED not authenticated in time");
+    client_expect_end(&idle);
+    client_read_match(&busy, "DENIED not authenticated in time");
+    client_expect_end(&busy);
+    client_close(&idle);
+    client_close(&busy);
+    /* Those who have are not. */
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ""), 1);
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=0 "), 1);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(those_who_only_wait_keep_nobody_out)
+{
+    enum { ROOM = 5, CROWD = 40 };
+    struct stage stage;
+    struct client *crowd = calloc(CROWD, sizeof(*crowd));
+    struct client honest;
+    ck_assert_ptr_nonnull(crowd);
+    open_stage(&stage, __func__, "limits: {unauthenticated: 5, auth_timeout: 1m, clients: 10}\n");
+    for (int i = 0; i < CROWD; i++) {
+        connect_tcp(&stage, &crowd[i]);
+        client_expect(&crowd[i], "PONG", "PING");
+    }
+    /* The first had to go; and for an honest one another goes. */
+    client_read_match(&crowd[0], "LIMIT unauthenticated");
+    client_expect_end(&crowd[0]);
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=5 "), 1);
+    connect_as(&stage, &honest, SECRET_CI);
+    client_lock(&honest, "ci:a", "10s");
+    daemon_wait_log(&stage.daemon, "unauthenticated_limited", "127.0.0.1");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "unauthenticated_limited"), 1);
+    for (int i = 0; i < CROWD; i++)
+        client_close(&crowd[i]);
+    client_close(&honest);
+    free(crowd);
+    close_stage(&stage);
+}
+END_TEST
+
+/* Where the places of all clients are taken, those who have not authenticated make room. */
+START_TEST(full_house_makes_room_as_long_as_somebody_only_waits)
+{
+    struct stage stage;
+    struct client in[3];
+    struct client waiting;
+    struct client late;
+    open_stage(&stage, __func__, "limits: {clients: 4, auth_timeout: 1m}\n");
+    connect_as(&stage, &in[0], SECRET_CI);
+    connect_as(&stage, &in[1], SECRET_CI);
+    connect_tcp(&stage, &waiting);
+    client_expect(&waiting, "PONG", "PING");
+    connect_as(&stage, &in[2], SECRET_CI);
+    client_read_match(&waiting, "LIMIT unauthenticated");
+    client_expect_end(&waiting);
+    /* All who are there now have a name: it is the newcomer who has to go. */
+    connect_tcp(&stage, &late);
+    client_read_match(&late, "LIMIT clients");
+    client_expect_end(&late);
+    for (int i = 0; i < 3; i++)
+        client_expect(&in[i], "FREE", "STATUS ci:a");
+    for (int i = 0; i < 3; i++)
+        client_close(&in[i]);
+    client_close(&waiting);
+    client_close(&late);
+    close_stage(&stage);
+}
+END_TEST
+
+static const char *guess(const struct stage *stage, int number)
+{
+    static char answer[128];
+    struct client client;
+    connect_tcp(stage, &client);
+    snprintf(answer, sizeof(answer), "%s", client_ask(&client, "AUTH guess-%d", number));
+    client_expect_end(&client);
+    client_close(&client);
+    return answer;
+}
+
+START_TEST(who_guesses_is_not_listened_to_for_a_while)
+{
+    struct stage stage;
+    struct client client;
+    open_stage(&stage, __func__, "");
+    connect_as(&stage, &client, SECRET_CI);
+    /* Guesses come back while we guess, one in a second. */
+    struct waiting waiting = waiting_for("the guesses to be spent");
+    for (int i = 0; strncmp(guess(&stage, i), "DENIED too many", 15) != 0; i++)
+        if (i > GUESSES_BURST)
+            waiting_pause(&waiting);
+    /* Right or wrong, from there; whoever is in stays in, and from elsewhere one gets in. */
+    client_expect(&client, "FREE", "STATUS ci:a");
+    client_expect(&stage.client, "OK", "AUTH " SECRET_OPS);
+    client_close(&client);
+    waiting = waiting_for("the address to be forgiven");
+    connect_tcp(&stage, &client);
+    while (strcmp(client_ask(&client, "AUTH " SECRET_CI), "OK") != 0) {
+        client_expect_end(&client);
+        client_close(&client);
+        waiting_pause(&waiting);
+        connect_tcp(&stage, &client);
+    }
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "warning auth_limited"), 1);
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(forgotten_client_with_an_old_secret_shuts_out_nobody)
+{
+    struct stage stage;
+    struct client client;
+    open_stage(&stage, __func__, "");
+    for (int i = 0; i < 3 * GUESSES_BURST; i++)
+        ck_assert_str_eq(guess(&stage, 0), "DENIED wrong secret");
+    connect_as(&stage, &client, SECRET_CI);
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+/* --- where from --- */
+
+START_TEST(one_address_has_so_many_connections)
+{
+    struct stage stage;
+    struct client clients[3];
+    struct client more;
+    stage_open(&stage, __func__,
+               &(struct stage_plan){.masters = 3,
+                                    .daemon = {.tcp_host = LOCAL,
+                                               .yaml = "limits: {clients_per_address: 3}\n"
+                                                       "log: {level: debug}\n"}});
+    for (int i = 0; i < 3; i++) {
+        connect_tcp(&stage, &clients[i]);
+        client_expect(&clients[i], "PONG", "PING");
+    }
+    connect_tcp(&stage, &more);
+    client_read_match(&more, "LIMIT clients");
+    client_expect_end(&more);
+    client_close(&more);
+    daemon_wait_log(&stage.daemon, "client_refused", "limit=clients_per_address");
+    /* A unix socket is from somewhere else, and a place that is left is free again. */
+    struct client local;
+    daemon_connect(&stage.daemon, &local);
+    client_expect(&local, "PONG", "PING");
+    client_close(&local);
+    client_close(&clients[0]);
+    stage_wait_clients(&stage, 3);
+    connect_tcp(&stage, &more);
+    client_expect(&more, "PONG", "PING");
+    client_close(&more);
+    client_close(&clients[1]);
+    client_close(&clients[2]);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Nobody has to say that it is insecure. */
+START_TEST(with_users_it_may_listen_where_others_reach_it)
+{
+    struct stage stage;
+    struct client client;
+    secrets_open(&secrets, "");
+    stage_open(&stage, __func__,
+               &(struct stage_plan){.masters = 3,
+                                    .daemon = {.tcp_host = "0.0.0.0", .yaml = secrets.yaml}});
+    connect_as(&stage, &client, SECRET_OPS);
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("auth");
+    TCase *tests = sandbox_case("users");
+    tcase_add_test(tests, nothing_is_done_before_it_is_known_who_asks);
+    tcase_add_test(tests, requests_may_follow_their_secret_at_once);
+    tcase_add_test(tests, wrong_secret_is_answered_and_closed);
+    tcase_add_test(tests, without_users_any_secret_will_do);
+    tcase_add_test(tests, user_neither_touches_nor_sees_nor_counts_what_is_not_his);
+    tcase_add_test(tests, long_listing_counts_only_what_may_be_seen);
+    tcase_add_test(tests, numbers_of_clients_do_not_count_them);
+    tcase_add_test(tests, connection_authenticates_once);
+    tcase_add_test(tests, unix_socket_says_who_it_is_and_a_secret_says_otherwise);
+    tcase_add_test(tests, unix_socket_of_another_user_is_nobody_or_who_he_is_listed_as);
+    tcase_add_test(tests, who_does_not_authenticate_in_time_is_closed);
+    tcase_add_test(tests, those_who_only_wait_keep_nobody_out);
+    tcase_add_test(tests, full_house_makes_room_as_long_as_somebody_only_waits);
+    tcase_add_test(tests, who_guesses_is_not_listened_to_for_a_while);
+    tcase_add_test(tests, forgotten_client_with_an_old_secret_shuts_out_nobody);
+    tcase_add_test(tests, one_address_has_so_many_connections);
+    tcase_add_test(tests, with_users_it_may_listen_where_others_reach_it);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,224 @@
+/*
+ * config/users.c: each mistake in auth.users has its line and what would be right, no secret is
+ * ever printed, and what is right is read as it is written.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "protocol/permit.h"
+#include "tests/runner.h"
+
+#define NODES                                                                                      \
+    "nodes:\n"                                                                                     \
+    "  - {name: a, url: \"redis://10.0.0.1:6379\"}\n"                                              \
+    "  - {name: b, url: \"redis://10.0.0.2:6379\"}\n"                                              \
+    "  - {name: c, url: \"redis://10.0.0.3:6379\"}\n"
+
+#define SECRET "0123456789abcdefXYZ"
+
+static char printed[65536];
+static char start[256];
+static char directory[64];
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void open_folder(void)
+{
+    ck_assert_ptr_nonnull(getcwd(start, sizeof(start)));
+    strcpy(directory, "/tmp/redlockd-users.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    ck_assert_int_eq(chdir(directory), 0);
+    write_file("s", SECRET "\n");
+    write_file("t", "Quite-secret with spaces\n");
+    write_file("u", SECRET "-of-u");
+    write_file("short", "123456789012345\n");
+    write_file("least", "1234567890123456\n");
+    write_file("empty", "\n");
+}
+
+static void close_folder(void)
+{
+    static const char *const files[] = {"f", "s", "t", "u", "short", "least", "empty"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        unlink(files[i]);
+    ck_assert_int_eq(chdir(start), 0);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+
+static struct config *load(const char *text)
+{
+    FILE *out = fmemopen(printed, sizeof(printed), "w");
+    ck_assert_ptr_nonnull(out);
+    printed[0] = '\0';
+    write_file("f", text);
+    struct config *config = config_load("f", CONFIG_NORMAL, out);
+    fclose(out);
+    return config;
+}
+
+/* --- mistakes --- */
+
+/* NODES comes behind the text. */
+static const struct mistake {
+    const char *text;
+    const char *report;
+} mistakes[] = {
+    {"auth:\n", "f:1:1: auth: has no users; list them in auth.users, or leave auth out\n"},
+    {"auth: {}\n", "f:1:1: auth: has no users; list them in auth.users, or leave auth out\n"},
+    {"auth: {user: []}\n", "f:1:1: auth: has no users; list them in auth.users, or leave auth out\n"
+                           "f:1:8: auth.user: there is no such key; did you mean users?\n"},
+    {"auth: [a]\n", "f:1:7: auth: has to be a mapping, not a list\n"},
+    {"auth: {users: }\n", "f:1:15: auth.users: has no value; write a list, or leave it out\n"},
+    {"auth: {users: []}\n",
+     "f:1:15: auth.users: the list is empty; write at least one, like {name: ci, secret_file: "
+     "/etc/redlockd/ci.secret, resources: [\"ci:\"]}\n"},
+    {"auth: {users: [x]}\n", "f:1:16: auth.users: has to be a mapping, not a single value\n"},
+    {"auth: {users: [{name: ci, secret_file: s}]}\n",
+     "f:1:16: auth.users.resources: missing; write [\"ci:\"] for all that begin with ci:, [\"\"] "
+     "for all\n"},
+    {"auth: {users: [{name: ci, secret_file: s, resources: []}]}\n",
+     "f:1:54: auth.users.resources: the list is empty; write [\"ci:\"] for all that begin with "
+     "ci:, [\"\"] for all\n"},
+    {"auth: {users: [{name: ci, secret_file: s, resources: \"ci:\"}]}\n",
+     "f:1:54: auth.users.resources: has to be a list, not a single value\n"},
+    {"auth: {users: [{name: ci, secret_file: s, resources: [\"ci:*\"]}]}\n",
+     "f:1:55: auth.users.resources: \"ci:*\" is no beginning of a resource's name; write \"ci:\" "
+     "for all that begin with that, \"\" for all\n"},
+    {"auth:\n  users:\n  - name: ci\n    secret_file: s\n    resources:\n    - \n    - a b\n",
+     "f:6:6: auth.users.resources: has no value; write \"\" if all are meant\n"
+     "f:7:7: auth.users.resources: \"a b\" is no beginning of a resource's name; write \"ci:\" for "
+     "all that begin with that, \"\" for all\n"},
+    {"auth: {users: [{secret_file: s, resources: [a]}]}\n",
+     "f:1:16: auth.users.name: missing; write {name: ci, secret_file: /etc/redlockd/ci.secret, "
+     "resources: [\"ci:\"]}\n"},
+    {"auth: {users: [{name: \"c i\", secret_file: s, resources: [a]}]}\n",
+     "f:1:23: auth.users.name: \"c i\" is no name; write 1 to 32 of A-Z a-z 0-9 _ . -\n"},
+    {"auth: {users: [{name: ci, resources: [a]}]}\n",
+     "f:1:16: auth.users: nobody can be this user; give secret_file, or uids or gids for unix "
+     "sockets\n"},
+    {"auth: {users: [{name: ci, uids: [], resources: [a]}]}\n",
+     "f:1:16: auth.users: nobody can be this user; give secret_file, or uids or gids for unix "
+     "sockets\n"},
+    {"auth: {users: [{name: ci, secret_file: short, resources: [a]}]}\n",
+     "f:1:40: auth.users.secret_file: short is shorter than 16 bytes, which can be guessed; make "
+     "one by: openssl rand -hex 32\n"},
+    {"auth: {users: [{name: ci, secret_file: t, resources: [a]}]}\n",
+     "f:1:40: auth.users.secret_file: t has a space or a control character in it, which AUTH "
+     "cannot carry; make one by: openssl rand -hex 32\n"},
+    {"auth: {users: [{name: ci, secret_file: empty, resources: [a]}]}\n",
+     "f:1:40: auth.users.secret_file: empty is empty; write the password into it\n"},
+    {"auth: {users: [{name: ci, secret_file: none, resources: [a]}]}\n",
+     "f:1:40: auth.users.secret_file: none cannot be read: No such file or directory\n"},
+    {"auth:\n  users:\n  - {name: a, secret_file: s, resources: [a]}\n"
+     "  - {name: a, secret_file: s, resources: [b]}\n",
+     "f:4:12: auth.users.name: a is taken by the user in line 3; give each his own\n"
+     "f:4:28: auth.users.secret_file: holds the same secret as that of the user in line 3; it has "
+     "to tell who it is, so make another by: openssl rand -hex 32\n"},
+    {"auth: {users: [{name: a, uids: [nosuchuser], gids: [-1], resources: [a]}]}\n",
+     "f:1:33: auth.users.uids: \"nosuchuser\" is no user of this host; write the name of one, or "
+     "its number\n"
+     "f:1:53: auth.users.gids: \"-1\" is no group of this host; write the name of one, or its "
+     "number\n"},
+    {"auth:\n  users:\n  - {name: a, uids: [0, 5], gids: [7], resources: [a]}\n"
+     "  - {name: b, uids: [9, root], gids: [7], resources: [b]}\n",
+     "f:4:21: auth.users.uids: 0 is the user in line 3 already; he can only be one\n"
+     "f:4:38: auth.users.gids: 7 is the user in line 3 already; it can only be one\n"},
+    {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [lokc]}]}\n",
+     "f:1:66: auth.users.verbs: \"lokc\" is none of them; did you mean lock?\n"},
+    {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [frobnicate]}]}\n",
+     "f:1:66: auth.users.verbs: \"frobnicate\" is none of lock, unlock, extend, status, nodes, "
+     "stats, locks, clients, all\n"},
+    {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: []}]}\n",
+     "f:1:65: auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, status "
+     "and locks\n"},
+    {"auth: {users: [{name: a, secret_file: s, secret: x, resources: [a]}]}\n",
+     "f:1:42: auth.users.secret: there is no such key\n"},
+    {"auth: {users: [{name: [a], secret_file: {b: c}, uids: x, resources: [[a]]}]}\n",
+     "f:1:23: auth.users.name: has to be a single value, not a list\n"
+     "f:1:41: auth.users.secret_file: has to be a single value, not a mapping\n"
+     "f:1:55: auth.users.uids: has to be a list, not a single value\n"
+     "f:1:70: auth.users.resources: has to be a single value, not a list\n"},
+};
+
+START_TEST(each_mistake_has_its_place_and_advice)
+{
+    char text[4096];
+    snprintf(text, sizeof(text), "%s%s", mistakes[_i].text, NODES);
+    ck_assert_ptr_null(load(text));
+    ck_assert_str_eq(printed, mistakes[_i].report);
+    ck_assert_ptr_null(strstr(printed, SECRET));
+    ck_assert_ptr_null(strstr(printed, "Quite"));
+    ck_assert_ptr_null(strstr(printed, "1234567890"));
+}
+END_TEST
+
+START_TEST(users_have_a_greatest_number)
+{
+    char *text = malloc(200000);
+    ck_assert_ptr_nonnull(text);
+    size_t len = (size_t)sprintf(text, "auth:\n  users:\n");
+    for (int i = 0; i <= LIMIT_USERS; i++)
+        len += (size_t)sprintf(text + len, "  - {name: u%d, uids: [%d], verbs: [stats]}\n", i,
+                               5000 + i);
+    strcpy(text + len, NODES);
+    ck_assert_ptr_null(load(text));
+    ck_assert_str_eq(printed, "f:259:5: auth.users: more than 256; leave some out\n");
+    free(text);
+}
+END_TEST
+
+/* --- what is right --- */
+
+START_TEST(users_are_read_as_written)
+{
+    struct config *config =
+        load("listen: [\"tcp://0.0.0.0:1\"]\n" /* with users it may be reached from elsewhere */
+             "auth:\n  users:\n"
+             "  - {name: ci, secret_file: s, resources: [\"ci:\", \"build/\"]}\n"
+             "  - {name: ops, secret_file: least, resources: [\"\"], verbs: [All]}\n"
+             "  - {name: local, uids: [root, 4000], gids: [0], resources: [\"l\"], verbs: [LOCK, "
+             "unlock]}\n"
+             "  - {name: watch, uids: [77], verbs: [stats, nodes]}\n" NODES);
+    ck_assert_str_eq(printed, "");
+    ck_assert_ptr_nonnull(config);
+    const struct config_user *users = config->users->list;
+    ck_assert_uint_eq(config->users->count, 4);
+    ck_assert_str_eq(users[0].name, "ci");
+    ck_assert_str_eq(users[0].secret, SECRET);
+    ck_assert_uint_eq(users[0].verbs, permit_usual());
+    ck_assert_uint_eq(users[0].prefix_count, 2);
+    ck_assert_str_eq(users[0].prefixes[1], "build/");
+    ck_assert_uint_eq(users[1].verbs, permit_grantable());
+    ck_assert_str_eq(users[1].prefixes[0], "");
+    ck_assert_ptr_null(users[2].secret);
+    ck_assert_uint_eq(users[2].uids[0], 0);
+    ck_assert_uint_eq(users[2].uids[1], 4000);
+    ck_assert_uint_eq(users[2].uid_count, 2);
+    ck_assert_uint_eq(users[2].gid_count, 1);
+    ck_assert_uint_eq(users[2].verbs, PERMIT_BIT(VERB_LOCK) | PERMIT_BIT(VERB_UNLOCK));
+    ck_assert_uint_eq(users[3].prefix_count, 0);
+    config_free(config);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("users of the configuration");
+    TCase *tests = tcase_create("users");
+    tcase_add_checked_fixture(tests, open_folder, close_folder);
+    tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
+                        (int)(sizeof(mistakes) / sizeof(mistakes[0])));
+    tcase_add_test(tests, users_have_a_greatest_number);
+    tcase_add_test(tests, users_are_read_as_written);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

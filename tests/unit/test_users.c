@@ -1,0 +1,212 @@
+/*
+ * server/users.c: who somebody is; and that finding out takes the same number of instructions
+ * whatever the secrets are.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/origins.h"
+#include "server/users.h"
+#include "tests/runner.h"
+
+static char secret_ci[] = "ci-secret-0123456789abcdef";
+static char secret_ops[] = "ops-secret-0123456789abcdef";
+static char prefix[] = "ci:";
+static char name_ci[] = "ci";
+static char name_ops[] = "ops";
+static char name_local[] = "local";
+static char name_group[] = "group";
+
+static struct config_user list[] = {
+    {.name = name_ci, .secret = secret_ci, .prefixes = {prefix}, .prefix_count = 1, .verbs = 1},
+    {.name = name_local, .uids = {1000, 1001}, .uid_count = 2, .gids = {50}, .gid_count = 1},
+    {.name = name_ops, .secret = secret_ops},
+    {.name = name_group, .gids = {60, 70}, .gid_count = 2},
+};
+static struct config_users config = {list, sizeof(list) / sizeof(list[0])};
+static const unsigned char key[USERS_DIGEST] = {1, 2, 3};
+static struct users users;
+
+static void begin(void)
+{
+    ck_assert(users_init(&users, &config, key));
+}
+
+static void end(void)
+{
+    users_deinit(&users);
+}
+
+static const char *find(const char *secret)
+{
+    uint64_t fingerprint = 0;
+    const struct user *user = users_by_secret(&users, secret, strlen(secret), &fingerprint);
+    ck_assert_uint_ne(fingerprint, 0);
+    return user != NULL ? user->config->name : "nobody";
+}
+
+START_TEST(secret_names_its_user_and_nothing_else_does)
+{
+    ck_assert_str_eq(find(secret_ci), "ci");
+    ck_assert_str_eq(find(secret_ops), "ops");
+    ck_assert_str_eq(find(""), "nobody");
+    ck_assert_str_eq(find("ci"), "nobody");
+    ck_assert_str_eq(find("ci-secret-0123456789abcde"), "nobody");
+    ck_assert_str_eq(find("ci-secret-0123456789abcdef0"), "nobody");
+    ck_assert_str_eq(find("Ci-secret-0123456789abcdef"), "nobody");
+}
+END_TEST
+
+/* Its digest is all zero: nothing presented may be that of nobody. */
+START_TEST(user_without_a_secret_has_none)
+{
+    ck_assert(!users.list[1].has_secret);
+    ck_assert_ptr_eq(users_by_name(&users, "local"), &users.list[1]);
+    ck_assert_ptr_null(users_by_name(&users, "loca"));
+}
+END_TEST
+
+START_TEST(wrong_secrets_are_told_apart)
+{
+    uint64_t first;
+    uint64_t again;
+    uint64_t other;
+    users_by_secret(&users, "wrong", 5, &first);
+    users_by_secret(&users, "wrong", 5, &again);
+    users_by_secret(&users, "Wrong", 5, &other);
+    ck_assert_uint_eq(first, again);
+    ck_assert_uint_ne(first, other);
+}
+END_TEST
+
+START_TEST(permit_is_that_of_the_configuration)
+{
+    const struct permit *permit = &users.list[0].permit;
+    ck_assert(permit->known);
+    ck_assert(permit_covers(permit, "ci:a", 4));
+    ck_assert(!permit_covers(permit, "ops", 3));
+    ck_assert_int_eq(permit_ask(permit, VERB_LOCK, "ci:a", 4), PERMIT_YES);
+    ck_assert_int_eq(permit_ask(permit, VERB_STATUS, "ci:a", 4), PERMIT_NOT_VERB);
+}
+END_TEST
+
+static const char *find_ids(uid_t uid, gid_t first, gid_t second)
+{
+    const gid_t gids[] = {first, second};
+    const struct user *user = users_by_ids(&users, uid, gids, 2);
+    return user != NULL ? user->config->name : "nobody";
+}
+
+START_TEST(user_id_comes_before_group_and_groups_in_their_order)
+{
+    ck_assert_str_eq(find_ids(1000, 1, 2), "local");
+    ck_assert_str_eq(find_ids(1001, 60, 2), "local");
+    ck_assert_str_eq(find_ids(5, 50, 60), "local");
+    ck_assert_str_eq(find_ids(5, 60, 50), "group");
+    ck_assert_str_eq(find_ids(5, 1, 70), "group");
+    ck_assert_str_eq(find_ids(0, 0, 0), "nobody");
+}
+END_TEST
+
+START_TEST(origins_are_counted_up_to_their_bound)
+{
+    struct origins origins;
+    struct origin a = origin_of_user(1);
+    struct origin b = origin_of_user(2);
+    ck_assert(origins_init(&origins, 3));
+    ck_assert(origins_enter(&origins, &a, 2));
+    ck_assert(origins_enter(&origins, &a, 2));
+    ck_assert(!origins_enter(&origins, &a, 2));
+    ck_assert(origins_enter(&origins, &b, 2));
+    ck_assert_uint_eq(origins.pool.in_use, 3);
+    origins_leave(&origins, &a);
+    ck_assert(origins_enter(&origins, &a, 2));
+    ck_assert(origins_enter(&origins, &a, 0));
+    origins_leave(&origins, &a);
+    origins_leave(&origins, &a);
+    origins_leave(&origins, &a);
+    origins_leave(&origins, &b);
+    ck_assert_uint_eq(origins.pool.in_use, 1);
+    origins_deinit(&origins);
+}
+END_TEST
+
+/* --- time --- */
+
+/*
+ * How many instructions users_by_secret() takes, between two stops of a child that is stepped
+ * through it one by one; -1 where that is not allowed here.
+ */
+static long count_instructions(const char *secret)
+{
+    uint64_t fingerprint;
+    size_t len = strlen(secret);
+    pid_t child = fork();
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+            _exit(2);
+        raise(SIGSTOP);
+        users_by_secret(&users, secret, len, &fingerprint);
+        raise(SIGUSR1);
+        _exit(0);
+    }
+    int status;
+    long steps = 0;
+    waitpid(child, &status, 0);
+    if (!WIFSTOPPED(status))
+        return -1;
+    while (WIFSTOPPED(status) && WSTOPSIG(status) != SIGUSR1) {
+        steps++;
+        if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) != 0 || waitpid(child, &status, 0) < 0)
+            break;
+    }
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    return steps;
+}
+
+START_TEST(wrong_secrets_of_one_length_take_the_same_instructions)
+{
+    static const char *const wrong[] = {
+        "xxxxxxxxxxxxxxxxxxxxxxxxxx", /* nothing of it is right */
+        "ci-secret-0123456789abcdex", /* all but the last byte */
+        "xi-secret-0123456789abcdef", /* all but the first */
+        "ops-secret-0123456789abcde", /* all of another one, but for its length */
+    };
+    /* What is loaded at first use is loaded now. */
+    find("warm");
+    long expected = count_instructions(wrong[0]);
+    if (expected < 0)
+        return; /* no ptrace here */
+    ck_assert_int_gt(expected, 1000);
+    for (size_t i = 1; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_int_eq(count_instructions(wrong[i]), expected);
+    /* A right one is looked up in the end, which takes a few more. */
+    long right = count_instructions(secret_ci);
+    ck_assert_int_ge(right, expected);
+    ck_assert_int_le(right, expected + 8);
+    if (getenv("REDLOCKD_TEST_SAY") != NULL)
+        printf("instructions: wrong %ld, right %ld\n", expected, right);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("users");
+    TCase *tests = tcase_create("users");
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, secret_names_its_user_and_nothing_else_does);
+    tcase_add_test(tests, user_without_a_secret_has_none);
+    tcase_add_test(tests, wrong_secrets_are_told_apart);
+    tcase_add_test(tests, permit_is_that_of_the_configuration);
+    tcase_add_test(tests, user_id_comes_before_group_and_groups_in_their_order);
+    tcase_add_test(tests, origins_are_counted_up_to_their_bound);
+    tcase_add_test(tests, wrong_secrets_of_one_length_take_the_same_instructions);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
