@@ -58,6 +58,9 @@ enum {
      * that many that are due at once do not time each other out. */
     LIMIT_RENEWALS = 256,
 
+    /* Locks that are being released by force. */
+    LIMIT_BREAKS = 16,
+
     /* Tokens whose extensions are counted. */
     LIMIT_EXTENDED = 32768,
 

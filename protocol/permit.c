@@ -21,6 +21,7 @@ static enum need need_of(enum verb verb)
     case VERB_UNLOCK:
     case VERB_EXTEND:
     case VERB_STATUS:
+    case VERB_BREAK:
     case VERB_NODES:
     case VERB_STATS:
     case VERB_LOCKS:
@@ -39,7 +40,7 @@ uint32_t permit_usual(void)
 
 uint32_t permit_about_resources(void)
 {
-    return permit_usual();
+    return permit_usual() | PERMIT_BIT(VERB_BREAK);
 }
 
 uint32_t permit_grantable(void)

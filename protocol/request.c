@@ -390,6 +390,7 @@ static enum request_error parse_arguments(const struct word *words, size_t count
         return request->verb == VERB_EXTEND ? take_ttl(&words[2], limits, request, error)
                                             : REQUEST_FINE;
     case VERB_STATUS:
+    case VERB_BREAK:
         return count == 1 ? take_resource(&words[0], limits, request, error)
                           : fail_usage(request->verb, error);
     case VERB_LOCKS:

@@ -21,6 +21,7 @@
     X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release it on every node")                     \
     X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>", "make it live at least <ttl> from now")   \
     X(VERB_STATUS, "STATUS", "<resource>", "ask a quorum who holds it")                            \
+    X(VERB_BREAK, "BREAK", "<resource>", "release it by force, whoever holds it")                  \
     X(VERB_NAME, "NAME", "<label>", "name this connection")                                        \
     X(VERB_AUTH, "AUTH", "<secret>", "say who this connection is")                                 \
     X(VERB_NODES, "NODES", "", "list the Redis masters")                                           \

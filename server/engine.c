@@ -120,7 +120,8 @@ static bool init_tables(struct engine *engine)
     return extensions_init(&engine->extensions, rules->max_extensions, rules->max_hold_ns) &&
            operations_init(&engine->operations) &&
            resources_init(&engine->resources, LIMIT_OPERATIONS + calls + LIMIT_LOCKS) &&
-           pool_init(&engine->calls, sizeof(struct call), calls) && engine_locks_init(engine);
+           pool_init(&engine->calls, sizeof(struct call), calls) && engine_locks_init(engine) &&
+           engine_break_init(engine);
 }
 
 bool engine_init(struct engine *engine, const struct engine_rules *rules,
@@ -151,6 +152,7 @@ void engine_deinit(struct engine *engine)
     resources_deinit(&engine->resources);
     pool_deinit(&engine->calls);
     pool_deinit(&engine->locks);
+    pool_deinit(&engine->breakings);
     free(engine->ticket_memory);
     free(engine->owed_memory);
     engine_links_deinit(engine);
@@ -169,10 +171,15 @@ void engine_client_init(struct engine_client *client, uint64_t id)
 bool engine_reply(struct engine *engine, struct call *call, enum round_kind kind,
                   const struct reply *reply)
 {
+    engine->stats.outcomes[kind][reply->outcome]++;
+    return engine_say(engine, call, reply);
+}
+
+bool engine_say(struct engine *engine, struct call *call, const struct reply *reply)
+{
     struct engine_client *client = call->client;
     struct call over = *call;
     assert(call->operation == NULL);
-    engine->stats.outcomes[kind][reply->outcome]++;
     call_close(&engine->calls, call);
     if (!client->gone)
         engine->io.reply(engine->io.context, client, call_tag(&over), over.tag_len, reply);
@@ -307,8 +314,10 @@ static void count_refusals(struct engine *engine, const struct round *round)
     }
 }
 
-/* What follows from the outcome of a round. False if it granted a lock, and nobody heard. */
-static bool on_settled(struct engine *engine, struct operation *operation, int64_t now_ns)
+/* What follows from the outcome of a round. False if it granted a lock, and nobody heard. *next:
+ * what is to be released behind it. */
+static bool on_settled(struct engine *engine, struct operation *operation, struct breaking **next,
+                       int64_t now_ns)
 {
     const struct round *round = &operation->round;
     switch (round->kind) {
@@ -327,6 +336,10 @@ static bool on_settled(struct engine *engine, struct operation *operation, int64
     case ROUND_STATUS:
         break;
     }
+    if (operation->breaking != NULL && round->kind == ROUND_STATUS)
+        *next = engine_break_on_looked(engine, operation, now_ns);
+    else if (operation->breaking != NULL)
+        engine_break_on_released(engine, operation, now_ns);
     if (operation->call != NULL)
         engine_answer(engine, operation, now_ns);
     return true;
@@ -338,6 +351,7 @@ void engine_step(struct engine *engine, struct operation *operation,
     struct round *round = &operation->round;
     struct resource *resource = operation->resource;
     bool was_settled = round->phase == ROUND_SETTLED;
+    struct breaking *to_break = NULL;
     struct round_actions actions;
     round_step(round, event, &actions);
     bool settled = !was_settled && round->phase == ROUND_SETTLED;
@@ -345,7 +359,7 @@ void engine_step(struct engine *engine, struct operation *operation,
     if (settled) {
         TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
         count_refusals(engine, round);
-        if (!on_settled(engine, operation, event->now_ns))
+        if (!on_settled(engine, operation, &to_break, event->now_ns))
             round_step(
                 round,
                 &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = event->now_ns},
@@ -358,6 +372,8 @@ void engine_step(struct engine *engine, struct operation *operation,
     /* Behind the undo, so that the nodes are free for whoever is next. */
     if (settled)
         engine_run_queue(engine, resource, event->now_ns);
+    if (to_break != NULL)
+        engine_break_release(engine, resource, to_break, event->now_ns);
     resource_unpin(&engine->resources, resource);
 }
 
@@ -373,7 +389,7 @@ static enum round_kind round_kind_of(enum verb verb)
     case VERB_UNLOCK:
         return ROUND_RELEASE;
     default:
-        assert(verb == VERB_STATUS);
+        assert(verb == VERB_STATUS || verb == VERB_BREAK);
         return ROUND_STATUS;
     }
 }
@@ -478,7 +494,8 @@ static void refuse(struct engine *engine, struct engine_client *client,
                    const struct request *request, enum outcome outcome, const char *limit)
 {
     struct reply reply = {.outcome = outcome, .limit = limit};
-    engine->stats.outcomes[round_kind_of(request->verb)][outcome]++;
+    if (request->verb != VERB_BREAK)
+        engine->stats.outcomes[round_kind_of(request->verb)][outcome]++;
     engine->io.reply(engine->io.context, client, request->tag, request->tag_len, &reply);
 }
 
@@ -532,6 +549,17 @@ static struct operation *open_round(struct engine *engine, struct engine_client 
     return operation;
 }
 
+/* ... that has not begun. */
+static void close_round(struct engine *engine, struct operation *operation)
+{
+    struct call *call = operation->call;
+    operation->call = NULL;
+    call->operation = NULL;
+    call_close(&engine->calls, call);
+    TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
+    operation_free(&engine->operations, operation);
+}
+
 static void submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, struct resource *resource, int64_t now_ns)
 {
@@ -553,6 +581,9 @@ static void submit(struct engine *engine, struct engine_client *client,
     } else if (request->verb == VERB_UNLOCK) {
         bool known = engine_end_lock(engine, resource, request->token, client);
         engine_release(engine, resource, request->token, operation, known, now_ns);
+    } else if (request->verb == VERB_BREAK && !engine_break(engine, operation)) {
+        close_round(engine, operation);
+        refuse(engine, client, request, OUTCOME_LIMIT, "breaks");
     } else {
         engine_start(engine, operation, now_ns);
     }

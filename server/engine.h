@@ -49,6 +49,15 @@ struct engine_wire {
     enum channel channel;
 };
 
+/* A lock that is released by force. */
+struct engine_broken {
+    const char *resource; /* a view, without a final NUL */
+    size_t resource_len;
+    const char *token;
+    uint64_t owner_id; /* the client it was granted to; 0: through another daemon */
+    const char *owner_label;
+};
+
 struct engine_io {
     void *context;
 
@@ -66,6 +75,10 @@ struct engine_io {
     void (*undone)(void *context, struct engine_client *client, const char *tag, size_t tag_len);
     /* What a client with a HOLD is told unasked. */
     void (*push)(void *context, struct engine_client *client, const struct push *push);
+
+    /* This client has it released, from now on: to be logged. */
+    void (*breaking)(void *context, const struct engine_client *by,
+                     const struct engine_broken *broken);
 
     /* A link went from one state to another; a node lost its vote or got it back (REASON_NONE is
      * before or now): to be logged. */
@@ -141,6 +154,7 @@ struct engine_stats {
     uint64_t looks;     /* at a key, on one node */
     uint64_t renewals;  /* extensions of a HOLD */
     uint64_t lost;      /* HOLDs that were */
+    uint64_t broken;    /* releases by force */
     uint64_t losses[ENGINE_LOSSES];
     /* Rounds in which a node had no vote, by reason, as of their decision; releases need none. */
     uint64_t refused[LIMIT_NODES][REASON_COUNT];
@@ -179,6 +193,7 @@ struct engine {
     struct resources resources;
     struct operations operations;
     struct extensions extensions;
+    struct pool breakings;
     struct pool locks;
     struct lock_list held; /* those with HOLD, held_count of them */
     size_t held_count;
@@ -213,8 +228,8 @@ void engine_retune(struct engine *engine, const struct engine_rules *rules);
 void engine_client_init(struct engine_client *client, uint64_t id);
 
 /*
- * Take LOCK, UNLOCK, EXTEND or STATUS, well-formed (request_parse()). The request's views need to
- * live only for the call. The reply may come before this returns.
+ * Take LOCK, UNLOCK, EXTEND, STATUS or BREAK, well-formed (request_parse()). The request's views
+ * need to live only for the call. The reply may come before this returns.
  */
 void engine_submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, int64_t now_ns);

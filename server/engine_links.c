@@ -315,6 +315,8 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
         return;
     if (operation_is_swap(operation, command))
         deliver_to_partner(engine, node, operation, &said, now_ns);
+    if (operation->breaking != NULL)
+        engine_break_note(operation, node, reply);
     if (command == ROUND_UNDO)
         on_undo_reply(engine, node, ticket, &said, now_ns);
     if (said.kind == ANSWER_FAILED && operation_is_release(operation, command))

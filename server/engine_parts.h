@@ -4,6 +4,7 @@
  *     engine.c        requests, and the rounds that are run for them
  *     engine_waits.c  LOCK: who waits for what, and whose turn it is
  *     engine_locks.c  the locks that were granted, and those that are held for a connection
+ *     engine_break.c  locks that are released by force
  *     engine_links.c  the connections, the guard, the votes that wait for it
  */
 #ifndef SERVER_ENGINE_PARTS_H
@@ -27,6 +28,9 @@ void engine_start(struct engine *engine, struct operation *operation, int64_t no
 /* Answer a request, which then is over. False if it reached nobody. */
 bool engine_reply(struct engine *engine, struct call *call, enum round_kind kind,
                   const struct reply *reply);
+
+/* The same, and it is not counted. */
+bool engine_say(struct engine *engine, struct call *call, const struct reply *reply);
 
 /* ... from what its round has come to. */
 bool engine_answer(struct engine *engine, struct operation *operation, int64_t now_ns);
@@ -124,6 +128,27 @@ void engine_abandon_holds(struct engine *engine, struct engine_client *client);
 /* The daemon stops; a node has lost its vote. */
 void engine_lose_holds(struct engine *engine);
 void engine_warn_holds(struct engine *engine, unsigned node, enum reason reason);
+
+/* --- engine_break.c --- */
+
+bool engine_break_init(struct engine *engine);
+
+/* This round is the first of a BREAK, and tells which token is there. False: too many are under
+ * way. */
+bool engine_break(struct engine *engine, struct operation *look);
+
+/* What a node has said to it; whether that counts shows later. */
+void engine_break_note(struct operation *look, unsigned node, const struct redis_reply *reply);
+
+/* It has settled, and is answered; or there is a token to be released: then that, by the second of
+ * the two, as the last thing of this step. */
+struct breaking *engine_break_on_looked(struct engine *engine, struct operation *look,
+                                        int64_t now_ns);
+void engine_break_release(struct engine *engine, struct resource *resource,
+                          struct breaking *breaking, int64_t now_ns);
+
+/* The release has settled. */
+void engine_break_on_released(struct engine *engine, struct operation *release, int64_t now_ns);
 
 /* --- engine_links.c --- */
 

@@ -14,11 +14,15 @@ enum { GROUPS_MAX = 256 };
 static const char *const everything[] = {""};
 static const struct permit nobody = {.known = false};
 
-/* What everybody may do where there are no users. */
-static struct permit anybody(void)
+/* What everybody may do where there are no users. To take a lock from somebody is for the owner of
+ * the daemon alone. */
+static struct permit anybody(bool owner)
 {
-    return (struct permit){
+    struct permit permit = {
         .known = true, .verbs = permit_grantable(), .prefixes = everything, .prefix_count = 1};
+    if (!owner)
+        permit.verbs &= ~PERMIT_BIT(VERB_BREAK);
+    return permit;
 }
 
 /* --- who is it --- */
@@ -131,7 +135,7 @@ void gate_enter(struct session *session)
     struct server *server = session->server;
     struct gate *gate = &server->gate;
     if (gate->open) {
-        session->permit = anybody();
+        session->permit = anybody(session->owner);
         return;
     }
     session->permit = nobody;
@@ -246,7 +250,7 @@ static bool renew(struct session *session)
         gate_leave(session);
         session->user = NULL;
         session->by_secret = false;
-        session->permit = anybody();
+        session->permit = anybody(session->owner);
         return true;
     }
     const struct user *user = session->by_secret

@@ -88,12 +88,14 @@ static void list_stats(const struct listing *to)
          "subject=daemon version=" REDLOCKD_VERSION " pid=%d uptime_ms=%" PRId64
          " clients=%u operations=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64
          " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64 " handovers=%" PRIu64 " looks=%" PRIu64
-         " renewals=%" PRIu64 " lost=%" PRIu64 " unauthenticated=%u wrong_secrets=%" PRIu64,
+         " renewals=%" PRIu64 " lost=%" PRIu64 " unauthenticated=%u wrong_secrets=%" PRIu64
+         " broken=%" PRIu64,
          (int)getpid(), ms_since(to, to->server->started_ns), to->server->session_count,
          engine->operations.pool.in_use, engine->stats.undone, engine->stats.planted,
          engine->stats.owed, engine->waiting, engine->holding, engine->locks.in_use,
          engine->stats.asked, engine->stats.handovers, engine->stats.looks, engine->stats.renewals,
-         engine->stats.lost, to->server->gate.waiting_count, to->server->gate.wrong);
+         engine->stats.lost, to->server->gate.waiting_count, to->server->gate.wrong,
+         engine->stats.broken);
     for (unsigned kind = 0; kind < ROUND_KINDS; kind++) {
         char counts[512];
         size_t len = 0;

@@ -27,6 +27,7 @@ struct operation *operation_open(struct operations *operations, struct resource 
     operation->call = NULL;
     operation->renews = NULL;
     operation->of_daemon = false;
+    operation->breaking = NULL;
     operation->partner = NULL;
     operation->hands_over = false;
     operation->shared_on = 0;
@@ -48,6 +49,7 @@ void operation_free(struct operations *operations, struct operation *operation)
 {
     assert(operation->call == NULL);
     assert(operation->renews == NULL);
+    assert(operation->breaking == NULL);
     if (operation->partner != NULL)
         operation->partner->partner = NULL;
     LIST_REMOVE(operation, of_resource);

@@ -17,12 +17,15 @@
 #include "server/pool.h"
 #include "server/resource.h"
 
+struct breaking;
+
 struct operation {
     struct round round;
     struct resource *resource;
-    struct call *call;   /* NULL once answered, once the client left, or if nobody asked */
-    struct lock *renews; /* ROUND_EXTEND of a lock that is held; NULL once that is over */
-    bool of_daemon;      /* ROUND_EXTEND: no client has asked for it */
+    struct call *call;         /* NULL once answered, once the client left, or if nobody asked */
+    struct lock *renews;       /* ROUND_EXTEND of a lock that is held; NULL once that is over */
+    bool of_daemon;            /* ROUND_EXTEND: no client has asked for it */
+    struct breaking *breaking; /* STATUS, RELEASE: of a BREAK; NULL: of none, or that is over */
 
     /*
      * A hand-over is two rounds at once, the release of one token and the acquire of the next,

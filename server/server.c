@@ -86,6 +86,28 @@ static void io_push(void *context, struct engine_client *client, const struct pu
                           log_text("name", client->label), log_text("reason", push->reason)));
 }
 
+/* A whole token is never logged. */
+static void io_breaking(void *context, const struct engine_client *by,
+                        const struct engine_broken *broken)
+{
+    struct server *server = context;
+    const struct session *session =
+        (const struct session *)((const char *)by - offsetof(struct session, client));
+    char resource[LIMIT_RESOURCE + 1];
+    char token[8 + 1];
+    memcpy(resource, broken->resource, broken->resource_len);
+    resource[broken->resource_len] = '\0';
+    memcpy(token, broken->token, sizeof(token) - 1);
+    token[sizeof(token) - 1] = '\0';
+    log_event(&server->log, CONFIG_LOG_WARNING, "lock_broken",
+              LOG_FIELDS(log_text("resource", resource), log_text("token", token),
+                         log_text("user", session->user != NULL ? session->user->config->name : ""),
+                         log_text("peer", session->peer), log_text("name", by->label),
+                         log_number("by_client", (int64_t)by->id),
+                         log_number("of_client", (int64_t)broken->owner_id),
+                         log_text("of_name", broken->owner_label)));
+}
+
 /* Only edges that an operator would act on: a master gained or lost, and why. */
 static void io_link_changed(void *context, unsigned node, enum link_state before)
 {
@@ -447,6 +469,7 @@ static bool start_engine(struct server *server)
         .reply = io_reply,
         .undone = io_undone,
         .push = io_push,
+        .breaking = io_breaking,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
         .wall_us = io_wall_us,

@@ -147,6 +147,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_UNLOCK:
     case VERB_EXTEND:
     case VERB_STATUS:
+    case VERB_BREAK:
         session->untagged_under_way = session->untagged_under_way || request->tag == NULL;
         engine_submit(&server->engine, &session->client, request, clock_now_ns());
         break;

@@ -104,6 +104,7 @@ static void check_request(const struct request *request, const struct request_li
         check_resource(request, bounds, line, len);
         break;
     case VERB_STATUS:
+    case VERB_BREAK:
         check_resource(request, bounds, line, len);
         break;
     case VERB_LOCKS:

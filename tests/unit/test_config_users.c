@@ -135,7 +135,8 @@ static const struct mistake {
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [lokc]}]}\n",
      "f:1:66: auth.users.verbs: \"lokc\" is none of them; did you mean lock?\n"},
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [frobnicate]}]}\n",
-     "f:1:66: auth.users.verbs: \"frobnicate\" is none of lock, unlock, extend, status, nodes, "
+     "f:1:66: auth.users.verbs: \"frobnicate\" is none of lock, unlock, extend, status, break, "
+     "nodes, "
      "stats, locks, clients, all\n"},
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: []}]}\n",
      "f:1:65: auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, status "

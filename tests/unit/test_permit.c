@@ -49,11 +49,12 @@ static const struct row {
     {VERB_HELP, NULL, "yyyyy"},     {VERB_QUIT, NULL, "yyyyy"},     {VERB_NAME, NULL, "ayyyy"},
     {VERB_LOCK, "ci:a", "ayvyr"},   {VERB_LOCK, "ci:", "ayvyr"},    {VERB_LOCK, "ci", "arvyr"},
     {VERB_LOCK, "c", "arvyr"},      {VERB_LOCK, "Ci:a", "arvyr"},   {VERB_LOCK, "xci:a", "arvyr"},
-    {VERB_LOCK, "build/", "ayvyr"}, {VERB_LOCK, "build", "arvyr"},  {VERB_UNLOCK, "ci:a", "ayvyr"},
-    {VERB_UNLOCK, "b", "arvyr"},    {VERB_EXTEND, "ci:a", "ayvyr"}, {VERB_EXTEND, "b", "arvyr"},
-    {VERB_STATUS, "ci:a", "ayvyr"}, {VERB_STATUS, "b", "arvyr"},    {VERB_LOCKS, "ci:a", "ayvyr"},
-    {VERB_LOCKS, "b", "arvyr"},     {VERB_LOCKS, NULL, "ayvyy"},    {VERB_CLIENTS, NULL, "avvyy"},
-    {VERB_NODES, NULL, "avyyy"},    {VERB_STATS, NULL, "avyyy"},
+    {VERB_LOCK, "build/", "ayvyr"}, {VERB_LOCK, "build", "arvyr"},  {VERB_BREAK, "ci:a", "avvyr"},
+    {VERB_BREAK, "b", "avvyr"},     {VERB_UNLOCK, "ci:a", "ayvyr"}, {VERB_UNLOCK, "b", "arvyr"},
+    {VERB_EXTEND, "ci:a", "ayvyr"}, {VERB_EXTEND, "b", "arvyr"},    {VERB_STATUS, "ci:a", "ayvyr"},
+    {VERB_STATUS, "b", "arvyr"},    {VERB_LOCKS, "ci:a", "ayvyr"},  {VERB_LOCKS, "b", "arvyr"},
+    {VERB_LOCKS, NULL, "ayvyy"},    {VERB_CLIENTS, NULL, "avvyy"},  {VERB_NODES, NULL, "avyyy"},
+    {VERB_STATS, NULL, "avyyy"},
 };
 
 static char letter_of(enum permit_answer answer)
@@ -114,7 +115,8 @@ END_TEST
 
 START_TEST(usual_verbs_are_grantable_and_reach_no_further_than_locks)
 {
-    uint32_t others = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES) | PERMIT_BIT(VERB_CLIENTS);
+    uint32_t others = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES) | PERMIT_BIT(VERB_CLIENTS) |
+                      PERMIT_BIT(VERB_BREAK);
     ck_assert_uint_eq(permit_usual() & ~permit_grantable(), 0);
     ck_assert_uint_eq(permit_usual() & others, 0);
     ck_assert_uint_eq(permit_about_resources() & ~permit_grantable(), 0);

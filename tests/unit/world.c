@@ -593,6 +593,17 @@ static void io_push(void *context, struct engine_client *client, const struct pu
              (int)(len - 1), line);
 }
 
+/* As if it was a push: "broken <resource> of <client>". */
+static void io_breaking(void *context, const struct engine_client *by,
+                        const struct engine_broken *broken)
+{
+    struct world *world = context;
+    ck_assert_uint_ne(by->id, 0);
+    ck_assert_uint_lt(world->reply_count, WORLD_REPLIES);
+    snprintf(world->replies[world->reply_count++], sizeof(world->replies[0]), "broken %.*s of %d",
+             (int)broken->resource_len, broken->resource, (int)broken->owner_id);
+}
+
 static void io_link_changed(void *context, unsigned node, enum link_state before)
 {
     struct world *world = context;
@@ -751,6 +762,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .reply = io_reply,
         .undone = io_undone,
         .push = io_push,
+        .breaking = io_breaking,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
         .wall_us = io_wall_us,

@@ -1,0 +1,124 @@
+/*
+ * BREAK on real masters: who may, what becomes of the lock, and what the log has of it.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/secrets.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+START_TEST(owner_of_the_daemon_breaks_a_lock_and_others_do_not)
+{
+    struct stage stage;
+    struct client tcp;
+    stage_open(&stage, __func__,
+               &(struct stage_plan){.masters = 3, .daemon = {.tcp_host = "127.0.0.1"}});
+    client_connect_tcp(&tcp, "127.0.0.1", stage.daemon.port);
+    client_expect(&tcp, "OK", "NAME victim");
+    struct grant grant = client_lock(&tcp, "a", "60s");
+    client_expect(&tcp, "DENIED this user may not use this verb", "BREAK a");
+    client_expect(&stage.client, "OK", "NAME boss");
+    client_expect(&stage.client, "OK", "BREAK a");
+    client_expect(&stage.client, "FREE", "BREAK a");
+    client_expect(&tcp, "GONE", "EXTEND a %s 10s", grant.token);
+    char line[128];
+    snprintf(line, sizeof(line), "resource=a token=%.8s user=\"\" peer=uid=%u,pid=", grant.token,
+             (unsigned)geteuid());
+    daemon_wait_log(&stage.daemon, "warning lock_broken", line);
+    daemon_wait_log(&stage.daemon, "name=boss", "of_name=victim");
+    stage_wait_no_keys(&stage);
+    client_close(&tcp);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(user_breaks_what_he_may_and_has_the_verb_for)
+{
+    struct secrets secrets;
+    struct stage stage;
+    struct client ci;
+    struct client ops;
+    secrets_open(&secrets, "");
+    stage_open(&stage, __func__,
+               &(struct stage_plan){.masters = 3,
+                                    .daemon = {.tcp_host = "127.0.0.1", .yaml = secrets.yaml}});
+    client_connect_tcp(&ci, "127.0.0.1", stage.daemon.port);
+    client_connect_tcp(&ops, "127.0.0.1", stage.daemon.port);
+    client_expect(&ci, "DENIED authenticate first: AUTH <secret>", "BREAK ci:a");
+    client_expect(&ci, "OK", "AUTH " SECRET_CI);
+    client_expect(&ops, "OK", "AUTH " SECRET_OPS);
+    client_lock(&ci, "ci:a", "60s");
+    client_expect(&ci, "DENIED this user may not use this verb", "BREAK ci:a");
+    client_expect(&ops, "OK", "BREAK ci:a");
+    daemon_wait_log(&stage.daemon, "lock_broken", "user=ops");
+    ck_assert_uint_eq(client_count(&ops, "STATS", " broken=1"), 1);
+    client_close(&ci);
+    client_close(&ops);
+    stage_close(&stage);
+    secrets_close(&secrets);
+}
+END_TEST
+
+/* It is the other daemon that holds it for its client, and finds it gone with its next extension.
+ */
+START_TEST(hold_of_another_daemon_is_lost_and_its_waiter_is_next)
+{
+    struct stage stage;
+    struct daemon other;
+    struct client holder;
+    struct client waiter;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
+    stage_start_daemon(&stage, &other, &(struct daemon_plan){.name = "other"});
+    daemon_connect(&other, &holder);
+    daemon_connect(&other, &waiter);
+    struct grant grant = client_lock(&holder, "a", "6s HOLD");
+    client_send(&waiter, "LOCK a 5s WAIT 60s\n");
+    struct waiting waiting = waiting_for("the other to be in line");
+    while (client_count(&holder, "LOCKS", "waiters=1") != 1)
+        waiting_pause(&waiting);
+    client_expect(&stage.client, "OK", "BREAK a");
+    daemon_wait_log(&stage.daemon, "lock_broken", "of_client=0");
+    client_read_match(&waiter, "OK .*");
+    char lost[128];
+    snprintf(lost, sizeof(lost), "! LOST a %s gone", grant.token);
+    ck_assert_str_eq(client_read(&holder), lost);
+    client_close(&holder);
+    client_close(&waiter);
+    daemon_stop(&other);
+    stage_close(&stage);
+}
+END_TEST
+
+/* What others keep under that name is not ours to delete. */
+START_TEST(what_is_no_lock_of_redlockd_stays)
+{
+    static const char *const values[] = {"somebody",
+                                         "0123456789abcdef0123456789abcdef01234567-and-more"};
+    struct stage stage;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        for (unsigned n = 0; n < 3; n++)
+            master_text(&stage.masters[n], "SET redlock:a %s PX 60000", values[i]);
+        client_expect_match(&stage.client, "HELD [0-9]+", "BREAK a");
+        client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
+    }
+    for (unsigned n = 0; n < 3; n++)
+        master_integer(&stage.masters[n], "DEL redlock:a");
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("break");
+    TCase *tests = sandbox_case("break");
+    tcase_add_test(tests, owner_of_the_daemon_breaks_a_lock_and_others_do_not);
+    tcase_add_test(tests, user_breaks_what_he_may_and_has_the_verb_for);
+    tcase_add_test(tests, hold_of_another_daemon_is_lost_and_its_waiter_is_next);
+    tcase_add_test(tests, what_is_no_lock_of_redlockd_stays);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,329 @@
+/*
+ * BREAK: the token that a quorum has is released by force, that one and no other, and whoever held
+ * it or waits for it hears of it. The shipped engine among fake masters, on virtual time.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static struct world w;
+static char token[LIMIT_TOKEN + 1];
+
+static void setup(void)
+{
+    world_init(&w, 5);
+    world_pass_ms(&w, 10);
+}
+
+/* Nothing of it is left behind, however it ended. */
+static void teardown(void)
+{
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_eq(w.engine.breakings.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    world_deinit(&w);
+}
+
+/* The others break, so that w.client can hold. */
+static void say_break(const char *line)
+{
+    world_send_as(&w, &w.others[1], line);
+    world_settle(&w);
+}
+
+static void lock(const char *line)
+{
+    world_say(&w, line);
+    const char *reply = world_heard(&w);
+    ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
+    snprintf(token, sizeof(token), "%.40s", reply + 3);
+}
+
+static void set_nodes(unsigned first, unsigned last, const char *value)
+{
+    for (unsigned i = first; i <= last; i++)
+        world_set(&w, i, "a", value, 10000);
+}
+
+START_TEST(lock_is_released_and_its_owner_is_named)
+{
+    lock("LOCK a 3s");
+    say_break("BREAK a");
+    world_expect(&w, "broken a of 1");
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.stats.broken, 1);
+    world_say(&w, "LOCK a 3s");
+    ck_assert_int_eq(strncmp(world_heard(&w), "OK ", 3), 0);
+}
+END_TEST
+
+START_TEST(nobody_holds_what_is_free)
+{
+    say_break("BREAK a");
+    world_expect(&w, "FREE");
+    set_nodes(0, 1, A); /* what a minority has, nobody holds, and it is left to its time to live */
+    say_break("BREAK a");
+    world_expect(&w, "FREE");
+    ck_assert_uint_eq(world_count(&w, "a"), 2);
+}
+END_TEST
+
+START_TEST(lock_of_another_daemon_is_released_too)
+{
+    set_nodes(0, 2, A);
+    say_break("BREAK a");
+    world_expect(&w, "broken a of 0");
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* Two tokens: that of the quorum goes, the other stays. */
+START_TEST(no_other_token_comes_to_harm)
+{
+    set_nodes(0, 2, A);
+    set_nodes(3, 4, B);
+    say_break("BREAK a");
+    world_expect(&w, "broken a of 0");
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 2);
+    ck_assert_str_eq(world_value(&w, 3, "a"), B);
+}
+END_TEST
+
+START_TEST(whose_connection_holds_it_is_told)
+{
+    lock("LOCK a 3s HOLD");
+    say_break("BREAK a");
+    char lost[128];
+    snprintf(lost, sizeof(lost), "! LOST a %s gone", token);
+    world_expect(&w, "broken a of 1");
+    world_expect(&w, lost);
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(w.engine.holding, 0);
+    world_pass_ms(&w, 3000);
+    world_expect(&w, "(nothing)");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* Also if it is the one that breaks it. */
+START_TEST(who_breaks_his_own_hears_it_too)
+{
+    lock("LOCK a 3s HOLD");
+    world_say(&w, "BREAK a");
+    world_expect(&w, "broken a of 1");
+    ck_assert_int_eq(strncmp(world_heard(&w), "! LOST a ", 9), 0);
+    world_expect(&w, "OK");
+}
+END_TEST
+
+START_TEST(who_waits_is_next)
+{
+    lock("LOCK a 60s");
+    world_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
+    world_settle(&w);
+    say_break("BREAK a");
+    world_expect(&w, "broken a of 1");
+    const char *first = world_heard(&w);
+    bool waiter_first = strncmp(first, "#w OK ", 6) == 0;
+    ck_assert(waiter_first || strcmp(first, "OK") == 0);
+    const char *second = world_heard(&w);
+    ck_assert_msg(strncmp(second, waiter_first ? "OK" : "#w OK ", waiter_first ? 2 : 6) == 0, "%s",
+                  second);
+    ck_assert_uint_ge(world_count(&w, "a"), 3);
+    ck_assert_uint_eq(w.engine.stats.handovers, 1);
+}
+END_TEST
+
+/* It changes hands between the look and the release: what is there by then stays. */
+START_TEST(what_has_changed_hands_meanwhile_is_left_alone)
+{
+    set_nodes(0, 4, A);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 3 * NS_PER_MS;
+    world_send_as(&w, &w.others[1], "BREAK a");
+    world_pass_ms(&w, 4);
+    world_expect(&w, "broken a of 0");
+    set_nodes(0, 4, B);
+    world_pass_ms(&w, 30);
+    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(world_value(&w, i, "a"), B);
+}
+END_TEST
+
+START_TEST(what_was_given_back_meanwhile_is_free)
+{
+    set_nodes(0, 4, A);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 3 * NS_PER_MS;
+    world_send_as(&w, &w.others[1], "BREAK a");
+    world_pass_ms(&w, 4);
+    world_expect(&w, "broken a of 0");
+    for (unsigned i = 0; i < 5; i++)
+        world_delete(&w, i, "a");
+    world_pass_ms(&w, 30);
+    world_expect(&w, "FREE");
+}
+END_TEST
+
+/* A quorum of the masters has it, but its round has not heard so yet: its client would be told of a
+ * grant that was deleted before. */
+START_TEST(what_is_just_being_granted_is_not_broken)
+{
+    world_set(&w, 2, "a", B, 10000);
+    w.masters[3].hung = w.masters[4].hung = true;
+    world_say(&w, "LOCK a 3s");
+    world_expect(&w, "(nothing)");
+    snprintf(token, sizeof(token), "%s", world_value(&w, 0, "a"));
+    world_set(&w, 2, "a", token, 10000);
+    say_break("BREAK a");
+    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    w.masters[3].hung = w.masters[4].hung = false;
+    world_pass_ms(&w, 1);
+    ck_assert_int_eq(strncmp(world_heard(&w), "OK ", 3), 0);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_uint_eq(w.engine.stats.broken, 0);
+}
+END_TEST
+
+START_TEST(what_is_no_token_of_ours_is_left_alone)
+{
+    set_nodes(0, 4, "somebody-else");
+    say_break("BREAK a");
+    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    set_nodes(0, 4, A "longer than a token");
+    say_break("BREAK a");
+    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    set_nodes(0, 4, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+    say_break("BREAK a");
+    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(without_a_quorum_nothing_is_done)
+{
+    lock("LOCK a 60s");
+    for (unsigned i = 0; i < 3; i++)
+        world_kill(&w, i);
+    world_pass_ms(&w, 100);
+    say_break("BREAK a");
+    ck_assert_int_eq(strncmp(world_heard(&w), "NOQUORUM 2/5 need=3 ", 20), 0);
+    ck_assert_ptr_nonnull(world_value(&w, 3, "a"));
+    ck_assert_uint_eq(w.engine.stats.broken, 0);
+}
+END_TEST
+
+/* Once it has begun, it goes on: the masters that hang are owed it. */
+START_TEST(what_cannot_be_confirmed_is_tried_on)
+{
+    set_nodes(0, 4, A);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 3 * NS_PER_MS;
+    world_send_as(&w, &w.others[1], "BREAK a");
+    world_pass_ms(&w, 4);
+    world_expect(&w, "broken a of 0");
+    world_hang(&w, 3, true);
+    world_pass_ms(&w, 100);
+    ck_assert_int_eq(strncmp(world_heard(&w), "NOQUORUM ", 9), 0);
+    world_hang(&w, 3, false);
+    world_pass_ms(&w, 100);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(who_leaves_before_the_look_has_nothing_broken)
+{
+    lock("LOCK a 60s");
+    world_hang(&w, 5, true);
+    say_break("BREAK a");
+    world_lose_client(&w, &w.others[1]);
+    world_hang(&w, 5, false);
+    world_pass_ms(&w, 100);
+    world_expect(&w, "(nothing)");
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(who_leaves_after_it_has_had_it_broken)
+{
+    set_nodes(0, 4, A);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 3 * NS_PER_MS;
+    world_send_as(&w, &w.others[1], "BREAK a");
+    world_pass_ms(&w, 4);
+    world_expect(&w, "broken a of 0");
+    world_lose_client(&w, &w.others[1]);
+    world_pass_ms(&w, 100);
+    world_expect(&w, "(nothing)");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(so_many_at_once_and_no_more)
+{
+    char line[64];
+    world_hang(&w, 5, true);
+    for (unsigned i = 0; i < LIMIT_BREAKS; i++) {
+        snprintf(line, sizeof(line), "#%u BREAK r%u", i, i);
+        say_break(line);
+    }
+    world_expect(&w, "(nothing)");
+    say_break("#x BREAK x");
+    world_expect(&w, "#x LIMIT breaks");
+    /* The daemon stops: all are answered, and nothing is left of them. */
+    engine_drain(&w.engine, w.now_ns);
+    engine_abandon(&w.engine, w.now_ns);
+    for (unsigned i = 0; i < LIMIT_BREAKS; i++)
+        ck_assert_ptr_nonnull(strstr(world_heard(&w), "SHUTDOWN"));
+    world_hang(&w, 5, false);
+}
+END_TEST
+
+/* STATS count requests for locks; BREAK has a number of its own. */
+START_TEST(outcomes_of_locks_do_not_count_it)
+{
+    uint64_t before[ROUND_KINDS][OUTCOME_COUNT];
+    set_nodes(0, 4, A);
+    memcpy(before, w.engine.stats.outcomes, sizeof(before));
+    say_break("BREAK a");
+    say_break("BREAK a");
+    ck_assert_mem_eq(before, w.engine.stats.outcomes, sizeof(before));
+    ck_assert_uint_eq(w.engine.stats.broken, 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("break");
+    TCase *tests = tcase_create("break");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, lock_is_released_and_its_owner_is_named);
+    tcase_add_test(tests, nobody_holds_what_is_free);
+    tcase_add_test(tests, lock_of_another_daemon_is_released_too);
+    tcase_add_test(tests, no_other_token_comes_to_harm);
+    tcase_add_test(tests, whose_connection_holds_it_is_told);
+    tcase_add_test(tests, who_breaks_his_own_hears_it_too);
+    tcase_add_test(tests, who_waits_is_next);
+    tcase_add_test(tests, what_has_changed_hands_meanwhile_is_left_alone);
+    tcase_add_test(tests, what_was_given_back_meanwhile_is_free);
+    tcase_add_test(tests, what_is_just_being_granted_is_not_broken);
+    tcase_add_test(tests, what_is_no_token_of_ours_is_left_alone);
+    tcase_add_test(tests, without_a_quorum_nothing_is_done);
+    tcase_add_test(tests, what_cannot_be_confirmed_is_tried_on);
+    tcase_add_test(tests, who_leaves_before_the_look_has_nothing_broken);
+    tcase_add_test(tests, who_leaves_after_it_has_had_it_broken);
+    tcase_add_test(tests, so_many_at_once_and_no_more);
+    tcase_add_test(tests, outcomes_of_locks_do_not_count_it);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
