@@ -92,6 +92,19 @@ enum redlock_status redlock_query(struct redlock *redlock, const char *resource,
     return status;
 }
 
+enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms)
+{
+    struct question question;
+    struct redlock_event event;
+    struct error error;
+    if (!question_about(&question, QUESTION_BREAK, resource, &error))
+        return refuse(redlock, &error);
+    enum redlock_status status = ask(redlock, &question, &nobody, &event);
+    if (status == REDLOCK_HELD && hint_ms != NULL)
+        *hint_ms = event.hint_ms;
+    return status;
+}
+
 enum redlock_status redlock_ping(struct redlock *redlock)
 {
     struct redlock_event event;

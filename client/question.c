@@ -115,6 +115,15 @@ bool question_label_is_fine(const char *label)
     return len >= 1 && len <= LIMIT_TAG && strspn(label, allowed) == len;
 }
 
+bool question_secret_is_fine(const char *secret)
+{
+    size_t len = secret != NULL ? strnlen(secret, LIMIT_SECRET + 1) : 0;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)secret[i] <= ' ' || secret[i] == 0x7f)
+            return false;
+    return len >= 1 && len <= LIMIT_SECRET;
+}
+
 /* --- lines --- */
 
 static void put_words(struct text *line, const char *verb, const char *first, const char *second)
@@ -158,6 +167,9 @@ size_t question_format(const struct question *question, uint64_t id, char buf[QU
     case QUESTION_QUERY:
         put_words(&line, "STATUS", question->resource, "");
         break;
+    case QUESTION_BREAK:
+        put_words(&line, "BREAK", question->resource, "");
+        break;
     case QUESTION_PING:
         text_string(&line, "PING");
         break;
@@ -177,6 +189,14 @@ size_t question_format_name(const char *label, char buf[QUESTION_LINE])
 {
     struct text line = {.buf = buf, .size = QUESTION_LINE};
     put_words(&line, "#" QUESTION_NAMING " NAME", label, "");
+    text_string(&line, "\n");
+    return line.len;
+}
+
+size_t question_format_secret(const char *secret, char buf[QUESTION_LINE])
+{
+    struct text line = {.buf = buf, .size = QUESTION_LINE};
+    put_words(&line, "#" QUESTION_SECRET " AUTH", secret, "");
     text_string(&line, "\n");
     return line.len;
 }

@@ -24,6 +24,7 @@ enum question_kind {
     QUESTION_EXTEND,
     QUESTION_RELEASE,
     QUESTION_QUERY,
+    QUESTION_BREAK,
     QUESTION_PING,
     QUESTION_PLACE,
     QUESTION_LIST,    /* answered by lines, then END */
@@ -49,13 +50,14 @@ bool question_extend(struct question *question, const struct redlock_lock *lock,
                      struct error *error);
 bool question_release(struct question *question, const char *resource, const char *token,
                       struct error *error);
-/* QUERY or PLACE. */
+/* QUERY, BREAK or PLACE. */
 bool question_about(struct question *question, enum question_kind kind, const char *resource,
                     struct error *error);
 /* "NODES", "LOCKS deploy", "VERSION". */
 bool question_list(struct question *question, const char *listing, struct error *error);
 
 bool question_label_is_fine(const char *label);
+bool question_secret_is_fine(const char *secret);
 
 /* The line, its tag and LF included; no NUL is added. Returns its length. */
 enum { QUESTION_LINE = 512 };
@@ -64,5 +66,9 @@ size_t question_format(const struct question *question, uint64_t id, char buf[QU
 /* The line that names the connection; its tag is QUESTION_NAMING. */
 #define QUESTION_NAMING "name"
 size_t question_format_name(const char *label, char buf[QUESTION_LINE]);
+
+/* The line that says who we are, likewise. */
+#define QUESTION_SECRET "auth"
+size_t question_format_secret(const char *secret, char buf[QUESTION_LINE]);
 
 #endif

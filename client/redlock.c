@@ -89,6 +89,7 @@ void redlock_free(struct redlock *redlock)
         handle_close(redlock);
     talk_free(&redlock->talk);
     free(redlock->url);
+    explicit_bzero(redlock, sizeof(*redlock)); /* there is a secret in it */
     free(redlock);
 }
 
@@ -120,6 +121,16 @@ enum redlock_status redlock_set_label(struct redlock *redlock, const char *label
         return talk_fail(&redlock->talk, REDLOCK_INVALID,
                          "a label has 1 to %d of A-Z a-z 0-9 _ . : -", REDLOCK_LABEL_MAX);
     talk_set_label(&redlock->talk, label, redlock->fd >= 0);
+    return REDLOCK_OK;
+}
+
+enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secret)
+{
+    if (secret != NULL && !question_secret_is_fine(secret))
+        return talk_fail(&redlock->talk, REDLOCK_INVALID,
+                         "a secret has 1 to %d bytes, without spaces and control characters",
+                         LIMIT_SECRET);
+    talk_set_secret(&redlock->talk, secret);
     return REDLOCK_OK;
 }
 

@@ -56,7 +56,7 @@ enum redlock_status {
     REDLOCK_LIMIT,    /* a bound of the daemon was met, or of a handle: 1024 requests under way or
                          not taken; redlock_error() says which */
     REDLOCK_SHUTDOWN, /* the daemon is stopping: another one may answer */
-    REDLOCK_DENIED,   /* not allowed */
+    REDLOCK_DENIED,   /* not allowed, or not authenticated */
     REDLOCK_REFUSED,  /* the daemon found the request wrong */
 
     /* No answer. To acquire: whatever was acquired is released (only a grant that crosses the end
@@ -108,6 +108,12 @@ void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms);
  * new connection. REDLOCK_INVALID or REDLOCK_OK. */
 enum redlock_status redlock_set_label(struct redlock *redlock, const char *label);
 
+/* The secret by which the daemon knows who this is, 1 to 256 bytes without spaces; NULL: none. It
+ * is told to it first of all on each new connection, so set it before the first request. Where the
+ * daemon does not take it, all requests of that connection are REDLOCK_DENIED. It is never printed.
+ * REDLOCK_INVALID or REDLOCK_OK. */
+enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secret);
+
 /* --- locks ------------------------------------------------------------------------------------ */
 
 /* A lock that was granted. Its fields are for reading; a copy is as good as the original. */
@@ -156,6 +162,13 @@ int64_t redlock_left_ms(const struct redlock_lock *lock);
 
 /* Does somebody hold it? REDLOCK_HELD, with the hint as above, or REDLOCK_FREE. */
 enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms);
+
+/*
+ * For operators: release it by force, whoever holds it. REDLOCK_OK; REDLOCK_FREE: nobody does;
+ * REDLOCK_HELD: it has changed hands meanwhile, or is just being granted, and was left alone. Its
+ * holder is not stopped: see BREAK in docs/protocol.txt. hint_ms as above.
+ */
+enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms);
 
 /* --- the daemon ------------------------------------------------------------------------------- */
 

@@ -237,7 +237,16 @@ void talk_begin(struct talk *talk)
         notice_drop(&talk->notices, &talk->closed);
     talk->to_be_named = talk->label[0] != '\0';
     talk->being_named = false;
+    talk->to_authenticate = talk->secret[0] != '\0';
+    talk->authenticating = false;
     talk->input_len = 0;
+}
+
+void talk_set_secret(struct talk *talk, const char *secret)
+{
+    explicit_bzero(talk->secret, sizeof(talk->secret));
+    if (secret != NULL)
+        memcpy(talk->secret, secret, strlen(secret));
 }
 
 void talk_end(struct talk *talk, enum redlock_status status, const char *why, bool told)
@@ -268,15 +277,24 @@ void talk_set_label(struct talk *talk, const char *label, bool connected)
 
 bool talk_has_output(const struct talk *talk)
 {
-    return (talk->to_be_named && !talk->being_named) || !TAILQ_EMPTY(&talk->outgoing);
+    return talk->to_authenticate || (talk->to_be_named && !talk->being_named) ||
+           !TAILQ_EMPTY(&talk->outgoing);
 }
 
 size_t talk_write(struct talk *talk, int64_t now_ns, char *buf, size_t size)
 {
     struct asked *asked;
     size_t len = 0;
-    if (talk->to_be_named && !talk->being_named && size >= QUESTION_LINE) {
-        len = question_format_name(talk->label, buf);
+    /* First of all; nothing else may overtake it. */
+    if (talk->to_authenticate) {
+        if (size < QUESTION_LINE)
+            return 0;
+        len = question_format_secret(talk->secret, buf);
+        talk->to_authenticate = false;
+        talk->authenticating = true;
+    }
+    if (talk->to_be_named && !talk->being_named && size - len >= QUESTION_LINE) {
+        len += question_format_name(talk->label, buf + len);
         talk->to_be_named = false;
         talk->being_named = true;
     }
@@ -382,6 +400,10 @@ static bool on_line(struct talk *talk, const char *line, size_t len, int64_t rec
         return false;
     if (answer.tag.at == NULL)
         return answer.first == ANSWER_PUSH && on_push(talk, &answer);
+    if (talk->authenticating && answer_is(answer.tag, QUESTION_SECRET)) {
+        talk->authenticating = false;
+        return answer.first == ANSWER_OK; /* what else is true, is_farewell() has taken */
+    }
     if (talk->being_named && answer_is(answer.tag, QUESTION_NAMING)) {
         talk->being_named = false;
         return true; /* a name that is not taken is nothing to fail for */
@@ -390,15 +412,19 @@ static bool on_line(struct talk *talk, const char *line, size_t len, int64_t rec
     return asked != NULL && on_answer(talk, asked, &answer, received_ns, now_ns);
 }
 
-/* The daemon's last line, where it cannot serve this connection. */
+/* The daemon's last line, where it cannot serve this connection, or does not let us in. */
 static bool is_farewell(struct talk *talk, const char *line, size_t len)
 {
     struct answer answer;
     enum redlock_status status;
     char why[TALK_TEXT];
     struct text text = {.buf = why, .size = sizeof(why) - 1};
-    if (!answer_read(line, len, &answer) || answer.tag.at != NULL ||
-        !verdict_is_farewell(&answer, &status, &text))
+    if (!answer_read(line, len, &answer))
+        return false;
+    bool to_auth =
+        talk->authenticating && answer.tag.at != NULL && answer_is(answer.tag, QUESTION_SECRET);
+    if ((answer.tag.at != NULL && !to_auth) ||
+        !verdict_is_farewell(&answer, to_auth, &status, &text))
         return false;
     why[text.len] = '\0';
     talk_end(talk, status, why, true);

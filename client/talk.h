@@ -64,6 +64,9 @@ struct talk {
     struct notice closed;
     bool closed_on_holds; /* the connection that `closed` is about had some */
     char label[REDLOCK_LABEL_MAX + 1];
+    char secret[LIMIT_SECRET + 1];
+    bool to_authenticate;
+    bool authenticating;
     bool to_be_named;
     bool being_named;
     char input[LIMIT_REPLY]; /* a line that is not complete yet */
@@ -82,6 +85,9 @@ void talk_begin(struct talk *talk);
  * `told` the caller has an event of it.
  */
 void talk_end(struct talk *talk, enum redlock_status status, const char *why, bool told);
+
+/* For connections from the next one on; NULL: none. */
+void talk_set_secret(struct talk *talk, const char *secret);
 
 void talk_set_label(struct talk *talk, const char *label, bool connected);
 

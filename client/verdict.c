@@ -101,8 +101,11 @@ static void put_time(struct text *text, int64_t ms)
     text_string(text, " s");
 }
 
-static enum verdict held(struct word rest, struct redlock_event *event, struct text *text)
+static enum verdict held(const struct question *question, struct word rest,
+                         struct redlock_event *event, struct text *text)
 {
+    static const char unbroken[] =
+        "it has changed hands, or is no lock of redlockd, and is left alone";
     struct word word;
     if (!answer_take(&rest, &word))
         return VERDICT_GARBLED;
@@ -110,6 +113,8 @@ static enum verdict held(struct word rest, struct redlock_event *event, struct t
         event->hint_ms = -1;
     else if (!answer_number(word, ANSWER_MS_MAX, &event->hint_ms))
         return VERDICT_GARBLED;
+    if (question->kind == QUESTION_BREAK)
+        return decide(event, REDLOCK_HELD, text, unbroken, nothing);
     decide(event, REDLOCK_HELD, text, "somebody else holds it", nothing);
     if (event->hint_ms >= 0) {
         text_string(text, ", for the next ");
@@ -144,11 +149,12 @@ enum {
     EXTEND = 1 << QUESTION_EXTEND,
     RELEASE = 1 << QUESTION_RELEASE,
     QUERY = 1 << QUESTION_QUERY,
+    BREAK = 1 << QUESTION_BREAK,
     PING = 1 << QUESTION_PING,
     PLACE = 1 << QUESTION_PLACE,
     LIST = 1 << QUESTION_LIST,
     VERSION = 1 << QUESTION_VERSION,
-    VOTED = ACQUIRE | EXTEND | RELEASE | QUERY,
+    VOTED = ACQUIRE | EXTEND | RELEASE | QUERY | BREAK,
     ALL = VOTED | PING | PLACE | LIST | VERSION,
 };
 
@@ -157,9 +163,9 @@ static const struct meaning {
     enum redlock_status status;
     const char *why;
 } meanings[ANSWER_OTHER + 1] = {
-    [ANSWER_OK] = {RELEASE, REDLOCK_OK, ""},
+    [ANSWER_OK] = {RELEASE | BREAK, REDLOCK_OK, ""},
     [ANSWER_GONE] = {EXTEND | RELEASE, REDLOCK_GONE, "it is not held by this token any more"},
-    [ANSWER_FREE] = {QUERY, REDLOCK_FREE, "nobody holds it"},
+    [ANSWER_FREE] = {QUERY | BREAK, REDLOCK_FREE, "nobody holds it"},
     [ANSWER_NOQUORUM] = {VOTED, REDLOCK_NOQUORUM, "too few masters could vote"},
     [ANSWER_LATE] = {ACQUIRE | EXTEND, REDLOCK_LATE, "the masters granted it too late"},
     [ANSWER_LIMIT] = {ALL, REDLOCK_LIMIT, "a limit of the daemon is met"},
@@ -178,8 +184,8 @@ enum verdict verdict_on(const struct question *question, const struct moments *m
     unsigned asked = 1u << question->kind;
     if (answer->first == ANSWER_OK && (asked & (ACQUIRE | EXTEND)) != 0)
         return grant(question, moments, answer->rest, event, text);
-    if (answer->first == ANSWER_HELD && (asked & (ACQUIRE | QUERY)) != 0)
-        return held(answer->rest, event, text);
+    if (answer->first == ANSWER_HELD && (asked & (ACQUIRE | QUERY | BREAK)) != 0)
+        return held(question, answer->rest, event, text);
     if ((asked & meaning->answers) != 0) {
         bool said = meaning->status == REDLOCK_OK;
         return decide(event, meaning->status, text, meaning->why, said ? nothing : answer->rest);
@@ -189,13 +195,13 @@ enum verdict verdict_on(const struct question *question, const struct moments *m
     return asked == LIST ? VERDICT_MORE : VERDICT_GARBLED;
 }
 
-bool verdict_is_farewell(const struct answer *answer, enum redlock_status *status,
+bool verdict_is_farewell(const struct answer *answer, bool to_auth, enum redlock_status *status,
                          struct text *text)
 {
     struct redlock_event event;
     const struct meaning *meaning = &meanings[answer->first];
     if (answer->first != ANSWER_LIMIT && answer->first != ANSWER_SHUTDOWN &&
-        answer->first != ANSWER_DENIED)
+        answer->first != ANSWER_DENIED && !(to_auth && answer->first == ANSWER_ERR))
         return false;
     decide(&event, meaning->status, text, meaning->why, answer->rest);
     *status = event.status;

@@ -36,8 +36,9 @@ __attribute__((warn_unused_result)) enum verdict
 verdict_on(const struct question *question, const struct moments *moments,
            const struct answer *answer, struct redlock_event *event, struct text *text);
 
-/* A line that the daemon says before it closes a connection it cannot serve, which has no tag. */
-bool verdict_is_farewell(const struct answer *answer, enum redlock_status *status,
+/* A line that the daemon says before it closes a connection it cannot serve, which has no tag; or
+ * an answer to AUTH, and not the one that was hoped for. */
+bool verdict_is_farewell(const struct answer *answer, bool to_auth, enum redlock_status *status,
                          struct text *text);
 
 /* "! LOST <resource> <token> <reason>", and WARN likewise. */

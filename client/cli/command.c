@@ -31,6 +31,10 @@ const struct command commands[] = {
     {"status", "NAME", "does anybody hold it?", OPERANDS_NAME, 0, command_status,
      "Prints free; or held, and for how long at least if that is known. It may be\n"
      "otherwise when you read it: to have the lock, ask for it.\n"},
+    {"break", "NAME", "release a lock by force, whoever holds it", OPERANDS_NAME, 0, command_break,
+     "For operators: the daemon has to allow it. Its holder goes on until it notices,\n"
+     "so be sure of it. Prints free if nobody holds it. Exits with 1 if it changed\n"
+     "hands meanwhile, or is no lock of redlockd, and is left alone.\n"},
     {"locks", "[NAME]", "the locks that the daemon knows, and how many wait", OPERANDS_MAYBE_NAME,
      0, command_listing, "Those that this daemon has granted, or that are waited for here.\n"},
     {"nodes", "", "the masters, and why one of them has no vote", OPERANDS_NONE, 0, command_listing,

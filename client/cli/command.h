@@ -42,6 +42,7 @@ int command_lock(const struct options *options);    /* lock.c */
 int command_unlock(const struct options *options);  /* token.c */
 int command_extend(const struct options *options);  /* token.c */
 int command_status(const struct options *options);  /* status.c */
+int command_break(const struct options *options);   /* status.c */
 int command_ping(const struct options *options);    /* status.c */
 int command_listing(const struct options *options); /* listing.c: nodes, locks, stats, clients */
 int command_help(const struct options *options);    /* help.c */

@@ -31,17 +31,16 @@ static void print_options(unsigned options)
 static void print_all(void)
 {
     fputs("usage: redlock [OPTIONS] COMMAND ...\n"
-          "\n"
           "Locks by redlockd, for shells and scripts.\n"
           "\n",
           stdout);
     for (const struct command *command = commands; command->name != NULL; command++)
         printf("  %-*s%s\n", NAME_WIDTH, command->name, command->text);
     putchar('\n');
-    print_options(OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_JSON));
+    print_options(OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_SECRET_FILE) |
+                  OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_JSON));
     fputs("\n"
-          "T is a time with its unit, 30s or 500ms. Exits with 1 if somebody else holds the\n"
-          "lock, 124 if so after a wait, 123 if masters are missing, 125 if redlock failed.\n"
+          "T: 30s, 500ms. Exits: 1 held, 124 so after a wait, 123 no quorum, 125 failure.\n"
           "Try it:  redlockd --dev   and then   redlock run deploy -- date\n",
           stdout);
 }
@@ -57,7 +56,8 @@ static void print_command(const struct command *command)
     putchar('\n');
     unsigned common = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_HELP);
     if (command->function != command_help && command->function != command_version)
-        common |= OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_TIMEOUT);
+        common |=
+            OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_SECRET_FILE) | OPTION_BIT(OPTION_TIMEOUT);
     print_options(command->options | common);
 }
 

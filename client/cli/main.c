@@ -36,8 +36,11 @@ int main(int argc, char **argv)
         code = report_wrong(&options, error.text);
     } else {
         const char *url = getenv("REDLOCK_URL");
+        const char *secret_file = getenv("REDLOCK_SECRET_FILE");
         if (options.url == NULL)
             options.url = url != NULL && url[0] != '\0' ? url : default_url;
+        if (options.secret_file == NULL && secret_file != NULL && secret_file[0] != '\0')
+            options.secret_file = secret_file;
         code = options.command->function(&options);
     }
     /* Whoever reads the results has to know that they are not all there. */

@@ -151,6 +151,9 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
     case OPTION_URL:
         options->url = text;
         return text[0] != '\0' || fail(parser->error, "--url is empty");
+    case OPTION_SECRET_FILE:
+        options->secret_file = text;
+        return text[0] != '\0' || fail(parser->error, "--secret-file is empty");
     case OPTION_TIMEOUT:
         return take_duration(parser, id, text, 1, &options->timeout_ms);
     case OPTION_JSON:

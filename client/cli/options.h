@@ -23,6 +23,7 @@ struct command;
     X(OPTION_GRACE, "grace", 0, "T", "after how long KILL follows that signal (10s)")              \
     X(OPTION_CONFLICT_EXIT, "conflict-exit", 'E', "N", "what to exit with if it is held (1)")      \
     X(OPTION_URL, "url", 0, "URL", "of the daemon ($REDLOCK_URL, or tcp://127.0.0.1:7335)")        \
+    X(OPTION_SECRET_FILE, "secret-file", 0, "FILE", "with our secret ($REDLOCK_SECRET_FILE)")      \
     X(OPTION_TIMEOUT, "timeout", 0, "T", "how long an answer may take beyond a wait (5s)")         \
     X(OPTION_JSON, "json", 0, NULL, "results as one JSON object, a listing as an array")           \
     X(OPTION_HELP, "help", 'h', NULL, "what the command is for, and its options")                  \
@@ -46,9 +47,9 @@ extern const struct option_rule option_rules[OPTION_COUNT];
 /* Sets of options. */
 #define OPTION_BIT(id) (1u << (id))
 enum {
-    OPTIONS_EVERYWHERE = OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_TIMEOUT) |
-                         OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_HELP) |
-                         OPTION_BIT(OPTION_VERSION),
+    OPTIONS_EVERYWHERE = OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_SECRET_FILE) |
+                         OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_JSON) |
+                         OPTION_BIT(OPTION_HELP) | OPTION_BIT(OPTION_VERSION),
     OPTIONS_LOCK = OPTION_BIT(OPTION_TTL) | OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK) |
                    OPTION_BIT(OPTION_FENCE),
     OPTIONS_RUN = OPTIONS_LOCK | OPTION_BIT(OPTION_ON_LOST) | OPTION_BIT(OPTION_GRACE) |
@@ -61,7 +62,8 @@ enum { WAIT_FOREVER = -1 };
 struct options {
     const struct command *command; /* NULL: not known (only if the parsing failed) */
 
-    const char *url; /* NULL: not given */
+    const char *url;         /* NULL: not given */
+    const char *secret_file; /* NULL: not given */
     int64_t timeout_ms;
     bool json;
 

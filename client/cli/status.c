@@ -1,5 +1,5 @@
 /*
- * `redlock status` and `redlock ping`: questions that change nothing.
+ * `redlock status` and `redlock ping`, questions that change nothing; and `redlock break`.
  */
 #include <stdio.h>
 
@@ -38,6 +38,25 @@ int command_status(const struct options *options)
         print_status(options, status, hint_ms);
     else
         code = report_failure(options, redlock, status, -1);
+    redlock_free(redlock);
+    return code;
+}
+
+int command_break(const struct options *options)
+{
+    int64_t hint_ms = -1;
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status = redlock_break(redlock, options->name, &hint_ms);
+    int code = EXIT_DONE;
+    if (status != REDLOCK_OK && status != REDLOCK_FREE) {
+        code = report_failure(options, redlock, status, hint_ms);
+    } else if (options->json) {
+        struct json json = report_begin(redlock_status_word(status));
+        json_text(&json, "resource", options->name);
+        report_end(&json);
+    } else if (status == REDLOCK_FREE) {
+        puts(redlock_status_word(status));
+    }
     redlock_free(redlock);
     return code;
 }

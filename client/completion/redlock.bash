@@ -1,10 +1,10 @@
 # bash completion for redlock: commands, options, names of locks, and then the command of `run`.
 
-_redlock_commands='run lock unlock extend status locks nodes clients stats ping help version'
+_redlock_commands='run lock unlock extend status break locks nodes clients stats ping help version'
 
 _redlock_options()
 {
-    local lock='--ttl --wait --nonblock --fence' common='--url --timeout --json --help'
+    local lock='--ttl --wait --nonblock --fence' common='--url --secret-file --timeout --json --help'
     case $1 in
     run) echo "$lock --on-lost --grace --conflict-exit $common" ;;
     lock) echo "$lock $common" ;;
@@ -19,7 +19,7 @@ _redlock_options()
 _redlock_takes_value()
 {
     case $1 in
-    --url | --timeout | --ttl | --wait | -w | --on-lost | --grace | --conflict-exit | -E) return 0 ;;
+    --url | --secret-file | --timeout | --ttl | --wait | -w | --on-lost | --grace | --conflict-exit | -E) return 0 ;;
     esac
     return 1
 }
@@ -36,7 +36,7 @@ _redlock_names()
         [[ $name == "$current"* ]] || continue
         printf -v quoted %q "$name"
         COMPREPLY+=("$quoted")
-    done < <(redlock ${url:+--url "$url"} --timeout 1s locks 2>/dev/null)
+    done < <(redlock ${url:+--url "$url"} ${secret:+--secret-file "$secret"} --timeout 1s locks 2>/dev/null)
 }
 
 # The command behind NAME, whose first word is number $1, as its own completion has it.
@@ -54,7 +54,7 @@ _redlock_command()
 
 _redlock()
 {
-    local words current previous url='' command='' i last operands=0 ended=
+    local words current previous url='' secret='' command='' i last operands=0 ended=
     read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
     # Behind a space, the word to complete has not begun.
     [[ ${COMP_LINE:0:COMP_POINT} == *' ' ]] && words+=('')
@@ -65,9 +65,12 @@ _redlock()
     for ((i = 1; i < last; i++)); do
         if [[ ! $ended ]] && _redlock_takes_value "${words[i]}"; then
             [[ ${words[i]} == --url ]] && url=${words[i + 1]}
+            [[ ${words[i]} == --secret-file ]] && secret=${words[i + 1]}
             ((++i))
         elif [[ ! $ended && ${words[i]} == --url=* ]]; then
             url=${words[i]#--url=}
+        elif [[ ! $ended && ${words[i]} == --secret-file=* ]]; then
+            secret=${words[i]#--secret-file=}
         elif [[ ${words[i]} == -- ]]; then
             ended=yes
         elif [[ ! $ended && ${words[i]} == -* ]]; then
@@ -85,7 +88,9 @@ _redlock()
         fi
     done
 
-    if [[ ! $ended ]] && _redlock_takes_value "$previous"; then
+    if [[ ! $ended && $previous == --secret-file ]]; then
+        compopt -o default 2>/dev/null
+    elif [[ ! $ended ]] && _redlock_takes_value "$previous"; then
         [[ $previous == --on-lost ]] &&
             mapfile -t COMPREPLY < <(compgen -W 'TERM INT HUP QUIT USR1 USR2 KILL' -- "$current")
     elif [[ ! $ended && $current == -* ]]; then
@@ -94,7 +99,7 @@ _redlock()
         mapfile -t COMPREPLY < <(compgen -W "$_redlock_commands" -- "$current")
     elif ((operands == 0)); then
         case $command in
-        run | lock | unlock | extend | status | locks) _redlock_names ;;
+        run | lock | unlock | extend | status | break | locks) _redlock_names ;;
         help) mapfile -t COMPREPLY < <(compgen -W "$_redlock_commands" -- "$current") ;;
         esac
     fi

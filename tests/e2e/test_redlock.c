@@ -356,7 +356,7 @@ START_TEST(help_fits_the_smallest_terminal)
                   "   [ -z \"$command\" ] || $REDLOCK --help $command | cmp - $TMPDIR/help\n"
                   "   count=$((count + 1))\n"
                   "done; echo $count",
-                  0, "13\n", "");
+                  0, "14\n", "");
     expect(&stage, "--version", 0, "redlock [0-9]+\\.[0-9]+\\.[0-9]+\n", "");
     expect(&stage, "version --json", 0, "\\{\"status\":\"ok\",\"version\":\"[0-9.]+\"\\}\n", "");
     stage_close(&stage);

@@ -711,6 +711,80 @@ START_TEST(what_nobody_took_is_freed)
 }
 END_TEST
 
+/* --- the secret --- */
+
+START_TEST(secret_is_told_first_on_each_connection)
+{
+    talk_set_secret(&talk, "s3cret");
+    talk_set_label(&talk, "me", true);
+    talk_begin(&talk);
+    ck_assert(talk_has_output(&talk));
+    uint64_t a = ping();
+    expect_sent(text("#auth AUTH s3cret\n#name NAME me\n#%" PRIu64 " PING\n", a));
+    ck_assert(say(text("#auth OK\n#name OK\n#%" PRIu64 " PONG\n", a)));
+    expect_answer(a, REDLOCK_OK);
+    ck_assert(!talk_has_output(&talk));
+    ck_assert(!say("#auth OK\n")); /* it was answered */
+    expect_kind(REDLOCK_EVENT_CLOSED);
+    talk_begin(&talk);
+    expect_sent("#auth AUTH s3cret\n#name NAME me\n");
+    talk_set_secret(&talk, NULL);
+    talk_begin(&talk);
+    expect_sent("#name NAME me\n");
+}
+END_TEST
+
+START_TEST(nothing_overtakes_the_secret)
+{
+    char buf[QUESTION_LINE];
+    talk_set_secret(&talk, "s3cret");
+    talk_begin(&talk);
+    ping();
+    ck_assert_uint_eq(talk_write(&talk, now_ns, buf, sizeof(buf) - 1), 0);
+    size_t len = talk_write(&talk, now_ns, buf, sizeof(buf));
+    ck_assert_uint_eq(len, strlen("#auth AUTH s3cret\n"));
+}
+END_TEST
+
+/* What is answered to a secret that is not taken, and what then becomes of all requests. */
+static const struct {
+    const char *answer;
+    enum redlock_status status;
+} refusals[] = {
+    {"#auth DENIED wrong secret\n", REDLOCK_DENIED},
+    {"DENIED not authenticated in time\n", REDLOCK_DENIED},
+    {"#auth LIMIT requests\n", REDLOCK_LIMIT},
+    {"#auth SHUTDOWN\n", REDLOCK_SHUTDOWN},
+    {"#auth ERR bad-arguments not available yet: AUTH\n", REDLOCK_REFUSED},
+    {"#auth HELD 5\n", REDLOCK_GARBLED},
+    {"#auth\n", REDLOCK_GARBLED},
+};
+
+START_TEST(secret_that_is_not_taken_ends_all_requests)
+{
+    talk_set_secret(&talk, "s3cret");
+    talk_begin(&talk);
+    uint64_t a = ping();
+    uint64_t b = acquire("a", (struct redlock_wish){0});
+    sent();
+    ck_assert(!say(refusals[_i].answer));
+    expect_answer(a, refusals[_i].status);
+    expect_answer(b, refusals[_i].status);
+    expect_kind(REDLOCK_EVENT_CLOSED);
+    ck_assert_ptr_null(strstr(talk.error, "s3cret"));
+}
+END_TEST
+
+/* An answer to what was not asked. */
+START_TEST(without_a_secret_there_is_no_answer_to_one)
+{
+    ping();
+    sent();
+    ck_assert(!say("#auth DENIED wrong secret\n"));
+    ck_assert_int_eq(next_event().status, REDLOCK_GARBLED);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("client_talk");
@@ -749,6 +823,11 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, what_answers_nothing_ends_the_connection, 0,
                         sizeof(foreign) / sizeof(foreign[0]));
     tcase_add_loop_test(cases, a_grant_after_its_time_is_given_back, 0, 4);
+    tcase_add_test(cases, secret_is_told_first_on_each_connection);
+    tcase_add_test(cases, nothing_overtakes_the_secret);
+    tcase_add_loop_test(cases, secret_that_is_not_taken_ends_all_requests, 0,
+                        sizeof(refusals) / sizeof(refusals[0]));
+    tcase_add_test(cases, without_a_secret_there_is_no_answer_to_one);
     suite_add_tcase(suite, cases);
     return suite;
 }

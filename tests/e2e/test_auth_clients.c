@@ -1,0 +1,206 @@
+/*
+ * libredlock and the command redlock where the daemon has users: the secret is told first, again
+ * after the connection was lost, and nowhere else; and BREAK.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "client/redlock.h"
+#include "tests/e2e/command.h"
+#include "tests/e2e/secrets.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/e2e/wrapper.h"
+#include "tests/runner.h"
+
+static struct secrets secrets;
+static char url[64];
+
+static void open_stage(struct stage *stage, const char *test)
+{
+    secrets_open(&secrets, "");
+    stage_open(stage, test,
+               &(struct stage_plan){.masters = 3,
+                                    .daemon = {.tcp_host = "127.0.0.1", .yaml = secrets.yaml}});
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", stage->daemon.port);
+    setenv("REDLOCK_URL", url, 1);
+    unsetenv("REDLOCK_SECRET_FILE");
+}
+
+static void close_stage(struct stage *stage)
+{
+    stage_close(stage);
+    secrets_close(&secrets);
+}
+
+/* --- the library --- */
+
+static void expect(const struct redlock *redlock, enum redlock_status status,
+                   enum redlock_status expected)
+{
+    ck_assert_msg(status == expected, "%s, where %s was expected: %s", redlock_status_word(status),
+                  redlock_status_word(expected), redlock_error(redlock));
+    ck_assert_ptr_null(strstr(redlock_error(redlock), "0123456789abcdef"));
+}
+
+START_TEST(handle_with_a_secret_gets_in_and_in_again)
+{
+    struct stage stage;
+    struct redlock_lock lock;
+    int64_t hint_ms = 0;
+    open_stage(&stage, __func__);
+    struct redlock *redlock = redlock_new(url);
+    expect(redlock, redlock_set_secret(redlock, SECRET_CI), REDLOCK_OK);
+    expect(redlock, redlock_set_label(redlock, "me"), REDLOCK_OK);
+    expect(redlock, redlock_acquire(redlock, "ci:a", 60000, NULL, &lock, NULL), REDLOCK_OK);
+    expect(redlock, redlock_acquire(redlock, "prod", 60000, NULL, &lock, NULL), REDLOCK_DENIED);
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "name=me"), 1);
+    /* The daemon is another one now: the first request says again who it is. */
+    daemon_stop(&stage.daemon);
+    client_close(&stage.client);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    expect(redlock, redlock_query(redlock, "ci:a", &hint_ms), REDLOCK_HELD);
+    expect(redlock, redlock_break(redlock, "ci:a", &hint_ms), REDLOCK_DENIED);
+    redlock_free(redlock);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(handle_without_one_or_with_a_wrong_one_is_denied)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    struct redlock *redlock = redlock_new(url);
+    expect(redlock, redlock_query(redlock, "ci:a", NULL), REDLOCK_DENIED);
+    redlock_free(redlock);
+    redlock = redlock_new(url);
+    expect(redlock, redlock_set_secret(redlock, "wrong-0123456789abcdef"), REDLOCK_OK);
+    expect(redlock, redlock_query(redlock, "ci:a", NULL), REDLOCK_DENIED);
+    ck_assert_ptr_nonnull(strstr(redlock_error(redlock), "wrong secret"));
+    expect(redlock, redlock_ping(redlock), REDLOCK_DENIED);
+    expect(redlock, redlock_set_secret(redlock, SECRET_OPS), REDLOCK_OK);
+    expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    expect(redlock, redlock_set_secret(redlock, "a b"), REDLOCK_INVALID);
+    expect(redlock, redlock_set_secret(redlock, ""), REDLOCK_INVALID);
+    expect(redlock, redlock_set_secret(redlock, NULL), REDLOCK_OK);
+    redlock_free(redlock);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(handle_of_an_operator_breaks_a_lock)
+{
+    struct stage stage;
+    struct redlock_lock lock;
+    int64_t hint_ms = 0;
+    open_stage(&stage, __func__);
+    struct redlock *ci = redlock_new(url);
+    struct redlock *ops = redlock_new(url);
+    redlock_set_secret(ci, SECRET_CI);
+    redlock_set_secret(ops, SECRET_OPS);
+    expect(ci, redlock_acquire(ci, "ci:a", 60000, NULL, &lock, NULL), REDLOCK_OK);
+    expect(ops, redlock_break(ops, "ci:a", &hint_ms), REDLOCK_OK);
+    expect(ops, redlock_break(ops, "ci:a", &hint_ms), REDLOCK_FREE);
+    expect(ops, redlock_break(ops, "a b", &hint_ms), REDLOCK_INVALID);
+    expect(ci, redlock_extend(ci, &lock, 60000), REDLOCK_GONE);
+    redlock_free(ci);
+    redlock_free(ops);
+    close_stage(&stage);
+}
+END_TEST
+
+/* --- the command --- */
+
+static void run(const struct stage *stage, const char *const *words, int status, const char *output,
+                const char *errors)
+{
+    struct command command;
+    const char *argv[12] = {wrapper_program()};
+    for (unsigned i = 0; words[i] != NULL; i++)
+        argv[1 + i] = words[i];
+    command_run(&command, &stage->sandbox, argv);
+    ck_assert_msg(command.status == status, "%s: status %d\n%s\n%s", words[0], command.status,
+                  command.output, command.errors);
+    ck_assert_msg(strncmp(command.output, output, strlen(output)) == 0, "%s", command.output);
+    ck_assert_msg(strncmp(command.errors, errors, strlen(errors)) == 0, "%s", command.errors);
+    ck_assert_ptr_null(strstr(command.errors, "0123456789abcdef"));
+    command_free(&command);
+}
+
+START_TEST(command_reads_its_secret_from_a_file)
+{
+    struct stage stage;
+    char ci[64];
+    char ops[64];
+    open_stage(&stage, __func__);
+    secrets_path(&secrets, "ci", ci);
+    secrets_path(&secrets, "ops", ops);
+    const char *denied[] = {"status", "ci:a", NULL};
+    run(&stage, denied, 125, "",
+        "redlock: the daemon does not allow it: authenticate first: AUTH <secret>\n");
+    const char *given[] = {"--secret-file", ci, "status", "ci:a", NULL};
+    run(&stage, given, 0, "free\n", "");
+    setenv("REDLOCK_SECRET_FILE", ci, 1);
+    const char *held[] = {"run", "ci:a", "--", "sh", "-c", "\"$REDLOCK\" status ci:a", NULL};
+    setenv("REDLOCK", wrapper_program(), 1);
+    run(&stage, held, 0, "held ", "");
+    const char *lock[] = {"lock", "ci:a", NULL};
+    run(&stage, lock, 0, "", "");
+    const char *break_it[] = {"break", "ci:a", NULL};
+    run(&stage, break_it, 125, "",
+        "redlock: the daemon does not allow it: this user may not use this verb\n");
+    setenv("REDLOCK_SECRET_FILE", ops, 1);
+    run(&stage, break_it, 0, "", "");
+    run(&stage, break_it, 0, "free\n", "");
+    const char *json[] = {"--json", "break", "ci:a", NULL};
+    run(&stage, json, 0, "{\"status\":\"free\",\"resource\":\"ci:a\"}\n", "");
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(bad_file_is_named_and_nothing_is_sent)
+{
+    struct stage stage;
+    char none[64];
+    char empty[SANDBOX_FILE];
+    char two[SANDBOX_FILE];
+    char message[256];
+    open_stage(&stage, __func__);
+    secrets_path(&secrets, "none", none);
+    sandbox_write(sandbox_path(&stage.sandbox, "empty", empty), "\n");
+    sandbox_write(sandbox_path(&stage.sandbox, "two", two), SECRET_CI "\n" SECRET_OPS "\n");
+    const struct {
+        const char *path;
+        const char *why;
+    } rows[] = {{none, "No such file or directory"},
+                {empty, "it is empty"},
+                {two, "it has to stand there alone, in one line"},
+                {"/", "Is a directory"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *words[] = {"--secret-file", rows[i].path, "ping", NULL};
+        snprintf(message, sizeof(message), "redlock: the secret in \"%s\": %s\n", rows[i].path,
+                 rows[i].why);
+        run(&stage, words, 125, "", message);
+    }
+    const char *missing[] = {"--secret-file", "", "ping", NULL};
+    run(&stage, missing, 125, "", "redlock: --secret-file is empty\n");
+    close_stage(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("clients with secrets");
+    TCase *tests = sandbox_case("clients");
+    tcase_add_test(tests, handle_with_a_secret_gets_in_and_in_again);
+    tcase_add_test(tests, handle_without_one_or_with_a_wrong_one_is_denied);
+    tcase_add_test(tests, handle_of_an_operator_breaks_a_lock);
+    tcase_add_test(tests, command_reads_its_secret_from_a_file);
+    tcase_add_test(tests, bad_file_is_named_and_nothing_is_sent);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
