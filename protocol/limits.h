@@ -35,6 +35,12 @@ enum {
      * loop, and each may take a millisecond of it. */
     LIMIT_HANDSHAKES = 64,
 
+    /* One pass of the loop: lines of one client, and connections accepted by one listener, before
+     * it is the turn of others; and bytes of a client that wait for its next turn. */
+    LIMIT_TURN_LINES = 64,
+    LIMIT_TURN_ACCEPTS = 64,
+    LIMIT_CLIENT_INPUT = 16 * 1024,
+
     /* Users (auth): how many, what each may be given, and the length of a secret. */
     LIMIT_USERS = 256,
     LIMIT_USER_NAME = 32,

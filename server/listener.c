@@ -106,15 +106,13 @@ static void pause_while_crowded(struct server *server)
     }
 }
 
-static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t fd,
-                               struct sockaddr *address, int len, void *context)
+static void accept_client(struct listener *listener, int fd, const struct sockaddr *address,
+                          socklen_t len)
 {
-    struct listener *listener = context;
     struct server *server = listener->server;
     unsigned per_address = (unsigned)server->config->limits.clients_per_address;
     struct peer peer;
-    (void)accepting;
-    find_peer(fd, address, (socklen_t)len, &peer);
+    find_peer(fd, address, len, &peer);
     /* One who has too many already takes nobody's place. */
     if (!origins_enter(&server->origins, &peer.origin, per_address)) {
         refuse_client(listener, fd, peer.name, "clients_per_address");
@@ -135,6 +133,37 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
     }
     if (!session_new(server, fd, &peer))
         origins_leave(&server->origins, &peer.origin);
+}
+
+/* So many at once: who has been accepted gets a turn before others come, who may displace him. */
+static unsigned accepts_at_once(const struct server *server)
+{
+    int64_t most = server->config->limits.unauthenticated / 4;
+    if (server->gate.open || most > LIMIT_TURN_ACCEPTS)
+        return LIMIT_TURN_ACCEPTS;
+    return most > 1 ? (unsigned)most : 1;
+}
+
+static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t fd,
+                               struct sockaddr *address, int len, void *context)
+{
+    struct listener *listener = context;
+    const struct timeval next_pass = {0};
+    accept_client(listener, fd, address, (socklen_t)len);
+    if (listener->accepted++ == 0)
+        event_add(listener->pass, &next_pass);
+    if (listener->accepted >= accepts_at_once(listener->server))
+        evconnlistener_disable(accepting);
+}
+
+static void listener_on_pass(evutil_socket_t fd, short events, void *context)
+{
+    struct listener *listener = context;
+    (void)fd;
+    (void)events;
+    listener->accepted = 0;
+    if (!listener->paused)
+        evconnlistener_enable(listener->accepting);
 }
 
 /* Out of descriptors or memory: a level-triggered listener would call us again and again. */
@@ -307,9 +336,10 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
     struct server *server = listener->server;
     name_listener(listener, fd);
     listener->retry = event_new(server->base, -1, 0, listener_on_retry, listener);
+    listener->pass = event_new(server->base, -1, 0, listener_on_pass, listener);
     listener->accepting = evconnlistener_new(server->base, listener_on_accept, listener,
                                              LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    if (listener->retry == NULL || listener->accepting == NULL) {
+    if (listener->retry == NULL || listener->pass == NULL || listener->accepting == NULL) {
         errno = ENOMEM;
         fail(error, listener->accepting == NULL ? fd : -1, "cannot accept",
              listener->config->address.url);
@@ -359,6 +389,8 @@ void listener_stop(struct listener *listener)
     }
     if (listener->retry != NULL)
         event_free(listener->retry);
+    if (listener->pass != NULL)
+        event_free(listener->pass);
     tls_deinit(&listener->tls);
     *listener = (struct listener){.server = listener->server, .config = listener->config};
 }

@@ -22,6 +22,8 @@ struct listener {
     struct evconnlistener *accepting;
     struct event *retry; /* while paused: looks whether descriptors are to be had again */
     bool paused;
+    unsigned accepted;       /* in this pass of the loop */
+    struct event *pass;      /* the next one begins */
     bool given;              /* by systemd, which keeps the socket: its file stays */
     struct tls tls;          /* of a tls:// address; it may be replaced, for connections to come */
     char address[LIMIT_URL]; /* as bound, for people */

@@ -233,6 +233,15 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
     server_rearm(server);
 }
 
+static void server_on_turn(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    (void)fd;
+    (void)events;
+    session_take_turns(server);
+    server_rearm(server);
+}
+
 static void server_on_sweep(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
@@ -363,6 +372,7 @@ static bool start_loop(struct server *server)
     server->timer = event_new(server->base, -1, 0, server_on_timer, server);
     server->flush = event_new(server->base, -1, 0, server_on_flush, server);
     server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
+    server->turn = event_new(server->base, -1, 0, server_on_turn, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
     /* This is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
@@ -378,7 +388,7 @@ static bool start_loop(struct server *server)
     return client_log_start(&server->client_log, &server->log, server->base) &&
            handshakes_init(&server->handshakes, server) && server->dns != NULL &&
            server->timer != NULL && server->flush != NULL && server->sweep != NULL &&
-           server->drain != NULL && server->progress != NULL;
+           server->turn != NULL && server->drain != NULL && server->progress != NULL;
 }
 
 /*
@@ -542,6 +552,7 @@ bool server_start(struct server *server, struct config *config, const struct log
     entropy_init(&server->entropy);
     LIST_INIT(&server->sessions);
     LIST_INIT(&server->swept);
+    TAILQ_INIT(&server->turns);
     monitor_init(&server->monitor, server->started_ns);
     if (!start_node_tls(server)) {
         server_stop(server);
@@ -603,9 +614,9 @@ void server_stop(struct server *server)
     }
     if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);
-    struct event *events[] = {server->timer,      server->flush,     server->sweep,
-                              server->drain,      server->progress,  server->signals[0],
-                              server->signals[1], server->signals[2]};
+    struct event *events[] = {server->timer,      server->flush,      server->sweep,
+                              server->drain,      server->progress,   server->signals[0],
+                              server->signals[1], server->signals[2], server->turn};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

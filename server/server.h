@@ -65,9 +65,11 @@ struct server {
     size_t listener_count;
     struct handshakes handshakes;
     struct session_list sessions;
-    struct session_list swept; /* sessions that want attention after this pass */
-    struct gate gate;          /* who they are, and what they may do */
-    struct origins origins;    /* where they come from */
+    struct session_list swept;  /* sessions that want attention after this pass */
+    struct gate gate;           /* who they are, and what they may do */
+    struct origins origins;     /* where they come from */
+    struct session_queue turns; /* sessions that had more to say than one turn takes */
+    struct event *turn;         /* the next pass, for them */
     unsigned session_count;
     unsigned client_limit; /* of the configuration, or what descriptors allow */
     uint64_t next_session_id;

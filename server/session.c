@@ -26,6 +26,17 @@ static void want_sweep(struct session *session)
     event_active(session->server->sweep, 0, 0);
 }
 
+/* Go on with it in the next pass of the loop, behind what is ready by then. */
+static void want_turn(struct session *session)
+{
+    const struct timeval at_once = {0};
+    if (session->has_turn)
+        return;
+    session->has_turn = true;
+    TAILQ_INSERT_TAIL(&session->server->turns, session, turn);
+    event_add(session->server->turn, &at_once);
+}
+
 static void drop_as(struct session *session, enum client_log_kind kind, const char *why)
 {
     if (session->dropped)
@@ -328,11 +339,14 @@ static bool take_input(struct session *session)
 /* Everything that can be done now for this client. */
 static void serve(struct session *session)
 {
+    unsigned lines = 0;
     take_held_back(session);
-    while (may_take(session) && take_input(session))
-        continue;
+    while (may_take(session) && lines < LIMIT_TURN_LINES && take_input(session))
+        lines++;
     if (!may_take(session))
         return;
+    if (lines == LIMIT_TURN_LINES)
+        want_turn(session);
     /* Not read from while there is no room: then the client has to wait, not the daemon. Its end
      * has to be noticed all the same. */
     if (!has_room(session)) {
@@ -346,7 +360,8 @@ static void serve(struct session *session)
 
 static bool all_answered(const struct session *session)
 {
-    return session->client.call_count == 0 && evbuffer_get_length(session->held_back) == 0;
+    return session->client.call_count == 0 && !session->has_turn &&
+           evbuffer_get_length(session->held_back) == 0;
 }
 
 /* --- the connection --- */
@@ -483,6 +498,7 @@ static struct session *session_begin(struct server *server, struct bufferevent *
     LIST_INSERT_HEAD(&server->sessions, session, entry);
     server->session_count++;
     gate_enter(session);
+    bufferevent_setwatermark(connection, EV_READ, 0, LIMIT_CLIENT_INPUT);
     bufferevent_setcb(connection, session_on_read, session_on_written, session_on_event, session);
     bufferevent_enable(connection, EV_READ | EV_WRITE);
     return session;
@@ -529,6 +545,8 @@ static void session_free(struct session *session)
                          log_number("requests", (int64_t)session->requests)));
     if (session->on_sweep)
         LIST_REMOVE(session, swept);
+    if (session->has_turn)
+        TAILQ_REMOVE(&server->turns, session, turn);
     LIST_REMOVE(session, entry);
     gate_leave(session);
     origins_leave(&server->origins, &session->origin);
@@ -561,6 +579,22 @@ void session_free_all(struct server *server)
     struct session *session;
     while ((session = LIST_FIRST(&server->sessions)) != NULL)
         session_free(session);
+}
+
+void session_take_turns(struct server *server)
+{
+    struct session_queue turns = TAILQ_HEAD_INITIALIZER(turns);
+    struct session *session;
+    TAILQ_CONCAT(&turns, &server->turns, turn);
+    while ((session = TAILQ_FIRST(&turns)) != NULL) {
+        TAILQ_REMOVE(&turns, session, turn);
+        session->has_turn = false;
+        if (!session->dropped)
+            serve(session);
+        /* What was put off by it may be done now. */
+        if (session->ended || session->end_seen)
+            want_sweep(session);
+    }
 }
 
 static void sweep(struct session *session)

@@ -43,6 +43,7 @@ struct session {
     struct engine_client client; /* what the engine keeps */
     LIST_ENTRY(session) entry;
     LIST_ENTRY(session) swept;
+    TAILQ_ENTRY(session) turn; /* while has_turn */
     struct bufferevent *connection;
     struct evbuffer *held_back; /* untagged lines, while another is under way */
     struct event *end_watch;    /* set while the client is not read from */
@@ -64,6 +65,7 @@ struct session {
     bool untagged_under_way;
     bool discarding; /* inside a line that is too long */
     bool on_sweep;
+    bool has_turn; /* there is more to be read in the next pass */
     bool ended;    /* the client will send no more */
     bool end_seen; /* nor will it here, but there are lines left to read */
     bool quitting; /* close once all is written */
@@ -87,6 +89,9 @@ void session_free_all(struct server *server);
 
 /* The sessions that wanted attention: see struct server. */
 void session_sweep(struct server *server);
+
+/* The sessions that had more to say than one turn takes: see struct server. */
+void session_take_turns(struct server *server);
 
 /* For struct engine_io. */
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
