@@ -218,6 +218,7 @@ START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     daemon_start(&stage.daemon, 0);
     daemon_wait_up(&stage.daemon, 0);
     daemon_connect(&stage.daemon, &stage.client);
+    stage_wait_nodes(&stage, "reason=reset", 3);
     /* Their data is lost as well: only the quarantine stands between the two. */
     masters_run(stage.masters, 3, "FLUSHALL");
     struct waiting waiting = waiting_for("a grant");

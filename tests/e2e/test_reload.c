@@ -94,13 +94,13 @@ START_TEST(limits_change)
     struct stage stage;
     struct client client;
     stage_open(&stage, __func__, &three);
-    edit(&stage.daemon, "log:", "limits: {clients: 1}\nlog:");
-    reload_well(&stage.daemon, "limits.clients");
+    edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
+    reload_well(&stage.daemon, "limits.clients_per_address");
     daemon_connect(&stage.daemon, &client);
     client_read_match(&client, "LIMIT clients");
     client_close(&client);
-    edit(&stage.daemon, "clients: 1}", "clients: 2}");
-    reload_well(&stage.daemon, "limits.clients");
+    edit(&stage.daemon, "clients_per_address: 1}", "clients_per_address: 2}");
+    reload_well(&stage.daemon, "limits.clients_per_address");
     daemon_connect(&stage.daemon, &client);
     client_expect(&client, "PONG", "PING");
     client_close(&client);
@@ -121,7 +121,7 @@ START_TEST(who_holds_and_who_waits_notices_nothing)
     stage_wait_stats(&stage.client, "waiting=1");
     edit(&stage.daemon, "clock_drift_margin: 40ms",
          "clock_drift_margin: 40ms, max_hold: 2h, max_extensions: 7, fence: always");
-    edit(&stage.daemon, "log:", "limits: {clients: 50, waiters_per_resource: 1}\nlog:");
+    edit(&stage.daemon, "log:", "limits: {clients_per_address: 50, waiters_per_resource: 1}\nlog:");
     edit(&stage.daemon, "rounds:\n", "rounds:\n  backoff_min: 6ms\n  backoff_max: 300ms\n");
     reload(&stage.daemon, "reloaded");
     ck_assert(!client_has_line(&holder));
