@@ -37,9 +37,13 @@ enum {
 
     /* One pass of the loop: lines of one client, and connections accepted by one listener, before
      * it is the turn of others; and bytes of a client that wait for its next turn. */
-    LIMIT_TURN_LINES = 64,
-    LIMIT_TURN_ACCEPTS = 64,
+    LIMIT_TURN_LINES = 16,
+    LIMIT_TURN_ACCEPTS = 512,
     LIMIT_CLIENT_INPUT = 16 * 1024,
+
+    /* What the kernel keeps for a client over TCP, in each direction: left to itself it keeps
+     * megabytes for each, and where it has no more it drops what others send. */
+    LIMIT_SOCKET_BUFFER = 64 * 1024,
 
     /* Users (auth): how many, what each may be given, and the length of a secret. */
     LIMIT_USERS = 256,
@@ -79,6 +83,9 @@ enum {
     LIMIT_LINK_VOTES = 3072,
     LIMIT_LINK_REPLY = 64 * 1024,
     LIMIT_LINK_OWED_BYTES = 1024 * 1024,
+
+    /* ... and bytes read from it, or written to it, in one pass of the loop. */
+    LIMIT_NODE_IO = 1024 * 1024,
 
     /* The admin listener: connections, how long each may take, what it may send, and the largest
      * body it gets: twice what fifteen masters come to. */

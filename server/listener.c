@@ -13,7 +13,8 @@
 
 #include "server/server.h"
 
-enum { BACKLOG = 512 };
+/* Where it is full, the kernel lets those who come wait for seconds. It may allow less. */
+enum { BACKLOG = 4096 };
 
 /* A peer that vanished without a word is noticed after a minute. */
 enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };
@@ -247,11 +248,15 @@ int listener_bind_tcp(const struct config_listen *config, struct error *error)
     }
     const struct addrinfo *chosen = choose(found);
     int on = 1;
+    int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel takes twice that */
     int fd = socket(chosen->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         fail(error, fd, "no socket", address->url);
     } else {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        /* Those that are accepted have the same. */
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
         if (chosen->ai_family == AF_INET6)
             setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
         if (!bind_or_elsewhere(fd, chosen, config->any_port) || listen(fd, BACKLOG) != 0)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "protocol/outcome.h"
+#include "protocol/text.h"
 #include "server/clock.h"
 #include "server/server.h"
 
@@ -209,12 +210,21 @@ static void list_clients(const struct listing *to)
         line(to, "more=%u", more);
 }
 
+/* Not by printf: whoever may do nothing else may ask for this as often as he likes. */
 static void list_help(const struct listing *to)
 {
+    enum { WIDTH = 53 };
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
-        char usage[80];
-        snprintf(usage, sizeof(usage), "%s %s", verb_word(verb), verb_usage(verb));
-        line(to, "%-53s %s", usage, verb_text(verb));
+        char line_text[256];
+        struct text text = {.buf = line_text, .size = sizeof(line_text)};
+        text_string(&text, verb_word((enum verb)verb));
+        text_string(&text, " ");
+        text_string(&text, verb_usage((enum verb)verb));
+        while (text.len < WIDTH)
+            text_bytes(&text, " ", 1);
+        text_string(&text, " ");
+        text_string(&text, verb_text((enum verb)verb));
+        session_write_line(to->session, to->request, line_text, text.len);
     }
 }
 

@@ -208,6 +208,10 @@ void node_open(struct node *node)
         event_active(node->failure, 0, 0);
         return;
     }
+    /* All that is there in a pass: else, where clients make passes long, answers are always late.
+     */
+    bufferevent_set_max_single_read(node->connection, LIMIT_NODE_IO);
+    bufferevent_set_max_single_write(node->connection, LIMIT_NODE_IO);
     bufferevent_setcb(node->connection, node_on_read, NULL, node_on_event, node);
     bufferevent_enable(node->connection, EV_READ | EV_WRITE);
     if (connect_to(node) != 0)

@@ -27,6 +27,7 @@ struct army {
     struct sockaddr_in to;
     struct foe *foes;
     unsigned count;
+    unsigned pause_ms;
     uint64_t random;
     char block[BLOCK]; /* of lines */
 };
@@ -57,6 +58,9 @@ static void open_foe(struct army *army, struct foe *foe)
     if (foe->fd < 0)
         return;
     setsockopt(foe->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    /* Ours are on the same machine, and must not eat up what its kernel has for TCP. */
+    setsockopt(foe->fd, SOL_SOCKET, SO_RCVBUF, &(int){16384}, sizeof(int));
+    setsockopt(foe->fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
     bind(foe->fd, (const struct sockaddr *)&from, sizeof(from));
     foe->said = 0;
     if (connect(foe->fd, (const struct sockaddr *)&army->to, sizeof(army->to)) != 0 &&
@@ -188,12 +192,13 @@ static void fight(struct army *army)
         for (unsigned i = 0; i < army->count; i++)
             act(army, &army->foes[i]);
         army->counts->passes++;
-        usleep(1000);
+        usleep(1000 * army->pause_ms);
     }
 }
 
-void attack_start(struct attack *attack, int port, unsigned each, unsigned idle)
+void attack_start(struct attack *attack, int port, const struct attack_plan *plan)
 {
+    unsigned idle = plan->idle;
     attack->counts = mmap(NULL, sizeof(*attack->counts), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(attack->counts, MAP_FAILED);
@@ -209,7 +214,8 @@ void attack_start(struct attack *attack, int port, unsigned each, unsigned idle)
                         .to = {.sin_family = AF_INET,
                                .sin_port = htons((uint16_t)port),
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
-                        .count = (ATTACK_KINDS - 1) * each + idle,
+                        .count = (ATTACK_KINDS - 1) * plan->each + idle,
+                        .pause_ms = plan->pause_ms,
                         .random = 42};
     army.foes = calloc(army.count, sizeof(*army.foes));
     for (unsigned i = 0; army.foes != NULL && i < army.count; i++)

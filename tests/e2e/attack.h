@@ -42,9 +42,16 @@ struct attack {
 
 const char *attack_word(enum attack_kind kind);
 
-/* `each` connections of each kind to this port of 127.0.0.1; idle ones in their place. Its
+/* What it is like. */
+struct attack_plan {
+    unsigned each; /* connections of each kind but idle ones */
+    unsigned idle;
+    unsigned pause_ms; /* after which each of them acts again */
+};
+
+/* So many connections of each kind to this port of 127.0.0.1; idle ones in their place. Its
  * addresses are others of the loopback network than 127.0.0.1. */
-void attack_start(struct attack *attack, int port, unsigned each, unsigned idle);
+void attack_start(struct attack *attack, int port, const struct attack_plan *plan);
 
 /* Kill it: all of its connections end. */
 void attack_stop(struct attack *attack);

