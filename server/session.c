@@ -353,7 +353,11 @@ static void serve(struct session *session)
         bufferevent_disable(session->connection, EV_READ);
         event_add(session->end_watch, NULL);
     } else if (!session->ended) {
-        event_del(session->end_watch);
+        /* Before its next turn, too: a LOCK must not be granted to one who has gone meanwhile. */
+        if (session->has_turn && !session->end_seen)
+            event_add(session->end_watch, NULL);
+        else
+            event_del(session->end_watch);
         bufferevent_enable(session->connection, EV_READ);
     }
 }
