@@ -199,8 +199,8 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
             continue;
         report_error(report, entry->mark,
                      "listen: %s can be reached from other hosts, and anybody who reaches it can "
-                     "release locks; list users (auth), listen on 127.0.0.1 or a unix socket, or "
-                     "set insecure: true",
+                     "release locks; list users (auth), require certificates (tls:// with "
+                     "client_ca), listen on 127.0.0.1 or a unix socket, or set insecure: true",
                      address->url);
     }
 }

@@ -250,7 +250,8 @@ static const struct mistake mistakes[] = {
      "f:2:2: listen: tcp://[0::0:1]:1 is given twice; the first is in line 1\n"},
     {"listen: [\"unix:/a\", \"tcp://0.0.0.0:1\"]\n",
      "f:1:21: listen: tcp://0.0.0.0:1 can be reached from other hosts, and anybody who reaches it "
-     "can release locks; list users (auth), listen on 127.0.0.1 or a unix socket, or set "
+     "can release locks; list users (auth), require certificates (tls:// with client_ca), listen "
+     "on 127.0.0.1 or a unix socket, or set "
      "insecure: true\n"},
 
     /* nodes */
@@ -311,7 +312,8 @@ START_TEST(all_mistakes_come_in_one_pass_in_the_order_of_the_file)
            "f:3:17: locks.min_validity: \"50\" has no unit; write 60s, 1m or 500ms\n"
            "f:5:5: listen: \"tcp://127.0.0.1\" has no port; write tcp://127.0.0.1:7335\n"
            "f:6:5: listen: tcp://0.0.0.0:7335 can be reached from other hosts, and anybody who "
-           "reaches it can release locks; list users (auth), listen on 127.0.0.1 or a unix socket, "
+           "reaches it can release locks; list users (auth), require certificates (tls:// with "
+           "client_ca), listen on 127.0.0.1 or a unix socket, "
            "or set insecure: true\n"
            "f:9:20: nodes.url: \"http://10.0.0.2\" is no redis:// address; write "
            "redis://10.0.0.1:6379 or unix:/run/redis/redis.sock\n"
