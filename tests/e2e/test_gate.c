@@ -88,7 +88,7 @@ static void open_house(struct house *house, const char *test)
     stage_open_masters(&house->stage, test, &(struct stage_plan){.masters = 3});
     write_users(house, house->secrets.yaml);
     house->config = load(house);
-    const struct log log = {CONFIG_LOG_ERROR, CONFIG_LOG_TEXT, STDERR_FILENO};
+    const struct log log = {CONFIG_LOG_ERROR, CONFIG_LOG_TEXT, STDERR_FILENO, false};
     ck_assert(server_start(&house->server, house->config, &log,
                            &(struct server_task){.trust_masters = true}));
     struct waiting waiting = waiting_for("the masters to vote");
