@@ -1,14 +1,11 @@
 /*
- * Other users in place of those there are, while connections are open: the daemon's own loop, in
- * the test's process, on real masters. (A reload has to call gate_renew() as this does.)
+ * Other users in place of those there are, by SIGHUP, while connections are open.
  */
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "config/config.h"
-#include "server/server.h"
 #include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -17,93 +14,48 @@
 struct house {
     struct stage stage;
     struct secrets secrets;
-    struct config *config;
-    struct server server;
     struct client client;
 };
 
-static struct config *load(const struct house *house)
-{
-    FILE *null = fopen("/dev/null", "w");
-    struct config *config = config_load(house->stage.daemon.config, CONFIG_NORMAL, null);
-    ck_assert_ptr_nonnull(null);
-    ck_assert_ptr_nonnull(config);
-    fclose(null);
-    return config;
-}
-
-static void run(struct house *house)
-{
-    event_base_loop(house->server.base, EVLOOP_NONBLOCK);
-}
-
-static const char *hear(struct house *house, struct client *client)
-{
-    struct waiting waiting = waiting_for("an answer of the loop");
-    while (!client_has_line(client)) {
-        waiting_pause(&waiting);
-        run(house);
-    }
-    return client_read(client);
-}
-
 static void expect(struct house *house, const char *reply, const char *line)
 {
-    client_send(&house->client, line);
-    client_send(&house->client, "\n");
-    const char *got = hear(house, &house->client);
+    const char *got = client_ask(&house->client, "%s", line);
     ck_assert_msg(strncmp(got, reply, strlen(reply)) == 0, "%s: %s, not %s", line, got, reply);
 }
 
 /* It was closed, with this. */
 static void expect_closed(struct house *house, const char *line)
 {
-    ck_assert_str_eq(hear(house, &house->client), line);
+    ck_assert_str_eq(client_read(&house->client), line);
     client_expect_end(&house->client);
     client_close(&house->client);
 }
 
-static void write_users(struct house *house, const char *yaml)
-{
-    daemon_prepare(&house->stage.daemon, &house->stage.sandbox, house->stage.masters, 3,
-                   &(struct daemon_plan){.yaml = yaml});
-}
-
-/* The same as a reload would do. */
 static void renew(struct house *house, const char *yaml)
 {
-    write_users(house, yaml);
-    struct config *next = load(house);
-    struct config_users *before = house->config->users;
-    house->config->users = next->users;
-    ck_assert(gate_renew(&house->server));
-    next->users = before;
-    config_free(next);
-    run(house);
+    struct daemon same_files;
+    const struct daemon *daemon = &house->stage.daemon;
+    unsigned before = daemon_count_log(daemon, " reloaded ");
+    daemon_prepare(&same_files, &house->stage.sandbox, house->stage.masters, 3,
+                   &(struct daemon_plan){.yaml = yaml});
+    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
+    struct waiting waiting = waiting_for("the reload");
+    while (daemon_count_log(daemon, " reloaded ") == before)
+        waiting_pause(&waiting);
 }
 
 static void open_house(struct house *house, const char *test)
 {
     secrets_open(&house->secrets, "");
-    stage_open_masters(&house->stage, test, &(struct stage_plan){.masters = 3});
-    write_users(house, house->secrets.yaml);
-    house->config = load(house);
-    const struct log log = {CONFIG_LOG_ERROR, CONFIG_LOG_TEXT, STDERR_FILENO, false};
-    ck_assert(server_start(&house->server, house->config, &log,
-                           &(struct server_task){.trust_masters = true}));
-    struct waiting waiting = waiting_for("the masters to vote");
-    while (house->server.votes < 3) {
-        run(house);
-        waiting_pause(&waiting);
-    }
+    stage_open(&house->stage, test,
+               &(struct stage_plan){
+                   .masters = 3, .over_unix = true, .daemon = {.yaml = house->secrets.yaml}});
     daemon_connect(&house->stage.daemon, &house->client);
 }
 
 static void close_house(struct house *house)
 {
-    server_stop(&house->server);
-    config_free(house->config);
-    stage_close_masters(&house->stage);
+    stage_close(&house->stage);
     secrets_close(&house->secrets);
 }
 
@@ -187,7 +139,7 @@ END_TEST
 START_TEST(users_may_come_and_go_altogether)
 {
     open_house(&house, __func__);
-    renew(&house, "log: {level: error}\n");
+    renew(&house, "log: {level: info}\n");
     expect(&house, "FREE", "STATUS anything");
     expect(&house, "OK", "AUTH whatever-it-is");
     renew(&house, users(&house, "\"ci:\"", "tester"));
