@@ -15,7 +15,7 @@ export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-120}
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-printf '%s\n' "$@" | xargs -P "${JOBS:-4}" -I{} sh "$0" --one {} "$dir"
+printf '%s\n' "$@" | xargs -P "${JOBS:-6}" -I{} sh "$0" --one {} "$dir"
 
 passed=0 failed=0
 for program; do

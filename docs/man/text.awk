@@ -122,17 +122,19 @@ function text_list_begin(from, i, last, first_of_all,    column, width, longest,
 }
 
 # An example ends at an empty line; what all of its lines are indented by is left out. With
-# text_sessions, one with an answer in it is marked for tests/examples.sh.
-function text_example(from, i, last,    least, indent, j, session) {
+# text_sessions, one with an answer in it is marked for tests/examples.sh, whose daemon has no users.
+function text_example(from, i, last,    least, indent, j, session, users) {
     least = 80
     session = 0
+    users = 0
     for (j = i; j <= last && from[j] != ""; j++) {
         indent = text_indent(from[j])
         if (indent < least)
             least = indent
         session += from[j] ~ /^ +(#[a-z]+ )?OK( |$)/
+        users += from[j] ~ /^ +AUTH /
     }
-    if (text_sessions && session)
+    if (text_sessions && session && !users)
         print ".\\\" tested: session"
     print ".Bd -literal -offset " (text_listing ? "2n" : "4n")
     for (; i < j; i++)

@@ -9,6 +9,13 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+/* Is this, and what it tests, a build with ASan? Then memory says little. */
+#ifdef __SANITIZE_ADDRESS__
+static const bool process_is_sanitized = true;
+#else
+static const bool process_is_sanitized = false;
+#endif
+
 struct process_plan {
     const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
     const char *output;      /* file for standard output; NULL: together with the errors */
