@@ -24,6 +24,7 @@ struct terminal {
     struct stage stage;
     char socket[SANDBOX_FILE];
     char screen[SCREEN];
+    pid_t server; /* tmux's own process, which has all that runs in it */
 };
 
 /* Run `tmux -S SOCKET words...`; what it prints goes to the screen. */
@@ -42,6 +43,18 @@ __attribute__((format(printf, 2, 3))) static void tmux(struct terminal *terminal
     size_t len = fread(terminal->screen, 1, SCREEN - 1, pipe);
     terminal->screen[len] = '\0';
     ck_assert_msg(pclose(pipe) == 0, "%s: %s", line, terminal->screen);
+}
+
+/* Not as a daemon: it must not outlive a test that fails. */
+static void start_tmux(struct terminal *terminal)
+{
+    char log[SANDBOX_FILE];
+    const char *const argv[] = {"tmux", "-S", terminal->socket, "-f", "/dev/null", "-D", NULL};
+    sandbox_path(&terminal->stage.sandbox, "tmux.log", log);
+    terminal->server = process_start(&(struct process_plan){.argv = argv, .errors = log});
+    struct waiting waiting = waiting_for("tmux");
+    while (!sandbox_exists(terminal->socket))
+        waiting_pause(&waiting);
 }
 
 static void look(struct terminal *terminal)
@@ -84,6 +97,7 @@ static void open_terminal(struct terminal *terminal, const char *test)
 {
     stage_open(&terminal->stage, test, &three);
     sandbox_path(&terminal->stage.sandbox, "tmux", terminal->socket);
+    start_tmux(terminal);
     tmux(terminal,
          "new-session -d -x 80 -y 24 -e REDLOCK_URL=unix:%s -e 'run=%s run' "
          "\"PS1='prompt: ' bash --norc --noprofile -i\"",
@@ -93,13 +107,8 @@ static void open_terminal(struct terminal *terminal, const char *test)
 
 static void close_terminal(struct terminal *terminal)
 {
-    char pid[32] = "";
-    tmux(terminal, "display-message -p '#{pid}'");
-    snprintf(pid, sizeof(pid), "%.20s", terminal->screen);
     tmux(terminal, "kill-server");
-    struct waiting waiting = waiting_for("tmux to end");
-    while (process_runs((pid_t)strtol(pid, NULL, 10)))
-        waiting_pause(&waiting);
+    process_wait(terminal->server, "tmux");
     unlink(terminal->socket);
     stage_close(&terminal->stage);
 }
