@@ -134,7 +134,7 @@ START_TEST(random_use_agrees_with_a_list)
     uint64_t ends[TOKENS];
     uint32_t random = 12345;
     owed_init(&owed, memory, SIZE);
-    for (unsigned number = 0; number < 200000; number++) {
+    for (unsigned number = 0; number < 50000; number++) {
         random = random * 1664525 + 1013904223;
         unsigned action = random >> 29;
         size_t key_len = 1 + (random >> 8) % LIMIT_KEY;
