@@ -248,7 +248,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("attack");
     TCase *tests = sandbox_case("attack");
     if (plan_of().seconds > 0)
-        tcase_set_timeout(tests, 120 + 2 * plan_of().seconds);
+        tcase_set_timeout(tests, 400 + 2 * plan_of().seconds);
     tcase_add_test(tests, honest_clients_are_served_under_attack);
     tcase_add_test(tests, all_lines_are_answered_though_their_client_sends_no_more);
     tcase_add_test(tests, users_get_in_and_are_served_under_attack);
