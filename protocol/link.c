@@ -240,7 +240,8 @@ bool link_take_lost(struct link *link, struct link_ticket *ticket)
     assert(link->state == LINK_DOWN);
     while (link->ticket_count > 0) {
         *ticket = pop_ticket(link);
-        if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_LOOK)
+        if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_RELEASES ||
+            ticket->kind == TICKET_LOOK)
             return true;
     }
     return false;
@@ -393,6 +394,7 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
         on_owed_reply(link, ticket, reply, now_ns);
         break;
     case TICKET_ROUND:
+    case TICKET_RELEASES:
         histogram_add(&link->round_trips, now_ns - ticket->sent_ns);
         break;
     case TICKET_GUARD:

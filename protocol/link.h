@@ -77,6 +77,7 @@ enum link_ticket_kind {
     TICKET_GREETING,
     TICKET_OWED,
     TICKET_ROUND,
+    TICKET_RELEASES, /* of several rounds */
     TICKET_GUARD,
     TICKET_HEARTBEAT,
     TICKET_LOOK,     /* at a key somebody waits for */
@@ -86,7 +87,7 @@ enum link_ticket_kind {
 struct link_ticket {
     enum link_ticket_kind kind;
     /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step; of the guard:
-     * which part of what it asks for. */
+     * which part of what it asks for; TICKET_RELEASES: how many, and the form. */
     uint8_t command;
     uint8_t form;
     uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */
@@ -95,7 +96,7 @@ struct link_ticket {
     uint32_t tracking;
     int64_t sent_ns;
     union {
-        void *owner;       /* TICKET_ROUND, TICKET_LOOK: of the engine */
+        void *owner;       /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK: of the engine */
         uint64_t owed_end; /* TICKET_OWED */
     };
 };
@@ -183,7 +184,8 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns);
 bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
                    struct link_ticket *ticket);
 
-/* Take the ticket of a round or a look off a link that is DOWN; false once there is none. */
+/* Take the ticket of a round, of releases or a look off a link that is DOWN; false once there is
+ * none. */
 bool link_take_lost(struct link *link, struct link_ticket *ticket);
 
 /* When it wants link_on_timer() next, and that. */

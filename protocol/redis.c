@@ -21,8 +21,8 @@ static const struct {
 } scripts[REDIS_SCRIPT_COUNT] = {
 #define SCRIPT(name)                                                                               \
     [REDIS_SCRIPT_##name] = {SCRIPT_##name, sizeof(SCRIPT_##name) - 1, SCRIPT_##name##_SHA1}
-    SCRIPT(RELEASE), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(FENCE),
-    SCRIPT(SWAP),    SCRIPT(MARK),   SCRIPT(BEAT),
+    SCRIPT(RELEASE), SCRIPT(RELEASES), SCRIPT(EXTEND), SCRIPT(STATUS),
+    SCRIPT(FENCE),   SCRIPT(SWAP),     SCRIPT(MARK),   SCRIPT(BEAT),
 #undef SCRIPT
 };
 
@@ -38,6 +38,7 @@ static_assert(sizeof(SCRIPT_FENCE) + 2 * LIMIT_KEY + LIMIT_TOKEN + 80 + 17 * 16 
 static_assert(sizeof(SCRIPT_SWAP) + 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + 80 + 17 * 16 <
                   REDIS_COMMAND_MAX,
               "swap.lua is too long");
+static_assert(sizeof(SCRIPT_RELEASES) + SHA1_LEN + 4 * 16 < 1536, "releases.lua is too long");
 static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "status.lua is too long");
 
@@ -218,6 +219,40 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
     return 0;
 }
 
+static size_t put_word(char *to, const char *word, size_t word_len)
+{
+    size_t len = put_header(to, '$', word_len);
+    memcpy(to + len, word, word_len);
+    memcpy(to + len + word_len, "\r\n", 2);
+    return len + word_len + 2;
+}
+
+size_t redis_format_releases(const struct redis_release *releases, size_t count,
+                             enum redis_form form, char *buf)
+{
+    char digits[20];
+    assert(count > 0);
+    assert(count <= LIMIT_TOGETHER);
+    size_t len = put_header(buf, '*', 3 + 2 * count);
+    if (form == REDIS_BY_SHA1) {
+        len += put_word(buf + len, "EVALSHA", 7);
+        len += put_word(buf + len, scripts[REDIS_SCRIPT_RELEASES].sha1, SHA1_LEN);
+    } else {
+        len += put_word(buf + len, "EVAL", 4);
+        len += put_word(buf + len, scripts[REDIS_SCRIPT_RELEASES].text,
+                        scripts[REDIS_SCRIPT_RELEASES].len);
+    }
+    len += put_word(buf + len, digits, put_number(digits, count));
+    for (size_t i = 0; i < count; i++) {
+        assert(releases[i].key_len <= LIMIT_KEY);
+        len += put_word(buf + len, releases[i].key, releases[i].key_len);
+    }
+    for (size_t i = 0; i < count; i++)
+        len += put_word(buf + len, releases[i].token, LIMIT_TOKEN);
+    assert(len <= REDIS_RELEASES_MAX);
+    return len;
+}
+
 static struct answer failed(enum reason reason)
 {
     return (struct answer){.kind = ANSWER_FAILED, .reason = reason};
@@ -302,6 +337,22 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
     answer.reason = ballot < 0 ? REASON_GARBAGE : REASON_NONE;
     answer.ballot = ballot;
     return answer;
+}
+
+enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index)
+{
+    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES)
+        return ANSWER_YES;
+    if (reply->kind != RESP_STRING || reply->len != count)
+        return ANSWER_FAILED;
+    switch (reply->str[index]) {
+    case 'd':
+        return ANSWER_YES;
+    case 'a':
+        return ANSWER_ABSENT;
+    default:
+        return ANSWER_FAILED;
+    }
 }
 
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply)

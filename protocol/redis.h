@@ -9,6 +9,7 @@
  *                                                      from one holder to the next
  *     release   EVALSHA release.lua <key> <token> <max_ttl>
  *                                                      compare and delete; trim a stranger's token
+ *     releases  EVALSHA releases.lua <keys> <tokens>   the same for many, but for the trimming
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
  *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
  *     status    EVALSHA status.lua <key>
@@ -53,6 +54,21 @@ enum { REDIS_COMMAND_MAX = 3072 };
 /* Write the command as Redis protocol into buf (REDIS_COMMAND_MAX bytes); returns its length. */
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);
 
+/* What one of many releases is about. */
+struct redis_release {
+    const char *key;
+    size_t key_len;
+    const char *token; /* LIMIT_TOKEN bytes */
+};
+
+/* Room for LIMIT_TOGETHER of them, in either form. */
+enum { REDIS_RELEASES_MAX = 1536 + LIMIT_TOGETHER * (LIMIT_KEY + LIMIT_TOKEN + 16) };
+
+/* Write one command for all of them, no key twice, into buf (REDIS_RELEASES_MAX bytes); returns its
+ * length. */
+size_t redis_format_releases(const struct redis_release *releases, size_t count,
+                             enum redis_form form, char *buf);
+
 /* Write any command made of words, for the greeting of a link; returns its length, at most size.
  * The caller knows that it fits. */
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
@@ -61,6 +77,7 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
 /* The scripts, to be loaded when a link comes up. The last two are the guard's. */
 enum redis_script {
     REDIS_SCRIPT_RELEASE,
+    REDIS_SCRIPT_RELEASES,
     REDIS_SCRIPT_EXTEND,
     REDIS_SCRIPT_STATUS,
     REDIS_SCRIPT_FENCE,
@@ -127,6 +144,10 @@ struct answer {
 
 /* Any reply of any master gives an answer: what makes no sense is FAILED with REASON_GARBAGE. */
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply);
+
+/* What the reply to `count` releases says about the one at `index`: YES, ABSENT, or FAILED where it
+ * has to be asked for alone. */
+enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index);
 
 /* The fingerprint that `holder` would be for this value, never 0. */
 uint64_t redis_fingerprint(const char *value, size_t len);

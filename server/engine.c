@@ -140,6 +140,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
         engine_deinit(engine);
         return false;
     }
+    engine_releases_init(engine);
     init_connections(engine, now_ns);
     engine->queue_seed = draw_random(engine);
     return true;
@@ -267,30 +268,35 @@ static bool send_to(struct engine *engine, unsigned node, struct operation *oper
     return true;
 }
 
-/* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
-static void send(struct engine *engine, struct operation *operation, enum round_command command,
-                 uint32_t nodes, int64_t now_ns)
+/* Returns the nodes that do not take it. */
+static uint32_t write_to(struct engine *engine, struct operation *operation,
+                         enum round_command command, uint32_t nodes, int64_t now_ns)
 {
     char buf[REDIS_COMMAND_MAX];
     size_t len = engine_format(engine, operation, command, REDIS_BY_SHA1, buf, now_ns);
-    if (command == ROUND_PLANT)
-        engine->stats.planted++;
-    /* The acquire of a hand-over writes for both. */
-    if (command == ROUND_VOTE && !operation->hands_over)
-        nodes &= ~operation->shared_on;
     uint32_t refused = 0;
+    engine_settle_order(engine, operation->resource, now_ns);
     for (unsigned i = 0; i < engine->node_count; i++)
-        if (nodes & UINT32_C(1) << i && !send_to(engine, i, operation, command, buf, len, now_ns)) {
+        if (nodes & UINT32_C(1) << i && !send_to(engine, i, operation, command, buf, len, now_ns))
             refused |= UINT32_C(1) << i;
-            if (operation_is_release(operation, command))
-                engine_owe(engine, i, operation, now_ns);
-        }
-    /* Last, because it may finish the round. */
+    return refused;
+}
+
+/* The links to these nodes do not take a command of it. */
+static void on_refused(struct engine *engine, struct operation *operation,
+                       enum round_command command, uint32_t refused, int64_t now_ns)
+{
+    bool release = operation_is_release(operation, command);
+    bool swap = operation_is_swap(operation, command);
+    for (unsigned i = 0; i < engine->node_count && release; i++)
+        if (refused & UINT32_C(1) << i)
+            engine_owe(engine, i, operation, now_ns);
+    /* Last, because it may finish the round: then it is gone. */
     for (unsigned i = 0; i < engine->node_count && refused != 0; i++) {
         if (!(refused & UINT32_C(1) << i))
             continue;
         refused &= ~(UINT32_C(1) << i);
-        if (operation_is_swap(operation, command))
+        if (swap)
             engine_fail_swap(engine, i, operation, REASON_BACKLOG, now_ns);
         else
             engine_step(
@@ -301,6 +307,24 @@ static void send(struct engine *engine, struct operation *operation, enum round_
                                       .command = command,
                                       .answer = {.kind = ANSWER_FAILED, .reason = REASON_BACKLOG}});
     }
+}
+
+/* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
+static void send(struct engine *engine, struct operation *operation, enum round_command command,
+                 uint32_t nodes, int64_t now_ns)
+{
+    uint32_t refused;
+    if (command == ROUND_PLANT)
+        engine->stats.planted++;
+    /* The acquire of a hand-over writes for both. */
+    if (command == ROUND_VOTE && !operation->hands_over)
+        nodes &= ~operation->shared_on;
+    if (engine_gathers(operation, command))
+        refused = engine_gather(engine, operation, nodes, now_ns);
+    else
+        refused = write_to(engine, operation, command, nodes, now_ns);
+    if (refused != 0)
+        on_refused(engine, operation, command, refused, now_ns);
 }
 
 /* Who had no vote in it, and why. */

@@ -7,8 +7,9 @@
  * code.
  *
  *     engine_submit   -> (a LOCK: the queue of its resource) -> round_step -> link_send to each
- * node engine_flush    -> behind the votes asked for in this pass, one probe of the guard a node
- *     engine_on_reply -> link_on_reply -> the vote is kept; once the probe has passed
+ * node (an UNLOCK: -> gathered) engine_flush    -> the releases gathered in this pass, as few
+ * commands; and behind the votes that were asked for, one probe of the guard a node engine_on_reply
+ * -> link_on_reply -> the vote is kept; once the probe has passed
  *                     -> round_step -> io.reply
  *
  * No function of engine_io may call the engine back.
@@ -174,8 +175,10 @@ struct engine {
     struct fence fence;
     struct guard guard;
     struct warden wardens[LIMIT_NODES];
-    uint32_t unguarded; /* nodes that were asked for votes since their last probe */
-    bool errands;       /* the guard may want something written */
+    TAILQ_HEAD(, operation) gathered;  /* releases to be written at the end of this pass */
+    TAILQ_HEAD(, operation) unwritten; /* ... and those that some node did not take */
+    uint32_t unguarded;                /* nodes that were asked for votes since their last probe */
+    bool errands;                      /* the guard may want something written */
     enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */
     /* Answers that wait for the probe behind them: LIMIT_LINK_COMMANDS for each node. */
     struct vote *votes;

@@ -133,7 +133,7 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
 
 /* --- answers --- */
 
-static void deliver(struct engine *engine, unsigned node, struct operation *operation,
+void engine_deliver(struct engine *engine, unsigned node, struct operation *operation,
                     enum round_command command, const struct answer *said, int64_t now_ns)
 {
     engine_step(engine, operation,
@@ -164,7 +164,7 @@ static void deliver_votes(struct engine *engine, unsigned node, enum reason fail
             reason = REASON_UNCHECKED;
         if (reason != REASON_NONE)
             answer = (struct answer){.kind = ANSWER_FAILED, .reason = reason};
-        deliver(engine, node, votes[i].operation, ROUND_VOTE, &answer, now_ns);
+        engine_deliver(engine, node, votes[i].operation, ROUND_VOTE, &answer, now_ns);
     }
 }
 
@@ -184,14 +184,18 @@ static void fail_lost(struct engine *engine, unsigned node, int64_t now_ns)
             engine_on_look_lost(engine, node, &ticket, now_ns);
             continue;
         }
+        if (ticket.kind == TICKET_RELEASES) {
+            engine_on_releases_lost(engine, node, &ticket, now_ns);
+            continue;
+        }
         if (operation_is_swap(operation, command)) {
             engine_fail_swap(engine, node, operation, link->reason, now_ns);
             continue;
         }
         if (operation_is_release(operation, command))
             engine_owe(engine, node, operation, now_ns);
-        deliver(engine, node, operation, command,
-                &(struct answer){.kind = ANSWER_FAILED, .reason = link->reason}, now_ns);
+        engine_deliver(engine, node, operation, command,
+                       &(struct answer){.kind = ANSWER_FAILED, .reason = link->reason}, now_ns);
     }
 }
 
@@ -231,8 +235,8 @@ static void keep_vote(struct engine *engine, unsigned node, const struct link_ti
 {
     /* While nothing is proven, votes pile up. */
     if (engine->vote_count[node] == LIMIT_LINK_COMMANDS) {
-        deliver(engine, node, ticket->owner, ROUND_VOTE,
-                &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+        engine_deliver(engine, node, ticket->owner, ROUND_VOTE,
+                       &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
         return;
     }
     votes_of(engine, node)[engine->vote_count[node]++] = (struct vote){
@@ -280,7 +284,7 @@ static void deliver_to_partner(struct engine *engine, unsigned node, struct oper
     answer.kind = said->released;
     if (answer.kind == ANSWER_FAILED)
         engine_owe(engine, node, release, now_ns);
-    deliver(engine, node, release, ROUND_VOTE, &answer, now_ns);
+    engine_deliver(engine, node, release, ROUND_VOTE, &answer, now_ns);
 }
 
 void engine_fail_swap(struct engine *engine, unsigned node, struct operation *operation,
@@ -289,7 +293,7 @@ void engine_fail_swap(struct engine *engine, unsigned node, struct operation *op
     const struct answer failed = {
         .kind = ANSWER_FAILED, .reason = reason, .released = ANSWER_FAILED};
     deliver_to_partner(engine, node, operation, &failed, now_ns);
-    deliver(engine, node, operation, ROUND_VOTE, &failed, now_ns);
+    engine_deliver(engine, node, operation, ROUND_VOTE, &failed, now_ns);
 }
 
 /* The undo of a round that was refused tells who holds the key. */
@@ -324,7 +328,7 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))
         keep_vote(engine, node, ticket, &said, now_ns);
     else
-        deliver(engine, node, operation, command, &said, now_ns);
+        engine_deliver(engine, node, operation, command, &said, now_ns);
 }
 
 /* A sample that proves nothing: another may, for votes that are not too late anyway. */
@@ -334,8 +338,8 @@ static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
     unsigned count = engine->vote_count[node];
     unsigned late = 0;
     while (late < count && now_ns - votes[late].sent_ns > engine->rules.round.node_timeout_ns)
-        deliver(engine, node, votes[late++].operation, ROUND_VOTE,
-                &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+        engine_deliver(engine, node, votes[late++].operation, ROUND_VOTE,
+                       &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
     memmove(votes, votes + late, (count - late) * sizeof(votes[0]));
     engine->vote_count[node] = count - late;
     if (late < count)
@@ -377,6 +381,9 @@ static void on_reply(struct engine *engine, unsigned node, const struct redis_re
     switch (ticket->kind) {
     case TICKET_ROUND:
         on_round_reply(engine, node, reply, ticket, now_ns);
+        break;
+    case TICKET_RELEASES:
+        engine_on_releases(engine, node, ticket, reply, now_ns);
         break;
     case TICKET_LOOK:
         engine_on_look(engine, node, ticket, reply, now_ns);
@@ -421,7 +428,8 @@ bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
 
 bool engine_wants_flush(const struct engine *engine)
 {
-    return engine->unguarded != 0 || engine->errands || engine_wants_renewals(engine);
+    return engine->unguarded != 0 || engine->errands || engine_wants_releases(engine) ||
+           engine_wants_renewals(engine);
 }
 
 /* What the guard has asked for of nodes other than the one it was looking at. */
@@ -451,6 +459,7 @@ static void run_errands(struct engine *engine, int64_t now_ns)
 void engine_flush(struct engine *engine, int64_t now_ns)
 {
     engine_renew(engine, now_ns);
+    engine_write_releases(engine, now_ns);
     uint32_t unguarded = engine->unguarded;
     engine->unguarded = 0;
     for (unsigned i = 0; i < engine->node_count && unguarded >> i != 0; i++)

@@ -5,6 +5,7 @@
  *     engine_waits.c  LOCK: who waits for what, and whose turn it is
  *     engine_locks.c  the locks that were granted, and those that are held for a connection
  *     engine_break.c  locks that are released by force
+ *     engine_releases.c  the releases of one pass, as few commands
  *     engine_links.c  the connections, the guard, the votes that wait for it
  */
 #ifndef SERVER_ENGINE_PARTS_H
@@ -150,11 +151,44 @@ void engine_break_release(struct engine *engine, struct resource *resource,
 /* The release has settled. */
 void engine_break_on_released(struct engine *engine, struct operation *release, int64_t now_ns);
 
+/* --- engine_releases.c ---
+ *
+ * What UNLOCKs of one pass have to delete goes to a node as one command: that costs the masters
+ * much less than one for each. It is written at the end of the pass; or earlier, before anything
+ * else about the same resource is, so that a node hears what is about one key in the order in which
+ * it was decided.
+ */
+
+void engine_releases_init(struct engine *engine);
+
+/* Is this a command of that kind? Then keep it for these nodes, and return those that do not take
+ * it. */
+bool engine_gathers(const struct operation *operation, enum round_command command);
+uint32_t engine_gather(struct engine *engine, struct operation *operation, uint32_t nodes,
+                       int64_t now_ns);
+
+/* Something else about this resource is about to be written. Steps no operation. */
+void engine_settle_order(struct engine *engine, const struct resource *resource, int64_t now_ns);
+
+/* The end of the pass. */
+bool engine_wants_releases(const struct engine *engine);
+void engine_write_releases(struct engine *engine, int64_t now_ns);
+
+/* The answer to several, or the loss of its connection. */
+void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                        const struct redis_reply *reply, int64_t now_ns);
+void engine_on_releases_lost(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                             int64_t now_ns);
+
 /* --- engine_links.c --- */
 
 /* The room for the votes that wait. False if there is not enough memory. */
 bool engine_links_init(struct engine *engine);
 void engine_links_deinit(struct engine *engine);
+
+/* What a node says to a command of an operation. The operation may be gone afterwards. */
+void engine_deliver(struct engine *engine, unsigned node, struct operation *operation,
+                    enum round_command command, const struct answer *said, int64_t now_ns);
 
 /* Write a command of an operation to a node. */
 void engine_write(struct engine *engine, unsigned node, const struct link_ticket *ticket,

@@ -284,6 +284,7 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
                                        .sent_ns = now_ns,
                                        .tracking = engine->trackers[node].tracking,
                                        .owner = resource};
+    engine_settle_order(engine, resource, now_ns);
     engine->stats.looks++;
     engine->looking[node]++;
     resource_pin(resource);

@@ -31,6 +31,8 @@ struct operation *operation_open(struct operations *operations, struct resource 
     operation->partner = NULL;
     operation->hands_over = false;
     operation->shared_on = 0;
+    operation->gathered_for = 0;
+    operation->together = NULL;
     operation->ballot = 0;
     LIST_INSERT_HEAD(&resource->operations, operation, of_resource);
     /* All rounds have the same time, so the order of their starts is that of their deadlines. */
@@ -50,6 +52,7 @@ void operation_free(struct operations *operations, struct operation *operation)
     assert(operation->call == NULL);
     assert(operation->renews == NULL);
     assert(operation->breaking == NULL);
+    assert(operation->gathered_for == 0);
     if (operation->partner != NULL)
         operation->partner->partner = NULL;
     LIST_REMOVE(operation, of_resource);

@@ -37,6 +37,12 @@ struct operation {
     uint32_t shared_on; /* of either: the nodes that get that command */
     char predecessor[LIMIT_TOKEN];
 
+    /* A release that is to be written at the end of this pass, to these nodes; and, once it has
+     * been written as one command with others, the next of them. */
+    TAILQ_ENTRY(operation) gathered;
+    uint32_t gathered_for;
+    struct operation *together;
+
     LIST_ENTRY(operation) of_resource;
     TAILQ_ENTRY(operation) waiting; /* while the round is not settled */
     int64_t ballot;                 /* ACQUIRE with a fence; 0 without */

@@ -43,6 +43,7 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
     resource->asking = NULL;
     resource->lock = NULL;
     resource->waits = 0;
+    resource->gathered = false;
     resource->pins = 0;
     resource->last_outcome = OUTCOME_HELD;
     resource->key_len = key_len;

@@ -32,6 +32,7 @@ struct resource {
     struct lock *lock;               /* granted through this daemon, and not over yet */
     unsigned waits;                  /* LOCKs with WAIT in its queue */
     LIST_ENTRY(resource) waited_for; /* while there are any */
+    bool gathered;                   /* a release of it waits for the end of the pass */
     unsigned pins;                   /* looks under way, and who is just at work on it */
 
     /* What the last round for the queue ended with, for those whose wait is over. */

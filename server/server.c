@@ -278,6 +278,7 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     bool rounds_over = now_ns >= server->drain_until_ns - DRAIN_NS + DRAIN_ROUNDS_NS;
     if (rounds_over)
         engine_abandon(&server->engine, now_ns);
+    engine_flush(&server->engine, now_ns);
     bool busy = has_unwritten(server) || (!rounds_over && engine_busy(&server->engine));
     if (busy && now_ns < server->drain_until_ns)
         event_add(server->drain, &again);

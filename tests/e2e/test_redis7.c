@@ -123,7 +123,7 @@ static void expect_same(const char *bytes, size_t len)
 static void expect_same_words(const char *const *words, size_t count)
 {
     char buf[REDIS_COMMAND_MAX];
-    size_t lens[REDIS7_WORDS];
+    size_t lens[16];
     for (size_t i = 0; i < count; i++)
         lens[i] = strlen(words[i]);
     expect_same(buf, redis_format_words(words, lens, count, buf, sizeof(buf)));
@@ -131,13 +131,14 @@ static void expect_same_words(const char *const *words, size_t count)
 
 /* --- what redlockd sends --- */
 
+static const char *const tokens[TOKENS] = {
+    "1111111111111111111111111111111111111111",
+    "2222222222222222222222222222222222222222",
+    "abcdefabcdefabcdefabcdefabcdefabcdefabcd",
+};
+
 static void try_lock_command(void)
 {
-    static const char *const tokens[TOKENS] = {
-        "1111111111111111111111111111111111111111",
-        "2222222222222222222222222222222222222222",
-        "abcdefabcdefabcdefabcdefabcdefabcdefabcd",
-    };
     char buf[REDIS_COMMAND_MAX];
     const char key[] = {'r', (char)('0' + below(KEYS)), '\0'};
     const struct redis_call call = {
@@ -154,6 +155,21 @@ static void try_lock_command(void)
     if (call.command == REDIS_ACQUIRE_FENCED && call.ballot == 0)
         fenced.ballot = 1;
     expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
+}
+
+static void try_releases(void)
+{
+    char buf[REDIS_RELEASES_MAX];
+    struct redis_release releases[KEYS];
+    char keys[KEYS][2];
+    unsigned count = 1 + below(KEYS);
+    for (unsigned i = 0; i < count; i++) {
+        keys[i][0] = 'r';
+        keys[i][1] = (char)('0' + i);
+        releases[i] = (struct redis_release){keys[i], 2, tokens[below(TOKENS)]};
+    }
+    expect_same(buf, redis_format_releases(releases, count,
+                                           below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
 }
 
 static void try_mark(void)
@@ -248,8 +264,10 @@ START_TEST(the_simulated_redis_answers_like_a_real_one)
     session = redis7_accept(&fake);
     for (unsigned i = 0; i < COMMANDS; i++) {
         unsigned what = below(100);
-        if (what < 70)
+        if (what < 60)
             try_lock_command();
+        else if (what < 70)
+            try_releases();
         else if (what < 85)
             try_beat();
         else if (what < 97)

@@ -22,6 +22,7 @@ enum event_kind {
     EVENT_STRIKE,    /* a fault begins */
     EVENT_MEND,      /* fault: it ends */
     EVENT_TIMER,     /* daemon */
+    EVENT_PASS,      /* daemon: a slow pass of its loop is over */
 };
 
 struct event {

@@ -150,13 +150,24 @@ static void leave(struct sim *sim, unsigned index)
     come_to_rest(sim, index);
 }
 
+/* What several have worked at together is done. */
+static void release_together(struct sim *sim, unsigned first)
+{
+    client_release(sim, first);
+    for (unsigned i = 0; i < sim->client_count; i++)
+        if (sim->clients[i].state == CLIENT_HOLDING && sim->clients[i].has_lock)
+            client_release(sim, i);
+}
+
 static void use_lock(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
     bool over = until_ns(sim, client) <= sim->now_ns;
     unsigned what = sim_below(sim, 24);
-    if (sim->recovering || what < 8) {
+    if (sim->recovering || what < 4) {
         client_release(sim, index);
+    } else if (what < 8) {
+        release_together(sim, index);
     } else if (what < 12) {
         extend(sim, index);
     } else if (what < 14 && fault_may(sim, FAULT_CLIENTS)) {

@@ -5,6 +5,10 @@
 #include "protocol/hold.h"
 #include "tests/sim/sim.h"
 
+/* One pass in so many is slow, and takes up to so long. */
+enum { BUSY_IN = 6 };
+#define BUSY_NS (10 * NS_PER_MS)
+
 /* The io of an engine has to find its daemon and the simulation around it. */
 struct place {
     struct sim *sim;
@@ -191,6 +195,7 @@ static void on_timer(struct sim *sim, unsigned index)
         return;
     if (now_ns >= daemon->drain_end_ns)
         engine_abandon(&daemon->engine, now_ns);
+    engine_flush(&daemon->engine, now_ns);
     if (now_ns >= daemon->drain_end_ns || !engine_busy(&daemon->engine))
         daemon_die(sim, index, true);
 }
@@ -233,16 +238,49 @@ static unsigned daemon_of_event(const struct sim *sim, const struct event *event
     }
 }
 
+/* Now and then a pass takes its time when this comes, and the next finds several things to be done
+ * at once. */
+static bool comes_while_busy(struct sim *sim, unsigned index, const struct event *event)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    if (daemon->paused || daemon->busy)
+        return true;
+    if (sim_below(sim, event->kind == EVENT_REQUEST ? BUSY_IN / 2 : BUSY_IN) != 0)
+        return false;
+    daemon->busy = true;
+    agenda_add(&sim->agenda, sim->now_ns + sim_between(sim, 0, BUSY_NS), EVENT_PASS, index,
+               daemon->life);
+    return true;
+}
+
+/* A pass over all that has happened since the last. */
+static void catch_up(struct sim *sim, unsigned index)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    daemon->busy = false;
+    for (unsigned i = 0; i < daemon->backlog_count && daemon->alive; i++)
+        handle(sim, index, &daemon->backlog[i]);
+    daemon->backlog_count = 0;
+    if (daemon->alive)
+        end_pass(sim, index);
+}
+
 void daemon_on_event(struct sim *sim, const struct event *event)
 {
     unsigned index = daemon_of_event(sim, event);
     struct daemon *daemon = &sim->daemons[index];
     bool timer = event->kind == EVENT_TIMER;
-    if (!daemon->alive || (timer && event->generation != daemon->life))
+    bool pass = event->kind == EVENT_PASS;
+    if (!daemon->alive || ((timer || pass) && event->generation != daemon->life))
         return;
+    if (pass) {
+        if (daemon->busy && !daemon->paused)
+            catch_up(sim, index);
+        return;
+    }
     if (timer)
         daemon->timer_ns = INT64_MAX;
-    if (daemon->paused) {
+    if (comes_while_busy(sim, index, event)) {
         assert(daemon->backlog_count < SIM_BACKLOG);
         daemon->backlog[daemon->backlog_count++] = *event;
         return;
@@ -300,7 +338,7 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
     struct engine_rules rules;
     places[index] = (struct place){sim, index};
     daemon->alive = true;
-    daemon->paused = daemon->draining = false;
+    daemon->paused = daemon->busy = daemon->draining = false;
     daemon->life++;
     daemon->backlog_count = 0;
     daemon->timer_ns = INT64_MAX;
@@ -340,11 +378,7 @@ void daemon_go_on(struct sim *sim, unsigned index)
     struct daemon *daemon = &sim->daemons[index];
     daemon->paused = false;
     daemon->paused_at_ns = sim->now_ns;
-    for (unsigned i = 0; i < daemon->backlog_count && daemon->alive; i++)
-        handle(sim, index, &daemon->backlog[i]);
-    daemon->backlog_count = 0;
-    if (daemon->alive)
-        end_pass(sim, index);
+    catch_up(sim, index);
 }
 
 void daemon_drain(struct sim *sim, unsigned index)

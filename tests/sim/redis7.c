@@ -244,6 +244,29 @@ static void run_release(const struct run *run)
     }
 }
 
+static void run_releases(const struct run *run)
+{
+    char letters[LIMIT_TOGETHER];
+    unsigned count = (unsigned)number(&run->words[2]);
+    bool all = true;
+    run->server->together++;
+    for (unsigned i = 0; i < count; i++) {
+        struct redis7_key *key = find_word(run, &run->words[3 + i]);
+        bool ours = key != NULL && holds(key, &run->words[3 + count + i]);
+        letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
+        all = all && ours;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct redis7_key *key = find_word(run, &run->words[3 + i]);
+        if (letters[i] == 'd' && key != NULL)
+            delete_key(run->server, key);
+    }
+    if (all)
+        put_number(run->out, ':', -3);
+    else
+        put_string(run->out, letters, count);
+}
+
 static void run_extend(const struct run *run)
 {
     struct redis7_key *key = find_word(run, &run->words[3]);
@@ -388,10 +411,10 @@ static void run_foreign_release(const struct run *run)
 static void run_script(const struct run *run, unsigned script)
 {
     static void (*const scripts[REDIS_SCRIPT_COUNT])(const struct run *) = {
-        [REDIS_SCRIPT_RELEASE] = run_release, [REDIS_SCRIPT_EXTEND] = run_extend,
-        [REDIS_SCRIPT_STATUS] = run_status,   [REDIS_SCRIPT_FENCE] = run_fence,
-        [REDIS_SCRIPT_SWAP] = run_swap,       [REDIS_SCRIPT_MARK] = run_mark,
-        [REDIS_SCRIPT_BEAT] = run_beat,
+        [REDIS_SCRIPT_RELEASE] = run_release, [REDIS_SCRIPT_RELEASES] = run_releases,
+        [REDIS_SCRIPT_EXTEND] = run_extend,   [REDIS_SCRIPT_STATUS] = run_status,
+        [REDIS_SCRIPT_FENCE] = run_fence,     [REDIS_SCRIPT_SWAP] = run_swap,
+        [REDIS_SCRIPT_MARK] = run_mark,       [REDIS_SCRIPT_BEAT] = run_beat,
     };
     scripts[script](run);
 }

@@ -20,7 +20,7 @@ enum {
     REDIS7_KEYS = 96,
     REDIS7_KEY = 160,
     REDIS7_SESSIONS = 64,
-    REDIS7_WORDS = 32,
+    REDIS7_WORDS = 3 + 2 * LIMIT_TOGETHER,
     REDIS7_ID = 40,
 };
 
@@ -78,6 +78,7 @@ struct redis7 {
     struct redis7_tracked tracked[REDIS7_KEYS];
     unsigned tracked_count;
     uint64_t commands;
+    uint64_t together; /* commands that released several keys */
 
     /* Told of each change of a lock's key: set for what a token was accepted, before it may be
      * gone again. Not NULL. */

@@ -108,6 +108,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.on_set = on_set;
     master->redis.loading = master->redis.may_evict = master->redis.untracked = false;
     master->redis.deaf_to_scripts = false;
+    master->redis.together = 0;
     master->dead = master->hung = false;
     master->steps_forward = sim_below(sim, 3) != 0;
     master->forgot_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
@@ -205,6 +206,7 @@ static void happen(struct sim *sim, const struct event *event)
     case EVENT_REQUEST:
     case EVENT_HANGUP:
     case EVENT_TIMER:
+    case EVENT_PASS:
         daemon_on_event(sim, event);
         break;
     case EVENT_REPLY:
@@ -335,12 +337,13 @@ static void end_all(struct sim *sim)
         struct daemon *daemon = &sim->daemons[i];
         if (!daemon->alive)
             continue;
-        struct engine_stats *stats = &daemon->engine.stats;
-        sim->tally->counts[COUNT_HANDOVERS] += stats->handovers;
+        sim->tally->counts[COUNT_HANDOVERS] += daemon->engine.stats.handovers;
         connection_lose_daemon(sim, i);
         engine_deinit(&daemon->engine);
         daemon->alive = false;
     }
+    for (unsigned i = 0; i < sim->node_count; i++)
+        sim->tally->counts[COUNT_TOGETHER] += sim->masters[i].redis.together;
 }
 
 const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,

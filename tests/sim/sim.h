@@ -126,7 +126,8 @@ struct daemon {
     int64_t drain_end_ns;
     int64_t timer_ns;                  /* true time of its next EVENT_TIMER */
     int64_t paused_at_ns;              /* last; for what may be late */
-    struct event backlog[SIM_BACKLOG]; /* what happened while it was paused */
+    bool busy;                         /* in a slow pass of its loop */
+    struct event backlog[SIM_BACKLOG]; /* what happened while it was paused, or busy */
     unsigned backlog_count;
 };
 
@@ -236,6 +237,7 @@ enum sim_count {
     COUNT_GRANTS,
     COUNT_HOLDS,
     COUNT_HANDOVERS,
+    COUNT_TOGETHER, /* commands of several releases, each on one master */
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_FOREIGN,

@@ -10,7 +10,7 @@
 #include "tests/runner.h"
 #include "tests/sim/sim.h"
 
-enum { FIRST = 1, RUNS = 300 };
+enum { FIRST = 1, RUNS = 1000 };
 
 static struct sim sim;
 static struct sim_tally tally;
@@ -47,6 +47,7 @@ START_TEST(no_schedule_breaks_a_promise)
                       fault_name(fault));
     ck_assert_uint_gt(tally.counts[COUNT_GRANTS], 3 * runs);
     ck_assert_uint_gt(tally.counts[COUNT_HANDOVERS], runs / 10);
+    ck_assert_uint_gt(tally.counts[COUNT_TOGETHER], runs / 10);
     ck_assert_uint_gt(tally.counts[COUNT_LOST], runs / 100);
     static const enum outcome of_lock[] = {OUTCOME_OK,   OUTCOME_HELD,  OUTCOME_NOQUORUM,
                                            OUTCOME_LATE, OUTCOME_LIMIT, OUTCOME_SHUTDOWN};

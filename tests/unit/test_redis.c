@@ -39,18 +39,19 @@ START_TEST(scripts_go_by_sha1)
     snprintf(expected, sizeof(expected),
              "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
              "\r\n$5\r\n60000\r\n",
-             redis_script_sha1(0));
+             redis_script_sha1(REDIS_SCRIPT_RELEASE));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
     call.command = REDIS_EXTEND;
     call.ttl_ms = 250;
     snprintf(expected, sizeof(expected),
              "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
              "\r\n$3\r\n250\r\n",
-             redis_script_sha1(1));
+             redis_script_sha1(REDIS_SCRIPT_EXTEND));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
     call.command = REDIS_STATUS;
     snprintf(expected, sizeof(expected),
-             "*4\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n", redis_script_sha1(2));
+             "*4\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n",
+             redis_script_sha1(REDIS_SCRIPT_STATUS));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
 }
 END_TEST

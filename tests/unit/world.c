@@ -252,6 +252,29 @@ static struct redis_reply run_swap(struct world *world, unsigned node, char **wo
     return integer(key != NULL ? -3 : -4);
 }
 
+/* What releases.lua does. */
+static struct redis_reply run_releases(struct world *world, unsigned node, char **words)
+{
+    static char letters[LIMIT_TOGETHER + 1];
+    unsigned count = (unsigned)atoi(words[2]);
+    unsigned deleted = 0;
+    ck_assert_uint_le(count, LIMIT_TOGETHER);
+    world->masters[node].commands += count;
+    world->masters[node].together++;
+    /* All are looked at before any is deleted. */
+    for (unsigned i = 0; i < count; i++) {
+        struct world_key *key = find_key(world, node, words[3 + i]);
+        bool ours = key != NULL && strcmp(key->value, words[3 + count + i]) == 0;
+        letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
+        deleted += ours;
+    }
+    letters[count] = '\0';
+    for (unsigned i = 0; i < count; i++)
+        if (letters[i] == 'd')
+            world_delete(world, node, words[3 + i]);
+    return deleted == count ? integer(-3) : text(RESP_STRING, letters);
+}
+
 /* What our Lua scripts do, in C. */
 static struct redis_reply run_script(struct world *world, unsigned node, unsigned script,
                                      char **words)
@@ -268,6 +291,8 @@ static struct redis_reply run_script(struct world *world, unsigned node, unsigne
         return run_fence(world, node, words);
     if (script == REDIS_SCRIPT_SWAP)
         return run_swap(world, node, words);
+    if (script == REDIS_SCRIPT_RELEASES)
+        return run_releases(world, node, words);
     struct world_key *key = find_key(world, node, words[3]);
     world->masters[node].commands++;
     world->masters[node].status_runs += script == REDIS_SCRIPT_STATUS;
@@ -491,8 +516,8 @@ static struct redis_reply run_subscriber(struct world_inbox *inbox, char **words
 
 static bool serve(struct world *world, unsigned node, struct world_inbox *inbox)
 {
-    char buf[4096];
-    char *words[32];
+    char buf[REDIS_RELEASES_MAX];
+    char *words[3 + 2 * LIMIT_TOGETHER];
     if (world->masters[node].hung || world->masters[node].dead)
         return false;
     if (!has_arrived(world, inbox) || take_command(inbox, buf, words) == 0)

@@ -17,7 +17,7 @@
 
 enum {
     WORLD_NODES = 5,
-    WORLD_KEYS = 64,
+    WORLD_KEYS = 96,
     WORLD_REPLIES = 2048,
     WORLD_ARRIVALS = 8192,
     WORLD_CLIENTS = 4,
@@ -77,6 +77,7 @@ struct world_master {
     bool busy;          /* answers BUSY to everything */
     struct world_key keys[WORLD_KEYS];
     unsigned commands; /* executed, of locks only */
+    unsigned together; /* commands that released several */
 
     /* From here on it is the daemon's connection. */
     bool connecting; /* the engine asked for one */

@@ -1,0 +1,221 @@
+#include <assert.h>
+
+#include "server/engine_parts.h"
+
+void engine_releases_init(struct engine *engine)
+{
+    TAILQ_INIT(&engine->gathered);
+    TAILQ_INIT(&engine->unwritten);
+}
+
+/* --- gathering --- */
+
+bool engine_gathers(const struct operation *operation, enum round_command command)
+{
+    /* A BREAK wants to know who holds what it did not delete. */
+    return command == ROUND_VOTE && operation->round.kind == ROUND_RELEASE &&
+           operation->breaking == NULL;
+}
+
+uint32_t engine_gather(struct engine *engine, struct operation *operation, uint32_t nodes,
+                       int64_t now_ns)
+{
+    uint32_t refused = 0;
+    assert(operation->gathered_for == 0);
+    /* No key twice in one command. */
+    engine_settle_order(engine, operation->resource, now_ns);
+    for (unsigned i = 0; i < engine->node_count; i++)
+        if (nodes & UINT32_C(1) << i && link_refuses_release(&engine->links[i]) != REASON_NONE)
+            refused |= UINT32_C(1) << i;
+    if (nodes == refused)
+        return refused;
+    operation->gathered_for = nodes & ~refused;
+    operation->resource->gathered = true;
+    TAILQ_INSERT_TAIL(&engine->gathered, operation, gathered);
+    return refused;
+}
+
+/* --- writing --- */
+
+/* Take the first that are gathered for the same nodes, as a chain; returns how many. */
+static unsigned take_chain(struct engine *engine, struct operation **first)
+{
+    struct operation *operation = TAILQ_FIRST(&engine->gathered);
+    struct operation **end = first;
+    uint32_t nodes = operation->gathered_for;
+    unsigned count = 0;
+    while (operation != NULL && operation->gathered_for == nodes && count < LIMIT_TOGETHER) {
+        TAILQ_REMOVE(&engine->gathered, operation, gathered);
+        operation->resource->gathered = false;
+        operation->gathered_for = 0;
+        *end = operation;
+        end = &operation->together;
+        count++;
+        operation = TAILQ_FIRST(&engine->gathered);
+    }
+    *end = NULL;
+    return count;
+}
+
+static size_t format(const struct engine *engine, const struct operation *first, unsigned count,
+                     enum redis_form form, char *buf, int64_t now_ns)
+{
+    struct redis_release releases[LIMIT_TOGETHER];
+    if (count == 1)
+        return engine_format(engine, first, ROUND_VOTE, form, buf, now_ns);
+    for (unsigned i = 0; i < count; i++, first = first->together)
+        releases[i] = (struct redis_release){
+            .key = first->resource->key,
+            .key_len = first->resource->key_len,
+            .token = first->token,
+        };
+    return redis_format_releases(releases, count, form, buf);
+}
+
+/* What could not be written to some nodes after all fails at the end of the pass, not in the midst
+ * of whatever is being done now. */
+static void put_off(struct engine *engine, struct operation *first, uint32_t refused)
+{
+    for (struct operation *next; first != NULL; first = next) {
+        next = first->together;
+        first->gathered_for = refused;
+        TAILQ_INSERT_TAIL(&engine->unwritten, first, gathered);
+    }
+}
+
+static void write_chain(struct engine *engine, int64_t now_ns)
+{
+    char buf[REDIS_RELEASES_MAX];
+    struct operation *first;
+    uint32_t nodes = TAILQ_FIRST(&engine->gathered)->gathered_for;
+    uint32_t refused = 0;
+    unsigned count = take_chain(engine, &first);
+    size_t len = format(engine, first, count, REDIS_BY_SHA1, buf, now_ns);
+    const struct link_ticket ticket = {
+        .kind = count > 1 ? TICKET_RELEASES : TICKET_ROUND,
+        .command = count > 1 ? (uint8_t)count : ROUND_VOTE,
+        .form = REDIS_BY_SHA1,
+        .sent_ns = now_ns,
+        .owner = first,
+    };
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        if (!(nodes & UINT32_C(1) << i))
+            continue;
+        if (link_refuses_release(&engine->links[i]) == REASON_NONE)
+            link_send(&engine->links[i], buf, len, &ticket);
+        else
+            refused |= UINT32_C(1) << i;
+    }
+    if (refused != 0)
+        put_off(engine, first, refused);
+}
+
+void engine_settle_order(struct engine *engine, const struct resource *resource, int64_t now_ns)
+{
+    while (resource->gathered)
+        write_chain(engine, now_ns);
+}
+
+/* --- answers --- */
+
+static void fail(struct engine *engine, unsigned node, struct operation *operation,
+                 enum reason reason, int64_t now_ns)
+{
+    engine_owe(engine, node, operation, now_ns);
+    engine_deliver(engine, node, operation, ROUND_VOTE,
+                   &(struct answer){.kind = ANSWER_FAILED, .reason = reason}, now_ns);
+}
+
+static void fail_unwritten(struct engine *engine, int64_t now_ns)
+{
+    struct operation *operation;
+    while ((operation = TAILQ_FIRST(&engine->unwritten)) != NULL) {
+        uint32_t nodes = operation->gathered_for;
+        operation->gathered_for = 0;
+        TAILQ_REMOVE(&engine->unwritten, operation, gathered);
+        /* The last of them may finish it, and then it is gone. */
+        for (; nodes != 0; nodes &= nodes - 1)
+            fail(engine, (unsigned)__builtin_ctz(nodes), operation, REASON_BACKLOG, now_ns);
+    }
+}
+
+bool engine_wants_releases(const struct engine *engine)
+{
+    return !TAILQ_EMPTY(&engine->gathered) || !TAILQ_EMPTY(&engine->unwritten);
+}
+
+void engine_write_releases(struct engine *engine, int64_t now_ns)
+{
+    while (!TAILQ_EMPTY(&engine->gathered))
+        write_chain(engine, now_ns);
+    fail_unwritten(engine, now_ns);
+}
+
+/* The scripts have been flushed. */
+static bool write_in_full(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                          const struct redis_reply *reply, int64_t now_ns)
+{
+    char buf[REDIS_RELEASES_MAX];
+    struct link *link = &engine->links[node];
+    if (ticket->form == REDIS_IN_FULL || reply->kind != RESP_ERROR ||
+        reason_of_redis_error(reply->str, reply->len) != REASON_NOSCRIPT ||
+        link_refuses_release(link) != REASON_NONE)
+        return false;
+    struct link_ticket again = *ticket;
+    again.form = REDIS_IN_FULL;
+    again.sent_ns = now_ns;
+    link_send(link, buf, format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, buf, now_ns),
+              &again);
+    return true;
+}
+
+/* The master did not delete it, and release.lua says why. */
+static void ask_alone(struct engine *engine, unsigned node, struct operation *operation,
+                      int64_t now_ns)
+{
+    char buf[REDIS_COMMAND_MAX];
+    struct link *link = &engine->links[node];
+    enum reason refused = link_refuses_release(link);
+    if (refused != REASON_NONE) {
+        fail(engine, node, operation, refused, now_ns);
+        return;
+    }
+    const struct link_ticket ticket = {.kind = TICKET_ROUND,
+                                       .command = ROUND_VOTE,
+                                       .form = REDIS_BY_SHA1,
+                                       .sent_ns = now_ns,
+                                       .owner = operation};
+    size_t len = engine_format(engine, operation, ROUND_VOTE, REDIS_BY_SHA1, buf, now_ns);
+    link_send(link, buf, len, &ticket);
+}
+
+void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                        const struct redis_reply *reply, int64_t now_ns)
+{
+    struct operation *operation = ticket->owner;
+    if (write_in_full(engine, node, ticket, reply, now_ns))
+        return;
+    /* All of them wait for this answer, so none is gone before its turn. */
+    for (unsigned i = 0; i < ticket->command; i++) {
+        struct operation *next = operation->together;
+        enum answer_kind kind = redis_released(reply, ticket->command, i);
+        if (kind == ANSWER_FAILED)
+            ask_alone(engine, node, operation, now_ns);
+        else
+            engine_deliver(engine, node, operation, ROUND_VOTE, &(struct answer){.kind = kind},
+                           now_ns);
+        operation = next;
+    }
+}
+
+void engine_on_releases_lost(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                             int64_t now_ns)
+{
+    struct operation *operation = ticket->owner;
+    enum reason reason = engine->links[node].reason;
+    for (unsigned i = 0; i < ticket->command; i++) {
+        struct operation *next = operation->together;
+        fail(engine, node, operation, reason, now_ns);
+        operation = next;
+    }
+}

@@ -1,0 +1,287 @@
+/*
+ * The releases of one pass go to a master as one command (server/engine_releases.c): with the same
+ * outcomes as if each had gone alone, and in order with whatever else is about the same key.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+enum { NODES = 5, LOCKS = 70 };
+
+static struct world w;
+static char tokens[LOCKS][LIMIT_TOKEN + 1];
+
+static void five(void)
+{
+    world_init(&w, NODES);
+}
+
+static void end(void)
+{
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    world_deinit(&w);
+}
+
+__attribute__((format(printf, 1, 2))) static void send(const char *form, ...)
+{
+    char line[LIMIT_LINE];
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(line, sizeof(line), form, arguments);
+    va_end(arguments);
+    world_send(&w, line);
+}
+
+static void lock_each(unsigned count)
+{
+    char line[32];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(line, sizeof(line), "LOCK r%u 10s", i);
+        snprintf(tokens[i], sizeof(tokens[i]), "%s", world_token(world_ask(&w, line)));
+    }
+    w.replies_read = w.reply_count;
+}
+
+static void unlock_each(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        send("#%u UNLOCK r%u %s", i, i, tokens[i]);
+}
+
+static void expect_each(unsigned count, const char *outcome)
+{
+    char line[32];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(line, sizeof(line), "#%u %s", i, outcome);
+        world_expect(&w, line);
+    }
+    ck_assert_str_eq(world_heard(&w), "(nothing)");
+}
+
+static unsigned left(unsigned count)
+{
+    char resource[16];
+    unsigned sum = 0;
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(resource, sizeof(resource), "r%u", i);
+        sum += world_count(&w, resource);
+    }
+    return sum;
+}
+
+START_TEST(releases_of_one_pass_are_one_command)
+{
+    lock_each(3);
+    unlock_each(3);
+    world_settle(&w);
+    expect_each(3, "OK");
+    ck_assert_uint_eq(left(3), 0);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(w.masters[i].together, 1);
+}
+END_TEST
+
+START_TEST(a_release_alone_is_a_command_of_its_own)
+{
+    lock_each(2);
+    send("#0 UNLOCK r0 %s", tokens[0]);
+    world_settle(&w);
+    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_settle(&w);
+    expect_each(2, "OK");
+    ck_assert_uint_eq(w.masters[0].together, 0);
+}
+END_TEST
+
+START_TEST(many_are_several_commands)
+{
+    lock_each(LOCKS);
+    unlock_each(LOCKS);
+    world_settle(&w);
+    ck_assert_uint_eq(left(LOCKS), 0);
+    ck_assert_uint_eq(w.masters[0].together, (LOCKS + LIMIT_TOGETHER - 1) / LIMIT_TOGETHER);
+}
+END_TEST
+
+START_TEST(what_was_not_there_is_gone_and_the_others_are_released)
+{
+    lock_each(3);
+    for (unsigned i = 0; i < NODES; i++)
+        world_delete(&w, i, "r1");
+    unlock_each(3);
+    world_settle(&w);
+    world_expect(&w, "#0 OK");
+    world_expect(&w, "#1 GONE");
+    world_expect(&w, "#2 OK");
+    ck_assert_uint_eq(left(3), 0);
+}
+END_TEST
+
+START_TEST(what_another_has_stays_and_is_trimmed)
+{
+    static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
+    lock_each(2);
+    for (unsigned i = 0; i < NODES; i++) {
+        world_delete(&w, i, "r0");
+        world_set(&w, i, "r0", other, 3600000);
+    }
+    unlock_each(2);
+    world_settle(&w);
+    world_expect(&w, "#1 OK");
+    world_expect(&w, "#0 GONE");
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_str_eq(world_value(&w, i, "r0"), other);
+    ck_assert_str_eq(world_value(&w, 0, "r0"), other);
+    /* Its time to live was beyond max_ttl: release.lua, asked alone, has cut it. */
+    world_pass_ms(&w, w.engine.rules.max_ttl_ns / NS_PER_MS + 1);
+    ck_assert_uint_eq(world_count(&w, "r0"), 0);
+}
+END_TEST
+
+START_TEST(flushed_scripts_are_sent_in_full)
+{
+    lock_each(3);
+    for (unsigned i = 0; i < NODES; i++)
+        w.masters[i].scripts_flushed = true;
+    unlock_each(3);
+    world_settle(&w);
+    expect_each(3, "OK");
+    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(w.masters[0].together, 1);
+}
+END_TEST
+
+START_TEST(a_lock_behind_the_release_of_the_same_key_is_granted)
+{
+    lock_each(2);
+    unlock_each(2);
+    send("#2 LOCK r1 10s");
+    world_settle(&w);
+    world_expect(&w, "#0 OK");
+    world_expect(&w, "#1 OK");
+    ck_assert_ptr_nonnull(strstr(world_heard(&w), "#2 OK "));
+    ck_assert_uint_eq(world_count(&w, "r1"), NODES);
+}
+END_TEST
+
+START_TEST(one_key_is_not_twice_in_a_command)
+{
+    lock_each(2);
+    send("#0 UNLOCK r0 %s", tokens[0]);
+    send("#1 UNLOCK r0 %s", tokens[0]);
+    send("#2 UNLOCK r1 %s", tokens[1]);
+    world_settle(&w);
+    world_expect(&w, "#0 OK");
+    world_expect(&w, "#1 GONE");
+    world_expect(&w, "#2 OK");
+}
+END_TEST
+
+START_TEST(a_master_lost_before_the_end_of_the_pass_is_owed_them)
+{
+    lock_each(2);
+    unlock_each(2);
+    world_cut(&w, 4);
+    world_settle(&w);
+    expect_each(2, "OK");
+    ck_assert_uint_eq(w.engine.links[4].owed.count, 2);
+    world_pass_ms(&w, 2000);
+    ck_assert_uint_eq(left(2), 0);
+}
+END_TEST
+
+START_TEST(each_goes_to_its_own_masters)
+{
+    lock_each(3);
+    send("#0 UNLOCK r0 %s", tokens[0]);
+    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_cut(&w, 4);
+    send("#2 UNLOCK r2 %s", tokens[2]);
+    world_settle(&w);
+    expect_each(3, "OK");
+    ck_assert_uint_eq(w.masters[0].together, 1);
+    ck_assert_uint_eq(w.engine.links[4].owed.count, 3);
+    world_pass_ms(&w, 2000);
+    ck_assert_uint_eq(left(3), 0);
+}
+END_TEST
+
+START_TEST(a_master_lost_before_it_answered_is_owed_them)
+{
+    lock_each(3);
+    w.masters[4].hung = true;
+    unlock_each(3);
+    world_settle(&w);
+    expect_each(3, "OK");
+    w.masters[4].hung = false;
+    world_cut(&w, 4);
+    ck_assert_uint_eq(w.engine.links[4].owed.count, 3);
+    world_pass_ms(&w, 2000);
+    ck_assert_uint_eq(left(3), 0);
+}
+END_TEST
+
+START_TEST(a_master_that_answers_errors_is_owed_them)
+{
+    lock_each(2);
+    snprintf(w.masters[2].error, sizeof(w.masters[2].error), "MISCONF Errors writing to disk");
+    unlock_each(2);
+    world_settle(&w);
+    expect_each(2, "OK");
+    ck_assert_uint_eq(w.engine.links[2].owed.count, 2);
+    w.masters[2].error[0] = '\0';
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_eq(left(2), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_leaves_does_not_keep_them_from_being_sent)
+{
+    lock_each(3);
+    unlock_each(3);
+    world_lose_client(&w, &w.client);
+    world_settle(&w);
+    ck_assert_uint_eq(left(3), 0);
+    engine_client_init(&w.client, 1);
+}
+END_TEST
+
+START_TEST(an_engine_that_stops_has_sent_them)
+{
+    lock_each(2);
+    unlock_each(2);
+    engine_drain(&w.engine, w.now_ns);
+    engine_abandon(&w.engine, w.now_ns);
+    ck_assert(engine_wants_flush(&w.engine));
+    engine_flush(&w.engine, w.now_ns);
+    world_settle(&w);
+    expect_each(2, "SHUTDOWN");
+    ck_assert_uint_eq(left(2), 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("releases");
+    TCase *cases = tcase_create("releases");
+    tcase_add_checked_fixture(cases, five, end);
+    tcase_add_test(cases, releases_of_one_pass_are_one_command);
+    tcase_add_test(cases, a_release_alone_is_a_command_of_its_own);
+    tcase_add_test(cases, many_are_several_commands);
+    tcase_add_test(cases, what_was_not_there_is_gone_and_the_others_are_released);
+    tcase_add_test(cases, what_another_has_stays_and_is_trimmed);
+    tcase_add_test(cases, flushed_scripts_are_sent_in_full);
+    tcase_add_test(cases, a_lock_behind_the_release_of_the_same_key_is_granted);
+    tcase_add_test(cases, one_key_is_not_twice_in_a_command);
+    tcase_add_test(cases, a_master_lost_before_the_end_of_the_pass_is_owed_them);
+    tcase_add_test(cases, each_goes_to_its_own_masters);
+    tcase_add_test(cases, a_master_lost_before_it_answered_is_owed_them);
+    tcase_add_test(cases, a_master_that_answers_errors_is_owed_them);
+    tcase_add_test(cases, a_client_that_leaves_does_not_keep_them_from_being_sent);
+    tcase_add_test(cases, an_engine_that_stops_has_sent_them);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
