@@ -378,6 +378,9 @@ void engine_step(struct engine *engine, struct operation *operation,
     struct breaking *to_break = NULL;
     struct round_actions actions;
     round_step(round, event, &actions);
+    /* Two answers of five come behind the decision: nothing follows from those. */
+    if (was_settled && actions.send_to == 0 && !actions.finished)
+        return;
     bool settled = !was_settled && round->phase == ROUND_SETTLED;
     resource_pin(resource);
     if (settled) {
@@ -723,6 +726,8 @@ void engine_client_gone(struct engine *engine, struct engine_client *client, int
 void engine_catch_up(struct engine *engine, int64_t now_ns)
 {
     struct alarm *alarm;
+    if (engine->alarms.first_ns > now_ns)
+        return;
     while ((alarm = alarms_take(&engine->alarms, now_ns)) != NULL)
         switch ((enum engine_alarm)alarm->kind) {
         case ALARM_WALL:

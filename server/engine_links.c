@@ -312,18 +312,19 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
 {
     struct operation *operation = ticket->owner;
     enum round_command command = ticket->command;
-    struct answer said = redis_answer(operation_command(operation, command), reply);
+    enum redis_command sent = operation_command(operation, command);
+    struct answer said = redis_answer(sent, reply);
 
     if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
         send_in_full(engine, node, ticket, now_ns))
         return;
-    if (operation_is_swap(operation, command))
+    if (sent == REDIS_SWAP)
         deliver_to_partner(engine, node, operation, &said, now_ns);
     if (operation->breaking != NULL)
         engine_break_note(operation, node, reply);
     if (command == ROUND_UNDO)
         on_undo_reply(engine, node, ticket, &said, now_ns);
-    if (said.kind == ANSWER_FAILED && operation_is_release(operation, command))
+    if (said.kind == ANSWER_FAILED && sent == REDIS_RELEASE)
         engine_owe(engine, node, operation, now_ns);
     if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))
         keep_vote(engine, node, ticket, &said, now_ns);
@@ -411,7 +412,8 @@ bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
     enum link_state before = link->state;
     struct link_ticket ticket;
     bool wanted = link_on_reply(link, reply, now_ns, &ticket);
-    note_link(engine, node, before, now_ns);
+    if (link->state != before)
+        note_link(engine, node, before, now_ns);
     if (link->state == LINK_DOWN) {
         fail_lost(engine, node, now_ns);
         return false;
