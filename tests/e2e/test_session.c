@@ -143,6 +143,49 @@ START_TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
 }
 END_TEST
 
+static unsigned scripts_run(struct master *master)
+{
+    unsigned calls = 0;
+    const char *stats = master_text(master, "INFO commandstats");
+    const char *line = strstr(stats, "cmdstat_evalsha:calls=");
+    ck_assert(line == NULL || sscanf(line, "cmdstat_evalsha:calls=%u", &calls) == 1);
+    return calls;
+}
+
+START_TEST(unlocks_of_one_segment_each_have_their_own_outcome)
+{
+    struct stage stage;
+    enum { LOCKS = 8 };
+    char batch[LOCKS * 64];
+    size_t len = 0;
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        char resource[4] = {'r', (char)('0' + i), '\0'};
+        struct grant grant = client_lock(&stage.client, resource, "10s");
+        len += (size_t)sprintf(batch + len, "#%u UNLOCK %s %s\n", i, resource, grant.token);
+    }
+    masters_run(stage.masters, 3, "DEL redlock:r1 redlock:r2 redlock:r3");
+    masters_run(stage.masters, 3, "LPUSH redlock:r2 item");
+    masters_run(stage.masters, 3,
+                "SET redlock:r3 0123456789abcdef0123456789abcdef01234567 PX 3600000");
+    unsigned before = scripts_run(&stage.masters[0]);
+    client_send_bytes(&stage.client, batch, len);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        unsigned tag;
+        char outcome[8];
+        client_read(&stage.client);
+        ck_assert_int_eq(sscanf(stage.client.line, "#%u %7s", &tag, outcome), 2);
+        ck_assert_str_eq(outcome, tag >= 1 && tag <= 3 ? "GONE" : "OK");
+    }
+    /* One for all, and one each for the list and for the other token. */
+    ck_assert_uint_eq(scripts_run(&stage.masters[0]) - before, 3);
+    ck_assert_str_eq(master_text(&stage.masters[0], "TYPE redlock:r2"), "list");
+    ck_assert_int_le(master_integer(&stage.masters[0], "PTTL redlock:r3"), 60000);
+    ck_assert_int_gt(master_integer(&stage.masters[0], "PTTL redlock:r3"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
 /* More than the daemon keeps of lines that may not start yet: it stops reading, and loses none. */
 START_TEST(lines_held_back_are_bounded_but_not_lost)
 {
@@ -249,6 +292,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, listing_of_a_tagged_request_is_tagged_line_by_line);
     tcase_add_test(tests, thousand_pipelined_requests_are_answered_in_order);
     tcase_add_test(tests, hundreds_of_tagged_locks_at_once_are_all_granted);
+    tcase_add_test(tests, unlocks_of_one_segment_each_have_their_own_outcome);
     tcase_add_test(tests, lines_held_back_are_bounded_but_not_lost);
     tcase_add_test(tests, every_listing_ends_with_end);
     tcase_add_test(tests, stats_count_outcomes);
