@@ -3,13 +3,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
+
 /* Redis counts in whole milliseconds, rounded down: to ask a moment earlier would be in vain. */
 #define ROUNDED_NS NS_PER_MS
-
-static unsigned count(uint32_t nodes)
-{
-    return (unsigned)__builtin_popcount(nodes);
-}
 
 static uint32_t bit(unsigned node)
 {
@@ -81,12 +78,12 @@ void queue_note_overdue(struct queue *queue, struct waiter *waiter)
 static int64_t free_ns(const struct queue *queue)
 {
     int64_t earliest_ns = ALARM_NEVER;
-    if (count(queue->free) >= queue->rules->quorum)
+    if (nodes_count(queue->free) >= queue->rules->quorum)
         return 0;
     for (unsigned i = 0; i < queue->rules->node_count; i++) {
         if (!(queue->held & bit(i)))
             continue;
-        unsigned by_then = count(queue->free);
+        unsigned by_then = nodes_count(queue->free);
         for (unsigned j = 0; j < queue->rules->node_count; j++)
             by_then += (queue->held & bit(j)) && queue->until_ns[j] <= queue->until_ns[i];
         if (by_then >= queue->rules->quorum && queue->until_ns[i] < earliest_ns)
@@ -302,7 +299,7 @@ static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_
         return 0;
     }
     if (now_ns >= queue->look_ns) {
-        if (count(queue->tracked) >= queue->rules->quorum) {
+        if (nodes_count(queue->tracked) >= queue->rules->quorum) {
             queue->look_ns = ALARM_NEVER;
         } else {
             nodes |= ~queue->tracked;
@@ -327,7 +324,7 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
         return QUEUE_REST;
     if (now_ns >= free_ns(queue))
         return QUEUE_ASK;
-    if (count(queue->tracked | queue->looking) < queue->rules->quorum)
+    if (nodes_count(queue->tracked | queue->looking) < queue->rules->quorum)
         look_soon(queue, now_ns);
     *nodes = to_look_at(queue, reachable, now_ns);
     queue->looking |= *nodes;

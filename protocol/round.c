@@ -4,10 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static unsigned count(uint32_t nodes)
-{
-    return (unsigned)__builtin_popcount(nodes);
-}
+#include "protocol/nodes.h"
 
 static uint32_t bit(unsigned node)
 {
@@ -38,7 +35,7 @@ int64_t round_deadline_ns(const struct round *round)
 
 unsigned round_voting(const struct round *round)
 {
-    return round->rules->node_count - count(round->failed);
+    return round->rules->node_count - nodes_count(round->failed);
 }
 
 int64_t round_validity_ns(const struct round *round, int64_t now_ns)
@@ -77,7 +74,7 @@ bool round_is_split(const struct round *round)
 {
     /* Nobody has a quorum, and the nodes that said nothing could not complete one: when that clears
      * depends on the losers, not on any time to live. */
-    unsigned unsaid = count(round->failed | round->pending);
+    unsigned unsaid = nodes_count(round->failed | round->pending);
     return largest_holding(round) + unsaid < round->rules->quorum;
 }
 
@@ -93,7 +90,7 @@ int64_t round_hint_ms(const struct round *round, int64_t now_ns)
     for (unsigned i = 0; i < round->rules->node_count; i++) {
         if (!(round->held & bit(i)) || round->held_until_ns[i] == INT64_MAX)
             continue;
-        unsigned free_by_then = count(free_now);
+        unsigned free_by_then = nodes_count(free_now);
         for (unsigned j = 0; j < round->rules->node_count; j++)
             free_by_then +=
                 (round->held & bit(j)) && round->held_until_ns[j] <= round->held_until_ns[i];
@@ -110,7 +107,7 @@ int64_t round_hint_ms(const struct round *round, int64_t now_ns)
 /* How many nodes have said something about the key. */
 static unsigned voted(const struct round *round)
 {
-    return count(round->yes | round->absent | round->held);
+    return nodes_count(round->yes | round->absent | round->held);
 }
 
 static void remember_holder(struct round *round, unsigned node, const struct answer *answer,
@@ -172,9 +169,18 @@ static void fail_all_pending(struct round *round, enum reason reason)
 
 /* --- what the votes amount to ---
  *
- * Each kind has its own rule. It says whether the outcome is certain by now; whatever the nodes
- * that are still pending may answer.
+ * Each kind has its own rule.
  */
+
+struct verdict {
+    enum outcome outcome;
+    bool certain; /* whatever the nodes that are still pending may answer */
+};
+
+static struct verdict certainly(enum outcome outcome)
+{
+    return (struct verdict){outcome, true};
+}
 
 /* An acquire or an extension has its quorum: is there validity enough to be of use? */
 static enum outcome granted_or_late(const struct round *round, int64_t now_ns)
@@ -184,73 +190,56 @@ static enum outcome granted_or_late(const struct round *round, int64_t now_ns)
 }
 
 /* An acquire that failed: enough votes to say that somebody holds it? */
-static bool judge_failed_acquire(const struct round *round, enum outcome *outcome)
+static struct verdict judge_failed_acquire(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
-    if (round->may_bid_again && count(round->yes | round->outbid) >= quorum) {
-        *outcome = OUTCOME_OUTBID;
-        return true;
-    }
-    if (voted(round) >= quorum) {
-        *outcome = OUTCOME_HELD;
-        /* Wait for the hint of the nodes that refused: their undo tells it. */
-        return (round->held & round->under_way[ROUND_UNDO]) == 0;
-    }
-    *outcome = OUTCOME_NOQUORUM;
-    return voted(round) + count(round->pending) < quorum;
+    unsigned said = voted(round);
+    if (round->may_bid_again && nodes_count(round->yes | round->outbid) >= quorum)
+        return certainly(OUTCOME_OUTBID);
+    /* Wait for the hint of the nodes that refused: their undo tells it. */
+    if (said >= quorum)
+        return (struct verdict){OUTCOME_HELD, (round->held & round->under_way[ROUND_UNDO]) == 0};
+    return (struct verdict){OUTCOME_NOQUORUM, said + nodes_count(round->pending) < quorum};
 }
 
-static bool judge_extend(const struct round *round, int64_t now_ns, enum outcome *outcome)
+static struct verdict judge_extend(const struct round *round, int64_t now_ns)
 {
     unsigned quorum = round->rules->quorum;
     /* So many denials that the token cannot have a quorum, ever again. */
     unsigned denials_needed = round->rules->node_count - quorum + 1;
-    unsigned denials = count(round->absent | round->held);
-    unsigned pending = count(round->pending);
-    if (count(round->yes) >= quorum) {
-        *outcome = granted_or_late(round, now_ns);
-        return true;
-    }
-    if (denials >= denials_needed) {
-        *outcome = OUTCOME_GONE;
-        return true;
-    }
-    *outcome = OUTCOME_NOQUORUM;
-    return count(round->yes) + pending < quorum && denials + pending < denials_needed;
+    unsigned denials = nodes_count(round->absent | round->held);
+    unsigned pending = nodes_count(round->pending);
+    if (nodes_count(round->yes) >= quorum)
+        return certainly(granted_or_late(round, now_ns));
+    if (denials >= denials_needed)
+        return certainly(OUTCOME_GONE);
+    return (struct verdict){OUTCOME_NOQUORUM, nodes_count(round->yes) + pending < quorum &&
+                                                  denials + pending < denials_needed};
 }
 
-static bool judge_release(const struct round *round, enum outcome *outcome)
+static struct verdict judge_release(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
-    unsigned deleted = count(round->yes);
-    unsigned pending = count(round->pending);
-    if (deleted >= quorum) {
-        *outcome = OUTCOME_OK;
-        return true;
-    }
-    if (voted(round) >= quorum) {
-        *outcome = OUTCOME_GONE;
-        return deleted + pending < quorum;
-    }
-    *outcome = OUTCOME_NOQUORUM;
-    return voted(round) + pending < quorum;
+    unsigned deleted = nodes_count(round->yes);
+    if (deleted >= quorum)
+        return certainly(OUTCOME_OK);
+    unsigned said = voted(round);
+    unsigned pending = nodes_count(round->pending);
+    if (said >= quorum)
+        return (struct verdict){OUTCOME_GONE, deleted + pending < quorum};
+    return (struct verdict){OUTCOME_NOQUORUM, said + pending < quorum};
 }
 
-static bool judge_status(const struct round *round, enum outcome *outcome)
+static struct verdict judge_status(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
     unsigned holding = largest_holding(round);
-    unsigned pending = count(round->pending);
-    if (holding >= quorum) {
-        *outcome = OUTCOME_HELD;
-        return true;
-    }
-    if (holding + pending + count(round->failed) < quorum) {
-        *outcome = OUTCOME_FREE;
-        return true;
-    }
-    *outcome = OUTCOME_NOQUORUM;
-    return pending == 0;
+    unsigned pending = nodes_count(round->pending);
+    if (holding >= quorum)
+        return certainly(OUTCOME_HELD);
+    if (holding + pending + nodes_count(round->failed) < quorum)
+        return certainly(OUTCOME_FREE);
+    return (struct verdict){OUTCOME_NOQUORUM, pending == 0};
 }
 
 /* --- the steps --- */
@@ -297,11 +286,10 @@ static void plant(struct round *round, struct round_actions *actions, uint32_t m
 
 static void judge_acquire(struct round *round, int64_t now_ns, struct round_actions *actions)
 {
-    enum outcome outcome;
     unsigned quorum = round->rules->quorum;
-    if (round->phase == ROUND_VOTING && count(round->yes) >= quorum) {
+    if (round->phase == ROUND_VOTING && nodes_count(round->yes) >= quorum) {
+        enum outcome outcome = granted_or_late(round, now_ns);
         round->decided_ns = now_ns;
-        outcome = granted_or_late(round, now_ns);
         if (outcome == OUTCOME_OK)
             plant(round, actions, round->held | round->missing, now_ns);
         else
@@ -309,39 +297,41 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
         settle(round, actions, outcome);
         return;
     }
-    if (round->phase == ROUND_VOTING && count(round->yes | round->pending) < quorum) {
+    if (round->phase == ROUND_VOTING && nodes_count(round->yes | round->pending) < quorum) {
         round->decided_ns = now_ns;
         round->phase = ROUND_ANSWERING;
         undo(round, actions);
     }
-    if (round->phase == ROUND_ANSWERING && judge_failed_acquire(round, &outcome))
-        settle(round, actions, outcome);
+    if (round->phase != ROUND_ANSWERING)
+        return;
+    struct verdict verdict = judge_failed_acquire(round);
+    if (verdict.certain)
+        settle(round, actions, verdict.outcome);
 }
 
 static void judge(struct round *round, int64_t now_ns, struct round_actions *actions)
 {
-    enum outcome outcome = OUTCOME_NOQUORUM;
-    bool certain = false;
+    struct verdict verdict = {OUTCOME_NOQUORUM, false};
     switch (round->kind) {
     case ROUND_ACQUIRE:
         judge_acquire(round, now_ns, actions);
         return;
     case ROUND_EXTEND:
-        certain = judge_extend(round, now_ns, &outcome);
+        verdict = judge_extend(round, now_ns);
         break;
     case ROUND_RELEASE:
-        certain = judge_release(round, &outcome);
+        verdict = judge_release(round);
         break;
     case ROUND_STATUS:
-        certain = judge_status(round, &outcome);
+        verdict = judge_status(round);
         break;
     }
-    if (!certain)
+    if (!verdict.certain)
         return;
     round->decided_ns = now_ns;
-    if (round->kind == ROUND_EXTEND && outcome == OUTCOME_OK)
+    if (round->kind == ROUND_EXTEND && verdict.outcome == OUTCOME_OK)
         plant(round, actions, round->absent | round->missing, now_ns);
-    settle(round, actions, outcome);
+    settle(round, actions, verdict.outcome);
 }
 
 static void on_start(struct round *round, const struct round_event *event,
@@ -354,7 +344,7 @@ static void on_start(struct round *round, const struct round_event *event,
 
     /* Where no quorum can be reached, ask nobody: an acquire would only have to be undone. A
      * release goes wherever it can. */
-    bool hopeless = count(event->reachable) < round->rules->quorum;
+    bool hopeless = nodes_count(event->reachable) < round->rules->quorum;
     if (hopeless && round->kind != ROUND_RELEASE) {
         round->decided_ns = event->now_ns;
         settle(round, actions, OUTCOME_NOQUORUM);
@@ -461,15 +451,14 @@ static void on_undelivered(struct round *round, struct round_actions *actions)
 
 static void check_invariants(const struct round *round)
 {
-    assert((round->pending & (round->yes | round->absent | round->held | round->failed)) == 0);
-    assert((round->yes & (round->absent | round->held | round->failed)) == 0);
-    assert((round->absent & (round->held | round->failed)) == 0);
-    assert((round->held & round->failed) == 0);
+    /* Each node is in one of these at most: only then is their sum their union. */
+    assert(round->pending + round->yes + round->absent + round->held + round->failed ==
+           (round->pending | round->yes | round->absent | round->held | round->failed));
     assert((round->pending & ~round->under_way[ROUND_VOTE]) == 0);
     assert((round->sent & ~all_nodes(round)) == 0);
     if (round->phase == ROUND_SETTLED && !round->cancelled && round->outcome == OUTCOME_OK &&
         round->kind != ROUND_STATUS)
-        assert(count(round->yes) >= round->rules->quorum);
+        assert(nodes_count(round->yes) >= round->rules->quorum);
 }
 
 void round_step(struct round *round, const struct round_event *event, struct round_actions *actions)
@@ -496,7 +485,8 @@ void round_step(struct round *round, const struct round_event *event, struct rou
         break;
     }
     check_invariants(round);
-    actions->finished = round->phase == ROUND_SETTLED;
+    uint32_t under_way = 0;
     for (unsigned i = 0; i < ROUND_COMMANDS; i++)
-        actions->finished = actions->finished && round->under_way[i] == 0;
+        under_way |= round->under_way[i];
+    actions->finished = round->phase == ROUND_SETTLED && under_way == 0;
 }

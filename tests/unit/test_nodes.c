@@ -1,0 +1,27 @@
+/*
+ * protocol/nodes.h: a set of nodes.
+ */
+#include "protocol/nodes.h"
+#include "tests/runner.h"
+
+START_TEST(counts_what_is_in_it)
+{
+    for (uint32_t low = 0; low <= UINT16_MAX; low++) {
+        unsigned expected = 0;
+        for (uint32_t rest = low; rest != 0; rest >>= 1)
+            expected += rest & 1;
+        ck_assert_uint_eq(nodes_count(low), expected);
+        ck_assert_uint_eq(nodes_count(low << 16), expected);
+        ck_assert_uint_eq(nodes_count(low << 16 | low), 2 * expected);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("nodes");
+    TCase *tests = tcase_create("nodes");
+    tcase_add_test(tests, counts_what_is_in_it);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
