@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protocol/fence.h"
+#include "protocol/text.h"
 #include "protocol/validity.h"
 #include "scripts.h"
 
@@ -13,6 +14,8 @@ enum { SCRIPT_YES = -3, SCRIPT_ABSENT = -2, SCRIPT_YES_ABSENT = -4 };
 
 /* Decades: a key that lives longer has no end for us. It fits in nanoseconds, added to any time. */
 #define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
+
+enum { SHA1_LEN = 40 };
 
 static const struct {
     const char *text;
@@ -25,8 +28,6 @@ static const struct {
     SCRIPT(FENCE),   SCRIPT(SWAP),     SCRIPT(MARK),   SCRIPT(BEAT),
 #undef SCRIPT
 };
-
-enum { SHA1_LEN = 40, WORDS_MAX = 10 };
 
 /* A command must fit in its buffer whatever the key: framing takes at most 16 bytes a word. */
 static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
@@ -54,44 +55,61 @@ const char *redis_script_sha1(unsigned index)
     return scripts[index].sha1;
 }
 
-/* Digits of a number that is not negative; returns how many. */
-static size_t put_number(char *to, uint64_t number)
+/* --- words, one behind the other; each function returns where the next one goes --- */
+
+static char *put_bytes(char *to, const char *bytes, size_t len)
 {
-    char digits[20];
-    size_t count = 0;
-    do {
-        digits[count++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    for (size_t i = 0; i < count; i++)
-        to[i] = digits[count - 1 - i];
-    return count;
+    memcpy(to, bytes, len);
+    return to + len;
+}
+
+/* Of a literal the length is known when this is compiled, and what is left are a few moves. */
+static inline char *put_text(char *to, const char *text)
+{
+    return put_bytes(to, text, strlen(text));
 }
 
 /* "*3\r\n" or "$40\r\n". */
-static size_t put_header(char *to, char kind, size_t number)
+static char *put_header(char *to, char kind, size_t number)
 {
-    to[0] = kind;
-    size_t len = 1 + put_number(to + 1, number);
-    to[len++] = '\r';
-    to[len++] = '\n';
-    return len;
+    *to++ = kind;
+    to += text_digits(number, to);
+    return put_text(to, "\r\n");
+}
+
+static char *put_word(char *to, const char *word, size_t len)
+{
+    to = put_header(to, '$', len);
+    to = put_bytes(to, word, len);
+    return put_text(to, "\r\n");
+}
+
+static char *put_token(char *to, const char *token)
+{
+    static_assert(LIMIT_TOKEN == 40, "its length stands below");
+    to = put_text(to, "$40\r\n");
+    to = put_bytes(to, token, LIMIT_TOKEN);
+    return put_text(to, "\r\n");
+}
+
+static char *put_number(char *to, int64_t number)
+{
+    char digits[TEXT_DIGITS];
+    return put_word(to, digits, text_digits((uint64_t)number, digits));
 }
 
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
                           size_t size)
 {
-    size_t len = put_header(buf, '*', count);
+    char *at = put_header(buf, '*', count);
     for (size_t i = 0; i < count; i++) {
-        assert(len + lens[i] + 32 <= size);
-        len += put_header(buf + len, '$', lens[i]);
-        memcpy(buf + len, words[i], lens[i]);
-        len += lens[i];
-        buf[len++] = '\r';
-        buf[len++] = '\n';
+        assert((size_t)(at - buf) + lens[i] + 32 <= size);
+        at = put_word(at, words[i], lens[i]);
     }
-    return len;
+    return (size_t)(at - buf);
 }
+
+/* --- the commands of rounds --- */
 
 static enum redis_script script_of(enum redis_command command)
 {
@@ -116,79 +134,55 @@ static enum redis_script script_of(enum redis_command command)
 
 static size_t format_set(const struct redis_call *call, char *buf)
 {
-    char ttl[20];
-    const char *words[] = {"SET", call->key, call->token, "NX", "PX", ttl};
-    size_t lens[] = {3, call->key_len, LIMIT_TOKEN, 2, 2, put_number(ttl, (uint64_t)call->ttl_ms)};
-    return redis_format_words(words, lens, 6, buf, REDIS_COMMAND_MAX);
+    char *at = put_text(buf, "*6\r\n$3\r\nSET\r\n");
+    at = put_word(at, call->key, call->key_len);
+    at = put_token(at, call->token);
+    at = put_text(at, "$2\r\nNX\r\n$2\r\nPX\r\n");
+    at = put_number(at, call->ttl_ms);
+    return (size_t)(at - buf);
 }
 
+static char *put_script(char *at, enum redis_script script, enum redis_form form)
+{
+    if (form == REDIS_IN_FULL)
+        return put_word(put_text(at, "$4\r\nEVAL\r\n"), scripts[script].text, scripts[script].len);
+    at = put_text(at, "$7\r\nEVALSHA\r\n$40\r\n");
+    at = put_bytes(at, scripts[script].sha1, SHA1_LEN);
+    return put_text(at, "\r\n");
+}
+
+static char *put_fence_key(char *at, const struct redis_call *call)
+{
+    at = put_header(at, '$', strlen(FENCE_KEY_PREFIX) + call->key_len);
+    at = put_text(at, FENCE_KEY_PREFIX);
+    at = put_bytes(at, call->key, call->key_len);
+    return put_text(at, "\r\n");
+}
+
+/* EVALSHA <script> 1 <key> <token> <ttl>; a script that has more arguments counts them. */
 static size_t format_script(const struct redis_call *call, enum redis_form form, char *buf)
 {
-    enum redis_script script = script_of(call->command);
-    const char *verb = form == REDIS_BY_SHA1 ? "EVALSHA" : "EVAL";
-    const char *body = form == REDIS_BY_SHA1 ? scripts[script].sha1 : scripts[script].text;
-    size_t body_len = form == REDIS_BY_SHA1 ? (size_t)SHA1_LEN : scripts[script].len;
-    char ttl[20];
-    size_t ttl_len = put_number(ttl, (uint64_t)call->ttl_ms);
-    const char *words[WORDS_MAX] = {verb, body, "1", call->key, call->token, ttl};
-    size_t lens[WORDS_MAX] = {strlen(verb), body_len, 1, call->key_len, LIMIT_TOKEN, ttl_len};
-    size_t count = call->command == REDIS_STATUS ? 4 : 6;
-    return redis_format_words(words, lens, count, buf, REDIS_COMMAND_MAX);
-}
-
-/* The words of a command, one after the other. */
-struct words {
-    const char *word[WORDS_MAX];
-    size_t len[WORDS_MAX];
-    size_t count;
-};
-
-static void add(struct words *words, const char *word, size_t len)
-{
-    assert(words->count < WORDS_MAX);
-    words->word[words->count] = word;
-    words->len[words->count++] = len;
-}
-
-static void add_number(struct words *words, int64_t number, char digits[20])
-{
-    add(words, digits, put_number(digits, (uint64_t)number));
-}
-
-/* fence.lua and swap.lua, whose fence is left out where there is none. */
-static size_t format_fenced(const struct redis_call *call, enum redis_form form, char *buf)
-{
-    enum redis_script script = script_of(call->command);
-    const size_t prefix_len = sizeof(FENCE_KEY_PREFIX) - 1;
-    char fence_key[sizeof(FENCE_KEY_PREFIX) + LIMIT_KEY];
-    char ttl[20];
-    char ballot[20];
-    char fence_ttl[20];
-    bool fenced = call->ballot != 0;
-    struct words words = {.count = 0};
-    if (form == REDIS_BY_SHA1) {
-        add(&words, "EVALSHA", 7);
-        add(&words, scripts[script].sha1, SHA1_LEN);
-    } else {
-        add(&words, "EVAL", 4);
-        add(&words, scripts[script].text, scripts[script].len);
+    bool swap = call->command == REDIS_SWAP;
+    bool fenced = call->ballot != 0 && (swap || call->command == REDIS_ACQUIRE_FENCED);
+    bool status = call->command == REDIS_STATUS;
+    size_t words = (status ? 4u : 6u) + (fenced ? 3u : 0u) + (swap ? 1u : 0u);
+    char *at = put_header(buf, '*', words);
+    at = put_script(at, script_of(call->command), form);
+    at = put_text(at, fenced ? "$1\r\n2\r\n" : "$1\r\n1\r\n");
+    at = put_word(at, call->key, call->key_len);
+    if (fenced)
+        at = put_fence_key(at, call);
+    if (swap)
+        at = put_token(at, call->old_token);
+    if (!status) {
+        at = put_token(at, call->token);
+        at = put_number(at, call->ttl_ms);
     }
-    add(&words, fenced ? "2" : "1", 1);
-    add(&words, call->key, call->key_len);
     if (fenced) {
-        memcpy(fence_key, FENCE_KEY_PREFIX, prefix_len);
-        memcpy(fence_key + prefix_len, call->key, call->key_len);
-        add(&words, fence_key, prefix_len + call->key_len);
+        at = put_number(at, call->ballot);
+        at = put_number(at, call->fence_ttl_ms);
     }
-    if (call->command == REDIS_SWAP)
-        add(&words, call->old_token, LIMIT_TOKEN);
-    add(&words, call->token, LIMIT_TOKEN);
-    add_number(&words, call->ttl_ms, ttl);
-    if (fenced) {
-        add_number(&words, call->ballot, ballot);
-        add_number(&words, call->fence_ttl_ms, fence_ttl);
-    }
-    return redis_format_words(words.word, words.len, words.count, buf, REDIS_COMMAND_MAX);
+    return (size_t)(at - buf);
 }
 
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf)
@@ -204,10 +198,8 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
         assert(call->ttl_ms > 0);
         assert(call->ballot > 0);
         assert(call->fence_ttl_ms > 0);
-        return format_fenced(call, form, buf);
+        return format_script(call, form, buf);
     case REDIS_SWAP:
-        assert(call->ttl_ms > 0);
-        return format_fenced(call, form, buf);
     case REDIS_EXTEND:
     case REDIS_RELEASE:
         assert(call->ttl_ms > 0);
@@ -219,39 +211,25 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
     return 0;
 }
 
-static size_t put_word(char *to, const char *word, size_t word_len)
-{
-    size_t len = put_header(to, '$', word_len);
-    memcpy(to + len, word, word_len);
-    memcpy(to + len + word_len, "\r\n", 2);
-    return len + word_len + 2;
-}
-
 size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf)
 {
-    char digits[20];
     assert(count > 0);
     assert(count <= LIMIT_TOGETHER);
-    size_t len = put_header(buf, '*', 3 + 2 * count);
-    if (form == REDIS_BY_SHA1) {
-        len += put_word(buf + len, "EVALSHA", 7);
-        len += put_word(buf + len, scripts[REDIS_SCRIPT_RELEASES].sha1, SHA1_LEN);
-    } else {
-        len += put_word(buf + len, "EVAL", 4);
-        len += put_word(buf + len, scripts[REDIS_SCRIPT_RELEASES].text,
-                        scripts[REDIS_SCRIPT_RELEASES].len);
-    }
-    len += put_word(buf + len, digits, put_number(digits, count));
+    char *at = put_header(buf, '*', 3 + 2 * count);
+    at = put_script(at, REDIS_SCRIPT_RELEASES, form);
+    at = put_number(at, (int64_t)count);
     for (size_t i = 0; i < count; i++) {
         assert(releases[i].key_len <= LIMIT_KEY);
-        len += put_word(buf + len, releases[i].key, releases[i].key_len);
+        at = put_word(at, releases[i].key, releases[i].key_len);
     }
     for (size_t i = 0; i < count; i++)
-        len += put_word(buf + len, releases[i].token, LIMIT_TOKEN);
-    assert(len <= REDIS_RELEASES_MAX);
-    return len;
+        at = put_token(at, releases[i].token);
+    assert(at - buf <= REDIS_RELEASES_MAX);
+    return (size_t)(at - buf);
 }
+
+/* --- what they answer --- */
 
 static struct answer failed(enum reason reason)
 {

@@ -15,19 +15,24 @@ void text_string(struct text *text, const char *string)
     text_bytes(text, string, strlen(string));
 }
 
+size_t text_digits(uint64_t number, char *to)
+{
+    size_t count = 1;
+    for (uint64_t power = 10; count < TEXT_DIGITS && number >= power; power *= 10)
+        count++;
+    for (size_t i = count; i-- > 0; number /= 10)
+        to[i] = (char)('0' + number % 10);
+    return count;
+}
+
 void text_number(struct text *text, int64_t number)
 {
-    char digits[20];
-    size_t first = sizeof(digits);
-    /* Unsigned, so that the smallest number has a positive counterpart. */
-    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
-    do {
-        digits[--first] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
+    char digits[TEXT_DIGITS];
     if (number < 0)
         text_bytes(text, "-", 1);
-    text_bytes(text, digits + first, sizeof(digits) - first);
+    /* Unsigned, so that the smallest number has a positive counterpart. */
+    size_t count = text_digits(number < 0 ? -(uint64_t)number : (uint64_t)number, digits);
+    text_bytes(text, digits, count);
 }
 
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)

@@ -18,6 +18,10 @@ void text_bytes(struct text *text, const char *bytes, size_t len);
 void text_string(struct text *text, const char *string);
 void text_number(struct text *text, int64_t number);
 
+/* The decimal digits of a number, without a NUL; returns how many. `to` holds TEXT_DIGITS. */
+enum { TEXT_DIGITS = 20 };
+size_t text_digits(uint64_t number, char *to);
+
 /* Bytes from outside, in quotes: what is not printable ASCII as \x1b, and cut after `most`. */
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most);
 

@@ -1,6 +1,8 @@
 /*
  * protocol/redis.h and protocol/validity.h: exact bytes out, meaning of replies in, arithmetic.
  */
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +76,100 @@ START_TEST(fence_goes_with_its_own_key)
              "1763640000123456\r\n$8\r\n86400000\r\n",
              redis_script_sha1(REDIS_SCRIPT_FENCE));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
+}
+END_TEST
+
+/* The words of a command, by the list of them in redis.h; returns how many. */
+static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[3][24],
+                       char *fence_key, const char **words)
+{
+    static const enum redis_script scripts[] = {
+        [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
+        [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
+        [REDIS_STATUS] = REDIS_SCRIPT_STATUS,
+    };
+    const int64_t values[3] = {call->ttl_ms, call->ballot, call->fence_ttl_ms};
+    size_t count = 0;
+    bool full = form == REDIS_IN_FULL;
+    bool swap = call->command == REDIS_SWAP;
+    bool fenced = call->command == REDIS_ACQUIRE_FENCED || (swap && call->ballot != 0);
+    for (unsigned i = 0; i < 3; i++)
+        snprintf(numbers[i], sizeof(numbers[i]), "%" PRId64, values[i]);
+    if (call->command == REDIS_ACQUIRE || call->command == REDIS_PLANT) {
+        const char *set[] = {"SET", call->key, call->token, "NX", "PX", numbers[0]};
+        memcpy(words, set, sizeof(set));
+        return 6;
+    }
+    words[count++] = full ? "EVAL" : "EVALSHA";
+    words[count++] = full ? redis_script_text(scripts[call->command])
+                          : redis_script_sha1(scripts[call->command]);
+    words[count++] = fenced ? "2" : "1";
+    words[count++] = call->key;
+    sprintf(fence_key, "redlockd:fence:%s", call->key);
+    if (fenced)
+        words[count++] = fence_key;
+    if (swap)
+        words[count++] = call->old_token;
+    if (call->command != REDIS_STATUS) {
+        words[count++] = call->token;
+        words[count++] = numbers[0];
+    }
+    if (fenced) {
+        words[count++] = numbers[1];
+        words[count++] = numbers[2];
+    }
+    return count;
+}
+
+static void assert_its_words(const struct redis_call *call, enum redis_form form)
+{
+    char numbers[3][24];
+    char fence_key[LIMIT_KEY + 32];
+    const char *words[16];
+    size_t lens[16];
+    char expected[REDIS_COMMAND_MAX];
+    char buf[REDIS_COMMAND_MAX];
+    size_t count = words_of(call, form, numbers, fence_key, words);
+    for (size_t i = 0; i < count; i++)
+        lens[i] = strlen(words[i]);
+    size_t len = redis_format_words(words, lens, count, expected, sizeof(expected));
+    ck_assert_uint_eq(redis_format(call, form, buf), len);
+    ck_assert_mem_eq(buf, expected, len);
+}
+
+static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, int64_t fence_ttl_ms)
+{
+    char key[LIMIT_KEY + 1];
+    memset(key, 'k', key_len);
+    key[key_len] = '\0';
+    for (unsigned command = 0; command <= REDIS_STATUS; command++) {
+        struct redis_call call = {
+            .command = (enum redis_command)command,
+            .key = key,
+            .key_len = key_len,
+            .token = TOKEN,
+            .old_token = "89abcdef0123456789abcdef0123456789abcdef",
+            .ttl_ms = ttl_ms,
+            .ballot = ballot,
+            .fence_ttl_ms = fence_ttl_ms,
+        };
+        assert_its_words(&call, REDIS_BY_SHA1);
+        assert_its_words(&call, REDIS_IN_FULL);
+        /* A swap has its fence by this; to one that has none, the ballot of its round is nothing.
+         */
+        call.ballot = 0;
+        if (command != REDIS_ACQUIRE_FENCED)
+            assert_its_words(&call, REDIS_BY_SHA1);
+    }
+}
+
+START_TEST(every_command_is_made_of_its_words)
+{
+    static const size_t key_lens[] = {1, 9, 10, 84, 85, 99, 100, LIMIT_KEY};
+    static const int64_t numbers[] = {1, 9, 10, 250, 60000, 1763640000123456};
+    for (unsigned i = 0; i < sizeof(key_lens) / sizeof(key_lens[0]); i++)
+        for (unsigned k = 0; k < 6; k++)
+            try_every_command(key_lens[i], numbers[k], numbers[(k + 1) % 6], numbers[(k + 2) % 6]);
 }
 END_TEST
 
@@ -273,6 +369,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, fence_goes_with_its_own_key);
     tcase_add_test(cases, answers_to_a_ballot);
     tcase_add_test(cases, the_longest_command_in_full_fits);
+    tcase_add_test(cases, every_command_is_made_of_its_words);
     tcase_add_test(cases, set_says_yes_by_ok_and_held_by_nil);
     tcase_add_test(cases, scripts_say_deleted_absent_or_who);
     tcase_add_test(cases, a_key_of_another_type_is_held);
