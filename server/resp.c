@@ -142,6 +142,8 @@ bool resp_reset(struct resp *resp)
 #endif
     };
     resp_deinit(resp);
+    resp->begun = false;
+    resp->whole = true;
     resp->reader = redisReaderCreateWithFunctions(&functions);
     if (resp->reader != NULL)
         resp->reader->privdata = resp;
@@ -153,19 +155,60 @@ void resp_feed(struct resp *resp, const char *bytes, size_t len)
     redisReaderFeed(resp->reader, bytes, len);
 }
 
+/*
+ * Nearly all that masters say to votes and to releases (protocol/redis.c has what it means). As
+ * whole replies they are what hiredis would make of these bytes, at a tenth of its instructions.
+ */
+enum { SHORT_LEN = 5 };
+static const struct {
+    const char *bytes; /* SHORT_LEN */
+    enum resp_kind kind;
+    int64_t integer;
+} shorts[] = {
+    {"+OK\r\n", RESP_STATUS, 0},
+    {":-3\r\n", RESP_INTEGER, -3},
+    {":-2\r\n", RESP_INTEGER, -2},
+    {"$-1\r\n", RESP_NIL, 0},
+};
+
+/* Where the next bytes are such a reply, take it; anything else is left to hiredis. */
+static bool take_short(struct resp *resp)
+{
+    redisReader *reader = resp->reader;
+    if (reader->len - reader->pos < SHORT_LEN)
+        return false;
+    for (size_t i = 0; i < sizeof(shorts) / sizeof(shorts[0]); i++) {
+        if (memcmp(reader->buf + reader->pos, shorts[i].bytes, SHORT_LEN) != 0)
+            continue;
+        resp->reply.kind = shorts[i].kind;
+        resp->reply.integer = shorts[i].integer;
+        resp->reply.str = shorts[i].bytes + 1;
+        resp->reply.len = 2;
+        reader->pos += SHORT_LEN;
+        return true;
+    }
+    return false;
+}
+
 enum resp_result resp_next(struct resp *resp)
 {
+    redisReader *reader = resp->reader;
     void *object = NULL;
     if (resp->whole) {
         resp->text_len = 0;
         resp->reply.nested_count = 0;
         resp->reply.nested_str = NULL;
-        resp->whole = false;
     }
-    if (redisReaderGetReply(resp->reader, &object) != REDIS_OK)
-        return RESP_GARBAGE;
-    resp->whole = object != NULL;
+    resp->whole = !resp->begun && take_short(resp);
     if (resp->whole)
         return RESP_REPLY;
-    return resp->reader->len - resp->reader->pos > LIMIT_LINK_REPLY ? RESP_GARBAGE : RESP_MORE;
+    /* Where there is no byte to read, hiredis only tidies up its buffer. */
+    resp->begun = resp->begun || reader->pos < reader->len;
+    if (redisReaderGetReply(reader, &object) != REDIS_OK)
+        return RESP_GARBAGE;
+    resp->whole = object != NULL;
+    if (!resp->whole)
+        return reader->len - reader->pos > LIMIT_LINK_REPLY ? RESP_GARBAGE : RESP_MORE;
+    resp->begun = false;
+    return RESP_REPLY;
 }

@@ -11,7 +11,7 @@ set -u
 # Runs of a smoke test, which take some seconds for each target.
 runs_of() {
     case $1 in
-        request) echo 200000 ;;
+        request | resp) echo 200000 ;;
         client) echo 20000 ;;
         config) echo 5000 ;;
         *) echo 1000 ;;

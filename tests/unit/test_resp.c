@@ -1,10 +1,12 @@
 /*
  * server/resp.h: what of a reply has a place, and what has none.
  */
+#include <hiredis/read.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/resp.h"
+#include "tests/replies.h"
 #include "tests/runner.h"
 
 static struct resp resp;
@@ -74,6 +76,84 @@ START_TEST(items_beyond_those_with_a_place_are_counted)
 }
 END_TEST
 
+/* What is left of a connection is not taken for the beginning of the next one. */
+START_TEST(a_new_connection_starts_afresh)
+{
+    const char *begin = "*3\r\n*1\r\n$1\r\nx\r\n*1\r\n$9\r\nredlock:a\r\n$9\r\nredl";
+    resp_feed(&resp, begin, strlen(begin));
+    ck_assert_int_eq(resp_next(&resp), RESP_MORE);
+    ck_assert(resp_reset(&resp));
+    const struct redis_reply *reply = read_reply("*2\r\n:1\r\n*1\r\n:2\r\n");
+    ck_assert_ptr_null(reply->nested_str);
+    ck_assert_uint_eq(resp.text_len, 0);
+    ck_assert_int_eq(read_reply("+OK\r\n")->kind, RESP_STATUS);
+}
+END_TEST
+
+/* Read what there is in both; returns how many replies that was. */
+static unsigned read_both(struct resp *of_hiredis)
+{
+    for (unsigned count = 0;; count++) {
+        enum resp_result result = resp_next(&resp);
+        ck_assert_int_eq(result, replies_next_by_hiredis(of_hiredis));
+        if (result != RESP_REPLY)
+            return count;
+        ck_assert(replies_same(&resp.reply, &of_hiredis->reply));
+    }
+}
+
+/* Feed both in two pieces, and look at what there is also before the first byte. */
+static void split_at(const char *bytes, size_t at, unsigned expected)
+{
+    struct resp of_hiredis;
+    ck_assert(resp_init(&of_hiredis));
+    unsigned count = read_both(&of_hiredis);
+    resp_feed(&resp, bytes, at);
+    resp_feed(&of_hiredis, bytes, at);
+    count += read_both(&of_hiredis);
+    count += read_both(&of_hiredis);
+    resp_feed(&resp, bytes + at, strlen(bytes) - at);
+    resp_feed(&of_hiredis, bytes + at, strlen(bytes) - at);
+    count += read_both(&of_hiredis);
+    ck_assert_uint_eq(count, expected);
+    resp_deinit(&of_hiredis);
+    ck_assert(resp_reset(&resp));
+}
+
+START_TEST(replies_that_are_known_by_their_bytes_are_those_of_hiredis)
+{
+    static const struct {
+        const char *bytes;
+        unsigned replies;
+    } rows[] = {
+        {"+OK\r\n:-3\r\n:-2\r\n$-1\r\n", 4},
+        {"+OK\r\n:-4\r\n+OK\r\n:-12\r\n:-2\r\n:1\r\n$-1\r\n", 7},
+        {"*4\r\n+OK\r\n:-3\r\n:-2\r\n$-1\r\n+OK\r\n", 2},
+        {"*2\r\n*1\r\n$-1\r\n:-3\r\n:-2\r\n", 2},
+        {"$5\r\n+OK\r\n\r\n:-3\r\n$0\r\n\r\n$-1\r\n", 4},
+        {"$12\r\n$-1\r\n:-3\r\n:-\r\n:-2\r\n", 2},
+        {"-ERR no\r\n+OK\r\n+OKAY\r\n+O\r\n+ok\r\n$-1\r\n", 6},
+        {"*-1\r\n$-1\r\n*0\r\n:-3\r\n", 4},
+        {"+OK\r\n?\r\n+OK\r\n", 1},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (size_t at = 0; at <= strlen(rows[i].bytes); at++)
+            split_at(rows[i].bytes, at, rows[i].replies);
+}
+END_TEST
+
+/* What hiredis has read, it throws away when it is asked next. */
+START_TEST(known_replies_leave_no_bytes_behind)
+{
+    for (unsigned i = 0; i < 10000; i++) {
+        read_reply(i % 3 == 0 ? "+OK\r\n" : ":-3\r\n");
+        if (i % 100 == 0)
+            ck_assert_int_eq(resp_next(&resp), RESP_MORE);
+        ck_assert_uint_lt(resp.reader->len, 2048);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("resp");
@@ -82,6 +162,9 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_report_of_a_change_has_its_key);
     tcase_add_test(cases, what_is_no_key_is_none);
     tcase_add_test(cases, items_beyond_those_with_a_place_are_counted);
+    tcase_add_test(cases, a_new_connection_starts_afresh);
+    tcase_add_test(cases, replies_that_are_known_by_their_bytes_are_those_of_hiredis);
+    tcase_add_test(cases, known_replies_leave_no_bytes_behind);
     suite_add_tcase(suite, cases);
     return suite;
 }

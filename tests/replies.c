@@ -1,0 +1,56 @@
+#include "tests/replies.h"
+
+#include <string.h>
+
+static bool same_text(const char *one, size_t one_len, const char *other, size_t other_len)
+{
+    return one_len == other_len && memcmp(one, other, one_len) == 0;
+}
+
+static bool same_value(enum resp_kind kind, int64_t one, int64_t other)
+{
+    return kind != RESP_INTEGER || one == other;
+}
+
+static bool has_text(enum resp_kind kind)
+{
+    return kind == RESP_STATUS || kind == RESP_ERROR || kind == RESP_STRING;
+}
+
+static bool same_items(const struct redis_reply *one, const struct redis_reply *other)
+{
+    for (size_t i = 0; i < one->item_count && i < RESP_ITEMS; i++) {
+        enum resp_kind kind = one->items[i].kind;
+        if (kind != other->items[i].kind ||
+            !same_value(kind, one->items[i].integer, other->items[i].integer))
+            return false;
+        if (has_text(kind) && !same_text(one->items[i].str, one->items[i].len, other->items[i].str,
+                                         other->items[i].len))
+            return false;
+    }
+    return true;
+}
+
+bool replies_same(const struct redis_reply *one, const struct redis_reply *other)
+{
+    if (one->kind != other->kind || !same_value(one->kind, one->integer, other->integer))
+        return false;
+    if (has_text(one->kind))
+        return same_text(one->str, one->len, other->str, other->len);
+    if (one->kind != RESP_ARRAY)
+        return true;
+    if (one->item_count != other->item_count || one->nested_count != other->nested_count ||
+        (one->nested_str == NULL) != (other->nested_str == NULL))
+        return false;
+    if (one->nested_str != NULL &&
+        !same_text(one->nested_str, one->nested_len, other->nested_str, other->nested_len))
+        return false;
+    return same_items(one, other);
+}
+
+enum resp_result replies_next_by_hiredis(struct resp *resp)
+{
+    /* It goes on where it has begun. */
+    resp->begun = true;
+    return resp_next(resp);
+}
