@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "protocol/eight.h"
 #include "protocol/text.h"
 
 /* How much of a client's word an error quotes. */
@@ -88,23 +89,32 @@ static enum request_error fail_word(struct error *error, enum request_error code
 
 /* --- bytes and words --- */
 
+/* The first control character's place; len without one. */
+static size_t find_control(const char *line, size_t len)
+{
+    size_t i = 0;
+    while (len - i >= 8 && !eight_have_control(line + i))
+        i += 8;
+    while (i < len && (unsigned char)line[i] >= 0x20 && line[i] != 0x7f)
+        i++;
+    return i;
+}
+
 static enum request_error check_bytes(const char *line, size_t len, struct error *error)
 {
     static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < len; i++) {
-        unsigned char byte = (unsigned char)line[i];
-        if (byte >= 0x20 && byte != 0x7f)
-            continue;
-        const char hex[] = {'0', 'x', digits[byte >> 4], digits[byte & 15], '\0'};
-        struct text text = begin_error(error);
-        text_string(&text, "byte ");
-        text_number(&text, (int64_t)i + 1);
-        text_string(&text, " is ");
-        text_string(&text, hex);
-        text_string(&text, "; a line has no control characters, and words are split by spaces");
-        return REQUEST_BAD_BYTE;
-    }
-    return REQUEST_FINE;
+    size_t i = find_control(line, len);
+    if (i == len)
+        return REQUEST_FINE;
+    unsigned char byte = (unsigned char)line[i];
+    const char hex[] = {'0', 'x', digits[byte >> 4], digits[byte & 15], '\0'};
+    struct text text = begin_error(error);
+    text_string(&text, "byte ");
+    text_number(&text, (int64_t)i + 1);
+    text_string(&text, " is ");
+    text_string(&text, hex);
+    text_string(&text, "; a line has no control characters, and words are split by spaces");
+    return REQUEST_BAD_BYTE;
 }
 
 /* The next word at or behind `at`; its len is 0 at the end of the line. */
@@ -112,10 +122,8 @@ static struct word next_word(const char *at, const char *end)
 {
     while (at < end && *at == ' ')
         at++;
-    const char *stop = at;
-    while (stop < end && *stop != ' ')
-        stop++;
-    return (struct word){at, (size_t)(stop - at)};
+    const char *stop = memchr(at, ' ', (size_t)(end - at));
+    return (struct word){at, (size_t)((stop != NULL ? stop : end) - at)};
 }
 
 /* Split into at most WORDS_MAX words; returns how many there are, also beyond that. */
@@ -148,10 +156,21 @@ static bool is_label(const char *at, size_t len)
         char byte = at[i];
         bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
         bool digit = byte >= '0' && byte <= '9';
-        if (!letter && !digit && (byte == '\0' || strchr("_.:-", byte) == NULL))
+        if (!digit && !letter && (byte == '\0' || strchr("_.:-", byte) == NULL))
             return false;
     }
     return true;
+}
+
+static bool is_tag(const struct word *word)
+{
+    return word->len > 1 && word->at[0] == '#' && is_label(word->at + 1, word->len - 1);
+}
+
+static void set_tag(struct request *request, const struct word *word)
+{
+    request->tag = word->at + 1;
+    request->tag_len = word->len - 1;
 }
 
 void request_tag(const char *line, size_t len, struct request *request)
@@ -160,10 +179,8 @@ void request_tag(const char *line, size_t len, struct request *request)
     bool whole = first.at + first.len < line + len; /* a space follows: it is not cut off */
     request->tag = NULL;
     request->tag_len = 0;
-    if (first.len > 1 && first.at[0] == '#' && whole && is_label(first.at + 1, first.len - 1)) {
-        request->tag = first.at + 1;
-        request->tag_len = first.len - 1;
-    }
+    if (whole && is_tag(&first))
+        set_tag(request, &first);
 }
 
 bool request_is_http(const char *line, size_t len)
@@ -209,26 +226,44 @@ enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
     return REQUEST_BAD_TIME;
 }
 
+/* Would its key begin with "redlockd:"? */
+static bool is_reserved(const struct word *resource, const struct request_limits *limits)
+{
+    static const char reserved[] = "redlockd:";
+    const size_t len = sizeof(reserved) - 1;
+    size_t by_prefix = limits->key_prefix_len < len ? limits->key_prefix_len : len;
+    return memcmp(limits->key_prefix, reserved, by_prefix) == 0 &&
+           resource->len >= len - by_prefix &&
+           memcmp(resource->at, reserved + by_prefix, len - by_prefix) == 0;
+}
+
 static enum request_error take_resource(const struct word *word,
                                         const struct request_limits *limits,
                                         struct request *request, struct error *error)
 {
-    static const char reserved[] = "redlockd:";
-    const size_t reserved_len = sizeof(reserved) - 1;
-    char start[sizeof(reserved)];
-    struct text key = {.buf = start, .size = reserved_len};
-
     if (word->len > LIMIT_RESOURCE)
         return fail_word(error, REQUEST_BAD_RESOURCE, "a resource has at most 256 bytes, not ",
                          word, "");
-    text_bytes(&key, limits->key_prefix, limits->key_prefix_len);
-    text_bytes(&key, word->at, word->len);
-    if (key.len == reserved_len && memcmp(start, reserved, reserved_len) == 0)
+    if (is_reserved(word, limits))
         return fail(error, REQUEST_BAD_RESOURCE,
                     "keys that begin with \"redlockd:\" are redlockd's own; take another name");
     request->resource = word->at;
     request->resource_len = word->len;
     return REQUEST_FINE;
+}
+
+static bool is_hex_digit(char byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+}
+
+static bool is_token(const struct word *word)
+{
+    static_assert(LIMIT_TOKEN % 8 == 0, "nothing is left of it");
+    size_t i = 0;
+    while (i < LIMIT_TOKEN && eight_are_hex(word->at + i))
+        i += 8;
+    return i == LIMIT_TOKEN;
 }
 
 /* A token is a secret: no error quotes it. */
@@ -238,15 +273,19 @@ static enum request_error take_token(const struct word *word, struct request *re
     if (word->len != LIMIT_TOKEN)
         return fail(error, REQUEST_BAD_TOKEN,
                     "a token has 40 hex digits, as LOCK answered it; this word has another length");
-    for (size_t i = 0; i < word->len; i++) {
-        char byte = word->at[i];
-        if (byte >= 'A' && byte <= 'F')
-            return fail(error, REQUEST_BAD_TOKEN, "a token is in lower case, as LOCK answered it");
-        if (!(byte >= '0' && byte <= '9') && !(byte >= 'a' && byte <= 'f'))
-            return fail(error, REQUEST_BAD_TOKEN, "a token has hex digits only");
+    if (is_token(word)) {
+        request->token = word->at;
+        return REQUEST_FINE;
     }
-    request->token = word->at;
-    return REQUEST_FINE;
+    /* The first digit that is none says what is wrong. */
+    size_t i = 0;
+    while (i < word->len && is_hex_digit(word->at[i]))
+        i++;
+    assert(i < word->len);
+    bool upper = word->at[i] >= 'A' && word->at[i] <= 'F';
+    return fail(error, REQUEST_BAD_TOKEN,
+                upper ? "a token is in lower case, as LOCK answered it"
+                      : "a token has hex digits only");
 }
 
 static enum request_error take_ttl(const struct word *word, const struct request_limits *limits,
@@ -445,10 +484,9 @@ enum request_error request_parse(const char *line, size_t len, const struct requ
     if (first.len == 0)
         return REQUEST_EMPTY;
     if (first.at[0] == '#') {
-        if (!is_label(first.at + 1, first.len - 1))
+        if (request->tag == NULL && !is_tag(&first))
             return fail(error, REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-");
-        request->tag = first.at + 1;
-        request->tag_len = first.len - 1;
+        set_tag(request, &first);
         first = next_word(first.at + first.len, end);
         if (first.len == 0)
             return fail(error, REQUEST_UNKNOWN_VERB, "a verb has to follow the tag");

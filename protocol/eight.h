@@ -1,0 +1,50 @@
+/*
+ * Eight bytes at a time. What is asked of each of them is asked of all in a dozen instructions, by
+ * arithmetic on one word, where a loop takes as many for every byte. The top bit of each byte is
+ * its answer; in which order the bytes are does not matter. Pure.
+ */
+#ifndef PROTOCOL_EIGHT_H
+#define PROTOCOL_EIGHT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The same byte eight times. */
+#define EIGHT_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline uint64_t eight_load(const char *bytes)
+{
+    uint64_t all;
+    memcpy(&all, bytes, sizeof(all));
+    return all;
+}
+
+/* Is one of them a control character, below 0x20 or 0x7f? */
+static inline bool eight_have_control(const char *bytes)
+{
+    uint64_t all = eight_load(bytes);
+    uint64_t zero_if_7f = all ^ EIGHT_OF(0x7f);
+    /* What is subtracted borrows from the top bit where a byte is less; the lowest that does so has
+     * nothing borrowed from it, so there is one if and only if there seems to be one. */
+    uint64_t below_20 = (all - EIGHT_OF(0x20)) & ~all;
+    uint64_t is_7f = (zero_if_7f - EIGHT_OF(1)) & ~zero_if_7f;
+    return ((below_20 | is_7f) & EIGHT_OF(0x80)) != 0;
+}
+
+/* Which of them, if all are ASCII, are this character or a later one? */
+static inline uint64_t eight_from(uint64_t all, char first)
+{
+    return all + EIGHT_OF(0x80u - (unsigned)first);
+}
+
+/* Are all of them lower-case hex digits? */
+static inline bool eight_are_hex(const char *bytes)
+{
+    uint64_t all = eight_load(bytes);
+    uint64_t digits = eight_from(all, '0') & ~eight_from(all, '9' + 1);
+    uint64_t letters = eight_from(all, 'a') & ~eight_from(all, 'f' + 1);
+    return ((digits | letters) & ~all & EIGHT_OF(0x80)) == EIGHT_OF(0x80);
+}
+
+#endif
