@@ -11,7 +11,7 @@
 static void put_plain(struct text *text, struct word word)
 {
     for (size_t i = 0; i < word.len; i++)
-        text_bytes(text, (unsigned char)word.at[i] < 0x80 ? &word.at[i] : "?", 1);
+        text_byte(text, (unsigned char)word.at[i] < 0x80 ? word.at[i] : '?');
 }
 
 static enum verdict decide(struct redlock_event *event, enum redlock_status status,

@@ -147,7 +147,7 @@ static const char *expand_dollar(struct reader *reader, struct mark mark, const 
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
     if (in[1] == '$') {
-        text_bytes(out, "$", 1);
+        text_byte(out, '$');
         return in + 2;
     }
     size_t len = in[1] == '{' ? strspn(in + 2, allowed) : 0;

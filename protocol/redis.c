@@ -233,7 +233,7 @@ size_t redis_format_releases(const struct redis_release *releases, size_t count,
 
 static struct answer failed(enum reason reason)
 {
-    return (struct answer){.kind = ANSWER_FAILED, .reason = reason};
+    return (struct answer){.kind = ANSWER_FAILED, .reason = reason, .released = ANSWER_FAILED};
 }
 
 /* FNV-1a: only to tell apart the holders that the nodes of one round name. */
@@ -251,7 +251,7 @@ static struct answer answer_of_error(const struct redis_reply *reply)
     /* A list or a hash under the name of the lock: somebody holds it, we cannot say until when. */
     if (reply->len >= sizeof(wrongtype) - 1 &&
         memcmp(reply->str, wrongtype, sizeof(wrongtype) - 1) == 0)
-        return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1};
+        return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1, .released = ANSWER_HELD};
     return failed(reason_of_redis_error(reply->str, reply->len));
 }
 
@@ -302,10 +302,7 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
     if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES_ABSENT)
         return (struct answer){.kind = ANSWER_YES, .released = ANSWER_ABSENT};
     if (answer.kind != ANSWER_HELD)
-        return answer.kind == ANSWER_YES ? answer
-                                         : (struct answer){.kind = ANSWER_FAILED,
-                                                           .reason = REASON_GARBAGE,
-                                                           .released = ANSWER_FAILED};
+        return answer.kind == ANSWER_YES ? answer : failed(REASON_GARBAGE);
     int64_t what = reply->items[0].integer;
     if (what != SCRIPT_YES && what != SCRIPT_ABSENT)
         return answer;
@@ -335,11 +332,8 @@ enum answer_kind redis_released(const struct redis_reply *reply, size_t count, s
 
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply)
 {
-    if (reply->kind == RESP_ERROR) {
-        struct answer answer = answer_of_error(reply);
-        answer.released = answer.kind;
-        return answer;
-    }
+    if (reply->kind == RESP_ERROR)
+        return answer_of_error(reply);
     switch (command) {
     case REDIS_ACQUIRE:
     case REDIS_PLANT:

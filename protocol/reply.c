@@ -21,9 +21,9 @@ static struct text begin(const char *tag, size_t tag_len, char *buf)
     struct text line = {.buf = buf, .size = LIMIT_REPLY - 1};
     if (tag != NULL) {
         assert(tag_len <= LIMIT_TAG);
-        text_bytes(&line, "#", 1);
+        text_byte(&line, '#');
         text_bytes(&line, tag, tag_len);
-        text_bytes(&line, " ", 1);
+        text_byte(&line, ' ');
     }
     return line;
 }
@@ -36,7 +36,7 @@ static size_t end(struct text *line)
 
 static void put_number(struct text *line, int64_t number)
 {
-    text_bytes(line, " ", 1);
+    text_byte(line, ' ');
     text_number(line, number);
 }
 
@@ -44,7 +44,7 @@ static void put_granted(struct text *line, const struct reply *reply)
 {
     if (reply->token == NULL)
         return;
-    text_bytes(line, " ", 1);
+    text_byte(line, ' ');
     text_bytes(line, reply->token, LIMIT_TOKEN);
     put_number(line, reply->validity_ms);
     put_number(line, reply->elapsed_ms);
@@ -57,16 +57,16 @@ static void put_granted(struct text *line, const struct reply *reply)
 static void put_nodes(struct text *line, const struct reply *reply)
 {
     put_number(line, reply->voting);
-    text_bytes(line, "/", 1);
+    text_byte(line, '/');
     text_number(line, reply->node_count);
     text_string(line, " need=");
     text_number(line, reply->quorum);
     for (unsigned i = 0; i < reply->node_count; i++) {
         if (reply->node_reasons[i] == REASON_NONE)
             continue;
-        text_bytes(line, " ", 1);
+        text_byte(line, ' ');
         text_string(line, reply->node_names[i]);
-        text_bytes(line, ":", 1);
+        text_byte(line, ':');
         text_string(line, reason_word(reply->node_reasons[i]));
     }
 }
@@ -89,7 +89,7 @@ size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, 
         put_number(&line, reply->elapsed_ms);
         break;
     case OUTCOME_LIMIT:
-        text_bytes(&line, " ", 1);
+        text_byte(&line, ' ');
         text_string(&line, reply->limit);
         break;
     case OUTCOME_OUTBID:
@@ -108,12 +108,12 @@ size_t reply_format_push(const struct push *push, char *buf)
     struct text line = begin(NULL, 0, buf);
     text_string(&line, push->kind == PUSH_LOST ? "! LOST " : "! WARN ");
     text_bytes(&line, push->resource, push->resource_len);
-    text_bytes(&line, " ", 1);
+    text_byte(&line, ' ');
     text_bytes(&line, push->token, LIMIT_TOKEN);
-    text_bytes(&line, " ", 1);
+    text_byte(&line, ' ');
     if (push->node != NULL) {
         text_string(&line, push->node);
-        text_bytes(&line, ":", 1);
+        text_byte(&line, ':');
     }
     text_string(&line, push->reason);
     return end(&line);
@@ -125,7 +125,7 @@ size_t reply_format_error(const char *code, const char *text, const char *tag, s
     struct text line = begin(tag, tag_len, buf);
     text_string(&line, "ERR ");
     text_string(&line, code);
-    text_bytes(&line, " ", 1);
+    text_byte(&line, ' ');
     text_string(&line, text);
     return end(&line);
 }

@@ -29,7 +29,7 @@ void text_number(struct text *text, int64_t number)
 {
     char digits[TEXT_DIGITS];
     if (number < 0)
-        text_bytes(text, "-", 1);
+        text_byte(text, '-');
     /* Unsigned, so that the smallest number has a positive counterpart. */
     size_t count = text_digits(number < 0 ? -(uint64_t)number : (uint64_t)number, digits);
     text_bytes(text, digits, count);
@@ -38,12 +38,12 @@ void text_number(struct text *text, int64_t number)
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)
 {
     static const char digits[] = "0123456789abcdef";
-    text_bytes(text, "\"", 1);
+    text_byte(text, '"');
     for (size_t i = 0; i < len && i < most; i++) {
         unsigned char byte = (unsigned char)bytes[i];
         char escaped[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
         if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\')
-            text_bytes(text, bytes + i, 1);
+            text_byte(text, bytes[i]);
         else
             text_bytes(text, escaped, sizeof(escaped));
     }

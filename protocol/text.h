@@ -14,6 +14,12 @@ struct text {
     size_t len;
 };
 
+static inline void text_byte(struct text *text, char byte)
+{
+    if (text->len < text->size)
+        text->buf[text->len++] = byte;
+}
+
 void text_bytes(struct text *text, const char *bytes, size_t len);
 void text_string(struct text *text, const char *string);
 void text_number(struct text *text, int64_t number);

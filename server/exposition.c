@@ -29,7 +29,7 @@ static void write_value(struct text *text, const char *value)
         }
         if (*value == '\\' || *value == '"')
             text_string(text, "\\");
-        text_bytes(text, value, 1);
+        text_byte(text, *value);
     }
 }
 

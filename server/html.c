@@ -26,7 +26,7 @@ size_t visible_bytes(const char *bytes, size_t len, size_t most, char to[VISIBLE
         unsigned char byte = (unsigned char)bytes[i];
         const char escaped[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
         if (byte >= 0x20 && byte < 0x7f && byte != '\\')
-            text_bytes(&visible, bytes + i, 1);
+            text_byte(&visible, bytes[i]);
         else
             text_bytes(&visible, escaped, sizeof(escaped));
     }
@@ -57,7 +57,7 @@ void html_bytes(struct text *text, const char *bytes, size_t len, size_t most)
             text_string(text, "&#39;");
             break;
         default:
-            text_bytes(text, visible + i, 1);
+            text_byte(text, visible[i]);
         }
 }
 

@@ -221,7 +221,7 @@ static void list_help(const struct listing *to)
         text_string(&text, " ");
         text_string(&text, verb_usage((enum verb)verb));
         while (text.len < WIDTH)
-            text_bytes(&text, " ", 1);
+            text_byte(&text, ' ');
         text_string(&text, " ");
         text_string(&text, verb_text((enum verb)verb));
         session_write_line(to->session, to->request, line_text, text.len);

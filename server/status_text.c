@@ -42,7 +42,7 @@ static void json_string(struct text *text, const char *bytes, size_t len)
     for (size_t i = 0; i < visible_len; i++) {
         if (visible[i] == '"' || visible[i] == '\\')
             text_string(text, "\\");
-        text_bytes(text, visible + i, 1);
+        text_byte(text, visible[i]);
     }
     text_string(text, "\"");
 }
