@@ -19,4 +19,16 @@ static inline unsigned nodes_count(uint32_t nodes)
     return nodes * 0x01010101 >> 24;
 }
 
+/* The first of a set that is not empty, and the set without it: to go through all that are in it.
+ */
+static inline unsigned nodes_first(uint32_t nodes)
+{
+    return (unsigned)__builtin_ctz(nodes);
+}
+
+static inline uint32_t nodes_behind_first(uint32_t nodes)
+{
+    return nodes & (nodes - 1);
+}
+
 #endif

@@ -173,14 +173,21 @@ static void set_tag(struct request *request, const struct word *word)
     request->tag_len = word->len - 1;
 }
 
-void request_tag(const char *line, size_t len, struct request *request)
+/* The first word of a line, and the tag if it is one. */
+static struct word take_tag(const char *line, const char *end, struct request *request)
 {
-    struct word first = next_word(line, line + len);
-    bool whole = first.at + first.len < line + len; /* a space follows: it is not cut off */
+    struct word first = next_word(line, end);
+    bool whole = first.at + first.len < end; /* a space follows: it is not cut off */
     request->tag = NULL;
     request->tag_len = 0;
     if (whole && is_tag(&first))
         set_tag(request, &first);
+    return first;
+}
+
+void request_tag(const char *line, size_t len, struct request *request)
+{
+    take_tag(line, line + len, request);
 }
 
 bool request_is_http(const char *line, size_t len)
@@ -471,16 +478,14 @@ static enum request_error find_verb(const struct word *word, struct request *req
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error)
 {
+    const char *end = line + len;
     memset(request, 0, sizeof(*request));
-    request_tag(line, len, request);
+    struct word first = take_tag(line, end, request);
     if (len >= LIMIT_LINE)
         return fail(error, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes");
     enum request_error failed = check_bytes(line, len, error);
     if (failed != REQUEST_FINE)
         return failed;
-
-    const char *end = line + len;
-    struct word first = next_word(line, end);
     if (first.len == 0)
         return REQUEST_EMPTY;
     if (first.at[0] == '#') {

@@ -162,9 +162,8 @@ static void take_vote(struct round *round, unsigned node, const struct answer *a
 
 static void fail_all_pending(struct round *round, enum reason reason)
 {
-    for (unsigned i = 0; i < round->rules->node_count; i++)
-        if (round->pending & bit(i))
-            fail_node(round, i, reason);
+    for (uint32_t rest = round->pending; rest != 0; rest = nodes_behind_first(rest))
+        fail_node(round, nodes_first(rest), reason);
 }
 
 /* --- what the votes amount to ---
@@ -338,9 +337,9 @@ static void on_start(struct round *round, const struct round_event *event,
                      struct round_actions *actions)
 {
     round->started_ns = event->now_ns;
-    for (unsigned i = 0; i < round->rules->node_count; i++)
-        if (!(event->reachable & bit(i)))
-            fail_node(round, i, event->unreachable_because[i]);
+    uint32_t out = all_nodes(round) & ~event->reachable;
+    for (; out != 0; out = nodes_behind_first(out))
+        fail_node(round, nodes_first(out), event->unreachable_because[nodes_first(out)]);
 
     /* Where no quorum can be reached, ask nobody: an acquire would only have to be undone. A
      * release goes wherever it can. */

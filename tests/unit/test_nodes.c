@@ -17,11 +17,25 @@ START_TEST(counts_what_is_in_it)
 }
 END_TEST
 
+START_TEST(goes_through_all_that_are_in_it)
+{
+    uint32_t seen = 0;
+    unsigned last = 0;
+    for (uint32_t rest = 0x80002409; rest != 0; rest = nodes_behind_first(rest)) {
+        ck_assert(seen == 0 || nodes_first(rest) > last);
+        last = nodes_first(rest);
+        seen |= UINT32_C(1) << last;
+    }
+    ck_assert_uint_eq(seen, 0x80002409);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("nodes");
     TCase *tests = tcase_create("nodes");
     tcase_add_test(tests, counts_what_is_in_it);
+    tcase_add_test(tests, goes_through_all_that_are_in_it);
     suite_add_tcase(suite, tests);
     return suite;
 }
