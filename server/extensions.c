@@ -15,11 +15,17 @@ struct extended {
     char token[LIMIT_TOKEN];
 };
 
-/* Tokens are random, and what is known here was extended: nobody could choose it. So eight of its
- * digits, well stirred, spread as a hash of all of them would, which takes ten times as long. */
+/* Eight digits at a time, stirred: a tenth of what uthash's own hash takes for forty. A product
+ * has its best bits on top, and uthash takes the lowest. */
 static unsigned hash_of(const char *token)
 {
-    return (unsigned)(eight_load(token) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = 0;
+    for (size_t i = 0; i < LIMIT_TOKEN; i += 8) {
+        hash = (hash ^ eight_load(token + i)) * odd;
+        hash ^= hash >> 32;
+    }
+    return (unsigned)(hash * odd >> 32);
 }
 
 bool extensions_init(struct extensions *extensions, int64_t max_extensions, int64_t max_hold_ns)
