@@ -1,5 +1,6 @@
 #include "tests/replies.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static bool same_text(const char *one, size_t one_len, const char *other, size_t other_len)
@@ -31,7 +32,8 @@ static bool same_items(const struct redis_reply *one, const struct redis_reply *
     return true;
 }
 
-bool replies_same(const struct redis_reply *one, const struct redis_reply *other)
+/* Do both say the same, in all that counts for their kinds? */
+static bool same_reply(const struct redis_reply *one, const struct redis_reply *other)
 {
     if (one->kind != other->kind || !same_value(one->kind, one->integer, other->integer))
         return false;
@@ -48,9 +50,24 @@ bool replies_same(const struct redis_reply *one, const struct redis_reply *other
     return same_items(one, other);
 }
 
-enum resp_result replies_next_by_hiredis(struct resp *resp)
+enum replies_compared replies_compare(struct resp *resp, struct resp *twin, const char *bytes,
+                                      size_t len, unsigned *count)
 {
-    /* It goes on where it has begun. */
-    resp->begun = true;
-    return resp_next(resp);
+    resp_feed(resp, bytes, len);
+    for (size_t i = 0; i < len; i++) {
+        resp_feed(twin, bytes + i, 1);
+        enum resp_result expected = resp_next(twin);
+        if (expected == RESP_MORE)
+            continue;
+        if (resp_next(resp) != expected)
+            return REPLIES_DIFFER;
+        if (expected == RESP_GARBAGE)
+            return REPLIES_GARBAGE;
+        if (!same_reply(&resp->reply, &twin->reply))
+            return REPLIES_DIFFER;
+        (*count)++;
+    }
+    /* Asked twice without a byte between, it is where it was. */
+    bool more = resp_next(resp) == RESP_MORE && resp_next(resp) == RESP_MORE;
+    return more ? REPLIES_SAME : REPLIES_DIFFER;
 }

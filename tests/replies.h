@@ -1,17 +1,22 @@
 /*
- * Replies of masters, compared.
+ * The reader of RESP, compared with hiredis.
  */
 #ifndef TESTS_REPLIES_H
 #define TESTS_REPLIES_H
 
-#include <stdbool.h>
+#include <stddef.h>
 
 #include "server/resp.h"
 
-/* Do both say the same, in all that counts for their kinds? */
-bool replies_same(const struct redis_reply *one, const struct redis_reply *other);
+enum replies_compared { REPLIES_SAME, REPLIES_GARBAGE, REPLIES_DIFFER };
 
-/* As resp_next(), but hiredis reads it, whatever it is. */
-enum resp_result replies_next_by_hiredis(struct resp *resp);
+/*
+ * Is what the reader makes of these bytes what hiredis makes of them? The reader has them at once;
+ * its twin one by one, so that of each reply hiredis has the first byte before the rest is there.
+ * Both go on where they were, and stay garbage once they are. *count grows by the replies that were
+ * the same.
+ */
+enum replies_compared replies_compare(struct resp *resp, struct resp *twin, const char *bytes,
+                                      size_t len, unsigned *count);
 
 #endif

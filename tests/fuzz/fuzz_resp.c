@@ -7,34 +7,23 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/replies.h"
 
-/* Read what there is in both; false once it is garbage. */
-static bool read_both(struct resp *ours, struct resp *of_hiredis)
-{
-    enum resp_result result;
-    do {
-        result = resp_next(ours);
-        enum resp_result expected = replies_next_by_hiredis(of_hiredis);
-        assert(result == expected);
-        assert(result != RESP_REPLY || replies_same(&ours->reply, &of_hiredis->reply));
-    } while (result == RESP_REPLY);
-    return result == RESP_MORE;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static struct resp ours;
-    static struct resp of_hiredis;
-    bool enough_memory = resp_init(&ours) && resp_init(&of_hiredis);
+    static struct resp twin;
+    bool enough_memory = resp_init(&ours) && resp_init(&twin);
     assert(enough_memory);
+    unsigned count = 0;
     size_t at_once = len > 0 && bytes[0] > 0 ? bytes[0] : len;
     for (size_t at = 1; at < len; at += at_once) {
         size_t part = len - at < at_once ? len - at : at_once;
-        resp_feed(&ours, (const char *)bytes + at, part);
-        resp_feed(&of_hiredis, (const char *)bytes + at, part);
-        if (!read_both(&ours, &of_hiredis))
+        enum replies_compared compared =
+            replies_compare(&ours, &twin, (const char *)bytes + at, part, &count);
+        assert(compared != REPLIES_DIFFER);
+        if (compared == REPLIES_GARBAGE)
             break;
     }
     resp_deinit(&ours);
-    resp_deinit(&of_hiredis);
+    resp_deinit(&twin);
     return 0;
 }
