@@ -1,7 +1,6 @@
 #include "server/node.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -12,23 +11,8 @@
 #include "server/server.h"
 #include "server/tls.h"
 
-/* As much as one look into the input shows: libevent keeps it in a few pieces. */
-enum { INPUT_PIECES = 8 };
-
-static void feed_input(struct node *node)
-{
-    struct evbuffer *input = bufferevent_get_input(node->connection);
-    struct evbuffer_iovec pieces[INPUT_PIECES];
-    while (evbuffer_get_length(input) > 0) {
-        int count = evbuffer_peek(input, -1, NULL, pieces, INPUT_PIECES);
-        size_t fed = 0;
-        for (int i = 0; i < count && i < INPUT_PIECES; i++) {
-            resp_feed(&node->resp, pieces[i].iov_base, pieces[i].iov_len);
-            fed += pieces[i].iov_len;
-        }
-        evbuffer_drain(input, fed);
-    }
-}
+/* hiredis moves what is left in its buffer to the front with every KiB that it has read of it. */
+enum { PIECE = 4096 };
 
 /* The connection is of no use any more: reset it, and tell the engine. */
 static void fail(struct node *node, enum reason reason)
@@ -38,26 +22,35 @@ static void fail(struct node *node, enum reason reason)
     server_rearm(node->server);
 }
 
-static void node_on_read(struct bufferevent *connection, void *context)
+/* The replies that are whole. False if the connection is over. */
+static bool take_replies(struct node *node)
 {
-    struct node *node = context;
-    (void)connection;
-    node->heard = true;
-    node->tls_reported = REASON_NONE;
-    feed_input(node);
     for (;;) {
         enum resp_result result = resp_next(&node->resp);
-        if (result == RESP_GARBAGE) {
+        if (result == RESP_GARBAGE)
             fail(node, REASON_GARBAGE);
-            return;
-        }
-        if (result == RESP_MORE)
-            break;
+        if (result != RESP_REPLY)
+            return result == RESP_MORE;
         /* Afresh for each: the validity of a lock hangs on it. */
         if (!engine_on_reply(&node->server->engine, node->index, node->channel, &node->resp.reply,
                              clock_now_ns()))
-            break;
+            return false;
     }
+}
+
+static void node_on_input(void *context)
+{
+    struct node *node = context;
+    size_t len;
+    node->heard = true;
+    node->tls_reported = REASON_NONE;
+    do {
+        const char *bytes = stream_input(&node->stream, &len);
+        size_t piece = len < PIECE ? len : PIECE;
+        resp_feed(&node->resp, bytes, piece);
+        stream_consume(&node->stream, piece);
+        len -= piece;
+    } while (take_replies(node) && len > 0 && stream_is_open(&node->stream));
     server_rearm(node->server);
 }
 
@@ -72,7 +65,7 @@ static enum reason report_tls(struct node *node, enum reason reason, const char 
     return reason;
 }
 
-static enum reason reason_of_tls(struct node *node)
+static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
 {
     static const enum reason reasons[] = {
         [TLS_ENDED] = REASON_TLS,
@@ -85,10 +78,10 @@ static enum reason reason_of_tls(struct node *node)
         [TLS_OTHER] = REASON_TLS,
     };
     const char *why;
-    enum tls_failure failure = tls_failure_of(node->connection, &why);
-    if (!node->connected)
+    enum tls_failure failure = tls_failure_of(tls, &why);
+    if (node->opening != NULL)
         return report_tls(node, reasons[failure], why);
-    bool refused = failure == TLS_ENDED && !node->heard && tls_was_asked(node->connection);
+    bool refused = failure == TLS_ENDED && !node->heard && tls_was_asked(tls);
     if (refused)
         why = "it asked for our certificate, and ended the connection";
     if (refused || failure == TLS_UNCERTIFIED)
@@ -99,18 +92,43 @@ static enum reason reason_of_tls(struct node *node)
 static enum reason reason_of_failure(struct node *node)
 {
     if (node->secured)
-        return reason_of_tls(node);
-    if (bufferevent_socket_get_dns_error(node->connection) != 0)
+        return reason_of_tls(node, node->opening);
+    if (bufferevent_socket_get_dns_error(node->opening) != 0)
         return REASON_UNRESOLVED;
-    if (node->connected)
-        return REASON_DISCONNECTED;
     /* A unix socket that nobody listens on, or that is not there. */
     if (errno == ECONNREFUSED || errno == ENOENT)
         return REASON_REFUSED;
     return REASON_UNREACHABLE;
 }
 
+/* However it ends, a connection that has ended is of no use. */
+static void node_on_lost(void *context)
+{
+    struct node *node = context;
+    fail(node, node->secured ? reason_of_tls(node, node->stream.tls) : REASON_DISCONNECTED);
+}
+
+static const struct stream_user master = {
+    .on_input = node_on_input,
+    .on_end = node_on_lost,
+    .on_lost = node_on_lost,
+    .urgent = true,
+    /* All that is there in a pass: else, where clients make passes long, answers are always late.
+     */
+    .input_max = LIMIT_NODE_IO,
+};
+
 static void node_on_event(struct bufferevent *connection, short events, void *context);
+
+/* The socket that is connected, for what comes next to own. */
+static int take_socket(struct node *node)
+{
+    int fd = bufferevent_getfd(node->opening);
+    bufferevent_setfd(node->opening, -1);
+    bufferevent_free(node->opening);
+    node->opening = NULL;
+    return fd;
+}
 
 /* Connected: the socket goes to a bufferevent that does TLS over it. */
 static bool secure(struct node *node)
@@ -120,24 +138,35 @@ static bool secure(struct node *node)
     int64_t patience_ns = link_patience_ns(&server->engine.links[node->index]) / 2;
     const struct timeval patience = {.tv_sec = patience_ns / NS_PER_S,
                                      .tv_usec = patience_ns % NS_PER_S / 1000};
-    int fd = bufferevent_getfd(node->connection);
-    bufferevent_setfd(node->connection, -1);
-    bufferevent_free(node->connection);
-    node->connection =
+    int fd = take_socket(node);
+    node->opening =
         tls_connect(&server->node_tls[node->index], server->base, fd, node->config->address.host);
-    if (node->connection == NULL)
+    if (node->opening == NULL)
         return false;
     node->secured = true;
     node->heard = false;
-    bufferevent_setcb(node->connection, node_on_read, NULL, node_on_event, node);
-    bufferevent_set_timeouts(node->connection, &patience, NULL);
-    bufferevent_enable(node->connection, EV_READ | EV_WRITE);
+    bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
+    bufferevent_set_timeouts(node->opening, &patience, NULL);
+    bufferevent_enable(node->opening, EV_READ | EV_WRITE);
     return true;
+}
+
+/* All that has to come before the first command has. */
+static bool begin_stream(struct node *node)
+{
+    struct streams *streams = &node->server->streams;
+    if (!node->secured)
+        return stream_open(&node->stream, streams, take_socket(node), &master, node);
+    struct bufferevent *tls = node->opening;
+    node->opening = NULL;
+    bufferevent_set_timeouts(tls, NULL, NULL);
+    return stream_open_tls(&node->stream, streams, tls, &master, node);
 }
 
 static void node_on_event(struct bufferevent *connection, short events, void *context)
 {
     struct node *node = context;
+    const struct config_address *address = &node->config->address;
     if (events & BEV_EVENT_TIMEOUT) {
         fail(node, report_tls(node, REASON_HUNG,
                               "it does not answer the handshake: does it speak TLS at this port?"));
@@ -147,18 +176,19 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
         fail(node, reason_of_failure(node));
         return;
     }
-    if (node->config->address.kind == ADDRESS_TCP && !node->secured) {
+    if (address->kind == ADDRESS_TCP && !node->secured) {
         int on = 1;
         setsockopt(bufferevent_getfd(connection), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
-    if (node->config->address.tls && !node->secured) {
+    if (address->tls && !node->secured) {
         if (!secure(node))
             fail(node, REASON_TLS);
         return;
     }
-    if (node->secured)
-        bufferevent_set_timeouts(connection, NULL, NULL);
-    node->connected = true;
+    if (!begin_stream(node)) {
+        fail(node, REASON_UNREACHABLE);
+        return;
+    }
     engine_on_connected(&node->server->engine, node->index, node->channel, clock_now_ns());
     server_rearm(node->server);
 }
@@ -181,8 +211,9 @@ bool node_init(struct node *node, struct server *server, unsigned index, enum ch
 void node_deinit(struct node *node)
 {
     /* In peace: what has been written, releases above all, still reaches the master. */
-    if (node->connection != NULL)
-        bufferevent_free(node->connection);
+    stream_close(&node->stream);
+    if (node->opening != NULL)
+        bufferevent_free(node->opening);
     if (node->failure != NULL)
         event_free(node->failure);
     resp_deinit(&node->resp);
@@ -192,50 +223,52 @@ static int connect_to(struct node *node)
 {
     const struct config_address *address = &node->config->address;
     if (address->kind == ADDRESS_TCP)
-        return bufferevent_socket_connect_hostname(node->connection, node->server->dns, AF_UNSPEC,
+        return bufferevent_socket_connect_hostname(node->opening, node->server->dns, AF_UNSPEC,
                                                    address->host, address->port);
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     strncpy(where.sun_path, address->path, sizeof(where.sun_path) - 1);
-    return bufferevent_socket_connect(node->connection, (struct sockaddr *)&where, sizeof(where));
+    return bufferevent_socket_connect(node->opening, (struct sockaddr *)&where, sizeof(where));
 }
 
 void node_open(struct node *node)
 {
     /* The engine is in the middle of a step: whatever comes of this, it is told after this pass. */
-    node->connection = bufferevent_socket_new(node->server->base, -1,
-                                              BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
-    if (node->connection == NULL || !resp_reset(&node->resp)) {
+    node->opening = bufferevent_socket_new(node->server->base, -1,
+                                           BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (node->opening == NULL || !resp_reset(&node->resp)) {
         event_active(node->failure, 0, 0);
         return;
     }
-    /* All that is there in a pass: else, where clients make passes long, answers are always late.
-     */
-    bufferevent_set_max_single_read(node->connection, LIMIT_NODE_IO);
-    bufferevent_set_max_single_write(node->connection, LIMIT_NODE_IO);
-    bufferevent_setcb(node->connection, node_on_read, NULL, node_on_event, node);
-    bufferevent_enable(node->connection, EV_READ | EV_WRITE);
+    bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
     if (connect_to(node) != 0)
         event_active(node->failure, 0, 0);
+}
+
+/* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not reach
+ * the master behind our back. */
+static void have_reset(int fd)
+{
+    struct linger reset = {.l_onoff = 1, .l_linger = 0};
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 }
 
 void node_close(struct node *node)
 {
     event_del(node->failure);
-    node->connected = false;
     node->secured = false;
-    if (node->connection == NULL)
-        return;
-    /* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not
-     * reach the master behind our back. */
-    struct linger reset = {.l_onoff = 1, .l_linger = 0};
-    int fd = bufferevent_getfd(node->connection);
-    if (fd >= 0)
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    bufferevent_free(node->connection);
-    node->connection = NULL;
+    if (stream_is_open(&node->stream)) {
+        have_reset(node->stream.fd);
+        stream_close(&node->stream);
+    }
+    if (node->opening != NULL) {
+        have_reset(bufferevent_getfd(node->opening));
+        bufferevent_free(node->opening);
+        node->opening = NULL;
+    }
 }
 
 void node_write(struct node *node, const char *bytes, size_t len)
 {
-    bufferevent_write(node->connection, bytes, len);
+    stream_write(&node->stream, bytes, len);
 }

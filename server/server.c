@@ -191,10 +191,19 @@ static void io_entropy(void *context, void *bytes, size_t len)
 
 /* --- time --- */
 
+static void want_flush(void *context)
+{
+    struct server *server = context;
+    if (server->flush_due)
+        return;
+    server->flush_due = true;
+    event_active(server->flush, 0, 0);
+}
+
 void server_rearm(struct server *server)
 {
     if (engine_wants_flush(&server->engine))
-        event_active(server->flush, 0, 0);
+        want_flush(server);
     int64_t deadline_ns = engine_deadline_ns(&server->engine);
     /* A timer that is set too early finds nothing to do and sets itself anew: cheaper than moving
      * it with every answer. */
@@ -223,13 +232,16 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     server_rearm(server);
 }
 
-/* After all that was active in this pass, and before what it wrote goes out. */
+/* After all that was active in this pass: the guard's probes go behind the votes that were asked
+ * for in it, and then everything goes out. */
 static void server_on_flush(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
     (void)fd;
     (void)events;
     engine_flush(&server->engine, clock_now_ns());
+    server->flush_due = false;
+    streams_flush(&server->streams);
     server_rearm(server);
 }
 
@@ -261,8 +273,8 @@ static bool has_unwritten(const struct server *server)
         if (evbuffer_get_length(bufferevent_get_output(session->connection)) > 0)
             return true;
     for (unsigned i = 0; i < server->engine.node_count; i++) {
-        const struct node *node = &server->nodes[i][CHANNEL_COMMANDS];
-        if (node->connected && evbuffer_get_length(bufferevent_get_output(node->connection)) > 0)
+        const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;
+        if (stream_is_open(stream) && stream_unsent(stream) > 0)
             return true;
     }
     return false;
@@ -387,9 +399,11 @@ static bool start_loop(struct server *server)
             return false;
     }
     return client_log_start(&server->client_log, &server->log, server->base) &&
-           handshakes_init(&server->handshakes, server) && server->dns != NULL &&
-           server->timer != NULL && server->flush != NULL && server->sweep != NULL &&
-           server->turn != NULL && server->drain != NULL && server->progress != NULL;
+           handshakes_init(&server->handshakes, server) &&
+           streams_init(&server->streams, server->base, want_flush, server) &&
+           server->dns != NULL && server->timer != NULL && server->flush != NULL &&
+           server->sweep != NULL && server->turn != NULL && server->drain != NULL &&
+           server->progress != NULL;
 }
 
 /*
@@ -603,6 +617,9 @@ void server_stop(struct server *server)
     notifier_stop(&server->notifier);
     admin_stop(&server->admin);
     session_free_all(server);
+    /* What became of them, releases above all. */
+    if (server->streams.scratch != NULL)
+        streams_flush(&server->streams);
     gate_deinit(server);
     listeners_stop(server);
     handshakes_deinit(&server->handshakes);
@@ -613,6 +630,7 @@ void server_stop(struct server *server)
             node_deinit(&server->nodes[i][channel]);
         tls_deinit(&server->node_tls[i]);
     }
+    streams_deinit(&server->streams);
     if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);
     struct event *events[] = {server->timer,      server->flush,      server->sweep,

@@ -35,6 +35,7 @@
 #include "server/notifier.h"
 #include "server/origins.h"
 #include "server/session.h"
+#include "server/stream.h"
 
 enum { SERVER_SIGNALS = 3 };
 
@@ -54,6 +55,7 @@ struct server {
     struct event_base *base;
     struct evdns_base *dns;
     struct entropy entropy;
+    struct streams streams; /* of the clients and the masters */
 
     struct engine engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];
@@ -84,7 +86,8 @@ struct server {
 
     struct event *timer; /* the engine's next deadline */
     int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */
-    struct event *flush; /* activated when the engine has something to write behind this pass */
+    struct event *flush; /* see server_on_flush(); activated while flush_due */
+    bool flush_due;
     struct event *sweep; /* activated by whoever puts a session on `swept` */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;

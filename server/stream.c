@@ -1,0 +1,381 @@
+#include "server/stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/util.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* What a pass writes to a busy master fills a few; where all are lent, output takes their place. */
+enum { BLOCK = 16 * 1024, BLOCKS = 1024 };
+
+bool streams_init(struct streams *streams, struct event_base *base,
+                  void (*wants_flush)(void *context), void *context)
+{
+    *streams = (struct streams){.base = base, .wants_flush = wants_flush, .context = context};
+    TAILQ_INIT(&streams->collected);
+    streams->scratch = malloc(LIMIT_NODE_IO);
+    return streams->scratch != NULL && pool_init(&streams->blocks, BLOCK, BLOCKS);
+}
+
+void streams_deinit(struct streams *streams)
+{
+    free(streams->scratch);
+    streams->scratch = NULL;
+    pool_deinit(&streams->blocks);
+}
+
+static bool is_passing(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+/* --- out --- */
+
+/* Whoever finds out that it is lost, and is no event of its own, has it told by one. */
+static void lose(struct stream *stream)
+{
+    stream->lost = true;
+    stream_set_reading(stream, false);
+    event_del(stream->writable);
+}
+
+static void lose_and_tell(struct stream *stream)
+{
+    lose(stream);
+    event_active(stream->writable, EV_WRITE, 0);
+}
+
+static void put_out(struct stream *stream, const char *bytes, size_t len)
+{
+    if (!stream->lost && evbuffer_add(stream->output, bytes, len) != 0)
+        lose_and_tell(stream);
+}
+
+/* Make room in the block. */
+static void spill(struct stream *stream)
+{
+    if (stream->block_len > 0)
+        put_out(stream, stream->block, stream->block_len);
+    stream->block_len = 0;
+}
+
+static void collect(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    if (TAILQ_EMPTY(&streams->collected))
+        streams->wants_flush(streams->context);
+    if (stream->user->urgent)
+        TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
+    else
+        TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
+    stream->block = pool_take(&streams->blocks);
+    stream->collected = true;
+}
+
+static void uncollect(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    if (!stream->collected)
+        return;
+    TAILQ_REMOVE(&streams->collected, stream, entry);
+    if (stream->block != NULL)
+        pool_give(&streams->blocks, stream->block);
+    stream->block = NULL;
+    stream->block_len = 0;
+    stream->collected = false;
+}
+
+void stream_write(struct stream *stream, const char *bytes, size_t len)
+{
+    if (stream->lost)
+        return;
+    if (!stream->collected)
+        collect(stream);
+    size_t room = stream->block != NULL ? BLOCK - stream->block_len : 0;
+    if (len > room)
+        spill(stream);
+    if (stream->block == NULL || len > BLOCK) {
+        put_out(stream, bytes, len);
+        return;
+    }
+    memcpy(stream->block + stream->block_len, bytes, len);
+    stream->block_len += len;
+}
+
+size_t stream_unsent(const struct stream *stream)
+{
+    return stream->lost ? 0 : stream->block_len + evbuffer_get_length(stream->output);
+}
+
+static void send_block(struct stream *stream)
+{
+    ssize_t sent = send(stream->fd, stream->block, stream->block_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && !is_passing(errno)) {
+        lose_and_tell(stream);
+        return;
+    }
+    size_t taken = sent > 0 ? (size_t)sent : 0;
+    if (taken < stream->block_len)
+        put_out(stream, stream->block + taken, stream->block_len - taken);
+}
+
+/* What the kernel has not taken yet: as much as it takes now. False if the connection is lost. */
+static bool send_output(struct stream *stream)
+{
+    if (evbuffer_write(stream->output, stream->fd) < 0 && !is_passing(errno))
+        return false;
+    bool blocked = evbuffer_get_length(stream->output) > 0;
+    if (blocked && !stream->blocked)
+        event_add(stream->writable, NULL);
+    else if (!blocked && stream->blocked)
+        event_del(stream->writable);
+    stream->blocked = blocked;
+    return true;
+}
+
+static void tell_written(struct stream *stream)
+{
+    if (stream->user->on_written != NULL && !stream->lost && stream_unsent(stream) == 0)
+        stream->user->on_written(stream->context);
+}
+
+static void flush(struct stream *stream)
+{
+    bool direct =
+        stream->tls == NULL && stream->block_len > 0 && evbuffer_get_length(stream->output) == 0;
+    if (direct)
+        send_block(stream);
+    else
+        spill(stream);
+    uncollect(stream);
+    bool more = !stream->lost && !stream->blocked && evbuffer_get_length(stream->output) > 0;
+    if (stream->tls == NULL && more && !send_output(stream))
+        lose_and_tell(stream);
+    tell_written(stream);
+}
+
+void streams_flush(struct streams *streams)
+{
+    struct stream *stream;
+    while ((stream = TAILQ_FIRST(&streams->collected)) != NULL)
+        flush(stream);
+}
+
+static void stream_on_writable(evutil_socket_t fd, short events, void *context)
+{
+    struct stream *stream = context;
+    (void)fd;
+    (void)events;
+    if (!stream->lost && !send_output(stream))
+        lose(stream);
+    if (stream->lost)
+        stream->user->on_lost(stream->context);
+    else
+        tell_written(stream);
+}
+
+/* --- in --- */
+
+void stream_set_reading(struct stream *stream, bool reading)
+{
+    bool may = reading && !stream->ended && !stream->lost;
+    if (stream->reading == may)
+        return;
+    stream->reading = may;
+    if (stream->tls != NULL && may)
+        bufferevent_enable(stream->tls, EV_READ);
+    else if (stream->tls != NULL)
+        bufferevent_disable(stream->tls, EV_READ);
+    else if (may)
+        event_add(stream->readable, NULL);
+    else
+        event_del(stream->readable);
+}
+
+char *stream_input(struct stream *stream, size_t *len)
+{
+    *len = stream->fresh_len;
+    if (stream->lost)
+        *len = 0;
+    else if (stream->fresh_len == 0)
+        *len = evbuffer_get_length(stream->input);
+    if (*len == 0 || stream->fresh_len > 0)
+        return stream->fresh;
+    return (char *)evbuffer_pullup(stream->input, -1);
+}
+
+void stream_consume(struct stream *stream, size_t len)
+{
+    if (stream->lost)
+        return;
+    if (stream->fresh_len == 0) {
+        evbuffer_drain(stream->input, len);
+        return;
+    }
+    assert(len <= stream->fresh_len);
+    stream->fresh += len;
+    stream->fresh_len -= len;
+}
+
+/* The next one needs the scratch, and has no business with what is in it. */
+static void keep_fresh(struct stream *stream)
+{
+    size_t len = stream->fresh_len;
+    stream->fresh_len = 0;
+    if (len == 0)
+        return;
+    bool kept = stream->lost || evbuffer_add(stream->input, stream->fresh, len) == 0;
+    explicit_bzero(stream->fresh, len);
+    if (!kept)
+        lose_and_tell(stream);
+}
+
+static void on_end(struct stream *stream)
+{
+    stream->ended = true;
+    stream_set_reading(stream, false);
+    stream->user->on_end(stream->context);
+}
+
+static void on_lost(struct stream *stream)
+{
+    lose(stream);
+    stream->user->on_lost(stream->context);
+}
+
+static void stream_on_readable(evutil_socket_t fd, short events, void *context)
+{
+    struct stream *stream = context;
+    char *scratch = stream->streams->scratch;
+    size_t kept = evbuffer_get_length(stream->input);
+    (void)events;
+    /* Its user has enough for now. */
+    if (kept >= stream->user->input_max)
+        return;
+    ssize_t got = recv(fd, scratch, stream->user->input_max - kept, MSG_DONTWAIT);
+    if (got < 0 && is_passing(errno))
+        return;
+    if (got == 0) {
+        on_end(stream);
+        return;
+    }
+    stream->fresh = scratch;
+    if (got < 0 || (kept > 0 && evbuffer_add(stream->input, scratch, (size_t)got) != 0)) {
+        on_lost(stream);
+        return;
+    }
+    stream->fresh_len = kept > 0 ? 0 : (size_t)got;
+    stream->user->on_input(stream->context);
+    if (stream_is_open(stream))
+        keep_fresh(stream);
+}
+
+/* --- TLS --- */
+
+static void stream_on_tls_read(struct bufferevent *tls, void *context)
+{
+    struct stream *stream = context;
+    (void)tls;
+    if (!stream->lost)
+        stream->user->on_input(stream->context);
+}
+
+static void stream_on_tls_written(struct bufferevent *tls, void *context)
+{
+    (void)tls;
+    tell_written(context);
+}
+
+static void stream_on_tls_event(struct bufferevent *tls, short events, void *context)
+{
+    struct stream *stream = context;
+    if (stream->lost)
+        return;
+    /* Nothing comes behind the end but a failure to write; it may look like an end. */
+    if (stream->ended || !(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR)) {
+        on_lost(stream);
+        return;
+    }
+    on_end(stream);
+    /* libevent stops both directions at the end of one. */
+    if (stream_is_open(stream))
+        bufferevent_enable(tls, EV_WRITE);
+}
+
+/* --- opening and closing --- */
+
+static void init(struct stream *stream, struct streams *streams, int fd,
+                 const struct stream_user *user, void *context)
+{
+    assert(user->input_max <= LIMIT_NODE_IO);
+    *stream = (struct stream){.streams = streams, .user = user, .context = context, .fd = fd};
+}
+
+bool stream_open(struct stream *stream, struct streams *streams, int fd,
+                 const struct stream_user *user, void *context)
+{
+    init(stream, streams, fd, user, context);
+    struct event_base *base = streams->base;
+    stream->readable = event_new(base, fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
+    stream->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
+    stream->input = evbuffer_new();
+    stream->output = evbuffer_new();
+    if (stream->readable == NULL || stream->writable == NULL || stream->input == NULL ||
+        stream->output == NULL) {
+        stream_close(stream);
+        return false;
+    }
+    stream_set_reading(stream, true);
+    return true;
+}
+
+bool stream_open_tls(struct stream *stream, struct streams *streams, struct bufferevent *tls,
+                     const struct stream_user *user, void *context)
+{
+    init(stream, streams, bufferevent_getfd(tls), user, context);
+    stream->tls = tls;
+    stream->input = bufferevent_get_input(tls);
+    stream->output = bufferevent_get_output(tls);
+    stream->writable = event_new(streams->base, -1, 0, stream_on_writable, stream);
+    if (stream->writable == NULL) {
+        stream_close(stream);
+        return false;
+    }
+    bufferevent_setwatermark(tls, EV_READ, 0, user->input_max);
+    bufferevent_setcb(tls, stream_on_tls_read, stream_on_tls_written, stream_on_tls_event, stream);
+    bufferevent_enable(tls, EV_WRITE);
+    stream_set_reading(stream, true);
+    return true;
+}
+
+static void close_socket(struct stream *stream)
+{
+    if (stream->readable != NULL)
+        event_free(stream->readable);
+    if (stream->input != NULL)
+        evbuffer_free(stream->input);
+    if (stream->output != NULL)
+        evbuffer_free(stream->output);
+    evutil_closesocket(stream->fd);
+}
+
+void stream_close(struct stream *stream)
+{
+    if (!stream_is_open(stream))
+        return;
+    uncollect(stream);
+    if (stream->writable != NULL)
+        event_free(stream->writable);
+    if (stream->tls != NULL)
+        bufferevent_free(stream->tls);
+    else
+        close_socket(stream);
+    *stream = (struct stream){0};
+}
+
+bool stream_is_open(const struct stream *stream)
+{
+    return stream->streams != NULL;
+}
