@@ -39,7 +39,7 @@ static void note(const struct session *session, enum config_log_level level, con
 static const struct user *find_peer(const struct session *session)
 {
     const struct gate *gate = &session->server->gate;
-    int fd = bufferevent_getfd(session->connection);
+    int fd = session->stream.fd;
     struct ucred who;
     socklen_t who_len = sizeof(who);
     gid_t gids[1 + GROUPS_MAX];

@@ -270,7 +270,7 @@ static bool has_unwritten(const struct server *server)
 {
     const struct session *session;
     LIST_FOREACH (session, &server->sessions, entry)
-        if (evbuffer_get_length(bufferevent_get_output(session->connection)) > 0)
+        if (stream_unsent(&session->stream) > 0)
             return true;
     for (unsigned i = 0; i < server->engine.node_count; i++) {
         const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;

@@ -59,7 +59,7 @@ static void drop(struct session *session, const char *why)
 
 size_t session_room(const struct session *session)
 {
-    size_t unread = evbuffer_get_length(bufferevent_get_output(session->connection));
+    size_t unread = stream_unsent(&session->stream);
     return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
 }
 
@@ -69,7 +69,7 @@ static void write_bytes(struct session *session, const char *bytes, size_t len)
     if (len > session_room(session))
         drop(session, "it does not read its answers");
     if (!session->dropped)
-        bufferevent_write(session->connection, bytes, len);
+        stream_write(&session->stream, bytes, len);
 }
 
 static void write_text(struct session *session, const char *text, const char *tag, size_t tag_len)
@@ -126,7 +126,7 @@ void session_on_push(struct session *session, const struct push *push)
     /* Nobody is dropped for these: a warning is a courtesy, and of losses there is one for each
      * lock, so their number is bounded. */
     if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
-        bufferevent_write(session->connection, buf, len);
+        stream_write(&session->stream, buf, len);
 }
 
 /* --- requests --- */
@@ -308,58 +308,63 @@ static void on_line(struct session *session, const char *line, size_t len)
  */
 static bool take_input(struct session *session)
 {
-    struct evbuffer *input = bufferevent_get_input(session->connection);
-    char line[LIMIT_LINE];
-    if (!has_room(session))
+    size_t got;
+    char *line = stream_input(&session->stream, &got);
+    if (got == 0 || !has_room(session))
         return false;
-    ev_ssize_t got = evbuffer_copyout(input, line, sizeof(line));
-    if (got <= 0)
-        return false;
-    size_t len = (size_t)got;
+    size_t len = got < LIMIT_LINE ? got : LIMIT_LINE;
     const char *end = memchr(line, '\n', len);
-    if (is_foreign(session, line, end != NULL ? (size_t)(end - line) : len, end != NULL))
+    if (end != NULL)
+        len = (size_t)(end - line);
+    if (is_foreign(session, line, len, end != NULL))
         return false;
 
-    if (end == NULL && len < sizeof(line)) {
+    if (end == NULL && len < LIMIT_LINE) {
         if (session->discarding)
-            evbuffer_drain(input, len);
+            stream_consume(&session->stream, len);
         return false;
     }
     bool rest_of_line = session->discarding;
-    evbuffer_drain(input, end != NULL ? (size_t)(end - line) + 1 : len);
     session->discarding = end == NULL;
     bool secret = may_be_secret(session);
     if (!rest_of_line)
-        on_line(session, line, end != NULL ? (size_t)(end - line) : len);
+        on_line(session, line, len);
     if (secret)
-        explicit_bzero(line, sizeof(line));
+        explicit_bzero(line, len);
+    stream_consume(&session->stream, end != NULL ? len + 1 : len);
     return true;
+}
+
+static void watch_end(struct session *session, bool watch)
+{
+    if (session->end_watched == watch)
+        return;
+    session->end_watched = watch;
+    if (watch)
+        event_add(session->end_watch, NULL);
+    else
+        event_del(session->end_watch);
 }
 
 /* Everything that can be done now for this client. */
 static void serve(struct session *session)
 {
     unsigned lines = 0;
+    size_t left;
     take_held_back(session);
     while (may_take(session) && lines < LIMIT_TURN_LINES && take_input(session))
         lines++;
-    if (!may_take(session))
-        return;
-    if (lines == LIMIT_TURN_LINES)
+    stream_input(&session->stream, &left);
+    bool takes_more = may_take(session);
+    if (takes_more && lines == LIMIT_TURN_LINES && left > 0)
         want_turn(session);
     /* Not read from while there is no room: then the client has to wait, not the daemon. Its end
-     * has to be noticed all the same. */
-    if (!has_room(session)) {
-        bufferevent_disable(session->connection, EV_READ);
-        event_add(session->end_watch, NULL);
-    } else if (!session->ended) {
-        /* Before its next turn, too: a LOCK must not be granted to one who has gone meanwhile. */
-        if (session->has_turn && !session->end_seen)
-            event_add(session->end_watch, NULL);
-        else
-            event_del(session->end_watch);
-        bufferevent_enable(session->connection, EV_READ);
-    }
+     * has to be noticed all the same; and before its next turn, too: a LOCK must not be granted to
+     * one who has gone meanwhile. */
+    bool reads = takes_more && has_room(session);
+    bool ends = session->ended || session->end_seen;
+    stream_set_reading(&session->stream, reads);
+    watch_end(session, takes_more && !ends && (!reads || session->has_turn));
 }
 
 static bool all_answered(const struct session *session)
@@ -370,19 +375,17 @@ static bool all_answered(const struct session *session)
 
 /* --- the connection --- */
 
-static void session_on_read(struct bufferevent *connection, void *context)
+static void session_on_input(void *context)
 {
     struct session *session = context;
-    (void)connection;
     serve(session);
     server_rearm(session->server);
 }
 
 /* All that was written has gone out: the moment to close, if that is due. */
-static void session_on_written(struct bufferevent *connection, void *context)
+static void session_on_written(void *context)
 {
     struct session *session = context;
-    (void)connection;
     if (session->quitting || session->ended)
         want_sweep(session);
 }
@@ -395,7 +398,8 @@ static void on_lost(struct session *session)
     const char *why = "the connection was lost";
     /* Many clients just close, and never say close_notify: that matters only to a HOLD or a LOCK.
      */
-    bool usual = session->tls && tls_failure_of(session->connection, &why) == TLS_ENDED &&
+    bool usual = session->stream.tls != NULL &&
+                 tls_failure_of(session->stream.tls, &why) == TLS_ENDED &&
                  session->client.hold_count == 0 && session->client.call_count == 0;
     if (session->local)
         engine_client_quit(&server->engine, &session->client, clock_now_ns());
@@ -409,35 +413,39 @@ static void on_lost(struct session *session)
 static void tell_end(struct session *session)
 {
     struct engine *engine = &session->server->engine;
-    if (session->tls && !session->ended)
+    if (session->stream.tls != NULL && !session->ended)
         engine_client_ending(engine, &session->client, clock_now_ns());
     else
         engine_client_half_closed(engine, &session->client, clock_now_ns());
 }
 
-static void session_on_event(struct bufferevent *connection, short events, void *context)
+static void session_on_lost(void *context)
 {
     struct session *session = context;
-    (void)connection;
-    /* A reset is told once: whoever writes first hears of it, and who reads then finds an end. */
+    if (!session->dropped)
+        on_lost(session);
+}
+
+/* The client sends no more, but may still read: all but its LOCKs is answered. */
+static void session_on_end(void *context)
+{
+    struct session *session = context;
     if (session->dropped)
         return;
-    /* Over TLS, nothing comes behind the end but a failure to write; it may look like an end. */
-    bool again = session->tls && session->ended;
-    if (!(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR) || again) {
-        on_lost(session);
-        return;
-    }
-    /* The client sends no more, but may still read: all but its LOCKs is answered. */
     session->ended = true;
-    bufferevent_disable(session->connection, EV_READ);
-    /* Over TLS, libevent stops both directions at the end of one. */
-    bufferevent_enable(session->connection, EV_WRITE);
     serve(session);
     tell_end(session);
     want_sweep(session);
     server_rearm(session->server);
 }
+
+static const struct stream_user client = {
+    .on_input = session_on_input,
+    .on_written = session_on_written,
+    .on_end = session_on_end,
+    .on_lost = session_on_lost,
+    .input_max = LIMIT_CLIENT_INPUT,
+};
 
 /* The client ended its side, behind lines that we have not read yet; or the connection was lost. */
 static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
@@ -446,6 +454,7 @@ static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
     int error = 0;
     socklen_t len = sizeof(error);
     (void)events;
+    session->end_watched = false;
     if (session->dropped)
         return;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
@@ -469,74 +478,80 @@ static uint64_t draw_id(struct server *server)
     return id;
 }
 
-/* Owns the connection; NULL if there is not enough memory. */
-static struct session *session_begin(struct server *server, struct bufferevent *connection,
-                                     const struct peer *peer)
+/* Whatever it has but its connection. */
+static void session_discard(struct session *session)
+{
+    if (session->end_watch != NULL)
+        event_free(session->end_watch);
+    if (session->held_back != NULL)
+        evbuffer_free(session->held_back);
+    free(session);
+}
+
+/* For a connection by this socket; NULL if there is not enough memory. */
+static struct session *session_make(struct server *server, int fd)
 {
     struct session *session = calloc(1, sizeof(*session));
-    struct evbuffer *held_back = evbuffer_new();
-    struct event *end_watch = NULL;
-    if (connection != NULL)
-        end_watch = event_new(server->base, bufferevent_getfd(connection), EV_CLOSED,
-                              session_on_end_seen, session);
-    if (session == NULL || held_back == NULL || end_watch == NULL) {
-        free(session);
-        if (end_watch != NULL)
-            event_free(end_watch);
-        if (held_back != NULL)
-            evbuffer_free(held_back);
-        if (connection != NULL)
-            bufferevent_free(connection);
+    if (session == NULL)
         return NULL;
-    }
     session->server = server;
-    session->connection = connection;
-    session->held_back = held_back;
+    session->held_back = evbuffer_new();
+    session->end_watch = event_new(server->base, fd, EV_CLOSED, session_on_end_seen, session);
+    if (session->held_back != NULL && session->end_watch != NULL)
+        return session;
+    session_discard(session);
+    return NULL;
+}
+
+/* It has its connection. */
+static void session_begin(struct session *session, const struct peer *peer)
+{
+    struct server *server = session->server;
     session->local = peer->local;
     session->owner = peer->owner;
     session->origin = peer->origin;
-    session->end_watch = end_watch;
     session->since_ns = clock_now_ns();
     snprintf(session->peer, sizeof(session->peer), "%s", peer->name);
+    if (session->stream.tls != NULL)
+        tls_peer_name(session->stream.tls, session->subject, sizeof(session->subject));
+    if (session->subject[0] != '\0')
+        snprintf(session->peer, sizeof(session->peer), "%s,cn=%s", peer->name, session->subject);
     engine_client_init(&session->client, draw_id(server));
     LIST_INSERT_HEAD(&server->sessions, session, entry);
     server->session_count++;
     gate_enter(session);
-    bufferevent_setwatermark(connection, EV_READ, 0, LIMIT_CLIENT_INPUT);
-    bufferevent_setcb(connection, session_on_read, session_on_written, session_on_event, session);
-    bufferevent_enable(connection, EV_READ | EV_WRITE);
-    return session;
-}
-
-static void log_connected(const struct session *session)
-{
-    log_event(&session->server->log, CONFIG_LOG_DEBUG, "client_connected",
+    log_event(&server->log, CONFIG_LOG_DEBUG, "client_connected",
               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                          log_text("peer", session->peer)));
 }
 
 bool session_new(struct server *server, int fd, const struct peer *peer)
 {
-    struct bufferevent *connection =
-        bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (connection == NULL)
+    struct session *session = session_make(server, fd);
+    if (session == NULL) {
         evutil_closesocket(fd);
-    struct session *session = session_begin(server, connection, peer);
-    if (session != NULL)
-        log_connected(session);
-    return session != NULL;
+        return false;
+    }
+    if (!stream_open(&session->stream, &server->streams, fd, &client, session)) {
+        session_discard(session);
+        return false;
+    }
+    session_begin(session, peer);
+    return true;
 }
 
-bool session_new_tls(struct server *server, struct bufferevent *connection, const struct peer *peer)
+bool session_new_tls(struct server *server, struct bufferevent *tls, const struct peer *peer)
 {
-    struct session *session = session_begin(server, connection, peer);
-    if (session == NULL)
+    struct session *session = session_make(server, bufferevent_getfd(tls));
+    if (session == NULL) {
+        bufferevent_free(tls);
         return false;
-    session->tls = true;
-    tls_peer_name(connection, session->subject, sizeof(session->subject));
-    if (session->subject[0] != '\0')
-        snprintf(session->peer, sizeof(session->peer), "%s,cn=%s", peer->name, session->subject);
-    log_connected(session);
+    }
+    if (!stream_open_tls(&session->stream, &server->streams, tls, &client, session)) {
+        session_discard(session);
+        return false;
+    }
+    session_begin(session, peer);
     return true;
 }
 
@@ -555,22 +570,21 @@ static void session_free(struct session *session)
     gate_leave(session);
     origins_leave(&server->origins, &session->origin);
     server->session_count--;
-    evbuffer_free(session->held_back);
-    event_free(session->end_watch);
     /* Who is dropped must not take it for an end in order. */
-    if (session->tls && !session->dropped)
-        tls_farewell(session->connection);
-    bufferevent_free(session->connection);
-    free(session);
+    if (session->stream.tls != NULL && !session->dropped)
+        tls_farewell(session->stream.tls);
+    watch_end(session, false);
+    stream_close(&session->stream);
+    session_discard(session);
     listener_resume(server);
 }
 
 void session_evict(struct session *session, const char *line, const char *why)
 {
-    int fd = bufferevent_getfd(session->connection);
     /* Behind what it has not read yet it would be cut off; nor can TLS be written here. */
-    if (!session->dropped && !session->tls && session_room(session) == LIMIT_CLIENT_OUTPUT)
-        (void)!send(fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!session->dropped && session->stream.tls == NULL &&
+        session_room(session) == LIMIT_CLIENT_OUTPUT)
+        (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
     session->client.gone = true;
     log_event(&session->server->log, CONFIG_LOG_DEBUG, "client_evicted",
               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
@@ -607,7 +621,7 @@ static void sweep(struct session *session)
         serve(session);
     if ((session->ended || session->end_seen) && !session->dropped)
         tell_end(session);
-    bool written = evbuffer_get_length(bufferevent_get_output(session->connection)) == 0;
+    bool written = stream_unsent(&session->stream) == 0;
     bool done = session->quitting || (session->ended && all_answered(session));
     if (session->dropped || (done && written))
         session_free(session);

@@ -10,7 +10,7 @@
 #define SERVER_SESSION_H
 
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -19,6 +19,7 @@
 #include "protocol/origin.h"
 #include "protocol/permit.h"
 #include "server/engine.h"
+#include "server/stream.h"
 
 struct server;
 struct user;
@@ -43,10 +44,11 @@ struct session {
     struct engine_client client; /* what the engine keeps */
     LIST_ENTRY(session) entry;
     LIST_ENTRY(session) swept;
-    TAILQ_ENTRY(session) turn; /* while has_turn */
-    struct bufferevent *connection;
+    TAILQ_ENTRY(session) turn;  /* while has_turn */
+    struct stream stream;       /* over TLS, its end is one in order only by close_notify */
     struct evbuffer *held_back; /* untagged lines, while another is under way */
-    struct event *end_watch;    /* set while the client is not read from */
+    struct event *end_watch;    /* added while there is more to be read than may be */
+    bool end_watched;
     uint64_t requests;
     int64_t since_ns;
     char peer[SESSION_PEER_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX];
@@ -71,7 +73,6 @@ struct session {
     bool quitting; /* close once all is written */
     bool dropped;  /* to be freed, whatever is unwritten */
     bool local;    /* a unix socket: its end is the client's doing, however it comes */
-    bool tls;      /* its end is one in order only if the client says so (close_notify) */
 };
 
 /* Serve a connection that was accepted; owns fd from now on. False if there is no memory for it. */
@@ -81,8 +82,7 @@ bool session_new(struct server *server, int fd, const struct peer *peer);
 void session_evict(struct session *session, const char *line, const char *why);
 
 /* The same for one whose TLS handshake is done; owns the connection from now on. */
-bool session_new_tls(struct server *server, struct bufferevent *connection,
-                     const struct peer *peer);
+bool session_new_tls(struct server *server, struct bufferevent *tls, const struct peer *peer);
 
 /* Free all of them, as if each client had gone. */
 void session_free_all(struct server *server);
