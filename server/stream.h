@@ -60,7 +60,8 @@ struct stream_user {
     void (*on_lost)(void *context);
     /* Is flushed before those that are not. */
     bool urgent;
-    /* At most so many bytes are kept that were not consumed, or are read at once. */
+    /* At most so many bytes are kept that were not consumed, or are read at once. Who leaves that
+     * many takes some in the next pass, or stops reading: the loop does not wait for him. */
     size_t input_max;
 };
 
