@@ -219,7 +219,8 @@ void stream_consume(struct stream *stream, size_t len)
     stream->fresh_len -= len;
 }
 
-/* The next one needs the scratch, and has no business with what is in it. */
+/* The next one needs the scratch, and has no business with what is in it. Of one that was closed
+ * nothing is left. */
 static void keep_fresh(struct stream *stream)
 {
     size_t len = stream->fresh_len;
@@ -245,31 +246,45 @@ static void on_lost(struct stream *stream)
     stream->user->on_lost(stream->context);
 }
 
-static void stream_on_readable(evutil_socket_t fd, short events, void *context)
+static void take_fresh(struct stream *stream, char *bytes, size_t len)
 {
-    struct stream *stream = context;
+    stream->fresh = bytes;
+    stream->fresh_len = len;
+    stream->user->on_input(stream->context);
+    keep_fresh(stream);
+}
+
+static void read_on(struct stream *stream)
+{
     char *scratch = stream->streams->scratch;
     size_t kept = evbuffer_get_length(stream->input);
-    (void)events;
     /* Its user has enough for now. */
     if (kept >= stream->user->input_max)
         return;
-    ssize_t got = recv(fd, scratch, stream->user->input_max - kept, MSG_DONTWAIT);
+    ssize_t got = recv(stream->fd, scratch, stream->user->input_max - kept, MSG_DONTWAIT);
     if (got < 0 && is_passing(errno))
         return;
-    if (got == 0) {
+    if (got == 0)
         on_end(stream);
-        return;
-    }
-    stream->fresh = scratch;
-    if (got < 0 || (kept > 0 && evbuffer_add(stream->input, scratch, (size_t)got) != 0)) {
+    else if (got < 0)
         on_lost(stream);
-        return;
-    }
-    stream->fresh_len = kept > 0 ? 0 : (size_t)got;
-    stream->user->on_input(stream->context);
-    if (stream_is_open(stream))
-        keep_fresh(stream);
+    else if (kept == 0)
+        take_fresh(stream, scratch, (size_t)got);
+    else if (evbuffer_add(stream->input, scratch, (size_t)got) == 0)
+        stream->user->on_input(stream->context);
+    else
+        on_lost(stream);
+}
+
+static void stream_on_readable(evutil_socket_t fd, short events, void *context)
+{
+    struct stream *stream = context;
+    (void)fd;
+    read_on(stream);
+    /* An end behind that is told before anything of it is flushed: a LOCK of one who has gone is
+     * not to be granted first. */
+    if (events & EV_CLOSED && stream->reading)
+        read_on(stream);
 }
 
 /* --- TLS --- */
@@ -277,9 +292,13 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
 static void stream_on_tls_read(struct bufferevent *tls, void *context)
 {
     struct stream *stream = context;
-    (void)tls;
-    if (!stream->lost)
-        stream->user->on_input(stream->context);
+    if (stream->lost)
+        return;
+    stream->user->on_input(stream->context);
+    /* libevent reads one record at a time: this has it look for another at once. An end behind what
+     * was read is told before the masters can have answered that. */
+    if (stream->reading)
+        bufferevent_enable(tls, EV_READ);
 }
 
 static void stream_on_tls_written(struct bufferevent *tls, void *context)
@@ -318,7 +337,8 @@ bool stream_open(struct stream *stream, struct streams *streams, int fd,
 {
     init(stream, streams, fd, user, context);
     struct event_base *base = streams->base;
-    stream->readable = event_new(base, fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
+    stream->readable =
+        event_new(base, fd, EV_READ | EV_CLOSED | EV_PERSIST, stream_on_readable, stream);
     stream->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
     stream->input = evbuffer_new();
     stream->output = evbuffer_new();

@@ -1,6 +1,8 @@
 /*
  * Clients that leave, or stop sending, before they were answered.
  */
+#include <signal.h>
+
 #include "tests/e2e/stage.h"
 #include "tests/runner.h"
 
@@ -77,6 +79,30 @@ START_TEST(lock_pending_at_half_close_is_undone_and_said_so)
     client_expect_end(&client);
     client_close(&client);
     close_without_keys(&stage);
+}
+END_TEST
+
+/* The daemon finds both at once, and its masters are quick: again and again. */
+START_TEST(lock_in_front_of_a_half_close_is_undone_before_it_is_granted)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
+    for (unsigned i = 0; i < 20; i++) {
+        client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+        client_expect(&client, "PONG", "PING");
+        kill(stage.daemon.pid, SIGSTOP);
+        client_send(&client, "LOCK a 60s\n");
+        client_end(&client);
+        kill(stage.daemon.pid, SIGCONT);
+        client_read_match(&client, "ERR bad-arguments .*");
+        client_expect_end(&client);
+        client_close(&client);
+    }
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
 }
 END_TEST
 
@@ -174,6 +200,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, lock_of_a_client_that_was_reset_is_undone);
     tcase_add_test(tests, lock_of_a_client_that_quit_is_undone);
     tcase_add_test(tests, lock_pending_at_half_close_is_undone_and_said_so);
+    tcase_add_test(tests, lock_in_front_of_a_half_close_is_undone_before_it_is_granted);
     tcase_add_test(tests, lock_after_its_client_left_in_silence_is_undone_too);
     tcase_add_test(tests, half_close_still_gets_every_answer);
     tcase_add_test(tests, half_close_waits_for_an_unlock);
