@@ -242,11 +242,19 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     }
 }
 
+/* Is what this sample brought, byte for byte, what was parsed last? */
+static bool is_as_parsed(const struct guard_node *node, const struct guard_sample *sample)
+{
+    return node->readable && sample->record != NULL && sample->record_len == node->seen_len &&
+           memcmp(sample->record, node->seen, node->seen_len) == 0;
+}
+
 /* REASON_NONE: it is the record that was adopted, now or before. */
 static enum reason look_at_record(struct guard *guard, struct guard_node *node,
                                   const struct guard_sample *sample)
 {
     const struct record *record = &node->record;
+    bool parsed = is_as_parsed(node, sample);
     node->seen_len = sample->record == NULL ? 0 : sample->record_len;
     if (node->seen_len >= LIMIT_RECORD) {
         node->seen_len = 0;
@@ -262,7 +270,7 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
     if (node->seen_len == 0)
         return wants_record(node, strcmp(node->join_run_id, node->run_id) == 0 ? REASON_FLUSHED
                                                                                : REASON_RESTARTED);
-    node->readable = record_parse(node->seen, node->seen_len, &node->record);
+    node->readable = parsed || record_parse(node->seen, node->seen_len, &node->record);
     if (!node->readable)
         return REASON_RECORD;
     if (strcmp(record->set_id, guard->set_id) != 0) {
