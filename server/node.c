@@ -112,7 +112,7 @@ static const struct stream_user master = {
     .on_input = node_on_input,
     .on_end = node_on_lost,
     .on_lost = node_on_lost,
-    .urgent = true,
+    .master = true,
     /* All that is there in a pass: else, where clients make passes long, answers are always late.
      */
     .input_max = LIMIT_NODE_IO,

@@ -66,7 +66,7 @@ static void collect(struct stream *stream)
     struct streams *streams = stream->streams;
     if (TAILQ_EMPTY(&streams->collected))
         streams->wants_flush(streams->context);
-    if (stream->user->urgent)
+    if (stream->user->master)
         TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
     else
         TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
@@ -280,10 +280,23 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct stream *stream = context;
     (void)fd;
+    if (stream->user->master) {
+        event_active(stream->behind, EV_READ, 0);
+        return;
+    }
     read_on(stream);
     /* An end behind that is told before anything of it is flushed: a LOCK of one who has gone is
      * not to be granted first. */
     if (events & EV_CLOSED && stream->reading)
+        read_on(stream);
+}
+
+static void stream_on_behind(evutil_socket_t fd, short events, void *context)
+{
+    struct stream *stream = context;
+    (void)fd;
+    (void)events;
+    if (stream->reading)
         read_on(stream);
 }
 
@@ -292,13 +305,10 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
 static void stream_on_tls_read(struct bufferevent *tls, void *context)
 {
     struct stream *stream = context;
+    (void)tls;
     if (stream->lost)
         return;
     stream->user->on_input(stream->context);
-    /* libevent reads one record at a time: this has it look for another at once. An end behind what
-     * was read is told before the masters can have answered that. */
-    if (stream->reading)
-        bufferevent_enable(tls, EV_READ);
 }
 
 static void stream_on_tls_written(struct bufferevent *tls, void *context)
@@ -340,9 +350,12 @@ bool stream_open(struct stream *stream, struct streams *streams, int fd,
     stream->readable =
         event_new(base, fd, EV_READ | EV_CLOSED | EV_PERSIST, stream_on_readable, stream);
     stream->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
+    if (user->master)
+        stream->behind = event_new(base, -1, 0, stream_on_behind, stream);
     stream->input = evbuffer_new();
     stream->output = evbuffer_new();
-    if (stream->readable == NULL || stream->writable == NULL || stream->input == NULL ||
+    if (stream->readable == NULL || stream->writable == NULL ||
+        (user->master && stream->behind == NULL) || stream->input == NULL ||
         stream->output == NULL) {
         stream_close(stream);
         return false;
@@ -374,6 +387,8 @@ static void close_socket(struct stream *stream)
 {
     if (stream->readable != NULL)
         event_free(stream->readable);
+    if (stream->behind != NULL)
+        event_free(stream->behind);
     if (stream->input != NULL)
         evbuffer_free(stream->input);
     if (stream->output != NULL)

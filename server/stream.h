@@ -58,8 +58,9 @@ struct stream_user {
     void (*on_end)(void *context);
     /* The connection was lost: the last callback of all. */
     void (*on_lost)(void *context);
-    /* Is flushed before those that are not. */
-    bool urgent;
+    /* A master is flushed before the clients, since it works meanwhile, and read behind them: a
+     * client's end over TLS, that was there first, comes before the answer to its LOCK. */
+    bool master;
     /* At most so many bytes are kept that were not consumed, or are read at once. Who leaves that
      * many takes some in the next pass, or stops reading: the loop does not wait for him. */
     size_t input_max;
@@ -72,6 +73,7 @@ struct stream {
     int fd;
     struct bufferevent *tls; /* owned; NULL: a socket */
     struct event *readable;  /* of a socket alone */
+    struct event *behind;    /* of a socket of a master: reads, behind what is active by then */
     struct event
         *writable; /* added while the kernel does not take more; activated to tell a loss */
     struct evbuffer *input;

@@ -32,8 +32,9 @@ struct line_user {
     unsigned written;
     unsigned ends;
     unsigned losses;
-    unsigned *turn; /* counts those that were written, in order */
+    unsigned *turn; /* counts those who were called, in order */
     unsigned written_as;
+    unsigned read_as;
 };
 
 /* --- the user --- */
@@ -57,6 +58,8 @@ static void take_lines(struct line_user *user)
 static void on_input(void *context)
 {
     struct line_user *user = context;
+    if (user->turn != NULL)
+        user->read_as = ++*user->turn;
     take_lines(user);
     if (user->closes && user->lines_len > 0)
         stream_close(&user->stream);
@@ -82,7 +85,7 @@ static void on_lost(void *context)
     user->losses++;
 }
 
-static const struct stream_user patient = {
+static const struct stream_user of_client = {
     .on_input = on_input,
     .on_written = on_written,
     .on_end = on_end,
@@ -90,12 +93,12 @@ static const struct stream_user patient = {
     .input_max = INPUT_MAX,
 };
 
-static const struct stream_user urgent = {
+static const struct stream_user of_master = {
     .on_input = on_input,
     .on_written = on_written,
     .on_end = on_end,
     .on_lost = on_lost,
-    .urgent = true,
+    .master = true,
     .input_max = INPUT_MAX,
 };
 
@@ -142,7 +145,7 @@ static void begin_pair(struct line_user *user, struct bench *bench, int type)
 {
     int fds[2];
     ck_assert_int_eq(socketpair(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    begin(user, bench, &patient, fds[0], fds[1]);
+    begin(user, bench, &of_client, fds[0], fds[1]);
 }
 
 static void begin_tcp(struct line_user *user, struct bench *bench)
@@ -158,7 +161,7 @@ static void begin_tcp(struct line_user *user, struct bench *bench)
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     close(listener);
-    begin(user, bench, &patient, fd, other);
+    begin(user, bench, &of_client, fd, other);
 }
 
 static void end(struct line_user *user)
@@ -305,6 +308,30 @@ START_TEST(two_streams_do_not_mix)
 }
 END_TEST
 
+/* Whatever was ready first. */
+START_TEST(a_master_is_read_behind_the_clients)
+{
+    struct bench bench;
+    struct line_user client;
+    struct line_user master;
+    int fds[2];
+    unsigned turn = 0;
+    set_up(&bench);
+    begin_pair(&client, &bench, SOCK_STREAM);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    begin(&master, &bench, &of_master, fds[0], fds[1]);
+    client.turn = master.turn = &turn;
+    say(&master, "reply\n", 6);
+    say(&client, "request\n", 8);
+    pass(&bench);
+    ck_assert_uint_eq(client.read_as, 1);
+    ck_assert_uint_eq(master.read_as, 2);
+    end(&client);
+    end(&master);
+    tear_down(&bench);
+}
+END_TEST
+
 START_TEST(it_may_be_closed_in_its_own_callback)
 {
     struct bench bench;
@@ -422,7 +449,7 @@ START_TEST(without_a_block_nothing_is_lost)
 }
 END_TEST
 
-START_TEST(what_is_urgent_goes_first)
+START_TEST(what_is_for_a_master_goes_first)
 {
     struct bench bench;
     struct line_user clients[2];
@@ -433,7 +460,7 @@ START_TEST(what_is_urgent_goes_first)
     begin_pair(&clients[0], &bench, SOCK_STREAM);
     begin_pair(&clients[1], &bench, SOCK_STREAM);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    begin(&master, &bench, &urgent, fds[0], fds[1]);
+    begin(&master, &bench, &of_master, fds[0], fds[1]);
     clients[0].turn = clients[1].turn = master.turn = &turn;
     stream_write(&clients[0].stream, "a", 1);
     stream_write(&clients[1].stream, "b", 1);
@@ -607,12 +634,13 @@ Suite *test_suite(void)
     tcase_add_test(in, what_may_not_be_read_yet_stays_with_the_kernel);
     tcase_add_test(in, nothing_unconsumed_is_left_in_the_scratch);
     tcase_add_test(in, two_streams_do_not_mix);
+    tcase_add_test(in, a_master_is_read_behind_the_clients);
     tcase_add_test(in, it_may_be_closed_in_its_own_callback);
     tcase_add_test(out, what_a_pass_writes_goes_out_at_once);
     tcase_add_test(out, what_the_kernel_does_not_take_comes_later);
     tcase_add_test(out, what_the_kernel_takes_a_part_of_is_whole);
     tcase_add_test(out, without_a_block_nothing_is_lost);
-    tcase_add_test(out, what_is_urgent_goes_first);
+    tcase_add_test(out, what_is_for_a_master_goes_first);
     tcase_add_test(out, what_was_not_sent_when_it_is_closed_never_is);
     tcase_add_test(over, an_end_is_told_once_and_answers_still_go_out);
     tcase_add_test(over, an_end_is_told_in_one_pass_with_what_is_in_front);
