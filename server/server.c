@@ -401,9 +401,9 @@ static bool start_loop(struct server *server)
     return client_log_start(&server->client_log, &server->log, server->base) &&
            handshakes_init(&server->handshakes, server) &&
            streams_init(&server->streams, server->base, want_flush, server) &&
-           server->dns != NULL && server->timer != NULL && server->flush != NULL &&
-           server->sweep != NULL && server->turn != NULL && server->drain != NULL &&
-           server->progress != NULL;
+           ends_init(&server->ends, server->base) && server->dns != NULL && server->timer != NULL &&
+           server->flush != NULL && server->sweep != NULL && server->turn != NULL &&
+           server->drain != NULL && server->progress != NULL;
 }
 
 /*
@@ -562,7 +562,8 @@ static bool start_admin(struct server *server)
 bool server_start(struct server *server, struct config *config, const struct log *log,
                   const struct server_task *task)
 {
-    *server = (struct server){.config = config, .log = *log, .timer_ns = INT64_MAX, .task = *task};
+    *server = (struct server){
+        .config = config, .log = *log, .timer_ns = INT64_MAX, .task = *task, .ends = {.epoll = -1}};
     server->started_ns = clock_now_ns();
     entropy_init(&server->entropy);
     LIST_INIT(&server->sessions);
@@ -631,6 +632,7 @@ void server_stop(struct server *server)
         tls_deinit(&server->node_tls[i]);
     }
     streams_deinit(&server->streams);
+    ends_deinit(&server->ends);
     if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);
     struct event *events[] = {server->timer,      server->flush,      server->sweep,

@@ -24,6 +24,7 @@
 #include "protocol/histogram.h"
 #include "server/admin.h"
 #include "server/client_log.h"
+#include "server/ends.h"
 #include "server/engine.h"
 #include "server/entropy.h"
 #include "server/gate.h"
@@ -56,6 +57,7 @@ struct server {
     struct evdns_base *dns;
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
+    struct ends ends;       /* of clients that are not read from */
 
     struct engine engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];

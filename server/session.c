@@ -335,17 +335,6 @@ static bool take_input(struct session *session)
     return true;
 }
 
-static void watch_end(struct session *session, bool watch)
-{
-    if (session->end_watched == watch)
-        return;
-    session->end_watched = watch;
-    if (watch)
-        event_add(session->end_watch, NULL);
-    else
-        event_del(session->end_watch);
-}
-
 /* Everything that can be done now for this client. */
 static void serve(struct session *session)
 {
@@ -364,7 +353,7 @@ static void serve(struct session *session)
     bool reads = takes_more && has_room(session);
     bool ends = session->ended || session->end_seen;
     stream_set_reading(&session->stream, reads);
-    watch_end(session, takes_more && !ends && (!reads || session->has_turn));
+    end_watch_set(&session->end_watch, takes_more && !ends && (!reads || session->has_turn));
 }
 
 static bool all_answered(const struct session *session)
@@ -448,16 +437,14 @@ static const struct stream_user client = {
 };
 
 /* The client ended its side, behind lines that we have not read yet; or the connection was lost. */
-static void session_on_end_seen(evutil_socket_t fd, short events, void *context)
+static void session_on_end_seen(void *context)
 {
     struct session *session = context;
     int error = 0;
     socklen_t len = sizeof(error);
-    (void)events;
-    session->end_watched = false;
     if (session->dropped)
         return;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
+    if (getsockopt(session->stream.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
         on_lost(session);
         return;
     }
@@ -481,25 +468,21 @@ static uint64_t draw_id(struct server *server)
 /* Whatever it has but its connection. */
 static void session_discard(struct session *session)
 {
-    if (session->end_watch != NULL)
-        event_free(session->end_watch);
-    if (session->held_back != NULL)
-        evbuffer_free(session->held_back);
+    evbuffer_free(session->held_back);
     free(session);
 }
 
-/* For a connection by this socket; NULL if there is not enough memory. */
-static struct session *session_make(struct server *server, int fd)
+/* For a connection to come; NULL if there is not enough memory. */
+static struct session *session_make(struct server *server)
 {
     struct session *session = calloc(1, sizeof(*session));
     if (session == NULL)
         return NULL;
     session->server = server;
     session->held_back = evbuffer_new();
-    session->end_watch = event_new(server->base, fd, EV_CLOSED, session_on_end_seen, session);
-    if (session->held_back != NULL && session->end_watch != NULL)
+    if (session->held_back != NULL)
         return session;
-    session_discard(session);
+    free(session);
     return NULL;
 }
 
@@ -507,6 +490,10 @@ static struct session *session_make(struct server *server, int fd)
 static void session_begin(struct session *session, const struct peer *peer)
 {
     struct server *server = session->server;
+    session->end_watch = (struct end_watch){.ends = &server->ends,
+                                            .fd = session->stream.fd,
+                                            .on_end = session_on_end_seen,
+                                            .context = session};
     session->local = peer->local;
     session->owner = peer->owner;
     session->origin = peer->origin;
@@ -527,7 +514,7 @@ static void session_begin(struct session *session, const struct peer *peer)
 
 bool session_new(struct server *server, int fd, const struct peer *peer)
 {
-    struct session *session = session_make(server, fd);
+    struct session *session = session_make(server);
     if (session == NULL) {
         evutil_closesocket(fd);
         return false;
@@ -542,7 +529,7 @@ bool session_new(struct server *server, int fd, const struct peer *peer)
 
 bool session_new_tls(struct server *server, struct bufferevent *tls, const struct peer *peer)
 {
-    struct session *session = session_make(server, bufferevent_getfd(tls));
+    struct session *session = session_make(server);
     if (session == NULL) {
         bufferevent_free(tls);
         return false;
@@ -573,7 +560,7 @@ static void session_free(struct session *session)
     /* Who is dropped must not take it for an end in order. */
     if (session->stream.tls != NULL && !session->dropped)
         tls_farewell(session->stream.tls);
-    watch_end(session, false);
+    end_watch_set(&session->end_watch, false);
     stream_close(&session->stream);
     session_discard(session);
     listener_resume(server);

@@ -10,7 +10,6 @@
 #define SERVER_SESSION_H
 
 #include <event2/buffer.h>
-#include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -18,6 +17,7 @@
 #include "protocol/limits.h"
 #include "protocol/origin.h"
 #include "protocol/permit.h"
+#include "server/ends.h"
 #include "server/engine.h"
 #include "server/stream.h"
 
@@ -47,8 +47,7 @@ struct session {
     TAILQ_ENTRY(session) turn;  /* while has_turn */
     struct stream stream;       /* over TLS, its end is one in order only by close_notify */
     struct evbuffer *held_back; /* untagged lines, while another is under way */
-    struct event *end_watch;    /* added while there is more to be read than may be */
-    bool end_watched;
+    struct end_watch end_watch; /* while there is more to be read than may be */
     uint64_t requests;
     int64_t since_ns;
     char peer[SESSION_PEER_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX];

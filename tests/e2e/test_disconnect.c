@@ -175,6 +175,30 @@ START_TEST(unlock_of_a_client_that_left_goes_on)
 }
 END_TEST
 
+/* So many lines behind its LOCK that the daemon does not read on, so it cannot find out by that. */
+START_TEST(who_waits_and_is_reset_with_much_unread_leaves_the_line)
+{
+    struct stage stage;
+    struct client client;
+    enum { LINES = 2000 };
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_send(&client, "LOCK a 60s WAIT 1h\n");
+    for (unsigned i = 0; i < LINES; i++)
+        client_send(&client, "STATUS bbbb\n");
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_expect(&stage.client, "PONG", "PING");
+    client_reset(&client);
+    stage_wait_stats(&stage.client, " waiting=0 ");
+    stage_wait_clients(&stage, 1);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
 /* A line without its end is no request. */
 START_TEST(unfinished_line_does_nothing)
 {
@@ -205,6 +229,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, half_close_still_gets_every_answer);
     tcase_add_test(tests, half_close_waits_for_an_unlock);
     tcase_add_test(tests, unlock_of_a_client_that_left_goes_on);
+    tcase_add_test(tests, who_waits_and_is_reset_with_much_unread_leaves_the_line);
     tcase_add_test(tests, unfinished_line_does_nothing);
     suite_add_tcase(suite, tests);
     return suite;
