@@ -19,7 +19,7 @@ static void fail(struct node *node, enum reason reason)
 {
     node_close(node);
     engine_on_closed(&node->server->engine, node->index, node->channel, reason, clock_now_ns());
-    server_rearm(node->server);
+    server_want_flush(node->server);
 }
 
 /* The replies that are whole. False if the connection is over. */
@@ -51,7 +51,7 @@ static void node_on_input(void *context)
         stream_consume(&node->stream, piece);
         len -= piece;
     } while (take_replies(node) && len > 0 && stream_is_open(&node->stream));
-    server_rearm(node->server);
+    server_want_flush(node->server);
 }
 
 /* In the log, what exactly was wrong: once, until it works or fails in another way. */
@@ -190,7 +190,7 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
         return;
     }
     engine_on_connected(&node->server->engine, node->index, node->channel, clock_now_ns());
-    server_rearm(node->server);
+    server_want_flush(node->server);
 }
 
 static void node_on_failure(evutil_socket_t fd, short events, void *context)

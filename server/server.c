@@ -191,19 +191,21 @@ static void io_entropy(void *context, void *bytes, size_t len)
 
 /* --- time --- */
 
-static void want_flush(void *context)
+void server_want_flush(struct server *server)
 {
-    struct server *server = context;
     if (server->flush_due)
         return;
     server->flush_due = true;
     event_active(server->flush, 0, 0);
 }
 
-void server_rearm(struct server *server)
+static void streams_want_flush(void *context)
 {
-    if (engine_wants_flush(&server->engine))
-        want_flush(server);
+    server_want_flush(context);
+}
+
+static void set_timer(struct server *server)
+{
     int64_t deadline_ns = engine_deadline_ns(&server->engine);
     /* A timer that is set too early finds nothing to do and sets itself anew: cheaper than moving
      * it with every answer. */
@@ -229,20 +231,23 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     histogram_add(&server->lag, now_ns - server->timer_ns);
     server->timer_ns = INT64_MAX;
     engine_on_timer(&server->engine, now_ns);
-    server_rearm(server);
+    server_want_flush(server);
 }
 
 /* After all that was active in this pass: the guard's probes go behind the votes that were asked
- * for in it, and then everything goes out. */
+ * for in it, then everything goes out, and the timer is set for what is due next. */
 static void server_on_flush(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
     (void)fd;
     (void)events;
-    engine_flush(&server->engine, clock_now_ns());
     server->flush_due = false;
+    if (engine_wants_flush(&server->engine))
+        engine_flush(&server->engine, clock_now_ns());
+    if (engine_wants_flush(&server->engine))
+        server_want_flush(server);
     streams_flush(&server->streams);
-    server_rearm(server);
+    set_timer(server);
 }
 
 static void server_on_turn(evutil_socket_t fd, short events, void *context)
@@ -251,7 +256,7 @@ static void server_on_turn(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     session_take_turns(server);
-    server_rearm(server);
+    server_want_flush(server);
 }
 
 static void server_on_sweep(evutil_socket_t fd, short events, void *context)
@@ -260,7 +265,7 @@ static void server_on_sweep(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     session_sweep(server);
-    server_rearm(server);
+    server_want_flush(server);
 }
 
 /* --- the end --- */
@@ -400,7 +405,7 @@ static bool start_loop(struct server *server)
     }
     return client_log_start(&server->client_log, &server->log, server->base) &&
            handshakes_init(&server->handshakes, server) &&
-           streams_init(&server->streams, server->base, want_flush, server) &&
+           streams_init(&server->streams, server->base, streams_want_flush, server) &&
            ends_init(&server->ends, server->base) && server->dns != NULL && server->timer != NULL &&
            server->flush != NULL && server->sweep != NULL && server->turn != NULL &&
            server->drain != NULL && server->progress != NULL;
@@ -540,7 +545,7 @@ void server_retune(struct server *server)
     server->client_limit = clients_possible(server);
     server->log.level = config->log.level;
     server->log.format = config->log.format;
-    server_rearm(server);
+    server_want_flush(server);
 }
 
 static bool start_admin(struct server *server)
@@ -599,7 +604,7 @@ bool server_start(struct server *server, struct config *config, const struct log
         server_stop(server);
         return false;
     }
-    server_rearm(server);
+    server_want_flush(server);
     return true;
 }
 

@@ -120,8 +120,8 @@ void server_stop(struct server *server);
 /* The configuration has changed where it may (config/diff.h): from now on that counts. */
 void server_retune(struct server *server);
 
-/* Set the timer to what the engine wants, and have it flushed after this pass: at the end of each
- * callback that called the engine. */
-void server_rearm(struct server *server);
+/* Have what the engine wants written go out at the end of this pass, and the timer set to when it
+ * wants one: to be called by whatever has called the engine. */
+void server_want_flush(struct server *server);
 
 #endif

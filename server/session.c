@@ -368,7 +368,7 @@ static void session_on_input(void *context)
 {
     struct session *session = context;
     serve(session);
-    server_rearm(session->server);
+    server_want_flush(session->server);
 }
 
 /* All that was written has gone out: the moment to close, if that is due. */
@@ -393,7 +393,7 @@ static void on_lost(struct session *session)
     if (session->local)
         engine_client_quit(&server->engine, &session->client, clock_now_ns());
     drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
-    server_rearm(server);
+    server_want_flush(server);
 }
 
 /* The client will send no more. Over TLS, what the kernel tells of the end of the connection is no
@@ -425,7 +425,7 @@ static void session_on_end(void *context)
     serve(session);
     tell_end(session);
     want_sweep(session);
-    server_rearm(session->server);
+    server_want_flush(session->server);
 }
 
 static const struct stream_user client = {
@@ -451,7 +451,7 @@ static void session_on_end_seen(void *context)
     session->end_seen = true;
     tell_end(session);
     want_sweep(session);
-    server_rearm(session->server);
+    server_want_flush(session->server);
 }
 
 /* By their number a client could tell how many there are: users must not count each other. */
