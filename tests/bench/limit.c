@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/must.h"
+
 enum { QUORUM = LIMIT_MASTERS / 2 + 1, BUFFER = 1 << 18, COMMAND = 256, SHA1 = 40, PENDING = 4096 };
 
 /* The paper's. */
@@ -82,8 +84,8 @@ static void put(struct limit *limit, unsigned index, int64_t now_ns)
     slot->since_ns = now_ns;
     for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
         struct link *link = &limit->links[i];
-        ck_assert_uint_lt(link->output_len + len, BUFFER);
-        ck_assert_uint_lt(link->count, PENDING);
+        must(link->output_len + len <= BUFFER, "what is to be written has room");
+        must(link->count < PENDING, "what is to be answered has room");
         memcpy(link->output + link->output_len, command, len);
         link->output_len += len;
         link->pending[(link->first + link->count++) % PENDING] =
@@ -93,7 +95,7 @@ static void put(struct limit *limit, unsigned index, int64_t now_ns)
 
 static void on_answer(struct limit *limit, struct link *link, bool yes, int64_t now_ns)
 {
-    ck_assert_uint_gt(link->count, 0);
+    must(link->count > 0, "each answer was asked for");
     struct pending pending = link->pending[link->first];
     struct slot *slot = &limit->slots[pending.slot];
     link->first = (link->first + 1) % PENDING;
@@ -118,7 +120,7 @@ static void read_in(struct limit *limit, struct link *link, int64_t now_ns)
         recv(link->fd, link->input + link->input_len, BUFFER - link->input_len, MSG_DONTWAIT);
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    ck_assert_msg(len > 0, "a master closed its connection");
+    must(len > 0, "a master keeps its connection");
     char *at = link->input;
     char *end = at + link->input_len + (size_t)len;
     char *newline;
@@ -137,7 +139,7 @@ static void write_out(struct link *link)
         ssize_t len = send(link->fd, link->output + sent, link->output_len - sent, MSG_NOSIGNAL);
         if (len < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        ck_assert_msg(len > 0, "a master closed its connection");
+        must(len > 0, "a master keeps its connection");
         sent += (size_t)len;
     }
     link->output_len = 0;

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/must.h"
+
 enum { BUFFER = 65536, LINE_MAX_LEN = 160, TOKEN_LEN = 40, RESOURCE_LEN = 32 };
 
 enum slot_state { SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DONE };
@@ -66,7 +68,7 @@ static void write_out(struct connection *connection)
                            MSG_NOSIGNAL);
         if (len < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        ck_assert_msg(len > 0, "a connection of the load is lost: %s", strerror(errno));
+        must(len > 0, "the daemon keeps its connections");
         sent += (size_t)len;
     }
     connection->output_len = 0;
@@ -138,9 +140,9 @@ static void on_granted(struct load *load, struct slot *slot, const char *token, 
 static void on_line(struct load *load, const char *line, int64_t now_ns)
 {
     char *rest;
-    ck_assert_msg(line[0] == '#', "an answer of the daemon: %s", line);
+    must(line[0] == '#', "an answer of the daemon has a tag");
     unsigned tag = (unsigned)strtoul(line + 1, &rest, 10);
-    ck_assert_uint_lt(tag, load->slot_count);
+    must(tag < load->slot_count, "an answer of the daemon has a tag of ours");
     struct slot *slot = &load->slots[tag];
     bool ok = strncmp(rest, " OK", 3) == 0;
     if (ok && slot->state == SLOT_LOCKING) {
@@ -160,7 +162,7 @@ static void read_in(struct load *load, struct connection *connection, int64_t no
                        BUFFER - connection->input_len, MSG_DONTWAIT);
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    ck_assert_msg(len > 0, "a connection of the load is lost");
+    must(len > 0, "the daemon keeps its connections");
     char *at = connection->input;
     char *end = at + connection->input_len + (size_t)len;
     char *newline;
