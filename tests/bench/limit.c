@@ -30,7 +30,7 @@ struct slot {
     size_t acquire_token; /* where it is */
     size_t release_token;
     bool releasing;
-    unsigned round; /* answers to earlier ones are stragglers */
+    unsigned round; /* answers to earlier ones, or after QUORUM, are stragglers */
     unsigned yes;
     int64_t since_ns;
 };
@@ -58,6 +58,8 @@ struct limit {
     struct link links[LIMIT_MASTERS];
     struct slot slots[LIMIT_SLOTS];
     uint64_t tokens;
+    bool ending;      /* what is taken is given back, and no more taken */
+    unsigned running; /* slots that have not ended */
 };
 
 static int64_t clock_ns(void)
@@ -96,21 +98,26 @@ static void put(struct limit *limit, unsigned index, int64_t now_ns)
 static void on_answer(struct limit *limit, struct link *link, bool yes, int64_t now_ns)
 {
     must(link->count > 0, "each answer was asked for");
+    must(yes, "nobody else uses these keys");
     struct pending pending = link->pending[link->first];
     struct slot *slot = &limit->slots[pending.slot];
     link->first = (link->first + 1) % PENDING;
     link->count--;
     if (pending.round != slot->round)
         return;
-    slot->yes += yes;
+    slot->yes++;
     if (slot->yes != QUORUM)
         return;
-    if (slot->releasing)
-        limit->result->pairs++;
-    else
+    bool taken = !slot->releasing;
+    if (!limit->ending && taken)
         spread_add(&limit->result->acquire, now_ns - slot->since_ns);
-    slot->releasing = !slot->releasing;
-    put(limit, pending.slot, now_ns);
+    if (!limit->ending && !taken)
+        limit->result->pairs++;
+    slot->releasing = taken;
+    if (taken || !limit->ending)
+        put(limit, pending.slot, now_ns);
+    else
+        limit->running--;
 }
 
 /* "+OK", ":1", or anything else, which is no. */
@@ -145,11 +152,22 @@ static void write_out(struct link *link)
     link->output_len = 0;
 }
 
+/* A quorum of quick masters must not run away from a slow one: what one pass may add has room. */
+static bool lags(const struct link *link)
+{
+    return link->count > PENDING - LIMIT_SLOTS;
+}
+
 static void pass(struct limit *limit)
 {
     struct pollfd fds[LIMIT_MASTERS];
+    bool any_lags = false;
     for (unsigned i = 0; i < LIMIT_MASTERS; i++)
-        fds[i] = (struct pollfd){.fd = limit->links[i].fd, .events = POLLIN};
+        any_lags = any_lags || lags(&limit->links[i]);
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
+        bool wanted = !any_lags || lags(&limit->links[i]);
+        fds[i] = (struct pollfd){.fd = limit->links[i].fd, .events = wanted ? POLLIN : 0};
+    }
     poll(fds, LIMIT_MASTERS, 1000);
     int64_t now_ns = clock_ns();
     for (unsigned i = 0; i < LIMIT_MASTERS; i++)
@@ -196,51 +214,49 @@ static int connect_one(const struct master *master)
     return fd;
 }
 
-/* Until every master has answered everything. */
-static void drain(struct limit *limit)
+static bool is_under_way(const struct limit *limit)
 {
+    bool any = limit->running > 0;
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
+        any = any || limit->links[i].count > 0;
+    return any;
+}
+
+static void open_all(struct limit *limit)
+{
+    char sha1[SHA1 + 1];
     for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
-        struct link *link = &limit->links[i];
-        while (link->count > 0) {
-            struct pollfd fd = {.fd = link->fd, .events = POLLIN};
-            poll(&fd, 1, 1000);
-            /* Rounds are over: all are stragglers now. */
-            read_in(limit, link, 0);
-        }
-        close(link->fd);
+        struct master *master = &limit->plan->masters[i];
+        snprintf(sha1, sizeof(sha1), "%s", master_text(master, "SCRIPT LOAD %s", release_script));
+        limit->links[i].fd = connect_one(master);
     }
+    limit->running = limit->plan->in_flight;
+    for (unsigned i = 0; i < limit->running; i++)
+        prepare_slot(&limit->slots[i], i, sha1);
 }
 
 void limit_run(const struct limit_plan *plan, struct load_result *result)
 {
-    char sha1[SHA1 + 1];
     struct limit *limit = calloc(1, sizeof(*limit));
     ck_assert_ptr_nonnull(limit);
     ck_assert_uint_le(plan->in_flight, LIMIT_SLOTS);
     memset(result, 0, sizeof(*result));
     limit->plan = plan;
     limit->result = result;
-    for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
-        struct master *master = &plan->masters[i];
-        snprintf(sha1, sizeof(sha1), "%s", master_text(master, "SCRIPT LOAD %s", release_script));
-        limit->links[i].fd = connect_one(master);
-    }
+    open_all(limit);
     int64_t started_ns = clock_ns();
-    for (unsigned i = 0; i < plan->in_flight; i++) {
-        prepare_slot(&limit->slots[i], i, sha1);
+    for (unsigned i = 0; i < plan->in_flight; i++)
         put(limit, i, started_ns);
-    }
     for (unsigned i = 0; i < LIMIT_MASTERS; i++)
         write_out(&limit->links[i]);
-    while (clock_ns() < started_ns + plan->for_ns)
+    while (is_under_way(limit)) {
         pass(limit);
-    result->seconds = (double)(clock_ns() - started_ns) / 1e9;
-    for (unsigned i = 0; i < plan->in_flight; i++)
-        limit->slots[i].round++;
-    drain(limit);
-    /* What was taken last was not given back. */
+        if (!limit->ending && clock_ns() >= started_ns + plan->for_ns) {
+            limit->ending = true;
+            result->seconds = (double)(clock_ns() - started_ns) / 1e9;
+        }
+    }
     for (unsigned i = 0; i < LIMIT_MASTERS; i++)
-        for (unsigned slot = 0; slot < plan->in_flight; slot++)
-            master_integer(&plan->masters[i], "DEL limit-%u", slot);
+        close(limit->links[i].fd);
     free(limit);
 }
