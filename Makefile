@@ -279,10 +279,9 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 	    TORTURE_FAULTS=$(call torture_setting,FAULTS,all) \
 	    TORTURE_HISTORY=$(call torture_setting,HISTORY,) $(TORTURE)
 
-# ROUNDS of all scenarios, of MS each; the figures also go to build/bench.json.
+# tests/bench/bench.h says what can be set: BENCH_ROUNDS, BENCH_MS, BENCH_SOAK, BENCH_MARKDOWN, ...
 bench: $(BUILD)/redlockd $(BENCH)
-	@$(E2E_ENV) BENCH_ROUNDS=$(or $(ROUNDS),5) BENCH_MS=$(or $(MS),1000) \
-	    BENCH_JSON=$(BUILD)/bench.json $(BENCH)
+	@$(E2E_ENV) BENCH_COMMIT='$(COMMIT)' BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench.json) $(BENCH)
 
 instructions: $(BUILD)/redlockd $(INSTRUCTIONS)
 	@sh tests/instructions.sh $(BUILD)/redlockd $(INSTRUCTIONS)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/bench/must.h"
+#include "tests/bench/usage.h"
 
 enum { QUORUM = LIMIT_MASTERS / 2 + 1, BUFFER = 1 << 18, COMMAND = 256, SHA1 = 40, PENDING = 4096 };
 
@@ -109,10 +110,14 @@ static void on_answer(struct limit *limit, struct link *link, bool yes, int64_t 
     if (slot->yes != QUORUM)
         return;
     bool taken = !slot->releasing;
-    if (!limit->ending && taken)
-        spread_add(&limit->result->acquire, now_ns - slot->since_ns);
-    if (!limit->ending && !taken)
-        limit->result->pairs++;
+    int64_t took_ns = now_ns - slot->since_ns;
+    if (!limit->ending && taken) {
+        spread_add(&limit->result->acquire, took_ns);
+        if (took_ns > limit->result->longest_ns)
+            limit->result->longest_ns = took_ns;
+    }
+    limit->result->pairs += !limit->ending && !taken;
+    limit->result->all_pairs += !taken;
     slot->releasing = taken;
     if (taken || !limit->ending)
         put(limit, pending.slot, now_ns);
@@ -244,6 +249,7 @@ void limit_run(const struct limit_plan *plan, struct load_result *result)
     limit->plan = plan;
     limit->result = result;
     open_all(limit);
+    int64_t cpu_ns = usage_cpu_ns(getpid());
     int64_t started_ns = clock_ns();
     for (unsigned i = 0; i < plan->in_flight; i++)
         put(limit, i, started_ns);
@@ -254,6 +260,7 @@ void limit_run(const struct limit_plan *plan, struct load_result *result)
         if (!limit->ending && clock_ns() >= started_ns + plan->for_ns) {
             limit->ending = true;
             result->seconds = (double)(clock_ns() - started_ns) / 1e9;
+            result->client_ns = usage_cpu_ns(getpid()) - cpu_ns;
         }
     }
     for (unsigned i = 0; i < LIMIT_MASTERS; i++)

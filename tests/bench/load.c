@@ -10,13 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tests/bench/must.h"
+#include "tests/bench/usage.h"
 
 enum { BUFFER = 65536, LINE_MAX_LEN = 160, TOKEN_LEN = 40, RESOURCE_LEN = 32 };
+
+#define NS_PER_S INT64_C(1000000000)
 
 enum slot_state { SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DONE };
 
@@ -49,6 +53,8 @@ struct load {
     struct slot *holder; /* together, with a time to keep it */
     int64_t release_ns;
     int64_t released_ns; /* together: when the last one was given back; 0: not, or taken */
+    int64_t started_ns;
+    int64_t hang_ns; /* when plan->hangs is stopped; INT64_MAX: not, or was */
     bool ending;
     unsigned to_send; /* requests that wait to be sent */
 };
@@ -57,7 +63,7 @@ static int64_t clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
 static void write_out(struct connection *connection)
@@ -149,10 +155,12 @@ static void on_line(struct load *load, const char *line, int64_t now_ns)
         on_granted(load, slot, rest + 4, now_ns);
         return;
     }
-    if (!load->ending) {
-        load->result->pairs += ok;
-        load->result->failed += !ok;
-    }
+    struct load_result *result = load->result;
+    result->all_pairs += ok;
+    if (!load->ending)
+        result->pairs += ok;
+    if (!ok && result->failed++ == 0)
+        snprintf(result->failure, LOAD_ANSWER, "%.*s", LOAD_ANSWER - 1, line);
     lock(load, slot, now_ns);
 }
 
@@ -209,13 +217,18 @@ static void open_all(struct load *load, int epoll)
     load->running = load->slot_count;
 }
 
-static int wait_ms(const struct load *load, int64_t now_ns, int64_t end_ns)
+/* When something is to be done that no daemon tells of. */
+static int64_t next_ns(const struct load *load, int64_t now_ns)
 {
-    int64_t until_ns =
-        load->holder != NULL && load->release_ns < end_ns ? load->release_ns : end_ns;
-    if (until_ns <= now_ns)
-        return load->ending && load->holder == NULL ? 1000 : 0;
-    return (int)((until_ns - now_ns) / 1000000);
+    int64_t next = load->started_ns + load->plan->for_ns;
+    /* Past that, only answers are waited for. */
+    if (next <= now_ns)
+        next = now_ns + NS_PER_S;
+    if (load->holder != NULL && load->release_ns < next)
+        next = load->release_ns;
+    if (load->hang_ns < next)
+        next = load->hang_ns;
+    return next > now_ns ? next : now_ns;
 }
 
 static void write_all(struct load *load)
@@ -233,11 +246,18 @@ static void write_all(struct load *load)
         kill(stopped, SIGCONT);
 }
 
-static void pass(struct load *load, int epoll, int64_t end_ns)
+static void pass(struct load *load, int epoll)
 {
     struct epoll_event events[LOAD_SLOTS];
-    int count = epoll_wait(epoll, events, LOAD_SLOTS, wait_ms(load, clock_ns(), end_ns));
     int64_t now_ns = clock_ns();
+    int64_t wait_ns = load->ending && load->holder != NULL ? 0 : next_ns(load, now_ns) - now_ns;
+    const struct timespec wait = {.tv_sec = wait_ns / NS_PER_S, .tv_nsec = wait_ns % NS_PER_S};
+    int count = epoll_pwait2(epoll, events, LOAD_SLOTS, &wait, NULL);
+    now_ns = clock_ns();
+    if (now_ns >= load->hang_ns) {
+        kill(load->plan->hangs, SIGSTOP);
+        load->hang_ns = INT64_MAX;
+    }
     if (load->holder != NULL && (now_ns >= load->release_ns || load->ending)) {
         struct slot *slot = load->holder;
         load->holder = NULL;
@@ -259,6 +279,30 @@ static double fairness(const struct load *load)
     return squares > 0 ? sum * sum / (load->slot_count * squares) : 0;
 }
 
+static bool is_over(const struct load *load, int64_t now_ns)
+{
+    const struct load_plan *plan = load->plan;
+    uint64_t pairs = load->result->pairs;
+    if (plan->max_pairs > 0 && pairs >= plan->max_pairs)
+        return true;
+    return now_ns >= load->started_ns + plan->for_ns && pairs >= plan->min_pairs;
+}
+
+/* What is measured ends here; what was locked is still unlocked. */
+static void end(struct load *load, int64_t now_ns, int64_t cpu_ns)
+{
+    struct load_result *result = load->result;
+    load->ending = true;
+    result->seconds = (double)(now_ns - load->started_ns) / 1e9;
+    result->client_ns = usage_cpu_ns(getpid()) - cpu_ns;
+    result->jain = fairness(load);
+    for (unsigned i = 0; i < load->slot_count; i++) {
+        const struct slot *slot = &load->slots[i];
+        if (slot->state == SLOT_LOCKING && now_ns - slot->since_ns > result->longest_ns)
+            result->longest_ns = now_ns - slot->since_ns;
+    }
+}
+
 void load_run(const struct load_plan *plan, struct load_result *result)
 {
     struct load *load = calloc(1, sizeof(*load));
@@ -268,20 +312,20 @@ void load_run(const struct load_plan *plan, struct load_result *result)
     load->plan = plan;
     load->result = result;
     open_all(load, epoll);
-    int64_t started_ns = clock_ns();
-    int64_t end_ns = started_ns + plan->for_ns;
+    /* A lock is to be held for hold_ns, and not for what the kernel likes to add to a wait. */
+    prctl(PR_SET_TIMERSLACK, 1);
+    int64_t cpu_ns = usage_cpu_ns(getpid());
+    load->started_ns = clock_ns();
+    load->hang_ns = plan->hangs != 0 ? load->started_ns + plan->for_ns / 2 : INT64_MAX;
     for (unsigned i = 0; i < load->slot_count; i++)
-        lock(load, &load->slots[i], started_ns);
+        lock(load, &load->slots[i], load->started_ns);
     write_all(load);
     while (load->running > 0) {
-        pass(load, epoll, end_ns);
-        bool enough = plan->max_pairs > 0 && result->pairs >= plan->max_pairs;
-        if (!load->ending && (enough || clock_ns() >= end_ns)) {
-            load->ending = true;
-            result->seconds = (double)(clock_ns() - started_ns) / 1e9;
-        }
+        pass(load, epoll);
+        int64_t now_ns = clock_ns();
+        if (!load->ending && is_over(load, now_ns))
+            end(load, now_ns, cpu_ns);
     }
-    result->jain = fairness(load);
     for (unsigned i = 0; i < plan->connections; i++)
         close(load->connections[i].fd);
     close(epoll);

@@ -1,0 +1,167 @@
+#include "tests/bench/report.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { VALUE_TEXT = 32 };
+
+static const char *value_text(double value, int digits, char *text)
+{
+    if (isnan(value))
+        snprintf(text, VALUE_TEXT, "-");
+    else
+        snprintf(text, VALUE_TEXT, "%.*f", digits, value);
+    return text;
+}
+
+static double goal_value(const struct report *report, const struct goal *goal)
+{
+    if (goal->sense == NEVER_ABOVE)
+        return sheet_largest(report->sheet, goal->row, goal->figure);
+    return sheet_ratio(report->sheet, goal->row, goal->figure, goal->to_row, goal->to_figure);
+}
+
+static const char *verdict(const struct goal *goal, double value)
+{
+    bool met = goal->sense == AT_LEAST ? value >= goal->bound : value <= goal->bound;
+    return met ? "met" : "not met";
+}
+
+/* 0.994 is not 0.99, and no need to tell 36700.00. */
+static int goal_digits(const struct goal *goal)
+{
+    if (goal->bound >= 100)
+        return 0;
+    return goal->figure == JAIN || goal->figure == HELD ? 4 : 2;
+}
+
+/* --- for people --- */
+
+static void print_scenarios(const struct sheet *sheet)
+{
+    char text[VALUE_TEXT];
+    printf("\n%-26s", "");
+    for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
+        if (sheet_has(sheet, figure))
+            printf(" %10s", figure_infos[figure].title);
+    printf("\n");
+    for (unsigned row = 0; row < sheet->row_count; row++) {
+        if (sheet->rounds[row] == 0)
+            continue;
+        printf("%-26s", sheet->names[row]);
+        for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
+            if (sheet_has(sheet, figure))
+                printf(" %10s", value_text(sheet_median(sheet, row, figure),
+                                           figure_infos[figure].digits, text));
+        printf("\n");
+    }
+}
+
+void report_print(const struct report *report)
+{
+    char measured[VALUE_TEXT], bound[VALUE_TEXT];
+    printf("\n%s\n", report->of);
+    print_scenarios(report->sheet);
+    printf("\n%-54s %9s %12s\n", "goal", "measured", "bound");
+    for (unsigned i = 0; i < report->goal_count; i++) {
+        const struct goal *goal = &report->goals[i];
+        double value = goal_value(report, goal);
+        if (isnan(value))
+            continue;
+        printf("%-54s %9s %s %9s  %s\n", goal->text, value_text(value, goal_digits(goal), measured),
+               goal->sense == AT_LEAST ? ">=" : "<=",
+               value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
+    }
+}
+
+/* --- files --- */
+
+static FILE *create(const char *path)
+{
+    FILE *out = fopen(path, "w");
+    ck_assert_msg(out != NULL, "%s cannot be written", path);
+    return out;
+}
+
+static void write_header(FILE *out, const struct sheet *sheet)
+{
+    fprintf(out, "| |");
+    for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
+        if (sheet_has(sheet, figure))
+            fprintf(out, " %s |", figure_infos[figure].title);
+    fprintf(out, "\n|---|");
+    for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
+        if (sheet_has(sheet, figure))
+            fprintf(out, "--:|");
+    fprintf(out, "\n");
+}
+
+void report_markdown(const struct report *report, const char *path)
+{
+    const struct sheet *sheet = report->sheet;
+    char text[VALUE_TEXT], bound[VALUE_TEXT];
+    FILE *out = create(path);
+    fprintf(out, "%s\n\n| goal | measured | bound | |\n|---|--:|--:|---|\n", report->of);
+    for (unsigned i = 0; i < report->goal_count; i++) {
+        const struct goal *goal = &report->goals[i];
+        double value = goal_value(report, goal);
+        if (!isnan(value))
+            fprintf(out, "| %s | %s | %s %s | %s |\n", goal->text,
+                    value_text(value, goal_digits(goal), text), goal->sense == AT_LEAST ? "≥" : "≤",
+                    value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
+    }
+    fprintf(out, "\n");
+    write_header(out, sheet);
+    for (unsigned row = 0; row < sheet->row_count; row++) {
+        if (sheet->rounds[row] == 0)
+            continue;
+        fprintf(out, "| %s |", sheet->names[row]);
+        for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
+            if (sheet_has(sheet, figure))
+                fprintf(out, " %s |",
+                        value_text(sheet_median(sheet, row, figure), figure_infos[figure].digits,
+                                   text));
+        fprintf(out, "\n");
+    }
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static void write_number(FILE *out, const char *key, double value, int digits)
+{
+    if (isnan(value))
+        fprintf(out, "\"%s\": null", key);
+    else
+        fprintf(out, "\"%s\": %.*f", key, digits, value);
+}
+
+void report_json(const struct report *report, const char *path)
+{
+    const struct sheet *sheet = report->sheet;
+    FILE *out = create(path);
+    const char *comma = "";
+    fprintf(out, "{\"of\": \"%s\",\n \"scenarios\": {", report->of);
+    for (unsigned row = 0; row < sheet->row_count; row++) {
+        if (sheet->rounds[row] == 0)
+            continue;
+        fprintf(out, "%s\n  \"%s\": {\"rounds\": %u", comma, sheet->names[row], sheet->rounds[row]);
+        for (unsigned figure = 0; figure < FIGURE_COUNT; figure++) {
+            fprintf(out, ", ");
+            write_number(out, figure_infos[figure].key, sheet_median(sheet, row, figure),
+                         figure_infos[figure].digits);
+        }
+        fprintf(out, "}");
+        comma = ",";
+    }
+    fprintf(out, "},\n \"goals\": [");
+    for (unsigned i = 0; i < report->goal_count; i++) {
+        const struct goal *goal = &report->goals[i];
+        fprintf(out, "%s\n  {\"goal\": \"%s\", ", i > 0 ? "," : "", goal->text);
+        write_number(out, "measured", goal_value(report, goal), goal_digits(goal));
+        fprintf(out, ", ");
+        write_number(out, goal->sense == AT_LEAST ? "at_least" : "at_most", goal->bound, 2);
+        fprintf(out, "}");
+    }
+    fprintf(out, "\n]}\n");
+    ck_assert_int_eq(fclose(out), 0);
+}

@@ -1,0 +1,230 @@
+#include "tests/bench/scenario.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/bench/limit.h"
+#include "tests/bench/load.h"
+#include "tests/bench/peer.h"
+#include "tests/bench/usage.h"
+#include "tests/e2e/process.h"
+
+/* Fairness tells nothing where some had two turns and others three. */
+enum { LINE_TURNS = 30 };
+
+#define NS_PER_MS INT64_C(1000000)
+
+static const struct daemon_plan daemon_plan = {
+    .tcp_host = "127.0.0.1",
+    .node_timeout_ms = SCENARIO_NODE_TIMEOUT_MS,
+    .locks = ", max_ttl: 2s",
+    .yaml = "log: {level: warning}\n",
+};
+
+void scenario_open(struct arena *arena, const char *test, unsigned daemons)
+{
+    stage_open(&arena->stage, test,
+               &(struct stage_plan){.masters = SCENARIO_MASTERS, .daemon = daemon_plan});
+    if (daemons < 2)
+        return;
+    struct daemon_plan second = daemon_plan;
+    second.name = "second";
+    stage_start_daemon(&arena->stage, &arena->second, &second);
+}
+
+void scenario_close(struct arena *arena)
+{
+    if (arena->second.pid != 0)
+        daemon_stop(&arena->second);
+    stage_close(&arena->stage);
+}
+
+/* --- what it used --- */
+
+struct totals {
+    int64_t daemon_ns;
+    int64_t masters_ns;
+    int64_t commands;
+    double rss_mb;
+};
+
+static int64_t commands_of(struct master *master)
+{
+    const char *info = master_text(master, "INFO stats");
+    const char *line = strstr(info, "total_commands_processed:");
+    ck_assert_ptr_nonnull(line);
+    return strtoll(strchr(line, ':') + 1, NULL, 10);
+}
+
+static struct totals take_totals(struct arena *arena, const struct scenario *scenario)
+{
+    struct totals totals = {0};
+    if (scenario->daemons > 0)
+        totals.daemon_ns += usage_cpu_ns(arena->stage.daemon.pid);
+    if (scenario->daemons > 1)
+        totals.daemon_ns += usage_cpu_ns(arena->second.pid);
+    if (scenario->on_etcd)
+        totals.daemon_ns += usage_cpu_ns(arena->etcd.pid);
+    totals.rss_mb = (double)process_memory_kib(arena->stage.daemon.pid) / 1024;
+    for (unsigned i = 0; i < SCENARIO_MASTERS; i++) {
+        struct master *master = &arena->stage.masters[i];
+        if (master->pid == 0)
+            continue;
+        totals.masters_ns += usage_cpu_ns(master->pid);
+        /* A hung one answers nobody. */
+        if (scenario->trouble == NO_TROUBLE)
+            totals.commands += commands_of(master);
+    }
+    return totals;
+}
+
+/* --- trouble --- */
+
+static void begin_trouble(struct stage *stage, enum scenario_trouble trouble)
+{
+    switch (trouble) {
+    case ONE_HUNG:
+        stage_stop_masters(stage, 0, 0);
+        stage_wait_nodes(stage, "state=suspect", 1);
+        break;
+    case TWO_HUNG:
+        stage_stop_masters(stage, 0, 1);
+        stage_wait_nodes(stage, "state=suspect", 2);
+        break;
+    case ONE_KILLED:
+        master_kill(&stage->masters[0]);
+        stage_wait_nodes(stage, "state=down", 1);
+        break;
+    case NO_TROUBLE:
+    case ONE_HANGS:
+        break;
+    }
+}
+
+static void end_trouble(struct stage *stage, enum scenario_trouble trouble)
+{
+    switch (trouble) {
+    case ONE_HUNG:
+    case ONE_HANGS:
+        stage_continue_masters(stage, 0, 0);
+        break;
+    case TWO_HUNG:
+        stage_continue_masters(stage, 0, 1);
+        break;
+    case ONE_KILLED:
+        master_restart(&stage->masters[0]);
+        break;
+    case NO_TROUBLE:
+        return;
+    }
+    stage_wait_nodes(stage, "vote=yes", SCENARIO_MASTERS);
+}
+
+/* --- one run --- */
+
+static void run_load(struct arena *arena, const struct scenario *scenario,
+                     struct load_result *result)
+{
+    struct load_plan plan = {
+        .host = "127.0.0.1",
+        .ports = {arena->stage.daemon.port, scenario->daemons > 1 ? arena->second.port : 0},
+        .connections = scenario->connections,
+        .depth = scenario->depth,
+        .together = scenario->kind == TOGETHER,
+        .hold_ns = scenario->hold_ms * NS_PER_MS,
+        .for_ns = scenario->soak ? arena->soak_ns : arena->for_ns,
+    };
+    if (plan.together)
+        plan.min_pairs = scenario->connections * scenario->depth * LINE_TURNS;
+    if (scenario->trouble == ONE_HANGS)
+        plan.hangs = arena->stage.masters[0].pid;
+    load_run(&plan, result);
+}
+
+static void run_kind(struct arena *arena, const struct scenario *scenario,
+                     struct load_result *result)
+{
+    switch (scenario->kind) {
+    case THE_LIMIT:
+        limit_run(&(struct limit_plan){.masters = arena->stage.masters,
+                                       .in_flight = scenario->connections,
+                                       .for_ns = arena->for_ns},
+                  result);
+        break;
+    case APART:
+    case TOGETHER:
+        run_load(arena, scenario, result);
+        break;
+    case PEER:
+    case PEER_LINE:
+        peer_run(&(struct peer_plan){.name = scenario->peer,
+                                     .sandbox = &arena->stage.sandbox,
+                                     .masters = arena->stage.masters,
+                                     .master_count = SCENARIO_MASTERS,
+                                     .daemon_port = arena->stage.daemon.port,
+                                     .etcd_port = arena->etcd.port,
+                                     .in_flight = scenario->connections,
+                                     .together = scenario->kind == PEER_LINE,
+                                     .for_ns = arena->for_ns},
+                 result);
+        break;
+    }
+}
+
+static void tell_line(const struct scenario *scenario, const struct load_result *result,
+                      double values[FIGURE_COUNT])
+{
+    double hold_ns = (double)(scenario->hold_ms * NS_PER_MS);
+    double handover_ns = (double)spread_at(&result->handover, 0.5);
+    double all_turns_ns = scenario->connections * (hold_ns + handover_ns);
+    values[HANDOVER_US] = handover_ns / 1e3;
+    values[TURN_RATIO] = (double)result->longest_ns / all_turns_ns;
+    values[JAIN] = result->jain;
+    if (scenario->hold_ms > 0)
+        values[HELD] = (double)result->pairs * hold_ns / 1e9 / result->seconds;
+}
+
+static void tell(const struct scenario *scenario, const struct load_result *result,
+                 const struct totals *before, const struct totals *after,
+                 double values[FIGURE_COUNT])
+{
+    double pairs = result->all_pairs > 0 ? (double)result->all_pairs : NAN;
+    values[PAIRS_PER_S] = (double)result->pairs / result->seconds;
+    values[P50_US] = (double)spread_at(&result->acquire, 0.5) / 1e3;
+    values[P99_US] = (double)spread_at(&result->acquire, 0.99) / 1e3;
+    values[P999_US] = (double)spread_at(&result->acquire, 0.999) / 1e3;
+    values[LONGEST_MS] = (double)result->longest_ns / 1e6;
+    values[CLIENT_US] = (double)result->client_ns / 1e3 / (double)result->pairs;
+    values[FAILED] = (double)result->failed;
+    if (!scenario->on_etcd)
+        values[MASTERS_US] = (double)(after->masters_ns - before->masters_ns) / 1e3 / pairs;
+    if (!scenario->on_etcd && scenario->trouble == NO_TROUBLE)
+        values[COMMANDS] = (double)(after->commands - before->commands) / pairs;
+    if (after->daemon_ns > before->daemon_ns)
+        values[DAEMON_US] = (double)(after->daemon_ns - before->daemon_ns) / 1e3 / pairs;
+    if (scenario->daemons > 0) {
+        values[RSS_MB] = after->rss_mb;
+        values[GROWTH_MB] = after->rss_mb - before->rss_mb;
+    }
+    if (scenario->kind == TOGETHER || scenario->kind == PEER_LINE)
+        tell_line(scenario, result, values);
+}
+
+void scenario_run(struct arena *arena, const struct scenario *scenario, double values[FIGURE_COUNT])
+{
+    static struct load_result result;
+    for (unsigned i = 0; i < FIGURE_COUNT; i++)
+        values[i] = NAN;
+    begin_trouble(&arena->stage, scenario->trouble);
+    struct totals before = take_totals(arena, scenario);
+    run_kind(arena, scenario, &result);
+    if (result.failed > 0)
+        fprintf(stderr, "\n%s: %" PRIu64 " failed, the first by: %s\n", scenario->name,
+                result.failed, result.failure);
+    struct totals after = take_totals(arena, scenario);
+    tell(scenario, &result, &before, &after, values);
+    end_trouble(&arena->stage, scenario->trouble);
+}
