@@ -56,6 +56,8 @@ E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/hi
 TORTURE  := $(BUILD)/tests/torture/test_torture
 BENCH    := $(BUILD)/tests/bench/test_bench
 INSTRUCTIONS := $(BUILD)/tests/bench/test_instructions
+BENCH_PEERS := $(BUILD)/tests/bench/test_peers
+PEERS    := $(BUILD)/peers
 BENCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/test_%.c,$(wildcard tests/bench/*.c)))
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 
@@ -86,6 +88,7 @@ help:
 	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
 	@echo 'make storm      RUNS=1000 SEED=n of redlock run, killed at random: no two commands at once'
 	@echo 'make bench      throughput, latency and processor time, as ratios to what Redis allows'
+	@echo 'make bench-peers    the same beside node-redlock (npm) and etcd (apt)'
 	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
@@ -283,6 +286,20 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 bench: $(BUILD)/redlockd $(BENCH)
 	@$(E2E_ENV) BENCH_COMMIT='$(COMMIT)' BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench.json) $(BENCH)
 
+# The same beside node-redlock and etcd: fetched from npm and Debian, so not part of `make check`. etcd
+# writes to a tmpfs, as Redis does to no disk.
+bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
+	@sh tests/deps.sh etcd-server $$(command -v npm >/dev/null || echo npm)
+	@$(MAKE) --no-print-directory $(PEERS)/installed
+	@$(E2E_ENV) PEERS=$(PEERS) E2E_FOLDER=/dev/shm BENCH_COMMIT='$(COMMIT)' \
+	    BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench-peers.json) $(BENCH_PEERS)
+
+$(PEERS)/installed: $(wildcard tests/bench/peers/*)
+	@mkdir -p $(@D)
+	@cp $^ $(@D)
+	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 instructions: $(BUILD)/redlockd $(INSTRUCTIONS)
 	@sh tests/instructions.sh $(BUILD)/redlockd $(INSTRUCTIONS)
 
@@ -372,5 +389,5 @@ demo: deps
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
 .PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm \
-        bench instructions asan check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
+        bench bench-peers instructions asan check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units check-parts

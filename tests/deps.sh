@@ -1,11 +1,12 @@
 #!/bin/sh
 # Install by apt the packages that redlockd needs and this machine lacks; nothing if none is missing.
+# usage: tests/deps.sh [FURTHER PACKAGES]
 set -eu
 
 wanted="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev check
         libbsd-dev redis-server clang libclang-rt-dev clang-format procps
         netcat-openbsd iproute2 spin tmux vim-tiny groff-base mandoc python3 nodejs
-        valgrind pkg-config libsystemd-dev systemd libssl-dev openssl"
+        valgrind pkg-config libsystemd-dev systemd libssl-dev openssl $*"
 
 missing=
 for package in $wanted; do

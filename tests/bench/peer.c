@@ -25,7 +25,7 @@ static void list_ports(const struct peer_plan *plan, char *ports)
 static void run_to_its_end(const struct peer_plan *plan, const char *output, const char *errors)
 {
     char program[SANDBOX_FILE], ports[PORTS_TEXT], daemon_port[NUMBER_TEXT];
-    char etcd_port[NUMBER_TEXT], in_flight[NUMBER_TEXT], for_ms[NUMBER_TEXT];
+    char etcd_port[NUMBER_TEXT], in_flight[NUMBER_TEXT], for_ms[NUMBER_TEXT], hold_ms[NUMBER_TEXT];
     const char *peers = getenv("PEERS");
     int status;
     ck_assert_msg(peers != NULL, "PEERS is not set: run make bench-peers");
@@ -34,12 +34,10 @@ static void run_to_its_end(const struct peer_plan *plan, const char *output, con
     snprintf(etcd_port, sizeof(etcd_port), "%d", plan->etcd_port);
     snprintf(in_flight, sizeof(in_flight), "%u", plan->in_flight);
     snprintf(for_ms, sizeof(for_ms), "%" PRId64, plan->for_ns / 1000000);
+    snprintf(hold_ms, sizeof(hold_ms), "%u", plan->hold_ms);
     list_ports(plan, ports);
-    const char *argv[] = {
-        "node",    program, plan->name, plan->together ? "together" : "apart",
-        in_flight, for_ms,  ports,      daemon_port,
-        etcd_port, NULL,
-    };
+    const char *argv[] = {"node",  program, plan->name,  plan->how, in_flight, for_ms,
+                          hold_ms, ports,   daemon_port, etcd_port, NULL};
     pid_t pid =
         process_start(&(struct process_plan){.argv = argv, .output = output, .errors = errors});
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);

@@ -6,7 +6,6 @@
 #ifndef TESTS_BENCH_PEER_H
 #define TESTS_BENCH_PEER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/bench/load.h"
@@ -21,7 +20,8 @@ struct peer_plan {
     int daemon_port;
     int etcd_port;
     unsigned in_flight; /* locks that are taken and given back side by side, in one process */
-    bool together;      /* all of one resource */
+    const char *how;    /* "apart", "together", "in-turns": see bench.mjs */
+    unsigned hold_ms;   /* how long each is kept */
     int64_t for_ns;     /* after a warm-up of its own */
 };
 

@@ -144,6 +144,22 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
     load_run(&plan, result);
 }
 
+static void run_peer(struct arena *arena, const struct scenario *scenario, const char *how,
+                     struct load_result *result)
+{
+    peer_run(&(struct peer_plan){.name = scenario->peer,
+                                 .sandbox = &arena->stage.sandbox,
+                                 .masters = arena->stage.masters,
+                                 .master_count = SCENARIO_MASTERS,
+                                 .daemon_port = arena->stage.daemon.port,
+                                 .etcd_port = arena->etcd.port,
+                                 .in_flight = scenario->connections,
+                                 .how = how,
+                                 .hold_ms = scenario->hold_ms,
+                                 .for_ns = arena->for_ns},
+             result);
+}
+
 static void run_kind(struct arena *arena, const struct scenario *scenario,
                      struct load_result *result)
 {
@@ -159,17 +175,13 @@ static void run_kind(struct arena *arena, const struct scenario *scenario,
         run_load(arena, scenario, result);
         break;
     case PEER:
+        run_peer(arena, scenario, "apart", result);
+        break;
     case PEER_LINE:
-        peer_run(&(struct peer_plan){.name = scenario->peer,
-                                     .sandbox = &arena->stage.sandbox,
-                                     .masters = arena->stage.masters,
-                                     .master_count = SCENARIO_MASTERS,
-                                     .daemon_port = arena->stage.daemon.port,
-                                     .etcd_port = arena->etcd.port,
-                                     .in_flight = scenario->connections,
-                                     .together = scenario->kind == PEER_LINE,
-                                     .for_ns = arena->for_ns},
-                 result);
+        run_peer(arena, scenario, "together", result);
+        break;
+    case PEER_TURNS:
+        run_peer(arena, scenario, "in-turns", result);
         break;
     }
 }
@@ -209,7 +221,7 @@ static void tell(const struct scenario *scenario, const struct load_result *resu
         values[RSS_MB] = after->rss_mb;
         values[GROWTH_MB] = after->rss_mb - before->rss_mb;
     }
-    if (scenario->kind == TOGETHER || scenario->kind == PEER_LINE)
+    if (scenario->kind != THE_LIMIT && scenario->kind != APART && scenario->kind != PEER)
         tell_line(scenario, result, values);
 }
 

@@ -13,11 +13,12 @@
 enum { SCENARIO_MASTERS = 5, SCENARIO_NODE_TIMEOUT_MS = 50 };
 
 enum scenario_kind {
-    THE_LIMIT, /* limit.h, without a daemon */
-    APART,     /* load.h: each a resource of its own */
-    TOGETHER,  /* load.h: all one */
-    PEER,      /* peer.h: each a resource of its own */
-    PEER_LINE, /* peer.h: all one */
+    THE_LIMIT,  /* limit.h, without a daemon */
+    APART,      /* load.h: each a resource of its own */
+    TOGETHER,   /* load.h: all one */
+    PEER,       /* peer.h: each a resource of its own */
+    PEER_LINE,  /* peer.h: all one */
+    PEER_TURNS, /* peer.h: all one, asked for again when another has it */
 };
 
 enum scenario_trouble {

@@ -54,7 +54,9 @@ static int print_log(const char *path, const struct stat *stat, int type, struct
 
 static void open_root(void)
 {
-    char root[] = "/tmp/redlockd-e2e.XXXXXX";
+    char root[SANDBOX_PATH];
+    const char *folder = getenv("E2E_FOLDER");
+    snprintf(root, sizeof(root), "%s/redlockd-e2e.XXXXXX", folder != NULL ? folder : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(root));
     setenv(ROOT_VARIABLE, root, 1);
 }

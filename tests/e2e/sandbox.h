@@ -1,5 +1,6 @@
 /*
- * A folder of its own for each test, and what is left in it.
+ * A folder of its own for each test, and what is left in it. It is in $E2E_FOLDER, which has a
+ * short name, or /tmp.
  *
  * A test that passes removes its folder itself. What is still there when its case is over belongs
  * to a test that failed, crashed or ran into its time limit: then the logs in it are printed, and

@@ -1,0 +1,107 @@
+// One way to lock for a while, as fast as it is answered, for tests/bench/peer.c:
+//
+//     node bench.mjs PEER apart|together|in-turns IN_FLIGHT MS HOLD_MS REDIS_PORTS DAEMON_PORT ETCD_PORT
+//
+// A peer is a module beside this one with
+//
+//     open({ redisPorts, daemonPort, etcdPort, clients, together }) -> { use, close }
+//     use(resource, client, work): take the lock, await work(), give it back; client: 0 to clients-1
+//
+// Apart, each client has a resource of its own; together, all want one, and ask for it again at once.
+// In turns, they ask again when another has it: where nobody stands in line, who just had a lock would
+// take it again, and nothing be handed over. What was measured is told by lines of a name and a number:
+// peer.c knows them.
+
+const WARM_UP_MS = 500; // until the compiler has seen it all
+
+const [peer, how, inFlight, forMs, holdMs, redisPorts, daemonPort, etcdPort] = process.argv.slice(2);
+const clients = Number(inFlight);
+const together = how !== 'apart';
+const inTurns = how === 'in-turns';
+const now = () => Number(process.hrtime.bigint()); // in ns; exact for a hundred days
+
+const acquires = [];
+const handovers = [];
+const turns = new Array(clients).fill(0);
+const counts = { pairs: 0, all_pairs: 0, failed: 0 };
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+let measuring = false;
+let ending = false;
+let releasedAt = 0; // together: when the last was given back, and by whom
+let releasedBy = -1; // nobody yet
+let waiting = []; // in turns: for another to have it
+
+function wake() {
+  for (const resolve of waiting) resolve();
+  waiting = [];
+}
+
+function granted(client, since) {
+  const at = now();
+  if (measuring) {
+    acquires.push(at - since);
+    turns[client]++;
+    // Who takes it again himself has handed nothing over.
+    if (together && releasedBy !== -1 && releasedBy !== client) handovers.push(at - releasedAt);
+  }
+  wake();
+}
+
+async function play(locks, client) {
+  const resource = together ? 'peers' : `peers-${client}`;
+  while (!ending) {
+    const since = now();
+    let another;
+    try {
+      await locks.use(resource, client, async () => {
+        granted(client, since);
+        if (holdMs > 0) await pause(Number(holdMs));
+        releasedAt = now();
+        releasedBy = client;
+        another = new Promise((resolve) => waiting.push(resolve));
+      });
+      counts.all_pairs++;
+      if (measuring) counts.pairs++;
+      if (inTurns && !ending) await another;
+    } catch (error) {
+      if (counts.failed++ === 0) console.error(error);
+    }
+  }
+}
+
+async function measure() {
+  await pause(WARM_UP_MS);
+  const began = now();
+  const before = process.cpuUsage();
+  measuring = true;
+  await pause(Number(forMs));
+  measuring = false;
+  ending = true;
+  wake();
+  const used = process.cpuUsage(before);
+  return { seconds: (now() - began) / 1e9, cpu_us: used.user + used.system };
+}
+
+function jain() {
+  const sum = turns.reduce((all, one) => all + one, 0);
+  const squares = turns.reduce((all, one) => all + one * one, 0);
+  return squares > 0 ? (sum * sum) / (clients * squares) : 0;
+}
+
+const { open } = await import(`./${peer}.mjs`);
+const locks = await open({
+  redisPorts: redisPorts.split(',').map(Number),
+  daemonPort: Number(daemonPort),
+  etcdPort: Number(etcdPort),
+  clients,
+  together,
+});
+const players = Array.from({ length: clients }, (_, client) => play(locks, client));
+const spent = await measure();
+await Promise.all(players);
+await locks.close();
+
+const lines = Object.entries({ ...spent, ...counts, jain: jain() }).map(([name, n]) => `${name} ${n}`);
+for (const ns of acquires) lines.push(`acquire ${ns}`);
+for (const ns of handovers) lines.push(`handover ${ns}`);
+process.stdout.write(lines.join('\n') + '\n');

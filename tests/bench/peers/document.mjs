@@ -1,0 +1,18 @@
+// The client of redlockd that stands in docs/clients.md, copied out of it: a connection for each request.
+import fs from 'node:fs';
+
+const TTL_MS = 2000;
+const WAIT_MS = 60_000;
+
+const document = fs.readFileSync('docs/clients.md', 'utf8'); // in the folder of the Makefile
+const client = document.split('\n```js\n')[1].split('\n```\n')[0];
+const { withLock } = await import(`data:text/javascript,${encodeURIComponent(client)}`);
+
+export async function open({ daemonPort, together }) {
+  const address = { host: '127.0.0.1', port: daemonPort };
+  const wish = { ttlMs: TTL_MS, waitMs: together ? WAIT_MS : 0 };
+  return {
+    use: (resource, _, work) => withLock(address, resource, wish, work),
+    close() {},
+  };
+}

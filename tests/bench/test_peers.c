@@ -1,0 +1,65 @@
+/*
+ * `make bench-peers`: redlockd beside node-redlock and etcd, and what a thin client in Node gets
+ * through redlockd, in one run (bench.h says what can be set). All clients in Node are one process.
+ */
+#include <stddef.h>
+
+#include "tests/bench/bench.h"
+#include "tests/runner.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A client in Node: alone, with 16 and 64 locks side by side, and contention: 16 who want one lock,
+ * and two who hand one over to and fro. */
+#define NODE(title, ...)                                                                           \
+    {title " 1", PEER, 1, __VA_ARGS__}, {title " 16", PEER, 16, __VA_ARGS__},                      \
+        {title " 64", PEER, 64, __VA_ARGS__}, {title " line of 16", PEER_LINE, 16, __VA_ARGS__},   \
+    {                                                                                              \
+        title " 2 in turns", PEER_TURNS, 2, .hold_ms = 5, __VA_ARGS__                              \
+    }
+
+static const struct scenario scenarios[] = {
+    {"redlockd 1x1", APART, 1, 1, .daemons = 1},
+    {"redlockd 16x1", APART, 16, 1, .daemons = 1},
+    {"redlockd 64x1", APART, 64, 1, .daemons = 1},
+    {"redlockd 16x16", APART, 16, 16, .daemons = 1},
+    {"redlockd line of 16", TOGETHER, 16, 1, .daemons = 1},
+    {"redlockd 2 in turns", TOGETHER, 2, 1, .hold_ms = 5, .daemons = 1},
+    NODE("thin client", .daemons = 1, .peer = "thin"),
+    NODE("docs/clients.md", .daemons = 1, .peer = "document"),
+    NODE("node-redlock", .peer = "redlock"),
+    NODE("etcd", .peer = "etcd", .on_etcd = true),
+};
+
+/* Number 4 of the issue. */
+static const struct goal goals[] = {
+    {"4 pairs/s, redlockd 64x1 / node-redlock 64", "redlockd 64x1", PAIRS_PER_S, "node-redlock 64",
+     PAIRS_PER_S, AT_LEAST, 4},
+    {"4 pairs/s, redlockd 16x16 / node-redlock 64", "redlockd 16x16", PAIRS_PER_S,
+     "node-redlock 64", PAIRS_PER_S, AT_LEAST, 8},
+    {"4 pairs/s, thin client 16 / node-redlock 16", "thin client 16", PAIRS_PER_S,
+     "node-redlock 16", PAIRS_PER_S, AT_LEAST, 2},
+    {"4 pairs/s, thin client 64 / node-redlock 64", "thin client 64", PAIRS_PER_S,
+     "node-redlock 64", PAIRS_PER_S, AT_LEAST, 2},
+};
+
+START_TEST(peers)
+{
+    static struct arena arena;
+    scenario_open(&arena, __func__, 1);
+    etcd_start(&arena.etcd, &arena.stage.sandbox);
+    bench_run(&(struct bench){scenarios, COUNT(scenarios), goals, COUNT(goals), NULL}, &arena);
+    etcd_stop(&arena.etcd);
+    scenario_close(&arena);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("peers");
+    TCase *tests = sandbox_case("peers");
+    tcase_set_timeout(tests, BENCH_TIME_LIMIT_S);
+    tcase_add_test(tests, peers);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
