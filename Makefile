@@ -300,6 +300,7 @@ $(PEERS)/installed: $(wildcard tests/bench/peers/*)
 	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# PROFILE=1: and in which functions.
 instructions: $(BUILD)/redlockd $(INSTRUCTIONS)
 	@sh tests/instructions.sh $(BUILD)/redlockd $(INSTRUCTIONS)
 

@@ -37,6 +37,7 @@ void etcd_start(struct etcd *etcd, const struct sandbox *sandbox)
     const char *argv[] = {"etcd",
                           "--name=bench",
                           "--log-level=error",
+                          "--logger=zap",
                           "--data-dir",
                           data,
                           "--listen-client-urls",

@@ -71,6 +71,7 @@ START_TEST(instructions_of_a_pair)
     control(&stage.daemon, "-d");
     ck_assert_uint_eq(result.failed, 0);
     printf("instructions per pair: %" PRIu64 "\n", counted() / result.pairs);
+    printf("pairs: %" PRIu64 "\n", result.pairs);
     stage_close(&stage);
 }
 END_TEST
