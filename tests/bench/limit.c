@@ -23,6 +23,12 @@ static const char release_script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) "
     "else return 0 end";
 
+/* Behind the votes of a pass, as protocol/warden.c writes it. */
+static const char guard_commands[] = "*2\r\n$3\r\nGET\r\n$13\r\nredlockd:node\r\n"
+                                     "*1\r\n$4\r\nTIME\r\n"
+                                     "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
+enum { GUARD_COMMANDS = 3, GUARD_SLOT = LIMIT_SLOTS };
+
 struct slot {
     char acquire[COMMAND]; /* as RESP; only the token in them changes */
     char release[COMMAND];
@@ -38,7 +44,7 @@ struct slot {
 
 /* What a master has still to answer, in order. */
 struct pending {
-    unsigned short slot;
+    unsigned short slot; /* or GUARD_SLOT */
     unsigned round;
 };
 
@@ -59,6 +65,7 @@ struct limit {
     struct link links[LIMIT_MASTERS];
     struct slot slots[LIMIT_SLOTS];
     uint64_t tokens;
+    bool votes;       /* are asked for in this pass */
     bool ending;      /* what is taken is given back, and no more taken */
     unsigned running; /* slots that have not ended */
 };
@@ -68,6 +75,20 @@ static int64_t clock_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void send_to(struct link *link, const char *bytes, size_t len)
+{
+    must(link->output_len + len <= BUFFER, "what is to be written has room");
+    memcpy(link->output + link->output_len, bytes, len);
+    link->output_len += len;
+}
+
+static void expect(struct link *link, unsigned slot, unsigned round)
+{
+    must(link->count < PENDING, "what is to be answered has room");
+    link->pending[(link->first + link->count++) % PENDING] =
+        (struct pending){(unsigned short)slot, round};
 }
 
 static void put(struct limit *limit, unsigned index, int64_t now_ns)
@@ -85,25 +106,32 @@ static void put(struct limit *limit, unsigned index, int64_t now_ns)
     slot->round++;
     slot->yes = 0;
     slot->since_ns = now_ns;
+    limit->votes = limit->votes || !slot->releasing;
     for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
-        struct link *link = &limit->links[i];
-        must(link->output_len + len <= BUFFER, "what is to be written has room");
-        must(link->count < PENDING, "what is to be answered has room");
-        memcpy(link->output + link->output_len, command, len);
-        link->output_len += len;
-        link->pending[(link->first + link->count++) % PENDING] =
-            (struct pending){(unsigned short)index, slot->round};
+        send_to(&limit->links[i], command, len);
+        expect(&limit->links[i], index, slot->round);
+    }
+}
+
+static void put_guard(struct limit *limit)
+{
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++) {
+        send_to(&limit->links[i], guard_commands, sizeof(guard_commands) - 1);
+        for (unsigned command = 0; command < GUARD_COMMANDS; command++)
+            expect(&limit->links[i], GUARD_SLOT, 0);
     }
 }
 
 static void on_answer(struct limit *limit, struct link *link, bool yes, int64_t now_ns)
 {
     must(link->count > 0, "each answer was asked for");
-    must(yes, "nobody else uses these keys");
     struct pending pending = link->pending[link->first];
-    struct slot *slot = &limit->slots[pending.slot];
     link->first = (link->first + 1) % PENDING;
     link->count--;
+    if (pending.slot == GUARD_SLOT)
+        return;
+    must(yes, "nobody else uses these keys");
+    struct slot *slot = &limit->slots[pending.slot];
     if (pending.round != slot->round)
         return;
     slot->yes++;
@@ -125,6 +153,27 @@ static void on_answer(struct limit *limit, struct link *link, bool yes, int64_t 
         limit->running--;
 }
 
+/* How long the reply is; 0 if it is not all there. */
+static size_t reply_len(const char *at, const char *end)
+{
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    if (newline == NULL)
+        return 0;
+    size_t len = (size_t)(newline + 1 - at);
+    if (at[0] != '$' && at[0] != '*')
+        return len;
+    long size = strtol(at + 1, NULL, 10);
+    if (at[0] == '$' && size >= 0)
+        len += (size_t)size + 2;
+    for (long i = 0; at[0] == '*' && i < size; i++) {
+        size_t item = reply_len(at + len, end);
+        if (item == 0)
+            return 0;
+        len += item;
+    }
+    return len <= (size_t)(end - at) ? len : 0;
+}
+
 /* "+OK", ":1", or anything else, which is no. */
 static void read_in(struct limit *limit, struct link *link, int64_t now_ns)
 {
@@ -135,10 +184,10 @@ static void read_in(struct limit *limit, struct link *link, int64_t now_ns)
     must(len > 0, "a master keeps its connection");
     char *at = link->input;
     char *end = at + link->input_len + (size_t)len;
-    char *newline;
-    while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+    size_t reply;
+    while ((reply = reply_len(at, end)) > 0) {
         on_answer(limit, link, at[0] == '+' || (at[0] == ':' && at[1] == '1'), now_ns);
-        at = newline + 1;
+        at += reply;
     }
     link->input_len = (size_t)(end - at);
     memmove(link->input, at, link->input_len);
@@ -157,10 +206,20 @@ static void write_out(struct link *link)
     link->output_len = 0;
 }
 
+/* The end of a pass. */
+static void write_all(struct limit *limit)
+{
+    if (limit->plan->guarded && limit->votes)
+        put_guard(limit);
+    limit->votes = false;
+    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
+        write_out(&limit->links[i]);
+}
+
 /* A quorum of quick masters must not run away from a slow one: what one pass may add has room. */
 static bool lags(const struct link *link)
 {
-    return link->count > PENDING - LIMIT_SLOTS;
+    return link->count > PENDING - LIMIT_SLOTS - GUARD_COMMANDS;
 }
 
 static void pass(struct limit *limit)
@@ -178,8 +237,7 @@ static void pass(struct limit *limit)
     for (unsigned i = 0; i < LIMIT_MASTERS; i++)
         if (fds[i].revents != 0)
             read_in(limit, &limit->links[i], now_ns);
-    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
-        write_out(&limit->links[i]);
+    write_all(limit);
 }
 
 /* Format one command once; the token is a dummy of 40 digits, whose place is remembered. */
@@ -253,8 +311,7 @@ void limit_run(const struct limit_plan *plan, struct load_result *result)
     int64_t started_ns = clock_ns();
     for (unsigned i = 0; i < plan->in_flight; i++)
         put(limit, i, started_ns);
-    for (unsigned i = 0; i < LIMIT_MASTERS; i++)
-        write_out(&limit->links[i]);
+    write_all(limit);
     while (is_under_way(limit)) {
         pass(limit);
         if (!limit->ending && clock_ns() >= started_ns + plan->for_ns) {

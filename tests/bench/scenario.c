@@ -167,6 +167,7 @@ static void run_kind(struct arena *arena, const struct scenario *scenario,
     case THE_LIMIT:
         limit_run(&(struct limit_plan){.masters = arena->stage.masters,
                                        .in_flight = scenario->connections,
+                                       .guarded = scenario->guarded,
                                        .for_ns = arena->for_ns},
                   result);
         break;

@@ -35,6 +35,7 @@ struct scenario {
     unsigned connections; /* of the limit and of peers: in flight */
     unsigned depth;
     unsigned hold_ms;
+    bool guarded;     /* the limit: see limit.h */
     unsigned daemons; /* of ours that take part */
     enum scenario_trouble trouble;
     bool soak;        /* for arena.soak_ns, in the first round only; not at all if that is 0 */
