@@ -46,8 +46,8 @@ static void run_round(const struct bench *bench, struct arena *arena, struct she
     }
 }
 
-/* When, what, on what machine, and how. */
-static void describe(const struct arena *arena, unsigned rounds, char of[OF_TEXT])
+/* When, what, on what machine, what else was going on there before, and how. */
+static void describe(const struct arena *arena, unsigned rounds, double load, char of[OF_TEXT])
 {
     char date[16], processor[96] = "unknown";
     struct utsname kernel;
@@ -62,15 +62,17 @@ static void describe(const struct arena *arena, unsigned rounds, char of[OF_TEXT
     if (info != NULL)
         fclose(info);
     const char *commit = setting("BENCH_COMMIT");
-    snprintf(of, OF_TEXT, "%s, commit %s, %ld x %s, Linux %s, median of %u rounds of %u ms", date,
-             commit != NULL ? commit : "unknown", sysconf(_SC_NPROCESSORS_ONLN), processor,
-             kernel.release, rounds, (unsigned)(arena->for_ns / 1000000));
+    snprintf(of, OF_TEXT,
+             "%s, commit %s, %ld x %s, Linux %s, load %.1f before, median of %u rounds of %u ms",
+             date, commit != NULL ? commit : "unknown", sysconf(_SC_NPROCESSORS_ONLN), processor,
+             kernel.release, load, rounds, (unsigned)(arena->for_ns / 1000000));
 }
 
 void bench_run(const struct bench *bench, struct arena *arena)
 {
     static struct sheet sheet;
     char of[OF_TEXT];
+    double load = 0;
     unsigned rounds = number("BENCH_ROUNDS", 5);
     ck_assert_uint_le(rounds, SHEET_ROUNDS);
     ck_assert_uint_le(bench->scenario_count, SHEET_ROWS);
@@ -79,12 +81,13 @@ void bench_run(const struct bench *bench, struct arena *arena)
     sheet.row_count = bench->scenario_count;
     for (unsigned i = 0; i < bench->scenario_count; i++)
         sheet.names[i] = bench->scenarios[i].name;
+    getloadavg(&load, 1);
     for (unsigned round = 0; round < rounds; round++)
         run_round(bench, arena, &sheet, round);
     fprintf(stderr, "\r%60s\r", "");
     if (bench->complete != NULL)
         bench->complete(&sheet);
-    describe(arena, rounds, of);
+    describe(arena, rounds, load, of);
     struct report report = {&sheet, bench->goals, bench->goal_count, of};
     report_print(&report);
     if (setting("BENCH_MARKDOWN") != NULL)

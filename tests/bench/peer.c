@@ -70,6 +70,17 @@ static void take_line(struct load_result *result, const char *name, double value
     }
 }
 
+/* The first error it has told of. */
+static void take_failure(struct load_result *result, const char *errors)
+{
+    FILE *said = fopen(errors, "r");
+    if (said == NULL)
+        return;
+    if (fgets(result->failure, LOAD_ANSWER, said) != NULL)
+        result->failure[strcspn(result->failure, "\n")] = '\0';
+    fclose(said);
+}
+
 void peer_run(const struct peer_plan *plan, struct load_result *result)
 {
     char output[SANDBOX_FILE], errors[SANDBOX_FILE], name[16];
@@ -84,6 +95,8 @@ void peer_run(const struct peer_plan *plan, struct load_result *result)
         take_line(result, name, value);
     fclose(said);
     ck_assert_msg(result->seconds > 0, "%s has not said all", plan->name);
+    if (result->failed > 0)
+        take_failure(result, errors);
     unlink(output);
     unlink(errors);
 }
