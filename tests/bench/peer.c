@@ -44,13 +44,20 @@ static void run_to_its_end(const struct peer_plan *plan, const char *output, con
     ck_assert_msg(status == 0, "%s ended with status %d", plan->name, status);
 }
 
+static void note_wait(struct load_result *result, int64_t ns)
+{
+    if (ns > result->longest_ns)
+        result->longest_ns = ns;
+}
+
 /* "acquire 123456": a name and a number. */
 static void take_line(struct load_result *result, const char *name, double value)
 {
     if (strcmp(name, "acquire") == 0) {
         spread_add(&result->acquire, (int64_t)value);
-        if ((int64_t)value > result->longest_ns)
-            result->longest_ns = (int64_t)value;
+        note_wait(result, (int64_t)value);
+    } else if (strcmp(name, "waiting") == 0) {
+        note_wait(result, (int64_t)value);
     } else if (strcmp(name, "handover") == 0) {
         spread_add(&result->handover, (int64_t)value);
     } else if (strcmp(name, "pairs") == 0) {

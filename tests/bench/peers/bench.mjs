@@ -23,12 +23,14 @@ const now = () => Number(process.hrtime.bigint()); // in ns; exact for a hundred
 const acquires = [];
 const handovers = [];
 const turns = new Array(clients).fill(0);
+const askedAt = new Array(clients).fill(0); // 0: is not waiting
 const counts = { pairs: 0, all_pairs: 0, failed: 0 };
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 let measuring = false;
 let ending = false;
 let releasedAt = 0; // together: when the last was given back, and by whom
 let releasedBy = -1; // nobody yet
+let stillWaiting = []; // when what is measured ends: for how long
 let waiting = []; // in turns: for another to have it
 
 function wake() {
@@ -36,8 +38,10 @@ function wake() {
   waiting = [];
 }
 
-function granted(client, since) {
+function granted(client) {
   const at = now();
+  const since = askedAt[client];
+  askedAt[client] = 0;
   if (measuring) {
     acquires.push(at - since);
     turns[client]++;
@@ -50,19 +54,19 @@ function granted(client, since) {
 async function play(locks, client) {
   const resource = together ? 'peers' : `peers-${client}`;
   while (!ending) {
-    const since = now();
+    askedAt[client] = now();
     let another;
     try {
       await locks.use(resource, client, async () => {
-        granted(client, since);
+        granted(client);
         if (holdMs > 0) await pause(Number(holdMs));
         releasedAt = now();
         releasedBy = client;
-        another = new Promise((resolve) => waiting.push(resolve));
+        if (inTurns) another = new Promise((resolve) => waiting.push(resolve));
       });
       counts.all_pairs++;
       if (measuring) counts.pairs++;
-      if (inTurns && !ending) await another;
+      if (!ending) await another;
     } catch (error) {
       if (counts.failed++ === 0) console.error(error);
     }
@@ -79,7 +83,9 @@ async function measure() {
   ending = true;
   wake();
   const used = process.cpuUsage(before);
-  return { seconds: (now() - began) / 1e9, cpu_us: used.user + used.system };
+  const at = now();
+  stillWaiting = askedAt.filter((since) => since > 0).map((since) => at - since);
+  return { seconds: (at - began) / 1e9, cpu_us: used.user + used.system };
 }
 
 function jain() {
@@ -103,5 +109,6 @@ await locks.close();
 
 const lines = Object.entries({ ...spent, ...counts, jain: jain() }).map(([name, n]) => `${name} ${n}`);
 for (const ns of acquires) lines.push(`acquire ${ns}`);
+for (const ns of stillWaiting) lines.push(`waiting ${ns}`);
 for (const ns of handovers) lines.push(`handover ${ns}`);
 process.stdout.write(lines.join('\n') + '\n');
