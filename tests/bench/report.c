@@ -135,6 +135,19 @@ static void write_number(FILE *out, const char *key, double value, int digits)
         fprintf(out, "\"%s\": %.*f", key, digits, value);
 }
 
+/* The median, and each round. */
+static void write_figure(FILE *out, const struct sheet *sheet, unsigned row, enum figure figure)
+{
+    const struct figure_info *info = &figure_infos[figure];
+    fprintf(out, ",\n   \"%s\": {", info->key);
+    write_number(out, "median", sheet_median(sheet, row, figure), info->digits);
+    fprintf(out, ", \"rounds\": [");
+    for (unsigned round = 0; round < sheet->rounds[row]; round++)
+        fprintf(out, "%s%.*f", round > 0 ? ", " : "", info->digits,
+                sheet->values[row][figure][round]);
+    fprintf(out, "]}");
+}
+
 void report_json(const struct report *report, const char *path)
 {
     const struct sheet *sheet = report->sheet;
@@ -145,11 +158,9 @@ void report_json(const struct report *report, const char *path)
         if (sheet->rounds[row] == 0)
             continue;
         fprintf(out, "%s\n  \"%s\": {\"rounds\": %u", comma, sheet->names[row], sheet->rounds[row]);
-        for (unsigned figure = 0; figure < FIGURE_COUNT; figure++) {
-            fprintf(out, ", ");
-            write_number(out, figure_infos[figure].key, sheet_median(sheet, row, figure),
-                         figure_infos[figure].digits);
-        }
+        for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
+            if (!isnan(sheet_median(sheet, row, figure)))
+                write_figure(out, sheet, row, figure);
         fprintf(out, "}");
         comma = ",";
     }

@@ -35,7 +35,8 @@ struct report {
 /* To standard output. Goals on what was not measured are left out. */
 void report_print(const struct report *report);
 
-/* Fail the test where the file cannot be written. */
+/* Fail the test where the file cannot be written. JSON also has the figures of each round, and
+ * leaves out those that were not measured. */
 void report_markdown(const struct report *report, const char *path);
 void report_json(const struct report *report, const char *path);
 
