@@ -28,7 +28,7 @@ void streams_deinit(struct streams *streams)
 
 static bool is_passing(int error)
 {
-    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+    return error == EAGAIN || error == EINTR;
 }
 
 /* --- out --- */
