@@ -35,6 +35,7 @@ void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t s
     queue->phase = QUEUE_WATCHING;
     queue->ask_ns = queue->look_ns = ALARM_NEVER;
     queue->random = seed;
+    queue->turn = QUEUE_TURN_HANDOVERS;
 }
 
 /* --- the line --- */
@@ -200,9 +201,14 @@ void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
 
 void queue_on_asked(struct queue *queue)
 {
+    unsigned quorum = queue->rules->quorum;
     assert(queue->phase != QUEUE_ASKING);
     queue->phase = QUEUE_ASKING;
     queue->ask_again = false;
+    queue->declined = queue->offered && nodes_count(queue->free & queue->tracked) >= quorum;
+    if (queue->offered && !queue->declined)
+        queue->turn = QUEUE_TURN_HANDOVERS;
+    queue->offered = false;
     forget_sight(queue);
 }
 
@@ -232,6 +238,8 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
 {
     assert(queue->phase == QUEUE_ASKING);
     bool again = queue->ask_again;
+    if (outcome == QUEUE_HELD || outcome == QUEUE_COLLIDED)
+        queue->turn = QUEUE_TURN_HANDOVERS;
     switch (outcome) {
     case QUEUE_HELD:
         queue->failures = 0;
@@ -257,6 +265,9 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     watch(queue, ALARM_NEVER);
     queue->failures = 0;
     queue->handovers = handed_over ? queue->handovers + 1 : 0;
+    if (queue->declined && queue->turn < QUEUE_TURN_MOST)
+        queue->turn *= 2;
+    queue->declined = false;
     /* However long it was held before that. */
     if (queue->handovers <= 1)
         queue->turn_ns = now_ns;
@@ -265,7 +276,7 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
 
 static bool turn_is_over(const struct queue *queue, int64_t now_ns)
 {
-    return queue->handovers >= QUEUE_TURN_HANDOVERS ||
+    return queue->handovers >= queue->turn ||
            (queue->handovers > 0 && now_ns - queue->turn_ns >= QUEUE_TURN_NS);
 }
 
@@ -282,6 +293,9 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
     if (turn_is_over(queue, now_ns)) {
         queue->handovers = 0;
         queue->turn_ns = now_ns;
+        queue->offered = true;
+        queue->looked = false;
+        forget_sight(queue);
         pause_until(queue, now_ns + backoff_ns(queue, 0));
     } else {
         queue->ask_ns = now_ns;
@@ -320,13 +334,18 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     /* Who does not wait is first only where nobody waits: it has no part in any pause. */
     if (now_ns >= queue->ask_ns || TAILQ_FIRST(&queue->line)->overdue)
         return QUEUE_ASK;
-    if (queue->phase == QUEUE_PAUSING)
+    if (queue->phase == QUEUE_PAUSING && (!queue->offered || queue->looked))
         return QUEUE_REST;
-    if (now_ns >= free_ns(queue))
-        return QUEUE_ASK;
-    if (nodes_count(queue->tracked | queue->looking) < queue->rules->quorum)
-        look_soon(queue, now_ns);
-    *nodes = to_look_at(queue, reachable, now_ns);
+    if (queue->phase == QUEUE_PAUSING) {
+        *nodes = reachable & ~queue->looking;
+        queue->looked = true;
+    } else {
+        if (now_ns >= free_ns(queue))
+            return QUEUE_ASK;
+        if (nodes_count(queue->tracked | queue->looking) < queue->rules->quorum)
+            look_soon(queue, now_ns);
+        *nodes = to_look_at(queue, reachable, now_ns);
+    }
     queue->looking |= *nodes;
     queue->reported |= *nodes & queue->changed;
     queue->changed &= ~*nodes;

@@ -20,7 +20,9 @@
  *
  * While others of this daemon wait, a lock goes from one to the next without being free in between.
  * So that other hosts get their turn it does not for ever: after QUEUE_TURN_HANDOVERS or
- * QUEUE_TURN_NS it is really released, and the queue pauses.
+ * QUEUE_TURN_NS it is really released, and the queue pauses. In the pause the masters are looked at
+ * once: if a quorum has it free, and tells of no change until we ask again, nobody else wants it,
+ * and the next turn has twice as many, up to QUEUE_TURN_MOST; until somebody else is met.
  */
 #ifndef PROTOCOL_QUEUE_H
 #define PROTOCOL_QUEUE_H
@@ -33,7 +35,7 @@
 #include "protocol/limits.h"
 #include "protocol/validity.h"
 
-enum { QUEUE_TURN_HANDOVERS = 20 };
+enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_TURN_MOST = 16 * QUEUE_TURN_HANDOVERS };
 #define QUEUE_TURN_NS (5 * NS_PER_S)
 
 /* How long after a grant through this daemon the masters are left alone: who holds it tells us
@@ -90,6 +92,10 @@ struct queue {
 
     unsigned failures;  /* rounds in a row after which it paused */
     unsigned handovers; /* in a row */
+    unsigned turn;      /* so many of them are one */
+    bool offered;       /* PAUSING: after a turn */
+    bool looked;        /* ... and the masters have been looked at since */
+    bool declined;      /* ASKING: nobody else took it in the pause */
     int64_t turn_ns;    /* when the first of them was */
     uint32_t random;
 };

@@ -294,6 +294,7 @@ START_TEST(turns_end_by_number_and_by_time)
     }
     ck_assert(!queue_may_hand_over(&queue, 0));
     queue_on_released(&queue, 0);
+    expect_look(0, ALL);
     expect_rest(0);
     ck_assert_int_ge(queue_wake_ns(&queue), 5 * MS);
     ck_assert_int_le(queue_wake_ns(&queue), 10 * MS);
@@ -302,6 +303,73 @@ START_TEST(turns_end_by_number_and_by_time)
     queue_on_asked(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 10 * MS);
     ck_assert(queue_may_hand_over(&queue, 10 * MS));
+}
+END_TEST
+
+/* Hand-overs until the turn is over. Then it is really released, looked at, and the pause passes in
+ * which so many of the masters that saw it free tell of a change. */
+static unsigned take_a_turn(unsigned changes)
+{
+    unsigned handovers = 0;
+    for (; queue_may_hand_over(&queue, 0); handovers++) {
+        queue_on_asked(&queue);
+        queue_on_granted(&queue, true, 1000 * MS, 0);
+    }
+    queue_on_released(&queue, 0);
+    expect_look(0, ALL);
+    expect_rest(0);
+    for (unsigned i = 0; i < 5; i++)
+        see(i, false, -1, true, 0);
+    for (unsigned i = 0; i < changes; i++)
+        queue_on_changed(&queue, i);
+    expect_rest(0);
+    expect_ask(10 * MS);
+    queue_on_asked(&queue);
+    return handovers;
+}
+
+static void grant(void)
+{
+    queue_on_granted(&queue, false, 1000 * MS, 0);
+}
+
+START_TEST(a_turn_grows_while_nobody_else_takes_the_lock)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned turn = QUEUE_TURN_HANDOVERS; turn < QUEUE_TURN_MOST; turn *= 2) {
+        ck_assert_uint_eq(take_a_turn(0), turn);
+        grant();
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_MOST);
+        grant();
+    }
+    ck_assert_uint_eq(take_a_turn(3), QUEUE_TURN_MOST);
+    grant();
+    /* Somebody came and went: there is no quorum that has seen nobody. */
+    ck_assert_uint_eq(take_a_turn(2), QUEUE_TURN_HANDOVERS);
+    grant();
+    ck_assert_uint_eq(take_a_turn(0), 2 * QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(a_turn_is_short_again_once_somebody_else_is_met)
+{
+    static const enum queue_outcome met[] = {QUEUE_HELD, QUEUE_COLLIDED};
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+        grant();
+        ck_assert_uint_eq(take_a_turn(0), 2 * QUEUE_TURN_HANDOVERS);
+        queue_on_outcome(&queue, met[i], 0);
+        queue_on_asked(&queue);
+        grant();
+    }
+    ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
 }
 END_TEST
 
@@ -419,6 +487,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, pauses_grow_at_random_up_to_their_bound);
     tcase_add_test(cases, a_release_during_a_round_is_not_forgotten);
     tcase_add_test(cases, turns_end_by_number_and_by_time);
+    tcase_add_test(cases, a_turn_grows_while_nobody_else_takes_the_lock);
+    tcase_add_test(cases, a_turn_is_short_again_once_somebody_else_is_met);
     tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
     tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);
     tcase_add_test(cases, who_does_not_wait_asks_also_in_a_pause);
