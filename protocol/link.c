@@ -79,11 +79,17 @@ static void set_state(struct link *link, enum link_state state, enum reason reas
 
 /* --- tickets --- */
 
+static unsigned weight(const struct link_ticket *ticket)
+{
+    return ticket->kind == TICKET_RELEASES ? ticket->command : 1;
+}
+
 static void push_ticket(struct link *link, const struct link_ticket *ticket)
 {
     assert(link->ticket_count < LIMIT_LINK_COMMANDS);
     link->tickets[(link->first + link->ticket_count) % LIMIT_LINK_COMMANDS] = *ticket;
     link->ticket_count++;
+    link->load += weight(ticket);
 }
 
 static struct link_ticket pop_ticket(struct link *link)
@@ -92,6 +98,7 @@ static struct link_ticket pop_ticket(struct link *link)
     struct link_ticket ticket = link->tickets[link->first];
     link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
     link->ticket_count--;
+    link->load -= weight(&ticket);
     return ticket;
 }
 
@@ -114,7 +121,7 @@ static void send_owed(struct link *link, int64_t now_ns)
 {
     struct owed_entry entry;
     while (link->state == LINK_UP && !link->owed_refused && link->owed_under_way < OWED_UNDER_WAY &&
-           link->ticket_count < LIMIT_LINK_RELEASES && owed_next(&link->owed, &entry)) {
+           link->load < LIMIT_LINK_RELEASES && owed_next(&link->owed, &entry)) {
         char buf[REDIS_COMMAND_MAX];
         struct redis_call call = {
             .command = REDIS_RELEASE,
@@ -333,14 +340,14 @@ enum reason link_refuses_vote(const struct link *link)
 {
     if (link->state != LINK_UP)
         return link->reason;
-    return link->ticket_count < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;
+    return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;
 }
 
 enum reason link_refuses_release(const struct link *link)
 {
     if (!connected(link->state))
         return link->reason;
-    return link->ticket_count < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
+    return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
 }
 
 void link_expect(struct link *link, const struct link_ticket *ticket)

@@ -224,6 +224,26 @@ START_TEST(a_master_lost_before_it_answered_is_owed_them)
 }
 END_TEST
 
+/* Each operation waits for it, and there are not that many. */
+START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
+{
+    w.masters[4].hung = true;
+    for (unsigned i = 0; i < 2 * LIMIT_LINK_COMMANDS / LOCKS; i++) {
+        w.reply_count = w.replies_read = 0;
+        lock_each(LOCKS);
+        unlock_each(LOCKS);
+        world_settle(&w);
+        expect_each(LOCKS, "OK");
+    }
+    ck_assert_uint_le(w.engine.operations.pool.in_use, LIMIT_LINK_COMMANDS);
+    ck_assert_uint_gt(w.engine.links[4].owed.count, 0);
+    w.masters[4].hung = false;
+    world_cut(&w, 4);
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_eq(left(LOCKS), 0);
+}
+END_TEST
+
 START_TEST(a_master_that_answers_errors_is_owed_them)
 {
     lock_each(2);
@@ -279,6 +299,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_master_lost_before_the_end_of_the_pass_is_owed_them);
     tcase_add_test(cases, each_goes_to_its_own_masters);
     tcase_add_test(cases, a_master_lost_before_it_answered_is_owed_them);
+    tcase_add_test(cases, a_hung_master_keeps_no_more_releases_waiting_than_single_ones);
     tcase_add_test(cases, a_master_that_answers_errors_is_owed_them);
     tcase_add_test(cases, a_client_that_leaves_does_not_keep_them_from_being_sent);
     tcase_add_test(cases, an_engine_that_stops_has_sent_them);
