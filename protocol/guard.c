@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
+
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define FRESH_NS     (5 * NS_PER_S)
 
@@ -674,7 +676,7 @@ void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat 
  * quorum hears of it? */
 static bool is_leased(const struct guard *guard, const struct guard_node *node)
 {
-    return (unsigned)__builtin_popcount(node->leased_on) >= guard->rules.quorum;
+    return nodes_count(node->leased_on) >= guard->rules.quorum;
 }
 
 enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_t now_ns)

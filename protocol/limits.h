@@ -88,7 +88,7 @@ enum {
      */
     LIMIT_TOGETHER = 64,
 
-    /* ... and bytes read from it, or written to it, in one pass of the loop. */
+    /* ... and bytes read from it in one pass of the loop. */
     LIMIT_NODE_IO = 1024 * 1024,
 
     /* The admin listener: connections, how long each may take, what it may send, and the largest

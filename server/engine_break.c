@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "server/engine_parts.h"
 
 struct breaking {
@@ -170,8 +171,7 @@ void engine_break_on_released(struct engine *engine, struct operation *release, 
         call->operation = NULL;
     /* It was gone by then: given back, or in other hands. */
     if (outcome == OUTCOME_GONE)
-        outcome = (unsigned)__builtin_popcount(round->held) >= round->rules->quorum ? OUTCOME_HELD
-                                                                                    : OUTCOME_FREE;
+        outcome = nodes_count(round->held) >= round->rules->quorum ? OUTCOME_HELD : OUTCOME_FREE;
     answer_round(engine, call, round, outcome, now_ns);
     end(engine, release);
 }

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "server/engine_parts.h"
 
 static struct call *call_of(struct waiter *waiter)
@@ -177,7 +178,7 @@ bool engine_hand_over(struct engine *engine, struct operation *release, int64_t 
         if (engine_refuses_vote(engine, i, now_ns) == REASON_NONE &&
             link_refuses_release(&engine->links[i]) == REASON_NONE)
             voters |= UINT32_C(1) << i;
-    if ((unsigned)__builtin_popcount(voters) < engine->rules.round.quorum)
+    if (nodes_count(voters) < engine->rules.round.quorum)
         return false;
     struct operation *acquire = open_acquire(engine, first_in_line(resource), &limit);
     if (acquire == NULL)

@@ -289,15 +289,22 @@ static bool has_room(const struct session *session)
     return evbuffer_get_length(session->held_back) + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
 }
 
-/* A complete line: it waits behind those held back, unless it is tagged. */
+/* Behind those held back, unless it is tagged. */
+static bool waits_behind(const struct session *session, const char *line, size_t len)
+{
+    struct request tag;
+    if (evbuffer_get_length(session->held_back) == 0)
+        return false;
+    request_tag(line, len, &tag);
+    return tag.tag == NULL;
+}
+
+/* A complete line. */
 static void on_line(struct session *session, const char *line, size_t len)
 {
     if (len > 0 && len < LIMIT_LINE && line[len - 1] == '\r')
         len--;
-    struct request tag;
-    request_tag(line, len, &tag);
-    bool behind = tag.tag == NULL && evbuffer_get_length(session->held_back) > 0;
-    if (behind || !take_line(session, line, len))
+    if (waits_behind(session, line, len) || !take_line(session, line, len))
         hold_back(session, line, len);
 }
 
