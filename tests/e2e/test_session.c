@@ -186,6 +186,36 @@ START_TEST(unlocks_of_one_segment_each_have_their_own_outcome)
 }
 END_TEST
 
+/* An ACL that lacks what tells absent keys from others: nothing may have been deleted before that
+ * shows, or what was deleted would be taken for gone. */
+START_TEST(unlocks_of_one_segment_have_their_outcome_also_where_a_master_refuses_them_together)
+{
+    struct stage stage;
+    char batch[128];
+    char outcomes[2][8];
+    stage_open(&stage, __func__, &three);
+    struct grant held = client_lock(&stage.client, "held", "10s");
+    struct grant expired = client_lock(&stage.client, "expired", "10s");
+    masters_run(stage.masters, 3, "DEL redlock:expired");
+    masters_run(stage.masters, 3, "ACL SETUSER default -exists");
+    int len = snprintf(batch, sizeof(batch), "#0 UNLOCK held %s\n#1 UNLOCK expired %s\n",
+                       held.token, expired.token);
+    client_send_bytes(&stage.client, batch, (size_t)len);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned tag;
+        char outcome[8];
+        client_read(&stage.client);
+        ck_assert_int_eq(sscanf(stage.client.line, "#%u %7s", &tag, outcome), 2);
+        ck_assert_uint_lt(tag, 2);
+        memcpy(outcomes[tag], outcome, sizeof(outcome));
+    }
+    ck_assert_str_eq(outcomes[0], "OK");
+    ck_assert_str_eq(outcomes[1], "GONE");
+    masters_run(stage.masters, 3, "ACL SETUSER default +exists");
+    stage_close(&stage);
+}
+END_TEST
+
 /* More than the daemon keeps of lines that may not start yet: it stops reading, and loses none. */
 START_TEST(lines_held_back_are_bounded_but_not_lost)
 {
@@ -293,6 +323,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, thousand_pipelined_requests_are_answered_in_order);
     tcase_add_test(tests, hundreds_of_tagged_locks_at_once_are_all_granted);
     tcase_add_test(tests, unlocks_of_one_segment_each_have_their_own_outcome);
+    tcase_add_test(
+        tests, unlocks_of_one_segment_have_their_outcome_also_where_a_master_refuses_them_together);
     tcase_add_test(tests, lines_held_back_are_bounded_but_not_lost);
     tcase_add_test(tests, every_listing_ends_with_end);
     tcase_add_test(tests, stats_count_outcomes);
