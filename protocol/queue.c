@@ -48,8 +48,9 @@ static void forget_sight(struct queue *queue)
 void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
 {
     /* While nobody waited, nobody watched. */
-    if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
+    if (queue->length == 0)
         forget_sight(queue);
+    if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
         queue->ask_ns = now_ns;
         queue->look_ns = ALARM_NEVER;
     }

@@ -373,6 +373,29 @@ START_TEST(a_turn_is_short_again_once_somebody_else_is_met)
 }
 END_TEST
 
+/* Reports for a queue in which nobody waits reach it not. */
+START_TEST(a_pause_in_which_nobody_waited_says_nothing_of_others)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    while (queue_may_hand_over(&queue, 0)) {
+        queue_on_asked(&queue);
+        queue_on_granted(&queue, true, 1000 * MS, 0);
+    }
+    queue_on_released(&queue, 0);
+    expect_look(0, ALL);
+    for (unsigned i = 0; i < 5; i++)
+        see(i, false, -1, true, 0);
+    queue_leave(&queue, &waiters[0]);
+    queue_join(&queue, &waiters[1], 500 * MS);
+    expect_ask(500 * MS);
+    queue_on_asked(&queue);
+    grant();
+    ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
 /* Locks that are held for long are handed over as well. */
 START_TEST(a_turn_begins_with_its_first_hand_over)
 {
@@ -489,6 +512,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, turns_end_by_number_and_by_time);
     tcase_add_test(cases, a_turn_grows_while_nobody_else_takes_the_lock);
     tcase_add_test(cases, a_turn_is_short_again_once_somebody_else_is_met);
+    tcase_add_test(cases, a_pause_in_which_nobody_waited_says_nothing_of_others);
     tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
     tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);
     tcase_add_test(cases, who_does_not_wait_asks_also_in_a_pause);
