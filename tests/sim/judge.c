@@ -190,6 +190,36 @@ static void on_pong(struct sim *sim, const struct sim_request *request, bool hea
               request->token);
 }
 
+/* --- releases --- */
+
+/* Does the daemon that has to see to its release still live? One that was granted may rest until
+ * somebody asks for its release, or it expires; and if another daemon is asked, a SET may still
+ * land behind that. */
+static bool should_be_gone(const struct sim *sim, const struct sim_token *token)
+{
+    if (token->loose)
+        return false;
+    if (!token->granted)
+        return sim->daemons[token->daemon].life == token->life;
+    return token->released_by == token->daemon && token->released_life == token->life &&
+           sim->daemons[token->released_by].life == token->released_life;
+}
+
+/* It was answered OK: a quorum has deleted it. */
+static void check_released(struct sim *sim, const struct sim_request *request)
+{
+    const char name[] = {'r', (char)('0' + request->resource)};
+    unsigned have = 0;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        const struct redis7_key *key =
+            redis7_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
+        have += key != NULL && strcmp(key->value, request->token) == 0;
+    }
+    if (have > sim->node_count / 2 && should_be_gone(sim, judge_token(sim, request->token)))
+        judge_violation(sim, "%.8s was released, but rests on %u of %u", request->token, have,
+                        sim->node_count);
+}
+
 /* --- answers --- */
 
 /* One of the answers docs/protocol.txt has for this verb, to the last byte. */
@@ -290,6 +320,8 @@ void judge_on_reply(struct sim *sim, const struct sim_request *request, const ch
                outcome != OUTCOME_LIMIT) {
         asked->released_by = request->daemon;
         asked->released_life = sim->daemons[request->daemon].life;
+        if (outcome == OUTCOME_OK)
+            check_released(sim, request);
     }
 }
 
@@ -342,19 +374,6 @@ void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int
 }
 
 /* --- the end --- */
-
-/* Does the daemon that has to see to its release still live? One that was granted may rest until
- * somebody asks for its release, or it expires; and if another daemon is asked, a SET may still
- * land behind that. */
-static bool should_be_gone(const struct sim *sim, const struct sim_token *token)
-{
-    if (token->loose)
-        return false;
-    if (!token->granted)
-        return sim->daemons[token->daemon].life == token->life;
-    return token->released_by == token->daemon && token->released_life == token->life &&
-           sim->daemons[token->released_by].life == token->released_life;
-}
 
 void judge_leftovers(struct sim *sim)
 {

@@ -121,6 +121,16 @@ mutant quorum-of-a-minority all "$unfit\|aborted" protocol/round.c \
 mutant owed-and-forgotten all "rests on" protocol/link.c \
     '/^void link_owe/,/^}/s/owed_push(.*/(void)0;/'
 
+# --- releases that go together ---
+mutant lost-with-others cut,slow,daemon-stop,clients "rests on" server/engine_releases.c \
+    's/^    engine_owe(engine, node, operation, now_ns);/    (void)0;/'
+mutant refused-with-others all "rests on" protocol/redis.c \
+    '/^enum answer_kind redis_released/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
+mutant not-put-off all "keeps" server/engine_releases.c \
+    's/^    if (refused != 0)$/    if (0)/'
+mutant one-key-twice all aborted server/engine_releases.c \
+    's/while (resource->gathered)/while (0)/'
+
 # --- fences, queues, holds ---
 mutant outbid-is-a-yes all "fence\|could vote" protocol/redis.c \
     's/ANSWER_OUTBID,/ANSWER_YES,/'

@@ -212,6 +212,11 @@ static int64_t pttl(const struct run *run, const struct redis7_key *key)
     return key->ends_ms == INT64_MAX ? -1 : key->ends_ms - run->now_ms;
 }
 
+static bool same(const struct word *one, const struct word *other)
+{
+    return one->len == other->len && memcmp(one->at, other->at, one->len) == 0;
+}
+
 static bool holds(const struct redis7_key *key, const struct word *token)
 {
     return key->value_len == token->len && memcmp(key->value, token->at, token->len) == 0;
@@ -253,6 +258,9 @@ static void run_releases(const struct run *run)
     for (unsigned i = 0; i < count; i++) {
         struct redis7_key *key = find_word(run, &run->words[3 + i]);
         bool ours = key != NULL && holds(key, &run->words[3 + count + i]);
+        /* Both would be told that they have deleted it. */
+        for (unsigned j = 0; j < i; j++)
+            assert(!same(&run->words[3 + j], &run->words[3 + i]));
         letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
         all = all && ours;
     }
