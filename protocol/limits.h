@@ -84,12 +84,12 @@ enum {
     LIMIT_LINK_REPLY = 64 * 1024,
     LIMIT_LINK_OWED_BYTES = 1024 * 1024,
 
-    /* Releases that go to a master as one command: it does nothing else for some 50 microseconds.
-     */
-    LIMIT_TOGETHER = 64,
-
     /* ... and bytes read from it in one pass of the loop. */
     LIMIT_NODE_IO = 1024 * 1024,
+
+    /* Releases that one command has for a master, which does nothing else for some 50
+     * microseconds. */
+    LIMIT_TOGETHER = 64,
 
     /* The admin listener: connections, how long each may take, what it may send, and the largest
      * body it gets: twice what fifteen masters come to. */

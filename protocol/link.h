@@ -120,8 +120,7 @@ struct link {
     struct link_ticket *tickets; /* LIMIT_LINK_COMMANDS of them */
     unsigned first;
     unsigned ticket_count;
-    unsigned
-        load; /* what waits for an answer: as the tickets, but each of several releases counts */
+    unsigned load; /* the tickets, but each of several releases counts */
 
     unsigned greetings_due;       /* answers of this part of the greeting not in yet */
     int64_t heartbeat_ns;         /* when the last heartbeat was sent */

@@ -6,10 +6,11 @@
  * that reports them), effects go out through struct engine_io. The simulator will drive this very
  * code.
  *
- *     engine_submit   -> (a LOCK: the queue of its resource) -> round_step -> link_send to each
- * node (an UNLOCK: -> gathered) engine_flush    -> the releases gathered in this pass, as few
- * commands; and behind the votes that were asked for, one probe of the guard a node engine_on_reply
- * -> link_on_reply -> the vote is kept; once the probe has passed
+ *     engine_submit   -> (a LOCK: the queue of its resource) -> round_step
+ *                     -> link_send to each node (an UNLOCK: gathered)
+ *     engine_flush    -> the releases gathered in this pass, as few commands; and behind the votes
+ *                        that were asked for, one probe of the guard a node
+ *     engine_on_reply -> link_on_reply -> the vote is kept; once the probe has passed
  *                     -> round_step -> io.reply
  *
  * No function of engine_io may call the engine back.
