@@ -277,8 +277,12 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
 
 static bool turn_is_over(const struct queue *queue, int64_t now_ns)
 {
-    return queue->handovers >= queue->turn ||
-           (queue->handovers > 0 && now_ns - queue->turn_ns >= QUEUE_TURN_NS);
+    int64_t lasted_ns = now_ns - queue->turn_ns;
+    int64_t grown_most_ns = QUEUE_TURN_PAUSES * queue->rules->backoff_min_ns;
+    if (queue->handovers == 0)
+        return false;
+    return queue->handovers >= queue->turn || lasted_ns >= QUEUE_TURN_NS ||
+           (queue->handovers >= QUEUE_TURN_HANDOVERS && lasted_ns >= grown_most_ns);
 }
 
 bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)

@@ -22,7 +22,9 @@
  * So that other hosts get their turn it does not for ever: after QUEUE_TURN_HANDOVERS or
  * QUEUE_TURN_NS it is really released, and the queue pauses. In the pause the masters are looked at
  * once: if a quorum has it free, and tells of no change until we ask again, nobody else wants it,
- * and the next turn has twice as many, up to QUEUE_TURN_MOST; until somebody else is met.
+ * and the next turn has twice as many, up to QUEUE_TURN_MOST; until somebody else is met. Who only
+ * tries from time to time, as other libraries do, is met by chance alone: so that there is one, a
+ * turn that has grown ends after QUEUE_TURN_PAUSES times the shortest pause.
  */
 #ifndef PROTOCOL_QUEUE_H
 #define PROTOCOL_QUEUE_H
@@ -36,6 +38,7 @@
 #include "protocol/validity.h"
 
 enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_TURN_MOST = 16 * QUEUE_TURN_HANDOVERS };
+enum { QUEUE_TURN_PAUSES = 20 };
 #define QUEUE_TURN_NS (5 * NS_PER_S)
 
 /* How long after a grant through this daemon the masters are left alone: who holds it tells us

@@ -373,6 +373,27 @@ START_TEST(a_turn_is_short_again_once_somebody_else_is_met)
 }
 END_TEST
 
+/* Who polls has to find it free by chance. */
+START_TEST(what_a_turn_has_grown_by_does_not_last)
+{
+    const int64_t most_ns = QUEUE_TURN_PAUSES * queue.rules->backoff_min_ns;
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned i = 0; i < 4; i++) {
+        take_a_turn(0);
+        grant();
+    }
+    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
+        ck_assert(queue_may_hand_over(&queue, 2 * most_ns));
+        queue_on_asked(&queue);
+        queue_on_granted(&queue, true, 1000 * MS, 0);
+    }
+    ck_assert(queue_may_hand_over(&queue, most_ns - 1));
+    ck_assert(!queue_may_hand_over(&queue, most_ns));
+}
+END_TEST
+
 /* Reports for a queue in which nobody waits reach it not. */
 START_TEST(a_pause_in_which_nobody_waited_says_nothing_of_others)
 {
@@ -512,6 +533,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, turns_end_by_number_and_by_time);
     tcase_add_test(cases, a_turn_grows_while_nobody_else_takes_the_lock);
     tcase_add_test(cases, a_turn_is_short_again_once_somebody_else_is_met);
+    tcase_add_test(cases, what_a_turn_has_grown_by_does_not_last);
     tcase_add_test(cases, a_pause_in_which_nobody_waited_says_nothing_of_others);
     tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
     tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);
