@@ -1,5 +1,6 @@
 #include <assert.h>
 
+#include "protocol/nodes.h"
 #include "server/engine_parts.h"
 
 void engine_releases_init(struct engine *engine)
@@ -134,8 +135,8 @@ static void fail_unwritten(struct engine *engine, int64_t now_ns)
         operation->gathered_for = 0;
         TAILQ_REMOVE(&engine->unwritten, operation, gathered);
         /* The last of them may finish it, and then it is gone. */
-        for (; nodes != 0; nodes &= nodes - 1)
-            fail(engine, (unsigned)__builtin_ctz(nodes), operation, REASON_BACKLOG, now_ns);
+        for (; nodes != 0; nodes = nodes_behind_first(nodes))
+            fail(engine, nodes_first(nodes), operation, REASON_BACKLOG, now_ns);
     }
 }
 
