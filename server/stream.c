@@ -219,17 +219,20 @@ void stream_consume(struct stream *stream, size_t len)
     stream->fresh_len -= len;
 }
 
-/* The next one needs the scratch, and has no business with what is in it. Of one that was closed
- * nothing is left. */
+/* Out of the scratch: the next one needs it, and has no business with what is in it. */
+static bool keep(struct stream *stream, char *bytes, size_t len)
+{
+    bool kept = stream->lost || evbuffer_add(stream->input, bytes, len) == 0;
+    explicit_bzero(bytes, len);
+    return kept;
+}
+
+/* Of one that was closed meanwhile nothing is left. */
 static void keep_fresh(struct stream *stream)
 {
     size_t len = stream->fresh_len;
     stream->fresh_len = 0;
-    if (len == 0)
-        return;
-    bool kept = stream->lost || evbuffer_add(stream->input, stream->fresh, len) == 0;
-    explicit_bzero(stream->fresh, len);
-    if (!kept)
+    if (len > 0 && !keep(stream, stream->fresh, len))
         lose_and_tell(stream);
 }
 
@@ -270,7 +273,7 @@ static void read_on(struct stream *stream)
         on_lost(stream);
     else if (kept == 0)
         take_fresh(stream, scratch, (size_t)got);
-    else if (evbuffer_add(stream->input, scratch, (size_t)got) == 0)
+    else if (keep(stream, scratch, (size_t)got))
         stream->user->on_input(stream->context);
     else
         on_lost(stream);

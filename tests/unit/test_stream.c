@@ -281,6 +281,11 @@ START_TEST(nothing_unconsumed_is_left_in_the_scratch)
     pass(&bench);
     ck_assert_uint_eq(kept(&user), 16);
     ck_assert_mem_eq(bench.streams.scratch, nothing, sizeof(nothing));
+    /* Nor of what was put behind what is kept. */
+    say(&user, "et-of-mine\n", 11);
+    pass(&bench);
+    check_lines(&user, "AUTH half-a-secret-of-mine\n");
+    ck_assert_mem_eq(bench.streams.scratch, nothing, sizeof(nothing));
     end(&user);
     tear_down(&bench);
 }
