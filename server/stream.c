@@ -143,6 +143,9 @@ static void tell_written(struct stream *stream)
 
 static void flush(struct stream *stream)
 {
+    /* Whoever read from it in this pass has told so; send() would find the same once more. */
+    if (stream->lost)
+        stream->block_len = 0;
     bool direct =
         stream->tls == NULL && stream->block_len > 0 && evbuffer_get_length(stream->output) == 0;
     if (direct)

@@ -583,6 +583,25 @@ START_TEST(a_reset_that_a_write_finds_is_no_end_either)
 }
 END_TEST
 
+/* Its flush is still to come, and must not find the same once more. */
+START_TEST(a_reset_behind_what_was_written_is_told_once)
+{
+    struct bench bench;
+    struct line_user user;
+    set_up(&bench);
+    begin_tcp(&user, &bench);
+    reset(&user);
+    stream_write(&user.stream, "answer", 6);
+    for (unsigned i = 0; i < 5; i++)
+        pass(&bench);
+    ck_assert_uint_eq(user.losses, 1);
+    ck_assert_uint_eq(user.ends, 0);
+    ck_assert_uint_eq(bench.streams.blocks.in_use, 0);
+    end(&user);
+    tear_down(&bench);
+}
+END_TEST
+
 /* Of what a lost client has sent nothing more is done. */
 START_TEST(what_is_lost_has_no_input)
 {
@@ -651,6 +670,7 @@ Suite *test_suite(void)
     tcase_add_test(over, an_end_is_told_in_one_pass_with_what_is_in_front);
     tcase_add_test(over, a_reset_is_a_loss_and_no_end);
     tcase_add_test(over, a_reset_that_a_write_finds_is_no_end_either);
+    tcase_add_test(over, a_reset_behind_what_was_written_is_told_once);
     tcase_add_test(over, what_is_lost_has_no_input);
     tcase_add_test(over, a_reset_while_output_waits_is_told_too);
     suite_add_tcase(suite, in);
