@@ -17,6 +17,9 @@
 /* The first byte of a TLS handshake; no request begins with it. */
 enum { TLS_HANDSHAKE = 0x16 };
 
+/* Of an evbuffer, in which the longest line is: it grows by blocks of 512 bytes or more. */
+enum { WIPED_PIECES = LIMIT_LINE / 256 };
+
 static void want_sweep(struct session *session)
 {
     if (session->on_sweep)
@@ -253,10 +256,21 @@ static bool may_take(const struct session *session)
     return !session->dropped && !session->quitting;
 }
 
-/* A line with an AUTH is not left lying on the stack. */
+/* A line with an AUTH is not left lying where it was. */
 static bool may_be_secret(const struct session *session)
 {
     return !session->server->gate.open && !session->by_secret;
+}
+
+static void wipe(struct evbuffer *buffer, size_t len)
+{
+    struct evbuffer_iovec pieces[WIPED_PIECES];
+    int count = evbuffer_peek(buffer, (ev_ssize_t)len, NULL, pieces, WIPED_PIECES);
+    for (int i = 0; i < count && i < WIPED_PIECES; i++) {
+        size_t part = pieces[i].iov_len < len ? pieces[i].iov_len : len;
+        explicit_bzero(pieces[i].iov_base, part);
+        len -= part;
+    }
 }
 
 /* The lines that were held back, as far as they can start. */
@@ -270,8 +284,10 @@ static void take_held_back(struct session *session)
         const char *end = memchr(line, '\n', (size_t)len);
         assert(end != NULL);
         size_t line_len = (size_t)(end - line);
-        evbuffer_drain(session->held_back, line_len + 1);
         bool secret = may_be_secret(session);
+        if (secret)
+            wipe(session->held_back, line_len);
+        evbuffer_drain(session->held_back, line_len + 1);
         take_line(session, line, line_len);
         if (secret)
             explicit_bzero(line, sizeof(line));

@@ -2,6 +2,7 @@
  * Users: nobody does anything before he has said who he is; whoever has, does what he may, and
  * hears of nothing else; and who keeps trying, or waiting, keeps nobody out.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,73 @@ START_TEST(connection_authenticates_once)
     client_expect(&client, once, "AUTH guess-2");
     client_expect_match(&client, "DENIED .*", "STATUS prod");
     client_expect(&client, "FREE", "STATUS ci:a");
+    client_close(&client);
+    close_stage(&stage);
+}
+END_TEST
+
+/* --- what stays in memory --- */
+
+/* Of what a sanitizer maps, most is not there. */
+enum { LARGE_MAPPING = 1 << 28 };
+
+static bool is_in_mapping(int memory, off_t from, size_t len, const char *text)
+{
+    char *bytes = malloc(len);
+    ssize_t got = pread(memory, bytes, len, from);
+    bool found = got > 0 && memmem(bytes, (size_t)got, text, strlen(text)) != NULL;
+    free(bytes);
+    return found;
+}
+
+/* Is this text anywhere in the memory of the daemon? */
+static bool is_in_memory(const struct daemon *daemon, const char *text)
+{
+    char path[32];
+    char line[512];
+    bool found = false;
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)daemon->pid);
+    int memory = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(memory, 0);
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)daemon->pid);
+    FILE *maps = fopen(path, "re");
+    ck_assert_ptr_nonnull(maps);
+    while (!found && fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long from;
+        unsigned long to;
+        if (sscanf(line, "%lx-%lx rw", &from, &to) == 2 && to - from < LARGE_MAPPING)
+            found = is_in_mapping(memory, (off_t)from, to - from, text);
+    }
+    fclose(maps);
+    close(memory);
+    return found;
+}
+
+START_TEST(secret_does_not_stay_in_memory)
+{
+    struct stage stage;
+    struct client client;
+    /* Else the dynamic linker may save what was copied last, with the vector registers. */
+    ck_assert_int_eq(setenv("LD_BIND_NOW", "1", 1), 0);
+    open_stage(&stage, __func__, "");
+    ck_assert(is_in_memory(&stage.daemon, stage.daemon.socket));
+    connect_tcp(&stage, &client);
+    client_expect(&client, "DENIED wrong secret", "AUTH guess-of-one-piece");
+    client_close(&client);
+    ck_assert(!is_in_memory(&stage.daemon, "of-one-piece"));
+    connect_tcp(&stage, &client);
+    client_send(&client, "AUTH gu");
+    stage_wait_clients(&stage, 2);
+    client_expect(&client, "DENIED wrong secret", "ess-of-two-pieces");
+    client_close(&client);
+    ck_assert(!is_in_memory(&stage.daemon, "of-two-pieces"));
+    /* Behind what has to wait for others. */
+    connect_as(&stage, &client, SECRET_CI);
+    client_lock(&client, "ci:a", "60s");
+    client_send(&stage.client, "LOCK ci:a 10s WAIT 50ms\nAUTH guess-held-back\n");
+    client_read_match(&stage.client, "HELD .*");
+    client_read_match(&stage.client, "DENIED wrong secret");
+    ck_assert(!is_in_memory(&stage.daemon, "held-back"));
     client_close(&client);
     close_stage(&stage);
 }
@@ -495,6 +563,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, long_listing_counts_only_what_may_be_seen);
     tcase_add_test(tests, numbers_of_clients_do_not_count_them);
     tcase_add_test(tests, connection_authenticates_once);
+    tcase_add_test(tests, secret_does_not_stay_in_memory);
     tcase_add_test(tests, unix_socket_says_who_it_is_and_a_secret_says_otherwise);
     tcase_add_test(tests, unix_socket_of_another_user_is_nobody_or_who_he_is_listed_as);
     tcase_add_test(tests, who_does_not_authenticate_in_time_is_closed);
