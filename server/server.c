@@ -234,8 +234,8 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     server_want_flush(server);
 }
 
-/* After all that was active in this pass: the guard's probes go behind the votes that were asked
- * for in it, then everything goes out, and the timer is set for what is due next. */
+/* After all that was active when it was asked for: the guard's probes go behind the votes that were
+ * asked for in it, then everything goes out, and the timer is set for what is due next. */
 static void server_on_flush(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;

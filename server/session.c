@@ -296,8 +296,9 @@ static void take_held_back(struct session *session)
 
 static void hold_back(struct session *session, const char *line, size_t len)
 {
-    evbuffer_add(session->held_back, line, len);
-    evbuffer_add(session->held_back, "\n", 1);
+    if (evbuffer_add(session->held_back, line, len) != 0 ||
+        evbuffer_add(session->held_back, "\n", 1) != 0)
+        drop(session, "there is no memory for its requests");
 }
 
 static bool has_room(const struct session *session)

@@ -206,7 +206,12 @@ char *stream_input(struct stream *stream, size_t *len)
         *len = evbuffer_get_length(stream->input);
     if (*len == 0 || stream->fresh_len > 0)
         return stream->fresh;
-    return (char *)evbuffer_pullup(stream->input, -1);
+    char *input = (char *)evbuffer_pullup(stream->input, -1);
+    if (input == NULL) {
+        *len = 0;
+        lose_and_tell(stream);
+    }
+    return input;
 }
 
 void stream_consume(struct stream *stream, size_t len)
