@@ -187,6 +187,11 @@ static void stop_evicting(struct faults *faults, unsigned index)
 
 static void evict(struct faults *faults, unsigned index)
 {
+    /* What is left at the end of a run is done at once: then not all have seen that it may. */
+    if (faults->ending) {
+        stop_evicting(faults, index);
+        return;
+    }
     if (!may_limit(faults, index, evict))
         return;
     run(faults, index, "CONFIG SET maxmemory 1");
