@@ -89,7 +89,7 @@ help:
 	@echo 'make storm      RUNS=1000 SEED=n of redlock run, killed at random: no two commands at once'
 	@echo 'make bench      throughput, latency and processor time, as ratios to what Redis allows'
 	@echo 'make bench-peers    the same beside node-redlock (npm) and etcd (apt)'
-	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK'
+	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK: [PROFILE=1]'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'

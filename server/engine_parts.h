@@ -1,12 +1,12 @@
 /*
  * What the parts of the engine are to each other. For these files alone:
  *
- *     engine.c        requests, and the rounds that are run for them
- *     engine_waits.c  LOCK: who waits for what, and whose turn it is
- *     engine_locks.c  the locks that were granted, and those that are held for a connection
- *     engine_break.c  locks that are released by force
- *     engine_releases.c  the releases of one pass, as few commands
- *     engine_links.c  the connections, the guard, the votes that wait for it
+ *     engine.c            requests, and the rounds that are run for them
+ *     engine_waits.c      LOCK: who waits for what, and whose turn it is
+ *     engine_locks.c      the locks that were granted, and those that are held for a connection
+ *     engine_break.c      locks that are released by force
+ *     engine_releases.c   the releases of one pass, as few commands
+ *     engine_links.c      the connections, the guard, the votes that wait for it
  */
 #ifndef SERVER_ENGINE_PARTS_H
 #define SERVER_ENGINE_PARTS_H

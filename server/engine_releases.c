@@ -127,6 +127,13 @@ static void fail(struct engine *engine, unsigned node, struct operation *operati
                    &(struct answer){.kind = ANSWER_FAILED, .reason = reason}, now_ns);
 }
 
+/* Why it could not be written there; the link may take releases again by now. */
+static enum reason why_unwritten(const struct engine *engine, unsigned node)
+{
+    enum reason reason = link_refuses_release(&engine->links[node]);
+    return reason != REASON_NONE ? reason : REASON_BACKLOG;
+}
+
 static void fail_unwritten(struct engine *engine, int64_t now_ns)
 {
     struct operation *operation;
@@ -135,8 +142,10 @@ static void fail_unwritten(struct engine *engine, int64_t now_ns)
         operation->gathered_for = 0;
         TAILQ_REMOVE(&engine->unwritten, operation, gathered);
         /* The last of them may finish it, and then it is gone. */
-        for (; nodes != 0; nodes = nodes_behind_first(nodes))
-            fail(engine, nodes_first(nodes), operation, REASON_BACKLOG, now_ns);
+        for (; nodes != 0; nodes = nodes_behind_first(nodes)) {
+            unsigned node = nodes_first(nodes);
+            fail(engine, node, operation, why_unwritten(engine, node), now_ns);
+        }
     }
 }
 

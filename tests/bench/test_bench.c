@@ -34,7 +34,7 @@ static const struct scenario scenarios[] = {
     {"soak, two masters hung", APART, 16, 1, .daemons = 1, .trouble = TWO_HUNG, .soak = true},
 };
 
-/* Those of the issue, by its numbers. */
+/* Those of docs/performance.md, by their numbers there. */
 static const struct goal goals[] = {
     {"1 daemon CPU / masters CPU, 16x16", "16x16", DAEMON_US, "16x16", MASTERS_US, AT_MOST, 0.20},
     {"1 daemon CPU / masters CPU, 64x1", "64x1", DAEMON_US, "64x1", MASTERS_US, AT_MOST, 0.60},

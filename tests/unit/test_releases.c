@@ -193,6 +193,17 @@ START_TEST(a_master_lost_before_the_end_of_the_pass_is_owed_them)
 }
 END_TEST
 
+START_TEST(masters_lost_before_the_end_of_the_pass_are_named_for_what_they_are)
+{
+    lock_each(1);
+    unlock_each(1);
+    for (unsigned i = 2; i < NODES; i++)
+        world_cut(&w, i);
+    world_settle(&w);
+    world_expect(&w, "#0 NOQUORUM 2/5 need=3 c:disconnected d:disconnected e:disconnected");
+}
+END_TEST
+
 START_TEST(each_goes_to_its_own_masters)
 {
     lock_each(3);
@@ -297,6 +308,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_lock_behind_the_release_of_the_same_key_is_granted);
     tcase_add_test(cases, one_key_is_not_twice_in_a_command);
     tcase_add_test(cases, a_master_lost_before_the_end_of_the_pass_is_owed_them);
+    tcase_add_test(cases, masters_lost_before_the_end_of_the_pass_are_named_for_what_they_are);
     tcase_add_test(cases, each_goes_to_its_own_masters);
     tcase_add_test(cases, a_master_lost_before_it_answered_is_owed_them);
     tcase_add_test(cases, a_hung_master_keeps_no_more_releases_waiting_than_single_ones);
