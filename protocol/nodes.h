@@ -1,22 +1,26 @@
 /*
- * A set of nodes: bit i is node i of the configuration. Pure.
+ * A set of nodes: bit i is node i of the configuration, of which there are LIMIT_NODES at most.
+ * Pure.
  */
 #ifndef PROTOCOL_NODES_H
 #define PROTOCOL_NODES_H
 
+#include <assert.h>
 #include <stdint.h>
+
+#include "protocol/limits.h"
 
 /*
  * How many are in it. Each step of a round asks that several times, and where the compiler may not
  * rely on an instruction for it, as on the oldest x86-64, its own way is a call of a library: so
- * the bits are added here, first in pairs, then in fours and eights.
+ * there is a table of the counts of all sets of eight.
  */
+extern const uint8_t nodes_counts[256];
+
 static inline unsigned nodes_count(uint32_t nodes)
 {
-    nodes -= nodes >> 1 & 0x55555555;
-    nodes = (nodes & 0x33333333) + (nodes >> 2 & 0x33333333);
-    nodes = (nodes + (nodes >> 4)) & 0x0f0f0f0f;
-    return nodes * 0x01010101 >> 24;
+    static_assert(LIMIT_NODES <= 16, "two bytes hold all of them");
+    return nodes_counts[nodes & 255] + nodes_counts[nodes >> 8 & 255];
 }
 
 /* The first of a set that is not empty, and the set without it: to go through all that are in it.

@@ -95,6 +95,9 @@ static size_t find_control(const char *line, size_t len)
     size_t i = 0;
     while (len - i >= 8 && !eight_have_control(line + i))
         i += 8;
+    /* What is left is less than eight, so some of those are looked at again. */
+    if (len >= 8 && len - i < 8 && !eight_have_control(line + len - 8))
+        return len;
     while (i < len && (unsigned char)line[i] >= 0x20 && line[i] != 0x7f)
         i++;
     return i;

@@ -256,6 +256,7 @@ static void send_to(struct round *round, struct round_actions *actions, enum rou
 static void settle(struct round *round, struct round_actions *actions, enum outcome outcome)
 {
     assert(round->phase != ROUND_SETTLED);
+    assert(outcome != OUTCOME_OK || nodes_count(round->yes) >= round->rules->quorum);
     round->phase = ROUND_SETTLED;
     round->outcome = outcome;
     actions->answer = !round->cancelled;
@@ -369,7 +370,7 @@ static void on_straggler(struct round *round, const struct round_event *event,
     bool extended =
         round->kind == ROUND_EXTEND && !round->cancelled && round->outcome == OUTCOME_OK;
     round->pending &= ~bit(event->node);
-    if (extended && event->answer.kind == ANSWER_ABSENT &&
+    if (extended && event->answer->kind == ANSWER_ABSENT &&
         event->now_ns <= round_deadline_ns(round))
         plant(round, actions, bit(event->node), event->now_ns);
 }
@@ -388,17 +389,17 @@ static void on_answer(struct round *round, const struct round_event *event,
     switch (event->command) {
     case ROUND_VOTE:
         if (round->pending & node)
-            take_vote(round, event->node, &event->answer, event->now_ns);
-        else if (event->answer.kind == ANSWER_ABSENT)
+            take_vote(round, event->node, event->answer, event->now_ns);
+        else if (event->answer->kind == ANSWER_ABSENT)
             round->missing |= node;
         break;
     case ROUND_UNDO:
         /* A node that had refused tells with its undo who holds the key; if it is gone meanwhile,
          * the node is free. */
         if (round->held & node) {
-            if (event->answer.kind == ANSWER_HELD) {
-                remember_holder(round, event->node, &event->answer, event->now_ns);
-            } else if (event->answer.kind == ANSWER_ABSENT) {
+            if (event->answer->kind == ANSWER_HELD) {
+                remember_holder(round, event->node, event->answer, event->now_ns);
+            } else if (event->answer->kind == ANSWER_ABSENT) {
                 round->held &= ~node;
                 round->absent |= node;
             }
@@ -455,9 +456,13 @@ static void check_invariants(const struct round *round)
            (round->pending | round->yes | round->absent | round->held | round->failed));
     assert((round->pending & ~round->under_way[ROUND_VOTE]) == 0);
     assert((round->sent & ~all_nodes(round)) == 0);
-    if (round->phase == ROUND_SETTLED && !round->cancelled && round->outcome == OUTCOME_OK &&
-        round->kind != ROUND_STATUS)
-        assert(nodes_count(round->yes) >= round->rules->quorum);
+}
+
+static bool has_under_way(const struct round *round)
+{
+    static_assert(ROUND_COMMANDS == 3, "each of them stands here");
+    return (round->under_way[ROUND_VOTE] | round->under_way[ROUND_UNDO] |
+            round->under_way[ROUND_PLANT]) != 0;
 }
 
 void round_step(struct round *round, const struct round_event *event, struct round_actions *actions)
@@ -484,8 +489,5 @@ void round_step(struct round *round, const struct round_event *event, struct rou
         break;
     }
     check_invariants(round);
-    uint32_t under_way = 0;
-    for (unsigned i = 0; i < ROUND_COMMANDS; i++)
-        under_way |= round->under_way[i];
-    actions->finished = round->phase == ROUND_SETTLED && under_way == 0;
+    actions->finished = round->phase == ROUND_SETTLED && !has_under_way(round);
 }

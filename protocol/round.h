@@ -79,7 +79,7 @@ struct round_event {
     /* ANSWER: the answer is FAILED with the reason if the connection was lost instead. */
     unsigned node;
     enum round_command command;
-    struct answer answer;
+    const struct answer *answer;
 };
 
 /* What to do after a step. */

@@ -45,7 +45,7 @@ struct call {
     bool hold;           /* LOCK */
     bool tagged;
     unsigned char tag_len;
-    char tag[LIMIT_TAG];
+    char tag[LIMIT_TAG]; /* zeros behind it */
 };
 
 /* NULL if there is no room. */

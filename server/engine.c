@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/eight.h"
+
 /* --- making and unmaking --- */
 
 static uint32_t draw_random(struct engine *engine)
@@ -110,6 +112,8 @@ static bool init_tables(struct engine *engine)
 {
     const struct engine_rules *rules = &engine->rules;
     size_t calls = LIMIT_OPERATIONS + rules->waiters;
+    uint64_t seed;
+    engine->io.entropy(engine->io.context, &seed, sizeof(seed));
     engine->queue_rules = (struct queue_rules){
         .node_count = engine->node_count,
         .quorum = rules->round.quorum,
@@ -119,7 +123,7 @@ static bool init_tables(struct engine *engine)
     alarms_init(&engine->alarms);
     return extensions_init(&engine->extensions, rules->max_extensions, rules->max_hold_ns) &&
            operations_init(&engine->operations) &&
-           resources_init(&engine->resources, LIMIT_OPERATIONS + calls + LIMIT_LOCKS) &&
+           resources_init(&engine->resources, LIMIT_OPERATIONS + calls + LIMIT_LOCKS, seed) &&
            pool_init(&engine->calls, sizeof(struct call), calls) && engine_locks_init(engine) &&
            engine_break_init(engine);
 }
@@ -179,11 +183,14 @@ bool engine_reply(struct engine *engine, struct call *call, enum round_kind kind
 bool engine_say(struct engine *engine, struct call *call, const struct reply *reply)
 {
     struct engine_client *client = call->client;
-    struct call over = *call;
+    char tag[LIMIT_TAG];
+    bool tagged = call->tagged;
+    size_t tag_len = call->tag_len;
+    memcpy(tag, call->tag, sizeof(tag));
     assert(call->operation == NULL);
     call_close(&engine->calls, call);
     if (!client->gone)
-        engine->io.reply(engine->io.context, client, call_tag(&over), over.tag_len, reply);
+        engine->io.reply(engine->io.context, client, tagged ? tag : NULL, tag_len, reply);
     return !client->gone;
 }
 
@@ -299,13 +306,9 @@ static void on_refused(struct engine *engine, struct operation *operation,
         if (swap)
             engine_fail_swap(engine, i, operation, REASON_BACKLOG, now_ns);
         else
-            engine_step(
-                engine, operation,
-                &(struct round_event){.type = ROUND_EVENT_ANSWER,
-                                      .now_ns = now_ns,
-                                      .node = i,
-                                      .command = command,
-                                      .answer = {.kind = ANSWER_FAILED, .reason = REASON_BACKLOG}});
+            engine_deliver(engine, i, operation, command,
+                           &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_BACKLOG},
+                           now_ns);
     }
 }
 
@@ -369,39 +372,45 @@ static bool on_settled(struct engine *engine, struct operation *operation, struc
     return true;
 }
 
-void engine_step(struct engine *engine, struct operation *operation,
-                 const struct round_event *event)
+/* Do what a step asked for, and what follows if it settled the round. */
+static void follow(struct engine *engine, struct operation *operation,
+                   struct round_actions *actions, bool settled, int64_t now_ns)
 {
     struct round *round = &operation->round;
     struct resource *resource = operation->resource;
-    bool was_settled = round->phase == ROUND_SETTLED;
     struct breaking *to_break = NULL;
-    struct round_actions actions;
-    round_step(round, event, &actions);
-    /* Two answers of five come behind the decision: nothing follows from those. */
-    if (was_settled && actions.send_to == 0 && !actions.finished)
-        return;
-    bool settled = !was_settled && round->phase == ROUND_SETTLED;
     resource_pin(resource);
     if (settled) {
         TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
         count_refusals(engine, round);
-        if (!on_settled(engine, operation, &to_break, event->now_ns))
-            round_step(
-                round,
-                &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = event->now_ns},
-                &actions);
+        if (!on_settled(engine, operation, &to_break, now_ns))
+            round_step(round,
+                       &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = now_ns},
+                       actions);
     }
-    if (actions.send_to != 0)
-        send(engine, operation, actions.send, actions.send_to, event->now_ns);
-    else if (actions.finished)
+    if (actions->send_to != 0)
+        send(engine, operation, actions->send, actions->send_to, now_ns);
+    else if (actions->finished)
         operation_free(&engine->operations, operation);
     /* Behind the undo, so that the nodes are free for whoever is next. */
     if (settled)
-        engine_run_queue(engine, resource, event->now_ns);
+        engine_run_queue(engine, resource, now_ns);
     if (to_break != NULL)
-        engine_break_release(engine, resource, to_break, event->now_ns);
+        engine_break_release(engine, resource, to_break, now_ns);
     resource_unpin(&engine->resources, resource);
+}
+
+void engine_step(struct engine *engine, struct operation *operation,
+                 const struct round_event *event)
+{
+    bool was_settled = operation->round.phase == ROUND_SETTLED;
+    struct round_actions actions;
+    round_step(&operation->round, event, &actions);
+    bool settled = !was_settled && operation->round.phase == ROUND_SETTLED;
+    /* Of five answers two come before the decision and two behind it: nothing follows from those.
+     */
+    if (settled || actions.send_to != 0 || actions.finished)
+        follow(engine, operation, &actions, settled, event->now_ns);
 }
 
 /* --- requests --- */
@@ -423,13 +432,11 @@ static enum round_kind round_kind_of(enum verb verb)
 
 void engine_make_token(struct engine *engine, char *token)
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char bytes[LIMIT_TOKEN_BYTES];
+    static_assert(LIMIT_TOKEN_BYTES % 4 == 0, "nothing is left of it");
     engine->io.entropy(engine->io.context, bytes, sizeof(bytes));
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        token[2 * i] = digits[bytes[i] >> 4];
-        token[2 * i + 1] = digits[bytes[i] & 15];
-    }
+    for (size_t i = 0; i < sizeof(bytes); i += 4)
+        eight_put_hex(bytes + i, token + 2 * i);
 }
 
 /* A token that is to be released must not be planted by an extension that is still under way. */
@@ -548,9 +555,6 @@ static struct resource *resource_of(struct engine *engine, const struct request 
 {
     char key[LIMIT_KEY];
     size_t key_len = key_of(engine, request, key);
-    struct resource *resource = resource_find(&engine->resources, key, key_len);
-    if (resource != NULL)
-        return resource;
     return resource_take(&engine->resources, &engine->queue_rules, ++engine->queue_seed, key,
                          key_len);
 }
@@ -641,8 +645,12 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
 {
     const struct call *call;
+    /* All are padded to one length, which compares in a few instructions. */
+    char padded[LIMIT_TAG] = {0};
+    assert(tag_len <= sizeof(padded));
+    memcpy(padded, tag, tag_len);
     LIST_FOREACH (call, &client->calls, of_client)
-        if (call->tagged && call->tag_len == tag_len && memcmp(call->tag, tag, tag_len) == 0)
+        if (call->tagged && memcmp(call->tag, padded, sizeof(padded)) == 0)
             return true;
     return false;
 }

@@ -141,7 +141,7 @@ void engine_deliver(struct engine *engine, unsigned node, struct operation *oper
                                       .now_ns = now_ns,
                                       .node = node,
                                       .command = command,
-                                      .answer = *said});
+                                      .answer = said});
 }
 
 static struct vote *votes_of(struct engine *engine, unsigned node)
@@ -158,13 +158,12 @@ static void deliver_votes(struct engine *engine, unsigned node, enum reason fail
     uint32_t epoch = guard_epoch(&engine->guard, node);
     engine->vote_count[node] = 0;
     for (unsigned i = 0; i < count; i++) {
-        struct answer answer = votes[i].answer;
         enum reason reason = failed;
         if (reason == REASON_NONE && votes[i].epoch != epoch)
             reason = REASON_UNCHECKED;
-        if (reason != REASON_NONE)
-            answer = (struct answer){.kind = ANSWER_FAILED, .reason = reason};
-        engine_deliver(engine, node, votes[i].operation, ROUND_VOTE, &answer, now_ns);
+        const struct answer not_counted = {.kind = ANSWER_FAILED, .reason = reason};
+        engine_deliver(engine, node, votes[i].operation, ROUND_VOTE,
+                       reason == REASON_NONE ? &votes[i].answer : &not_counted, now_ns);
     }
 }
 

@@ -22,8 +22,9 @@ static void fail(struct node *node, enum reason reason)
     server_want_flush(node->server);
 }
 
-/* The replies that are whole. False if the connection is over. */
-static bool take_replies(struct node *node)
+/* The replies that are whole. The time is read anew for each piece: the validity of a lock hangs on
+ * it, and many replies take some time. False if the connection is over. */
+static bool take_replies(struct node *node, int64_t now_ns)
 {
     for (;;) {
         enum resp_result result = resp_next(&node->resp);
@@ -31,9 +32,8 @@ static bool take_replies(struct node *node)
             fail(node, REASON_GARBAGE);
         if (result != RESP_REPLY)
             return result == RESP_MORE;
-        /* Afresh for each: the validity of a lock hangs on it. */
         if (!engine_on_reply(&node->server->engine, node->index, node->channel, &node->resp.reply,
-                             clock_now_ns()))
+                             now_ns))
             return false;
     }
 }
@@ -50,7 +50,7 @@ static void node_on_input(void *context)
         resp_feed(&node->resp, bytes, piece);
         stream_consume(&node->stream, piece);
         len -= piece;
-    } while (take_replies(node) && len > 0 && stream_is_open(&node->stream));
+    } while (take_replies(node, clock_now_ns()) && len > 0 && stream_is_open(&node->stream));
     server_want_flush(node->server);
 }
 

@@ -3,16 +3,28 @@
 #include <assert.h>
 #include <string.h>
 
-bool resources_init(struct resources *resources, size_t count)
+/* All of it in headers: nothing to be linked. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Clients choose the keys, and who knew the function could choose many with one hash, each of them
+ * searched for among all others. With a seed nobody knows it. */
+static unsigned hash_of(const struct resources *resources, const char *key, size_t key_len)
 {
-    *resources = (struct resources){0};
+    return (unsigned)XXH3_64bits_withSeed(key, key_len, resources->seed);
+}
+
+bool resources_init(struct resources *resources, size_t count, uint64_t seed)
+{
+    *resources = (struct resources){.seed = seed};
     if (!pool_init(&resources->pool, sizeof(struct resource), count + 1))
         return false;
     /* uthash frees its table with the last item and allocates it with the first. An item that stays
      * keeps that off the way of a request; no key is empty, so nobody finds it. */
     resources->sentinel = pool_take(&resources->pool);
     resources->sentinel->key_len = 0;
-    HASH_ADD_KEYPTR(hh, resources->by_key, resources->sentinel->key, 0, resources->sentinel);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_key, resources->sentinel->key, 0, 0,
+                                resources->sentinel);
     return true;
 }
 
@@ -22,11 +34,17 @@ void resources_deinit(struct resources *resources)
     pool_deinit(&resources->pool);
 }
 
-struct resource *resource_find(const struct resources *resources, const char *key, size_t key_len)
+static struct resource *find(const struct resources *resources, const char *key, size_t key_len,
+                             unsigned hash)
 {
     struct resource *resource;
-    HASH_FIND(hh, resources->by_key, key, key_len, resource);
+    HASH_FIND_BYHASHVALUE(hh, resources->by_key, key, key_len, hash, resource);
     return resource;
+}
+
+struct resource *resource_find(const struct resources *resources, const char *key, size_t key_len)
+{
+    return find(resources, key, key_len, hash_of(resources, key, key_len));
 }
 
 struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
@@ -34,7 +52,11 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
 {
     assert(key_len > 0);
     assert(key_len <= LIMIT_KEY);
-    struct resource *resource = pool_take(&resources->pool);
+    unsigned hash = hash_of(resources, key, key_len);
+    struct resource *resource = find(resources, key, key_len, hash);
+    if (resource != NULL)
+        return resource;
+    resource = pool_take(&resources->pool);
     if (resource == NULL)
         return NULL;
     LIST_INIT(&resource->operations);
@@ -48,7 +70,7 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
     resource->last_outcome = OUTCOME_HELD;
     resource->key_len = key_len;
     memcpy(resource->key, key, key_len);
-    HASH_ADD_KEYPTR(hh, resources->by_key, resource->key, key_len, resource);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_key, resource->key, key_len, hash, resource);
     return resource;
 }
 

@@ -67,14 +67,17 @@ struct resources {
     struct pool pool;
     struct resource *by_key;   /* uthash */
     struct resource *sentinel; /* keeps the hash from ever being empty */
+    uint64_t seed;             /* of the hash */
 };
 
 /* False if there is not enough memory. */
-bool resources_init(struct resources *resources, size_t count);
+bool resources_init(struct resources *resources, size_t count, uint64_t seed);
 void resources_deinit(struct resources *resources);
 
-/* NULL if there is none; or no room for another. */
+/* What is known of a key; NULL: nothing. */
 struct resource *resource_find(const struct resources *resources, const char *key, size_t key_len);
+
+/* The same, or else a new one, whose queue begins with this seed. NULL if there is no room. */
 struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
                                uint32_t seed, const char *key, size_t key_len);
 

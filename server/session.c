@@ -101,7 +101,7 @@ static void answered(struct session *session, const char *tag)
 {
     if (tag == NULL)
         session->untagged_under_way = false;
-    if (evbuffer_get_length(session->held_back) > 0 || session->ended || session->end_seen)
+    if (session->held_back_len > 0 || session->ended || session->end_seen)
         want_sweep(session);
 }
 
@@ -277,10 +277,9 @@ static void wipe(struct evbuffer *buffer, size_t len)
 static void take_held_back(struct session *session)
 {
     char line[LIMIT_LINE + 1];
-    while (may_take(session) && !session->untagged_under_way) {
+    while (session->held_back_len > 0 && may_take(session) && !session->untagged_under_way) {
         ev_ssize_t len = evbuffer_copyout(session->held_back, line, sizeof(line));
-        if (len <= 0)
-            return;
+        assert(len > 0);
         const char *end = memchr(line, '\n', (size_t)len);
         assert(end != NULL);
         size_t line_len = (size_t)(end - line);
@@ -288,6 +287,7 @@ static void take_held_back(struct session *session)
         if (secret)
             wipe(session->held_back, line_len);
         evbuffer_drain(session->held_back, line_len + 1);
+        session->held_back_len -= line_len + 1;
         take_line(session, line, line_len);
         if (secret)
             explicit_bzero(line, sizeof(line));
@@ -299,18 +299,19 @@ static void hold_back(struct session *session, const char *line, size_t len)
     if (evbuffer_add(session->held_back, line, len) != 0 ||
         evbuffer_add(session->held_back, "\n", 1) != 0)
         drop(session, "there is no memory for its requests");
+    session->held_back_len += len + 1;
 }
 
 static bool has_room(const struct session *session)
 {
-    return evbuffer_get_length(session->held_back) + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
+    return session->held_back_len + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
 }
 
 /* Behind those held back, unless it is tagged. */
 static bool waits_behind(const struct session *session, const char *line, size_t len)
 {
     struct request tag;
-    if (evbuffer_get_length(session->held_back) == 0)
+    if (session->held_back_len == 0)
         return false;
     request_tag(line, len, &tag);
     return tag.tag == NULL;
@@ -382,8 +383,7 @@ static void serve(struct session *session)
 
 static bool all_answered(const struct session *session)
 {
-    return session->client.call_count == 0 && !session->has_turn &&
-           evbuffer_get_length(session->held_back) == 0;
+    return session->client.call_count == 0 && !session->has_turn && session->held_back_len == 0;
 }
 
 /* --- the connection --- */

@@ -47,6 +47,7 @@ struct session {
     TAILQ_ENTRY(session) turn;  /* while has_turn */
     struct stream stream;       /* over TLS, its end is one in order only by close_notify */
     struct evbuffer *held_back; /* untagged lines, while another is under way */
+    size_t held_back_len;       /* the bytes in it */
     struct end_watch end_watch; /* while there is more to be read than may be */
     uint64_t requests;
     int64_t since_ns;

@@ -26,6 +26,17 @@ void streams_deinit(struct streams *streams)
     pool_deinit(&streams->blocks);
 }
 
+/* Those of a socket are nearly always empty, so that is known without a call. */
+static size_t input_len(const struct stream *stream)
+{
+    return stream->has_input ? evbuffer_get_length(stream->input) : 0;
+}
+
+static size_t output_len(const struct stream *stream)
+{
+    return stream->has_output ? evbuffer_get_length(stream->output) : 0;
+}
+
 static bool is_passing(int error)
 {
     return error == EAGAIN || error == EINTR;
@@ -49,6 +60,7 @@ static void lose_and_tell(struct stream *stream)
 
 static void put_out(struct stream *stream, const char *bytes, size_t len)
 {
+    stream->has_output = true;
     if (!stream->lost && evbuffer_add(stream->output, bytes, len) != 0)
         lose_and_tell(stream);
 }
@@ -106,7 +118,7 @@ void stream_write(struct stream *stream, const char *bytes, size_t len)
 
 size_t stream_unsent(const struct stream *stream)
 {
-    return stream->lost ? 0 : stream->block_len + evbuffer_get_length(stream->output);
+    return stream->lost ? 0 : stream->block_len + output_len(stream);
 }
 
 static void send_block(struct stream *stream)
@@ -126,7 +138,8 @@ static bool send_output(struct stream *stream)
 {
     if (evbuffer_write(stream->output, stream->fd) < 0 && !is_passing(errno))
         return false;
-    bool blocked = evbuffer_get_length(stream->output) > 0;
+    bool blocked = output_len(stream) > 0;
+    stream->has_output = blocked;
     if (blocked && !stream->blocked)
         event_add(stream->writable, NULL);
     else if (!blocked && stream->blocked)
@@ -146,14 +159,13 @@ static void flush(struct stream *stream)
     /* Whoever read from it in this pass has told so; send() would find the same once more. */
     if (stream->lost)
         stream->block_len = 0;
-    bool direct =
-        stream->tls == NULL && stream->block_len > 0 && evbuffer_get_length(stream->output) == 0;
+    bool direct = stream->tls == NULL && stream->block_len > 0 && output_len(stream) == 0;
     if (direct)
         send_block(stream);
     else
         spill(stream);
     uncollect(stream);
-    bool more = !stream->lost && !stream->blocked && evbuffer_get_length(stream->output) > 0;
+    bool more = !stream->lost && !stream->blocked && output_len(stream) > 0;
     if (stream->tls == NULL && more && !send_output(stream))
         lose_and_tell(stream);
     tell_written(stream);
@@ -203,7 +215,7 @@ char *stream_input(struct stream *stream, size_t *len)
     if (stream->lost)
         *len = 0;
     else if (stream->fresh_len == 0)
-        *len = evbuffer_get_length(stream->input);
+        *len = input_len(stream);
     if (*len == 0 || stream->fresh_len > 0)
         return stream->fresh;
     char *input = (char *)evbuffer_pullup(stream->input, -1);
@@ -220,6 +232,7 @@ void stream_consume(struct stream *stream, size_t len)
         return;
     if (stream->fresh_len == 0) {
         evbuffer_drain(stream->input, len);
+        stream->has_input = stream->tls != NULL || input_len(stream) > 0;
         return;
     }
     assert(len <= stream->fresh_len);
@@ -230,6 +243,7 @@ void stream_consume(struct stream *stream, size_t len)
 /* Out of the scratch: the next one needs it, and has no business with what is in it. */
 static bool keep(struct stream *stream, char *bytes, size_t len)
 {
+    stream->has_input = true;
     bool kept = stream->lost || evbuffer_add(stream->input, bytes, len) == 0;
     explicit_bzero(bytes, len);
     return kept;
@@ -268,7 +282,7 @@ static void take_fresh(struct stream *stream, char *bytes, size_t len)
 static void read_on(struct stream *stream)
 {
     char *scratch = stream->streams->scratch;
-    size_t kept = evbuffer_get_length(stream->input);
+    size_t kept = input_len(stream);
     /* Its user has enough for now. */
     if (kept >= stream->user->input_max)
         return;
@@ -382,6 +396,7 @@ bool stream_open_tls(struct stream *stream, struct streams *streams, struct buff
     stream->tls = tls;
     stream->input = bufferevent_get_input(tls);
     stream->output = bufferevent_get_output(tls);
+    stream->has_input = stream->has_output = true;
     stream->writable = event_new(streams->base, -1, 0, stream_on_writable, stream);
     if (stream->writable == NULL) {
         stream_close(stream);

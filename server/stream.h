@@ -78,6 +78,8 @@ struct stream {
         *writable; /* added while the kernel does not take more; activated to tell a loss */
     struct evbuffer *input;
     struct evbuffer *output;
+    bool has_input; /* false: nothing is in it, and it need not be asked; over TLS always true */
+    bool has_output;
     char *fresh; /* in the scratch, while its on_input runs */
     size_t fresh_len;
     char *block; /* lent while collected; NULL: there was none left */

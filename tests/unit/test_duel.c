@@ -185,10 +185,10 @@ static void answer(struct state *state, unsigned round, unsigned node)
              .now_ns = now_of(state, round),
              .node = node,
              .command = channel->commands[number],
-             .answer = {.kind = kind,
-                        .reason = kind == ANSWER_FAILED ? REASON_OOM : REASON_NONE,
-                        .pttl_ms = 1000,
-                        .holder = 2 - round},
+             .answer = &(struct answer){.kind = kind,
+                                        .reason = kind == ANSWER_FAILED ? REASON_OOM : REASON_NONE,
+                                        .pttl_ms = 1000,
+                                        .holder = 2 - round},
          });
 }
 

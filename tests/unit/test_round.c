@@ -82,7 +82,7 @@ static void say(struct trial *trial, unsigned node, enum round_command command,
 {
     step(trial,
          (struct round_event){
-             .type = ROUND_EVENT_ANSWER, .node = node, .command = command, .answer = answer});
+             .type = ROUND_EVENT_ANSWER, .node = node, .command = command, .answer = &answer});
 }
 
 static void vote(struct trial *trial, unsigned node, struct answer answer)
