@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "protocol/nodes.h"
@@ -21,7 +22,8 @@ void round_init(struct round *round, const struct round_rules *rules, enum round
 {
     assert(rules->node_count <= LIMIT_NODES);
     assert(rules->quorum == rules->node_count / 2 + 1);
-    memset(round, 0, sizeof(*round));
+    /* What is known of holders means nothing before there is one, and is more than all the rest. */
+    memset(round, 0, offsetof(struct round, held_until_ns));
     round->rules = rules;
     round->kind = kind;
     round->phase = ROUND_VOTING;
@@ -149,6 +151,7 @@ static void take_vote(struct round *round, unsigned node, const struct answer *a
     case ANSWER_OUTBID:
         round->held |= bit(node);
         round->held_until_ns[node] = INT64_MAX;
+        round->held_by[node] = 0;
         round->outbid |= bit(node);
         if (answer->ballot > round->ballot_seen)
             round->ballot_seen = answer->ballot;

@@ -115,8 +115,10 @@ struct round {
     int64_t ballot_seen;                /* the greatest they have shown */
     uint32_t under_way[ROUND_COMMANDS]; /* were sent this command and have not answered */
     enum reason reasons[LIMIT_NODES];   /* of the failed */
-    int64_t held_until_ns[LIMIT_NODES]; /* of the held; INT64_MAX unknown */
-    uint64_t held_by[LIMIT_NODES];      /* of the held; 0 unknown */
+
+    /* Of the held; of the others, anything. */
+    int64_t held_until_ns[LIMIT_NODES]; /* INT64_MAX unknown */
+    uint64_t held_by[LIMIT_NODES];      /* 0 unknown */
 };
 
 /* Prepare a round; ttl_ns counts for ACQUIRE and EXTEND. The rules outlive it. */

@@ -7,6 +7,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* As many as are under way in one pass of a busy daemon, so that nobody is searched for in a chain,
+ * and the table rarely has to grow. */
+#undef HASH_INITIAL_NUM_BUCKETS
+#undef HASH_INITIAL_NUM_BUCKETS_LOG2
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_INITIAL_NUM_BUCKETS      1024U
+#define HASH_INITIAL_NUM_BUCKETS_LOG2 10U
+#define HASH_BKT_CAPACITY_THRESH      5U
+
 /* Clients choose the keys, and who knew the function could choose many with one hash, each of them
  * searched for among all others. With a seed nobody knows it. */
 static unsigned hash_of(const struct resources *resources, const char *key, size_t key_len)

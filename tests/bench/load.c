@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -183,15 +184,30 @@ static void read_in(struct load *load, struct connection *connection, int64_t no
     memmove(connection->input, at, connection->input_len);
 }
 
-static void connect_one(const struct load_plan *plan, struct connection *connection, int port,
-                        int epoll)
+static int connect_unix(const char *path)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    snprintf(where.sun_path, sizeof(where.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    return fd;
+}
+
+static int connect_tcp(const char *host, int port)
 {
     const int on = 1;
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    inet_pton(AF_INET, plan->host, &where.sin_addr);
-    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(connect(connection->fd, (struct sockaddr *)&where, sizeof(where)), 0);
-    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    inet_pton(AF_INET, host, &where.sin_addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return fd;
+}
+
+static void connect_one(const struct load_plan *plan, struct connection *connection, int port,
+                        int epoll)
+{
+    connection->fd = plan->path != NULL ? connect_unix(plan->path) : connect_tcp(plan->host, port);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     epoll_ctl(epoll, EPOLL_CTL_ADD, connection->fd, &event);
 }

@@ -19,6 +19,7 @@ enum { LOAD_SLOTS = 1024, LOAD_DAEMONS = 2, LOAD_ANSWER = 160 };
 struct load_plan {
     const char *host;
     int ports[LOAD_DAEMONS]; /* of the daemons; their connections take turns. 0 ends it */
+    const char *path;        /* a unix socket in place of them; NULL: none */
     unsigned connections;
     unsigned depth;  /* requests under way on each */
     bool together;   /* for one resource */

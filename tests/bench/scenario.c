@@ -131,6 +131,7 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
     struct load_plan plan = {
         .host = "127.0.0.1",
         .ports = {arena->stage.daemon.port, scenario->daemons > 1 ? arena->second.port : 0},
+        .path = scenario->over_unix ? arena->stage.daemon.socket : NULL,
         .connections = scenario->connections,
         .depth = scenario->depth,
         .together = scenario->kind == TOGETHER,

@@ -37,6 +37,7 @@ struct scenario {
     unsigned hold_ms;
     bool guarded;     /* the limit: see limit.h */
     unsigned daemons; /* of ours that take part */
+    bool over_unix;   /* the clients, by the socket of the first of them; else by TCP */
     enum scenario_trouble trouble;
     bool soak;        /* for arena.soak_ns, in the first round only; not at all if that is 0 */
     const char *peer; /* see peer.h */
