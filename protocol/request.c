@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
-#include <strings.h>
 
 #include "protocol/eight.h"
 #include "protocol/text.h"
@@ -144,9 +143,14 @@ static size_t split(const char *at, const char *end, struct word *words)
     }
 }
 
+/* ... which is in upper case: without the bit that tells the cases of a letter apart, only that
+ * letter is. */
 static bool is_word(const struct word *word, const char *upper)
 {
-    return word->len == strlen(upper) && strncasecmp(word->at, upper, word->len) == 0;
+    size_t i = 0;
+    while (i < word->len && upper[i] != '\0' && (word->at[i] & ~('a' - 'A')) == upper[i])
+        i++;
+    return i == word->len && upper[i] == '\0';
 }
 
 /* --- tags and labels --- */

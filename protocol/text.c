@@ -2,17 +2,10 @@
 
 #include <string.h>
 
-void text_bytes(struct text *text, const char *bytes, size_t len)
+void text_cut(struct text *text, const char *bytes, size_t len)
 {
-    size_t room = text->size - text->len;
-    size_t kept = len < room ? len : room;
-    memcpy(text->buf + text->len, bytes, kept);
-    text->len += kept;
-}
-
-void text_string(struct text *text, const char *string)
-{
-    text_bytes(text, string, strlen(string));
+    for (size_t i = 0; i < len && text->len < text->size; i++)
+        text_byte(text, bytes[i]);
 }
 
 size_t text_digits(uint64_t number, char *to)
@@ -39,8 +32,11 @@ void text_number(struct text *text, int64_t number)
     if (number < 0)
         text_byte(text, '-');
     /* Unsigned, so that the smallest number has a positive counterpart. */
-    size_t count = text_digits(number < 0 ? -(uint64_t)number : (uint64_t)number, digits);
-    text_bytes(text, digits, count);
+    uint64_t positive = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    if (text->size - text->len >= TEXT_DIGITS)
+        text->len += text_digits(positive, text->buf + text->len);
+    else
+        text_bytes(text, digits, text_digits(positive, digits));
 }
 
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)

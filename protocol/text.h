@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct text {
     char *buf;
@@ -20,8 +21,25 @@ static inline void text_byte(struct text *text, char byte)
         text->buf[text->len++] = byte;
 }
 
-void text_bytes(struct text *text, const char *bytes, size_t len);
-void text_string(struct text *text, const char *string);
+/* As much of them as fits. */
+void text_cut(struct text *text, const char *bytes, size_t len);
+
+/* Here, and so is the next: where a length is known when this is compiled, a few moves are left. */
+static inline void text_bytes(struct text *text, const char *bytes, size_t len)
+{
+    if (len > text->size - text->len) {
+        text_cut(text, bytes, len);
+        return;
+    }
+    memcpy(text->buf + text->len, bytes, len);
+    text->len += len;
+}
+
+static inline void text_string(struct text *text, const char *string)
+{
+    text_bytes(text, string, strlen(string));
+}
+
 void text_number(struct text *text, int64_t number);
 
 /* The decimal digits of a number, without a NUL; returns how many. `to` holds TEXT_DIGITS. */
