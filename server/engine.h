@@ -88,6 +88,9 @@ struct engine_io {
     void (*vote_changed)(void *context, unsigned node, enum reason before, enum reason reason,
                          int64_t now_ns);
 
+    /* A node refuses several releases as one command: to be logged. */
+    void (*releases_refused)(void *context, unsigned node);
+
     /* Microseconds since 1970, for ballots. */
     int64_t (*wall_us)(void *context);
 
@@ -178,6 +181,7 @@ struct engine {
     struct warden wardens[LIMIT_NODES];
     TAILQ_HEAD(, operation) gathered;  /* releases to be written at the end of this pass */
     TAILQ_HEAD(, operation) unwritten; /* ... and those that some node did not take */
+    uint32_t apart;                    /* nodes that refuse releases of several at once */
     uint32_t unguarded;                /* nodes that were asked for votes since their last probe */
     bool errands;                      /* the guard may want something written */
     enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */

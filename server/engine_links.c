@@ -127,6 +127,7 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
         warden_on_lost(&engine->wardens[node]);
         stop_tracking(engine, node, now_ns);
         engine->untracked &= ~(UINT32_C(1) << node);
+        engine->apart &= ~(UINT32_C(1) << node);
     }
     note_votes(engine, now_ns);
 }

@@ -18,19 +18,41 @@ bool engine_gathers(const struct operation *operation, enum round_command comman
            operation->breaking == NULL;
 }
 
+/* As a command of its own, to a link that takes releases. */
+static void write_alone(struct engine *engine, unsigned node, struct operation *operation,
+                        int64_t now_ns)
+{
+    char buf[REDIS_COMMAND_MAX];
+    const struct link_ticket ticket = {.kind = TICKET_ROUND,
+                                       .command = ROUND_VOTE,
+                                       .form = REDIS_BY_SHA1,
+                                       .sent_ns = now_ns,
+                                       .owner = operation};
+    size_t len = engine_format(engine, operation, ROUND_VOTE, REDIS_BY_SHA1, buf, now_ns);
+    link_send(&engine->links[node], buf, len, &ticket);
+}
+
 uint32_t engine_gather(struct engine *engine, struct operation *operation, uint32_t nodes,
                        int64_t now_ns)
 {
     uint32_t refused = 0;
+    uint32_t gathered_for = 0;
     assert(operation->gathered_for == 0);
     /* No key twice in one command. */
     engine_settle_order(engine, operation->resource, now_ns);
-    for (unsigned i = 0; i < engine->node_count; i++)
-        if (nodes & UINT32_C(1) << i && link_refuses_release(&engine->links[i]) != REASON_NONE)
-            refused |= UINT32_C(1) << i;
-    if (nodes == refused)
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+        unsigned node = nodes_first(rest);
+        uint32_t bit = UINT32_C(1) << node;
+        if (link_refuses_release(&engine->links[node]) != REASON_NONE)
+            refused |= bit;
+        else if (engine->apart & bit)
+            write_alone(engine, node, operation, now_ns);
+        else
+            gathered_for |= bit;
+    }
+    if (gathered_for == 0)
         return refused;
-    operation->gathered_for = nodes & ~refused;
+    operation->gathered_for = gathered_for;
     operation->resource->gathered = true;
     TAILQ_INSERT_TAIL(&engine->gathered, operation, gathered);
     return refused;
@@ -183,20 +205,23 @@ static bool write_in_full(struct engine *engine, unsigned node, const struct lin
 static void ask_alone(struct engine *engine, unsigned node, struct operation *operation,
                       int64_t now_ns)
 {
-    char buf[REDIS_COMMAND_MAX];
-    struct link *link = &engine->links[node];
-    enum reason refused = link_refuses_release(link);
-    if (refused != REASON_NONE) {
+    enum reason refused = link_refuses_release(&engine->links[node]);
+    if (refused != REASON_NONE)
         fail(engine, node, operation, refused, now_ns);
+    else
+        write_alone(engine, node, operation, now_ns);
+}
+
+/* Its ACL lacks what releases.lua needs and release.lua does not: until the next connection, each
+ * goes alone. In a script that is no NOPERM, but an error like any other. */
+static void note_refusal(struct engine *engine, unsigned node, const struct redis_reply *reply)
+{
+    enum reason reason = reason_of_redis_error(reply->str, reply->len);
+    uint32_t bit = UINT32_C(1) << node;
+    if ((reason != REASON_NOPERM && reason != REASON_ERROR) || engine->apart & bit)
         return;
-    }
-    const struct link_ticket ticket = {.kind = TICKET_ROUND,
-                                       .command = ROUND_VOTE,
-                                       .form = REDIS_BY_SHA1,
-                                       .sent_ns = now_ns,
-                                       .owner = operation};
-    size_t len = engine_format(engine, operation, ROUND_VOTE, REDIS_BY_SHA1, buf, now_ns);
-    link_send(link, buf, len, &ticket);
+    engine->apart |= bit;
+    engine->io.releases_refused(engine->io.context, node);
 }
 
 void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,
@@ -205,6 +230,8 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
     struct operation *operation = ticket->owner;
     if (write_in_full(engine, node, ticket, reply, now_ns))
         return;
+    if (reply->kind == RESP_ERROR)
+        note_refusal(engine, node, reply);
     /* All of them wait for this answer, so none is gone before its turn. */
     for (unsigned i = 0; i < ticket->command; i++) {
         struct operation *next = operation->together;

@@ -177,6 +177,16 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     }
 }
 
+static void io_releases_refused(void *context, unsigned node)
+{
+    struct server *server = context;
+    log_event(&server->log, CONFIG_LOG_WARNING, "releases_refused",
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_text("meaning", "it refuses to release several locks at once; each "
+                                             "goes alone, which costs it more"),
+                         log_text("advice", "its ACL needs +mget +exists")));
+}
+
 static int64_t io_wall_us(void *context)
 {
     (void)context;
@@ -502,6 +512,7 @@ static bool start_engine(struct server *server)
         .breaking = io_breaking,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .releases_refused = io_releases_refused,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

@@ -276,6 +276,17 @@ static void read_acl(char *line, size_t size)
     snprintf(line, size, "%.*sxyzzy%.*s", before, begin, (int)strcspn(rest, "\n"), rest);
 }
 
+static void unlock_two(struct client *client)
+{
+    char lines[256];
+    struct grant a = client_lock(client, "a", "1s");
+    struct grant b = client_lock(client, "b", "1s");
+    snprintf(lines, sizeof(lines), "#a UNLOCK a %s\n#b UNLOCK b %s\n", a.token, b.token);
+    client_send(client, lines);
+    client_read_match(client, "#[ab] OK");
+    client_read_match(client, "#[ab] OK");
+}
+
 START_TEST(documented_acl_is_enough_for_everything)
 {
     struct stage stage;
@@ -299,6 +310,8 @@ START_TEST(documented_acl_is_enough_for_everything)
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    unlock_two(&stage.client);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "releases_refused"), 0);
     /* Also after the scripts and the data are gone, a connection was lost, and the set has changed.
      */
     masters_run(stage.masters, 3, "SCRIPT FLUSH");
@@ -332,6 +345,21 @@ START_TEST(acl_that_lacks_a_command_is_named)
 }
 END_TEST
 
+/* One of before redlockd released several at once. */
+START_TEST(acl_that_lacks_mget_costs_no_release_and_is_told_once)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    masters_run(stage.masters, 1, "ACL SETUSER default -mget");
+    unlock_two(&stage.client);
+    daemon_wait_log(&stage.daemon, "releases_refused", "+mget");
+    unlock_two(&stage.client);
+    stage_wait_no_keys(&stage);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "releases_refused"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("operations");
@@ -348,6 +376,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, daemons_are_replaced_one_by_one_under_locks);
     tcase_add_test(tests, documented_acl_is_enough_for_everything);
     tcase_add_test(tests, acl_that_lacks_a_command_is_named);
+    tcase_add_test(tests, acl_that_lacks_mget_costs_no_release_and_is_told_once);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -98,6 +98,13 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
              reason_word(before), reason_word(reason));
 }
 
+static void io_releases_refused(void *context, unsigned node)
+{
+    const struct place *place = context;
+    sim_note(place->sim, "daemon %u: %c refuses several releases at once\n", place->daemon,
+             'a' + node);
+}
+
 static int64_t io_wall_us(void *context)
 {
     const struct place *place = context;
@@ -332,6 +339,7 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .push = io_push,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .releases_refused = io_releases_refused,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

@@ -259,8 +259,10 @@ static struct redis_reply run_releases(struct world *world, unsigned node, char 
     unsigned count = (unsigned)atoi(words[2]);
     unsigned deleted = 0;
     ck_assert_uint_le(count, LIMIT_TOGETHER);
-    world->masters[node].commands += count;
     world->masters[node].together++;
+    if (world->masters[node].together_error[0] != '\0')
+        return text(RESP_ERROR, world->masters[node].together_error);
+    world->masters[node].commands += count;
     /* All are looked at before any is deleted. */
     for (unsigned i = 0; i < count; i++) {
         struct world_key *key = find_key(world, node, words[3 + i]);
@@ -644,6 +646,13 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     ck_assert_int_eq(engine_refuses_vote(&world->engine, node, now_ns), reason);
 }
 
+static void io_releases_refused(void *context, unsigned node)
+{
+    struct world *world = context;
+    ck_assert_str_ne(world->masters[node].together_error, "");
+    world->refusals++;
+}
+
 static int64_t io_wall_us(void *context)
 {
     const struct world *world = context;
@@ -790,6 +799,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .breaking = io_breaking,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .releases_refused = io_releases_refused,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

@@ -56,11 +56,12 @@ struct world_inbox {
 struct world_master {
     bool dead;
     bool hung;
-    bool mute;           /* executes, but its replies are lost */
-    int64_t delay_ns;    /* how long bytes take to reach it */
-    char mark_error[64]; /* answers this to mark.lua, if not "" */
-    unsigned marks;      /* how often it was asked to run it */
-    char error[64];      /* answers this to everything but the greeting, if not "" */
+    bool mute;               /* executes, but its replies are lost */
+    int64_t delay_ns;        /* how long bytes take to reach it */
+    char mark_error[64];     /* answers this to mark.lua, if not "" */
+    unsigned marks;          /* how often it was asked to run it */
+    char together_error[64]; /* answers this to releases.lua, if not "" */
+    char error[64];          /* answers this to everything but the greeting, if not "" */
     char run_id[41];
     char replid[41];
     bool replica;
@@ -77,7 +78,7 @@ struct world_master {
     bool busy;          /* answers BUSY to everything */
     struct world_key keys[WORLD_KEYS];
     unsigned commands; /* executed, of locks only */
-    unsigned together; /* commands that released several */
+    unsigned together; /* commands to release several */
 
     /* From here on it is the daemon's connection. */
     bool connecting; /* the engine asked for one */
@@ -97,6 +98,7 @@ struct world {
     struct engine_client client;                /* who sends, if nobody else is named */
     struct engine_client others[WORLD_CLIENTS]; /* more of them */
     struct world_master masters[WORLD_NODES];
+    unsigned refusals; /* masters that were told of for refusing several releases at once */
     unsigned node_count;
     int64_t now_ns;
     uint32_t durable; /* nodes that the next engine is told to be durable */
