@@ -86,7 +86,8 @@ struct server {
     uint64_t request_errors[REQUEST_ERRORS];
     uint64_t rejected_clients;
 
-    struct event *timer; /* the engine's next deadline */
+    int timer_fd; /* of CLOCK_BOOTTIME: the engine's next deadline */
+    struct event *timer;
     int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */
     struct event *flush; /* see server_on_flush(); activated while flush_due */
     bool flush_due;
