@@ -6,6 +6,7 @@
 #ifndef PROTOCOL_EIGHT_H
 #define PROTOCOL_EIGHT_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,12 +48,12 @@ static inline bool eight_are_hex(const char *bytes)
     return ((digits | letters) & ~all & EIGHT_OF(0x80)) == EIGHT_OF(0x80);
 }
 
-/* Four bytes as eight lower-case hex digits; in their order where the lowest byte comes first, as
- * on all machines of today. */
+/* Four bytes as eight lower-case hex digits. Here the order of the bytes does matter. */
 static inline void eight_put_hex(const unsigned char *four, char *digits)
 {
     uint32_t bytes;
     memcpy(&bytes, four, sizeof(bytes));
+    bytes = le32toh(bytes);
     /* Apart, so that each has sixteen bits, and then its upper half before its lower one. */
     uint64_t all = (bytes | (uint64_t)bytes << 16) & 0x0000ffff0000ffff;
     all = (all | all << 8) & 0x00ff00ff00ff00ff;
@@ -60,6 +61,7 @@ static inline void eight_put_hex(const unsigned char *four, char *digits)
     /* Those of 10 and more are letters; 6 adds a fifth bit to them. */
     uint64_t letters = (all + EIGHT_OF(6)) >> 4 & EIGHT_OF(1);
     all += EIGHT_OF('0') + letters * ('a' - 10 - '0');
+    all = htole64(all);
     memcpy(digits, &all, sizeof(all));
 }
 

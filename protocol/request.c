@@ -143,8 +143,8 @@ static size_t split(const char *at, const char *end, struct word *words)
     }
 }
 
-/* ... which is in upper case: without the bit that tells the cases of a letter apart, only that
- * letter is. */
+/* Is it this one, of letters, in whatever case? `upper` has them in upper case: a byte is one of
+ * them if it is so without the bit by which the two cases of a letter differ. */
 static bool is_word(const struct word *word, const char *upper)
 {
     size_t i = 0;

@@ -127,6 +127,7 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
         warden_on_lost(&engine->wardens[node]);
         stop_tracking(engine, node, now_ns);
         engine->untracked &= ~(UINT32_C(1) << node);
+        engine->refusing &= ~(UINT32_C(1) << node);
         engine->apart &= ~(UINT32_C(1) << node);
     }
     note_votes(engine, now_ns);
@@ -326,6 +327,8 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
         on_undo_reply(engine, node, ticket, &said, now_ns);
     if (said.kind == ANSWER_FAILED && sent == REDIS_RELEASE)
         engine_owe(engine, node, operation, now_ns);
+    if (sent == REDIS_RELEASE)
+        engine_on_released_alone(engine, node, said.kind == ANSWER_FAILED);
     if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))
         keep_vote(engine, node, ticket, &said, now_ns);
     else

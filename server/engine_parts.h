@@ -156,7 +156,7 @@ void engine_break_on_released(struct engine *engine, struct operation *release, 
  * What UNLOCKs of one pass have to delete goes to a node as one command: that costs the masters
  * much less than one for each. It is written at the end of the pass; or earlier, before anything
  * else about the same resource is, so that a node hears what is about one key in the order in which
- * it was decided.
+ * it was decided. A node that refuses several at once gets each by itself, as it comes.
  */
 
 void engine_releases_init(struct engine *engine);
@@ -173,6 +173,9 @@ void engine_settle_order(struct engine *engine, const struct resource *resource,
 /* The end of the pass. */
 bool engine_wants_releases(const struct engine *engine);
 void engine_write_releases(struct engine *engine, int64_t now_ns);
+
+/* A node has answered to a release by itself; refused: with an error. */
+void engine_on_released_alone(struct engine *engine, unsigned node, bool refused);
 
 /* The answer to several, or the loss of its connection. */
 void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,

@@ -212,13 +212,15 @@ static void ask_alone(struct engine *engine, unsigned node, struct operation *op
         write_alone(engine, node, operation, now_ns);
 }
 
-/* Its ACL lacks what releases.lua needs and release.lua does not: until the next connection, each
- * goes alone. In a script that is no NOPERM, but an error like any other. */
-static void note_refusal(struct engine *engine, unsigned node, const struct redis_reply *reply)
+/* If it takes one behind several that it refused, it is their number: its ACL lacks what
+ * releases.lua needs and release.lua does not. */
+void engine_on_released_alone(struct engine *engine, unsigned node, bool refused)
 {
-    enum reason reason = reason_of_redis_error(reply->str, reply->len);
     uint32_t bit = UINT32_C(1) << node;
-    if ((reason != REASON_NOPERM && reason != REASON_ERROR) || engine->apart & bit)
+    if (!(engine->refusing & bit))
+        return;
+    engine->refusing &= ~bit;
+    if (refused)
         return;
     engine->apart |= bit;
     engine->io.releases_refused(engine->io.context, node);
@@ -231,7 +233,7 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
     if (write_in_full(engine, node, ticket, reply, now_ns))
         return;
     if (reply->kind == RESP_ERROR)
-        note_refusal(engine, node, reply);
+        engine->refusing |= UINT32_C(1) << node;
     /* All of them wait for this answer, so none is gone before its turn. */
     for (unsigned i = 0; i < ticket->command; i++) {
         struct operation *next = operation->together;

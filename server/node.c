@@ -11,7 +11,8 @@
 #include "server/server.h"
 #include "server/tls.h"
 
-/* hiredis moves what is left in its buffer to the front with every KiB that it has read of it. */
+/* hiredis moves what is left in its buffer to the front with every KiB that it has read of it. And
+ * the clock is read once for each piece. */
 enum { PIECE = 4096 };
 
 /* The connection is of no use any more: reset it, and tell the engine. */

@@ -16,8 +16,8 @@
 #define HASH_INITIAL_NUM_BUCKETS_LOG2 10U
 #define HASH_BKT_CAPACITY_THRESH      5U
 
-/* Clients choose the keys, and who knew the function could choose many with one hash, each of them
- * searched for among all others. With a seed nobody knows it. */
+/* Clients choose the keys, and of a function that is known they could choose many with one hash,
+ * each of them searched for among all others. A seed that is not known makes that hard. */
 static unsigned hash_of(const struct resources *resources, const char *key, size_t key_len)
 {
     return (unsigned)XXH3_64bits_withSeed(key, key_len, resources->seed);

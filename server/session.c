@@ -297,8 +297,10 @@ static void take_held_back(struct session *session)
 static void hold_back(struct session *session, const char *line, size_t len)
 {
     if (evbuffer_add(session->held_back, line, len) != 0 ||
-        evbuffer_add(session->held_back, "\n", 1) != 0)
+        evbuffer_add(session->held_back, "\n", 1) != 0) {
         drop(session, "there is no memory for its requests");
+        return;
+    }
     session->held_back_len += len + 1;
 }
 

@@ -347,6 +347,8 @@ START_TEST(every_verb_and_error_has_its_words)
 {
     for (enum verb verb = 0; verb < VERB_COUNT; verb++) {
         ck_assert_uint_gt(strlen(verb_word(verb)), 0);
+        ck_assert_uint_eq(strspn(verb_word(verb), "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+                          strlen(verb_word(verb)));
         ck_assert_uint_gt(strlen(verb_text(verb)), 0);
         ck_assert_ptr_nonnull(verb_usage(verb));
     }
