@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protocol/eight.h"
+#include "protocol/nodes.h"
 
 /* --- making and unmaking --- */
 
@@ -250,29 +251,16 @@ void engine_owe(struct engine *engine, unsigned node, const struct operation *op
     link_owe(&engine->links[node], resource->key, resource->key_len, operation->token, now_ns);
 }
 
-/* Write one of an operation's commands to one node. False if it does not take any. */
-static bool send_to(struct engine *engine, unsigned node, struct operation *operation,
-                    enum round_command command, const char *bytes, size_t len, int64_t now_ns)
+/* While somebody waits, the undo of a round that was refused is also a look at the key. */
+static uint32_t track_undo(struct engine *engine, unsigned node, const struct queue *queue,
+                           int64_t now_ns)
 {
     struct link *link = &engine->links[node];
-    const struct queue *queue = &operation->resource->queue;
-    bool release = operation_is_release(operation, command);
-    if ((release ? link_refuses_release(link) : link_refuses_vote(link)) != REASON_NONE)
-        return false;
-    struct link_ticket ticket = {.kind = TICKET_ROUND,
-                                 .command = (uint8_t)command,
-                                 .form = REDIS_BY_SHA1,
-                                 .epoch = guard_epoch(&engine->guard, node),
-                                 .sent_ns = now_ns,
-                                 .owner = operation};
-    /* While somebody waits, the undo of a round that was refused is also a look at the key. */
-    if (command == ROUND_UNDO && queue->length > queue->overdue &&
-        link_refuses_vote(link) == REASON_NONE && engine->trackers[node].tracking != 0) {
-        ticket.tracking = engine->trackers[node].tracking;
-        tracker_ask(link, now_ns);
-    }
-    engine_write(engine, node, &ticket, bytes, len);
-    return true;
+    uint32_t tracking = engine->trackers[node].tracking;
+    if (queue->length == queue->overdue || tracking == 0 || link_refuses_vote(link) != REASON_NONE)
+        return 0;
+    tracker_ask(link, now_ns);
+    return tracking;
 }
 
 /* Returns the nodes that do not take it. */
@@ -281,11 +269,26 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
 {
     char buf[REDIS_COMMAND_MAX];
     size_t len = engine_format(engine, operation, command, REDIS_BY_SHA1, buf, now_ns);
+    bool release = operation_is_release(operation, command);
+    struct link_ticket ticket = {.kind = TICKET_ROUND,
+                                 .command = (uint8_t)command,
+                                 .form = REDIS_BY_SHA1,
+                                 .sent_ns = now_ns,
+                                 .owner = operation};
     uint32_t refused = 0;
     engine_settle_order(engine, operation->resource, now_ns);
-    for (unsigned i = 0; i < engine->node_count; i++)
-        if (nodes & UINT32_C(1) << i && !send_to(engine, i, operation, command, buf, len, now_ns))
-            refused |= UINT32_C(1) << i;
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+        unsigned node = nodes_first(rest);
+        const struct link *link = &engine->links[node];
+        if ((release ? link_refuses_release(link) : link_refuses_vote(link)) != REASON_NONE) {
+            refused |= UINT32_C(1) << node;
+            continue;
+        }
+        ticket.epoch = guard_epoch(&engine->guard, node);
+        if (command == ROUND_UNDO)
+            ticket.tracking = track_undo(engine, node, &operation->resource->queue, now_ns);
+        engine_write(engine, node, &ticket, buf, len);
+    }
     return refused;
 }
 
