@@ -263,6 +263,17 @@ static void untracked_end(struct sim *sim, struct sim_fault_run *run)
     sim->masters[run->master].redis.untracked = false;
 }
 
+static bool apart_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    some_master(sim, run)->redis.apart = true;
+    return true;
+}
+
+static void apart_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim->masters[run->master].redis.apart = false;
+}
+
 /* --- the network --- */
 
 static bool slow_begin(struct sim *sim, struct sim_fault_run *run)
@@ -434,6 +445,7 @@ static const struct {
     {"trouble", trouble_begin, trouble_end, 5, 2000},
     {"scripts", scripts_begin, scripts_end, 1, 1000},
     {"untracked", untracked_begin, untracked_end, 10, 3000},
+    {"apart", apart_begin, apart_end, 10, 3000},
     {"slow", slow_begin, slow_end, 10, 2000},
     {"cut", cut_begin, NULL, 0, 0},
     {"clog", clog_begin, NULL, 0, 0},

@@ -99,14 +99,16 @@ mutant slow-beginning step-forward,slow,hang,clients "$unfit" protocol/watch.c '
 
 # --- the round ---
 mutant token-again all "$unfit" server/engine_waits.c '
-    s/^    engine_make_token(engine, operation->token);/    if (call == again_for \&\& engine->stats.asked > 0)\
+    s/^    engine_make_token(engine, operation->token);/    if (call == again_for \&\& call->received_ns == again_ns)\
         memcpy(operation->token, again, LIMIT_TOKEN);\
     else\
         engine_make_token(engine, operation->token);\
     memcpy(again, operation->token, LIMIT_TOKEN);\
-    again_for = call;/
+    again_for = call;\
+    again_ns = call->received_ns;/
     s/^static struct operation \*open_acquire/static char again[LIMIT_TOKEN];\
 static struct call *again_for;\
+static int64_t again_ns;\
 &/'
 mutant no-drift rates,clients "$unfit" protocol/validity.c \
     's/return rate_share(drift, ttl_ns) + drift->margin_ns;/return 0;/'
@@ -124,6 +126,8 @@ mutant owed-and-forgotten all "rests on" protocol/link.c \
 # --- releases that go together ---
 mutant lost-with-others cut,slow,daemon-stop,clients "rests on" server/engine_releases.c \
     's/^    engine_owe(engine, node, operation, now_ns);/    (void)0;/'
+mutant apart-and-unwritten apart "rests on\|keeps" server/engine_releases.c \
+    's/^            write_alone(engine, node, operation, now_ns);/            continue;/'
 mutant refused-with-others all "rests on" protocol/redis.c \
     '/^enum answer_kind redis_released/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
 mutant not-put-off all "keeps" server/engine_releases.c \

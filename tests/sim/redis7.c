@@ -254,6 +254,11 @@ static void run_releases(const struct run *run)
     char letters[LIMIT_TOGETHER];
     unsigned count = (unsigned)number(&run->words[2]);
     bool all = true;
+    if (run->server->apart) {
+        put(run->out,
+            "-ERR The user executing the script can't run this command or subcommand\r\n");
+        return;
+    }
     run->server->together++;
     for (unsigned i = 0; i < count; i++) {
         struct redis7_key *key = find_word(run, &run->words[3 + i]);

@@ -69,6 +69,7 @@ struct redis7 {
     bool may_evict; /* maxmemory is set, and a policy that evicts */
     int64_t evicted;
     bool untracked;       /* refuses CLIENT TRACKING, as Redis 5 does */
+    bool apart;           /* refuses several releases at once, as by an ACL without +mget */
     bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */
     char trouble[48];     /* answers this error to whatever reads or writes keys; "" for none */
     bool scripts[16];     /* loaded */

@@ -107,7 +107,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.watcher = &watchers[index];
     master->redis.on_set = on_set;
     master->redis.loading = master->redis.may_evict = master->redis.untracked = false;
-    master->redis.deaf_to_scripts = false;
+    master->redis.apart = master->redis.deaf_to_scripts = false;
     master->redis.together = 0;
     master->dead = master->hung = false;
     master->steps_forward = sim_below(sim, 3) != 0;
