@@ -5,23 +5,10 @@
 #ifndef PROTOCOL_NODES_H
 #define PROTOCOL_NODES_H
 
-#include <assert.h>
 #include <stdint.h>
 
-#include "protocol/limits.h"
-
-/*
- * How many are in it. Each step of a round asks that several times, and where the compiler may not
- * rely on an instruction for it, as on the oldest x86-64, its own way is a call of a library: so
- * there is a table of the counts of all sets of eight.
- */
-extern const uint8_t nodes_counts[256];
-
-static inline unsigned nodes_count(uint32_t nodes)
-{
-    static_assert(LIMIT_NODES <= 16, "two bytes hold all of them");
-    return nodes_counts[nodes & 255] + nodes_counts[nodes >> 8 & 255];
-}
+/* How many are in it. */
+unsigned nodes_count(uint32_t nodes);
 
 /* The first of a set that is not empty, and the set without it: to go through all that are in it.
  */

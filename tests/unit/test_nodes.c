@@ -1,6 +1,7 @@
 /*
  * protocol/nodes.h: a set of nodes.
  */
+#include "protocol/limits.h"
 #include "protocol/nodes.h"
 #include "tests/runner.h"
 
