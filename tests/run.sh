@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run test programs, some at a time, since most of them mostly wait; print what failed, and the
-# totals last. JOBS: how many at a time.
+# Run test programs, some at a time, since most of them mostly wait; print what failed after all that
+# passed, and the totals last. JOBS: how many at a time.
 set -u
 
 if [ "${1:-}" = --one ]; then
@@ -18,6 +18,8 @@ trap 'rm -rf "$dir"' EXIT
 printf '%s\n' "$@" | xargs -P "${JOBS:-6}" -I{} sh "$0" --one {} "$dir"
 
 passed=0 failed=0
+logs=$dir/logs brief=$dir/brief
+: >"$logs" >"$brief"
 for program; do
     out=$dir/$(echo "$program" | tr / _)
     log=$out.log
@@ -32,8 +34,14 @@ for program; do
     if [ "$checks" -eq 0 ]; then checks=1 bad=1; fi
     failed=$((failed + bad)) passed=$((passed + checks - bad))
     printf '%-28s %4d checks' "$(basename "$program")" "$checks"
-    if [ $bad -eq 0 ]; then echo; else echo ", $bad FAILED"; cat "$log"; fi
+    if [ $bad -eq 0 ]; then echo; continue; fi
+    echo ", $bad FAILED"
+    cat "$log" >>"$logs"
+    echo "FAILED: $program, status $status" >>"$brief"
+    grep -aE '^[^ ]+:[0-9]+:[FE]:' "$log" >>"$brief"
 done
 
+# Where only the end of all this is kept, that should still say what failed.
+cat "$logs" "$brief"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
