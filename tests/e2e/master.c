@@ -10,8 +10,6 @@
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
-enum { COMMAND_SECONDS = 5 };
-
 static void file_path(const struct master *master, const char *name, const char *ending, char *path)
 {
     char file[64];
@@ -100,7 +98,7 @@ void master_step_ms(struct master *master, int64_t ms)
 /* Is it our process that answers? Another may have been quicker to take the port. */
 static bool answers(struct master *master)
 {
-    struct timeval patience = {.tv_sec = COMMAND_SECONDS};
+    struct timeval patience = {.tv_sec = WAITING_DEADLINE_MS / 1000};
     redisContext *context = master->over_tcp
                                 ? redisConnectWithTimeout(master->host, master->port, patience)
                                 : redisConnectUnixWithTimeout(master->socket, patience);
