@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* Far more than anything here takes, also on a machine that others keep busy, with sanitizers: meeting
- * it is a failure. */
+/* Far more than anything here takes, also with sanitizers on a machine that others keep busy:
+ * meeting it is a failure. */
 enum { WAITING_DEADLINE_MS = 60000 };
 
 struct waiting {
