@@ -145,13 +145,14 @@ static void stop(struct front *front, int signal)
     sigaction(signal, &before, NULL);
 }
 
-/* Nobody can fetch an orphaned group to the terminal, so nobody stops it: the command would be
- * stopped again and again. It is told what the kernel tells such groups. */
-static bool was_continued(void)
+/* Taken here, it is not forwarded: the command is told to go on by what follows, and told so twice
+ * it would forget a stop that came in between. */
+static bool take_continue(void)
 {
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGCONT) == 1;
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, SIGCONT);
+    return sigtimedwait(&only, NULL, &(struct timespec){0}) == SIGCONT;
 }
 
 /* Stop ourselves as the command was stopped, so that our shell sees what it would see of the
@@ -167,8 +168,11 @@ static void stop_like_command(struct front *front, int signal)
     atomic_store(&front->watch->halted, false);
     if (!stopped)
         return;
+    bool continued = take_continue();
     foreground_lend(&front->terminal, front->command);
-    if (wants_terminal && !front->terminal.lent && !was_continued())
+    /* Nobody can fetch an orphaned group to the terminal, so nobody stops it: the command would be
+     * stopped again and again. It is told what the kernel tells such groups. */
+    if (wants_terminal && !front->terminal.lent && !continued)
         kill(-front->command, SIGHUP);
     kill(-front->command, SIGCONT);
 }

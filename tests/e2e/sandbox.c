@@ -11,7 +11,7 @@
 /* The folder of a case, by which its tests, which are forked, find it. */
 #define ROOT_VARIABLE "REDLOCKD_E2E_ROOT"
 
-enum { TEST_SECONDS = 60 };
+enum { TEST_SECONDS = 300 };
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *where)
 {

@@ -15,7 +15,7 @@ static const struct stage_plan five_brief = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
 
 /* Short, where a test waits for time-outs. */
-static const struct stage_plan five_impatient = {.masters = 5, .daemon = {.node_timeout_ms = 100}};
+static const struct stage_plan five_impatient = {.masters = 5, .daemon = {.node_timeout_ms = 500}};
 
 /* --- a minority and a majority that fail --- */
 
