@@ -190,7 +190,9 @@ static void act(struct sim *sim, unsigned index)
     struct sim_client *client = &sim->clients[index];
     switch (client->state) {
     case CLIENT_IDLE:
-        if (!sim->recovering)
+        if (sim->recovering)
+            client_retire(sim, index);
+        else
             ask_for_lock(sim, index);
         break;
     case CLIENT_ASKING:
