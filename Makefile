@@ -81,6 +81,7 @@ help:
 	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
+	@echo 'make e2e-valkey e2e-redis8   those on Valkey 9, and on Redis 8, fetched from later Debians'
 	@echo 'make examples   the examples of the manual, as they stand there'
 	@echo 'make sim        random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
 	@echo 'make sim-coverage   which branches of the engine schedules reach, and which never'
@@ -178,7 +179,7 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 	@echo '  MAN  $@'
 	@awk -f docs/man/text.awk -f docs/man/yaml.awk redlockd.yaml.example $< >$@
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/doc/redlockd
@@ -263,6 +264,13 @@ unit: $(UNIT)
 
 e2e: $(BUILD)/redlockd $(BUILD)/redlock $(SHIM) $(E2E) $(TORTURE)
 	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(E2E)
+
+# The same on servers that Debian 12 has not, from later Debians: Valkey 9, and Redis 8.
+e2e-valkey e2e-redis8: e2e-%: $(BUILD)/servers
+	@PATH=$(abspath $(BUILD)/servers/$*):$$PATH $(MAKE) --no-print-directory e2e
+
+$(BUILD)/servers: tests/servers.sh
+	@sh tests/servers.sh $@
 
 examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh tests/examples.sh
@@ -389,6 +397,6 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install clean unit e2e examples tests sim sim-coverage mutants torture storm \
+.PHONY: all help install clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-coverage mutants torture storm \
         bench bench-peers instructions asan check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units check-parts

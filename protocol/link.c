@@ -302,6 +302,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
         if (reply->kind != RESP_STRING || run_id == NULL || run_id_len != LINK_RUN_ID)
             return REASON_GARBAGE;
         memcpy(link->run_id, run_id, LINK_RUN_ID);
+        link->release_form = redis_release_form(reply->str, reply->len);
         return REASON_NONE;
     case GREET_AUTH:
     case GREET_SELECT:

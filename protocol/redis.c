@@ -185,10 +185,25 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     return (size_t)(at - buf);
 }
 
+static size_t format_delete(const struct redis_call *call, enum redis_form form, char *buf)
+{
+    bool delex = form == REDIS_DELEX;
+    char *at = put_text(buf, delex ? "*4\r\n$5\r\nDELEX\r\n" : "*3\r\n$7\r\nDELIFEQ\r\n");
+    at = put_word(at, call->key, call->key_len);
+    if (delex)
+        at = put_text(at, "$4\r\nIFEQ\r\n");
+    at = put_token(at, call->token);
+    return (size_t)(at - buf);
+}
+
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf)
 {
     assert(call->key_len > 0);
     assert(call->key_len <= LIMIT_KEY);
+    if (form >= REDIS_DELIFEQ) {
+        assert(call->command == REDIS_RELEASE);
+        return format_delete(call, form, buf);
+    }
     switch (call->command) {
     case REDIS_ACQUIRE:
     case REDIS_PLANT:
@@ -245,12 +260,16 @@ uint64_t redis_fingerprint(const char *value, size_t len)
     return hash != 0 ? hash : 1;
 }
 
+static bool begins_with(const struct redis_reply *reply, const char *begin)
+{
+    size_t len = strlen(begin);
+    return reply->len >= len && memcmp(reply->str, begin, len) == 0;
+}
+
 static struct answer answer_of_error(const struct redis_reply *reply)
 {
-    static const char wrongtype[] = "WRONGTYPE";
     /* A list or a hash under the name of the lock: somebody holds it, we cannot say until when. */
-    if (reply->len >= sizeof(wrongtype) - 1 &&
-        memcmp(reply->str, wrongtype, sizeof(wrongtype) - 1) == 0)
+    if (begins_with(reply, "WRONGTYPE"))
         return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1, .released = ANSWER_HELD};
     return failed(reason_of_redis_error(reply->str, reply->len));
 }
@@ -314,6 +333,17 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
     return answer;
 }
 
+bool redis_deleted(const struct redis_reply *reply)
+{
+    return reply->kind == RESP_INTEGER && reply->integer == 1;
+}
+
+bool redis_lacks_command(const struct redis_reply *reply)
+{
+    return reply->kind == RESP_ERROR &&
+           (begins_with(reply, "NOPERM") || begins_with(reply, "ERR unknown command"));
+}
+
 enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index)
 {
     if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES)
@@ -370,4 +400,30 @@ const char *redis_info_field(const char *info, size_t len, const char *field, si
         line = eol != NULL ? eol + 1 : end;
     }
     return NULL;
+}
+
+/* Is its version, of this field of INFO, "<major>.<minor>" or later? */
+static bool is_since(const char *info, size_t len, const char *field, unsigned major,
+                     unsigned minor)
+{
+    unsigned parts[2] = {0};
+    size_t value_len = 0;
+    const char *value = redis_info_field(info, len, field, &value_len);
+    for (size_t i = 0, part = 0; i < value_len && part < 2; i++) {
+        if (value[i] == '.')
+            part++;
+        else if (value[i] >= '0' && value[i] <= '9')
+            parts[part] = parts[part] * 10 + (unsigned)(value[i] - '0');
+        else
+            break;
+    }
+    return parts[0] > major || (parts[0] == major && parts[1] >= minor);
+}
+
+/* Valkey's redis_version is that of the Redis it can stand for. */
+enum redis_form redis_release_form(const char *info, size_t len)
+{
+    if (is_since(info, len, "valkey_version", 9, 0))
+        return REDIS_DELIFEQ;
+    return is_since(info, len, "redis_version", 8, 4) ? REDIS_DELEX : REDIS_BY_SHA1;
 }

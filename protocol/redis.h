@@ -9,14 +9,16 @@
  *                                                      from one holder to the next
  *     release   EVALSHA release.lua <key> <token> <max_ttl>
  *                                                      compare and delete; trim a stranger's token
- *     releases  EVALSHA releases.lua <keys> <tokens>   the same for many, but for the trimming
- *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
- *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
- *     status    EVALSHA status.lua <key>
+ *               DELIFEQ <key> <token>                  compare and delete where the server itself
+ * can: DELEX <key> IFEQ <token>               Valkey 9, Redis 8.4 releases  EVALSHA releases.lua
+ * <keys> <tokens>   the same for many, but for the trimming extend    EVALSHA extend.lua <key>
+ * <token> <ttl> compare and prolong, never shorten plant     SET <key> <token> NX PX <time left>
+ * after a quorum, where the key is missing status    EVALSHA status.lua <key>
  */
 #ifndef PROTOCOL_REDIS_H
 #define PROTOCOL_REDIS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,8 +35,9 @@ enum redis_command {
     REDIS_STATUS,
 };
 
-/* A script by its SHA1, or in full where the master answered NOSCRIPT (which also loads it). */
-enum redis_form { REDIS_BY_SHA1, REDIS_IN_FULL };
+/* A script by its SHA1, or in full where the master answered NOSCRIPT (which also loads it); or,
+ * for REDIS_RELEASE only, the server's own command in its place. */
+enum redis_form { REDIS_BY_SHA1, REDIS_IN_FULL, REDIS_DELIFEQ, REDIS_DELEX };
 
 /* One command's arguments; the key bears its prefix. */
 struct redis_call {
@@ -144,6 +147,15 @@ struct answer {
 
 /* Any reply of any master gives an answer: what makes no sense is FAILED with REASON_GARBAGE. */
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply);
+
+/* The form in which a server with this INFO takes a release best. */
+enum redis_form redis_release_form(const char *info, size_t len);
+
+/* Its own command has deleted the key. If not, release.lua can tell why. */
+bool redis_deleted(const struct redis_reply *reply);
+
+/* It does not know a command, or its ACL refuses it. */
+bool redis_lacks_command(const struct redis_reply *reply);
 
 /* What the reply to `count` releases says about the one at `index`: YES, ABSENT, or FAILED where it
  * has to be asked for alone. */

@@ -88,8 +88,9 @@ struct engine_io {
     void (*vote_changed)(void *context, unsigned node, enum reason before, enum reason reason,
                          int64_t now_ns);
 
-    /* A node refuses several releases as one command: to be logged. */
-    void (*releases_refused)(void *context, unsigned node);
+    /* A node refuses several releases as one command (REDIS_BY_SHA1), or its own command for one
+     * (in that form): to be logged. */
+    void (*releases_refused)(void *context, unsigned node, enum redis_form form);
 
     /* Microseconds since 1970, for ballots. */
     int64_t (*wall_us)(void *context);

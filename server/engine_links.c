@@ -314,6 +314,10 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     struct operation *operation = ticket->owner;
     enum round_command command = ticket->command;
     enum redis_command sent = operation_command(operation, command);
+    if (engine_is_native(ticket)) {
+        engine_on_native_release(engine, node, ticket, reply, now_ns);
+        return;
+    }
     struct answer said = redis_answer(sent, reply);
 
     if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&

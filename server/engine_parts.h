@@ -156,7 +156,9 @@ void engine_break_on_released(struct engine *engine, struct operation *release, 
  * What UNLOCKs of one pass have to delete goes to a node as one command: that costs the masters
  * much less than one for each. It is written at the end of the pass; or earlier, before anything
  * else about the same resource is, so that a node hears what is about one key in the order in which
- * it was decided. A node that refuses several at once gets each by itself, as it comes.
+ * it was decided. A node that refuses several at once gets each by itself, as it comes. What goes
+ * by itself goes as the node's own compare-and-delete, if it has one: that costs it less than a
+ * script.
  */
 
 void engine_releases_init(struct engine *engine);
@@ -176,6 +178,16 @@ void engine_write_releases(struct engine *engine, int64_t now_ns);
 
 /* A node has answered to a release by itself; refused: with an error. */
 void engine_on_released_alone(struct engine *engine, unsigned node, bool refused);
+
+/* Was it asked by the node's own command? And the answer to that. */
+static inline bool engine_is_native(const struct link_ticket *ticket)
+{
+    return ticket->form >= REDIS_DELIFEQ;
+}
+
+void engine_on_native_release(struct engine *engine, unsigned node,
+                              const struct link_ticket *ticket, const struct redis_reply *reply,
+                              int64_t now_ns);
 
 /* The answer to several, or the loss of its connection. */
 void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,

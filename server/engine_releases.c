@@ -20,15 +20,15 @@ bool engine_gathers(const struct operation *operation, enum round_command comman
 
 /* As a command of its own, to a link that takes releases. */
 static void write_alone(struct engine *engine, unsigned node, struct operation *operation,
-                        int64_t now_ns)
+                        enum redis_form form, int64_t now_ns)
 {
     char buf[REDIS_COMMAND_MAX];
     const struct link_ticket ticket = {.kind = TICKET_ROUND,
                                        .command = ROUND_VOTE,
-                                       .form = REDIS_BY_SHA1,
+                                       .form = (uint8_t)form,
                                        .sent_ns = now_ns,
                                        .owner = operation};
-    size_t len = engine_format(engine, operation, ROUND_VOTE, REDIS_BY_SHA1, buf, now_ns);
+    size_t len = engine_format(engine, operation, ROUND_VOTE, form, buf, now_ns);
     link_send(&engine->links[node], buf, len, &ticket);
 }
 
@@ -46,7 +46,7 @@ uint32_t engine_gather(struct engine *engine, struct operation *operation, uint3
         if (link_refuses_release(&engine->links[node]) != REASON_NONE)
             refused |= bit;
         else if (engine->apart & bit)
-            write_alone(engine, node, operation, now_ns);
+            write_alone(engine, node, operation, engine->links[node].release_form, now_ns);
         else
             gathered_for |= bit;
     }
@@ -113,21 +113,26 @@ static void write_chain(struct engine *engine, int64_t now_ns)
     uint32_t nodes = TAILQ_FIRST(&engine->gathered)->gathered_for;
     uint32_t refused = 0;
     unsigned count = take_chain(engine, &first);
-    size_t len = format(engine, first, count, REDIS_BY_SHA1, buf, now_ns);
-    const struct link_ticket ticket = {
+    size_t len = 0;
+    struct link_ticket ticket = {
         .kind = count > 1 ? TICKET_RELEASES : TICKET_ROUND,
         .command = count > 1 ? (uint8_t)count : ROUND_VOTE,
-        .form = REDIS_BY_SHA1,
         .sent_ns = now_ns,
         .owner = first,
     };
-    for (unsigned i = 0; i < engine->node_count; i++) {
-        if (!(nodes & UINT32_C(1) << i))
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+        struct link *link = &engine->links[nodes_first(rest)];
+        enum redis_form form = count > 1 ? REDIS_BY_SHA1 : link->release_form;
+        if (link_refuses_release(link) != REASON_NONE) {
+            refused |= UINT32_C(1) << link->node;
             continue;
-        if (link_refuses_release(&engine->links[i]) == REASON_NONE)
-            link_send(&engine->links[i], buf, len, &ticket);
-        else
-            refused |= UINT32_C(1) << i;
+        }
+        /* Mostly all masters are alike, and it is written once. */
+        if (len == 0 || form != ticket.form) {
+            ticket.form = (uint8_t)form;
+            len = format(engine, first, count, form, buf, now_ns);
+        }
+        link_send(link, buf, len, &ticket);
     }
     if (refused != 0)
         put_off(engine, first, refused);
@@ -209,7 +214,24 @@ static void ask_alone(struct engine *engine, unsigned node, struct operation *op
     if (refused != REASON_NONE)
         fail(engine, node, operation, refused, now_ns);
     else
-        write_alone(engine, node, operation, now_ns);
+        write_alone(engine, node, operation, REDIS_BY_SHA1, now_ns);
+}
+
+void engine_on_native_release(struct engine *engine, unsigned node,
+                              const struct link_ticket *ticket, const struct redis_reply *reply,
+                              int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    if (redis_deleted(reply)) {
+        engine_deliver(engine, node, ticket->owner, ROUND_VOTE,
+                       &(struct answer){.kind = ANSWER_YES}, now_ns);
+        return;
+    }
+    if (redis_lacks_command(reply) && link->release_form != REDIS_BY_SHA1) {
+        link->release_form = REDIS_BY_SHA1;
+        engine->io.releases_refused(engine->io.context, node, (enum redis_form)ticket->form);
+    }
+    ask_alone(engine, node, ticket->owner, now_ns);
 }
 
 /* If it takes one behind several that it refused, it is their number: its ACL lacks what
@@ -223,7 +245,7 @@ void engine_on_released_alone(struct engine *engine, unsigned node, bool refused
     if (refused)
         return;
     engine->apart |= bit;
-    engine->io.releases_refused(engine->io.context, node);
+    engine->io.releases_refused(engine->io.context, node, REDIS_BY_SHA1);
 }
 
 void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,

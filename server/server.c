@@ -179,14 +179,25 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     }
 }
 
-static void io_releases_refused(void *context, unsigned node)
+static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
+    static const struct {
+        const char *meaning;
+        const char *advice;
+    } words[] = {
+        [REDIS_BY_SHA1] = {"it refuses to release several locks at once; each goes alone, which "
+                           "costs it more",
+                           "its ACL needs +mget +exists"},
+        [REDIS_DELIFEQ] = {"it refuses DELIFEQ; a script does the same, which costs it more",
+                           "its ACL needs +delifeq"},
+        [REDIS_DELEX] = {"it refuses DELEX; a script does the same, which costs it more",
+                         "its ACL needs +delex"},
+    };
     struct server *server = context;
     log_event(&server->log, CONFIG_LOG_WARNING, "releases_refused",
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
-                         log_text("meaning", "it refuses to release several locks at once; each "
-                                             "goes alone, which costs it more"),
-                         log_text("advice", "its ACL needs +mget +exists")));
+                         log_text("meaning", words[form].meaning),
+                         log_text("advice", words[form].advice)));
 }
 
 static int64_t io_wall_us(void *context)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protocol/redis.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -276,6 +277,36 @@ static void read_acl(char *line, size_t size)
     snprintf(line, size, "%.*sxyzzy%.*s", before, begin, (int)strcspn(rest, "\n"), rest);
 }
 
+/* The compare-and-delete that the servers of these tests have; NULL without one. */
+static const char *native_command(struct stage *stage)
+{
+    const char *info = master_text(&stage->masters[0], "INFO server");
+    switch (redis_release_form(info, strlen(info))) {
+    case REDIS_DELIFEQ:
+        return "delifeq";
+    case REDIS_DELEX:
+        return "delex";
+    default:
+        return NULL;
+    }
+}
+
+/* How often the first master was asked by it. */
+static long native_calls(struct stage *stage, const char *command)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "cmdstat_%s:calls=", command);
+    const char *at = strstr(master_text(&stage->masters[0], "INFO commandstats"), name);
+    return at != NULL ? atol(at + strlen(name)) : 0;
+}
+
+static void unlock_one(struct stage *stage)
+{
+    struct grant grant = client_lock(&stage->client, "a", "1s");
+    client_expect(&stage->client, "OK", "UNLOCK a %s", grant.token);
+    stage_wait_no_keys(stage);
+}
+
 static void unlock_two(struct client *client)
 {
     char lines[256];
@@ -297,6 +328,11 @@ START_TEST(documented_acl_is_enough_for_everything)
     read_acl(acl, sizeof(acl));
     stage_open_masters(&stage, __func__, &three);
     masters_run(stage.masters, 3, acl);
+    const char *native = native_command(&stage);
+    if (native != NULL) {
+        snprintf(acl, sizeof(acl), "ACL SETUSER redlockd +%s", native);
+        masters_run(stage.masters, 3, acl);
+    }
     sandbox_path(&stage.sandbox, "password", path);
     sandbox_write(path, "xyzzy\n");
     snprintf(fields, sizeof(fields), ", username: redlockd, password_file: %s", path);
@@ -345,6 +381,31 @@ START_TEST(acl_that_lacks_a_command_is_named)
 }
 END_TEST
 
+/* On servers that have none (Redis 7): no error of theirs says that it was tried. */
+START_TEST(a_lock_released_alone_goes_as_the_servers_own_command)
+{
+    struct stage stage;
+    char acl[64];
+    stage_open(&stage, __func__, &three);
+    const char *native = native_command(&stage);
+    unlock_one(&stage);
+    if (native == NULL) {
+        ck_assert_ptr_null(
+            strstr(master_text(&stage.masters[0], "INFO errorstats"), "errorstat_ERR"));
+    } else {
+        ck_assert_int_eq(native_calls(&stage, native), 1);
+        snprintf(acl, sizeof(acl), "ACL SETUSER default -%s", native);
+        masters_run(stage.masters, 1, acl);
+        unlock_one(&stage);
+        daemon_wait_log(&stage.daemon, "releases_refused", native);
+        unlock_one(&stage);
+        ck_assert_uint_eq(daemon_count_log(&stage.daemon, "releases_refused"), 1);
+        ck_assert_int_eq(native_calls(&stage, native), 1);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
 /* One of before redlockd released several at once. */
 START_TEST(acl_that_lacks_mget_costs_no_release_and_is_told_once)
 {
@@ -376,6 +437,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, daemons_are_replaced_one_by_one_under_locks);
     tcase_add_test(tests, documented_acl_is_enough_for_everything);
     tcase_add_test(tests, acl_that_lacks_a_command_is_named);
+    tcase_add_test(tests, a_lock_released_alone_goes_as_the_servers_own_command);
     tcase_add_test(tests, acl_that_lacks_mget_costs_no_release_and_is_told_once);
     suite_add_tcase(suite, tests);
     return suite;

@@ -157,6 +157,19 @@ static void try_lock_command(void)
     expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
 }
 
+/* Where the server has no such command, both say so. */
+static void try_native_release(void)
+{
+    char buf[REDIS_COMMAND_MAX];
+    const char key[] = {'r', (char)('0' + below(KEYS)), '\0'};
+    const struct redis_call call = {.command = REDIS_RELEASE,
+                                    .key = key,
+                                    .key_len = 2,
+                                    .token = tokens[below(TOKENS)],
+                                    .ttl_ms = 1};
+    expect_same(buf, redis_format(&call, below(2) == 0 ? REDIS_DELIFEQ : REDIS_DELEX, buf));
+}
+
 static void try_releases(void)
 {
     char buf[REDIS_RELEASES_MAX];
@@ -261,11 +274,15 @@ START_TEST(the_simulated_redis_answers_like_a_real_one)
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 1, .over_unix = true});
     fake.on_set = ignore_set;
     redis7_start(&fake, 1);
+    const char *info = master_text(&stage.masters[0], "INFO server");
+    fake.release_form = redis_release_form(info, strlen(info));
     session = redis7_accept(&fake);
     for (unsigned i = 0; i < COMMANDS; i++) {
         unsigned what = below(100);
-        if (what < 60)
+        if (what < 55)
             try_lock_command();
+        else if (what < 60)
+            try_native_release();
         else if (what < 70)
             try_releases();
         else if (what < 85)

@@ -98,11 +98,11 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
              reason_word(before), reason_word(reason));
 }
 
-static void io_releases_refused(void *context, unsigned node)
+static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     const struct place *place = context;
-    sim_note(place->sim, "daemon %u: %c refuses several releases at once\n", place->daemon,
-             'a' + node);
+    sim_note(place->sim, "daemon %u: %c refuses %s\n", place->daemon, 'a' + node,
+             form == REDIS_BY_SHA1 ? "several releases at once" : "its own compare-and-delete");
 }
 
 static int64_t io_wall_us(void *context)

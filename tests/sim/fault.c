@@ -274,6 +274,17 @@ static void apart_end(struct sim *sim, struct sim_fault_run *run)
     sim->masters[run->master].redis.apart = false;
 }
 
+static bool denied_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    some_master(sim, run)->redis.denied = true;
+    return true;
+}
+
+static void denied_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim->masters[run->master].redis.denied = false;
+}
+
 /* --- the network --- */
 
 static bool slow_begin(struct sim *sim, struct sim_fault_run *run)
@@ -446,6 +457,7 @@ static const struct {
     {"scripts", scripts_begin, scripts_end, 1, 1000},
     {"untracked", untracked_begin, untracked_end, 10, 3000},
     {"apart", apart_begin, apart_end, 10, 3000},
+    {"denied", denied_begin, denied_end, 10, 3000},
     {"slow", slow_begin, slow_end, 10, 2000},
     {"cut", cut_begin, NULL, 0, 0},
     {"clog", clog_begin, NULL, 0, 0},

@@ -127,7 +127,11 @@ mutant owed-and-forgotten all "rests on" protocol/link.c \
 mutant lost-with-others cut,slow,daemon-stop,clients "rests on" server/engine_releases.c \
     's/^    engine_owe(engine, node, operation, now_ns);/    (void)0;/'
 mutant apart-and-unwritten apart "rests on\|keeps" server/engine_releases.c \
-    's/^            write_alone(engine, node, operation, now_ns);/            continue;/'
+    's/^            write_alone(engine, node, operation, .*release_form, now_ns);/            continue;/'
+mutant refused-and-believed denied "rests on" protocol/redis.c \
+    's/return reply->kind == RESP_INTEGER && reply->integer == 1;/return true;/'
+mutant refused-and-forgotten denied "keeps" server/engine_releases.c \
+    '/^void engine_on_native_release/,/^}/s/^    ask_alone(.*/    (void)now_ns;/'
 mutant refused-with-others all "rests on" protocol/redis.c \
     '/^enum answer_kind redis_released/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
 mutant not-put-off all "keeps" server/engine_releases.c \

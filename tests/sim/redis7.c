@@ -230,6 +230,36 @@ static void put_holder(const struct run *run, const struct redis7_key *key)
     put_string(run->out, key->value, key->value_len < LIMIT_TOKEN ? key->value_len : LIMIT_TOKEN);
 }
 
+/* DELIFEQ <key> <token> of Valkey, DELEX <key> IFEQ <token> of Redis. */
+static void compare_and_delete(const struct run *run, enum redis_form form,
+                               const struct word *token)
+{
+    struct redis7_key *key = find_word(run, &run->words[1]);
+    bool ours = key != NULL && holds(key, token);
+    run->server->native++;
+    if (run->server->release_form != form) {
+        put(run->out, "-ERR unknown command\r\n");
+        return;
+    }
+    if (run->server->denied) {
+        put(run->out, "-NOPERM User redlockd has no permissions to run this command\r\n");
+        return;
+    }
+    if (ours)
+        delete_key(run->server, key);
+    put_number(run->out, ':', ours);
+}
+
+static void run_delifeq(const struct run *run)
+{
+    compare_and_delete(run, REDIS_DELIFEQ, &run->words[2]);
+}
+
+static void run_delex(const struct run *run)
+{
+    compare_and_delete(run, REDIS_DELEX, &run->words[3]);
+}
+
 /* --- the scripts, each beside its .lua --- */
 
 static void run_release(const struct run *run)
@@ -511,6 +541,13 @@ static size_t write_replication(const struct redis7 *server, char *info)
     return len + 14 + REDIS7_ID + 2;
 }
 
+static const char *version_of(const struct redis7 *server)
+{
+    if (server->release_form == REDIS_DELIFEQ)
+        return "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2";
+    return server->release_form == REDIS_DELEX ? "redis_version:8.6.3" : "redis_version:7.0.15";
+}
+
 static void run_info(const struct run *run)
 {
     const struct redis7 *server = run->server;
@@ -521,9 +558,8 @@ static void run_info(const struct run *run)
         len = write_replication(server, info);
     else if (is(section, "server"))
         len = (size_t)snprintf(info, sizeof(info),
-                               "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
-                               "run_id:%s\r\n",
-                               server->run_id);
+                               "# Server\r\n%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n",
+                               version_of(server), server->run_id);
     else if (is(section, "memory"))
         len = (size_t)snprintf(
             info, sizeof(info), "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n",
@@ -609,6 +645,8 @@ static const struct {
     {"INFO", run_info, 0},
     {"EVALSHA", run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"SET", run_set, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"DELIFEQ", run_delifeq, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"DELEX", run_delex, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"EVAL", run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"CLIENT", run_client, 0},
     {"PING", run_ping, REFUSED_LOADING},

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "protocol/limits.h"
+#include "protocol/redis.h"
 #include "tests/sim/bytes.h"
 
 enum {
@@ -68,8 +69,10 @@ struct redis7 {
     bool loading;
     bool may_evict; /* maxmemory is set, and a policy that evicts */
     int64_t evicted;
-    bool untracked;       /* refuses CLIENT TRACKING, as Redis 5 does */
-    bool apart;           /* refuses several releases at once, as by an ACL without +mget */
+    bool untracked;               /* refuses CLIENT TRACKING, as Redis 5 does */
+    bool apart;                   /* refuses several releases at once, as by an ACL without +mget */
+    enum redis_form release_form; /* REDIS_DELIFEQ: it is a Valkey 9; REDIS_DELEX: a Redis 8.4 */
+    bool denied;                  /* its ACL refuses these */
     bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */
     char trouble[48];     /* answers this error to whatever reads or writes keys; "" for none */
     bool scripts[16];     /* loaded */
@@ -80,6 +83,7 @@ struct redis7 {
     unsigned tracked_count;
     uint64_t commands;
     uint64_t together; /* commands that released several keys */
+    uint64_t native;   /* DELIFEQ, DELEX */
 
     /* Told of each change of a lock's key: set for what a token was accepted, before it may be
      * gone again. Not NULL. */

@@ -97,6 +97,7 @@ static void on_set(void *context, const char *key, size_t key_len, const char *v
 
 static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
 {
+    static const enum redis_form forms[] = {REDIS_BY_SHA1, REDIS_DELIFEQ, REDIS_DELEX};
     struct master *master = &sim->masters[index];
     int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
     make_clock(sim, &master->clock, wall_ns, rate_ppm);
@@ -107,8 +108,9 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.watcher = &watchers[index];
     master->redis.on_set = on_set;
     master->redis.loading = master->redis.may_evict = master->redis.untracked = false;
-    master->redis.apart = master->redis.deaf_to_scripts = false;
-    master->redis.together = 0;
+    master->redis.apart = master->redis.denied = master->redis.deaf_to_scripts = false;
+    master->redis.release_form = forms[sim_below(sim, sizeof(forms) / sizeof(forms[0]))];
+    master->redis.together = master->redis.native = 0;
     master->dead = master->hung = false;
     master->steps_forward = sim_below(sim, 3) != 0;
     master->forgot_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
@@ -342,8 +344,10 @@ static void end_all(struct sim *sim)
         engine_deinit(&daemon->engine);
         daemon->alive = false;
     }
-    for (unsigned i = 0; i < sim->node_count; i++)
+    for (unsigned i = 0; i < sim->node_count; i++) {
         sim->tally->counts[COUNT_TOGETHER] += sim->masters[i].redis.together;
+        sim->tally->counts[COUNT_NATIVE] += sim->masters[i].redis.native;
+    }
 }
 
 const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,

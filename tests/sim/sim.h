@@ -238,6 +238,7 @@ enum sim_count {
     COUNT_HOLDS,
     COUNT_HANDOVERS,
     COUNT_TOGETHER, /* commands of several releases, each on one master */
+    COUNT_NATIVE,   /* DELIFEQ and DELEX, each on one master */
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_FOREIGN,

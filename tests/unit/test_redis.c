@@ -58,6 +58,67 @@ START_TEST(scripts_go_by_sha1)
 }
 END_TEST
 
+START_TEST(release_goes_as_the_servers_own_command_where_it_has_one)
+{
+    const struct redis_call call = {REDIS_RELEASE, "redlock:a", 9, TOKEN, 60000, 0, 0, NULL};
+    assert_bytes(&call, REDIS_DELIFEQ,
+                 "*3\r\n$7\r\nDELIFEQ\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN "\r\n");
+    assert_bytes(&call, REDIS_DELEX,
+                 "*4\r\n$5\r\nDELEX\r\n$9\r\nredlock:a\r\n$4\r\nIFEQ\r\n$40\r\n" TOKEN "\r\n");
+}
+END_TEST
+
+START_TEST(version_tells_which_command_that_is)
+{
+    static const struct {
+        const char *info;
+        enum redis_form form;
+    } servers[] = {
+        {"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n", REDIS_BY_SHA1},
+        {"redis_version:8.3.9\r\n", REDIS_BY_SHA1},
+        {"redis_version:8.4.0\r\n", REDIS_DELEX},
+        {"redis_version:8.10\r\n", REDIS_DELEX},
+        {"redis_version:10.0.1\r\n", REDIS_DELEX},
+        {"redis_version:8\r\n", REDIS_BY_SHA1},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", REDIS_BY_SHA1},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0\r\n", REDIS_DELIFEQ},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9", REDIS_DELIFEQ},
+        {"redis_version:8.x\r\n", REDIS_BY_SHA1},
+        {"redis_version:\r\n", REDIS_BY_SHA1},
+        {"redis_version:junk\r\n", REDIS_BY_SHA1},
+        {"", REDIS_BY_SHA1},
+    };
+    for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+        ck_assert_msg(redis_release_form(servers[i].info, strlen(servers[i].info)) ==
+                          servers[i].form,
+                      "%s", servers[i].info);
+}
+END_TEST
+
+START_TEST(answers_of_its_own_command)
+{
+    static const struct {
+        struct redis_reply reply;
+        bool deleted, lacks;
+    } answers[] = {
+        {{.kind = RESP_INTEGER, .integer = 1}, true, false},
+        {{.kind = RESP_INTEGER, .integer = 0}, false, false},
+        {{.kind = RESP_INTEGER, .integer = -3}, false, false},
+        {{.kind = RESP_NIL}, false, false},
+        {{.kind = RESP_STATUS, .str = "NOPERM", .len = 6}, false, false},
+        {{.kind = RESP_ERROR, .str = "NOPERM User", .len = 11}, false, true},
+        {{.kind = RESP_ERROR, .str = "ERR unknown command 'DELEX'", .len = 27}, false, true},
+        {{.kind = RESP_ERROR, .str = "ERR unknown", .len = 11}, false, false},
+        {{.kind = RESP_ERROR, .str = "WRONGTYPE Operation", .len = 19}, false, false},
+        {{.kind = RESP_ERROR, .str = "BUSY Redis is busy", .len = 18}, false, false},
+    };
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        ck_assert_int_eq(redis_deleted(&answers[i].reply), answers[i].deleted);
+        ck_assert_int_eq(redis_lacks_command(&answers[i].reply), answers[i].lacks);
+    }
+}
+END_TEST
+
 START_TEST(fence_goes_with_its_own_key)
 {
     char expected[512];
@@ -366,6 +427,9 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("redis");
     tcase_add_test(cases, acquire_is_the_canonical_set);
     tcase_add_test(cases, scripts_go_by_sha1);
+    tcase_add_test(cases, release_goes_as_the_servers_own_command_where_it_has_one);
+    tcase_add_test(cases, version_tells_which_command_that_is);
+    tcase_add_test(cases, answers_of_its_own_command);
     tcase_add_test(cases, fence_goes_with_its_own_key);
     tcase_add_test(cases, answers_to_a_ballot);
     tcase_add_test(cases, the_longest_command_in_full_fits);

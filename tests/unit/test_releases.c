@@ -322,6 +322,134 @@ START_TEST(a_master_that_refuses_any_release_gets_several_at_once_again)
 }
 END_TEST
 
+/* --- alone, where a master has a compare-and-delete of its own --- */
+
+static const char valkey[] = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2";
+static const char redis8[] = "redis_version:8.6.3";
+
+/* Two Valkeys, a Redis 8 and two Redis 7. */
+static void become_native(void)
+{
+    w.masters[0].version = w.masters[1].version = valkey;
+    w.masters[2].version = redis8;
+    for (unsigned i = 0; i < 3; i++)
+        world_cut(&w, i);
+    world_pass_ms(&w, 5000);
+}
+
+static unsigned native(void)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        sum += w.masters[i].native;
+    return sum;
+}
+
+START_TEST(a_release_alone_goes_as_what_each_master_has)
+{
+    become_native();
+    lock_each(3);
+    unlock_each(1);
+    world_settle(&w);
+    expect_each(1, "OK");
+    ck_assert_uint_eq(left(1), 0);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(w.masters[i].native, i < 3);
+    /* Several are cheaper by script, there too. */
+    send("#1 UNLOCK r1 %s", tokens[1]);
+    send("#2 UNLOCK r2 %s", tokens[2]);
+    world_settle(&w);
+    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(native(), 3);
+    ck_assert_uint_eq(w.masters[0].together, 1);
+}
+END_TEST
+
+START_TEST(what_its_own_command_does_not_delete_is_told_by_the_script)
+{
+    static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
+    become_native();
+    lock_each(2);
+    for (unsigned i = 0; i < NODES; i++) {
+        world_delete(&w, i, "r0");
+        world_set(&w, i, "r0", other, 3600000);
+        world_delete(&w, i, "r1");
+    }
+    send("#0 UNLOCK r0 %s", tokens[0]);
+    world_settle(&w);
+    world_expect(&w, "#0 GONE");
+    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_settle(&w);
+    world_expect(&w, "#1 GONE");
+    ck_assert_uint_eq(native(), 6);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_str_eq(world_value(&w, i, "r0"), other);
+    world_pass_ms(&w, w.engine.rules.max_ttl_ns / NS_PER_MS + 1);
+    ck_assert_uint_eq(world_count(&w, "r0"), 0);
+}
+END_TEST
+
+/* An ACL without +delifeq: nothing is lost, and it is asked but once for each connection. */
+START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
+{
+    become_native();
+    strcpy(w.masters[1].native_error, "NOPERM User redlockd has no permissions");
+    lock_each(4);
+    for (unsigned i = 0; i < 2; i++) {
+        send("#%u UNLOCK r%u %s", i, i, tokens[i]);
+        world_settle(&w);
+    }
+    expect_each(2, "OK");
+    ck_assert_uint_eq(left(2), 0);
+    ck_assert_uint_eq(w.masters[1].native, 1);
+    ck_assert_uint_eq(w.masters[0].native, 2);
+    ck_assert_uint_eq(w.native_refusals, 1);
+    w.masters[1].native_error[0] = '\0';
+    world_cut(&w, 1);
+    world_pass_ms(&w, 5000);
+    lock_each(2);
+    send("#2 UNLOCK r1 %s", tokens[1]);
+    world_settle(&w);
+    world_expect(&w, "#2 OK");
+    ck_assert_uint_eq(w.masters[1].native, 2);
+    ck_assert_uint_eq(w.native_refusals, 1);
+}
+END_TEST
+
+START_TEST(any_other_trouble_does_not_turn_it_off)
+{
+    become_native();
+    lock_each(2);
+    strcpy(w.masters[1].native_error, "ERR Key should be of string type");
+    send("#0 UNLOCK r0 %s", tokens[0]);
+    world_settle(&w);
+    world_expect(&w, "#0 OK");
+    ck_assert_uint_eq(left(1), 0);
+    w.masters[1].native_error[0] = '\0';
+    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_settle(&w);
+    world_expect(&w, "#1 OK");
+    ck_assert_uint_eq(w.masters[1].native, 2);
+    ck_assert_uint_eq(w.native_refusals, 0);
+}
+END_TEST
+
+START_TEST(a_master_lost_with_its_own_command_is_owed_the_release)
+{
+    become_native();
+    lock_each(1);
+    w.masters[0].hung = true;
+    unlock_each(1);
+    world_settle(&w);
+    expect_each(1, "OK");
+    w.masters[0].hung = false;
+    world_cut(&w, 0);
+    ck_assert_uint_eq(w.engine.links[0].owed.count, 1);
+    world_pass_ms(&w, 2000);
+    ck_assert_uint_eq(left(1), 0);
+}
+END_TEST
+
 START_TEST(a_client_that_leaves_does_not_keep_them_from_being_sent)
 {
     lock_each(3);
@@ -369,6 +497,11 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_master_that_refuses_several_at_once_gets_each_alone);
     tcase_add_test(cases, a_master_that_refuses_any_release_gets_several_at_once_again);
     tcase_add_test(cases, a_client_that_leaves_does_not_keep_them_from_being_sent);
+    tcase_add_test(cases, a_release_alone_goes_as_what_each_master_has);
+    tcase_add_test(cases, what_its_own_command_does_not_delete_is_told_by_the_script);
+    tcase_add_test(cases, a_master_that_refuses_its_own_command_gets_the_script);
+    tcase_add_test(cases, any_other_trouble_does_not_turn_it_off);
+    tcase_add_test(cases, a_master_lost_with_its_own_command_is_owed_the_release);
     tcase_add_test(cases, an_engine_that_stops_has_sent_them);
     suite_add_tcase(suite, cases);
     return suite;

@@ -277,6 +277,24 @@ static struct redis_reply run_releases(struct world *world, unsigned node, char 
     return deleted == count ? integer(-3) : text(RESP_STRING, letters);
 }
 
+/* DELIFEQ <key> <token>, DELEX <key> IFEQ <token>. */
+static struct redis_reply run_native(struct world *world, unsigned node, char **words)
+{
+    struct world_master *master = &world->masters[node];
+    bool delex = strcmp(words[0], "DELEX") == 0;
+    ck_assert_ptr_nonnull(master->version);
+    ck_assert_int_eq(redis_release_form(master->version, strlen(master->version)),
+                     delex ? REDIS_DELEX : REDIS_DELIFEQ);
+    master->native++;
+    if (master->native_error[0] != '\0')
+        return text(RESP_ERROR, master->native_error);
+    const char *value = world_value(world, node, words[1]);
+    if (value == NULL || strcmp(value, words[delex ? 3 : 2]) != 0)
+        return integer(0);
+    world_delete(world, node, words[1]);
+    return integer(1);
+}
+
 /* What our Lua scripts do, in C. */
 static struct redis_reply run_script(struct world *world, unsigned node, unsigned script,
                                      char **words)
@@ -373,7 +391,8 @@ static struct redis_reply run_info(struct world_master *master, const char *sect
 {
     static char info[256];
     if (strcmp(section, "server") == 0)
-        snprintf(info, sizeof(info), "# Server\r\nredis_mode:%s\r\nrun_id:%s\r\n",
+        snprintf(info, sizeof(info), "# Server\r\n%s\r\nredis_mode:%s\r\nrun_id:%s\r\n",
+                 master->version != NULL ? master->version : "redis_version:7.0.15",
                  master->clustered ? "cluster" : "standalone", master->run_id);
     else if (strcmp(section, "replication") == 0)
         snprintf(info, sizeof(info),
@@ -449,6 +468,8 @@ static struct redis_reply run(struct world *world, unsigned node, struct world_i
         return text(RESP_ERROR, master->error);
     if (strcmp(words[0], "SET") == 0)
         return run_set(world, node, words);
+    if (strcmp(words[0], "DELIFEQ") == 0 || strcmp(words[0], "DELEX") == 0)
+        return run_native(world, node, words);
     bool caching = master->caching && inbox == &master->current;
     master->caching = false;
     struct redis_reply answer = run_eval(world, node, words);
@@ -646,11 +667,14 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     ck_assert_int_eq(engine_refuses_vote(&world->engine, node, now_ns), reason);
 }
 
-static void io_releases_refused(void *context, unsigned node)
+static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     struct world *world = context;
-    ck_assert_str_ne(world->masters[node].together_error, "");
-    world->refusals++;
+    const struct world_master *master = &world->masters[node];
+    bool native = form != REDIS_BY_SHA1;
+    ck_assert_str_ne(native ? master->native_error : master->together_error, "");
+    world->refusals += !native;
+    world->native_refusals += native;
 }
 
 static int64_t io_wall_us(void *context)

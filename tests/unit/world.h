@@ -61,6 +61,8 @@ struct world_master {
     char mark_error[64];     /* answers this to mark.lua, if not "" */
     unsigned marks;          /* how often it was asked to run it */
     char together_error[64]; /* answers this to releases.lua, if not "" */
+    const char *version;     /* of INFO: it has DELIFEQ or DELEX by that; NULL has none */
+    char native_error[64];   /* answers this to them, if not "" */
     char error[64];          /* answers this to everything but the greeting, if not "" */
     char run_id[41];
     char replid[41];
@@ -79,6 +81,7 @@ struct world_master {
     struct world_key keys[WORLD_KEYS];
     unsigned commands; /* executed, of locks only */
     unsigned together; /* commands to release several */
+    unsigned native;   /* DELIFEQ, DELEX */
 
     /* From here on it is the daemon's connection. */
     bool connecting; /* the engine asked for one */
@@ -98,7 +101,8 @@ struct world {
     struct engine_client client;                /* who sends, if nobody else is named */
     struct engine_client others[WORLD_CLIENTS]; /* more of them */
     struct world_master masters[WORLD_NODES];
-    unsigned refusals; /* masters that were told of for refusing several releases at once */
+    unsigned refusals; /* masters that were told of for refusing several releases at once, ... */
+    unsigned native_refusals; /* ... for refusing DELIFEQ or DELEX */
     unsigned node_count;
     int64_t now_ns;
     uint32_t durable; /* nodes that the next engine is told to be durable */
