@@ -136,9 +136,10 @@ struct link {
      * together with the run of the server that gave it; 0 where unknown. */
     char run_id[LINK_RUN_ID];
     int64_t client_id;
-    enum redis_form release_form; /* of a release that goes alone */
     char last_run_id[LINK_RUN_ID];
     int64_t last_client_id;
+
+    enum redis_form release_form; /* on this connection, of a release that goes alone */
 };
 
 struct link_rules {

@@ -9,11 +9,12 @@
  *                                                      from one holder to the next
  *     release   EVALSHA release.lua <key> <token> <max_ttl>
  *                                                      compare and delete; trim a stranger's token
- *               DELIFEQ <key> <token>                  compare and delete where the server itself
- * can: DELEX <key> IFEQ <token>               Valkey 9, Redis 8.4 releases  EVALSHA releases.lua
- * <keys> <tokens>   the same for many, but for the trimming extend    EVALSHA extend.lua <key>
- * <token> <ttl> compare and prolong, never shorten plant     SET <key> <token> NX PX <time left>
- * after a quorum, where the key is missing status    EVALSHA status.lua <key>
+ *               DELIFEQ <key> <token>            compare and delete by the server itself: Valkey 9
+ *               DELEX <key> IFEQ <token>         the same: Redis 8.4
+ *     releases  EVALSHA releases.lua <keys> <tokens>   the same for many, but for the trimming
+ *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
+ *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
+ *     status    EVALSHA status.lua <key>
  */
 #ifndef PROTOCOL_REDIS_H
 #define PROTOCOL_REDIS_H
