@@ -25,6 +25,8 @@ int port_listen(int family, int port)
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
+    /* As any server: connections that have ended there are no hindrance. */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (bind(fd, where, len) == 0 && listen(fd, 1) == 0)
         return fd;
     close(fd);
