@@ -266,12 +266,12 @@ e2e: $(BUILD)/redlockd $(BUILD)/redlock $(SHIM) $(E2E) $(TORTURE)
 	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(E2E)
 
 # The same on servers that Debian 12 has not, from later Debians: Valkey 9, and Redis 8.
-e2e-valkey e2e-redis8: e2e-%: $(BUILD)/servers/ready
-	@PATH=$(abspath $(BUILD)/servers/$*):$$PATH $(MAKE) --no-print-directory e2e
+e2e-valkey e2e-redis8: e2e-%: $(BUILD)/servers/%/redis-server
+	@PATH=$(abspath $(<D)):$$PATH $(MAKE) --no-print-directory e2e
 
-$(BUILD)/servers/ready: tests/servers.sh
-	@sh tests/servers.sh $(@D)
-	@touch $@
+.PRECIOUS: $(BUILD)/servers/%/redis-server
+$(BUILD)/servers/%/redis-server: tests/servers.sh
+	@sh tests/servers.sh $* $(@D)
 
 examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh tests/examples.sh

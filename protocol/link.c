@@ -275,6 +275,8 @@ static bool is_standalone(const struct redis_reply *reply)
     static const char standalone[] = "standalone";
     size_t len;
     const char *mode = redis_info_field(reply->str, reply->len, "redis_mode", &len);
+    if (mode == NULL) /* Valkey's name for it */
+        mode = redis_info_field(reply->str, reply->len, "server_mode", &len);
     return mode == NULL || (len == sizeof(standalone) - 1 && memcmp(mode, standalone, len) == 0);
 }
 

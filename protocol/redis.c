@@ -200,7 +200,7 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
 {
     assert(call->key_len > 0);
     assert(call->key_len <= LIMIT_KEY);
-    if (form >= REDIS_DELIFEQ) {
+    if (redis_is_native(form)) {
         assert(call->command == REDIS_RELEASE);
         return format_delete(call, form, buf);
     }
@@ -260,16 +260,12 @@ uint64_t redis_fingerprint(const char *value, size_t len)
     return hash != 0 ? hash : 1;
 }
 
-static bool begins_with(const struct redis_reply *reply, const char *begin)
-{
-    size_t len = strlen(begin);
-    return reply->len >= len && memcmp(reply->str, begin, len) == 0;
-}
-
 static struct answer answer_of_error(const struct redis_reply *reply)
 {
+    static const char wrongtype[] = "WRONGTYPE";
     /* A list or a hash under the name of the lock: somebody holds it, we cannot say until when. */
-    if (begins_with(reply, "WRONGTYPE"))
+    if (reply->len >= sizeof(wrongtype) - 1 &&
+        memcmp(reply->str, wrongtype, sizeof(wrongtype) - 1) == 0)
         return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1, .released = ANSWER_HELD};
     return failed(reason_of_redis_error(reply->str, reply->len));
 }
@@ -333,15 +329,11 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
     return answer;
 }
 
-bool redis_deleted(const struct redis_reply *reply)
+enum answer_kind redis_deleted(const struct redis_reply *reply)
 {
-    return reply->kind == RESP_INTEGER && reply->integer == 1;
-}
-
-bool redis_lacks_command(const struct redis_reply *reply)
-{
-    return reply->kind == RESP_ERROR &&
-           (begins_with(reply, "NOPERM") || begins_with(reply, "ERR unknown command"));
+    if (reply->kind != RESP_INTEGER || reply->integer < 0 || reply->integer > 1)
+        return ANSWER_FAILED;
+    return reply->integer == 1 ? ANSWER_YES : ANSWER_ABSENT;
 }
 
 enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index)

@@ -40,6 +40,11 @@ enum redis_command {
  * for REDIS_RELEASE only, the server's own command in its place. */
 enum redis_form { REDIS_BY_SHA1, REDIS_IN_FULL, REDIS_DELIFEQ, REDIS_DELEX };
 
+static inline bool redis_is_native(enum redis_form form)
+{
+    return form == REDIS_DELIFEQ || form == REDIS_DELEX;
+}
+
 /* One command's arguments; the key bears its prefix. */
 struct redis_call {
     enum redis_command command;
@@ -52,7 +57,7 @@ struct redis_call {
     const char *old_token; /* REDIS_SWAP: LIMIT_TOKEN bytes */
 };
 
-/* Room for any command in either form: the longest script, a key, and their framing. */
+/* Room for any command in any form: the longest script, a key, and their framing. */
 enum { REDIS_COMMAND_MAX = 3072 };
 
 /* Write the command as Redis protocol into buf (REDIS_COMMAND_MAX bytes); returns its length. */
@@ -152,11 +157,9 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
 /* The form in which a server with this INFO takes a release best. */
 enum redis_form redis_release_form(const char *info, size_t len);
 
-/* Its own command has deleted the key. If not, release.lua can tell why. */
-bool redis_deleted(const struct redis_reply *reply);
-
-/* It does not know a command, or its ACL refuses it. */
-bool redis_lacks_command(const struct redis_reply *reply);
+/* What its own command has answered: YES, ABSENT where the key holds another value or there is
+ * none, or FAILED: release.lua can tell why. */
+enum answer_kind redis_deleted(const struct redis_reply *reply);
 
 /* What the reply to `count` releases says about the one at `index`: YES, ABSENT, or FAILED where it
  * has to be asked for alone. */

@@ -183,6 +183,7 @@ struct engine {
     TAILQ_HEAD(, operation) gathered;  /* releases to be written at the end of this pass */
     TAILQ_HEAD(, operation) unwritten; /* ... and those that some node did not take */
     uint32_t refusing;                 /* nodes that refused several releases at once, lately */
+    uint32_t refusing_native;          /* ... or their own command for one */
     uint32_t apart;                    /* ... and took each alone: until the next connection */
     uint32_t unguarded;                /* nodes that were asked for votes since their last probe */
     bool errands;                      /* the guard may want something written */

@@ -128,6 +128,7 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
         stop_tracking(engine, node, now_ns);
         engine->untracked &= ~(UINT32_C(1) << node);
         engine->refusing &= ~(UINT32_C(1) << node);
+        engine->refusing_native &= ~(UINT32_C(1) << node);
         engine->apart &= ~(UINT32_C(1) << node);
     }
     note_votes(engine, now_ns);
@@ -314,7 +315,7 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     struct operation *operation = ticket->owner;
     enum round_command command = ticket->command;
     enum redis_command sent = operation_command(operation, command);
-    if (engine_is_native(ticket)) {
+    if (redis_is_native(ticket->form)) {
         engine_on_native_release(engine, node, ticket, reply, now_ns);
         return;
     }
@@ -332,7 +333,7 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     if (said.kind == ANSWER_FAILED && sent == REDIS_RELEASE)
         engine_owe(engine, node, operation, now_ns);
     if (sent == REDIS_RELEASE)
-        engine_on_released_alone(engine, node, said.kind == ANSWER_FAILED);
+        engine_on_released_alone(engine, node, said.kind);
     if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))
         keep_vote(engine, node, ticket, &said, now_ns);
     else

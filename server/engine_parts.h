@@ -176,15 +176,10 @@ void engine_settle_order(struct engine *engine, const struct resource *resource,
 bool engine_wants_releases(const struct engine *engine);
 void engine_write_releases(struct engine *engine, int64_t now_ns);
 
-/* A node has answered to a release by itself; refused: with an error. */
-void engine_on_released_alone(struct engine *engine, unsigned node, bool refused);
+/* The script has answered to a release that went by itself. */
+void engine_on_released_alone(struct engine *engine, unsigned node, enum answer_kind said);
 
-/* Was it asked by the node's own command? And the answer to that. */
-static inline bool engine_is_native(const struct link_ticket *ticket)
-{
-    return ticket->form >= REDIS_DELIFEQ;
-}
-
+/* The node's own compare-and-delete has answered to one. */
 void engine_on_native_release(struct engine *engine, unsigned node,
                               const struct link_ticket *ticket, const struct redis_reply *reply,
                               int64_t now_ns);

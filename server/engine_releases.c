@@ -221,31 +221,36 @@ void engine_on_native_release(struct engine *engine, unsigned node,
                               const struct link_ticket *ticket, const struct redis_reply *reply,
                               int64_t now_ns)
 {
-    struct link *link = &engine->links[node];
-    if (redis_deleted(reply)) {
-        engine_deliver(engine, node, ticket->owner, ROUND_VOTE,
-                       &(struct answer){.kind = ANSWER_YES}, now_ns);
+    enum answer_kind kind = redis_deleted(reply);
+    if (kind != ANSWER_FAILED) {
+        engine_deliver(engine, node, ticket->owner, ROUND_VOTE, &(struct answer){.kind = kind},
+                       now_ns);
         return;
     }
-    if (redis_lacks_command(reply) && link->release_form != REDIS_BY_SHA1) {
-        link->release_form = REDIS_BY_SHA1;
-        engine->io.releases_refused(engine->io.context, node, (enum redis_form)ticket->form);
-    }
+    engine->refusing_native |= UINT32_C(1) << node;
     ask_alone(engine, node, ticket->owner, now_ns);
 }
 
-/* If it takes one behind several that it refused, it is their number: its ACL lacks what
- * releases.lua needs and release.lua does not. */
-void engine_on_released_alone(struct engine *engine, unsigned node, bool refused)
+/* What a script for one does behind a refusal could have been done: the node's ACL lacks what the
+ * other command needs. Any other trouble the script has as well. */
+void engine_on_released_alone(struct engine *engine, unsigned node, enum answer_kind said)
 {
     uint32_t bit = UINT32_C(1) << node;
-    if (!(engine->refusing & bit))
-        return;
+    struct link *link = &engine->links[node];
+    bool apart = engine->refusing & bit;
+    bool native = engine->refusing_native & bit;
     engine->refusing &= ~bit;
-    if (refused)
+    engine->refusing_native &= ~bit;
+    if (said != ANSWER_YES && said != ANSWER_ABSENT)
         return;
-    engine->apart |= bit;
-    engine->io.releases_refused(engine->io.context, node, REDIS_BY_SHA1);
+    if (apart) {
+        engine->apart |= bit;
+        engine->io.releases_refused(engine->io.context, node, REDIS_BY_SHA1);
+    }
+    if (native && redis_is_native(link->release_form)) {
+        engine->io.releases_refused(engine->io.context, node, link->release_form);
+        link->release_form = REDIS_BY_SHA1;
+    }
 }
 
 void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,

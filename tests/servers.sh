@@ -1,47 +1,59 @@
 #!/bin/sh
-# Fetch the servers that Debian 12 has not from later Debians, into a folder: Valkey 9 and Redis 8. They
-# run with the libraries of their own Debian, and nothing is installed.
+# Fetch a server that Debian 12 has not from a later Debian, into a folder. It runs with the libraries of
+# its own Debian, and nothing is installed.
 #
-#     sh tests/servers.sh <folder>     then: <folder>/valkey/redis-server, <folder>/redis8/redis-server
+#     sh tests/servers.sh valkey|redis8 <folder>     then: <folder>/redis-server
 set -eu
 
-mkdir -p "$1"
-folder=$(cd "$1" && pwd)
-mirror=http://deb.debian.org/debian
+case $1 in
+    valkey) suites=forky package=valkey-tools name=valkey version='Valkey server v=9\.' ;;
+    redis8) suites='forky experimental' package=redis-tools/experimental name=redis version='Redis server v=8\.' ;;
+    *) echo "usage: sh tests/servers.sh valkey|redis8 <folder>" >&2; exit 2 ;;
+esac
+rm -rf "$2"
+mkdir -p "$2/state/lists/partial" "$2/cache/archives/partial" "$2/debs" "$2/root"
+folder=$(cd "$2" && pwd)
 libraries="libc6 libatomic1 libgcc-s1 libstdc++6 libjemalloc2 liblzf1 libssl3t64 libzstd1 zlib1g libsystemd0 libcap2"
 
-mkdir -p "$folder/apt/state/lists/partial" "$folder/apt/cache/archives/partial" "$folder/debs" "$folder/root"
-: >"$folder/apt/status"
-for suite in forky experimental; do
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
-done >"$folder/apt/sources.list"
-
-# A system of its own: nothing of this one's is read or changed.
-own_apt() {
-    apt-get -q -o Dir::State="$folder/apt/state" -o Dir::State::status="$folder/apt/status" \
-        -o Dir::Cache="$folder/apt/cache" -o Dir::Etc::sourcelist="$folder/apt/sources.list" \
-        -o Dir::Etc::sourceparts=- -o APT::Sandbox::User="$(id -un)" "$@"
-}
-
-{
-    own_apt update
-    # shellcheck disable=SC2086
-    (cd "$folder/debs" && own_apt download $libraries valkey-tools redis-tools/experimental)
-} >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+# An apt of its own: without the lists, pins and hooks of this machine, which it does not change either. How this
+# machine reaches others (a proxy, perhaps) it keeps to.
+for suite in $suites; do
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
+done >"$folder/sources.list"
+: >"$folder/status"
+apt-config dump | grep '^Acquire::' >"$folder/apt.conf" || :
+cat >>"$folder/apt.conf" <<END
+Dir::Etc::main "/dev/null";
+Dir::Etc::parts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::Etc::sourcelist "$folder/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::State "$folder/state";
+Dir::State::status "$folder/status";
+Dir::Cache "$folder/cache";
+APT::Sandbox::User "$(id -un)";
+END
+export APT_CONFIG="$folder/apt.conf"
+# shellcheck disable=SC2086
+if ! (apt-get -q update && cd "$folder/debs" && apt-get -q download $libraries $package) >"$folder/log" 2>&1; then
+    cat "$folder/log" >&2
+    exit 1
+fi
 for package in "$folder"/debs/*.deb; do
     dpkg-deb -x "$package" "$folder/root"
 done
 
-# Debian's package of each has one program for all of its tools: by the name it is called, it is a server.
-programs=$folder/root/usr/bin
+# Its package of tools has one program for all of them: by the name it is called, it is the server.
+server=$folder/root/usr/bin/$name-server
 own=$(dirname "$(ls "$folder"/root/usr/lib/*/libc.so.6)")
-for place in valkey:valkey redis8:redis; do
-    server=${place#*:}-server
-    starter=$folder/${place%:*}/redis-server
-    ln -sf "${place#*:}-check-rdb" "$programs/$server"
-    mkdir -p "$(dirname "$starter")"
-    printf '#!/bin/sh\nexec %s --library-path %s %s "$@"\n' \
-        "$(ls "$own"/ld-linux*.so.*)" "$own" "$programs/$server" >"$starter"
-    chmod +x "$starter"
-    "$starter" --version
-done
+ln -sf "$name-check-rdb" "$server"
+cat >"$folder/starter" <<END
+#!/bin/sh
+exec $(ls "$own"/ld-linux*.so.*) --library-path $own $server "\$@"
+END
+chmod +x "$folder/starter"
+"$folder/starter" --version
+"$folder/starter" --version | grep -q "^$version"
+# Last: who finds it finds all of it.
+mv "$folder/starter" "$folder/redis-server"

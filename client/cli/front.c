@@ -184,6 +184,9 @@ static void forward_signals(struct front *front)
         /* "fg" of a shell: the terminal is ours again. */
         if (info.ssi_signo == SIGCONT)
             foreground_lend(&front->terminal, front->command);
+        /* From the keeper, who has seen the command go on. */
+        if (info.ssi_signo == SIGCONT && info.ssi_pid == (uint32_t)front->keeper)
+            continue;
         kill(-front->command, (int)info.ssi_signo);
     }
 }

@@ -14,9 +14,6 @@ static const struct stage_plan five_on_unix = {.masters = 5, .over_unix = true};
 static const struct stage_plan five_brief = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
 
-/* Short, where a test waits for time-outs. */
-static const struct stage_plan five_impatient = {.masters = 5, .daemon = {.node_timeout_ms = 500}};
-
 /* --- a minority and a majority that fail --- */
 
 START_TEST(killed_and_stopped_minority_costs_no_grant)
@@ -38,7 +35,7 @@ START_TEST(lost_majority_is_named_node_by_node)
     struct stage stage;
     const char *named = "NOQUORUM 2/5 need=3 b:refused d:(timeout|suspect|hung) "
                         "e:(timeout|suspect|hung)";
-    stage_open(&stage, __func__, &five_impatient);
+    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     master_kill(&stage.masters[1]);
     stage_stop_masters(&stage, 3, 4);
@@ -201,7 +198,7 @@ END_TEST
 START_TEST(failed_locks_leave_nothing_on_thawed_masters)
 {
     struct stage stage;
-    stage_open(&stage, __func__, &five_impatient);
+    stage_open(&stage, __func__, &five);
     struct grant kept = client_lock(&stage.client, "kept", "60s");
     stage_stop_masters(&stage, 2, 4);
     fail_to_lock(&stage.client, 5);
@@ -232,7 +229,7 @@ static void survive_long_stop(const struct stage_plan *plan, const char *test)
 
 START_TEST(long_stop_leaves_nothing_behind)
 {
-    survive_long_stop(&five_impatient, __func__);
+    survive_long_stop(&five, __func__);
 }
 END_TEST
 
@@ -247,7 +244,7 @@ END_TEST
 START_TEST(unlock_without_a_quorum_is_made_good)
 {
     struct stage stage;
-    stage_open(&stage, __func__, &five_impatient);
+    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     stage_stop_masters(&stage, 0, 2);
     client_expect_match(&stage.client, "NOQUORUM .*", "UNLOCK a %s", grant.token);

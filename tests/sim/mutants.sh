@@ -129,7 +129,7 @@ mutant lost-with-others cut,slow,daemon-stop,clients "rests on" server/engine_re
 mutant apart-and-unwritten apart "rests on\|keeps" server/engine_releases.c \
     's/^            write_alone(engine, node, operation, .*release_form, now_ns);/            continue;/'
 mutant refused-and-believed denied "rests on" protocol/redis.c \
-    's/return reply->kind == RESP_INTEGER && reply->integer == 1;/return true;/'
+    '/^enum answer_kind redis_deleted/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
 mutant refused-and-forgotten denied "keeps" server/engine_releases.c \
     '/^void engine_on_native_release/,/^}/s/^    ask_alone(.*/    (void)now_ns;/'
 mutant refused-with-others all "rests on" protocol/redis.c \

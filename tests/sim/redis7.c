@@ -544,8 +544,9 @@ static size_t write_replication(const struct redis7 *server, char *info)
 static const char *version_of(const struct redis7 *server)
 {
     if (server->release_form == REDIS_DELIFEQ)
-        return "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2";
-    return server->release_form == REDIS_DELEX ? "redis_version:8.6.3" : "redis_version:7.0.15";
+        return "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode";
+    return server->release_form == REDIS_DELEX ? "redis_version:8.6.3\r\nredis_mode"
+                                               : "redis_version:7.0.15\r\nredis_mode";
 }
 
 static void run_info(const struct run *run)
@@ -557,8 +558,7 @@ static void run_info(const struct run *run)
     if (is(section, "replication"))
         len = write_replication(server, info);
     else if (is(section, "server"))
-        len = (size_t)snprintf(info, sizeof(info),
-                               "# Server\r\n%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n",
+        len = (size_t)snprintf(info, sizeof(info), "# Server\r\n%s:standalone\r\nrun_id:%s\r\n",
                                version_of(server), server->run_id);
     else if (is(section, "memory"))
         len = (size_t)snprintf(

@@ -391,8 +391,11 @@ static struct redis_reply run_info(struct world_master *master, const char *sect
 {
     static char info[256];
     if (strcmp(section, "server") == 0)
-        snprintf(info, sizeof(info), "# Server\r\n%s\r\nredis_mode:%s\r\nrun_id:%s\r\n",
+        snprintf(info, sizeof(info), "# Server\r\n%s\r\n%s:%s\r\nrun_id:%s\r\n",
                  master->version != NULL ? master->version : "redis_version:7.0.15",
+                 master->version != NULL && strstr(master->version, "valkey") != NULL
+                     ? "server_mode"
+                     : "redis_mode",
                  master->clustered ? "cluster" : "standalone", master->run_id);
     else if (strcmp(section, "replication") == 0)
         snprintf(info, sizeof(info),
