@@ -75,6 +75,8 @@ static unsigned count_writes(struct monitor *monitors, unsigned *looks)
     const char *const writes[] = {"\"SET\"",
                                   redis_script_sha1(REDIS_SCRIPT_SWAP),
                                   redis_script_sha1(REDIS_SCRIPT_RELEASE),
+                                  "\"DELIFEQ\"",
+                                  "\"DELEX\"",
                                   redis_script_sha1(REDIS_SCRIPT_EXTEND),
                                   redis_script_sha1(REDIS_SCRIPT_FENCE),
                                   "\"EVAL\"",
@@ -118,7 +120,9 @@ START_TEST(both_daemons_get_their_share)
            (double)looks / granted);
     ck_assert_uint_ge(share, ACQUISITIONS * 4 / 10);
     ck_assert_uint_le(share, ACQUISITIONS * 6 / 10);
-    ck_assert_uint_le(longest, 3 * waited / granted);
+    /* On a busy machine a daemon can miss the pause of the other one some times; who starved would
+     * wait for hundreds more. */
+    ck_assert_uint_le(longest, 10 * waited / granted);
     ck_assert_uint_le(writes, WRITES_MAX * granted);
     daemon_stop(&second);
     stage_close(&stage);

@@ -166,11 +166,16 @@ START_TEST(a_command_that_handles_an_interrupt_goes_on)
 END_TEST
 
 /* ^Z: the shell has its terminal back, the lock is kept, and fg goes on. */
+/* Reads a line, and says when it goes on: what is typed before, while the shell around it still has
+ * the terminal in its own mode, is lost to it. */
+#define READ_LINE                                                                                  \
+    "trap 'echo awa''ke' CONT; echo be''gun; until read line; do :; done; echo got:\\$line"
+
 START_TEST(it_is_suspended_and_resumed_by_the_shell)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run --ttl 3s a -- sh -c \"echo be''gun; read line; echo got:\\$line\"");
+    type(&terminal, "$run --ttl 3s a -- sh -c \"" READ_LINE "\"");
     wait_screen(&terminal, "begun");
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
@@ -180,6 +185,7 @@ START_TEST(it_is_suspended_and_resumed_by_the_shell)
         waiting_pause(&waiting);
     client_expect_match(&terminal.stage.client, "HELD .*", "STATUS a");
     type(&terminal, "fg");
+    wait_screen(&terminal, "awake");
     type(&terminal, "hello");
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
@@ -191,7 +197,7 @@ START_TEST(from_the_background_it_can_be_fetched)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- sh -c \"read line; echo got:\\$line\" &");
+    type(&terminal, "$run a -- sh -c \"" READ_LINE "\" &");
     press(&terminal, "Enter");
     struct waiting waiting = waiting_for("the job to be stopped");
     do {
@@ -200,6 +206,7 @@ START_TEST(from_the_background_it_can_be_fetched)
         look(&terminal);
     } while (strstr(terminal.screen, "Stopped") == NULL);
     type(&terminal, "fg");
+    wait_screen(&terminal, "awake");
     type(&terminal, "hello");
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
@@ -210,6 +217,7 @@ START_TEST(an_editor_edits_and_is_suspended)
 {
     struct terminal terminal;
     char line[COMMAND_LINE];
+    struct waiting waiting;
     open_terminal(&terminal, __func__);
     snprintf(line, sizeof(line), "$run a -- vi %s/text", terminal.stage.sandbox.dir);
     type(&terminal, line);
@@ -220,10 +228,14 @@ START_TEST(an_editor_edits_and_is_suspended)
     wait_screen(&terminal, "Stopped");
     type(&terminal, "fg");
     wait_screen(&terminal, "~");
-    /* vi asks how large its window is when that changes. */
+    /* vi asks how large its window is when it hears that this has changed. */
     tmux(&terminal, "resize-window -t 0 -x 60 -y 12");
-    type(&terminal, ":set lines?");
-    wait_screen(&terminal, "lines=12");
+    waiting = waiting_for("vi to be told of its new size");
+    do {
+        type(&terminal, ":set lines?");
+        waiting_pause(&waiting);
+        look(&terminal);
+    } while (strstr(terminal.screen, "lines=12") == NULL);
     type(&terminal, ":wq");
     /* What is typed before vi has ended is lost. */
     stage_wait_stats(&terminal.stage.client, " holding=0 ");
