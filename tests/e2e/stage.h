@@ -53,6 +53,10 @@ void stage_continue_masters(struct stage *stage, unsigned first, unsigned last);
 /* Wait until this many masters are in this state ("state=up"), or have this reason. */
 void stage_wait_nodes(struct stage *stage, const char *text, unsigned count);
 
+/* Wait until so many masters have the key: an answer comes with the vote that decides, and other
+ * masters may be a moment behind. */
+void stage_wait_key(struct stage *stage, const char *key, unsigned count);
+
 /* Wait until no master has any key; all of them must be able to answer. */
 void stage_wait_no_keys(struct stage *stage);
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 /* Stop three masters, and a LOCK lingers until they go on. */
@@ -24,7 +25,9 @@ static void open_with_pending(struct stage *stage, const char *test, const struc
         daemon_connect(&stage->daemon, client);
     client_send(client, request);
     stage_wait_under_way(stage);
-    ck_assert_uint_eq(masters_with(stage->masters, 2, "redlock:a"), 2);
+    struct waiting waiting = waiting_for("the masters that run to have the key");
+    while (masters_with(stage->masters, 2, "redlock:a") < 2)
+        waiting_pause(&waiting);
 }
 
 /* Once the masters go on, nothing of it may stay on any of them. */

@@ -144,13 +144,6 @@ static void finish(struct guest *guest, const struct sandbox *sandbox, const cha
     end_after(guest, 2, text);
 }
 
-static void wait_key(struct stage *stage, unsigned count)
-{
-    struct waiting waiting = waiting_for("the key of the lock");
-    while (masters_with(stage->masters, stage->master_count, "redlock:a") != count)
-        waiting_pause(&waiting);
-}
-
 /* --- the relay --- */
 
 struct relay {
@@ -251,10 +244,10 @@ START_TEST(it_locks_works_and_unlocks)
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
     wait_says(&guest, "working ");
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
-    wait_key(&stage, 3);
+    stage_wait_key(&stage, "redlock:a", 3);
     finish(&guest, &stage.sandbox, "done");
     client_expect(&stage.client, "FREE", "STATUS a");
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
 END_TEST
@@ -273,7 +266,7 @@ START_TEST(it_waits_in_line_and_is_handed_the_lock)
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
     wait_says(&guest, "working ");
     finish(&guest, &stage.sandbox, "done");
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
 END_TEST
@@ -286,7 +279,7 @@ START_TEST(a_lock_of_somebody_else_is_an_error)
     client_lock(&stage.client, "a", "60s");
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
     end_with(&guest, "not locked: HELD ");
-    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 3);
+    stage_wait_key(&stage, "redlock:a", 3);
     stage_close(&stage);
 }
 END_TEST
@@ -314,7 +307,7 @@ START_TEST(work_that_fails_unlocks_and_its_error_is_kept)
     stage_open(&stage, __func__, &three);
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &fails);
     end_with(&guest, "error: the work failed");
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", "subject=unlock ok=1 "), 1);
     stage_close(&stage);
 }
@@ -333,7 +326,7 @@ START_TEST(the_daemon_may_be_restarted_while_it_works)
     daemon_wait_up(&stage.daemon, 3);
     daemon_connect(&stage.daemon, &stage.client);
     finish(&guest, &stage.sandbox, "done");
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
 END_TEST
@@ -450,7 +443,7 @@ START_TEST(they_exclude_each_other)
     }
     ck_assert_uint_eq(count, GUESTS * TIMES);
     free(fences);
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
 END_TEST
@@ -488,7 +481,7 @@ START_TEST(a_deadline_that_has_passed_on_arrival_is_no_lock)
     client_expect_match(&upstream, "OK|GONE", "%s", unlock);
     relay_answer(&relay, "OK\n");
     end_with(&guest, "not locked: LATE on arrival");
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     client_close(&upstream);
     relay_close(&relay);
     stage_close(&stage);

@@ -66,7 +66,7 @@ START_TEST(fence_is_a_number_on_request_only)
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [1-9][0-9]{15}",
                         "LOCK a 10s FENCE");
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ -", "LOCK b 10s");
-    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlockd:fence:redlock:a"), 5);
+    stage_wait_key(&stage, "redlockd:fence:redlock:a", 5);
     ck_assert_uint_eq(masters_with(stage.masters, 5, "redlockd:fence:redlock:b"), 0);
     stage_close(&stage);
 }

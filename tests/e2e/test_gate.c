@@ -131,7 +131,7 @@ START_TEST(who_holds_what_he_may_not_any_more_is_closed)
     expect(&house, "PONG", "PING");
     renew(&house, users(&house, "\"cd:\"", "tester"));
     expect_closed(&house, "DENIED the users of this daemon have changed");
-    ck_assert_uint_eq(masters_with(house.stage.masters, 3, "redlock:ci:a"), 3);
+    stage_wait_key(&house.stage, "redlock:ci:a", 3);
     close_house(&house);
 }
 END_TEST

@@ -50,13 +50,6 @@ static void expect_lost(struct held *held, const char *reason)
     ck_assert_str_eq(client_read(&held->client), line);
 }
 
-static void wait_key(struct stage *stage, unsigned count)
-{
-    struct waiting waiting = waiting_for("the key of the lock");
-    while (masters_with(stage->masters, stage->master_count, "redlock:a") != count)
-        waiting_pause(&waiting);
-}
-
 START_TEST(it_lives_longer_than_its_time_to_live)
 {
     struct stage stage;
@@ -65,10 +58,10 @@ START_TEST(it_lives_longer_than_its_time_to_live)
     hold(&held, &stage, "1s");
     stage_wait_stats(&stage.client, " renewals=6 ");
     ck_assert(!client_has_line(&held.client));
-    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
     client_close(&held.client);
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
 END_TEST
@@ -112,7 +105,7 @@ static void ends_at_once(const char *test, void (*end)(struct client *))
     stage_open(&stage, test, &five);
     hold(&held, &stage, "60s");
     end(&held.client);
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " holding=0 "), 1);
     stage_close(&stage);
 }
@@ -212,8 +205,8 @@ START_TEST(a_reset_connection_releases_nothing_before_the_deadline)
     note_grant(&held, sent_ms);
     client_reset(&held.client);
     stage_wait_clients(&stage, 1);
-    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 5);
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
@@ -234,7 +227,7 @@ START_TEST(a_reset_behind_a_request_releases_nothing_either)
     client_reset(&held.client);
     kill(stage.daemon.pid, SIGCONT);
     stage_wait_clients(&stage, 1);
-    wait_key(&stage, 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
@@ -289,7 +282,7 @@ START_TEST(a_lost_minority_is_a_warning)
     struct held held;
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "2s");
-    wait_key(&stage, 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     master_kill(&stage.masters[4]);
     char pattern[128];
     snprintf(pattern, sizeof(pattern), "! WARN a %s [a-z0-9]+:(disconnected|refused)", held.token);
@@ -374,11 +367,11 @@ START_TEST(a_daemon_that_stops_says_so_and_releases_nothing)
     struct held held;
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "30s");
-    wait_key(&stage, 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
     expect_lost(&held, "shutdown");
-    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     client_close(&held.client);
     stage_close_masters(&stage);
 }

@@ -12,14 +12,6 @@ static const struct stage_plan five = {.masters = 5, .over_unix = true};
 
 static const char wrong_token[] = "0123456789abcdef0123456789abcdef01234567";
 
-/* The answer comes with the third vote; the other masters may be a moment behind. */
-static void wait_on_masters(struct stage *stage, const char *key, unsigned count)
-{
-    struct waiting waiting = waiting_for(key);
-    while (masters_with(stage->masters, stage->master_count, key) != count)
-        waiting_pause(&waiting);
-}
-
 static void wait_free(struct client *client, const char *resource)
 {
     struct waiting waiting = waiting_for("a lock to expire");
@@ -41,7 +33,7 @@ START_TEST(lock_sets_the_canonical_key_on_every_master)
     struct stage stage;
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
-    wait_on_masters(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     for (unsigned i = 0; i < 5; i++) {
         struct master *master = &stage.masters[i];
         ck_assert_str_eq(master_text(master, "GET redlock:a"), grant.token);
@@ -152,7 +144,7 @@ START_TEST(unlock_with_a_wrong_token_harms_nothing)
     struct stage stage;
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
-    wait_on_masters(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     client_expect(&stage.client, "GONE", "UNLOCK a %s", wrong_token);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(master_text(&stage.masters[i], "GET redlock:a"), grant.token);
@@ -181,7 +173,7 @@ START_TEST(extend_prolongs_on_every_master)
     char pattern[96];
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "5s");
-    wait_on_masters(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     snprintf(pattern, sizeof(pattern), "OK %s [0-9]+ [0-9]+", grant.token);
     client_expect_match(&stage.client, pattern, "EXTEND a %s 30s", grant.token);
     for (unsigned i = 0; i < 5; i++) {
@@ -199,7 +191,7 @@ START_TEST(extend_never_shortens)
     struct stage stage;
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "60s");
-    wait_on_masters(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 1s",
                         grant.token);
     /* Behind the extension on each connection, so that it has been run everywhere. */
@@ -251,7 +243,7 @@ START_TEST(extend_plants_the_key_where_a_master_lost_it)
     stage_open(&stage, __func__, &plan);
     daemon_connect(&stage.daemon, &client);
     struct grant grant = client_lock(&client, "a", "60s");
-    wait_on_masters(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     master_kill(&stage.masters[4]);
     stage_wait_nodes(&stage, "reason=refused", 1);
     masters_run(&stage.masters[2], 1, "DEL redlock:a");
@@ -280,7 +272,7 @@ START_TEST(extend_is_gone_where_a_majority_lost_the_key)
     struct stage stage;
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
-    wait_on_masters(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     masters_run(stage.masters, 3, "DEL redlock:a");
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
@@ -298,7 +290,7 @@ START_TEST(extend_that_is_gone_leaves_nothing_in_the_way)
     struct stage stage;
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "500ms");
-    wait_on_masters(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 5);
     masters_run(stage.masters, 3, "DEL redlock:a");
     client_expect(&stage.client, "GONE", "EXTEND a %s 2s", grant.token);
     grant = client_lock(&stage.client, "a", "2s");

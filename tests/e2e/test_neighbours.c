@@ -11,13 +11,6 @@ static const struct stage_plan five = {.masters = 5, .over_unix = true};
 static const struct stage_plan five_bare = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", key_prefix: \"\""}};
 
-static void wait_on_masters(struct stage *stage, const char *key, unsigned count)
-{
-    struct waiting waiting = waiting_for(key);
-    while (masters_with(stage->masters, stage->master_count, key) != count)
-        waiting_pause(&waiting);
-}
-
 START_TEST(foreign_library_excludes_us)
 {
     struct stage stage;
@@ -26,7 +19,7 @@ START_TEST(foreign_library_excludes_us)
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 10s");
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     /* Only theirs remain, unharmed. */
-    wait_on_masters(&stage, "redlock:a", 3);
+    stage_wait_key(&stage, "redlock:a", 3);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_str_eq(master_text(&stage.masters[i], "GET redlock:a"), "theirs");
     masters_run(stage.masters, 3, "DEL redlock:a");
@@ -65,7 +58,7 @@ START_TEST(empty_prefix_shares_bare_names)
     struct stage stage;
     stage_open(&stage, __func__, &five_bare);
     struct grant grant = client_lock(&stage.client, "bare", "10s");
-    wait_on_masters(&stage, "bare", 5);
+    stage_wait_key(&stage, "bare", 5);
     ck_assert_str_eq(master_text(&stage.masters[4], "GET bare"), grant.token);
     masters_run(stage.masters, 3, "SET other theirs NX PX 30000");
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK other 10s");
@@ -92,7 +85,7 @@ START_TEST(key_of_another_type_counts_as_held)
     client_expect(&stage.client, "HELD -1", "STATUS a");
     client_expect(&stage.client, "GONE", "UNLOCK a 0123456789abcdef0123456789abcdef01234567");
     client_expect(&stage.client, "GONE", "EXTEND a 0123456789abcdef0123456789abcdef01234567 9s");
-    wait_on_masters(&stage, "redlock:a", 3);
+    stage_wait_key(&stage, "redlock:a", 3);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_int_eq(master_integer(&stage.masters[i], "LLEN redlock:a"), 1);
     stage_close(&stage);

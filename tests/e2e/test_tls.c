@@ -78,13 +78,6 @@ static void connect_to(struct secure *client, const struct stage *stage)
     secure_connect(client, &stage->sandbox, stage->daemon.port, &anybody);
 }
 
-static void wait_key(struct stage *stage, const char *key, unsigned count)
-{
-    struct waiting waiting = waiting_for(key);
-    while (masters_with(stage->masters, stage->master_count, key) != count)
-        waiting_pause(&waiting);
-}
-
 static void matches(const char *line, const char *begin)
 {
     ck_assert_msg(strncmp(line, begin, strlen(begin)) == 0, "%s, instead of %s", line, begin);
@@ -565,7 +558,7 @@ START_TEST(an_end_in_order_releases_a_hold_at_once)
     open_plain(&stage, __func__);
     hold(&held, &stage, "60s");
     orderly[_i](&held.client);
-    wait_key(&stage, "redlock:a", 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
@@ -582,8 +575,8 @@ START_TEST(any_other_end_releases_nothing_before_the_deadline)
     hold(&held, &stage, "2s");
     disorderly[_i](&held.client);
     stage_wait_clients(&stage, 1);
-    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 3);
-    wait_key(&stage, "redlock:a", 0);
+    stage_wait_key(&stage, "redlock:a", 3);
+    stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
@@ -609,7 +602,7 @@ START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
     ck_assert_int_eq(read(told[0], &until_ms, sizeof(until_ms)), sizeof(until_ms));
     process_kill(child);
     daemon_wait_log(&stage.daemon, "client_dropped", "");
-    wait_key(&stage, "redlock:a", 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), until_ms);
     close(told[0]);
     close(told[1]);
@@ -648,7 +641,7 @@ START_TEST(a_forged_end_releases_nothing)
     ck_assert_int_eq(send(held.client.fd, alert, sizeof(alert), 0), sizeof(alert));
     secure_cut(&held.client);
     stage_wait_clients(&stage, 1);
-    wait_key(&stage, "redlock:a", 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
@@ -687,7 +680,7 @@ START_TEST(a_lock_in_front_of_the_end_is_undone)
     secure_half_close(&client);
     kill(stage.daemon.pid, SIGCONT);
     matches(secure_read(&client), "ERR bad-arguments ");
-    wait_key(&stage, "redlock:a", 0);
+    stage_wait_key(&stage, "redlock:a", 0);
     secure_cut(&client);
     stage_close(&stage);
 }
@@ -729,13 +722,13 @@ START_TEST(an_end_that_is_not_read_yet_undoes_a_lock_that_waits)
         for (unsigned i = 0; i < LINES; i++)
             ck_assert_str_eq(secure_read(&held.client), "FREE");
         ck_assert(secure_ends_well(&held.client));
-        wait_key(&stage, "redlock:a", 0);
+        stage_wait_key(&stage, "redlock:a", 0);
         secure_cut(&held.client);
     } else {
         secure_cut(&held.client);
         stage_wait_stats(&stage.client, " waiting=0 ");
         stage_wait_clients(&stage, 1);
-        wait_key(&stage, "redlock:a", 0);
+        stage_wait_key(&stage, "redlock:a", 0);
         ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     }
     client_expect(&stage.client, "OK", "UNLOCK b %s", other.token);

@@ -93,7 +93,7 @@ START_TEST(locks_are_granted_and_freed)
     start(&stage, 3);
     stage_wait_nodes(&stage, "tracking=yes", 3);
     struct grant grant = client_lock(&stage.client, "a", "60s");
-    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 3);
+    stage_wait_key(&stage, "redlock:a", 3);
     /* The report of its release comes by the second channel. */
     daemon_connect(&stage.daemon, &second);
     client_send(&second, "LOCK a 60s WAIT 50s\n");
