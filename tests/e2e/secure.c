@@ -20,18 +20,24 @@ static void file_of(const struct sandbox *sandbox, const char *name, const char 
     sandbox_path(sandbox, file, path);
 }
 
-static int connect_to(int port)
+static int connect_to(int port, bool narrow)
 {
     struct sockaddr_in where = {.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct timeval patience = {.tv_sec = WAITING_DEADLINE_MS / 1000};
     int on = 1;
+    int window = 4096;
+    int segment = 1000;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (narrow) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window));
+        setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+    }
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
     return fd;
 }
@@ -60,7 +66,7 @@ void secure_open(struct secure *secure, const struct sandbox *sandbox, int port,
     ck_assert_ptr_nonnull(secure->ssl);
     if (plan->host != NULL)
         ck_assert_int_eq(SSL_set1_host(secure->ssl, plan->host), 1);
-    secure->fd = connect_to(port);
+    secure->fd = connect_to(port, plan->narrow);
     SSL_set_fd(secure->ssl, secure->fd);
     SSL_set_connect_state(secure->ssl);
 }

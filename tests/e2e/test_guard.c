@@ -203,9 +203,10 @@ START_TEST(failback_with_an_unchanged_run_id_is_found)
     for (unsigned i = 0; i < 2; i++)
         follow(&replicas[i], &stage.masters[i]);
     masters_run(replicas, 2, "REPLICAOF NO ONE");
-    /* The first replica has changed the id of its master. */
-    stage_wait_nodes(&stage, "vote=yes", 3);
+    /* The first replica has changed the id of its master: a daemon that starts sees that at once,
+     * and has sat it out by the time it is open; one that runs, with its next heartbeat. */
     open_second(&stage, &second, &careful.daemon);
+    stage_wait_nodes(&stage, "vote=yes", 3);
     int64_t deadline_ms = hold(&stage.client);
     for (unsigned i = 0; i < 2; i++)
         follow(&stage.masters[i], &replicas[i]);

@@ -43,11 +43,32 @@ static void hold(struct held *held, const struct stage *stage, const char *ttl)
     note_grant(held, sent_ms);
 }
 
+static bool is_warning(const char *line)
+{
+    return strncmp(line, "! WARN ", 7) == 0;
+}
+
+/* A healthy master is slow now and then on a busy machine, and who holds is warned of it. */
+static const char *read_past_warnings(struct client *client)
+{
+    const char *line;
+    do
+        line = client_read(client);
+    while (is_warning(line));
+    return line;
+}
+
 static void expect_lost(struct held *held, const char *reason)
 {
     char line[128];
     snprintf(line, sizeof(line), "! LOST a %s %s", held->token, reason);
-    ck_assert_str_eq(client_read(&held->client), line);
+    ck_assert_str_eq(read_past_warnings(&held->client), line);
+}
+
+static void expect_kept(struct held *held)
+{
+    while (client_has_line(&held->client))
+        ck_assert_msg(is_warning(client_read(&held->client)), "%s", held->client.line);
 }
 
 START_TEST(it_lives_longer_than_its_time_to_live)
@@ -57,7 +78,7 @@ START_TEST(it_lives_longer_than_its_time_to_live)
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "1s");
     stage_wait_stats(&stage.client, " renewals=6 ");
-    ck_assert(!client_has_line(&held.client));
+    expect_kept(&held);
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
     client_close(&held.client);
@@ -171,10 +192,8 @@ START_TEST(nobody_is_dropped_for_holding_much)
         master_continue(&stage.masters[i]);
     stage_wait_nodes(&stage, "vote=yes", 5);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " holding=1000 "), 1);
-    const char *reply = client_ask(&client, "PING");
-    while (strncmp(reply, "! WARN ", 7) == 0)
-        reply = client_read(&client);
-    ck_assert_str_eq(reply, "PONG");
+    client_send(&client, "PING\n");
+    ck_assert_str_eq(read_past_warnings(&client), "PONG");
     client_close(&client);
     stage_wait_stats(&stage.client, " holding=0 ");
     stage_close(&stage);
@@ -262,14 +281,8 @@ START_TEST(a_lost_majority_is_told_before_the_validity_ends)
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "6s");
     stage_stop_masters(&stage, 0, 2); /* before it was extended for the first time */
-    const char *line;
-    do
-        line = client_read(&held.client);
-    while (strncmp(line, "! WARN a ", 9) == 0);
+    expect_lost(&held, "noquorum");
     ck_assert_int_lt(waiting_clock_ms(), held.until_ms);
-    char expected[128];
-    snprintf(expected, sizeof(expected), "! LOST a %s noquorum", held.token);
-    ck_assert_str_eq(line, expected);
     stage_continue_masters(&stage, 0, 2);
     client_close(&held.client);
     stage_close(&stage);
@@ -284,11 +297,14 @@ START_TEST(a_lost_minority_is_a_warning)
     hold(&held, &stage, "2s");
     stage_wait_key(&stage, "redlock:a", 5);
     master_kill(&stage.masters[4]);
-    char pattern[128];
-    snprintf(pattern, sizeof(pattern), "! WARN a %s [a-z0-9]+:(disconnected|refused)", held.token);
-    client_read_match(&held.client, pattern);
+    char of_it[128];
+    int len = snprintf(of_it, sizeof(of_it), "! WARN a %s e:", held.token);
+    /* Of another, because it was slow, there may be one, too. */
+    do
+        ck_assert_msg(is_warning(client_read(&held.client)), "%s", held.client.line);
+    while (strncmp(held.client.line, of_it, (size_t)len) != 0);
     stage_wait_stats(&stage.client, " renewals=3 ");
-    ck_assert(!client_has_line(&held.client));
+    expect_kept(&held);
     client_close(&held.client);
     stage_close(&stage);
 }

@@ -121,7 +121,8 @@ START_TEST(what_is_typed_reaches_the_command)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- sh -c \"read line; echo got:\\$line\"");
+    type(&terminal, "$run a -- sh -c \"echo be''gun; read line; echo got:\\$line\"");
+    wait_screen(&terminal, "begun");
     type(&terminal, "hello");
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
