@@ -87,10 +87,13 @@ static void log_done(const struct server *server, const struct config_diff *diff
 /* Those there are now, in place of those that are in `wanted` by now. */
 static void renew_users(struct server *server, struct config *wanted)
 {
-    if (users_equal(server->config->users, wanted->users) || gate_renew(server))
+    bool same = users_equal(server->config->users, wanted->users);
+    if (!same && gate_renew(server))
         return;
-    /* They stay, and with them what they are made of. */
-    wanted->users = NULL;
+    /* The gate goes on with what it has, and that is made of the old ones: they stay. */
+    users_swap(&server->config->users, &wanted->users);
+    if (same)
+        return;
     log_event(&server->log, CONFIG_LOG_ERROR, "users_unchanged",
               LOG_FIELDS(log_text("why", "not enough memory for the new ones")));
 }

@@ -87,6 +87,34 @@ START_TEST(connection_goes_on_as_the_user_of_that_name)
 }
 END_TEST
 
+/* Whatever else is read again, and however often: what they may do is still theirs alone. */
+START_TEST(users_that_stay_are_what_they_were)
+{
+    static const char *const others[] = {
+        "log: {level: debug}\n",
+        "log: {level: info}\n",
+        "limits: {waiters_per_resource: 7}\nlog: {level: debug}\n",
+    };
+    char yaml[SECRETS_YAML];
+    open_house(&house, __func__);
+    expect(&house, "OK", "AUTH " SECRET_CI);
+    for (unsigned i = 0; i < 3 * sizeof(others) / sizeof(others[0]); i++) {
+        struct client newcomer;
+        snprintf(yaml, sizeof(yaml), "%s%s", others[i / 3], strstr(house.secrets.yaml, "auth:"));
+        renew(&house, yaml);
+        expect(&house, "FREE", "STATUS ci:a");
+        expect(&house, "DENIED this user may not use this resource", "STATUS cd:a");
+        daemon_connect(&house.stage.daemon, &newcomer);
+        client_expect(&newcomer, "OK", "AUTH " SECRET_CI);
+        client_expect(&newcomer, "FREE", "STATUS ci:a");
+        client_expect(&newcomer, "DENIED this user may not use this resource", "STATUS cd:a");
+        client_close(&newcomer);
+    }
+    client_close(&house.client);
+    close_house(&house);
+}
+END_TEST
+
 START_TEST(unix_socket_is_looked_at_anew)
 {
     open_house(&house, __func__);
@@ -155,6 +183,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("gate");
     TCase *tests = sandbox_case("renewed users");
     tcase_add_test(tests, connection_goes_on_as_the_user_of_that_name);
+    tcase_add_test(tests, users_that_stay_are_what_they_were);
     tcase_add_test(tests, unix_socket_is_looked_at_anew);
     tcase_add_test(tests, who_is_no_user_any_more_is_closed);
     tcase_add_test(tests, who_holds_what_he_may_not_any_more_is_closed);
