@@ -94,17 +94,22 @@ static void refuse_client(struct listener *listener, int fd, const char *peer, c
 }
 
 /* All places for handshakes are taken: whoever comes next waits in the kernel's queue. */
+static bool is_crowded(const struct listener *listener)
+{
+    return listener->tls.context != NULL && handshakes_full(&listener->server->handshakes);
+}
+
+static void pause_accepting(struct listener *listener)
+{
+    evconnlistener_disable(listener->accepting);
+    listener->paused = true;
+}
+
 static void pause_while_crowded(struct server *server)
 {
-    if (!handshakes_full(&server->handshakes))
-        return;
-    for (size_t i = 0; i < server->listener_count; i++) {
-        struct listener *listener = server->listeners[i];
-        if (listener->tls.context == NULL || listener->accepting == NULL || listener->paused)
-            continue;
-        evconnlistener_disable(listener->accepting);
-        listener->paused = true;
-    }
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (is_crowded(server->listeners[i]))
+            pause_accepting(server->listeners[i]);
 }
 
 static void accept_client(struct listener *listener, int fd, const struct sockaddr *address,
@@ -172,18 +177,17 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
 {
     struct listener *listener = context;
     const struct timeval again = {.tv_sec = 1};
+    (void)accepting;
     client_log(&listener->server->client_log, CLIENT_LOG_ACCEPT_PAUSED,
                LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
                           log_text("advice", "raise the limit of open files")));
-    evconnlistener_disable(accepting);
-    listener->paused = true;
+    pause_accepting(listener);
     event_add(listener->retry, &again);
 }
 
 static void resume(struct listener *listener)
 {
-    bool crowded = listener->tls.context != NULL && handshakes_full(&listener->server->handshakes);
-    if (!listener->paused || crowded)
+    if (!listener->paused || is_crowded(listener))
         return;
     listener->paused = false;
     event_del(listener->retry);
@@ -352,6 +356,8 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
         return false;
     }
     evconnlistener_set_error_cb(listener->accepting, listener_on_error);
+    if (is_crowded(listener))
+        pause_accepting(listener);
     return true;
 }
 

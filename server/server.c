@@ -619,7 +619,9 @@ bool server_start(struct server *server, struct config *config, const struct log
         return false;
     }
     server->client_limit = clients_possible(server);
-    if (!gate_init(server) || !origins_init(&server->origins, server->client_limit)) {
+    /* One more: who comes is counted before another makes room for him. */
+    if (!gate_init(server) ||
+        !origins_init(&server->origins, (size_t)config->limits.clients + 1)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
                   LOG_FIELDS(log_text("why", "not enough memory")));
         server_stop(server);

@@ -19,14 +19,19 @@
 
 /* --- the connection --- */
 
-static bool connect_to(struct client *client, const struct sockaddr *where, socklen_t len)
+static void open_socket(struct client *client, int family)
 {
     client->input_len = 0;
     client->sent[0] = '\0';
-    client->fd = socket(where->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    client->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(client->fd, 0);
     struct timeval patience = {.tv_usec = CLIENT_PATIENCE_MS * 1000};
     setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+}
+
+static bool connect_to(struct client *client, const struct sockaddr *where, socklen_t len)
+{
+    open_socket(client, where->sa_family);
     if (connect(client->fd, where, len) == 0)
         return true;
     client_close(client);
@@ -67,6 +72,17 @@ bool client_try_tcp(struct client *client, const char *host, int port)
 void client_connect_tcp(struct client *client, const char *host, int port)
 {
     ck_assert_msg(client_try_tcp(client, host, port), "cannot connect to %s port %d", host, port);
+}
+
+void client_connect_from(struct client *client, const char *from, const char *host, int port)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET};
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    open_socket(client, AF_INET);
+    ck_assert_int_eq(inet_pton(AF_INET, from, &here.sin_addr), 1);
+    ck_assert_int_eq(inet_pton(AF_INET, host, &there.sin_addr), 1);
+    ck_assert_int_eq(bind(client->fd, (struct sockaddr *)&here, sizeof(here)), 0);
+    ck_assert_int_eq(connect(client->fd, (struct sockaddr *)&there, sizeof(there)), 0);
 }
 
 void client_close(struct client *client)

@@ -31,6 +31,8 @@ bool client_try_tcp(struct client *client, const char *host, int port);
 void client_connect_unix(struct client *client, const char *path);
 /* host: an IPv4 or IPv6 address. */
 void client_connect_tcp(struct client *client, const char *host, int port);
+/* From this address of the host. Both are IPv4. */
+void client_connect_from(struct client *client, const char *from, const char *host, int port);
 
 void client_close(struct client *client);
 /* Close so that the daemon sees a reset (TCP only). */

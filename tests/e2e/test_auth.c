@@ -44,6 +44,14 @@ static void connect_tcp(const struct stage *stage, struct client *client)
     client_connect_tcp(client, LOCAL, stage->daemon.port);
 }
 
+/* From 127.0.0.1, .2, .3 ... */
+static void connect_from(const struct stage *stage, struct client *client, unsigned host)
+{
+    char from[sizeof("127.0.0.255")];
+    snprintf(from, sizeof(from), "127.0.0.%u", host);
+    client_connect_from(client, from, LOCAL, stage->daemon.port);
+}
+
 static void connect_as(const struct stage *stage, struct client *client, const char *secret)
 {
     connect_tcp(stage, client);
@@ -417,23 +425,28 @@ START_TEST(those_who_only_wait_keep_nobody_out)
 }
 END_TEST
 
-/* Where the places of all clients are taken, those who have not authenticated make room. */
+/* Where the places of all clients are taken, those who have not authenticated make room; also for
+ * one from an address that nobody else is from. */
 START_TEST(full_house_makes_room_as_long_as_somebody_only_waits)
 {
     struct stage stage;
     struct client in[3];
     struct client waiting;
     struct client late;
+    bool from_elsewhere = _i == 1;
     open_stage(&stage, __func__, "limits: {clients: 4, auth_timeout: 1m}\n");
-    connect_as(&stage, &in[0], SECRET_CI);
-    connect_as(&stage, &in[1], SECRET_CI);
-    connect_tcp(&stage, &waiting);
+    for (unsigned i = 0; i < 2; i++) {
+        connect_from(&stage, &in[i], from_elsewhere ? 2 + i : 1);
+        client_expect(&in[i], "OK", "AUTH " SECRET_CI);
+    }
+    connect_from(&stage, &waiting, from_elsewhere ? 4 : 1);
     client_expect(&waiting, "PONG", "PING");
-    connect_as(&stage, &in[2], SECRET_CI);
+    connect_from(&stage, &in[2], from_elsewhere ? 5 : 1);
+    client_expect(&in[2], "OK", "AUTH " SECRET_CI);
     client_read_match(&waiting, "LIMIT unauthenticated");
     client_expect_end(&waiting);
     /* All who are there now have a name: it is the newcomer who has to go. */
-    connect_tcp(&stage, &late);
+    connect_from(&stage, &late, from_elsewhere ? 6 : 1);
     client_read_match(&late, "LIMIT clients");
     client_expect_end(&late);
     for (int i = 0; i < 3; i++)
@@ -568,7 +581,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, unix_socket_of_another_user_is_nobody_or_who_he_is_listed_as);
     tcase_add_test(tests, who_does_not_authenticate_in_time_is_closed);
     tcase_add_test(tests, those_who_only_wait_keep_nobody_out);
-    tcase_add_test(tests, full_house_makes_room_as_long_as_somebody_only_waits);
+    tcase_add_loop_test(tests, full_house_makes_room_as_long_as_somebody_only_waits, 0, 2);
     tcase_add_test(tests, who_guesses_is_not_listened_to_for_a_while);
     tcase_add_test(tests, forgotten_client_with_an_old_secret_shuts_out_nobody);
     tcase_add_test(tests, one_address_has_so_many_connections);

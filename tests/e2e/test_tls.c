@@ -14,6 +14,7 @@
 
 #include "tests/certs.h"
 #include "tests/dice.h"
+#include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/secure.h"
 #include "tests/e2e/stage.h"
@@ -440,29 +441,77 @@ START_TEST(a_slow_handshake_ends)
 }
 END_TEST
 
-/* Twice as many as there are places, which say nothing; and one that does. */
+/* They say nothing, and are more than there are places. */
+static struct client *take_places(const struct stage *stage, unsigned count)
+{
+    struct client *silent = calloc(count, sizeof(*silent));
+    ck_assert_ptr_nonnull(silent);
+    unsigned before = process_open_files(stage->daemon.pid);
+    for (unsigned i = 0; i < count; i++)
+        client_connect_tcp(&silent[i], "127.0.0.1", stage->daemon.port);
+    struct waiting waiting = waiting_for("all places to be taken");
+    while (process_open_files(stage->daemon.pid) < before + HANDSHAKES)
+        waiting_pause(&waiting);
+    ck_assert_uint_eq(process_open_files(stage->daemon.pid), before + HANDSHAKES);
+    return silent;
+}
+
+static void leave_places(struct client *silent, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        client_close(&silent[i]);
+    free(silent);
+}
+
 START_TEST(those_who_only_take_places_do_not_keep_others_out)
 {
+    enum { MANY = 2 * HANDSHAKES };
     struct stage stage;
-    struct client *silent = calloc(2 * HANDSHAKES, sizeof(*silent));
-    ck_assert_ptr_nonnull(silent);
     struct secure client;
     open_plain(&stage, __func__);
-    unsigned before = process_open_files(stage.daemon.pid);
-    for (unsigned i = 0; i < 2 * HANDSHAKES; i++)
-        client_connect_tcp(&silent[i], "127.0.0.1", stage.daemon.port);
-    struct waiting waiting = waiting_for("all places to be taken");
-    while (process_open_files(stage.daemon.pid) < before + HANDSHAKES)
-        waiting_pause(&waiting);
-    ck_assert_uint_eq(process_open_files(stage.daemon.pid), before + HANDSHAKES);
+    struct client *silent = take_places(&stage, MANY);
     /* Other addresses do not mind. */
     client_expect(&stage.client, "PONG", "PING");
     connect_to(&client, &stage);
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     secure_close(&client);
-    for (unsigned i = 0; i < 2 * HANDSHAKES; i++)
-        client_close(&silent[i]);
-    free(silent);
+    leave_places(silent, MANY);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Another address that speaks TLS, like the one there is. Returns its port. */
+static int add_address(const struct stage *stage)
+{
+    char text[8192];
+    char *file = sandbox_read(stage->daemon.config);
+    char *line = strstr(file, "  - {url: \"tls://127.0.0.1:");
+    ck_assert_ptr_nonnull(line);
+    const char *fields = strchr(line + strlen("  - {url: \""), '"');
+    ck_assert_ptr_nonnull(fields);
+    int port = port_free();
+    snprintf(text, sizeof(text), "%.*s  - {url: \"tls://127.0.0.1:%d%.*s\n%s", (int)(line - file),
+             file, port, (int)strcspn(fields, "\n"), fields, line);
+    sandbox_write(stage->daemon.config, text);
+    free(file);
+    return port;
+}
+
+/* The places are those of all addresses. */
+START_TEST(an_address_that_comes_while_places_are_taken_waits_for_one)
+{
+    enum { MANY = HANDSHAKES + 4 };
+    struct stage stage;
+    struct secure client;
+    open_plain(&stage, __func__);
+    int port = add_address(&stage);
+    struct client *silent = take_places(&stage, MANY);
+    kill(stage.daemon.pid, SIGHUP);
+    daemon_wait_log(&stage.daemon, " reloaded ", "changed=listen");
+    secure_connect(&client, &stage.sandbox, port, &anybody);
+    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
+    secure_close(&client);
+    leave_places(silent, MANY);
     stage_close(&stage);
 }
 END_TEST
@@ -830,6 +879,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, garbage_lets_nobody_in);
     tcase_add_test(tests, a_slow_handshake_ends);
     tcase_add_test(tests, those_who_only_take_places_do_not_keep_others_out);
+    tcase_add_test(tests, an_address_that_comes_while_places_are_taken_waits_for_one);
     tcase_add_test(tests, many_handshakes_at_once_all_come_to_an_end);
     tcase_add_loop_test(tests, an_end_in_order_releases_a_hold_at_once, 0, 3);
     tcase_add_loop_test(tests, any_other_end_releases_nothing_before_the_deadline, 0, 2);
