@@ -286,6 +286,9 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     bool error = reply->kind == RESP_ERROR;
     size_t run_id_len = 0;
     const char *run_id;
+    /* Said to whatever comes first, which nobody has looked at. */
+    if (error && reason_of_redis_error(reply->str, reply->len) == REASON_MAXCLIENTS)
+        return REASON_MAXCLIENTS;
     switch (step) {
     case GREET_SETNAME:
     case GREET_KILL:

@@ -53,6 +53,8 @@ enum reason reason_of_redis_error(const char *text, size_t len)
         /* These have no first word of their own. */
         {"ERR max number of clients", REASON_MAXCLIENTS},
         {"ERR invalid password", REASON_WRONGPASS},
+        {"ERR The user executing the script can't run", REASON_NOPERM},
+        {"ERR ACL failure in script:", REASON_NOPERM},
         {"ERR AUTH <password> called without any password", REASON_WRONGPASS},
     };
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {

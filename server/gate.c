@@ -1,5 +1,6 @@
 #include "server/gate.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -7,9 +8,6 @@
 
 #include "server/clock.h"
 #include "server/server.h"
-
-/* Groups of a peer that are looked at; more are cut off. */
-enum { GROUPS_MAX = 256 };
 
 static const char *const everything[] = {""};
 static const struct permit nobody = {.known = false};
@@ -35,21 +33,38 @@ static void note(const struct session *session, enum config_log_level level, con
                          log_text("peer", session->peer), log_text("why", why)));
 }
 
+/* The groups of a peer, its first one first; NULL if there is no memory for them. */
+static gid_t *find_groups(int fd, gid_t first, size_t *count)
+{
+    socklen_t len = 0;
+    /* They may be 65,536. Where there is no room, the kernel says how much it takes. */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || errno != ERANGE)
+        len = 0;
+    gid_t *gids = malloc(sizeof(*gids) + len);
+    if (gids == NULL)
+        return NULL;
+    gids[0] = first;
+    if (len > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids + 1, &len) != 0)
+        len = 0;
+    *count = 1 + len / sizeof(*gids);
+    return gids;
+}
+
 /* The user that the kernel names at the other end. */
 static const struct user *find_peer(const struct session *session)
 {
-    const struct gate *gate = &session->server->gate;
     int fd = session->stream.fd;
     struct ucred who;
     socklen_t who_len = sizeof(who);
-    gid_t gids[1 + GROUPS_MAX];
-    socklen_t gids_len = GROUPS_MAX * sizeof(gids[0]);
+    size_t count;
     if (!session->local || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) != 0)
         return NULL;
-    gids[0] = who.gid;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids + 1, &gids_len) != 0)
-        gids_len = 0;
-    return users_by_ids(&gate->users, who.uid, gids, 1 + gids_len / sizeof(gids[0]));
+    gid_t *gids = find_groups(fd, who.gid, &count);
+    if (gids == NULL)
+        return NULL;
+    const struct user *user = users_by_ids(&session->server->gate.users, who.uid, gids, count);
+    free(gids);
+    return user;
 }
 
 static void admit(struct session *session, const struct user *user)

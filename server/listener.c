@@ -286,6 +286,20 @@ static bool remove_stale(const struct sockaddr_un *where)
     return stale && unlink(where->sun_path) == 0;
 }
 
+/* Which file it is: another daemon may have put its own there meanwhile. */
+static bool note_file(const struct listener *listener, struct stat *file)
+{
+    return lstat(listener->config->address.path, file) == 0;
+}
+
+static void remove_file(const struct listener *listener)
+{
+    struct stat file;
+    if (note_file(listener, &file) && file.st_dev == listener->file.st_dev &&
+        file.st_ino == listener->file.st_ino)
+        unlink(listener->config->address.path);
+}
+
 static int bind_unix(struct listener *listener, struct error *error)
 {
     const struct config_listen *config = listener->config;
@@ -315,7 +329,7 @@ static int bind_unix(struct listener *listener, struct error *error)
         cannot = "cannot give the socket to its group";
     else if (chmod(where.sun_path, config->mode) != 0)
         cannot = "cannot set the mode of the socket";
-    else if (listen(fd, BACKLOG) != 0)
+    else if (listen(fd, BACKLOG) != 0 || !note_file(listener, &listener->file))
         cannot = "cannot listen";
     if (cannot == NULL)
         return fd;
@@ -394,9 +408,10 @@ bool listener_take(struct listener *listener, struct server *server,
 void listener_stop(struct listener *listener)
 {
     if (listener->accepting != NULL) {
-        evconnlistener_free(listener->accepting);
+        /* First, since an open socket keeps the number of its file from being another's. */
         if (listener->config->address.kind == ADDRESS_UNIX && !listener->given)
-            unlink(listener->config->address.path);
+            remove_file(listener);
+        evconnlistener_free(listener->accepting);
     }
     if (listener->retry != NULL)
         event_free(listener->retry);

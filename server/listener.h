@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "config/config.h"
 #include "protocol/error.h"
@@ -20,6 +21,7 @@ struct listener {
     struct server *server; /* the owner */
     const struct config_listen *config;
     struct evconnlistener *accepting;
+    struct stat file;    /* of a unix socket that we made */
     struct event *retry; /* while paused: looks whether descriptors are to be had again */
     bool paused;
     unsigned accepted;       /* in this pass of the loop */

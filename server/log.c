@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,17 +154,40 @@ size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_lo
     return line.len + strlen(end);
 }
 
+/* Would a line be taken now? Whoever reads the log may stand still, and we must not with him. */
+static bool has_room(const struct log *log)
+{
+    struct pollfd room = {.fd = log->fd, .events = POLLOUT};
+    return poll(&room, 1, 0) != 0;
+}
+
+static void write_line(const struct log *log, enum config_log_level level, const char *event,
+                       const struct log_field *fields)
+{
+    char buf[LOG_LINE_MAX + sizeof("<6>")];
+    size_t len = log->priorities ? strlen(strcpy(buf, priorities[level])) : 0;
+    len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
+    /* A log that cannot be written cannot be complained about either. */
+    ssize_t written = write(log->fd, buf, len);
+    (void)written;
+}
+
 void log_event(const struct log *log, enum config_log_level level, const char *event,
                const struct log_field *fields)
 {
+    /* Of this process, as its standard error is. */
+    static int64_t lost;
     int saved_errno = errno;
-    if (level >= log->level) {
-        char buf[LOG_LINE_MAX + sizeof("<6>")];
-        size_t len = log->priorities ? strlen(strcpy(buf, priorities[level])) : 0;
-        len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
-        /* A log that cannot be written cannot be complained about either. */
-        ssize_t written = write(log->fd, buf, len);
-        (void)written;
+    if (level < log->level)
+        return;
+    if (lost > 0 && has_room(log)) {
+        write_line(log, CONFIG_LOG_WARNING, "log_lost",
+                   LOG_FIELDS(log_number("lines", lost), log_text("why", "nobody read the log")));
+        lost = 0;
     }
+    if (has_room(log))
+        write_line(log, level, event, fields);
+    else
+        lost++;
     errno = saved_errno;
 }

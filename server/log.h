@@ -7,6 +7,9 @@
  * Values may hold any bytes, whoever sent them: what is not printable ASCII is escaped, and a value
  * is cut after LOG_VALUE_MAX bytes. Tokens are never logged. errno is preserved. What clients can
  * cause in numbers goes through server/client_log.h.
+ *
+ * Nothing waits for the log: where its reader stands still, and the pipe to him is full, lines are
+ * lost, and once there is room again `log_lost` says how many.
  */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H

@@ -110,6 +110,21 @@ static void io_breaking(void *context, const struct engine_client *by,
                          log_text("of_name", broken->owner_label)));
 }
 
+/* It is down for another reason than any there was since it was last up. */
+static bool is_down_anew(struct server *server, unsigned node)
+{
+    const struct link *link = &server->engine.links[node];
+    uint64_t *told = &server->down_because[node];
+    uint64_t reason = UINT64_C(1) << link->reason;
+    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    bool is_new = link->state == LINK_DOWN && (*told & reason) == 0;
+    if (link->state == LINK_UP)
+        *told = 0;
+    else if (is_new)
+        *told |= reason;
+    return is_new;
+}
+
 /* Only edges that an operator would act on: a master gained or lost, and why. */
 static void io_link_changed(void *context, unsigned node, enum link_state before)
 {
@@ -117,11 +132,10 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
     const struct link *link = &server->engine.links[node];
     const char *name = server->config->nodes[node].name;
     bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
-    bool first_failure = link->state == LINK_DOWN && link->attempts == 1;
+    bool down_anew = is_down_anew(server, node);
     if (link->state == LINK_UP)
         log_event(&server->log, CONFIG_LOG_INFO, "node_up", LOG_FIELDS(log_text("node", name)));
-    else if (link->state == LINK_SUSPECT || (link->state == LINK_DOWN && was_usable) ||
-             first_failure)
+    else if (link->state == LINK_SUSPECT || (link->state == LINK_DOWN && was_usable) || down_anew)
         log_event(&server->log, CONFIG_LOG_WARNING,
                   link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
@@ -138,7 +152,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
 {
     struct server *server = context;
     const char *name = server->config->nodes[node].name;
-    bool of_guard = reason >= REASON_UNCHECKED;
+    bool of_link = link_refuses_vote(&server->engine.links[node]) != REASON_NONE;
     monitor_on_vote(&server->monitor, node, reason, now_ns);
     server->votes += reason == REASON_NONE;
     server->votes -= before == REASON_NONE;
@@ -167,7 +181,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
                        log_text("ours", server->engine.guard.set_id),
                        log_text("our_cluster", server->config->cluster),
                        log_number("our_max_ttl_ms", server->config->locks.max_ttl_ns / NS_PER_MS)));
-    } else if (of_guard && reason != REASON_UNCHECKED &&
+    } else if (!of_link && reason != REASON_UNCHECKED &&
                !(server->engine.rules.bootstrap && reason == REASON_NEW)) {
         int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
         int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;

@@ -97,11 +97,12 @@ struct server {
     struct event *drain;    /* while stopping: looks whether all is done */
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;
-    unsigned votes;         /* how many nodes vote */
-    bool reload_refused;    /* the last one was */
-    bool was_whole;         /* all of them did, once */
-    bool failed;            /* the task, or the start: there is nothing to serve */
-    int64_t drain_until_ns; /* 0: not stopping */
+    uint64_t down_because[LIMIT_NODES]; /* reasons logged since it was last up, a bit for each */
+    unsigned votes;                     /* how many nodes vote */
+    bool reload_refused;                /* the last one was */
+    bool was_whole;                     /* all of them did, once */
+    bool failed;                        /* the task, or the start: there is nothing to serve */
+    int64_t drain_until_ns;             /* 0: not stopping */
     int64_t started_ns;
 };
 

@@ -146,8 +146,9 @@ bool sockets_all_taken(const struct sockets *sockets, struct error *error)
 
 void sockets_deinit(struct sockets *sockets)
 {
+    /* Of more than may be none was taken. */
     for (unsigned i = 0; i < sockets->count; i++)
-        if (!(sockets->taken & UINT32_C(1) << i))
+        if (i >= LISTENS_MAX || !(sockets->taken & UINT32_C(1) << i))
             close(sockets->first + (int)i);
     *sockets = (struct sockets){0};
 }

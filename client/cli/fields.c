@@ -62,7 +62,7 @@ enum field_kind field_kind(const struct field *field)
 {
     /* A lock may be called "-", too; of the others, "-" says that there is none. */
     static const char *const names[] = {"resource", "node", "url", "peer", NULL};
-    static const char *const words[] = {"token", "name", "version", NULL};
+    static const char *const words[] = {"token", "name", "user", "version", NULL};
     if (has_key_of(field, names))
         return FIELD_TEXT;
     if (field_has_value(field, "-"))

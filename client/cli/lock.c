@@ -1,7 +1,9 @@
 /*
  * `redlock lock`.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -49,18 +51,24 @@ int command_lock(const struct options *options)
     struct redlock_lock lock;
     int64_t hint_ms = -1;
     int code = EXIT_DONE;
+    int unwritten = 0;
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status = wait_for_lock(redlock, options, false, &lock, &hint_ms);
     if (status != REDLOCK_OK) {
         code = wait_report(options, redlock, status, hint_ms);
     } else {
+        /* Nobody could give it back whose token was not told to anybody; a reader who has gone must
+         * not end us before we do. */
+        signal(SIGPIPE, SIG_IGN);
         print_lock(options, &lock);
-        /* Nobody could give it back whose token was not told to anybody. */
-        if (fflush(stdout) != 0)
+        if (fflush(stdout) != 0) {
+            unwritten = errno;
             (void)redlock_release(redlock, &lock);
-        else if (!options->json)
+        } else if (!options->json) {
             explain(&lock);
+        }
     }
     redlock_free(redlock);
+    errno = unwritten; /* what is said of it in the end */
     return code;
 }

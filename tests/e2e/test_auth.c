@@ -3,6 +3,7 @@
  * hears of nothing else; and who keeps trying, or waiting, keeps nobody out.
  */
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,6 +365,16 @@ START_TEST(unix_socket_of_another_user_is_nobody_or_who_he_is_listed_as)
     connect_as_uid(&stage, &client, 4009, 4002);
     client_expect(&client, "FREE", "STATUS w:a");
     client_close(&client);
+    /* In as many groups as some directories give people. */
+    gid_t many[1000];
+    for (gid_t i = 0; i < 1000; i++)
+        many[i] = 5000 + i;
+    many[999] = 4002;
+    ck_assert_int_eq(setgroups(1000, many), 0);
+    connect_as_uid(&stage, &client, 4009, 4009);
+    client_expect(&client, "FREE", "STATUS w:a");
+    client_close(&client);
+    ck_assert_int_eq(setgroups(0, NULL), 0);
     connect_as_uid(&stage, &client, 4009, 4009);
     client_expect_match(&client, "DENIED authenticate first.*", "STATUS w:a");
     client_expect(&client, "OK", "AUTH " SECRET_OPS);

@@ -390,6 +390,33 @@ START_TEST(master_that_may_evict_is_refused)
 }
 END_TEST
 
+/* What a master that is up answers with an error is in the log as well. */
+START_TEST(master_that_refuses_to_write_is_told_of)
+{
+    static const struct {
+        const char *from;
+        const char *reason;
+        const char *back;
+    } refusals[] = {
+        {"CONFIG SET maxmemory 1mb", "oom", "CONFIG SET maxmemory 0"},
+        {"CONFIG SET min-replicas-to-write 1", "noreplicas", "CONFIG SET min-replicas-to-write 0"},
+        {"ACL SETUSER default -set", "noperm", "ACL SETUSER default +set"},
+        {"ACL SETUSER default -evalsha", "noperm", "ACL SETUSER default +evalsha"},
+    };
+    struct stage stage;
+    char reason[64];
+    stage_open(&stage, __func__, &patient);
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        masters_run(stage.masters, 1, refusals[i].from);
+        snprintf(reason, sizeof(reason), "node=a reason=%s ", refusals[i].reason);
+        daemon_wait_log(&stage.daemon, " node_without_vote ", reason);
+        masters_run(stage.masters, 1, refusals[i].back);
+        stage_wait_nodes(&stage, "vote=yes", 5);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(replica_is_refused)
 {
     struct stage stage;
@@ -500,6 +527,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, newcomer_on_another_host_waits_where_no_daemon_lives);
     tcase_add_test(tests, sick_daemon_takes_no_vote_away);
     tcase_add_test(tests, master_that_may_evict_is_refused);
+    tcase_add_test(tests, master_that_refuses_to_write_is_told_of);
     tcase_add_test(tests, replica_is_refused);
     tcase_add_test(tests, master_listed_twice_is_refused_at_the_start);
     tcase_add_test(tests, master_that_becomes_another_one_costs_one_vote);

@@ -262,7 +262,9 @@ START_TEST(lost_master_is_logged_on_the_edge_not_per_request)
         struct grant grant = client_lock(&stage.client, "a", "10s");
         client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     }
-    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c "), 1);
+    /* Once that it was lost, and once why it cannot be had again. */
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c "), 2);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c reason=refused "), 1);
     master_restart(&stage.masters[2]);
     stage_wait_nodes(&stage, "state=up", 3);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_up node=c"), ups + 1);

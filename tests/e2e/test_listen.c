@@ -114,6 +114,21 @@ START_TEST(stale_unix_socket_is_replaced)
 }
 END_TEST
 
+/* Removed by somebody, and made anew by another daemon: it is not ours to remove. */
+START_TEST(unix_socket_of_another_daemon_stays)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(unlink(stage.daemon.socket), 0);
+    leave_socket(stage.daemon.socket);
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    ck_assert(sandbox_exists(stage.daemon.socket));
+    unlink(stage.daemon.socket);
+    stage_close_masters(&stage);
+}
+END_TEST
+
 START_TEST(live_unix_socket_is_not_taken_over)
 {
     struct stage stage;
@@ -212,6 +227,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, unix_socket_has_the_group_it_is_given);
     tcase_add_test(tests, unix_socket_group_may_be_a_name);
     tcase_add_test(tests, stale_unix_socket_is_replaced);
+    tcase_add_test(tests, unix_socket_of_another_daemon_stays);
     tcase_add_test(tests, live_unix_socket_is_not_taken_over);
     tcase_add_test(tests, file_that_is_no_socket_is_not_removed);
     tcase_add_test(tests, ipv4_is_served);

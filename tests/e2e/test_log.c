@@ -1,11 +1,13 @@
 /*
  * What the log says to the journal, and how little of it clients can fill.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "server/throttle.h"
 #include "tests/e2e/stage.h"
@@ -91,6 +93,56 @@ START_TEST(lines_for_anybody_else_have_none)
 }
 END_TEST
 
+/* --- a reader that stands still --- */
+
+static void read_all(int fd, char *text, size_t size)
+{
+    size_t len = strlen(text);
+    ssize_t got;
+    while (len + 1 < size && (got = read(fd, text + len, size - 1 - len)) > 0)
+        len += (size_t)got;
+    text[len] = '\0';
+}
+
+/* Its pipe is full: lines are lost and counted, and nothing else. */
+START_TEST(nobody_waits_for_who_reads_the_log)
+{
+    enum { PIPE = 4096 };
+    struct stage stage;
+    struct client client;
+    static char text[1 << 20];
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    daemon_bootstrap(&stage.daemon);
+    unlink(stage.daemon.log);
+    ck_assert_int_eq(mkfifo(stage.daemon.log, 0600), 0);
+    int reader = open(stage.daemon.log, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_eq(fcntl(reader, F_SETPIPE_SZ, PIPE), PIPE);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    for (unsigned i = 0; i < MANY; i++) {
+        daemon_connect(&stage.daemon, &client);
+        client_expect(&client, "PONG", "PING");
+        client_close(&client);
+    }
+    client_lock(&stage.client, "a", "10s");
+    struct waiting waiting = waiting_for("the log to go on");
+    while (strstr(text, " warning log_lost lines=") == NULL) {
+        read_all(reader, text, sizeof(text));
+        daemon_connect(&stage.daemon, &client);
+        client_close(&client);
+        waiting_pause(&waiting);
+    }
+    unsigned long lost = strtoul(strstr(text, " lines=") + 7, NULL, 10);
+    ck_assert_uint_gt(lost, MANY);
+    close(reader);
+    unlink(stage.daemon.log);
+    sandbox_write(stage.daemon.log, "");
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- what clients can cause --- */
 
 /* How many of this event were counted in lines of their own. */
@@ -168,6 +220,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("the log");
     tcase_add_test(tests, lines_for_the_journal_have_their_priority);
     tcase_add_test(tests, lines_for_anybody_else_have_none);
+    tcase_add_test(tests, nobody_waits_for_who_reads_the_log);
     tcase_add_test(tests, garbage_of_many_clients_does_not_fill_the_log);
     tcase_add_test(tests, locks_that_are_lost_together_do_not_fill_the_log);
     suite_add_tcase(suite, tests);

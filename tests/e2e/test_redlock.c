@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/e2e/command.h"
 #include "tests/e2e/process.h"
@@ -318,8 +320,18 @@ START_TEST(results_that_nobody_gets_are_a_failure)
     /* A lock whose token is lost would be in the way of everybody. */
     expect_script(&stage, "$REDLOCK lock b >&-", 125, "", "redlock: standard output: .*\n");
     expect_script(&stage, "$REDLOCK status b", 0, "free\n", "");
-    expect_script(&stage, "$REDLOCK lock a >/dev/full", 125, "", "redlock: standard output: .*\n");
+    expect_script(&stage, "$REDLOCK lock a >/dev/full", 125, "",
+                  "redlock: standard output: No space left on device\n");
     expect(&stage, "status a", 0, "free\n", "");
+    /* To a pipe whose reader has gone. */
+    char script[2 * SANDBOX_FILE + 128];
+    char fifo[SANDBOX_FILE];
+    sandbox_path(&stage.sandbox, "fifo", fifo);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    snprintf(script, sizeof(script), "exec 3<>%s 4>%s 3>&-; $REDLOCK lock a >&4", fifo, fifo);
+    expect_script(&stage, script, 125, "", "redlock: standard output: Broken pipe\n");
+    expect(&stage, "status a", 0, "free\n", "");
+    unlink(fifo);
     stage_close(&stage);
 }
 END_TEST

@@ -171,6 +171,9 @@ START_TEST(names_are_texts_whatever_they_look_like)
     ck_assert_int_eq(kind_of("token=-"), FIELD_NONE);
     ck_assert_int_eq(kind_of("name=7"), FIELD_TEXT);
     ck_assert_int_eq(kind_of("name=-"), FIELD_NONE);
+    ck_assert_int_eq(kind_of("user=123"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("user=yes"), FIELD_TEXT);
+    ck_assert_int_eq(kind_of("user=-"), FIELD_NONE);
 }
 END_TEST
 

@@ -617,6 +617,24 @@ START_TEST(a_reply_nobody_asked_for_closes_the_link)
 }
 END_TEST
 
+/* It is lost, and connected to anew; nothing has been answered yet. */
+static struct link *reconnect(unsigned node)
+{
+    struct link *link = &w.engine.links[node];
+    world_kill(&w, node);
+    world_pass_ms(&w, 100);
+    ck_assert_int_eq(link->state, LINK_DOWN);
+    w.now_ns = engine_deadline_ns(&w.engine);
+    while (link->state == LINK_DOWN) {
+        w.now_ns = engine_deadline_ns(&w.engine);
+        engine_on_timer(&w.engine, w.now_ns);
+    }
+    w.masters[node].current.open = true;
+    w.masters[node].connecting = false;
+    engine_on_connected(&w.engine, node, CHANNEL_COMMANDS, w.now_ns);
+    return link;
+}
+
 START_TEST(a_greeting_that_is_refused_names_the_reason)
 {
     const struct redis_reply refusals[] = {
@@ -625,24 +643,24 @@ START_TEST(a_greeting_that_is_refused_names_the_reason)
     };
     const enum reason reasons[] = {REASON_NOAUTH, REASON_GARBAGE};
     for (unsigned i = 0; i < 2; i++) {
-        world_kill(&w, i);
-        world_pass_ms(&w, 100);
-        struct link *link = &w.engine.links[i];
-        ck_assert_int_eq(link->state, LINK_DOWN);
-        w.now_ns = engine_deadline_ns(&w.engine);
-        while (link->state == LINK_DOWN) {
-            w.now_ns = engine_deadline_ns(&w.engine);
-            engine_on_timer(&w.engine, w.now_ns);
-        }
-        w.masters[i].current.open = true;
-        w.masters[i].connecting = false;
-        engine_on_connected(&w.engine, i, CHANNEL_COMMANDS, w.now_ns);
+        const struct link *link = reconnect(i);
         /* CLIENT SETNAME and CLIENT ID may be refused, INFO may not. */
         ck_assert(engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], w.now_ns));
         ck_assert(engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], w.now_ns));
         ck_assert(!engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], w.now_ns));
         ck_assert_int_eq(link->reason, reasons[i]);
     }
+}
+END_TEST
+
+/* Said before anything was read, so it comes as the answer to what may be refused. */
+START_TEST(a_master_with_too_many_clients_says_so_first)
+{
+    const struct redis_reply refusal = {
+        .kind = RESP_ERROR, .str = "ERR max number of clients reached", .len = 33};
+    const struct link *link = reconnect(0);
+    ck_assert(!engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &refusal, w.now_ns));
+    ck_assert_int_eq(link->reason, REASON_MAXCLIENTS);
 }
 END_TEST
 
@@ -723,6 +741,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_dead_master_is_tried_ever_less_often);
     tcase_add_test(cases, a_reply_nobody_asked_for_closes_the_link);
     tcase_add_test(cases, a_greeting_that_is_refused_names_the_reason);
+    tcase_add_test(cases, a_master_with_too_many_clients_says_so_first);
     tcase_add_test(cases, an_abandoned_engine_answers_and_undoes_everything);
     tcase_add_test(cases, a_draining_engine_refuses_and_comes_to_rest);
     suite_add_tcase(suite, cases);
