@@ -270,6 +270,17 @@ static void come_up(struct link *link, int64_t now_ns)
     send_owed(link, now_ns);
 }
 
+enum reason link_reason_of(struct link *link, const struct redis_reply *error)
+{
+    enum reason reason = reason_of_redis_error(error->str, error->len);
+    size_t len = error->len < LINK_UNKNOWN_ERROR ? error->len : LINK_UNKNOWN_ERROR;
+    if (reason != REASON_ERROR)
+        return reason;
+    memcpy(link->unknown_error, error->str, len);
+    link->unknown_error[len] = '\0';
+    return reason;
+}
+
 static bool is_standalone(const struct redis_reply *reply)
 {
     static const char standalone[] = "standalone";
@@ -320,7 +331,11 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
             return REASON_GARBAGE;
         break;
     }
-    return error ? reason_of_redis_error(reply->str, reply->len) : REASON_NONE;
+    if (!error)
+        return REASON_NONE;
+    /* Where AUTH has another name, its error has the password in it. */
+    return step == GREET_AUTH ? reason_of_redis_error(reply->str, reply->len)
+                              : link_reason_of(link, reply);
 }
 
 static void on_greeting(struct link *link, unsigned step, const struct redis_reply *reply,

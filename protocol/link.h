@@ -70,7 +70,7 @@ struct link_login {
     unsigned database;
 };
 
-enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40 };
+enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_UNKNOWN_ERROR = 127 };
 
 /* Whose answer comes next. TICKET_HEARTBEAT is the guard's too: the last answer of a heartbeat. */
 enum link_ticket_kind {
@@ -140,6 +140,7 @@ struct link {
     int64_t last_client_id;
 
     enum redis_form release_form; /* on this connection, of a release that goes alone */
+    char unknown_error[LINK_UNKNOWN_ERROR + 1]; /* the last that was REASON_ERROR */
 };
 
 struct link_rules {
@@ -167,6 +168,9 @@ void link_send(struct link *link, const char *bytes, size_t len, const struct li
 
 /* The bytes just sent hold one more command. */
 void link_expect(struct link *link, const struct link_ticket *ticket);
+
+/* The reason behind an error that is no answer to a round; an unknown one is remembered. */
+enum reason link_reason_of(struct link *link, const struct redis_reply *error);
 
 /* Have a heartbeat written, if none is under way: when the link has come up, before its time, and
  * once the answer of the last one has been taken, if the link is SUSPECT still. */

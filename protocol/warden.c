@@ -190,11 +190,11 @@ static void fail(enum reason *failed, enum reason reason)
         *failed = reason;
 }
 
-static bool is_error(const struct redis_reply *reply, enum reason *failed)
+static bool is_error(struct warden *warden, const struct redis_reply *reply, enum reason *failed)
 {
     if (reply->kind != RESP_ERROR)
         return false;
-    fail(failed, reason_of_redis_error(reply->str, reply->len));
+    fail(failed, link_reason_of(warden->link, reply));
     return true;
 }
 
@@ -202,7 +202,7 @@ static void take_record(struct warden *warden, const struct redis_reply *reply)
 {
     struct guard_sample *sample = &warden->sample;
     *sample = (struct guard_sample){.replid = warden->replid};
-    if (is_error(reply, &sample->failed) || reply->kind == RESP_NIL)
+    if (is_error(warden, reply, &sample->failed) || reply->kind == RESP_NIL)
         return;
     if (reply->kind != RESP_STRING) {
         fail(&sample->failed, REASON_GARBAGE);
@@ -233,7 +233,7 @@ static void take_time(struct warden *warden, const struct link_ticket *ticket,
     struct guard_sample *sample = &warden->sample;
     sample->clock.sent_ns = ticket->sent_ns;
     sample->clock.received_ns = now_ns;
-    if (is_error(reply, &sample->failed))
+    if (is_error(warden, reply, &sample->failed))
         return;
     int64_t seconds = -1;
     int64_t micros = -1;
@@ -254,7 +254,7 @@ static void take_replication(struct warden *warden, const struct redis_reply *re
     struct guard_sample *sample = &warden->sample;
     size_t role_len = 0;
     size_t replid_len = 0;
-    if (is_error(reply, &sample->failed))
+    if (is_error(warden, reply, &sample->failed))
         return;
     bool text = reply->kind == RESP_STRING;
     const char *role = text ? redis_info_field(reply->str, reply->len, "role", &role_len) : NULL;
@@ -291,7 +291,7 @@ static void take_memory(struct warden *warden, const struct redis_reply *reply)
     size_t policy_len = 0;
     warden->facts =
         (struct guard_facts){.durable = warden->guard->rules.durable & UINT32_C(1) << warden->node};
-    if (is_error(reply, &warden->facts.failed))
+    if (is_error(warden, reply, &warden->facts.failed))
         return;
     bool text = reply->kind == RESP_STRING;
     const char *max = text ? redis_info_field(reply->str, reply->len, "maxmemory", &max_len) : NULL;
@@ -326,7 +326,7 @@ static void take_setting(struct warden *warden, const struct redis_reply *reply)
 static void take_stats(struct warden *warden, const struct redis_reply *reply)
 {
     size_t len = 0;
-    if (!is_error(reply, &warden->facts.failed)) {
+    if (!is_error(warden, reply, &warden->facts.failed)) {
         const char *evicted = reply->kind == RESP_STRING
                                   ? redis_info_field(reply->str, reply->len, "evicted_keys", &len)
                                   : NULL;
@@ -347,7 +347,7 @@ static void take_beat(struct warden *warden, const struct link_ticket *ticket,
     if (text)
         guard_on_beat(warden->guard, warden->node, &warden->beat, ticket->sent_ns, reply->str,
                       reply->len, now_ns);
-    else if (!is_error(reply, &failed) || failed != REASON_NOSCRIPT)
+    else if (!is_error(warden, reply, &failed) || failed != REASON_NOSCRIPT)
         guard_on_beat_failed(warden->guard, warden->node,
                              failed != REASON_NONE ? failed : REASON_GARBAGE);
 }

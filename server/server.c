@@ -110,6 +110,13 @@ static void io_breaking(void *context, const struct engine_client *by,
                          log_text("of_name", broken->owner_label)));
 }
 
+/* What it said says more than that nobody knows it. */
+static const char *reason_meaning(const struct link *link, enum reason reason)
+{
+    return reason == REASON_ERROR && link->unknown_error[0] != '\0' ? link->unknown_error
+                                                                    : reason_text(reason);
+}
+
 /* It is down for another reason than any there was since it was last up. */
 static bool is_down_anew(struct server *server, unsigned node)
 {
@@ -139,7 +146,7 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
         log_event(&server->log, CONFIG_LOG_WARNING,
                   link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
-                             log_text("meaning", reason_text(link->reason))));
+                             log_text("meaning", reason_meaning(link, link->reason))));
     else
         log_event(&server->log, CONFIG_LOG_DEBUG, "node_state",
                   LOG_FIELDS(log_text("node", name),
@@ -152,7 +159,8 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
 {
     struct server *server = context;
     const char *name = server->config->nodes[node].name;
-    bool of_link = link_refuses_vote(&server->engine.links[node]) != REASON_NONE;
+    const struct link *link = &server->engine.links[node];
+    bool of_link = link_refuses_vote(link) != REASON_NONE;
     monitor_on_vote(&server->monitor, node, reason, now_ns);
     server->votes += reason == REASON_NONE;
     server->votes -= before == REASON_NONE;
@@ -187,7 +195,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
         int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
         log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
-                             log_text("meaning", reason_text(reason)),
+                             log_text("meaning", reason_meaning(link, reason)),
                              log_text("before", reason_word(before)),
                              log_number("for_ms", left_ms)));
     }
@@ -634,8 +642,7 @@ bool server_start(struct server *server, struct config *config, const struct log
     }
     server->client_limit = clients_possible(server);
     /* One more: who comes is counted before another makes room for him. */
-    if (!gate_init(server) ||
-        !origins_init(&server->origins, (size_t)config->limits.clients + 1)) {
+    if (!gate_init(server) || !origins_init(&server->origins, (size_t)config->limits.clients + 1)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
                   LOG_FIELDS(log_text("why", "not enough memory")));
         server_stop(server);

@@ -45,6 +45,11 @@ sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r k
     grep -qE "^ *(# *)?${key##*.}:" redlockd.yaml.example || echo "$key"
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
+# Every reason why a master has no vote stands where an operator looks for it.
+sed -n 's/^ *X(REASON_[A-Z]*, "\([a-z]*\)",.*/\1/p' protocol/reason.h | while read -r reason; do
+    grep -q "^| .*\`$reason\`" docs/operations.md || echo "$reason"
+done | grep . && complain "docs/operations.md does not name the reasons above"
+
 sh tests/man.sh "$@" || bad=1
 sh tests/packaging.sh || bad=1
 

@@ -664,6 +664,19 @@ START_TEST(a_master_with_too_many_clients_says_so_first)
 }
 END_TEST
 
+START_TEST(an_error_that_is_not_known_is_remembered)
+{
+    const struct redis_reply fine = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    const struct redis_reply strange = {.kind = RESP_ERROR, .str = "ERR is strange", .len = 14};
+    const struct link *link = reconnect(0);
+    ck_assert(engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &fine, w.now_ns));
+    ck_assert(engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &fine, w.now_ns));
+    ck_assert(!engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &strange, w.now_ns));
+    ck_assert_int_eq(link->reason, REASON_ERROR);
+    ck_assert_str_eq(link->unknown_error, "ERR is strange");
+}
+END_TEST
+
 START_TEST(an_abandoned_engine_answers_and_undoes_everything)
 {
     hang(0, 3);
@@ -742,6 +755,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_reply_nobody_asked_for_closes_the_link);
     tcase_add_test(cases, a_greeting_that_is_refused_names_the_reason);
     tcase_add_test(cases, a_master_with_too_many_clients_says_so_first);
+    tcase_add_test(cases, an_error_that_is_not_known_is_remembered);
     tcase_add_test(cases, an_abandoned_engine_answers_and_undoes_everything);
     tcase_add_test(cases, a_draining_engine_refuses_and_comes_to_rest);
     suite_add_tcase(suite, cases);
