@@ -170,10 +170,15 @@ static void run(struct session *session, const struct request *request)
         session->client.label[request->label_len] = '\0';
         write_text(session, "OK", request->tag, request->tag_len);
         break;
-    case VERB_NODES:
-    case VERB_STATS:
     case VERB_LOCKS:
     case VERB_CLIENTS:
+        /* It walks over all there are, so it is a turn of its own. */
+        if (request->resource == NULL)
+            session->turn_lines = LIMIT_TURN_LINES;
+        listing_write(server, session, request);
+        break;
+    case VERB_NODES:
+    case VERB_STATS:
     case VERB_HELP:
         listing_write(server, session, request);
         break;
@@ -273,11 +278,21 @@ static void wipe(struct evbuffer *buffer, size_t len)
     }
 }
 
+static bool has_more_turn(const struct session *session)
+{
+    return may_take(session) && session->turn_lines < LIMIT_TURN_LINES;
+}
+
+static bool can_start_held_back(const struct session *session)
+{
+    return session->held_back_len > 0 && !session->untagged_under_way;
+}
+
 /* The lines that were held back, as far as they can start. */
 static void take_held_back(struct session *session)
 {
     char line[LIMIT_LINE + 1];
-    while (session->held_back_len > 0 && may_take(session) && !session->untagged_under_way) {
+    while (can_start_held_back(session) && has_more_turn(session)) {
         ev_ssize_t len = evbuffer_copyout(session->held_back, line, sizeof(line));
         assert(len > 0);
         const char *end = memchr(line, '\n', (size_t)len);
@@ -288,6 +303,7 @@ static void take_held_back(struct session *session)
             wipe(session->held_back, line_len);
         evbuffer_drain(session->held_back, line_len + 1);
         session->held_back_len -= line_len + 1;
+        session->turn_lines++;
         take_line(session, line, line_len);
         if (secret)
             explicit_bzero(line, sizeof(line));
@@ -354,6 +370,7 @@ static bool take_input(struct session *session)
     bool rest_of_line = session->discarding;
     session->discarding = end == NULL;
     bool secret = may_be_secret(session);
+    session->turn_lines++;
     if (!rest_of_line)
         on_line(session, line, len);
     if (secret)
@@ -365,14 +382,14 @@ static bool take_input(struct session *session)
 /* Everything that can be done now for this client. */
 static void serve(struct session *session)
 {
-    unsigned lines = 0;
     size_t left;
+    session->turn_lines = 0;
     take_held_back(session);
-    while (may_take(session) && lines < LIMIT_TURN_LINES && take_input(session))
-        lines++;
+    while (has_more_turn(session) && take_input(session))
+        ;
     stream_input(&session->stream, &left);
     bool takes_more = may_take(session);
-    if (takes_more && lines == LIMIT_TURN_LINES && left > 0)
+    if (takes_more && !has_more_turn(session) && (left > 0 || can_start_held_back(session)))
         want_turn(session);
     /* Not read from while there is no room: then the client has to wait, not the daemon. Its end
      * has to be noticed all the same; and before its next turn, too: a LOCK must not be granted to

@@ -67,12 +67,13 @@ struct session {
     bool untagged_under_way;
     bool discarding; /* inside a line that is too long */
     bool on_sweep;
-    bool has_turn; /* there is more to be read in the next pass */
-    bool ended;    /* the client will send no more */
-    bool end_seen; /* nor will it here, but there are lines left to read */
-    bool quitting; /* close once all is written */
-    bool dropped;  /* to be freed, whatever is unwritten */
-    bool local;    /* a unix socket: its end is the client's doing, however it comes */
+    unsigned turn_lines; /* taken in this turn */
+    bool has_turn;       /* there is more to be taken in the next pass */
+    bool ended;          /* the client will send no more */
+    bool end_seen;       /* nor will it here, but there are lines left to read */
+    bool quitting;       /* close once all is written */
+    bool dropped;        /* to be freed, whatever is unwritten */
+    bool local;          /* a unix socket: its end is the client's doing, however it comes */
 };
 
 /* Serve a connection that was accepted; owns fd from now on. False if there is no memory for it. */

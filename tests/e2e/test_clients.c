@@ -1,7 +1,9 @@
 /*
  * Many clients, and bad ones: none may harm another.
  */
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -218,6 +220,45 @@ START_TEST(daemon_out_of_descriptors_does_not_spin_and_recovers)
 }
 END_TEST
 
+/* --- turns --- */
+
+/* Who asks for many of them, of a daemon with many locks, does not keep it from all others. */
+START_TEST(a_listing_is_a_turn_of_its_own)
+{
+    struct stage stage;
+    struct client eager;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &eager);
+    client_expect(&eager, "OK", "NAME eager");
+    kill(stage.daemon.pid, SIGSTOP);
+    for (unsigned i = 0; i < 10; i++)
+        client_send(&eager, "LOCKS\n");
+    client_send(&stage.client, "CLIENTS\n");
+    kill(stage.daemon.pid, SIGCONT);
+    /* Both are there in the same pass; it may come first, or the other. */
+    client_read(&stage.client);
+    while (strstr(stage.client.line, "name=eager") == NULL)
+        client_read(&stage.client);
+    ck_assert_msg(strstr(stage.client.line, " requests=1 ") != NULL ||
+                      strstr(stage.client.line, " requests=2 ") != NULL,
+                  "%s", stage.client.line);
+    for (unsigned i = 0; i < 10; i++)
+        client_read_match(&eager, "END");
+    /* Behind a request that takes its time they are held back, and come one by one as well. */
+    client_send(&eager, "LOCK a 10s\n");
+    for (unsigned i = 0; i < 40; i++)
+        client_send(&eager, "LOCKS b\nLOCKS\n");
+    client_read_match(&eager, "OK .*");
+    for (unsigned i = 0; i < 40; i++) {
+        client_read_match(&eager, "END");
+        client_read_match(&eager, "resource=a .*");
+        client_read_match(&eager, "END");
+    }
+    client_close(&eager);
+    stage_close(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("clients");
@@ -229,6 +270,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, client_that_never_reads_is_dropped_over_tcp);
     tcase_add_test(tests, silent_and_halting_clients_harm_nobody);
     tcase_add_test(tests, hundreds_of_clients_are_served);
+    tcase_add_test(tests, a_listing_is_a_turn_of_its_own);
     tcase_add_test(tests, one_client_too_many_is_told_so);
     tcase_add_test(tests, daemon_out_of_descriptors_does_not_spin_and_recovers);
     suite_add_tcase(suite, tests);
