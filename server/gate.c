@@ -304,6 +304,11 @@ bool gate_renew(struct server *server)
     return true;
 }
 
+void gate_retune(struct server *server)
+{
+    set_timer(server);
+}
+
 void gate_deinit(struct server *server)
 {
     struct gate *gate = &server->gate;

@@ -55,6 +55,9 @@ void gate_deinit(struct server *server);
  */
 bool gate_renew(struct server *server);
 
+/* limits.auth_timeout may have changed. */
+void gate_retune(struct server *server);
+
 /* A new session; and one that is over. */
 void gate_enter(struct session *session);
 void gate_leave(struct session *session);

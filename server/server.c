@@ -593,6 +593,7 @@ void server_retune(struct server *server)
     const struct config *config = server->config;
     const struct engine_rules rules = rules_of(config);
     engine_retune(&server->engine, &rules);
+    gate_retune(server);
     server->client_limit = clients_possible(server);
     server->log.level = config->log.level;
     server->log.format = config->log.format;

@@ -178,6 +178,28 @@ START_TEST(users_may_come_and_go_altogether)
 }
 END_TEST
 
+START_TEST(patience_may_become_shorter)
+{
+    char path[64];
+    char yaml[2][256];
+    open_house(&house, __func__);
+    for (unsigned i = 0; i < 2; i++)
+        snprintf(yaml[i], sizeof(yaml[i]),
+                 "limits: {auth_timeout: %s}\n"
+                 "auth:\n  users:\n  - {name: ops, secret_file: %s, resources: [\"\"]}\n",
+                 i == 0 ? "1m" : "1s", secrets_path(&house.secrets, "ops", path));
+    renew(&house, yaml[0]);
+    expect_closed(&house, "DENIED the users of this daemon have changed");
+    daemon_connect(&house.stage.daemon, &house.client);
+    expect(&house, "DENIED authenticate first", "STATUS a");
+    renew(&house, yaml[1]);
+    expect_closed(&house, "DENIED not authenticated in time");
+    daemon_connect(&house.stage.daemon, &house.client);
+    client_close(&house.client);
+    close_house(&house);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("gate");
@@ -188,6 +210,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, who_is_no_user_any_more_is_closed);
     tcase_add_test(tests, who_holds_what_he_may_not_any_more_is_closed);
     tcase_add_test(tests, users_may_come_and_go_altogether);
+    tcase_add_test(tests, patience_may_become_shorter);
     suite_add_tcase(suite, tests);
     return suite;
 }
