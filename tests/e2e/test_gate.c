@@ -192,8 +192,10 @@ START_TEST(patience_may_become_shorter)
     expect_closed(&house, "DENIED the users of this daemon have changed");
     daemon_connect(&house.stage.daemon, &house.client);
     expect(&house, "DENIED authenticate first", "STATUS a");
+    int64_t begin_ms = waiting_clock_ms();
     renew(&house, yaml[1]);
     expect_closed(&house, "DENIED not authenticated in time");
+    ck_assert_int_lt(waiting_clock_ms() - begin_ms, 30000); /* by the new one, not by the old */
     daemon_connect(&house.stage.daemon, &house.client);
     client_close(&house.client);
     close_house(&house);
