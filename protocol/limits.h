@@ -68,10 +68,6 @@ enum {
      * that many that are due at once do not time each other out. */
     LIMIT_RENEWALS = 256,
 
-    /* Releases of HOLDs whose connection has ended: in one pass of the loop, and beside so many
-     * commands on a link, or four times as many rounds. */
-    LIMIT_DEPARTURES = 512,
-
     /* Locks that are being released by force. */
     LIMIT_BREAKS = 16,
 

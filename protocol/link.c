@@ -297,6 +297,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     bool error = reply->kind == RESP_ERROR;
     size_t run_id_len = 0;
     const char *run_id;
+    enum reason reason;
     /* Said to whatever comes first, which nobody has looked at. */
     if (error && reason_of_redis_error(reply->str, reply->len) == REASON_MAXCLIENTS)
         return REASON_MAXCLIENTS;
@@ -333,9 +334,11 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     }
     if (!error)
         return REASON_NONE;
+    reason = link_reason_of(link, reply);
     /* Where AUTH has another name, its error has the password in it. */
-    return step == GREET_AUTH ? reason_of_redis_error(reply->str, reply->len)
-                              : link_reason_of(link, reply);
+    if (step == GREET_AUTH)
+        explicit_bzero(link->unknown_error, sizeof(link->unknown_error));
+    return reason;
 }
 
 static void on_greeting(struct link *link, unsigned step, const struct redis_reply *reply,

@@ -209,10 +209,8 @@ struct engine {
     struct lock_list held; /* those with HOLD, held_count of them */
     size_t held_count;
     struct lock_list plain; /* the others, the oldest first */
-    struct alarms due;      /* those held that are to be extended as soon as there is room */
-    /* Nobody: he has the HOLDs whose connection has ended, until each is released. */
-    struct engine_client departed;
-    unsigned renewing; /* extensions of the daemon under way, and at most */
+    struct alarms due;      /* those of them that are to be extended as soon as there is room */
+    unsigned renewing;      /* extensions of the daemon under way, and at most */
     unsigned renewals_max;
     size_t waiting; /* LOCKs with WAIT in some line */
     LIST_HEAD(, resource) waited_for;

@@ -439,7 +439,7 @@ bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
 bool engine_wants_flush(const struct engine *engine)
 {
     return engine->unguarded != 0 || engine->errands || engine_wants_releases(engine) ||
-           engine_wants_renewals(engine) || engine_wants_departures(engine);
+           engine_wants_renewals(engine);
 }
 
 /* What the guard has asked for of nodes other than the one it was looking at. */
@@ -469,7 +469,6 @@ static void run_errands(struct engine *engine, int64_t now_ns)
 void engine_flush(struct engine *engine, int64_t now_ns)
 {
     engine_renew(engine, now_ns);
-    engine_release_departed(engine, now_ns);
     engine_write_releases(engine, now_ns);
     uint32_t unguarded = engine->unguarded;
     engine->unguarded = 0;

@@ -9,8 +9,6 @@ bool engine_locks_init(struct engine *engine)
     engine->renewals_max = LIMIT_RENEWALS;
     TAILQ_INIT(&engine->held);
     TAILQ_INIT(&engine->plain);
-    engine_client_init(&engine->departed, 0);
-    engine->departed.gone = true;
     return pool_init(&engine->locks, sizeof(struct lock), LIMIT_LOCKS);
 }
 
@@ -59,17 +57,11 @@ static bool is_held_by(const struct lock *lock, const struct engine_client *clie
     return lock != NULL && client != NULL && lock->client == client;
 }
 
-/* Its connection has ended, and it waits for its release. */
-static bool has_departed(const struct engine *engine, const struct lock *lock)
-{
-    return lock->client == &engine->departed;
-}
-
 /* When something is to be done about it. */
 static void set_alarm(struct engine *engine, struct lock *lock)
 {
     int64_t at_ns = lock->ends_ns;
-    if (lock->client != NULL && !has_departed(engine, lock)) {
+    if (lock->client != NULL) {
         int64_t renew_ns = hold_renew_ns(&lock->hold, engine->rules.max_hold_ns);
         at_ns = hold_lost_ns(&lock->hold);
         if (lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
@@ -135,11 +127,9 @@ static void push(struct engine *engine, const struct lock *lock, bool lost, cons
 /* Final: whatever becomes of it, its client is told to stop. */
 static void lose(struct engine *engine, struct lock *lock, const char *reason)
 {
-    if (!has_departed(engine, lock)) {
-        engine->stats.lost++;
-        engine->stats.losses[engine_loss_of(reason)]++;
-        push(engine, lock, true, NULL, reason);
-    }
+    engine->stats.lost++;
+    engine->stats.losses[engine_loss_of(reason)]++;
+    push(engine, lock, true, NULL, reason);
     let_go(engine, lock);
 }
 
@@ -320,7 +310,7 @@ void engine_renew(struct engine *engine, int64_t now_ns)
 
 void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns)
 {
-    if (lock->client == NULL || has_departed(engine, lock)) {
+    if (lock->client == NULL) {
         forget_lock(engine, lock);
     } else if (now_ns < hold_lost_ns(&lock->hold)) {
         alarms_set(&engine->due, &lock->due, hold_lost_ns(&lock->hold));
@@ -334,49 +324,18 @@ void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_
 
 /* --- the end of a connection, and of the daemon --- */
 
-static void release_departed(struct engine *engine, struct lock *lock, int64_t now_ns)
-{
-    struct resource *resource = lock->resource;
-    char token[LIMIT_TOKEN];
-    memcpy(token, lock->token, LIMIT_TOKEN);
-    resource_pin(resource);
-    forget_lock(engine, lock);
-    engine_release(engine, resource, token, NULL, true, now_ns);
-    resource_unpin(&engine->resources, resource);
-}
-
-/* One connection may have had thousands. All at once they would be more than a link takes, and what
- * is owed more than can be remembered; and nobody else would have a vote. */
-bool engine_wants_departures(const struct engine *engine)
-{
-    if (LIST_EMPTY(&engine->departed.holds) ||
-        engine->operations.pool.in_use >= 4 * LIMIT_DEPARTURES)
-        return false;
-    for (unsigned i = 0; i < engine->node_count; i++)
-        if (engine->links[i].state == LINK_UP && engine->links[i].load >= LIMIT_DEPARTURES)
-            return false;
-    return true;
-}
-
-void engine_release_departed(struct engine *engine, int64_t now_ns)
-{
-    for (unsigned i = 0; i < LIMIT_DEPARTURES && engine_wants_departures(engine); i++)
-        release_departed(engine, LIST_FIRST(&engine->departed.holds), now_ns);
-}
-
 void engine_release_holds(struct engine *engine, struct engine_client *client, int64_t now_ns)
 {
     struct lock *lock;
     while ((lock = LIST_FIRST(&client->holds)) != NULL) {
-        LIST_REMOVE(lock, of_client);
-        client->hold_count--;
-        lock->client = &engine->departed;
-        LIST_INSERT_HEAD(&engine->departed.holds, lock, of_client);
-        engine->departed.hold_count++;
-        alarms_set(&engine->due, &lock->due, ALARM_NEVER);
-        set_alarm(engine, lock);
+        struct resource *resource = lock->resource;
+        char token[LIMIT_TOKEN];
+        memcpy(token, lock->token, LIMIT_TOKEN);
+        resource_pin(resource);
+        forget_lock(engine, lock);
+        engine_release(engine, resource, token, NULL, true, now_ns);
+        resource_unpin(&engine->resources, resource);
     }
-    engine_release_departed(engine, now_ns);
 }
 
 void engine_abandon_holds(struct engine *engine, struct engine_client *client)

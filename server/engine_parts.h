@@ -122,10 +122,6 @@ void engine_renew(struct engine *engine, int64_t now_ns);
 
 void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns);
 
-/* Release what has departed, as far as there is room for that. */
-bool engine_wants_departures(const struct engine *engine);
-void engine_release_departed(struct engine *engine, int64_t now_ns);
-
 /* The client has ended its connection in order; or not. */
 void engine_release_holds(struct engine *engine, struct engine_client *client, int64_t now_ns);
 void engine_abandon_holds(struct engine *engine, struct engine_client *client);

@@ -8,8 +8,9 @@
  * is cut after LOG_VALUE_MAX bytes. Tokens are never logged. errno is preserved. What clients can
  * cause in numbers goes through server/client_log.h.
  *
- * Nothing waits for the log: where its reader stands still, and the pipe to him is full, lines are
- * lost, and once there is room again `log_lost` says how many.
+ * Nothing waits for the log: where its reader stands still, and the pipe or socket to him is full,
+ * lines are lost, and with the next one that is taken `log_lost` says how many. A terminal takes a
+ * byte and then makes us wait for the rest, so there it does not help.
  */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H

@@ -233,6 +233,11 @@ static void write_links(const struct server *server, struct text *text)
     for (unsigned i = 0; i < engine->node_count; i++)
         exposition_number(&metric, LABEL("node", node_name(server, i)),
                           engine->links[i].owed.count);
+    metric = exposition_metric(text, "redlockd_node_releases_forgotten_total", "counter",
+                               "Releases it was owed that could not be remembered.");
+    for (unsigned i = 0; i < engine->node_count; i++)
+        exposition_number(&metric, LABEL("node", node_name(server, i)),
+                          engine->links[i].owed.dropped);
     counter(text, "redlockd_releases_owed_total", "Releases that had to be kept for later.",
             engine->stats.owed);
     metric = exposition_metric(text, "redlockd_node_round_trip_seconds", "histogram",

@@ -150,27 +150,6 @@ START_TEST(the_end_of_its_connection_releases_it)
 }
 END_TEST
 
-/* More than a link takes at once, and with longer names than can be owed. */
-START_TEST(the_end_of_its_connection_releases_very_many)
-{
-    enum { HOLDS = 6000 };
-    struct stage stage;
-    struct client client;
-    char name[250 + 1] = {0};
-    stage_open(&stage, __func__, &five);
-    daemon_connect(&stage.daemon, &client);
-    memset(name, 'n', sizeof(name) - 1);
-    for (unsigned i = 0; i < HOLDS; i++)
-        client_expect_match(&client, "OK .*", "LOCK %s-%05u 60s HOLD", name, i);
-    client_close(&client);
-    stage_wait_stats(&stage.client, " holding=0 ");
-    stage_wait_stats(&stage.client, " operations=0 ");
-    ck_assert_int_eq(masters_keys(stage.masters, 5), 0);
-    ck_assert_uint_eq(client_count(&stage.client, "NODES", " owed=0 "), 5);
-    stage_close(&stage);
-}
-END_TEST
-
 /* With an answer unread, its kernel resets the connection; on a unix socket that is an end, too. */
 static void leave_unread(struct client *client)
 {
@@ -421,7 +400,6 @@ Suite *test_suite(void)
     tcase_add_test(cases, it_lives_longer_than_its_time_to_live);
     tcase_add_test(cases, a_client_that_is_killed_frees_its_lock_at_once);
     tcase_add_test(cases, the_end_of_its_connection_releases_it);
-    tcase_add_test(cases, the_end_of_its_connection_releases_very_many);
     tcase_add_test(cases, an_end_with_an_answer_unread_releases_it);
     tcase_add_test(cases, nobody_is_dropped_for_holding_much);
     tcase_add_test(cases, quit_releases_it);

@@ -144,35 +144,6 @@ START_TEST(it_lives_as_long_as_its_connection)
 }
 END_TEST
 
-/* One of thousands that end at once, and not its turn yet: nobody relies on it any more. */
-START_TEST(one_that_waits_for_its_release_is_neither_extended_nor_lost)
-{
-    hold("LOCK a 3s HOLD");
-    w.engine.links[0].load += LIMIT_DEPARTURES;
-    world_end_client(&w, &w.client);
-    world_pass_ms(&w, 2000);
-    expect_held();
-    ck_assert_uint_eq(w.engine.holding, 1);
-    ck_assert_uint_eq(w.engine.stats.renewals, 0);
-    w.engine.links[0].load -= LIMIT_DEPARTURES;
-    world_pass_ms(&w, 10);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.holding, 0);
-    /* Or for so long that it ends by itself. */
-    world_send_as(&w, &w.others[0], "LOCK a 3s HOLD");
-    world_settle(&w);
-    w.engine.links[0].load += LIMIT_DEPARTURES;
-    world_end_client(&w, &w.others[0]);
-    world_pass_ms(&w, 10000);
-    w.engine.links[0].load -= LIMIT_DEPARTURES;
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.holding, 0);
-    ck_assert_uint_eq(w.engine.locks.in_use, 0);
-    ck_assert_uint_eq(w.engine.stats.lost, 0);
-    ck_assert_uint_eq(w.engine.stats.renewals, 0);
-}
-END_TEST
-
 START_TEST(the_end_of_its_connection_hands_it_over)
 {
     hold("LOCK a 3s HOLD");
@@ -705,7 +676,6 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(engine, setup, teardown);
     tcase_set_timeout(engine, 60);
     tcase_add_test(engine, it_lives_as_long_as_its_connection);
-    tcase_add_test(engine, one_that_waits_for_its_release_is_neither_extended_nor_lost);
     tcase_add_test(engine, the_end_of_its_connection_hands_it_over);
     tcase_add_test(engine, a_connection_that_will_end_keeps_it_and_waits_for_nothing);
     tcase_add_test(engine, a_connection_that_is_lost_releases_nothing_before_its_deadline);
