@@ -53,9 +53,10 @@ enum reason reason_of_redis_error(const char *text, size_t len)
         /* These have no first word of their own. */
         {"ERR max number of clients", REASON_MAXCLIENTS},
         {"ERR invalid password", REASON_WRONGPASS},
+        {"ERR AUTH <password> called without any password", REASON_WRONGPASS},
+        /* Of a script: that of Redis 7.0, and later ones. */
         {"ERR The user executing the script can't run", REASON_NOPERM},
         {"ERR ACL failure in script:", REASON_NOPERM},
-        {"ERR AUTH <password> called without any password", REASON_WRONGPASS},
     };
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         size_t start_len = strlen(errors[i].start);

@@ -152,6 +152,13 @@ static void authenticate(struct session *session, const struct request *request)
     want_sweep(session);
 }
 
+/* However many there are, so it is a turn of its own. */
+static bool walks_over_all(const struct request *request)
+{
+    return request->verb == VERB_CLIENTS ||
+           (request->verb == VERB_LOCKS && request->resource == NULL);
+}
+
 static void run(struct session *session, const struct request *request)
 {
     struct server *server = session->server;
@@ -170,16 +177,13 @@ static void run(struct session *session, const struct request *request)
         session->client.label[request->label_len] = '\0';
         write_text(session, "OK", request->tag, request->tag_len);
         break;
-    case VERB_LOCKS:
-    case VERB_CLIENTS:
-        /* It walks over all there are, so it is a turn of its own. */
-        if (request->resource == NULL)
-            session->turn_lines = LIMIT_TURN_LINES;
-        listing_write(server, session, request);
-        break;
     case VERB_NODES:
     case VERB_STATS:
+    case VERB_LOCKS:
+    case VERB_CLIENTS:
     case VERB_HELP:
+        if (walks_over_all(request))
+            session->turn_lines = LIMIT_TURN_LINES;
         listing_write(server, session, request);
         break;
     case VERB_PING:

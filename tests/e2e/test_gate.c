@@ -196,8 +196,6 @@ START_TEST(patience_may_become_shorter)
     renew(&house, yaml[1]);
     expect_closed(&house, "DENIED not authenticated in time");
     ck_assert_int_lt(waiting_clock_ms() - begin_ms, 30000); /* by the new one, not by the old */
-    daemon_connect(&house.stage.daemon, &house.client);
-    client_close(&house.client);
     close_house(&house);
 }
 END_TEST
