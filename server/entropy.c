@@ -1,11 +1,9 @@
 #include "server/entropy.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
-#include <unistd.h>
-
-/* What getentropy(3) gives at most in one call. */
-enum { AT_ONCE = 256 };
+#include <sys/random.h>
 
 void entropy_init(struct entropy *entropy)
 {
@@ -14,16 +12,18 @@ void entropy_init(struct entropy *entropy)
 
 static void refill(struct entropy *entropy)
 {
-    for (size_t i = 0; i < sizeof(entropy->bytes); i += AT_ONCE) {
-        int failed = getentropy(entropy->bytes + i, AT_ONCE);
-        assert(failed == 0);
+    size_t got = 0;
+    while (got < sizeof(entropy->bytes)) {
+        ssize_t more = getrandom(entropy->bytes + got, sizeof(entropy->bytes) - got, 0);
+        assert(more > 0 || errno == EINTR);
+        got += more > 0 ? (size_t)more : 0;
     }
     entropy->left = sizeof(entropy->bytes);
 }
 
 void entropy_fill(struct entropy *entropy, void *to, size_t len)
 {
-    assert(len <= AT_ONCE);
+    assert(len <= sizeof(entropy->bytes));
     if (entropy->left < len)
         refill(entropy);
     unsigned char *from = entropy->bytes + sizeof(entropy->bytes) - entropy->left;

@@ -1,5 +1,6 @@
 /*
- * Random bytes for tokens, from the kernel, fetched a few hundred at a time. Used bytes are erased.
+ * Random bytes for tokens, from the kernel, some thousand at a time: the call costs more than they
+ * do. Used bytes are erased.
  */
 #ifndef SERVER_ENTROPY_H
 #define SERVER_ENTROPY_H
@@ -7,13 +8,13 @@
 #include <stddef.h>
 
 struct entropy {
-    unsigned char bytes[1024];
+    unsigned char bytes[8192];
     size_t left; /* unused ones, at the end */
 };
 
 void entropy_init(struct entropy *entropy);
 
-/* At most 256 bytes at once. Cannot fail: without random bytes no lock is safe, so that aborts. */
+/* Not more than it keeps. Cannot fail: without random bytes no lock is safe, so that aborts. */
 void entropy_fill(struct entropy *entropy, void *to, size_t len);
 
 #endif

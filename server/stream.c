@@ -7,8 +7,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What a pass writes to a busy master fills a few; where all are lent, output takes their place. */
-enum { BLOCK = 16 * 1024, BLOCKS = 1024 };
+/* What a pass writes to a busy master fits in one: several hundred locks. Of most only the first
+ * page is ever touched. Where all are lent, output takes their place. */
+enum { BLOCK = 64 * 1024, BLOCKS = 1024 };
 
 bool streams_init(struct streams *streams, struct event_base *base,
                   void (*wants_flush)(void *context), void *context)
