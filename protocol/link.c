@@ -87,7 +87,17 @@ static unsigned weight(const struct link_ticket *ticket)
 static void push_ticket(struct link *link, const struct link_ticket *ticket)
 {
     assert(link->ticket_count < LIMIT_LINK_COMMANDS);
-    link->tickets[(link->first + link->ticket_count) % LIMIT_LINK_COMMANDS] = *ticket;
+    struct link_ticket *slot =
+        &link->tickets[(link->first + link->ticket_count) % LIMIT_LINK_COMMANDS];
+    /* Not as a whole: that would be read back, in larger pieces, while its members are still on
+     * their way to memory, and a processor waits for that. */
+    slot->kind = ticket->kind;
+    slot->command = ticket->command;
+    slot->form = ticket->form;
+    slot->epoch = ticket->epoch;
+    slot->tracking = ticket->tracking;
+    slot->sent_ns = ticket->sent_ns;
+    slot->owner = ticket->owner;
     link->ticket_count++;
     link->load += weight(ticket);
 }
