@@ -443,14 +443,14 @@ void engine_make_token(struct engine *engine, char *token)
 }
 
 /* A token that is to be released must not be planted by an extension that is still under way. */
-static void forbid_planting(struct engine *engine, const struct operation *release, int64_t now_ns)
+static void forbid_planting(struct engine *engine, const struct resource *resource,
+                            const char *token, int64_t now_ns)
 {
     struct operation *other;
     struct operation *next;
-    for (other = LIST_FIRST(&release->resource->operations); other != NULL; other = next) {
+    for (other = LIST_FIRST(&resource->operations); other != NULL; other = next) {
         next = LIST_NEXT(other, of_resource);
-        if (other != release && other->round.kind == ROUND_EXTEND &&
-            memcmp(other->token, release->token, LIMIT_TOKEN) == 0)
+        if (other->round.kind == ROUND_EXTEND && memcmp(other->token, token, LIMIT_TOKEN) == 0)
             engine_step(engine, other,
                         &(struct round_event){.type = ROUND_EVENT_RELEASING, .now_ns = now_ns});
     }
@@ -501,10 +501,12 @@ void engine_start(struct engine *engine, struct operation *operation, int64_t no
     engine_step(engine, operation, &event);
 }
 
-/* There is no room for a round: each node is owed the release. */
+/* There is no room for a round: each node is owed the release. Until that has gone out an
+ * extension could still be granted, and the lock then be deleted under who has it. */
 static void owe_everywhere(struct engine *engine, const struct resource *resource,
                            const char *token, int64_t now_ns)
 {
+    extensions_end(&engine->extensions, token, now_ns);
     for (unsigned i = 0; i < engine->node_count; i++)
         link_owe(&engine->links[i], resource->key, resource->key_len, token, now_ns);
 }
@@ -512,17 +514,16 @@ static void owe_everywhere(struct engine *engine, const struct resource *resourc
 void engine_release(struct engine *engine, struct resource *resource, const char *token,
                     struct operation *operation, bool known, int64_t now_ns)
 {
+    resource_pin(resource);
+    forbid_planting(engine, resource, token, now_ns);
     if (operation == NULL)
         operation =
             operation_open(&engine->operations, resource, &engine->rules.round, ROUND_RELEASE, 0);
-    if (operation == NULL) {
+    if (operation != NULL)
+        memcpy(operation->token, token, LIMIT_TOKEN);
+    if (operation == NULL)
         owe_everywhere(engine, resource, token, now_ns);
-        return;
-    }
-    memcpy(operation->token, token, LIMIT_TOKEN);
-    resource_pin(resource);
-    forbid_planting(engine, operation, now_ns);
-    if (!known || !engine_hand_over(engine, operation, now_ns))
+    else if (!known || !engine_hand_over(engine, operation, now_ns))
         engine_start(engine, operation, now_ns);
     resource_unpin(&engine->resources, resource);
 }
@@ -601,6 +602,10 @@ static void submit(struct engine *engine, struct engine_client *client,
     const char *bound = NULL;
     if (request->verb == VERB_LOCK) {
         engine_lock(engine, client, request, resource, now_ns);
+        return;
+    }
+    if (request->verb == VERB_EXTEND && extensions_ended(&engine->extensions, request->token)) {
+        refuse(engine, client, request, OUTCOME_GONE, NULL);
         return;
     }
     if (request->verb == VERB_EXTEND)

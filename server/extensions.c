@@ -12,6 +12,7 @@ struct extended {
     TAILQ_ENTRY(extended) recent;
     int64_t count;
     int64_t since_ns;
+    bool ended;
     char token[LIMIT_TOKEN];
 };
 
@@ -75,9 +76,13 @@ static void drop(struct extensions *extensions, struct extended *extended)
     pool_give(&extensions->pool, extended);
 }
 
-static struct extended *add(struct extensions *extensions, const char *token, int64_t now_ns)
+/* The one there is, or a new one. */
+static struct extended *entry_of(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    struct extended *extended = pool_take(&extensions->pool);
+    struct extended *extended = find(extensions, token);
+    if (extended != NULL)
+        return extended;
+    extended = pool_take(&extensions->pool);
     if (extended == NULL) {
         drop(extensions, TAILQ_FIRST(&extensions->least_recent));
         extended = pool_take(&extensions->pool);
@@ -85,6 +90,7 @@ static struct extended *add(struct extensions *extensions, const char *token, in
     assert(extended != NULL);
     extended->count = 0;
     extended->since_ns = now_ns;
+    extended->ended = false;
     memcpy(extended->token, token, LIMIT_TOKEN);
     HASH_ADD_BYHASHVALUE(hh, extensions->by_token, token, LIMIT_TOKEN, hash_of(token), extended);
     TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
@@ -93,9 +99,7 @@ static struct extended *add(struct extensions *extensions, const char *token, in
 
 void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    struct extended *extended = find(extensions, token);
-    if (extended == NULL)
-        extended = add(extensions, token, now_ns);
+    struct extended *extended = entry_of(extensions, token, now_ns);
     extended->count++;
     TAILQ_REMOVE(&extensions->least_recent, extended, recent);
     TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
@@ -106,4 +110,15 @@ void extensions_forget(struct extensions *extensions, const char *token)
     struct extended *extended = find(extensions, token);
     if (extended != NULL)
         drop(extensions, extended);
+}
+
+void extensions_end(struct extensions *extensions, const char *token, int64_t now_ns)
+{
+    entry_of(extensions, token, now_ns)->ended = true;
+}
+
+bool extensions_ended(const struct extensions *extensions, const char *token)
+{
+    const struct extended *extended = find(extensions, token);
+    return extended != NULL && extended->ended;
 }

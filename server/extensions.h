@@ -38,7 +38,11 @@ const char *extensions_refuse(const struct extensions *extensions, const char *t
 /* It was. */
 void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns);
 
-/* It will not be again. */
+/* It is gone, and nobody can extend it any more. */
 void extensions_forget(struct extensions *extensions, const char *token);
+
+/* It will be released, sooner or later, and must not be extended until then. */
+void extensions_end(struct extensions *extensions, const char *token, int64_t now_ns);
+bool extensions_ended(const struct extensions *extensions, const char *token);
 
 #endif

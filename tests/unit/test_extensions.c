@@ -67,6 +67,23 @@ START_TEST(what_is_forgotten_begins_anew)
 }
 END_TEST
 
+START_TEST(one_that_will_be_released_is_extended_no_more)
+{
+    extensions_count(&extensions, token(1), 0);
+    ck_assert(!extensions_ended(&extensions, token(1)));
+    extensions_end(&extensions, token(1), 0);
+    /* An extension that was under way comes to its end. */
+    extensions_count(&extensions, token(1), 0);
+    ck_assert(extensions_ended(&extensions, token(1)));
+    extensions_end(&extensions, token(2), 0);
+    ck_assert(extensions_ended(&extensions, token(2)));
+    ck_assert(!extensions_ended(&extensions, token(3)));
+    extensions_forget(&extensions, token(1));
+    extensions_count(&extensions, token(1), 0);
+    ck_assert(!extensions_ended(&extensions, token(1)));
+}
+END_TEST
+
 START_TEST(full_table_forgets_what_was_extended_longest_ago)
 {
     for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
@@ -89,6 +106,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, number_of_extensions_is_bounded);
     tcase_add_test(tests, time_counts_from_the_first_extension);
     tcase_add_test(tests, what_is_forgotten_begins_anew);
+    tcase_add_test(tests, one_that_will_be_released_is_extended_no_more);
     tcase_add_test(tests, full_table_forgets_what_was_extended_longest_ago);
     suite_add_tcase(suite, tests);
     return suite;

@@ -652,6 +652,33 @@ START_TEST(extensions_take_turns)
 }
 END_TEST
 
+/*
+ * A connection ends with many holds while there is no room for a round: their releases go out some
+ * at a time. Whoever knows a token, and heard OK to an extension before its turn came, would be left
+ * without the lock.
+ */
+START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
+{
+    enum { HOLDS = 80 };
+    static void *rounds[LIMIT_OPERATIONS + 1];
+    char line[64];
+    unsigned count = 0;
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 1; i < HOLDS; i++) {
+        snprintf(line, sizeof(line), "LOCK r%u 3s HOLD", i);
+        ck_assert_ptr_nonnull(strstr(world_ask(&w, line), "OK "));
+        world_heard(&w);
+    }
+    while ((rounds[count] = pool_take(&w.engine.operations.pool)) != NULL)
+        count++;
+    world_end_client(&w, &w.client);
+    while (count > 0)
+        pool_give(&w.engine.operations.pool, rounds[--count]);
+    expect_refused(&w.others[0], "3s", "GONE");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
 START_TEST(there_may_be_so_many)
 {
     w.engine.holding = LIMIT_HOLDS;
@@ -706,6 +733,7 @@ Suite *test_suite(void)
     tcase_add_test(engine, a_hold_that_waits_is_held_once_it_is_granted);
     tcase_add_test(engine, a_hold_that_was_not_granted_is_not_counted);
     tcase_add_test(engine, extensions_take_turns);
+    tcase_add_test(engine, one_that_is_to_be_released_later_is_extended_no_more);
     tcase_add_test(engine, there_may_be_so_many);
     suite_add_tcase(suite, engine);
     return suite;
