@@ -198,42 +198,75 @@ _Static_assert(sizeof(struct config_node) == sizeof(struct {
                }),
                "does a reload see the new field of config_node?");
 
+/* Of the one of this name, since in which order they are listed does not matter; node_count if
+ * there is none. */
+static unsigned index_of(const struct config *config, const char *name)
+{
+    unsigned i = 0;
+    while (i < config->node_count && !value_same_text(config->nodes[i].name, name))
+        i++;
+    return i;
+}
+
 bool nodes_equal(const struct config *a, const struct config *b)
 {
     bool equal = a->node_count == b->node_count;
-    for (unsigned i = 0; equal && i < a->node_count; i++) {
-        const struct config_node *one = &a->nodes[i];
-        const struct config_node *other = &b->nodes[i];
-        /* The text, too: it is what listings show. */
-        equal = value_same_text(one->name, other->name) && one->database == other->database &&
-                value_same_text(one->address.url, other->address.url);
-    }
+    for (unsigned i = 0; equal && i < a->node_count; i++)
+        equal = index_of(b, a->nodes[i].name) < b->node_count;
     return equal;
+}
+
+/* Is this so for each that both have? */
+static bool each_equal(const struct config *a, const struct config *b,
+                       bool (*equal)(const struct config_node *a, const struct config_node *b))
+{
+    for (unsigned i = 0; i < a->node_count; i++) {
+        unsigned other = index_of(b, a->nodes[i].name);
+        if (other < b->node_count && !equal(&a->nodes[i], &b->nodes[other]))
+            return false;
+    }
+    return true;
+}
+
+static bool same_server(const struct config_node *a, const struct config_node *b)
+{
+    /* The text, too: it is what listings show. */
+    return a->database == b->database && value_same_text(a->address.url, b->address.url);
+}
+
+static bool same_durable(const struct config_node *a, const struct config_node *b)
+{
+    return a->durable == b->durable;
+}
+
+static bool same_login(const struct config_node *a, const struct config_node *b)
+{
+    return value_same_text(a->username, b->username) && value_same_text(a->password, b->password);
+}
+
+static bool same_tls(const struct config_node *a, const struct config_node *b)
+{
+    return tls_equal(&a->tls, &b->tls);
+}
+
+bool nodes_equal_servers(const struct config *a, const struct config *b)
+{
+    return each_equal(a, b, same_server);
 }
 
 bool nodes_equal_durable(const struct config *a, const struct config *b)
 {
-    bool equal = true;
-    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++)
-        equal = equal && a->nodes[i].durable == b->nodes[i].durable;
-    return equal;
+    return each_equal(a, b, same_durable);
 }
 
 bool nodes_equal_logins(const struct config *a, const struct config *b)
 {
-    bool equal = true;
-    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++)
-        equal = equal && value_same_text(a->nodes[i].username, b->nodes[i].username) &&
-                value_same_text(a->nodes[i].password, b->nodes[i].password);
-    return equal;
+    return each_equal(a, b, same_login);
 }
 
 bool nodes_equal_tls(const struct config *a, const struct config *b)
 {
-    bool equal = true;
-    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++)
-        equal = equal && tls_equal(&a->nodes[i].tls, &b->nodes[i].tls);
-    return equal;
+    return each_equal(a, b, same_tls);
 }
 
 static void swap(char **a, char **b)
@@ -245,8 +278,11 @@ static void swap(char **a, char **b)
 
 void nodes_swap_logins(struct config *a, struct config *b)
 {
-    for (unsigned i = 0; i < a->node_count && i < b->node_count; i++) {
-        swap(&a->nodes[i].username, &b->nodes[i].username);
-        swap(&a->nodes[i].password, &b->nodes[i].password);
+    for (unsigned i = 0; i < a->node_count; i++) {
+        unsigned other = index_of(b, a->nodes[i].name);
+        if (other == b->node_count)
+            continue;
+        swap(&a->nodes[i].username, &b->nodes[other].username);
+        swap(&a->nodes[i].password, &b->nodes[other].password);
     }
 }

@@ -10,8 +10,11 @@
 
 void nodes_read(struct config *config, const struct yaml_node *list, struct report *report);
 
-/* Are two lists the same, but for logins and `durable`? Are these? */
+/* Do two lists have the same names, in whatever order? */
 bool nodes_equal(const struct config *a, const struct config *b);
+
+/* ... and those that both have the same of this? */
+bool nodes_equal_servers(const struct config *a, const struct config *b);
 bool nodes_equal_durable(const struct config *a, const struct config *b);
 bool nodes_equal_tls(const struct config *a, const struct config *b);
 bool nodes_equal_logins(const struct config *a, const struct config *b);

@@ -85,11 +85,13 @@ static const struct change changes[] = {
     {"admin", "", "admin: http://127.0.0.1:7336\n", true, NULL},
     {"admin", "admin: http://127.0.0.1:7336\n", "admin: http://127.0.0.1:7337\n", true, NULL},
     {"nodes", NODES_ALONE, NODES_ALONE NODE("4", "") NODE("5", ""), true, NULL},
-    {"nodes", NODES_ALONE, "nodes:\n" NODE("2", "") NODE("1", "") NODE("3", ""), true, NULL},
     {"nodes", NODES_ALONE, "nodes:\n" NODE("1", "") NODE("2", "") NODE("4", ""), true, NULL},
     {"nodes", NODES_ALONE,
      "nodes:\n" NODE("1", "") NODE("2", "") "  - {name: 3, url: \"redis://10.0.0.3/1\"}\n", true,
-     NULL},
+     "nodes.url"},
+    {"nodes", NODES_ALONE,
+     "nodes:\n" NODE("1", "") NODE("2", "") "  - {name: 3, url: \"redis://10.0.0.4\"}\n", true,
+     "nodes.url"},
     {"nodes", NODES_ALONE, "nodes:\n" NODE("1", "") NODE("2", "") NODE("3", ", durable: true"),
      true, "nodes.durable"},
     {"nodes", NODES_ALONE,
@@ -235,6 +237,32 @@ START_TEST(order_of_listens_does_not_matter)
 }
 END_TEST
 
+START_TEST(order_of_nodes_does_not_matter)
+{
+    struct config_diff diff;
+    struct config *running = load(NODES_ALONE);
+    struct config *turned = load("nodes:\n" NODE("3", "") NODE("2", "") NODE("1", ""));
+    config_diff(running, turned, &diff);
+    ck_assert_uint_eq(diff.count, 0);
+    config_adopt(running, turned);
+    ck_assert_str_eq(running->nodes[0].name, "1");
+
+    write_file(secret, "of 1\n");
+    struct config *login = load("nodes:\n" NODE("3", "") NODE(
+        "1", ", password_file: \"${REDLOCKD_TEST_SECRET}\"") NODE("2", ""));
+    config_diff(running, login, &diff);
+    ck_assert_uint_eq(diff.count, 1);
+    ck_assert_str_eq(diff.found[0].name, "nodes.username, nodes.password_file");
+    config_adopt(running, login);
+    ck_assert_str_eq(running->nodes[0].password, "of 1");
+    ck_assert_ptr_null(running->nodes[1].password);
+    ck_assert_ptr_null(running->nodes[2].password);
+    config_free(running);
+    config_free(turned);
+    config_free(login);
+}
+END_TEST
+
 START_TEST(a_secret_is_read_again_though_its_file_has_the_same_name)
 {
     static const char text[] = "nodes:\n" NODE("1", ", password_file: \"${REDLOCKD_TEST_SECRET}\"")
@@ -279,6 +307,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, every_key_has_a_rule_and_a_change_that_tries_it);
     tcase_add_test(tests, equal_files_do_not_differ);
     tcase_add_test(tests, order_of_listens_does_not_matter);
+    tcase_add_test(tests, order_of_nodes_does_not_matter);
     tcase_add_test(tests, a_secret_is_read_again_though_its_file_has_the_same_name);
     tcase_add_test(tests, many_changes_are_all_named);
     suite_add_tcase(suite, tests);
