@@ -1,6 +1,7 @@
 /*
  * redlockd: flags, configuration, and then the server.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -55,6 +56,16 @@ struct flags {
 
 enum { FLAG_DEV = 256, FLAG_BOOTSTRAP, FLAG_RESET_SET };
 
+/* What was asked for, and what to exit with. */
+static int print(const char *text)
+{
+    fputs(text, stdout);
+    if (fflush(stdout) == 0)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "redlockd: cannot write to standard output: %s\n", strerror(errno));
+    return EXIT_FAILURE;
+}
+
 /* True to go on; otherwise *status is what to exit with. */
 static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
 {
@@ -87,12 +98,10 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
             flags->task.only_that = true;
             break;
         case 'V':
-            puts("redlockd " REDLOCKD_VERSION);
-            *status = EXIT_SUCCESS;
+            *status = print("redlockd " REDLOCKD_VERSION "\n");
             return false;
         case 'h':
-            fputs(usage, stdout);
-            *status = EXIT_SUCCESS;
+            *status = print(usage);
             return false;
         default:
             fputs("redlockd -h lists the flags\n", stderr);

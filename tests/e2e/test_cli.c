@@ -77,6 +77,24 @@ START_TEST(version_is_printed)
 }
 END_TEST
 
+START_TEST(what_cannot_be_printed_is_an_error)
+{
+    static const char *const flags[] = {"-V", "-h"};
+    struct sandbox sandbox;
+    struct command command;
+    char line[512];
+    sandbox_open(&sandbox, __func__);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        snprintf(line, sizeof(line), "exec %s %s >/dev/full", daemon_program(), flags[i]);
+        command_run(&command, &sandbox, (const char *[]){"/bin/sh", "-c", line, NULL});
+        check_status(&command, 1);
+        ck_assert_ptr_nonnull(strstr(command.errors, "standard output: No space left on device"));
+        command_free(&command);
+    }
+    sandbox_close(&sandbox);
+}
+END_TEST
+
 static void refuse_usage(const char *test, const char *first, const char *second)
 {
     struct sandbox sandbox;
@@ -295,6 +313,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("command line");
     tcase_add_test(tests, help_lists_the_flags);
     tcase_add_test(tests, version_is_printed);
+    tcase_add_test(tests, what_cannot_be_printed_is_an_error);
     tcase_add_test(tests, unknown_flag_is_refused_with_advice);
     tcase_add_test(tests, superfluous_word_is_refused_with_advice);
     tcase_add_test(tests, flag_without_its_file_is_refused_with_advice);

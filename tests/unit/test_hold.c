@@ -654,8 +654,8 @@ END_TEST
 
 /*
  * A connection ends with many holds while there is no room for a round: their releases go out some
- * at a time. Whoever knows a token, and heard OK to an extension before its turn came, would be left
- * without the lock.
+ * at a time. Whoever knows a token, and heard OK to an extension before its turn came, would be
+ * left without the lock.
  */
 START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
 {
