@@ -348,6 +348,15 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
 
 /* --- the file --- */
 
+/* A file with nothing in it has no keys, and says no more by that. */
+static struct yaml_node *no_keys(void)
+{
+    struct yaml_node *root = memory_zeroed(1, sizeof(*root));
+    root->kind = YAML_MAPPING;
+    root->mark = (struct mark){1, 1};
+    return root;
+}
+
 /* The root of the first document, or NULL. */
 static struct yaml_node *read_document(struct reader *reader)
 {
@@ -355,21 +364,16 @@ static struct yaml_node *read_document(struct reader *reader)
     struct yaml_node *root = NULL;
     if (!next_event(reader, &event))
         return NULL;
-    if (event.type == YAML_DOCUMENT_START_EVENT) {
-        yaml_event_delete(&event);
-        if (next_event(reader, &event))
-            root = read_node(reader, &event);
-        if (root == NULL)
-            return NULL;
-    } else {
-        yaml_event_delete(&event);
-    }
-    if (root != NULL && !yaml_node_is_empty(root))
+    bool is_document = event.type == YAML_DOCUMENT_START_EVENT;
+    yaml_event_delete(&event);
+    if (!is_document)
+        return no_keys();
+    if (next_event(reader, &event))
+        root = read_node(reader, &event);
+    if (root == NULL || !yaml_node_is_empty(root))
         return root;
-    report_error(reader->report, (struct mark){1, 1},
-                 "the file is empty: at least `nodes` has to be given");
     yaml_node_free(root);
-    return NULL;
+    return no_keys();
 }
 
 /* What comes behind the root: the end of the document, and of the stream. */

@@ -255,6 +255,7 @@ static const struct mistake mistakes[] = {
      "insecure: true\n"},
 
     /* nodes */
+    {"!", "f:1:1: nodes: missing; list at least three Redis masters\n"},
     {"!cluster: x\n", "f:1:1: nodes: missing; list at least three Redis masters\n"},
     {"!nodes: x\n", "f:1:8: nodes: has to be a list, not a single value\n"},
     {"!nodes: []\n", "f:1:8: nodes: 0 of them make no quorum; list 3, or 5\n"},
@@ -774,6 +775,9 @@ START_TEST(dev_needs_no_nodes_and_takes_none)
     ck_assert_str_eq(printed, "");
     ck_assert_uint_eq(config->node_count, 0);
     config_free(config);
+    write_file("f", "# nothing\n", 10);
+    config_free(load_file("f", CONFIG_DEV));
+    ck_assert_str_eq(printed, "");
     write_file("f", NODES, strlen(NODES));
     ck_assert_ptr_null(load_file("f", CONFIG_DEV));
     ck_assert_str_eq(printed,

@@ -92,6 +92,17 @@ START_TEST(a_tree_comes_out_as_it_was_written)
 }
 END_TEST
 
+START_TEST(a_file_with_nothing_in_it_has_no_keys)
+{
+    check("", "{}", "");
+    check("# nothing\n", "{}", "");
+    check("---\n", "{}", "");
+    check("--- ''\n", "\"\"", "");
+    check("---\n---\na: 1\n", "{}",
+          "f:2:1: a second document begins here; a configuration is one\n");
+}
+END_TEST
+
 START_TEST(every_node_knows_its_place)
 {
     static const char text[] = "a: 1\nb:\n  - {\xc3\xa4: \xc3\xa4, c: d}\n";
@@ -174,9 +185,6 @@ static const struct {
     const char *tree; /* "" where there is none */
     const char *report;
 } refused[] = {
-    {"", "", "f:1:1: the file is empty: at least `nodes` has to be given\n"},
-    {"# nothing\n", "", "f:1:1: the file is empty: at least `nodes` has to be given\n"},
-    {"---\n", "", "f:1:1: the file is empty: at least `nodes` has to be given\n"},
     {"a: 1\nb: 2\na: 3\n", "{a: 1, b: 2, ?: 3}",
      "f:3:1: a: given twice; the first is in line 1, column 1\n"},
     {"x: {a: 1, b: 2, 'a': 3}\n", "{x: {a: 1, b: 2, ?: 3}}",
@@ -337,6 +345,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("yaml");
     TCase *cases = tcase_create("yaml");
     tcase_add_test(cases, a_tree_comes_out_as_it_was_written);
+    tcase_add_test(cases, a_file_with_nothing_in_it_has_no_keys);
     tcase_add_test(cases, every_node_knows_its_place);
     tcase_add_test(cases, only_a_plain_nothing_is_empty);
     tcase_add_test(cases, variables_are_replaced_in_values);
