@@ -81,11 +81,20 @@ static int64_t some_wait_ms(struct sim *sim)
     }
 }
 
+/* For a lock as a rule; or it looks at one, or somebody has an operator break it. */
+static enum verb some_verb(struct sim *sim)
+{
+    unsigned what = sim_below(sim, 20);
+    if (what == 0 && fault_may(sim, FAULT_BREAKS))
+        return VERB_BREAK;
+    return what < 3 ? VERB_STATUS : VERB_LOCK;
+}
+
 static void ask_for_lock(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
     struct sim_request request = {
-        .verb = sim_below(sim, 10) == 0 ? VERB_STATUS : VERB_LOCK,
+        .verb = some_verb(sim),
         .resource = sim_below(sim, sim->resource_count),
         .ttl_ms = some_ttl_ms(sim),
         .wait_ms = some_wait_ms(sim),

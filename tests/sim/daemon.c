@@ -105,6 +105,16 @@ static void io_releases_refused(void *context, unsigned node, enum redis_form fo
              form == REDIS_BY_SHA1 ? "several releases at once" : "its own compare-and-delete");
 }
 
+static void io_breaking(void *context, const struct engine_client *by,
+                        const struct engine_broken *broken)
+{
+    const struct place *place = context;
+    char token[LIMIT_TOKEN + 1];
+    (void)by;
+    snprintf(token, sizeof(token), "%.*s", LIMIT_TOKEN, broken->token);
+    judge_on_break(place->sim, place->daemon, (unsigned)(broken->resource[1] - '0'), token);
+}
+
 static int64_t io_wall_us(void *context)
 {
     const struct place *place = context;
@@ -340,6 +350,7 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
         .releases_refused = io_releases_refused,
+        .breaking = io_breaking,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

@@ -440,6 +440,7 @@ static const struct {
     int64_t most_ms;
 } faults[] = {
     [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
+    [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0},
     [FAULT_FOREIGN] = {"foreign", NULL, NULL, 0, 0},
     [FAULT_RATES] = {"rates", NULL, NULL, 0, 0},
     [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0},

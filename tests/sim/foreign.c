@@ -63,6 +63,7 @@ static void acquire(struct sim *sim)
     const char key[] = {'r', (char)('0' + foreign->resource), '\0'};
     snprintf(ttl, sizeof(ttl), "%" PRId64, foreign->ttl_ms);
     snprintf(foreign->token, sizeof(foreign->token), "ffffffff%032u", ++foreign->tokens);
+    foreign->broken = false;
     sim_note(sim, "foreign: acquires r%u for %s ms as %s\n", foreign->resource, ttl,
              foreign->token + 32);
     for (unsigned i = 0; i < sim->node_count; i++) {

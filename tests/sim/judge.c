@@ -156,10 +156,17 @@ static void check_order(struct sim *sim, const struct sim_request *granted)
 static void on_grant(struct sim *sim, const struct sim_request *request, const char *token,
                      int64_t fence, int64_t until_ns, bool heard)
 {
+    struct sim_token *granted = judge_token(sim, token);
     sim->tally->counts[COUNT_GRANTS]++;
     sim->tally->counts[COUNT_HOLDS] += request->hold;
-    judge_token(sim, token)->granted = true;
+    granted->granted = true;
     check_order(sim, request);
+    if (granted->broken) {
+        /* Another daemon cannot know of the round that is about to grant it; its own can. */
+        if (granted->released_by == granted->daemon && granted->released_life == granted->life)
+            judge_violation(sim, "granted after its own daemon has broken it: %.8s", token);
+        return;
+    }
     check_quorum(sim, token, until_ns, true);
     check(sim,
           history_granted(&sim->history, request->resource, token, fence, sim->now_ns,
@@ -229,6 +236,7 @@ static bool is_of_protocol(const struct sim_request *request, const char *line)
     bool extend = request->verb == VERB_EXTEND;
     bool release = request->verb == VERB_UNLOCK;
     bool status = request->verb == VERB_STATUS;
+    bool forced = request->verb == VERB_BREAK;
     int end = -1;
     long long one;
     unsigned votes;
@@ -239,15 +247,15 @@ static bool is_of_protocol(const struct sim_request *request, const char *line)
     if (strcmp(line, "SHUTDOWN") == 0)
         return true;
     if (strcmp(line, "OK") == 0)
-        return release;
+        return release || forced;
     if (strcmp(line, "GONE") == 0)
         return release || extend;
     if (strcmp(line, "FREE") == 0)
-        return status;
+        return status || forced;
     if (strncmp(line, "LIMIT ", 6) == 0)
         return line[6] != '\0' && strchr(line + 6, ' ') == NULL;
     if (sscanf(line, "HELD %lld%n", &one, &end) == 1 && line[end] == '\0')
-        return (lock || status) && one >= -1;
+        return (lock || status || forced) && one >= -1;
     if (sscanf(line, "LATE %lld%n", &one, &end) == 1 && line[end] == '\0')
         return (lock || extend) && one >= 0;
     if (sscanf(line, "NOQUORUM %u/%u need=%u%n", &votes, &nodes, &need, &end) == 3)
@@ -344,6 +352,21 @@ void judge_on_push(struct sim *sim, unsigned daemon, const char *line)
     judge_token(sim, token)->lost = true;
 }
 
+void judge_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *text)
+{
+    struct sim_token *token = judge_token(sim, text);
+    sim_note(sim, "daemon %u breaks %.8s\n", daemon, text);
+    sim->tally->counts[COUNT_BROKEN]++;
+    history_ended(&sim->history, resource, text);
+    if (token == NULL) {
+        sim->foreign.broken = sim->foreign.broken || strcmp(sim->foreign.token, text) == 0;
+        return;
+    }
+    token->broken = token->asked_release = true;
+    token->released_by = daemon;
+    token->released_life = sim->daemons[daemon].life;
+}
+
 /* Masters have, or had until they forgot, a token of a daemon: it may be granted yet, and somebody
  * may extend it. */
 static bool is_in_use(const struct sim *sim, unsigned resource)
@@ -362,6 +385,9 @@ static bool is_in_use(const struct sim *sim, unsigned resource)
 void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns)
 {
     sim->tally->counts[COUNT_FOREIGN]++;
+    /* Before it had counted its votes, which no daemon can know. */
+    if (sim->foreign.broken)
+        return;
     /* It has no guard: where masters forgot, it may take what is in use, by its own fault. */
     bool excusable = sim->now_ns < sim->foreign_doubt_ns;
     enum history_verdict verdict = HISTORY_TWO_HOLDERS;

@@ -144,6 +144,8 @@ mutant outbid-is-a-yes all "fence\|could vote" protocol/redis.c \
     's/ANSWER_OUTBID,/ANSWER_YES,/'
 mutant last-come-first-served all "came earlier" protocol/queue.c \
     's/TAILQ_INSERT_TAIL/TAILQ_INSERT_HEAD/'
+mutant broken-while-granted all "granted after" server/engine_break.c \
+    '/^static bool is_being_granted/,/^}/s/^{/{ return false;/'
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end" protocol/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
 mutant lost-too-late partition,clients "two holders" protocol/hold.c \

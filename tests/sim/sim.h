@@ -210,6 +210,7 @@ struct foreign {
     unsigned yes;
     unsigned tokens;
     char token[LIMIT_TOKEN + 1];
+    bool broken; /* a daemon has released that token by force */
     int64_t ttl_ms;
     int64_t sent_ns;
 };
@@ -229,7 +230,8 @@ struct sim_token {
     bool asked_release;   /* somebody has asked for its release */
     unsigned released_by; /* the daemon that has answered that; SIM_DAEMONS: none */
     unsigned released_life;
-    bool loose; /* it may rest on masters until it expires, by design */
+    bool loose;  /* it may rest on masters until it expires, by design */
+    bool broken; /* an operator has had it released by force: nobody can rely on it any more */
 };
 
 /* Counts that a summary adds up. */
@@ -241,6 +243,7 @@ enum sim_count {
     COUNT_NATIVE,   /* DELIFEQ and DELEX, each on one master */
     COUNT_EXTENSIONS,
     COUNT_LOST,
+    COUNT_BROKEN,
     COUNT_FOREIGN,
     COUNT_EXCUSED, /* foreign grants beside a hold, where masters had forgotten */
     COUNT_FAULTS,
@@ -413,7 +416,7 @@ void foreign_give_up(struct sim *sim);
 /* --- fault.c --- */
 
 /* By bit, in sim->faults. Those of the table are in fault.c; these are consulted elsewhere. */
-enum { FAULT_CLIENTS, FAULT_FOREIGN, FAULT_RATES, FAULT_JITTER, FAULT_STRUCK };
+enum { FAULT_CLIENTS, FAULT_BREAKS, FAULT_FOREIGN, FAULT_RATES, FAULT_JITTER, FAULT_STRUCK };
 bool fault_may(const struct sim *sim, unsigned fault);
 
 const char *fault_name(unsigned fault); /* NULL behind the last */
@@ -441,6 +444,8 @@ void judge_on_old_data(struct sim *sim, const struct redis7_data *data);
 void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
                     bool heard);
 void judge_on_push(struct sim *sim, unsigned daemon, const char *line);
+/* The daemon is about to release it by force. */
+void judge_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *token);
 /* True time at which the client's clock has advanced this much since it sent the request. */
 int64_t judge_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms);
 void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns);

@@ -53,13 +53,16 @@ START_TEST(no_schedule_breaks_a_promise)
     static const enum outcome of_lock[] = {OUTCOME_OK,   OUTCOME_HELD,  OUTCOME_NOQUORUM,
                                            OUTCOME_LATE, OUTCOME_LIMIT, OUTCOME_SHUTDOWN};
     static const enum outcome of_others[] = {OUTCOME_OK, OUTCOME_GONE, OUTCOME_NOQUORUM};
+    ck_assert_uint_gt(tally.counts[COUNT_BROKEN], runs / 100);
     static const enum outcome of_status[] = {OUTCOME_HELD, OUTCOME_FREE, OUTCOME_NOQUORUM};
     for (unsigned i = 0; i < sizeof(of_lock) / sizeof(of_lock[0]); i++)
         expect_reached(VERB_LOCK, of_lock[i]);
+    expect_reached(VERB_BREAK, OUTCOME_OK);
     for (unsigned i = 0; i < 3; i++) {
         expect_reached(VERB_UNLOCK, of_others[i]);
         expect_reached(VERB_EXTEND, of_others[i]);
         expect_reached(VERB_STATUS, of_status[i]);
+        expect_reached(VERB_BREAK, of_status[i]);
     }
 }
 END_TEST
