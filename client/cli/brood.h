@@ -12,8 +12,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Be the parent of all descendants that lose theirs. */
-void brood_adopt(void);
+/* Keep at hand what is needed to list processes, so that there is never too little left for it; a
+ * child has it, too. False: with errno, there is too little now. */
+bool brood_prepare(void);
+
+/* Be the parent of all descendants that lose theirs. The children there are already stay out of it.
+ * False: with errno, they cannot be told. */
+bool brood_adopt(void);
 
 /* Can the processes be listed? Without that (no /proc, or one of another PID namespace) nothing of
  * this works. */

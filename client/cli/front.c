@@ -80,15 +80,31 @@ static void block_signals(struct front *front)
     sigaction(SIGCHLD, &by_default, &front->on_child);
 }
 
-static void watch_signals(struct front *front)
+static sigset_t forwarded_ones(void)
 {
     sigset_t ours;
     sigemptyset(&ours);
     for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
         sigaddset(&ours, forwarded[i]);
+    return ours;
+}
+
+/* All that will be needed, as long as nothing has been started. */
+static bool open_descriptors(struct front *front)
+{
+    const sigset_t ours = forwarded_ones();
     front->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    /* A message is written from the background, too, with `stty tostop`. */
+    front->timer = clock_timer();
+    return front->signals >= 0 && front->timer >= 0 && brood_prepare();
+}
+
+static void unblock_signals(const struct front *front)
+{
+    sigset_t ours = forwarded_ones();
+    /* A message is written from the background, too, with `stty tostop`; and if nobody reads it any
+     * more, that is no reason to end. */
     sigaddset(&ours, SIGTTOU);
+    sigaddset(&ours, SIGPIPE);
     sigorset(&ours, &ours, &front->mask);
     sigprocmask(SIG_SETMASK, &ours, NULL);
 }
@@ -239,20 +255,23 @@ static void end_all(struct front *front)
 
 static int on_keeper_gone(struct front *front)
 {
-    bool started = front->command > 0;
-    end_all(front);
-    if (started)
+    if (front->command > 0) {
+        end_all(front);
         report_message("its keeper was killed, and so is the command");
+    } else {
+        /* Nobody has told a command to begin, and without a keeper it never will. */
+        waitpid(front->keeper, NULL, 0);
+    }
     return EXIT_FAILED;
 }
 
 static int on_keeper_stuck(struct front *front)
 {
+    char name[REPORT_NAME];
     end_all(front);
-    fprintf(
-        stderr,
-        "redlock: %s is lost: redlock itself was stopped for too long; the command was killed\n",
-        front->lock->resource);
+    report_message("%s is lost: redlock itself was stopped for too long, or could not end the "
+                   "command in time; it has ended now",
+                   report_name(front->lock->resource, name));
     return EXIT_LOST;
 }
 
@@ -330,24 +349,22 @@ int front_run(const struct options *options, struct redlock *redlock,
               const struct redlock_lock *lock)
 {
     struct front front = {.options = options, .redlock = redlock, .lock = lock};
+    if (!open_descriptors(&front))
+        return failed("cannot start a process");
     if (!brood_is_visible()) {
         report_message("/proc does not tell what the command has started: it is not mounted, or it "
                        "is that of another PID namespace");
         return EXIT_FAILED;
     }
+    if (!brood_adopt())
+        return failed("cannot start a process");
     if (!share_watch(&front))
         return failed("no memory to share");
     foreground_open(&front.terminal);
-    brood_adopt();
     block_signals(&front);
     if (!start_keeper(&front))
         return failed("cannot start a process");
-    watch_signals(&front);
-    front.timer = clock_timer();
-    if (front.signals < 0 || front.timer < 0) {
-        end_all(&front);
-        return failed("no descriptors left");
-    }
+    unblock_signals(&front);
     int code = loop(&front);
     foreground_close(&front.terminal);
     return code;

@@ -325,14 +325,14 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     sigaddset(&child, SIGCHLD);
     /* Out of reach for what is typed, or sent to the front's group. */
     setpgid(0, 0);
-    brood_adopt();
+    bool adopted = brood_adopt();
     lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);
     /* Everything else has to wait for it. */
     redlock_set_connect_timeout(plan->redlock, lock->ttl_ms / 10);
     keeper.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     keeper.timer = clock_timer();
-    if (keeper.children < 0 || keeper.timer < 0 || !start_command(&keeper)) {
+    if (!adopted || keeper.children < 0 || keeper.timer < 0 || !start_command(&keeper)) {
         report_message("cannot start a process: %s", strerror(errno));
         _exit(EXIT_FAILED);
     }

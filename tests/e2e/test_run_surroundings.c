@@ -1,0 +1,113 @@
+/*
+ * `redlock run` in poor surroundings: few descriptors, children of whoever became it, and nobody
+ * who reads what it has to say.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/wrapper.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+
+/* A shell does this, with $REDLOCK for the program under test and its daemon. */
+__attribute__((format(printf, 3, 4))) static void
+shell(const struct stage *stage, struct command *command, const char *form, ...)
+{
+    char script[1024];
+    char path[256];
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(script, sizeof(script), form, arguments);
+    va_end(arguments);
+    snprintf(path, sizeof(path), "unix:%s", stage->daemon.socket);
+    setenv("REDLOCK", wrapper_program(), 1);
+    setenv("REDLOCK_URL", path, 1);
+    command_run(command, &stage->sandbox, (const char *[]){"/bin/sh", "-c", script, NULL});
+}
+
+/* Whatever it is that it cannot open; but for its own libraries, of which the loader tells. */
+START_TEST(short_of_descriptors_it_fails_and_keeps_no_lock)
+{
+    struct stage stage;
+    struct command command;
+    unsigned limit = 3;
+    bool failed = false;
+    stage_open(&stage, __func__, &three);
+    do {
+        ck_assert_uint_lt(++limit, 64);
+        shell(&stage, &command, "ulimit -n %u && exec $REDLOCK version", limit);
+        command_free(&command);
+    } while (command.status != 0);
+    do {
+        ck_assert_uint_lt(limit, 64);
+        shell(&stage, &command, "ulimit -n %u && exec $REDLOCK run a echo ran", limit++);
+        ck_assert_msg(command.status == 0 || command.status == 125, "limit %u: status %d, %s",
+                      limit, command.status, command.errors);
+        ck_assert_str_eq(command.output, command.status == 0 ? "ran\n" : "");
+        failed = failed || strstr(command.errors, "cannot start a process: Too many open files");
+        command_free(&command);
+        client_expect(&stage.client, "FREE", "STATUS a");
+    } while (command.status != 0);
+    ck_assert(failed);
+    stage_close(&stage);
+}
+END_TEST
+
+/* The shell that became redlock had started something before; the command kills the keeper. */
+START_TEST(a_killed_keeper_takes_nothing_along_that_was_there_before)
+{
+    struct stage stage;
+    struct command command;
+    stage_open(&stage, __func__, &three);
+    shell(&stage, &command,
+          "sleep 1000 >/dev/null 2>&1 & echo $!; "
+          "exec $REDLOCK run a sh -c 'kill -KILL $PPID; sleep 1000'");
+    pid_t before = (pid_t)strtol(command.output, NULL, 10);
+    ck_assert_int_eq(command.status, 125);
+    ck_assert_ptr_nonnull(strstr(command.errors, "its keeper was killed"));
+    ck_assert_int_gt(before, 1);
+    bool runs = process_runs(before);
+    kill(before, SIGKILL);
+    ck_assert(runs);
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
+/* The command gives its own lock away, so there is something to say. */
+START_TEST(nobody_reading_its_messages_costs_no_grace)
+{
+    struct stage stage;
+    struct command command;
+    stage_open(&stage, __func__, &three);
+    shell(
+        &stage, &command,
+        "mkfifo %s/pipe; exec 8<>%s/pipe 7>%s/pipe 8<&-; "
+        "exec $REDLOCK run --grace 1m a sh -c 'exec 2>/dev/null; "
+        "trap \"echo cleaned; exit 0\" TERM; $REDLOCK unlock a; while :; do sleep 0.01; done' 2>&7",
+        stage.sandbox.dir, stage.sandbox.dir, stage.sandbox.dir);
+    ck_assert_int_eq(command.status, 122);
+    ck_assert_str_eq(command.output, "cleaned\n");
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run in poor surroundings");
+    TCase *tests = sandbox_case("run");
+    tcase_add_test(tests, short_of_descriptors_it_fails_and_keeps_no_lock);
+    tcase_add_test(tests, a_killed_keeper_takes_nothing_along_that_was_there_before);
+    tcase_add_test(tests, nobody_reading_its_messages_costs_no_grace);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
