@@ -83,12 +83,12 @@ static void count_wait(struct engine *engine, const struct call *call, int64_t u
         histogram_add(&engine->stats.queued, until_ns - call->received_ns);
 }
 
-/* Its wait is over; or has to be, because the daemon stops. */
-static void answer_waiter(struct engine *engine, struct call *call, int64_t hint_ms, int64_t now_ns)
+/* Its wait is over, with this; or has to be, because the daemon stops. */
+static void answer_waiter(struct engine *engine, struct call *call, enum outcome outcome,
+                          int64_t hint_ms, int64_t now_ns)
 {
     struct reply reply = last_reply(engine, call->resource, hint_ms, call->received_ns, now_ns);
-    if (engine->draining && call->waits)
-        reply.outcome = OUTCOME_SHUTDOWN;
+    reply.outcome = engine->draining && call->waits ? OUTCOME_SHUTDOWN : outcome;
     count_wait(engine, call, now_ns);
     engine_leave_line(engine, call);
     engine_reply(engine, call, ROUND_ACQUIRE, &reply);
@@ -101,7 +101,7 @@ static void answer_overdue(struct engine *engine, struct resource *resource, int
     while (resource->queue.overdue > 0) {
         struct waiter *next = TAILQ_NEXT(waiter, line);
         if (waiter->overdue)
-            answer_waiter(engine, call_of(waiter), hint_ms, now_ns);
+            answer_waiter(engine, call_of(waiter), resource->last_outcome, hint_ms, now_ns);
         waiter = next;
     }
 }
@@ -122,7 +122,8 @@ void engine_on_wall(struct engine *engine, struct call *call, int64_t now_ns)
         return;
     }
     resource_pin(resource);
-    answer_waiter(engine, call, queue_hint_ms(&resource->queue, now_ns), now_ns);
+    answer_waiter(engine, call, resource->last_outcome, queue_hint_ms(&resource->queue, now_ns),
+                  now_ns);
     engine_run_queue(engine, resource, now_ns);
     resource_unpin(&engine->resources, resource);
 }
@@ -174,6 +175,9 @@ bool engine_hand_over(struct engine *engine, struct operation *release, int64_t 
     const char *limit;
     if (engine->draining || !queue_may_hand_over(&resource->queue, now_ns))
         return false;
+    /* What is gathered with a release of the same key goes first. Now, since it may be so much that
+     * a link takes no more votes. */
+    engine_settle_order(engine, resource, now_ns);
     for (unsigned i = 0; i < engine->node_count; i++)
         if (engine_refuses_vote(engine, i, now_ns) == REASON_NONE &&
             link_refuses_release(&engine->links[i]) == REASON_NONE)
@@ -235,6 +239,14 @@ static void go_on_waiting(struct engine *engine, struct operation *operation, in
          * once: who is outbid again has a rival. */
         engine->stats.outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
+        return;
+    }
+    if (round->outcome == OUTCOME_LATE) {
+        /* Its own time to live is too short for how long a round takes, and will be the next time.
+         * It is answered, so that it keeps nobody behind it waiting. */
+        queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
+        answer_waiter(engine, call, OUTCOME_LATE, -1, now_ns);
+        answer_overdue(engine, resource, -1, now_ns);
         return;
     }
     if (round->outcome == OUTCOME_HELD)

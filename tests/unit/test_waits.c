@@ -299,6 +299,33 @@ START_TEST(a_wait_outlives_answers_that_are_late)
 }
 END_TEST
 
+/* For a shorter time to live than tests have else: the shortest by the shipped defaults. */
+static void send_briefest(struct engine_client *client, const char *line)
+{
+    const struct request_limits shipped = {.ttl_min_ms = 13, .ttl_max_ms = 60000};
+    struct request request;
+    struct error error;
+    ck_assert_int_eq(request_parse(line, strlen(line), &shipped, &request, &error), REQUEST_FINE);
+    engine_submit(&w.engine, client, &request, w.now_ns);
+}
+
+/* A round takes 4 ms, and 10 go for the drift: nothing can be left of 13. */
+START_TEST(too_short_a_time_to_live_keeps_nobody_waiting)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 4 * NS_PER_MS;
+    world_pass_ms(&w, 5000);
+    send_briefest(&w.client, "#a LOCK a 13ms WAIT 1h");
+    send_briefest(&w.others[0], "#b LOCK a 13ms WAIT 1ms");
+    world_send_as(&w, &w.others[1], "#c LOCK a 10s WAIT 1m");
+    world_pass_ms(&w, 200);
+    world_expect(&w, "#a LATE 3");
+    world_expect(&w, "#b HELD -1");
+    expect_grant("c");
+    world_expect(&w, "(nothing)");
+}
+END_TEST
+
 /* --- when it becomes free --- */
 
 START_TEST(a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before)
@@ -384,6 +411,23 @@ START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
     foreign_releases("a");
     world_expect(&w, "(nothing)");
     world_pass_ms(&w, 500);
+    expect_grant("a");
+}
+END_TEST
+
+/* a and b have a key that nobody takes away, and e cannot report; so a quorum is free without that
+ * a quorum of those who report is. */
+START_TEST(where_one_reports_those_are_looked_at_that_cannot)
+{
+    w.masters[4].untracked = true;
+    world_cut(&w, 4);
+    world_pass_ms(&w, 1000);
+    foreign("a", 60000);
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 5000);
+    for (unsigned i = 2; i < 5; i++)
+        world_delete(&w, i, "a");
+    world_settle(&w);
     expect_grant("a");
 }
 END_TEST
@@ -519,6 +563,27 @@ START_TEST(a_hand_over_that_finds_no_quorum_leaves_neither_token)
     /* It has kept its place. */
     world_pass_ms(&w, 2000);
     expect_grant("b");
+}
+END_TEST
+
+/* It is written before the hand-over, and behind it the links take no more votes. */
+START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
+{
+    char line[128];
+    hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; w.engine.links[0].load < LIMIT_LINK_VOTES - 1; i++) {
+        snprintf(line, sizeof(line), "#s%u STATUS x", i);
+        world_send_as(&w, &w.others[i / 1000], line);
+    }
+    /* Who asked wants no answers. */
+    for (unsigned i = 0; i < 3; i++)
+        w.others[i].gone = true;
+    world_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    snprintf(line, sizeof(line), "#u UNLOCK a %s", holder);
+    world_send_as(&w, &w.others[3], line);
+    world_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.engine.waiting, 0);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
 }
 END_TEST
 
@@ -1017,12 +1082,14 @@ Suite *test_suite(void)
         {"ends",
          {the_wait_ends_when_it_said, a_wait_that_ends_within_a_round_ends_with_it,
           a_wait_outlives_a_lack_of_masters, a_wait_outlives_answers_that_are_late,
-          who_does_not_wait_hears_why_the_others_do, a_lack_of_masters_that_is_over_is_not_told}},
+          too_short_a_time_to_live_keeps_nobody_waiting, who_does_not_wait_hears_why_the_others_do,
+          a_lack_of_masters_that_is_over_is_not_told}},
         {"wakes",
          {a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before,
           an_expiry_elsewhere_wakes_in_time, an_expiry_of_a_lock_granted_here_wakes_in_time,
           a_release_elsewhere_of_a_lock_granted_here_wakes_too, an_extension_elsewhere_is_seen,
           without_tracking_masters_are_looked_at_from_time_to_time,
+          where_one_reports_those_are_looked_at_that_cannot,
           what_was_missed_while_the_reports_were_cut_is_found,
           what_was_missed_while_the_masters_were_away_is_found, a_flush_is_noticed_and_looked_into,
           a_look_that_fails_is_not_the_last,
@@ -1030,6 +1097,7 @@ Suite *test_suite(void)
           scripts_that_were_flushed_cost_no_report}},
         {"handovers",
          {a_hand_over_that_finds_no_quorum_leaves_neither_token,
+          a_hand_over_may_find_a_release_gathered_before_it,
           a_hand_over_whose_connections_are_lost_leaves_neither_token,
           a_hand_over_that_was_never_read_is_made_up_for, a_hand_over_is_guarded,
           a_hand_over_takes_nothing_from_a_stranger, a_hand_over_takes_what_has_expired_for_free,
