@@ -7,7 +7,7 @@
  *     WATCHING ---------------> ASKING -------------------------> WATCHING (the next in line)
  *        ^  it is free, or        |  held            -> WATCHING
  *        |  should be by now      |  collided,       -> PAUSING
- *        +---- PAUSING <----------+  no quorum, late
+ *        +---- PAUSING <----------+  no quorum
  *
  * While it watches, it knows on which nodes the key is free or until when it is held, as far as
  * masters have told: with the undo of a round that was refused, or when they were looked at. A
@@ -132,8 +132,9 @@ void queue_on_asked(struct queue *queue);
 enum queue_outcome {
     QUEUE_HELD,     /* somebody has a quorum */
     QUEUE_COLLIDED, /* nobody has */
-    QUEUE_FAILED,   /* no quorum of masters, or too late */
-    QUEUE_AGAIN,    /* another has to follow at once: the first in line has left, or was outbid */
+    QUEUE_FAILED,   /* no quorum of masters */
+    QUEUE_AGAIN,    /* another has to follow at once: the first in line has left, or was outbid, or
+                       it was too late for it alone */
 };
 
 /* ... and ended, without a grant. */

@@ -156,6 +156,8 @@ void engine_break_release(struct engine *engine, struct resource *resource,
     release->breaking = breaking;
     operation_set_call(release, call);
     tell(engine, call->client, resource, breaking->token);
+    /* Where it cannot be released at once it will be later, and must not be prolonged till then. */
+    extensions_end(&engine->extensions, breaking->token, now_ns);
     /* Who holds it for its connection is told, also if that is the one that breaks it. */
     bool known = engine_end_lock(engine, resource, breaking->token, NULL);
     engine_release(engine, resource, breaking->token, release, known, now_ns);

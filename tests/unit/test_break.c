@@ -240,6 +240,31 @@ START_TEST(what_cannot_be_confirmed_is_tried_on)
 }
 END_TEST
 
+/* Three masters refuse for a moment, and would soon be asked again. */
+START_TEST(what_is_still_to_be_released_is_not_extended)
+{
+    char line[128];
+    lock("LOCK a 60s");
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 3 * NS_PER_MS;
+    world_send_as(&w, &w.others[1], "BREAK a");
+    world_pass_ms(&w, 4);
+    world_expect(&w, "broken a of 1");
+    for (unsigned i = 2; i < 5; i++)
+        strcpy(w.masters[i].error, "MISCONF");
+    world_pass_ms(&w, 10);
+    world_expect(&w, "NOQUORUM 2/5 need=3 c:misconf d:misconf e:misconf");
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].error[0] = '\0';
+    ck_assert_uint_eq(world_count(&w, "a"), 3);
+    snprintf(line, sizeof(line), "EXTEND a %s 60s", token);
+    world_send(&w, line);
+    world_pass_ms(&w, 2000);
+    world_expect(&w, "GONE");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
 START_TEST(who_leaves_before_the_look_has_nothing_broken)
 {
     lock("LOCK a 60s");
@@ -320,6 +345,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, what_is_no_token_of_ours_is_left_alone);
     tcase_add_test(tests, without_a_quorum_nothing_is_done);
     tcase_add_test(tests, what_cannot_be_confirmed_is_tried_on);
+    tcase_add_test(tests, what_is_still_to_be_released_is_not_extended);
     tcase_add_test(tests, who_leaves_before_the_look_has_nothing_broken);
     tcase_add_test(tests, who_leaves_after_it_has_had_it_broken);
     tcase_add_test(tests, so_many_at_once_and_no_more);
