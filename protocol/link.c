@@ -1,6 +1,7 @@
 #include "protocol/link.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -198,12 +199,14 @@ static void greet_first(struct link *link, int64_t now_ns)
 static void greet_second(struct link *link, int64_t now_ns)
 {
     /* The same run of the server: our old connection may live on there, with commands unread. After
-     * a restart the id would be that of a stranger. */
-    if (link->last_client_id != 0 && memcmp(link->run_id, link->last_run_id, LINK_RUN_ID) == 0) {
-        char id[24];
-        snprintf(id, sizeof(id), "%lld", (long long)link->last_client_id);
-        greet(link, GREET_KILL, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, now_ns);
-    }
+     * a restart the id would be that of a stranger. Where there is none, nobody's is named, so that
+     * it is known from the beginning whether we may do it. */
+    bool lived =
+        link->last_client_id != 0 && memcmp(link->run_id, link->last_run_id, LINK_RUN_ID) == 0;
+    int64_t old = lived ? link->last_client_id : INT64_MAX;
+    char id[24];
+    snprintf(id, sizeof(id), "%" PRId64, old);
+    greet(link, GREET_KILL, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, now_ns);
     for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
         greet(link, GREET_SCRIPT + i, (const char *[]){"SCRIPT", "LOAD", redis_script_text(i)}, 3,
               now_ns);
@@ -313,11 +316,14 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
         return REASON_MAXCLIENTS;
     switch (step) {
     case GREET_SETNAME:
-    case GREET_KILL:
-        /* A name is a courtesy; and who is not there cannot be killed. */
+        /* A courtesy. */
         return REASON_NONE;
     case GREET_ID:
-        if (reply->kind == RESP_INTEGER)
+    case GREET_KILL:
+        /* Who is not there cannot be killed; but whoever is has to be. */
+        if (error && reason_of_redis_error(reply->str, reply->len) == REASON_NOPERM)
+            return REASON_NOPERM;
+        if (step == GREET_ID && reply->kind == RESP_INTEGER)
             link->client_id = reply->integer;
         return REASON_NONE;
     case GREET_INFO:

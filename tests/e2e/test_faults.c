@@ -378,6 +378,23 @@ START_TEST(right_username_serves)
 }
 END_TEST
 
+/* Else a command that was left on a connection of before could not be kept from being executed. */
+START_TEST(who_may_not_end_its_old_connections_has_no_vote)
+{
+    static const char *const missing[] = {"client|kill", "client|id"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct stage stage;
+        char acl[128];
+        snprintf(acl, sizeof(acl), "ACL SETUSER app on >secret ~* &* +@all -%s", missing[i]);
+        open_with_password(&stage, __func__, acl, "app", "secret", 0);
+        stage_wait_nodes(&stage, "reason=noperm", 3);
+        masters_run(stage.masters, 3, "ACL SETUSER app +@all");
+        stage_wait_nodes(&stage, "state=up", 3);
+        stage_close(&stage);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("faults");
@@ -401,6 +418,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, wrong_password_is_named_but_not_logged);
     tcase_add_test(tests, right_password_serves);
     tcase_add_test(tests, right_username_serves);
+    tcase_add_test(tests, who_may_not_end_its_old_connections_has_no_vote);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -10,7 +10,7 @@ build=$1
 shift
 only=" $* "
 dir=$build/mutants
-seeds=${SEEDS:-10000}
+seeds=${SEEDS:-20000}
 count=0 lines=
 mkdir -p "$dir"
 
@@ -116,8 +116,8 @@ mutant no-undo all "rests on" protocol/round.c \
     's/    if (round->sent != 0)$/    if (0)/'
 mutant undo-where-yes-only all "rests on" protocol/round.c \
     's/send_to(round, actions, ROUND_UNDO, round->sent);/if (round->yes) send_to(round, actions, ROUND_UNDO, round->yes);/'
-mutant old-connection-not-killed cut,slow,clog,partition,clients "rests on\|two holders" protocol/link.c \
-    's/if (link->last_client_id != 0 &&/if (0 \&\&/'
+mutant old-connection-not-killed cut,clog,clients,hang "rests on\|two holders" protocol/link.c \
+    's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant quorum-of-a-minority all "$unfit\|aborted" protocol/round.c \
     's/count(round->yes) >= quorum)/count(round->yes) >= quorum - 1)/'
 mutant owed-and-forgotten all "rests on" protocol/link.c \
