@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "client/question.h"
 #include "client/redlock.h"
@@ -17,6 +18,7 @@ struct redlock {
     struct talk talk;
     char *url;
     int fd;                     /* -1: not connected */
+    pid_t owner;                /* the process whose connection it is */
     int64_t connect_timeout_ns; /* 0: that of a request */
     char peer[TALK_PEER];       /* the address, as far as it may be repeated */
     char output[HANDLE_OUTPUT];
@@ -34,6 +36,9 @@ void handle_pump(struct redlock *redlock);
 
 /* Wait until there may be something to pump. */
 void handle_wait(struct redlock *redlock);
+
+/* End the connection as if it was lost: the daemon releases nothing by that. */
+void handle_reset(struct redlock *redlock, const char *why);
 
 /* Close the connection, in order. */
 void handle_close(struct redlock *redlock);

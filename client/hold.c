@@ -1,5 +1,6 @@
 #include "client/hold.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,11 +59,31 @@ static void forget(struct holds *holds, struct notices *notices, struct hold *ho
     free(hold);
 }
 
+/* That of a hold which is lost, and no more among the others. */
+static struct hold *find_lost(const struct notices *notices, const char *token)
+{
+    struct notice *notice;
+    TAILQ_FOREACH (notice, notices, next) {
+        struct hold *hold = (struct hold *)((char *)notice - offsetof(struct hold, notice));
+        if (notice->kind == REDLOCK_EVENT_LOST &&
+            memcmp(hold->token, token, REDLOCK_TOKEN_LEN) == 0)
+            return hold;
+    }
+    return NULL;
+}
+
 void holds_remove(struct holds *holds, struct notices *notices, const char *token)
 {
     struct hold *hold = find(holds, token);
-    if (hold != NULL)
+    if (hold != NULL) {
         forget(holds, notices, hold);
+        return;
+    }
+    hold = find_lost(notices, token);
+    if (hold != NULL) {
+        notice_drop(notices, &hold->notice);
+        free(hold);
+    }
 }
 
 void holds_push(struct holds *holds, struct notices *notices, enum push push, struct word token,

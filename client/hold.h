@@ -48,7 +48,7 @@ struct holds {
 /* The hold has been allocated before there was a lock to lose. */
 void holds_add(struct holds *holds, struct hold *hold, const struct redlock_lock *lock);
 
-/* Forget the hold with this token, if there is one, and the warning of it. */
+/* Forget the hold with this token, if there is one, and what was to be told of it. */
 void holds_remove(struct holds *holds, struct notices *notices, const char *token);
 
 /* The daemon says this of a token; one that is not ours does not matter. */

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/connect.h"
 #include "client/handle.h"
@@ -91,6 +92,17 @@ void redlock_free(struct redlock *redlock)
     free(redlock->url);
     explicit_bzero(redlock, sizeof(*redlock)); /* there is a secret in it */
     free(redlock);
+}
+
+void redlock_abandon(struct redlock *redlock)
+{
+    if (redlock->fd >= 0)
+        handle_reset(redlock, "the connection was given up");
+}
+
+void redlock_take_over(struct redlock *redlock)
+{
+    redlock->owner = getpid();
 }
 
 const char *redlock_error(const struct redlock *redlock)

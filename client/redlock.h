@@ -13,8 +13,9 @@
  *
  * A handle is one connection to one daemon. It is made by the first request and, after it was lost,
  * by the next one. A handle must not be used by two threads at once; different handles have nothing
- * in common, and there is no other state. Nothing here installs a signal handler, raises SIGPIPE,
- * writes to standard error or ends the program.
+ * in common, and there is no other state. After fork(2) a connection is that of the parent: in the
+ * child a handle has none, until it makes one of its own (redlock_take_over()). Nothing here
+ * installs a signal handler, raises SIGPIPE, writes to standard error or ends the program.
  *
  * Time. Durations are milliseconds. A deadline is nanoseconds of CLOCK_BOOTTIME, which goes on
  * while the machine sleeps, as the masters do. A lock is safe until its deadline, and not a moment
@@ -23,8 +24,9 @@
  * it earlier than it need be, and never later.
  *
  * Waiting. The plain functions block until the answer is there: for the wait that was asked for and
- * the timeout of the handle at most. The functions redlock_start_... and redlock_next() do the
- * same without blocking, for programs that poll.
+ * the timeout of the handle at most, and where there is no connection, for its timeout before that.
+ * The functions redlock_start_... and redlock_next() do the same without blocking, for programs
+ * that poll.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -89,9 +91,18 @@ struct redlock;
 struct redlock *redlock_new(const char *url);
 
 /* Closes the connection in order, so the daemon releases what it holds for it: that may take 200 ms
- * where it holds something and does not answer. Grants that were not taken are given back. NULL is
- * fine. */
+ * where it holds something and does not answer. Grants that were not taken are given back, unless
+ * their connection has ended before: then they end by their time to live. NULL is fine. */
 void redlock_free(struct redlock *redlock);
+
+/* Give the connection up, as if it was lost: what is held for it lives until its deadline, and the
+ * next request makes another one. For one that seems to lead nowhere, since requests time out. */
+void redlock_abandon(struct redlock *redlock);
+
+/* In a child, before anything else is done with the handle: the connection is the child's from now
+ * on, with all that is held for it, and no other process may use it. It ends for the daemon when
+ * the last process has closed it, or one by redlock_free(). */
+void redlock_take_over(struct redlock *redlock);
 
 /* What the last function that failed has to say, in one line without a newline; "" before that. It
  * is valid until the next call with this handle. */

@@ -202,6 +202,8 @@ void talk_expire(struct talk *talk, int64_t now_ns)
         struct asked *asked = talk->asked[i];
         if (asked->state == ASKED_IDLE || asked->whom == FOR_NOBODY || asked->until_ns > now_ns)
             continue;
+        if (asked->state == ASKED_SENT && talk->heard_ns <= asked->sent_ns)
+            talk->silent = true;
         if (asked->whom == FOR_CALLER) {
             asked->event.status = REDLOCK_TIMEOUT;
             asked->event.sent_ns = asked->sent_ns;
@@ -228,6 +230,12 @@ bool talk_is_spent(const struct talk *talk)
     return talk->abandoned > 0 && talk->living == 0 && talk->holds.count == 0;
 }
 
+bool talk_is_dead(const struct talk *talk, int64_t now_ns)
+{
+    return talk->silent && talk->holds.count > 0 &&
+           now_ns - talk->heard_ns >= talk->longest_hold_ns;
+}
+
 /* --- the connection --- */
 
 void talk_begin(struct talk *talk)
@@ -239,6 +247,9 @@ void talk_begin(struct talk *talk)
     talk->being_named = false;
     talk->to_authenticate = talk->secret[0] != '\0';
     talk->authenticating = false;
+    talk->heard_ns = 0;
+    talk->silent = false;
+    talk->longest_hold_ns = 0;
     talk->input_len = 0;
 }
 
@@ -324,6 +335,9 @@ static void put_final(struct talk *talk, struct asked *asked, struct redlock_eve
         return;
     }
     if (acquired && asked->hold != NULL) {
+        int64_t ttl_ns = event->lock.ttl_ms * NS_PER_MS;
+        if (ttl_ns > talk->longest_hold_ns)
+            talk->longest_hold_ns = ttl_ns;
         holds_add(&talk->holds, asked->hold, &event->lock);
         asked->hold = NULL;
     }
@@ -435,6 +449,8 @@ bool talk_receive(struct talk *talk, const char *bytes, size_t len, int64_t rece
                   int64_t now_ns)
 {
     static const char foreign[] = "what answers there does not speak redlockd's protocol";
+    talk->heard_ns = received_ns;
+    talk->silent = false;
     while (len > 0) {
         const char *end = memchr(bytes, '\n', len);
         size_t taken = end != NULL ? (size_t)(end - bytes) : len;

@@ -69,6 +69,9 @@ struct talk {
     bool authenticating;
     bool to_be_named;
     bool being_named;
+    int64_t heard_ns;        /* when something came last */
+    bool silent;             /* nothing has, since a request was sent that is out of time */
+    int64_t longest_hold_ns; /* the longest time to live of those held for this connection */
     char input[LIMIT_REPLY]; /* a line that is not complete yet */
     size_t input_len;
     char error[TALK_TEXT]; /* what went wrong last, for the caller */
@@ -117,6 +120,10 @@ int64_t talk_until_ns(const struct talk *talk);
 
 /* Nothing lives on this connection but what nobody wants any more: close it. */
 bool talk_is_spent(const struct talk *talk);
+
+/* It leads nowhere any more, and has for so long that no lock can be held for it: have it reset, so
+ * that another one can be made. */
+bool talk_is_dead(const struct talk *talk, int64_t now_ns);
 
 /* The next event, or the answer to this very request. False: there is none. */
 bool talk_take(struct talk *talk, struct redlock_event *event);

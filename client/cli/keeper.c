@@ -202,6 +202,9 @@ static void on_extend_answer(struct keeper *keeper, const struct redlock_event *
         lose(keeper, "it is not held any more: it was released or has expired", now_ns);
     else
         lease_on_failed(&keeper->lease, redlock_error(keeper->plan->redlock), now_ns);
+    /* The way may be at fault: the next is asked over another. */
+    if (event->status == REDLOCK_TIMEOUT)
+        redlock_abandon(keeper->plan->redlock);
 }
 
 static void on_lost(struct keeper *keeper, const struct redlock_event *event, int64_t now_ns)
@@ -231,7 +234,7 @@ static void read_events(struct keeper *keeper)
 static void extend(struct keeper *keeper, int64_t now_ns)
 {
     const struct keeper_plan *plan = keeper->plan;
-    lease_on_asked(&keeper->lease);
+    lease_on_asked(&keeper->lease, now_ns);
     if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms, &keeper->asked) !=
         REDLOCK_OK)
         lease_on_failed(&keeper->lease, redlock_error(plan->redlock), now_ns);
@@ -299,17 +302,23 @@ static void wait_for_something(const struct keeper *keeper)
     poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
 }
 
-/* What is due. Time is looked at before anything is read: whoever was stopped past the deadline
- * kills first. */
-static void keep_time(struct keeper *keeper)
+/* Time is looked at before anything is read: whoever was stopped past the deadline kills first. */
+static void kill_if_due(struct keeper *keeper)
 {
     struct lease *lease = &keeper->lease;
     int64_t now_ns = clock_now_ns();
-    if (now_ns >= lease_kill_ns(lease)) {
-        lose(keeper, lease->why[0] != '\0' ? lease->why : "redlock itself was stopped for too long",
-             now_ns);
-        kill_and_end(keeper);
-    }
+    if (now_ns < lease_kill_ns(lease))
+        return;
+    lose(keeper, lease->why[0] != '\0' ? lease->why : "redlock itself was stopped for too long",
+         now_ns);
+    kill_and_end(keeper);
+}
+
+/* What is due, after all that has been heard. */
+static void keep_lock(struct keeper *keeper)
+{
+    struct lease *lease = &keeper->lease;
+    int64_t now_ns = clock_now_ns();
     if (now_ns >= lease_give_up_ns(lease))
         lose(keeper, lease->why[0] != '\0' ? lease->why : "the daemon does not answer", now_ns);
     if (now_ns >= lease_extend_ns(lease))
@@ -326,10 +335,14 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     /* Out of reach for what is typed, or sent to the front's group. */
     setpgid(0, 0);
     bool adopted = brood_adopt();
+    redlock_take_over(plan->redlock);
     lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);
-    /* Everything else has to wait for it. */
-    redlock_set_connect_timeout(plan->redlock, lock->ttl_ms / 10);
+    /* A connection that is silent for longer is given up for another one, and everything else has
+     * to wait for that. */
+    int64_t patience_ms = lease_patience_ns(&keeper.lease) / NS_PER_MS;
+    redlock_set_timeout(plan->redlock, patience_ms);
+    redlock_set_connect_timeout(plan->redlock, patience_ms);
     keeper.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     keeper.timer = clock_timer();
     if (!adopted || keeper.children < 0 || keeper.timer < 0 || !start_command(&keeper)) {
@@ -337,11 +350,12 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
         _exit(EXIT_FAILED);
     }
     for (;;) {
-        keep_time(&keeper);
+        kill_if_due(&keeper);
         read_front(&keeper);
         look_at_children(&keeper);
         continue_front(&keeper);
         read_events(&keeper);
+        keep_lock(&keeper);
         if (keeper.front_gone)
             kill_and_end(&keeper);
         if (keeper.command_ended && !brood_group_lives(keeper.command))

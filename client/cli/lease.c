@@ -19,14 +19,16 @@ void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t d
         .ttl_ns = ttl_ns,
         .grace_ns = grace_ns,
         .deadline_ns = deadline_ns,
+        .asked_ns = INT64_MAX,
         .lost_ns = INT64_MAX,
     };
 }
 
-void lease_on_asked(struct lease *lease)
+void lease_on_asked(struct lease *lease, int64_t now_ns)
 {
     assert(!lease->asking);
     lease->asking = true;
+    lease->asked_ns = earlier(lease->asked_ns, now_ns);
 }
 
 void lease_on_extended(struct lease *lease, int64_t deadline_ns)
@@ -36,6 +38,7 @@ void lease_on_extended(struct lease *lease, int64_t deadline_ns)
     if (lease_is_lost(lease))
         return;
     lease->hurry = false;
+    lease->asked_ns = INT64_MAX;
     lease->why[0] = '\0';
     if (deadline_ns > lease->deadline_ns)
         lease->deadline_ns = deadline_ns;
@@ -87,7 +90,18 @@ int64_t lease_extend_ns(const struct lease *lease)
 
 int64_t lease_give_up_ns(const struct lease *lease)
 {
-    return lease_is_lost(lease) ? INT64_MAX : lease->deadline_ns - lease->ttl_ns / 3;
+    if (lease_is_lost(lease))
+        return INT64_MAX;
+    if (lease->asked_ns == INT64_MAX)
+        return lease_kill_ns(lease);
+    int64_t due_ns = lease->deadline_ns - lease->ttl_ns / 3;
+    int64_t answer_ns = lease->asked_ns + lease_patience_ns(lease);
+    return due_ns > answer_ns ? due_ns : answer_ns;
+}
+
+int64_t lease_patience_ns(const struct lease *lease)
+{
+    return lease->ttl_ns / 10;
 }
 
 int64_t lease_margin_ns(const struct lease *lease)

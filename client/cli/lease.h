@@ -25,6 +25,7 @@ struct lease {
     int64_t retry_ns;    /* no extension is asked for before this */
     bool hurry;          /* the next is due at once: the daemon may have released the lock */
     bool asking;         /* one is under way */
+    int64_t asked_ns;    /* when the first was asked for since then; INT64_MAX: none was */
     int64_t lost_ns;     /* since when it is lost; INT64_MAX: it is not */
     char why[128];       /* it is lost, or could not be extended the last time */
 };
@@ -32,7 +33,7 @@ struct lease {
 void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t deadline_ns);
 
 /* An extension was asked for; it has to be answered by one of the next two, or by lease_lose(). */
-void lease_on_asked(struct lease *lease);
+void lease_on_asked(struct lease *lease, int64_t now_ns);
 /* It was granted, and proves this deadline. */
 void lease_on_extended(struct lease *lease, int64_t deadline_ns);
 /* Undecided: the deadline stands, and it is tried again. */
@@ -48,12 +49,16 @@ bool lease_is_lost(const struct lease *lease);
 
 /* When to ask for an extension; INT64_MAX while one is under way, or where it is lost. */
 int64_t lease_extend_ns(const struct lease *lease);
-/* When to give it up unless an extension comes before; INT64_MAX where it is lost already. */
+/* When to give it up unless an extension comes before; INT64_MAX where it is lost already. Whoever
+ * could not ask in time, because it was stopped, asks first: the lock may well be held still. */
 int64_t lease_give_up_ns(const struct lease *lease);
 /* When to kill what is left, early enough that it is gone by the deadline. */
 int64_t lease_kill_ns(const struct lease *lease);
 /* When something is to be done next. */
 int64_t lease_next_ns(const struct lease *lease);
+
+/* How long the answer to an extension may take: a tenth of the ttl. */
+int64_t lease_patience_ns(const struct lease *lease);
 
 /* What lies between kill and deadline: a tenth of the ttl, a second at most. */
 int64_t lease_margin_ns(const struct lease *lease);

@@ -6,13 +6,24 @@
 #include "client/cli/front.h"
 #include "client/cli/wait.h"
 
+/* Whoever waited and was stopped meanwhile may have little left of what it was granted. Undecided,
+ * it stands as it is: the keeper asks again. */
+static bool is_fresh(struct redlock *redlock, struct redlock_lock *lock)
+{
+    return redlock_left_ms(lock) >= lock->ttl_ms / 3 * 2 ||
+           redlock_extend(redlock, lock, lock->ttl_ms) != REDLOCK_GONE;
+}
+
 int command_run(const struct options *options)
 {
     struct redlock_lock lock;
     int64_t hint_ms = -1;
     int code;
     struct redlock *redlock = daemon_open(options);
-    enum redlock_status status = wait_for_lock(redlock, options, true, &lock, &hint_ms);
+    enum redlock_status status;
+    do
+        status = wait_for_lock(redlock, options, true, &lock, &hint_ms);
+    while (status == REDLOCK_OK && !is_fresh(redlock, &lock));
     if (status == REDLOCK_OK)
         code = front_run(options, redlock, &lock);
     else

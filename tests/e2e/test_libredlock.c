@@ -310,6 +310,61 @@ START_TEST(a_hold_lives_as_long_as_its_handle)
 }
 END_TEST
 
+static void wait_for_child(pid_t child)
+{
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+START_TEST(a_child_leaves_the_connection_to_its_parent)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = handle_of(&stage.daemon);
+    struct redlock_lock lock = acquire(redlock, "a", 60000, &hold);
+    pid_t child = fork();
+    if (child == 0) {
+        redlock_free(redlock);
+        _exit(0);
+    }
+    wait_for_child(child);
+    child = fork();
+    if (child == 0) {
+        /* Over a connection of its own. */
+        bool fine = redlock_ping(redlock) == REDLOCK_OK;
+        redlock_free(redlock);
+        _exit(!fine);
+    }
+    wait_for_child(child);
+    expect(redlock, redlock_extend(redlock, &lock, 60000), REDLOCK_OK);
+    ck_assert(lock.hold);
+    client_expect_match(&stage.client, "HELD .*", "STATUS a");
+    redlock_free(redlock);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_child_can_take_the_connection_over)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = handle_of(&stage.daemon);
+    acquire(redlock, "a", 60000, &hold);
+    pid_t child = fork();
+    if (child == 0) {
+        redlock_take_over(redlock);
+        redlock_free(redlock);
+        _exit(0);
+    }
+    wait_for_child(child);
+    stage_wait_no_keys(&stage);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_hold_is_freed_by_its_handle_also_with_warnings_unread)
 {
     struct stage stage;
@@ -662,6 +717,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_place_in_line_can_be_asked_for);
     tcase_add_test(cases, many_requests_at_once_are_answered);
     tcase_add_test(cases, a_hold_lives_as_long_as_its_handle);
+    tcase_add_test(cases, a_child_leaves_the_connection_to_its_parent);
+    tcase_add_test(cases, a_child_can_take_the_connection_over);
     tcase_add_test(cases, a_hold_is_freed_by_its_handle_also_with_warnings_unread);
     tcase_add_test(cases, a_lost_hold_is_told_once);
     tcase_add_test(cases, a_hold_that_is_released_elsewhere_is_lost);

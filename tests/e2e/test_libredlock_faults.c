@@ -291,6 +291,28 @@ START_TEST(who_answers_nothing_costs_the_timeout)
 }
 END_TEST
 
+/* As where a firewall has lost its state: the next connection leads to the daemon again. */
+START_TEST(a_connection_that_was_given_up_is_replaced)
+{
+    struct redlock_lock lock;
+    struct redlock_event event;
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(50);
+    const struct redlock_wish hold = {.hold = true};
+    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, &hold, &lock, NULL), REDLOCK_OK);
+    liar_set(liar, &(struct lie){.kind = LIE_SILENT});
+    expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_TIMEOUT);
+    liar_set(liar, &(struct lie){.kind = LIE_NONE});
+    redlock_abandon(redlock);
+    ck_assert(redlock_next(redlock, &event));
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
+    expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_OK);
+    ck_assert_uint_eq(liar->connections, 1);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
 /* Slower than they come, so that there is always something to read. */
 static void read_slowly(void *context, const char *text)
 {
@@ -517,6 +539,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, each_answer_has_its_status, 0, sizeof(answers) / sizeof(answers[0]));
     tcase_add_test(cases, an_extension_of_another_token_is_none);
     tcase_add_loop_test(cases, who_answers_nothing_costs_the_timeout, 0, 2);
+    tcase_add_test(cases, a_connection_that_was_given_up_is_replaced);
     tcase_add_test(cases, a_listing_without_end_costs_the_timeout);
     tcase_add_test(cases, nobody_home_is_unreachable);
     tcase_add_test(cases, a_place_in_line_is_read_from_the_listing);

@@ -20,29 +20,48 @@ START_TEST(it_is_extended_after_a_third_and_given_up_after_two)
 {
     struct lease lease = of_thirty_seconds();
     ck_assert_int_eq(lease_extend_ns(&lease), 80 * SECOND_NS);
+    ck_assert_int_eq(lease_next_ns(&lease), 80 * SECOND_NS);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 90 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&lease), 99 * SECOND_NS);
-    ck_assert_int_eq(lease_next_ns(&lease), 80 * SECOND_NS);
+}
+END_TEST
+
+/* The daemon may have extended it all the time. Once asked, it has as long as ever to answer. */
+START_TEST(who_was_stopped_asks_before_it_gives_up)
+{
+    struct lease lease = of_thirty_seconds();
+    ck_assert_int_eq(lease_give_up_ns(&lease), lease_kill_ns(&lease));
+    lease_on_asked(&lease, 93 * SECOND_NS);
+    ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
+    lease_on_failed(&lease, "no quorum", 94 * SECOND_NS);
+    /* Asking again gives it no more time. */
+    lease_on_asked(&lease, 95 * SECOND_NS);
+    ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
+    lease_on_extended(&lease, 125 * SECOND_NS);
+    lease_on_asked(&lease, 105 * SECOND_NS);
+    ck_assert_int_eq(lease_give_up_ns(&lease), 115 * SECOND_NS);
 }
 END_TEST
 
 START_TEST(an_extension_moves_all_of_it_on)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), INT64_MAX);
     ck_assert_int_eq(lease_next_ns(&lease), 90 * SECOND_NS);
     lease_on_extended(&lease, 110 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 90 * SECOND_NS);
-    ck_assert_int_eq(lease_give_up_ns(&lease), 100 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&lease), 109 * SECOND_NS);
+    lease_on_asked(&lease, 90 * SECOND_NS);
+    ck_assert_int_eq(lease_give_up_ns(&lease), 100 * SECOND_NS);
 }
 END_TEST
 
 START_TEST(a_deadline_never_moves_back)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 99 * SECOND_NS);
     ck_assert_int_eq(lease.deadline_ns, 100 * SECOND_NS);
 }
@@ -51,12 +70,12 @@ END_TEST
 START_TEST(what_is_undecided_is_tried_again_and_moves_nothing)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "no quorum", 81 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 81 * SECOND_NS + SECOND_NS / 2);
     ck_assert_int_eq(lease_give_up_ns(&lease), 90 * SECOND_NS);
     ck_assert_str_eq(lease.why, "no quorum");
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 111 * SECOND_NS);
     ck_assert_str_eq(lease.why, "");
 }
@@ -67,10 +86,10 @@ START_TEST(a_lost_connection_is_a_reason_to_ask_at_once)
     struct lease lease = of_thirty_seconds();
     lease_on_closed(&lease, 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS);
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "unreachable", 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS + SECOND_NS / 2);
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 103 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 83 * SECOND_NS);
 }
@@ -81,7 +100,7 @@ START_TEST(who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer)
 {
     struct lease lease = of_thirty_seconds();
     lease_on_closed(&lease, 72 * SECOND_NS);
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "closed", 72 * SECOND_NS);
     lease_on_closed(&lease, 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS + SECOND_NS / 2);
@@ -114,7 +133,7 @@ END_TEST
 START_TEST(lost_is_lost)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease);
+    lease_on_asked(&lease, 80 * SECOND_NS);
     lease_lose(&lease, "gone", 82 * SECOND_NS);
     lease_lose(&lease, "limit", 83 * SECOND_NS);
     lease_on_extended(&lease, 110 * SECOND_NS);
@@ -154,6 +173,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("lease");
     TCase *lease = tcase_create("lease");
     tcase_add_test(lease, it_is_extended_after_a_third_and_given_up_after_two);
+    tcase_add_test(lease, who_was_stopped_asks_before_it_gives_up);
     tcase_add_test(lease, an_extension_moves_all_of_it_on);
     tcase_add_test(lease, a_deadline_never_moves_back);
     tcase_add_test(lease, what_is_undecided_is_tried_again_and_moves_nothing);

@@ -424,6 +424,38 @@ START_TEST(a_request_has_its_wait_and_the_timeout)
 }
 END_TEST
 
+static void time_out(int64_t after_ns)
+{
+    uint64_t id = ping();
+    sent();
+    now_ns += after_ns;
+    talk_expire(&talk, now_ns);
+    expect_answer(id, REDLOCK_TIMEOUT);
+}
+
+/* One that holds nothing is closed in order, which undoes what may have been granted. */
+START_TEST(a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead)
+{
+    time_out(20000 * MS);
+    ck_assert(!talk_is_dead(&talk, now_ns));
+    granted("a", TOKEN, true); /* for 10 s */
+    int64_t heard_ns = now_ns;
+    ck_assert(!talk_is_dead(&talk, heard_ns + 20000 * MS));
+    time_out(TIMEOUT);
+    ck_assert(!talk_is_dead(&talk, heard_ns + 10000 * MS - 1));
+    ck_assert(talk_is_dead(&talk, heard_ns + 10000 * MS));
+    ck_assert(say("! WARN a " TOKEN " n1:timeout\n"));
+    expect_kind(REDLOCK_EVENT_WARN);
+    ck_assert(!talk_is_dead(&talk, heard_ns + 20000 * MS));
+    time_out(TIMEOUT);
+    ck_assert(talk_is_dead(&talk, now_ns + 10000 * MS));
+    talk_end(&talk, REDLOCK_BROKEN, "silent", true);
+    expect_kind(REDLOCK_EVENT_CLOSED);
+    talk_begin(&talk);
+    ck_assert(!talk_is_dead(&talk, now_ns + 10000 * MS));
+}
+END_TEST
+
 START_TEST(what_was_not_sent_in_time_is_not_sent)
 {
     uint64_t a = acquire("a", (struct redlock_wish){0});
@@ -583,6 +615,21 @@ START_TEST(a_loss_is_told_once_and_before_what_came_after_it)
     ck_assert_str_eq(event.lock.token, TOKEN);
     expect_answer(b, REDLOCK_OK);
     ck_assert(say("! LOST a " TOKEN " noquorum\n"));
+    expect_none();
+}
+END_TEST
+
+START_TEST(what_was_released_is_no_news_any_more)
+{
+    struct question question;
+    ck_assert(question_release(&question, "a", TOKEN, &error));
+    granted("a", TOKEN, true);
+    granted("b", OTHER, true);
+    ck_assert(say("! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
+    ask(&question);
+    struct redlock_event event = next_event();
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
+    ck_assert_str_eq(event.lock.token, OTHER);
     expect_none();
 }
 END_TEST
@@ -802,6 +849,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_line_has_a_longest_length);
     tcase_add_test(cases, a_stream_means_the_same_however_it_is_cut);
     tcase_add_test(cases, a_request_has_its_wait_and_the_timeout);
+    tcase_add_test(cases, a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead);
     tcase_add_test(cases, what_was_not_sent_in_time_is_not_sent);
     tcase_add_test(cases, other_answers_after_their_time_do_not_matter);
     tcase_add_test(cases, a_release_of_our_own_is_given_up_in_time);
@@ -811,6 +859,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_grant_of_which_nothing_is_left_is_given_back);
     tcase_add_test(cases, an_extension_of_which_nothing_is_left_releases_nothing);
     tcase_add_test(cases, a_loss_is_told_once_and_before_what_came_after_it);
+    tcase_add_test(cases, what_was_released_is_no_news_any_more);
     tcase_add_test(cases, a_loss_takes_the_place_of_a_warning);
     tcase_add_test(cases, what_is_said_of_others_does_not_matter);
     tcase_add_test(cases, nothing_is_told_of_a_lock_whose_release_was_asked_for);
