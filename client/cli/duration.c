@@ -10,6 +10,9 @@
 
 enum { QUOTED_MAX = 40 };
 
+/* Ten years: as nanoseconds, such a time can still be added to any other. */
+static const int64_t LONGEST_MS = INT64_C(87600) * 3600 * 1000;
+
 /* --- parsing --- */
 
 static bool fail(struct error *error, const char *word, size_t len, const char *what)
@@ -47,7 +50,7 @@ bool duration_parse(const char *text, int64_t *ms, struct error *error)
     bool zero = digits > 0 && strspn(text, "0") == len;
     if (digits == len && len > 0 && !zero)
         return fail_no_unit(error, text, len);
-    if (request_parse_time(text, len, ms) == REQUEST_FINE)
+    if (request_parse_time(text, len, ms) == REQUEST_FINE && *ms <= LONGEST_MS)
         return true;
     if (digits > 0 && text[digits] == '.')
         return fail(error, text, len, " is no whole number: 1500ms is one second and a half");

@@ -65,6 +65,7 @@ END_TEST
 START_TEST(what_is_too_long_is_refused)
 {
     check_refused("999999999999999h", "\"999999999999999h\" is longer than anybody waits");
+    check_refused("87601h", "\"87601h\" is longer than anybody waits");
     check_refused("9999999999999999ms", "\"9999999999999999ms\" is longer than anybody waits");
 }
 END_TEST
