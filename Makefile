@@ -94,6 +94,7 @@ help:
 	@echo 'make bench-peers    the same beside node-redlock (npm) and etcd (apt)'
 	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK: [PROFILE=1]'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
+	@echo 'make clang      what ships by clang, in build/clang: it warns of what gcc does not'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
 	@echo 'make fuzz-smoke the same in short, on the committed inputs'
@@ -344,6 +345,10 @@ asan:
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer' \
 	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' $(or $(GOAL),all)
 
+# Whoever builds it by clang has -Werror, too.
+clang:
+	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all
+
 # Fuzzing takes clang, with its runtime of libFuzzer.
 SECONDS ?= 60
 FUZZ_BUILD = $(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
@@ -373,7 +378,7 @@ check: deps
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # What asserts no time, and so may run side by side.
-check-parts: coverage mutants fuzz-smoke tidy units instructions
+check-parts: coverage mutants clang fuzz-smoke tidy units instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
@@ -401,5 +406,5 @@ demo: deps
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
 .PHONY: all help install clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-coverage mutants torture storm \
-        bench bench-peers instructions asan check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
+        bench bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units check-parts

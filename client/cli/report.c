@@ -73,7 +73,7 @@ int report_status(const struct options *options, enum redlock_status status, int
         json_text(&json, "message", message);
         report_end(&json);
     }
-    return exit_of(status);
+    return (int)exit_of(status);
 }
 
 int report_failure(const struct options *options, const struct redlock *redlock,
