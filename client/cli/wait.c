@@ -8,6 +8,7 @@
 #include "client/cli/clock.h"
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
+#include "client/cli/patience.h"
 #include "client/cli/report.h"
 #include "client/cli/terminal.h"
 
@@ -17,7 +18,6 @@ enum {
     LONGEST_WAIT_MS = 24 * 3600 * 1000, /* that a daemon grants; then it begins again */
     SIGN_OF_LIFE_S = 10,                /* how often the daemon is asked for one */
     SHOWN_MAX = 512,
-    RETRY_MS = 250, /* how soon a daemon that went away is looked for */
 };
 
 struct wait {
@@ -69,11 +69,6 @@ static void unshow(struct wait *wait)
 
 /* --- what it does --- */
 
-static bool may_go_on(const struct wait *wait, int64_t now_ns)
-{
-    return wait->options->wait_ms != 0 && now_ns < wait->ends_ns;
-}
-
 static enum redlock_status start(struct wait *wait, int64_t now_ns)
 {
     const struct options *options = wait->options;
@@ -91,41 +86,31 @@ static enum redlock_status start(struct wait *wait, int64_t now_ns)
 }
 
 /* The daemon went away, or is about to. */
-static void try_later(struct wait *wait, int64_t now_ns)
+static void complain(struct wait *wait)
 {
     unshow(wait);
     if (!wait->complained)
         report_message("%s; trying again", redlock_error(wait->redlock));
     wait->complained = true;
-    wait->acquire = 0;
-    wait->look = 0;
-    wait->retry_ns = now_ns + (int64_t)RETRY_MS * NS_PER_MS;
 }
 
-/* Is this the end of it? Else it has begun again, or will. */
-static bool is_final(struct wait *wait, enum redlock_status status, int64_t now_ns)
+static void try_later(struct wait *wait, int64_t now_ns)
 {
     wait->acquire = 0;
-    switch (status) {
-    case REDLOCK_UNREACHABLE:
-    case REDLOCK_BROKEN:
-    case REDLOCK_TIMEOUT:
-    case REDLOCK_SHUTDOWN:
-        if (!may_go_on(wait, now_ns))
-            return true;
-        try_later(wait, now_ns);
-        return false;
-    case REDLOCK_HELD:
-    case REDLOCK_NOQUORUM:
-    case REDLOCK_LATE:
-        /* The daemon's longest wait was shorter than ours. */
-        if (!may_go_on(wait, now_ns))
-            return true;
-        wait->retry_ns = now_ns + (int64_t)RETRY_MS * NS_PER_MS;
-        return false;
-    default:
+    wait->look = 0;
+    wait->retry_ns = patience_until_ns(now_ns, wait->ends_ns);
+}
+
+/* Is this the end of it? Else it will begin again. */
+static bool is_final(struct wait *wait, enum redlock_status status, int64_t now_ns)
+{
+    enum patience patience = patience_after(status, now_ns, wait->ends_ns);
+    if (patience == PATIENCE_OVER)
         return true;
-    }
+    if (patience == PATIENCE_ALONE)
+        complain(wait);
+    try_later(wait, now_ns);
+    return false;
 }
 
 /* The place in line, once a second for who looks at it; else seldom, as a sign of life. */
@@ -147,10 +132,11 @@ static void on_looked(struct wait *wait, const struct redlock_event *event, int6
         wait->complained = false;
         show(wait, event->place, now_ns);
     } else if (event->status == REDLOCK_TIMEOUT) {
-        /* It is stopped, or the network has lost the connection without a word. */
+        /* It is stopped, or the network has lost the connection without a word. At the end of the
+         * wait the other request will be out of time as well. */
         uint64_t acquire = wait->acquire;
-        try_later(wait, now_ns);
-        redlock_cancel(wait->redlock, acquire);
+        if (!is_final(wait, event->status, now_ns))
+            redlock_cancel(wait->redlock, acquire);
     }
 }
 

@@ -147,6 +147,19 @@ START_TEST(a_lock_that_is_held_is_refused_at_once_or_after_the_wait)
 }
 END_TEST
 
+/* Not another one beyond the end: the daemon is told the wait in whole milliseconds. */
+START_TEST(a_wait_in_vain_is_one_request)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    client_lock(&stage.client, "deploy", "60s");
+    for (unsigned i = 0; i < 10; i++)
+        expect(&stage, "lock --wait 20ms deploy", 124, "", "redlock: deploy: somebody else.*\n");
+    ck_assert_uint_eq(client_count(&stage.client, "STATS", "=lock ok=1 gone=0 held=10 "), 1);
+    stage_close(&stage);
+}
+END_TEST
+
 /* Start a lock that waits, give the lock back once it stands in line, and it is granted. */
 static void check_waits(struct stage *stage, const char *words)
 {
@@ -520,6 +533,7 @@ static TCase *case_locks(void)
     tcase_add_test(tests, lock_prints_the_token_by_which_unlock_gives_it_back);
     tcase_add_test(tests, a_fence_follows_the_token_and_grows);
     tcase_add_test(tests, a_lock_that_is_held_is_refused_at_once_or_after_the_wait);
+    tcase_add_test(tests, a_wait_in_vain_is_one_request);
     tcase_add_test(tests, lock_waits_as_long_as_it_takes);
     tcase_add_test(tests, lock_waits_as_long_as_it_is_told);
     tcase_add_test(tests, a_token_comes_from_where_nobody_sees_it);

@@ -1,0 +1,94 @@
+/*
+ * How long `redlock` waits for a lock (client/cli/patience.h).
+ */
+#include "client/cli/clock.h"
+#include "client/cli/patience.h"
+#include "tests/runner.h"
+
+static const int64_t MS = NS_PER_MS;
+
+/* A wait that ends at a second. */
+enum { ENDS_MS = 1000 };
+
+static enum patience after(enum redlock_status status, int64_t now_ms)
+{
+    return patience_after(status, now_ms * MS, ENDS_MS * MS);
+}
+
+START_TEST(a_daemon_that_waits_for_less_is_asked_again)
+{
+    ck_assert_int_eq(after(REDLOCK_HELD, 100), PATIENCE_GOES_ON);
+    ck_assert_int_eq(after(REDLOCK_NOQUORUM, 100), PATIENCE_GOES_ON);
+    ck_assert_int_eq(after(REDLOCK_LATE, 100), PATIENCE_GOES_ON);
+}
+END_TEST
+
+START_TEST(a_daemon_that_is_away_is_looked_for)
+{
+    ck_assert_int_eq(after(REDLOCK_UNREACHABLE, 100), PATIENCE_ALONE);
+    ck_assert_int_eq(after(REDLOCK_BROKEN, 100), PATIENCE_ALONE);
+    ck_assert_int_eq(after(REDLOCK_TIMEOUT, 100), PATIENCE_ALONE);
+    ck_assert_int_eq(after(REDLOCK_SHUTDOWN, 100), PATIENCE_ALONE);
+}
+END_TEST
+
+START_TEST(what_waiting_does_not_mend_is_final)
+{
+    static const enum redlock_status final[] = {REDLOCK_OK,      REDLOCK_LIMIT,   REDLOCK_DENIED,
+                                                REDLOCK_REFUSED, REDLOCK_GARBLED, REDLOCK_INVALID,
+                                                REDLOCK_MEMORY};
+    for (size_t i = 0; i < sizeof(final) / sizeof(final[0]); i++)
+        ck_assert_int_eq(patience_after(final[i], 0, INT64_MAX), PATIENCE_OVER);
+}
+END_TEST
+
+/* It is told milliseconds, rounded down. */
+START_TEST(an_answer_just_before_the_end_is_the_last)
+{
+    ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 11), PATIENCE_GOES_ON);
+    ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 10), PATIENCE_OVER);
+    ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 1), PATIENCE_OVER);
+    ck_assert_int_eq(after(REDLOCK_BROKEN, ENDS_MS), PATIENCE_OVER);
+    ck_assert_int_eq(after(REDLOCK_BROKEN, ENDS_MS + 1), PATIENCE_OVER);
+}
+END_TEST
+
+START_TEST(it_is_never_asked_beyond_the_end)
+{
+    ck_assert_int_eq(patience_until_ns(100 * MS, ENDS_MS * MS), 350 * MS);
+    ck_assert_int_eq(patience_until_ns(700 * MS, ENDS_MS * MS), 950 * MS);
+    ck_assert_int_eq(patience_until_ns(800 * MS, ENDS_MS * MS), 990 * MS);
+    ck_assert_int_eq(patience_until_ns(989 * MS, ENDS_MS * MS), 990 * MS);
+}
+END_TEST
+
+START_TEST(a_wait_without_end_goes_on_for_ever)
+{
+    int64_t late_ns = INT64_MAX / 2;
+    ck_assert_int_eq(patience_after(REDLOCK_BROKEN, late_ns, INT64_MAX), PATIENCE_ALONE);
+    ck_assert_int_eq(patience_until_ns(late_ns, INT64_MAX), late_ns + 250 * MS);
+}
+END_TEST
+
+/* `--wait 0`, which ends as it begins. */
+START_TEST(who_does_not_wait_asks_once)
+{
+    ck_assert_int_eq(patience_after(REDLOCK_HELD, 100 * MS, 100 * MS), PATIENCE_OVER);
+    ck_assert_int_eq(patience_after(REDLOCK_BROKEN, 100 * MS, 100 * MS), PATIENCE_OVER);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("patience");
+    TCase *patience = tcase_create("patience");
+    tcase_add_test(patience, a_daemon_that_waits_for_less_is_asked_again);
+    tcase_add_test(patience, a_daemon_that_is_away_is_looked_for);
+    tcase_add_test(patience, what_waiting_does_not_mend_is_final);
+    tcase_add_test(patience, an_answer_just_before_the_end_is_the_last);
+    tcase_add_test(patience, it_is_never_asked_beyond_the_end);
+    tcase_add_test(patience, a_wait_without_end_goes_on_for_ever);
+    tcase_add_test(patience, who_does_not_wait_asks_once);
+    suite_add_tcase(suite, patience);
+    return suite;
+}
