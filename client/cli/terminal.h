@@ -9,7 +9,13 @@
 /* Somebody looks at what is written to this descriptor. */
 bool terminal_is(int fd);
 
-/* It shows colours and bold letters, and nobody has asked for none: $NO_COLOR, TERM=dumb. */
+/* And it does what escape sequences tell it, as far as $TERM says. */
+bool terminal_is_able(int fd);
+
+/* We are in its foreground at this moment; else a shell has it, and shows its prompt there. */
+bool terminal_is_ours(int fd);
+
+/* It is able, and nobody has asked for no colours and bold letters: $NO_COLOR. */
 bool terminal_has_colours(int fd);
 
 /* How wide it is; 80 where it does not say. */

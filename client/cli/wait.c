@@ -31,7 +31,7 @@ struct wait {
     uint64_t look;    /* likewise, for the place */
     int64_t retry_ns;
     bool complained; /* that the daemon is away; once for each time */
-    bool shows;      /* what it waits for, on a terminal */
+    bool shows;      /* what it waits for, on a terminal, while that is ours */
     bool shown;      /* there is a line to be removed */
 };
 
@@ -48,7 +48,7 @@ static const char *ordinal_ending(unsigned number)
 static void show(struct wait *wait, unsigned place, int64_t now_ns)
 {
     char name[REPORT_NAME], age[DURATION_PRINTED], in_line[32] = "", line[SHOWN_MAX];
-    if (!wait->shows)
+    if (!wait->shows || !terminal_is_ours(STDERR_FILENO))
         return;
     if (place > 0)
         snprintf(in_line, sizeof(in_line), "%u%s in line, ", place, ordinal_ending(place));
@@ -62,7 +62,7 @@ static void show(struct wait *wait, unsigned place, int64_t now_ns)
 
 static void unshow(struct wait *wait)
 {
-    if (wait->shown)
+    if (wait->shown && terminal_is_ours(STDERR_FILENO))
         fprintf(stderr, "\r\033[K");
     wait->shown = false;
 }
@@ -190,7 +190,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
         .ends_ns =
             options->wait_ms == WAIT_FOREVER ? INT64_MAX : now_ns + options->wait_ms * NS_PER_MS,
         .look_ns = now_ns + NS_PER_S,
-        .shows = terminal_is(STDERR_FILENO),
+        .shows = terminal_is_able(STDERR_FILENO),
     };
     struct redlock_event event = {.hint_ms = -1};
     /* A daemon that is not there now may never have been: a wrong address. */

@@ -482,6 +482,30 @@ START_TEST(colours_are_left_out_where_they_are_not_wanted)
 }
 END_TEST
 
+/* A shell with job control has the terminal, and its job waits for longer than a second. */
+static void expect_silent_wait(const char *kind, const char *job)
+{
+    const char *const argv[] = {"bash", "-mc", job, NULL};
+    int status;
+    setenv("TERM", kind, 1);
+    char *shown = terminal_run(argv, &status);
+    ck_assert_msg(matches(shown, "redlock: deploy: somebody else [^\033]*\n"), "it shows:\n%s",
+                  shown);
+    free(shown);
+}
+
+START_TEST(a_wait_shows_nothing_where_it_could_not_take_it_back)
+{
+    struct stage stage;
+    open_stage(&stage, __func__);
+    client_lock(&stage.client, "deploy", "60s");
+    expect_silent_wait("xterm", "$REDLOCK lock --wait 2s deploy & wait");
+    expect_silent_wait("dumb", "$REDLOCK lock --wait 2s deploy; true");
+    expect_silent_wait("", "$REDLOCK lock --wait 2s deploy; true");
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(who_takes_a_lock_by_hand_is_told_how_to_give_it_back)
 {
     struct stage stage;
@@ -563,6 +587,7 @@ static TCase *case_output(void)
     tcase_add_test(tests, json_is_valid_and_typed);
     tcase_add_test(tests, listings_are_tables_on_a_terminal);
     tcase_add_test(tests, colours_are_left_out_where_they_are_not_wanted);
+    tcase_add_test(tests, a_wait_shows_nothing_where_it_could_not_take_it_back);
     tcase_add_test(tests, who_takes_a_lock_by_hand_is_told_how_to_give_it_back);
     tcase_add_test(tests, a_name_does_nothing_to_the_terminal);
     tcase_add_test(tests, bash_completes_commands_options_and_names);

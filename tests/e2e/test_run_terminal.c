@@ -289,6 +289,30 @@ START_TEST(who_waits_is_told_for_what)
 }
 END_TEST
 
+/* The prompt is not its own to wipe. */
+START_TEST(who_waits_in_the_background_says_nothing)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    struct grant grant = client_lock(&terminal.stage.client, "deploy", "60s");
+    type(&terminal, "$run deploy -- echo ra''n");
+    wait_screen(&terminal, "waiting for deploy, 1st in line, ");
+    press(&terminal, "C-z");
+    wait_screen(&terminal, "Stopped");
+    type(&terminal, "clear; fg");
+    wait_screen(&terminal, "waiting for deploy, 1st in line, ");
+    press(&terminal, "C-z");
+    wait_screen(&terminal, "Stopped");
+    type(&terminal, "bg");
+    wait_screen(&terminal, "&\nprompt:");
+    client_expect(&terminal.stage.client, "OK", "UNLOCK deploy %s", grant.token);
+    wait_screen(&terminal, "ran");
+    ck_assert_msg(strstr(terminal.screen, "&\nprompt: ran\n") != NULL, "%s", terminal.screen);
+    stage_wait_stats(&terminal.stage.client, " holding=0 ");
+    close_terminal(&terminal);
+}
+END_TEST
+
 /* A shell that took the terminal from it has a next job there by now. */
 START_TEST(in_the_background_it_leaves_the_terminal_to_whom_it_belongs)
 {
@@ -340,6 +364,7 @@ Suite *test_suite(void)
     tcase_add_test(terminal, an_editor_edits_and_is_suspended);
     tcase_add_test(terminal, a_killed_command_leaves_the_terminal_in_order);
     tcase_add_test(terminal, who_waits_is_told_for_what);
+    tcase_add_test(terminal, who_waits_in_the_background_says_nothing);
     tcase_add_test(terminal, in_the_background_it_leaves_the_terminal_to_whom_it_belongs);
     tcase_add_test(terminal, a_loss_is_told_from_the_background);
     suite_add_tcase(suite, terminal);
