@@ -1,7 +1,5 @@
 #include "client/cli/patience.h"
 
-#include <stdbool.h>
-
 #include "client/cli/clock.h"
 
 /* How soon a daemon that went away is looked for. */
@@ -16,7 +14,8 @@ static bool is_spent(int64_t now_ns, int64_t ends_ns)
     return now_ns >= ends_ns - LAST_NS;
 }
 
-enum patience patience_after(enum redlock_status status, int64_t now_ns, int64_t ends_ns)
+enum patience patience_after(enum redlock_status status, const struct passage *passage,
+                             int64_t now_ns, int64_t ends_ns)
 {
     if (is_spent(now_ns, ends_ns))
         return PATIENCE_OVER;
@@ -30,11 +29,13 @@ enum patience patience_after(enum redlock_status status, int64_t now_ns, int64_t
     case REDLOCK_TIMEOUT:
     case REDLOCK_SHUTDOWN:
         return PATIENCE_ALONE;
+    case REDLOCK_LIMIT:
+        return passage->ended ? PATIENCE_ALONE : PATIENCE_OVER;
+    case REDLOCK_DENIED:
+        return passage->ended && passage->let_in ? PATIENCE_ALONE : PATIENCE_OVER;
     case REDLOCK_OK:
     case REDLOCK_FREE:
     case REDLOCK_GONE:
-    case REDLOCK_LIMIT:
-    case REDLOCK_DENIED:
     case REDLOCK_REFUSED:
     case REDLOCK_GARBLED:
     case REDLOCK_INVALID:

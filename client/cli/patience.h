@@ -4,6 +4,7 @@
 #ifndef CLIENT_CLI_PATIENCE_H
 #define CLIENT_CLI_PATIENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/redlock.h"
@@ -14,8 +15,21 @@ enum patience {
     PATIENCE_ALONE,   /* the daemon went away, or is about to */
 };
 
-/* ends_ns: until when it may wait; INT64_MAX: for ever. */
-enum patience patience_after(enum redlock_status status, int64_t now_ns, int64_t ends_ns);
+/* What became of the connection on which it was asked. */
+struct passage {
+    bool let_in; /* the daemon has served it */
+    bool ended;  /* with this answer, or before it */
+};
+
+/*
+ * LIMIT and DENIED are final where they answer the request. Where the connection ended with them
+ * they are a farewell: to one too many, or to those of yesterday when the users change. LIMIT says
+ * nothing about us; DENIED does on a connection that was never let in: it is the secret.
+ *
+ * ends_ns: until when it may wait; INT64_MAX: for ever.
+ */
+enum patience patience_after(enum redlock_status status, const struct passage *passage,
+                             int64_t now_ns, int64_t ends_ns);
 
 /* Where it goes on: when to ask again. Not beyond the end, and so that there is time for an
  * answer. */

@@ -30,6 +30,7 @@ struct wait {
     uint64_t acquire; /* the request; 0: none is under way, try again at retry_ns */
     uint64_t look;    /* likewise, for the place */
     int64_t retry_ns;
+    bool let_in;     /* on this connection, or the last one */
     bool complained; /* that the daemon is away; once for each time */
     bool shows;      /* what it waits for, on a terminal, while that is ours */
     bool shown;      /* there is a line to be removed */
@@ -69,10 +70,25 @@ static void unshow(struct wait *wait)
 
 /* --- what it does --- */
 
-static enum redlock_status start(struct wait *wait, int64_t now_ns)
+/* A daemon that does not let us in says so to whatever is asked: to a PING, which nobody is denied,
+ * that cannot be taken for an answer. */
+static enum redlock_status knock(struct wait *wait)
+{
+    enum redlock_status status = redlock_ping(wait->redlock);
+    wait->let_in = status == REDLOCK_OK;
+    return status;
+}
+
+static enum redlock_status start(struct wait *wait)
 {
     const struct options *options = wait->options;
     int64_t left_ms = LONGEST_WAIT_MS;
+    if (redlock_fd(wait->redlock) < 0) {
+        enum redlock_status status = knock(wait);
+        if (status != REDLOCK_OK)
+            return status;
+    }
+    int64_t now_ns = clock_now_ns();
     if (wait->ends_ns != INT64_MAX && (wait->ends_ns - now_ns) / NS_PER_MS < left_ms)
         left_ms = (wait->ends_ns - now_ns) / NS_PER_MS;
     const struct redlock_wish wish = {
@@ -104,7 +120,11 @@ static void try_later(struct wait *wait, int64_t now_ns)
 /* Is this the end of it? Else it will begin again. */
 static bool is_final(struct wait *wait, enum redlock_status status, int64_t now_ns)
 {
-    enum patience patience = patience_after(status, now_ns, wait->ends_ns);
+    const struct passage passage = {
+        .let_in = wait->let_in,
+        .ended = redlock_fd(wait->redlock) < 0,
+    };
+    enum patience patience = patience_after(status, &passage, now_ns, wait->ends_ns);
     if (patience == PATIENCE_OVER)
         return true;
     if (patience == PATIENCE_ALONE)
@@ -128,15 +148,16 @@ static void look(struct wait *wait, int64_t now_ns)
 static void on_looked(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
 {
     wait->look = 0;
-    if (event->status == REDLOCK_OK) {
-        wait->complained = false;
-        show(wait, event->place, now_ns);
-    } else if (event->status == REDLOCK_TIMEOUT) {
+    if (event->status == REDLOCK_TIMEOUT) {
         /* It is stopped, or the network has lost the connection without a word. At the end of the
          * wait the other request will be out of time as well. */
         uint64_t acquire = wait->acquire;
         if (!is_final(wait, event->status, now_ns))
             redlock_cancel(wait->redlock, acquire);
+    } else if (redlock_fd(wait->redlock) >= 0) {
+        /* Also if it says that its lines are none of our business. */
+        wait->complained = false;
+        show(wait, event->place, now_ns);
     }
 }
 
@@ -169,8 +190,8 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
         }
         int64_t now_ns = clock_now_ns();
         if (wait->acquire == 0 && now_ns >= wait->retry_ns) {
-            enum redlock_status status = start(wait, now_ns);
-            if (status != REDLOCK_OK && is_final(wait, status, now_ns))
+            enum redlock_status status = start(wait);
+            if (status != REDLOCK_OK && is_final(wait, status, clock_now_ns()))
                 return status;
         }
         look(wait, now_ns);
@@ -194,7 +215,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     };
     struct redlock_event event = {.hint_ms = -1};
     /* A daemon that is not there now may never have been: a wrong address. */
-    enum redlock_status status = redlock_ping(redlock);
+    enum redlock_status status = knock(&wait);
     if (status == REDLOCK_OK)
         status = loop(&wait, &event);
     unshow(&wait);

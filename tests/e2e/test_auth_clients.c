@@ -2,13 +2,16 @@
  * libredlock and the command redlock where the daemon has users: the secret is told first, again
  * after the connection was lost, and nowhere else; and BREAK.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "client/redlock.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/process.h"
 #include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -192,6 +195,130 @@ START_TEST(bad_file_is_named_and_nothing_is_sent)
 }
 END_TEST
 
+/* --- those who wait --- */
+
+/* `redlock lock`, which waits in line with this secret (NULL: none); what it says goes to a file.
+ */
+struct waiter {
+    pid_t pid;
+    char errors[SANDBOX_FILE];
+};
+
+static void start_waiter(struct waiter *waiter, const struct stage *stage, const char *secret)
+{
+    char file[64] = "";
+    char name[32];
+    const char *const argv[] = {wrapper_program(), "lock", "ci:a", NULL};
+    const char *environment[] = {"REDLOCK_SECRET_FILE", file, NULL};
+    snprintf(name, sizeof(name), "%s.log", secret != NULL ? secret : "none");
+    sandbox_path(&stage->sandbox, name, waiter->errors);
+    if (secret != NULL)
+        secrets_path(&secrets, secret, file);
+    else
+        environment[0] = NULL;
+    waiter->pid = process_start(
+        &(struct process_plan){.argv = argv, .errors = waiter->errors, .environment = environment});
+}
+
+static void end_waiter(const struct waiter *waiter, int code, const char *said)
+{
+    int status = process_wait(waiter->pid, "redlock lock");
+    char *errors = sandbox_read(waiter->errors);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == code, "status %d: %s", status,
+                  errors);
+    ck_assert_msg(strstr(errors, said) != NULL, "it says: %s", errors);
+    free(errors);
+}
+
+/* A daemon without users over TCP, where this client holds the lock. */
+static struct grant open_stage_without_users(struct stage *stage, const char *test)
+{
+    secrets_open(&secrets, "");
+    stage_open(stage, test,
+               &(struct stage_plan){.masters = 3, .daemon = {.tcp_host = "127.0.0.1"}});
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", stage->daemon.port);
+    setenv("REDLOCK_URL", url, 1);
+    unsetenv("REDLOCK_SECRET_FILE");
+    return client_lock(&stage->client, "ci:a", "60s");
+}
+
+/* Its file gets this besides, and is read again. */
+static void reload_with(const struct daemon *daemon, const char *more)
+{
+    char text[8192];
+    struct waiting waiting = waiting_for("the new configuration");
+    char *before = sandbox_read(daemon->config);
+    snprintf(text, sizeof(text), "%s%s", before, more);
+    sandbox_write(daemon->config, text);
+    free(before);
+    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
+    while (daemon_count_log(daemon, " reloaded ") == 0)
+        waiting_pause(&waiting);
+}
+
+START_TEST(who_waits_with_a_good_secret_outlives_the_coming_of_users)
+{
+    struct stage stage;
+    struct waiter waiter;
+    struct grant grant = open_stage_without_users(&stage, __func__);
+    start_waiter(&waiter, &stage, "ci");
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    reload_with(&stage.daemon, strstr(secrets.yaml, "auth:"));
+    daemon_wait_log(&stage.daemon, "client_authenticated", "user=ci");
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_expect(&stage.client, "OK", "UNLOCK ci:a %s", grant.token);
+    end_waiter(&waiter, 0, "the users of this daemon have changed; trying again\n");
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(who_waits_without_a_good_secret_does_not)
+{
+    struct stage stage;
+    struct waiter stranger;
+    struct waiter nobody;
+    char path[64];
+    open_stage_without_users(&stage, __func__);
+    sandbox_write(secrets_path(&secrets, "bad", path), "bad-0123456789abcdef\n");
+    start_waiter(&stranger, &stage, "bad");
+    start_waiter(&nobody, &stage, NULL);
+    stage_wait_stats(&stage.client, " waiting=2 ");
+    reload_with(&stage.daemon, strstr(secrets.yaml, "auth:"));
+    end_waiter(&stranger, 125, "does not allow it: wrong secret\n");
+    end_waiter(&nobody, 125, "does not allow it: authenticate first");
+    unlink(path);
+    close_stage(&stage);
+}
+END_TEST
+
+/* After a restart others are there before him. */
+START_TEST(who_waits_outlives_that_there_are_too_many_clients)
+{
+    struct stage stage;
+    struct waiter waiter;
+    struct client other;
+    struct grant grant = open_stage_without_users(&stage, __func__);
+    start_waiter(&waiter, &stage, NULL);
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    ck_assert_int_eq(kill(waiter.pid, SIGSTOP), 0);
+    daemon_stop(&stage.daemon);
+    client_close(&stage.client);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    client_connect_tcp(&other, "127.0.0.1", stage.daemon.port);
+    client_expect(&other, "PONG", "PING");
+    reload_with(&stage.daemon, "limits: {clients_per_address: 1}\n");
+    ck_assert_int_eq(kill(waiter.pid, SIGCONT), 0);
+    daemon_wait_log(&stage.daemon, "client_refused", "limit=clients");
+    client_close(&other);
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_expect(&stage.client, "OK", "UNLOCK ci:a %s", grant.token);
+    end_waiter(&waiter, 0, "trying again\n");
+    close_stage(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("clients with secrets");
@@ -201,6 +328,9 @@ Suite *test_suite(void)
     tcase_add_test(tests, handle_of_an_operator_breaks_a_lock);
     tcase_add_test(tests, command_reads_its_secret_from_a_file);
     tcase_add_test(tests, bad_file_is_named_and_nothing_is_sent);
+    tcase_add_test(tests, who_waits_with_a_good_secret_outlives_the_coming_of_users);
+    tcase_add_test(tests, who_waits_without_a_good_secret_does_not);
+    tcase_add_test(tests, who_waits_outlives_that_there_are_too_many_clients);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -10,9 +10,11 @@ static const int64_t MS = NS_PER_MS;
 /* A wait that ends at a second. */
 enum { ENDS_MS = 1000 };
 
+static const struct passage connected = {.let_in = true};
+
 static enum patience after(enum redlock_status status, int64_t now_ms)
 {
-    return patience_after(status, now_ms * MS, ENDS_MS * MS);
+    return patience_after(status, &connected, now_ms * MS, ENDS_MS * MS);
 }
 
 START_TEST(a_daemon_that_waits_for_less_is_asked_again)
@@ -38,7 +40,28 @@ START_TEST(what_waiting_does_not_mend_is_final)
                                                 REDLOCK_REFUSED, REDLOCK_GARBLED, REDLOCK_INVALID,
                                                 REDLOCK_MEMORY};
     for (size_t i = 0; i < sizeof(final) / sizeof(final[0]); i++)
-        ck_assert_int_eq(patience_after(final[i], 0, INT64_MAX), PATIENCE_OVER);
+        ck_assert_int_eq(patience_after(final[i], &connected, 0, INT64_MAX), PATIENCE_OVER);
+}
+END_TEST
+
+START_TEST(a_farewell_is_told_from_an_answer)
+{
+    static const struct {
+        enum redlock_status status;
+        struct passage passage;
+        enum patience patience;
+    } rows[] = {
+        {REDLOCK_LIMIT, {.let_in = true, .ended = false}, PATIENCE_OVER},
+        {REDLOCK_LIMIT, {.let_in = true, .ended = true}, PATIENCE_ALONE},
+        {REDLOCK_LIMIT, {.let_in = false, .ended = true}, PATIENCE_ALONE},
+        {REDLOCK_DENIED, {.let_in = true, .ended = false}, PATIENCE_OVER},
+        {REDLOCK_DENIED, {.let_in = true, .ended = true}, PATIENCE_ALONE},
+        {REDLOCK_DENIED, {.let_in = false, .ended = true}, PATIENCE_OVER},
+        {REDLOCK_GARBLED, {.let_in = true, .ended = true}, PATIENCE_OVER},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ck_assert_int_eq(patience_after(rows[i].status, &rows[i].passage, 0, INT64_MAX),
+                         rows[i].patience);
 }
 END_TEST
 
@@ -65,7 +88,8 @@ END_TEST
 START_TEST(a_wait_without_end_goes_on_for_ever)
 {
     int64_t late_ns = INT64_MAX / 2;
-    ck_assert_int_eq(patience_after(REDLOCK_BROKEN, late_ns, INT64_MAX), PATIENCE_ALONE);
+    ck_assert_int_eq(patience_after(REDLOCK_BROKEN, &connected, late_ns, INT64_MAX),
+                     PATIENCE_ALONE);
     ck_assert_int_eq(patience_until_ns(late_ns, INT64_MAX), late_ns + 250 * MS);
 }
 END_TEST
@@ -73,8 +97,8 @@ END_TEST
 /* `--wait 0`, which ends as it begins. */
 START_TEST(who_does_not_wait_asks_once)
 {
-    ck_assert_int_eq(patience_after(REDLOCK_HELD, 100 * MS, 100 * MS), PATIENCE_OVER);
-    ck_assert_int_eq(patience_after(REDLOCK_BROKEN, 100 * MS, 100 * MS), PATIENCE_OVER);
+    ck_assert_int_eq(patience_after(REDLOCK_HELD, &connected, 100 * MS, 100 * MS), PATIENCE_OVER);
+    ck_assert_int_eq(patience_after(REDLOCK_BROKEN, &connected, 100 * MS, 100 * MS), PATIENCE_OVER);
 }
 END_TEST
 
@@ -85,6 +109,7 @@ Suite *test_suite(void)
     tcase_add_test(patience, a_daemon_that_waits_for_less_is_asked_again);
     tcase_add_test(patience, a_daemon_that_is_away_is_looked_for);
     tcase_add_test(patience, what_waiting_does_not_mend_is_final);
+    tcase_add_test(patience, a_farewell_is_told_from_an_answer);
     tcase_add_test(patience, an_answer_just_before_the_end_is_the_last);
     tcase_add_test(patience, it_is_never_asked_beyond_the_end);
     tcase_add_test(patience, a_wait_without_end_goes_on_for_ever);
