@@ -76,11 +76,22 @@ static void find_peer(int fd, const struct sockaddr *address, socklen_t len, str
         snprintf(peer->name, sizeof(peer->name), "unix");
 }
 
-static void refuse_client(struct listener *listener, int fd, const char *peer, const char *limit)
+const char *listener_refusal_key(enum listener_refusal refusal)
+{
+    static const char *const keys[LISTENER_REFUSAL_COUNT] = {
+#define X(name, key) [name] = key,
+        LISTENER_REFUSALS(X)
+#undef X
+    };
+    return keys[refusal];
+}
+
+static void refuse_client(struct listener *listener, int fd, const char *peer,
+                          enum listener_refusal refusal)
 {
     static const char answer[] = "LIMIT clients\n";
     struct server *server = listener->server;
-    server->rejected_clients++;
+    server->rejected_clients[refusal]++;
     /* Over TLS it would take a handshake to say so. */
     if (listener->tls.context == NULL) {
         ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -89,8 +100,9 @@ static void refuse_client(struct listener *listener, int fd, const char *peer, c
     /* Closing with bytes unread would reset the connection, and the answer might be lost. */
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
-    log_event(&server->log, CONFIG_LOG_DEBUG, "client_refused",
-              LOG_FIELDS(log_text("peer", peer), log_text("limit", limit)));
+    client_log(
+        &server->client_log, CLIENT_LOG_REFUSED,
+        LOG_FIELDS(log_text("peer", peer), log_text("limit", listener_refusal_key(refusal))));
 }
 
 /* All places for handshakes are taken: whoever comes next waits in the kernel's queue. */
@@ -121,13 +133,13 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
     find_peer(fd, address, len, &peer);
     /* One who has too many already takes nobody's place. */
     if (!origins_enter(&server->origins, &peer.origin, per_address)) {
-        refuse_client(listener, fd, peer.name, "clients_per_address");
+        refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
         return;
     }
     if (server->session_count + server->handshakes.count >= server->client_limit &&
         !gate_make_room(server)) {
         origins_leave(&server->origins, &peer.origin);
-        refuse_client(listener, fd, peer.name, "clients");
+        refuse_client(listener, fd, peer.name, REFUSED_CLIENTS);
         return;
     }
     if (!peer.local)

@@ -17,6 +17,20 @@
 
 struct server;
 
+/* The keys of `limits` by which clients are refused: X(name, key). */
+#define LISTENER_REFUSALS(X)                                                                       \
+    X(REFUSED_CLIENTS, "clients")                                                                  \
+    X(REFUSED_PER_ADDRESS, "clients_per_address")
+
+enum listener_refusal {
+#define X(name, key) name,
+    LISTENER_REFUSALS(X)
+#undef X
+        LISTENER_REFUSAL_COUNT
+};
+
+const char *listener_refusal_key(enum listener_refusal refusal);
+
 struct listener {
     struct server *server; /* the owner */
     const struct config_listen *config;

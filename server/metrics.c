@@ -145,9 +145,12 @@ static void write_clients(const struct server *server, struct text *text)
     gauge(text, "redlockd_clients_max", "How many there may be.", server->client_limit);
     counter(text, "redlockd_connections_total", "Connections of clients that were accepted.",
             server->next_session_id);
-    counter(text, "redlockd_connections_rejected_total",
-            "Connections of clients that were refused, there being too many.",
-            server->rejected_clients);
+    struct metric metric =
+        exposition_metric(text, "redlockd_connections_rejected_total", "counter",
+                          "Connections of clients that were refused, by the key of limits.");
+    for (unsigned refusal = 0; refusal < LISTENER_REFUSAL_COUNT; refusal++)
+        exposition_number(&metric, LABEL("limit", listener_refusal_key(refusal)),
+                          server->rejected_clients[refusal]);
     counter(text, "redlockd_admin_connections_rejected_total",
             "Connections of the admin listener that were closed, there being too many.",
             server->admin.rejected);

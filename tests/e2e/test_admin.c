@@ -371,8 +371,25 @@ START_TEST(clients_that_are_too_many_are_counted)
     daemon_connect(&stage.daemon, &second);
     client_read_match(&second, "LIMIT clients");
     client_close(&second);
-    wait_sample("redlockd_connections_rejected_total", 1);
+    wait_sample("redlockd_connections_rejected_total{limit=\"clients\"}", 1);
+    ck_assert_double_eq(
+        sample("redlockd_connections_rejected_total{limit=\"clients_per_address\"}"), 0);
     ck_assert_double_eq(sample("redlockd_clients_max"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(clients_of_one_address_that_are_too_many_are_counted_apart)
+{
+    struct stage stage;
+    struct client second;
+    open_admin(&stage, __func__, NULL, "limits: {clients_per_address: 1}\n");
+    daemon_connect(&stage.daemon, &second);
+    client_read_match(&second, "LIMIT clients");
+    client_close(&second);
+    wait_sample("redlockd_connections_rejected_total{limit=\"clients_per_address\"}", 1);
+    ck_assert_double_eq(sample("redlockd_connections_rejected_total{limit=\"clients\"}"), 0);
+    daemon_wait_log(&stage.daemon, " info client_refused ", "limit=clients_per_address");
     stage_close(&stage);
 }
 END_TEST
@@ -552,6 +569,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, counters_move_with_what_is_asked);
     tcase_add_test(tests, who_waits_and_who_holds_is_counted);
     tcase_add_test(tests, clients_that_are_too_many_are_counted);
+    tcase_add_test(tests, clients_of_one_address_that_are_too_many_are_counted_apart);
     tcase_add_test(tests, metrics_are_well_formed_whatever_the_state);
     tcase_add_test(tests, readiness_goes_and_comes_back_with_the_masters);
     tcase_add_test(tests, a_daemon_that_stops_is_not_ready);
