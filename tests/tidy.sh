@@ -45,6 +45,12 @@ sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r k
     grep -qE "^ *(# *)?${key##*.}:" redlockd.yaml.example || echo "$key"
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
+# Every verb that a user can be given stands where his rights are documented.
+sed -n '/return NEED_NAME/,/VERB_COUNT/s/^ *case VERB_\([A-Z]*\):$/\1/p' protocol/permit.c | tr A-Z a-z |
+    grep -vx count | while read -r verb; do
+    sed -n '/^#   verbs /,/^#$/p' redlockd.yaml.example | grep -qw "$verb" || echo "$verb"
+done | grep . && complain "redlockd.yaml.example does not name the verbs above"
+
 # Every reason why a master has no vote stands where an operator looks for it.
 sed -n 's/^ *X(REASON_[A-Z]*, "\([a-z]*\)",.*/\1/p' protocol/reason.h | while read -r reason; do
     grep -q "^| .*\`$reason\`" docs/operations.md || echo "$reason"
