@@ -81,6 +81,7 @@ help:
 	@echo 'make check      install what is missing, build, and run every test'
 	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock, and the library of clients'
 	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
+	@echo 'make uninstall  remove from there what that has brought'
 	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
 	@echo 'make e2e-valkey e2e-redis8   those on Valkey 9, and on Redis 8, fetched from later Debians'
@@ -101,6 +102,7 @@ help:
 	@echo 'make model      have spin check the models of the algorithm in docs/model'
 	@echo 'make tidy       formatting, layers, undocumented options, the manual'
 	@echo 'make units      the unit files of systemd: their sandbox, and what systemd says of them'
+	@echo 'make installed  whether uninstall takes away what install brings'
 	@echo 'make clean      remove build/'
 
 # --- building -------------------------------------------------------------------------------------
@@ -184,6 +186,22 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
+DOCUMENTS := README.md redlockd.yaml.example $(wildcard docs/*.md docs/*.txt) \
+                  packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json
+
+# What `install` brings, for `uninstall`; `make installed` compares them.
+INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so \
+             lib/libredlock.so.$(SOVERSION) lib/pkgconfig/redlock.pc \
+             lib/systemd/system/redlockd.service lib/systemd/system/redlockd.socket \
+             share/bash-completion/completions/redlock share/zsh/site-functions/_redlock \
+             $(addprefix share/doc/redlockd/,$(notdir $(DOCUMENTS))) \
+             $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
+
+# Programs find the library by the linker's cache; that of a package is brought up to date where it
+# is unpacked. Who may not write it installs for himself alone.
+TELL_LINKER = @[ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconfig || \
+    echo 'The linker has not been told: use LD_LIBRARY_PATH=$(PREFIX)/lib'
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/doc/redlockd
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
@@ -202,13 +220,19 @@ install: all
 	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service \
 	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
 	install -m 644 packaging/redlockd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
-	install -m 644 README.md redlockd.yaml.example docs/*.md docs/*.txt \
-	    packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json \
-	    $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	install -m 644 $(DOCUMENTS) $(DESTDIR)$(PREFIX)/share/doc/redlockd
 	for page in $(PAGES); do \
 	    to=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
 	    install -d $$to && install -m 644 $$page $$to || exit; \
 	done
+	$(TELL_LINKER)
+
+# Folders are left, but for the one that is ours alone and may have become empty.
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED))
+	[ ! -d $(DESTDIR)$(PREFIX)/share/doc/redlockd ] || \
+	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	$(TELL_LINKER)
 
 clean:
 	rm -rf build
@@ -378,7 +402,7 @@ check: deps
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # What asserts no time, and so may run side by side.
-check-parts: coverage mutants clang fuzz-smoke tidy units instructions
+check-parts: coverage mutants clang fuzz-smoke tidy units installed instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
@@ -396,6 +420,10 @@ tidy: $(PAGES)
 units:
 	@CC='$(CC)' CFLAGS='-std=c11 $(WARNINGS) -D_GNU_SOURCE -I.' sh tests/units.sh
 
+# `make install`, and what takes it away.
+installed: all
+	@sh tests/install.sh
+
 # --- the machine ----------------------------------------------------------------------------------
 
 deps:
@@ -405,6 +433,6 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-coverage mutants torture storm \
+.PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-coverage mutants torture storm \
         bench bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units check-parts

@@ -1,0 +1,39 @@
+#!/bin/sh
+# `make install` and `make uninstall`: what the one brings the other takes away, and nothing else; and
+# the linker is told of the library where it is to be found.
+set -u
+bad=0
+complain() { echo "install: $*" >&2; bad=1; }
+
+unset DESTDIR
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# In place of the one that writes to /etc.
+mkdir "$work/bin"
+printf '#!/bin/sh\necho told >>%s/ldconfig\n' "$work" >"$work/bin/ldconfig"
+chmod +x "$work/bin/ldconfig"
+PATH=$work/bin:$PATH
+
+told() { [ ! -e "$work/ldconfig" ] || wc -l <"$work/ldconfig"; }
+run() { make --no-print-directory "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; complain "make $*"; }; }
+
+# Into a package: the linker's cache is that of the machine where it is unpacked.
+run install DESTDIR="$work/package" PREFIX=/usr
+[ -x "$work/package/usr/sbin/redlockd" ] || complain "no redlockd in the package"
+[ -z "$(told)" ] || complain "ldconfig was run for a package"
+others=share/doc/redlockd/notes
+touch "$work/package/usr/$others" "$work/package/usr/lib/libother.so"
+run uninstall DESTDIR="$work/package" PREFIX=/usr
+left=$(cd "$work/package/usr" && find . ! -type d | sort | tr '\n' ' ')
+[ "$left" = "./lib/libother.so ./$others " ] || complain "uninstall leaves, of what is its own or not: $left"
+
+# Onto this machine.
+run install PREFIX="$work/prefix"
+[ "$(told)" = 1 ] || complain "ldconfig was not run"
+run uninstall PREFIX="$work/prefix"
+[ -z "$(find "$work/prefix" ! -type d)" ] || complain "uninstall leaves files"
+[ ! -e "$work/prefix/share/doc/redlockd" ] || complain "uninstall leaves its folder"
+[ "$(told)" = 2 ] || complain "ldconfig was not run afterwards"
+
+[ $bad -eq 0 ] && echo "install: all is well"
+exit $bad
