@@ -18,6 +18,10 @@ done
 for alert in $(sed -n 's/^ *- alert: //p' packaging/alerts.yaml); do
     grep -q "\`$alert\`" docs/operations.md || complain "docs/operations.md does not name $alert"
 done
+# What alerts and what is red are the same losses.
+left_out() { grep -oE 'holds_lost_total\{[^}]*reason!~\\?"[a-z|]+' "$1" | grep -oE '[a-z|]+$'; }
+[ "$(left_out packaging/alerts.yaml)" = "$(left_out packaging/grafana-dashboard.json)" ] ||
+    complain "alert and dashboard leave out other reasons why a lock was lost"
 python3 -m json.tool packaging/grafana-dashboard.json >/dev/null || complain "no JSON: the dashboard"
 
 command -v promtool >/dev/null || exit $bad
