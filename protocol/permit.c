@@ -85,12 +85,15 @@ enum permit_answer permit_ask(const struct permit *permit, enum verb verb, const
     return PERMIT_YES;
 }
 
-const char *permit_text(enum permit_answer answer)
+const char *permit_text(enum permit_answer answer, enum verb verb)
 {
     switch (answer) {
     case PERMIT_NOT_KNOWN:
         return "authenticate first: AUTH <secret>";
     case PERMIT_NOT_VERB:
+        /* It is denied where there are no users, too. */
+        if (verb == VERB_BREAK)
+            return "BREAK takes a user with that verb, or without users root on a unix socket";
         return "this user may not use this verb";
     case PERMIT_NOT_RESOURCE:
         return "this user may not use this resource";

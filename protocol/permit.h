@@ -42,8 +42,8 @@ bool permit_covers(const struct permit *permit, const char *resource, size_t res
 /* Is every resource covered? */
 bool permit_covers_all(const struct permit *permit);
 
-/* What DENIED says. */
-const char *permit_text(enum permit_answer answer);
+/* What DENIED says of this verb. */
+const char *permit_text(enum permit_answer answer, enum verb verb);
 
 /* All verbs that take a permission; those that a user has where none are named: what it takes to
  * use locks, and no more; and those among them that are about resources. */

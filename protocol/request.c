@@ -211,12 +211,21 @@ bool request_is_http(const char *line, size_t len)
 
 /* --- arguments --- */
 
-enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
+/* How many milliseconds a unit has; 0: it is none. */
+static int64_t unit_ms(const char *word, size_t len)
 {
     static const struct {
         const char *word;
         int64_t ms;
     } units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (len == strlen(units[i].word) && memcmp(word, units[i].word, len) == 0)
+            return units[i].ms;
+    return 0;
+}
+
+enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
+{
     /* The longest time there is: what still fits in nanoseconds. */
     const int64_t most_ms = INT64_MAX / 1000000;
 
@@ -224,20 +233,17 @@ enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
     size_t digits = 0;
     while (digits < len && word[digits] >= '0' && word[digits] <= '9')
         digits++;
-    if (digits == 0 || digits > LIMIT_TIME_DIGITS)
+    int64_t unit = unit_ms(word + digits, len - digits);
+    if (digits == 0 || unit == 0)
         return REQUEST_BAD_TIME;
+    if (digits > LIMIT_TIME_DIGITS)
+        return REQUEST_TTL_RANGE;
     for (size_t i = 0; i < digits; i++)
         number = number * 10 + (word[i] - '0');
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (len - digits != strlen(units[i].word) ||
-            memcmp(word + digits, units[i].word, len - digits) != 0)
-            continue;
-        if (number > most_ms / units[i].ms)
-            return REQUEST_BAD_TIME;
-        *ms = number * units[i].ms;
-        return REQUEST_FINE;
-    }
-    return REQUEST_BAD_TIME;
+    if (number > most_ms / unit)
+        return REQUEST_TTL_RANGE;
+    *ms = number * unit;
+    return REQUEST_FINE;
 }
 
 /* Would its key begin with "redlockd:"? */
@@ -305,11 +311,12 @@ static enum request_error take_token(const struct word *word, struct request *re
 static enum request_error take_ttl(const struct word *word, const struct request_limits *limits,
                                    struct request *request, struct error *error)
 {
-    int64_t ms;
-    if (request_parse_time(word->at, word->len, &ms) != REQUEST_FINE)
+    int64_t ms = 0;
+    enum request_error parsed = request_parse_time(word->at, word->len, &ms);
+    if (parsed == REQUEST_BAD_TIME)
         return fail_word(error, REQUEST_BAD_TIME, "", word,
                          " is no time: write 30s, 500ms, or milliseconds");
-    if (ms >= limits->ttl_min_ms && ms <= limits->ttl_max_ms) {
+    if (parsed == REQUEST_FINE && ms >= limits->ttl_min_ms && ms <= limits->ttl_max_ms) {
         request->ttl_ms = ms;
         return REQUEST_FINE;
     }
@@ -360,10 +367,11 @@ static enum request_error fail_usage(enum verb verb, struct error *error)
 static enum request_error take_wait(const struct word *word, struct request *request,
                                     struct error *error)
 {
-    if (request_parse_time(word->at, word->len, &request->wait_ms) != REQUEST_FINE)
+    enum request_error parsed = request_parse_time(word->at, word->len, &request->wait_ms);
+    if (parsed == REQUEST_BAD_TIME)
         return fail_word(error, REQUEST_BAD_TIME, "", word,
                          " is no time to wait: write 30s, 500ms, or milliseconds");
-    if (request->wait_ms <= LIMIT_WAIT_MS)
+    if (parsed == REQUEST_FINE && request->wait_ms <= LIMIT_WAIT_MS)
         return REQUEST_FINE;
     struct text text = begin_error(error);
     text_string(&text, "a LOCK waits for at most ");

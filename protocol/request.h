@@ -121,8 +121,8 @@ void request_tag(const char *line, size_t len, struct request *request);
 /* Does this line come from somebody who speaks HTTP? (`GET / HTTP/1.1` and the like.) */
 _Bool request_is_http(const char *line, size_t len);
 
-/* Digits with an optional unit -> milliseconds. REQUEST_FINE, or REQUEST_BAD_TIME (form, overflow).
- */
+/* Digits with an optional unit -> milliseconds. REQUEST_FINE, or REQUEST_BAD_TIME, or
+ * REQUEST_TTL_RANGE: it is longer than any bound there is. */
 enum request_error request_parse_time(const char *word, size_t len, int64_t *ms);
 
 #endif

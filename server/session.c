@@ -137,7 +137,7 @@ void session_on_push(struct session *session, const struct push *push)
 static void deny(struct session *session, const struct request *request, enum permit_answer why)
 {
     char line[128];
-    int len = snprintf(line, sizeof(line), "DENIED %s", permit_text(why));
+    int len = snprintf(line, sizeof(line), "DENIED %s", permit_text(why, request->verb));
     session_write_line(session, request, line, (size_t)len);
 }
 
