@@ -302,7 +302,7 @@ END_TEST
 /* For a shorter time to live than tests have else: the shortest by the shipped defaults. */
 static void send_briefest(struct engine_client *client, const char *line)
 {
-    const struct request_limits shipped = {.ttl_min_ms = 13, .ttl_max_ms = 60000};
+    const struct request_limits shipped = {.ttl_min_ms = 13, .ttl_max_ms = 60000, .key_prefix = ""};
     struct request request;
     struct error error;
     ck_assert_int_eq(request_parse(line, strlen(line), &shipped, &request, &error), REQUEST_FINE);
