@@ -31,20 +31,23 @@ static void lose(struct redlock *redlock, const char *why)
     talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
 }
 
-/* Without an end in order, by which the daemon would release what it may still hold. */
-void handle_reset(struct redlock *redlock, const char *why)
-{
-    const struct linger at_once = {.l_onoff = 1};
-    setsockopt(redlock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    lose(redlock, why);
-}
-
 /* What another process has forked off has a copy of the descriptor, and none of the connection: a
  * byte from there, or an end, would be taken for the other's. */
 static void leave_to_owner(struct redlock *redlock)
 {
     if (redlock->fd >= 0 && redlock->owner != getpid())
         lose(redlock, "the connection is that of the process this one was forked from");
+}
+
+/* Without an end in order, by which the daemon would release what it may still hold. */
+void handle_reset(struct redlock *redlock, const char *why)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    leave_to_owner(redlock);
+    if (redlock->fd < 0)
+        return;
+    setsockopt(redlock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    lose(redlock, why);
 }
 
 /* --- reading and writing --- */
@@ -99,7 +102,7 @@ void handle_pump(struct redlock *redlock)
     for (unsigned i = 0; i < READS_AT_ONCE && redlock->fd >= 0 && read_some(redlock); i++)
         continue;
     talk_expire(&redlock->talk, connect_clock_ns());
-    if (redlock->fd >= 0 && talk_is_dead(&redlock->talk, connect_clock_ns()))
+    if (talk_is_dead(&redlock->talk, connect_clock_ns()))
         handle_reset(redlock, "nothing comes from there any more");
     /* What was granted in vain is given back. */
     if (redlock->fd >= 0)

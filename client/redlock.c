@@ -96,8 +96,7 @@ void redlock_free(struct redlock *redlock)
 
 void redlock_abandon(struct redlock *redlock)
 {
-    if (redlock->fd >= 0)
-        handle_reset(redlock, "the connection was given up");
+    handle_reset(redlock, "the connection was given up");
 }
 
 void redlock_take_over(struct redlock *redlock)
