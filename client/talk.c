@@ -202,8 +202,11 @@ void talk_expire(struct talk *talk, int64_t now_ns)
         struct asked *asked = talk->asked[i];
         if (asked->state == ASKED_IDLE || asked->whom == FOR_NOBODY || asked->until_ns > now_ns)
             continue;
-        if (asked->state == ASKED_SENT && talk->heard_ns <= asked->sent_ns)
+        if (asked->state == ASKED_SENT && talk->heard_ns <= asked->sent_ns) {
+            if (!talk->silent || asked->sent_ns < talk->asked_ns)
+                talk->asked_ns = asked->sent_ns;
             talk->silent = true;
+        }
         if (asked->whom == FOR_CALLER) {
             asked->event.status = REDLOCK_TIMEOUT;
             asked->event.sent_ns = asked->sent_ns;
@@ -233,7 +236,7 @@ bool talk_is_spent(const struct talk *talk)
 bool talk_is_dead(const struct talk *talk, int64_t now_ns)
 {
     return talk->silent && talk->holds.count > 0 &&
-           now_ns - talk->heard_ns >= talk->longest_hold_ns;
+           now_ns - talk->asked_ns >= talk->longest_hold_ns;
 }
 
 /* --- the connection --- */

@@ -70,7 +70,8 @@ struct talk {
     bool to_be_named;
     bool being_named;
     int64_t heard_ns;        /* when something came last */
-    bool silent;             /* nothing has, since a request was sent that is out of time */
+    bool silent;             /* nothing has, since a request was sent that is out of time, ... */
+    int64_t asked_ns;        /* ... the first of them, then */
     int64_t longest_hold_ns; /* the longest time to live of those held for this connection */
     char input[LIMIT_REPLY]; /* a line that is not complete yet */
     size_t input_len;

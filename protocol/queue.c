@@ -312,8 +312,9 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
 static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_ns)
 {
     /* Those that report may not be all whose key is to go: some may have one of somebody else's. So
-     * where one reports, those are looked at, too, that cannot. */
-    uint32_t nodes = queue->changed != 0 ? queue->changed | ~queue->tracked : 0;
+     * where one is looked at because it has reported, those are, too, that cannot. */
+    bool reported = (queue->changed & reachable & ~queue->looking) != 0;
+    uint32_t nodes = reported ? queue->changed | ~queue->tracked : queue->changed;
     if (now_ns < queue->quiet_ns) {
         if (nodes != 0 || queue->look_ns < queue->quiet_ns)
             queue->look_ns = queue->quiet_ns;

@@ -246,6 +246,8 @@ static void go_on_waiting(struct engine *engine, struct operation *operation, in
          * It is answered, so that it keeps nobody behind it waiting. */
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         answer_waiter(engine, call, OUTCOME_LATE, -1, now_ns);
+        /* For the others its token was there, as that of anybody who holds it. */
+        resource->last_outcome = OUTCOME_HELD;
         answer_overdue(engine, resource, -1, now_ns);
         return;
     }

@@ -76,13 +76,9 @@ static void drop(struct extensions *extensions, struct extended *extended)
     pool_give(&extensions->pool, extended);
 }
 
-/* The one there is, or a new one. */
-static struct extended *entry_of(struct extensions *extensions, const char *token, int64_t now_ns)
+static struct extended *add(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    struct extended *extended = find(extensions, token);
-    if (extended != NULL)
-        return extended;
-    extended = pool_take(&extensions->pool);
+    struct extended *extended = pool_take(&extensions->pool);
     if (extended == NULL) {
         drop(extensions, TAILQ_FIRST(&extensions->least_recent));
         extended = pool_take(&extensions->pool);
@@ -97,12 +93,20 @@ static struct extended *entry_of(struct extensions *extensions, const char *toke
     return extended;
 }
 
-void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns)
+/* The one there is, or a new one; the last that will be forgotten. */
+static struct extended *recent_one(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    struct extended *extended = entry_of(extensions, token, now_ns);
-    extended->count++;
+    struct extended *extended = find(extensions, token);
+    if (extended == NULL)
+        return add(extensions, token, now_ns);
     TAILQ_REMOVE(&extensions->least_recent, extended, recent);
     TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
+    return extended;
+}
+
+void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns)
+{
+    recent_one(extensions, token, now_ns)->count++;
 }
 
 void extensions_forget(struct extensions *extensions, const char *token)
@@ -114,7 +118,7 @@ void extensions_forget(struct extensions *extensions, const char *token)
 
 void extensions_end(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    entry_of(extensions, token, now_ns)->ended = true;
+    recent_one(extensions, token, now_ns)->ended = true;
 }
 
 bool extensions_ended(const struct extensions *extensions, const char *token)

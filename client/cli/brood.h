@@ -16,8 +16,8 @@
  * child has it, too. False: with errno, there is too little now. */
 bool brood_prepare(void);
 
-/* Be the parent of all descendants that lose theirs. The children there are already stay out of it.
- * False: with errno, they cannot be told. */
+/* Be the parent of all descendants that lose theirs. The children there are already stay out of it,
+ * but not what those leave behind when they end. False: with errno, they cannot be told. */
 bool brood_adopt(void);
 
 /* Can the processes be listed? Without that (no /proc, or one of another PID namespace) nothing of

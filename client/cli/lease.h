@@ -57,7 +57,8 @@ int64_t lease_kill_ns(const struct lease *lease);
 /* When something is to be done next. */
 int64_t lease_next_ns(const struct lease *lease);
 
-/* How long the answer to an extension may take: a tenth of the ttl. */
+/* How long the answer to an extension may take: a tenth of the ttl; of a short one a tenth of a
+ * second, so that a far daemon can answer, if that is a sixth of it at most. */
 int64_t lease_patience_ns(const struct lease *lease);
 
 /* What lies between kill and deadline: a tenth of the ttl, a second at most. */

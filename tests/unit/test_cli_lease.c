@@ -157,6 +157,17 @@ START_TEST(a_short_lock_leaves_a_tenth_for_the_killing)
 }
 END_TEST
 
+START_TEST(a_short_lock_leaves_a_far_daemon_some_time)
+{
+    static const int64_t cases_ms[][2] = {{30000, 3000}, {900, 100}, {600, 100}, {300, 50}};
+    for (unsigned i = 0; i < 4; i++) {
+        struct lease lease;
+        lease_init(&lease, cases_ms[i][0] * SECOND_NS / 1000, 0, 100 * SECOND_NS);
+        ck_assert_int_eq(lease_patience_ns(&lease), cases_ms[i][1] * SECOND_NS / 1000);
+    }
+}
+END_TEST
+
 /* Whoever looks late, because it was stopped, finds the killing due before anything else. */
 START_TEST(after_a_long_stop_the_killing_is_due)
 {
@@ -183,6 +194,7 @@ Suite *test_suite(void)
     tcase_add_test(lease, a_lost_lock_is_killed_after_the_grace_and_before_the_deadline);
     tcase_add_test(lease, lost_is_lost);
     tcase_add_test(lease, a_short_lock_leaves_a_tenth_for_the_killing);
+    tcase_add_test(lease, a_short_lock_leaves_a_far_daemon_some_time);
     tcase_add_test(lease, after_a_long_stop_the_killing_is_due);
     suite_add_tcase(suite, lease);
     return suite;

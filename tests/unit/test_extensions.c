@@ -98,6 +98,16 @@ START_TEST(full_table_forgets_what_was_extended_longest_ago)
 }
 END_TEST
 
+START_TEST(one_that_will_be_released_is_forgotten_last)
+{
+    for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
+        extensions_count(&extensions, token(i), 0);
+    extensions_end(&extensions, token(0), 0);
+    extensions_count(&extensions, token(LIMIT_EXTENDED), 0);
+    ck_assert(extensions_ended(&extensions, token(0)));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("extensions");
@@ -107,6 +117,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, time_counts_from_the_first_extension);
     tcase_add_test(tests, what_is_forgotten_begins_anew);
     tcase_add_test(tests, one_that_will_be_released_is_extended_no_more);
+    tcase_add_test(tests, one_that_will_be_released_is_forgotten_last);
     tcase_add_test(tests, full_table_forgets_what_was_extended_longest_ago);
     suite_add_tcase(suite, tests);
     return suite;

@@ -129,6 +129,26 @@ START_TEST(a_report_that_overtakes_the_answer_makes_it_void)
 }
 END_TEST
 
+/* Node 1 does not track. Of another that is being looked at already no more is to be known now. */
+START_TEST(a_report_has_those_looked_at_that_cannot_report)
+{
+    refused(0, 10000, true);
+    see(1, true, 10000, false, 0);
+    queue_on_changed(&queue, 2);
+    expect_look(100 * MS, 6);
+    queue_on_changed(&queue, 2);
+    see(1, true, 10000, false, 101 * MS);
+    expect_rest(101 * MS);
+    see(2, true, 10000, true, 102 * MS);
+    expect_look(102 * MS, 6);
+    /* Nor of one that cannot be reached. */
+    see(1, true, 10000, false, 103 * MS);
+    see(2, true, 10000, true, 103 * MS);
+    queue_on_changed(&queue, 2);
+    ck_assert_int_eq(queue_next(&queue, ALL & ~4U, 104 * MS, &nodes), QUEUE_REST);
+}
+END_TEST
+
 START_TEST(a_report_during_a_round_is_looked_into_after_it)
 {
     queue_join(&queue, &waiters[0], 0);
@@ -520,6 +540,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, nodes_that_are_free_already_count);
     tcase_add_test(cases, a_key_without_end_is_waited_for_by_reports_alone);
     tcase_add_test(cases, a_node_that_reports_is_looked_at_once);
+    tcase_add_test(cases, a_report_has_those_looked_at_that_cannot_report);
     tcase_add_test(cases, a_report_that_overtakes_the_answer_makes_it_void);
     tcase_add_test(cases, a_report_during_a_round_is_looked_into_after_it);
     tcase_add_test(cases, nodes_that_do_not_report_are_looked_at_from_time_to_time);
