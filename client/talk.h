@@ -122,8 +122,8 @@ int64_t talk_until_ns(const struct talk *talk);
 /* Nothing lives on this connection but what nobody wants any more: close it. */
 bool talk_is_spent(const struct talk *talk);
 
-/* It leads nowhere any more, and has for so long that no lock can be held for it: have it reset, so
- * that another one can be made. */
+/* It seems to lead nowhere any more, and for so long that nothing proves a lock held for it: have
+ * it reset, so that another one can be made. */
 bool talk_is_dead(const struct talk *talk, int64_t now_ns);
 
 /* The next event, or the answer to this very request. False: there is none. */
