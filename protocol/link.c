@@ -160,10 +160,13 @@ static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
                           const struct redis_reply *reply, int64_t now_ns)
 {
     link->owed_under_way--;
-    if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED)
+    if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED) {
+        /* It may be this key alone that the master refuses, and for good: no other waits for it. */
+        owed_put_off(&link->owed, ticket->owed_end);
         link->owed_refused = true;
-    if (!link->owed_refused)
+    } else {
         owed_confirm(&link->owed, ticket->owed_end);
+    }
     send_owed(link, now_ns);
 }
 
@@ -482,12 +485,9 @@ static void beat(struct link *link, int64_t now_ns)
 {
     /* It has lasted: should it be lost, the next attempt is soon again. */
     link->attempts = 0;
-    /* Releases that were refused before are tried again, once all their answers are in. */
-    if (link->owed_refused && link->owed_under_way == 0) {
-        link->owed_refused = false;
-        owed_rewind(&link->owed);
-    }
-    send_owed(link, now_ns); /* also what found the link full */
+    /* Releases that were refused before, and what found the link full. */
+    link->owed_refused = false;
+    send_owed(link, now_ns);
     link_heartbeat(link, now_ns);
 }
 

@@ -130,7 +130,7 @@ struct link {
 
     struct owed owed;
     unsigned owed_under_way;
-    bool owed_refused; /* a release was answered by an error: all again with the next heartbeat */
+    bool owed_refused; /* one was answered by an error: none is sent before the next heartbeat */
 
     /* The connection in use, and the last one that was UP. A client id means something only
      * together with the run of the server that gave it; 0 where unknown. */

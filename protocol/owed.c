@@ -118,6 +118,21 @@ void owed_confirm(struct owed *owed, uint64_t end)
         drop_head(owed);
 }
 
+void owed_put_off(struct owed *owed, uint64_t end)
+{
+    char key[LIMIT_KEY];
+    char token[LIMIT_TOKEN];
+    uint64_t first = past_skip(owed, owed->head);
+    if (owed->count == 0 || end_of(owed, first) != end)
+        return;
+    const char *from = at(owed, first) + HEADER;
+    size_t key_len = (size_t)(end - first) - HEADER - LIMIT_TOKEN;
+    memcpy(token, from, LIMIT_TOKEN);
+    memcpy(key, from + LIMIT_TOKEN, key_len);
+    drop_head(owed);
+    owed_push(owed, key, key_len, token);
+}
+
 void owed_rewind(struct owed *owed)
 {
     owed->cursor = owed->head;

@@ -99,7 +99,7 @@ START_TEST(a_full_ring_forgets_the_oldest)
 }
 END_TEST
 
-START_TEST(a_confirmation_of_what_was_forgotten_does_no_harm)
+START_TEST(an_answer_to_what_was_forgotten_does_no_harm)
 {
     struct owed owed;
     struct owed_entry sent;
@@ -110,6 +110,7 @@ START_TEST(a_confirmation_of_what_was_forgotten_does_no_harm)
         push(&owed, i, 100);
     unsigned count = owed.count;
     owed_confirm(&owed, sent.end);
+    owed_put_off(&owed, sent.end);
     ck_assert_uint_eq(owed.count, count);
 }
 END_TEST
@@ -132,7 +133,7 @@ static void drop_oldest(struct model *model, unsigned dropped)
     }
 }
 
-/* Random pushes, sends, confirmations and rewinds, at every alignment of the ring. */
+/* Random pushes, sends, confirmations, refusals and rewinds, at every alignment of the ring. */
 START_TEST(random_use_agrees_with_a_list)
 {
     struct owed owed;
@@ -157,9 +158,20 @@ START_TEST(random_use_agrees_with_a_list)
             assert_next(&owed, model.numbers[model.sent], model.key_lens[model.sent], &entry);
             ends[model.sent++] = entry.end;
         } else if (action == 6 && model.sent > 0) {
-            owed_confirm(&owed, ends[0]);
-            memmove(ends, ends + 1, sizeof(ends) - sizeof(ends[0]));
-            drop_oldest(&model, 1);
+            unsigned first = model.numbers[0];
+            key_len = model.key_lens[0];
+            bool refused = (random >> 20) % 4 == 0;
+            if (refused)
+                owed_put_off(&owed, ends[0]);
+            else
+                owed_confirm(&owed, ends[0]);
+            unsigned lost = 1 + (unsigned)(owed.dropped - dropped);
+            memmove(ends, ends + lost, sizeof(ends) - lost * sizeof(ends[0]));
+            drop_oldest(&model, lost);
+            if (refused) {
+                model.numbers[model.count] = first;
+                model.key_lens[model.count++] = key_len;
+            }
         } else if (action == 7 && (random >> 20) % 8 == 0) {
             owed_rewind(&owed);
             model.sent = 0;
@@ -179,7 +191,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, entries_come_in_the_order_they_were_pushed);
     tcase_add_test(cases, what_was_not_confirmed_is_sent_again);
     tcase_add_test(cases, a_full_ring_forgets_the_oldest);
-    tcase_add_test(cases, a_confirmation_of_what_was_forgotten_does_no_harm);
+    tcase_add_test(cases, an_answer_to_what_was_forgotten_does_no_harm);
     tcase_add_test(cases, random_use_agrees_with_a_list);
     suite_add_tcase(suite, cases);
     return suite;

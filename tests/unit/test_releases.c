@@ -269,6 +269,26 @@ START_TEST(a_master_that_answers_errors_is_owed_them)
 }
 END_TEST
 
+/* More than are under way at once. */
+START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
+{
+    lock_each(LOCKS);
+    strcpy(w.masters[2].refused_key, "r0");
+    world_cut(&w, 2);
+    unlock_each(LOCKS);
+    world_settle(&w);
+    expect_each(LOCKS, "OK");
+    ck_assert_uint_eq(w.engine.links[2].owed.count, LOCKS);
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_eq(left(LOCKS), 1);
+    ck_assert_uint_eq(w.engine.links[2].owed.count, 1);
+    w.masters[2].refused_key[0] = '\0';
+    world_pass_ms(&w, 2000);
+    ck_assert_uint_eq(left(LOCKS), 0);
+    ck_assert_uint_eq(w.engine.links[2].owed.count, 0);
+}
+END_TEST
+
 /* An ACL without +mget: nothing is lost, and it is asked but once for each connection. */
 START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
 {
@@ -499,6 +519,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_master_lost_before_it_answered_is_owed_them);
     tcase_add_test(cases, a_hung_master_keeps_no_more_releases_waiting_than_single_ones);
     tcase_add_test(cases, a_master_that_answers_errors_is_owed_them);
+    tcase_add_test(cases, a_release_that_is_refused_for_good_keeps_no_other_waiting);
     tcase_add_test(cases, a_master_that_refuses_several_at_once_gets_each_alone);
     tcase_add_test(cases, a_master_that_refuses_any_release_gets_several_at_once_again);
     tcase_add_test(cases, a_client_that_leaves_does_not_keep_them_from_being_sent);

@@ -313,6 +313,8 @@ static struct redis_reply run_script(struct world *world, unsigned node, unsigne
         return run_swap(world, node, words);
     if (script == REDIS_SCRIPT_RELEASES)
         return run_releases(world, node, words);
+    if (script == REDIS_SCRIPT_RELEASE && strcmp(words[3], world->masters[node].refused_key) == 0)
+        return text(RESP_ERROR, "NOPERM No permissions to access a key");
     struct world_key *key = find_key(world, node, words[3]);
     world->masters[node].commands++;
     world->masters[node].status_runs += script == REDIS_SCRIPT_STATUS;

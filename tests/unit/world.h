@@ -64,6 +64,7 @@ struct world_master {
     const char *version;     /* of INFO: it has DELIFEQ or DELEX by that; NULL has none */
     char native_error[64];   /* answers this to them, if not "" */
     char error[64];          /* answers this to everything but the greeting, if not "" */
+    char refused_key[64];    /* answers an error to what would release this one, if not "" */
     char run_id[41];
     char replid[41];
     bool replica;
