@@ -225,6 +225,7 @@ struct redlock_event {
     enum redlock_event_kind kind;
     uint64_t id;
     enum redlock_status status; /* of an answer */
+    bool ended;                 /* ... with which, or without which, the connection has ended */
     int64_t sent_ns;            /* the instant before its request was sent, of CLOCK_BOOTTIME */
     struct redlock_lock lock;   /* OK to an acquire or extend; LOST, WARN: resource and token */
     int64_t hint_ms;            /* HELD */

@@ -271,6 +271,7 @@ void talk_end(struct talk *talk, enum redlock_status status, const char *why, bo
             continue;
         if (asked->whom == FOR_CALLER) {
             asked->event.status = status;
+            asked->event.ended = true;
             asked->event.sent_ns = asked->sent_ns;
             snprintf(asked->text, sizeof(asked->text), "%s: %s", talk->peer, why);
         }

@@ -118,12 +118,9 @@ static void try_later(struct wait *wait, int64_t now_ns)
 }
 
 /* Is this the end of it? Else it will begin again. */
-static bool is_final(struct wait *wait, enum redlock_status status, int64_t now_ns)
+static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
-    const struct passage passage = {
-        .let_in = wait->let_in,
-        .ended = redlock_fd(wait->redlock) < 0,
-    };
+    const struct passage passage = {.let_in = wait->let_in, .ended = ended};
     enum patience patience = patience_after(status, &passage, now_ns, wait->ends_ns);
     if (patience == PATIENCE_OVER)
         return true;
@@ -152,7 +149,7 @@ static void on_looked(struct wait *wait, const struct redlock_event *event, int6
         /* It is stopped, or the network has lost the connection without a word. At the end of the
          * wait the other request will be out of time as well. */
         uint64_t acquire = wait->acquire;
-        if (!is_final(wait, event->status, now_ns))
+        if (!is_final(wait, event->status, event->ended, now_ns))
             redlock_cancel(wait->redlock, acquire);
     } else if (redlock_fd(wait->redlock) >= 0) {
         /* Also if it says that its lines are none of our business. */
@@ -185,13 +182,14 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
             if (event->id == wait->look && wait->look != 0)
                 on_looked(wait, event, now_ns);
             else if (event->id == wait->acquire && wait->acquire != 0 &&
-                     is_final(wait, event->status, now_ns))
+                     is_final(wait, event->status, event->ended, now_ns))
                 return event->status;
         }
         int64_t now_ns = clock_now_ns();
         if (wait->acquire == 0 && now_ns >= wait->retry_ns) {
             enum redlock_status status = start(wait);
-            if (status != REDLOCK_OK && is_final(wait, status, clock_now_ns()))
+            bool ended = redlock_fd(wait->redlock) < 0;
+            if (status != REDLOCK_OK && is_final(wait, status, ended, clock_now_ns()))
                 return status;
         }
         look(wait, now_ns);

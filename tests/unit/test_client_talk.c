@@ -283,12 +283,30 @@ START_TEST(what_answers_nothing_ends_the_connection)
     ck_assert_uint_eq(b, 2049);
     sent();
     ck_assert(!say(foreign[_i].bytes));
-    expect_answer(a, foreign[_i].status);
-    expect_answer(b, foreign[_i].status);
+    ck_assert(expect_answer(a, foreign[_i].status).ended);
+    ck_assert(expect_answer(b, foreign[_i].status).ended);
     expect_kind(REDLOCK_EVENT_CLOSED);
     expect_none();
     ck_assert_uint_eq(talk.living, 0);
     ck_assert_uint_eq(talk.abandoned, 0);
+}
+END_TEST
+
+/* Also if another connection has been made before it is taken. */
+START_TEST(a_farewell_is_told_from_an_answer)
+{
+    uint64_t a = ping();
+    uint64_t b = ping();
+    sent();
+    ck_assert(say(text("#%" PRIu64 " LIMIT requests\n", a)));
+    ck_assert(!say("LIMIT clients\n"));
+    talk_begin(&talk);
+    ck_assert(!expect_answer(a, REDLOCK_LIMIT).ended);
+    ck_assert(expect_answer(b, REDLOCK_LIMIT).ended);
+    uint64_t c = ping();
+    sent();
+    ck_assert(say(text("#%" PRIu64 " PONG\n", c)));
+    ck_assert(!expect_answer(c, REDLOCK_OK).ended);
 }
 END_TEST
 
@@ -847,6 +865,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_place_is_told_at_the_end_of_the_listing);
     tcase_add_test(cases, there_is_a_bound_on_requests_until_they_are_taken);
     tcase_add_test(cases, the_reason_is_told_with_the_address);
+    tcase_add_test(cases, a_farewell_is_told_from_an_answer);
     tcase_add_test(cases, an_answer_comes_once);
     tcase_add_test(cases, what_was_not_sent_is_not_answered);
     tcase_add_test(cases, a_line_has_a_longest_length);
