@@ -202,7 +202,7 @@ const char *gate_auth(struct session *session, const char *secret, size_t len, b
     /* Who has a name by his unix socket keeps it, whatever else he tries. */
     *closes = session->user == NULL;
     if (guesses_wait_ns(gate->guesses, &session->origin, now_ns) > 0)
-        return "DENIED too many wrong secrets from this address; try again in a few seconds";
+        return "LIMIT secrets"; /* it says nothing about this one: who has a good one comes again */
     const struct user *user = users_by_secret(&gate->users, secret, len, &fingerprint);
     if (user == NULL) {
         note_wrong(session, fingerprint, now_ns);

@@ -821,7 +821,7 @@ static const struct {
 } refusals[] = {
     {"#auth DENIED wrong secret\n", REDLOCK_DENIED},
     {"DENIED not authenticated in time\n", REDLOCK_DENIED},
-    {"#auth LIMIT requests\n", REDLOCK_LIMIT},
+    {"#auth LIMIT secrets\n", REDLOCK_LIMIT},
     {"#auth SHUTDOWN\n", REDLOCK_SHUTDOWN},
     {"#auth ERR bad-arguments not available yet: AUTH\n", REDLOCK_REFUSED},
     {"#auth HELD 5\n", REDLOCK_GARBLED},
