@@ -266,6 +266,7 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     watch(queue, ALARM_NEVER);
     queue->failures = 0;
     queue->handovers = handed_over ? queue->handovers + 1 : 0;
+    queue->wanted = queue->wanted && handed_over;
     if (queue->declined && queue->turn < QUEUE_TURN_MOST)
         queue->turn *= 2;
     queue->declined = false;
@@ -281,8 +282,17 @@ static bool turn_is_over(const struct queue *queue, int64_t now_ns)
     int64_t grown_most_ns = QUEUE_TURN_PAUSES * queue->rules->backoff_min_ns;
     if (queue->handovers == 0)
         return false;
-    return queue->handovers >= queue->turn || lasted_ns >= QUEUE_TURN_NS ||
+    if (lasted_ns >= QUEUE_TURN_NS)
+        return true;
+    if (!queue->wanted && !queue->rules->shared_names)
+        return false;
+    return queue->handovers >= queue->turn ||
            (queue->handovers >= QUEUE_TURN_HANDOVERS && lasted_ns >= grown_most_ns);
+}
+
+void queue_on_wanted(struct queue *queue)
+{
+    queue->wanted = true;
 }
 
 bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)

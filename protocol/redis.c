@@ -10,7 +10,13 @@
 #include "scripts.h"
 
 /* What our scripts answer, beside {pttl, value}; see the .lua files. */
-enum { SCRIPT_YES = -3, SCRIPT_ABSENT = -2, SCRIPT_YES_ABSENT = -4 };
+enum {
+    SCRIPT_YES = -3,
+    SCRIPT_ABSENT = -2,
+    SCRIPT_YES_ABSENT = -4,
+    SCRIPT_YES_WANTED = -5,
+    SCRIPT_YES_ABSENT_WANTED = -6,
+};
 
 /* Decades: a key that lives longer has no end for us. It fits in nanoseconds, added to any time. */
 #define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
@@ -36,11 +42,11 @@ static_assert(sizeof(SCRIPT_EXTEND) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < R
               "extend.lua is too long");
 static_assert(sizeof(SCRIPT_FENCE) + 2 * LIMIT_KEY + LIMIT_TOKEN + 80 + 17 * 16 < REDIS_COMMAND_MAX,
               "fence.lua is too long");
-static_assert(sizeof(SCRIPT_SWAP) + 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + 80 + 17 * 16 <
+static_assert(sizeof(SCRIPT_SWAP) + 3 * LIMIT_KEY + 2 * LIMIT_TOKEN + 96 + 20 * 16 <
                   REDIS_COMMAND_MAX,
               "swap.lua is too long");
 static_assert(sizeof(SCRIPT_RELEASES) + SHA1_LEN + 4 * 16 < 1536, "releases.lua is too long");
-static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
+static_assert(sizeof(SCRIPT_STATUS) + 2 * LIMIT_KEY + 64 + 17 * 16 < REDIS_COMMAND_MAX,
               "status.lua is too long");
 
 const char *redis_script_text(unsigned index)
@@ -119,6 +125,7 @@ static enum redis_script script_of(enum redis_command command)
     case REDIS_EXTEND:
         return REDIS_SCRIPT_EXTEND;
     case REDIS_STATUS:
+    case REDIS_LOOK:
         return REDIS_SCRIPT_STATUS;
     case REDIS_ACQUIRE_FENCED:
         return REDIS_SCRIPT_FENCE;
@@ -151,10 +158,11 @@ static char *put_script(char *at, enum redis_script script, enum redis_form form
     return put_text(at, "\r\n");
 }
 
-static char *put_fence_key(char *at, const struct redis_call *call)
+/* What there is beside a lock has its key behind a word of ours. */
+static char *put_key_beside(char *at, const char *prefix, const struct redis_call *call)
 {
-    at = put_header(at, '$', strlen(FENCE_KEY_PREFIX) + call->key_len);
-    at = put_text(at, FENCE_KEY_PREFIX);
+    at = put_header(at, '$', strlen(prefix) + call->key_len);
+    at = put_text(at, prefix);
     at = put_bytes(at, call->key, call->key_len);
     return put_text(at, "\r\n");
 }
@@ -162,22 +170,27 @@ static char *put_fence_key(char *at, const struct redis_call *call)
 /* EVALSHA <script> 1 <key> <token> <ttl>; a script that has more arguments counts them. */
 static size_t format_script(const struct redis_call *call, enum redis_form form, char *buf)
 {
+    bool status = call->command == REDIS_STATUS;
+    bool look = call->command == REDIS_LOOK;
     bool swap = call->command == REDIS_SWAP;
     bool fenced = call->ballot != 0 && (swap || call->command == REDIS_ACQUIRE_FENCED);
-    bool status = call->command == REDIS_STATUS;
-    size_t words = (status ? 4u : 6u) + (fenced ? 3u : 0u) + (swap ? 1u : 0u);
-    char *at = put_header(buf, '*', words);
+    unsigned keys = 1u + (swap || look) + fenced;
+    char *at = put_header(buf, '*', 3 + keys + (status ? 0u : 2u) + 2u * swap + 2u * fenced);
     at = put_script(at, script_of(call->command), form);
-    at = put_text(at, fenced ? "$1\r\n2\r\n" : "$1\r\n1\r\n");
+    at = put_number(at, keys);
     at = put_word(at, call->key, call->key_len);
+    if (swap || look)
+        at = put_key_beside(at, WAITS_KEY_PREFIX, call);
     if (fenced)
-        at = put_fence_key(at, call);
+        at = put_key_beside(at, FENCE_KEY_PREFIX, call);
     if (swap)
         at = put_token(at, call->old_token);
-    if (!status) {
+    if (!status && !look)
         at = put_token(at, call->token);
+    if (!status)
         at = put_number(at, call->ttl_ms);
-    }
+    if (swap || look)
+        at = put_word(at, call->daemon, REDIS_DAEMON);
     if (fenced) {
         at = put_number(at, call->ballot);
         at = put_number(at, call->fence_ttl_ms);
@@ -217,6 +230,7 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
     case REDIS_SWAP:
     case REDIS_EXTEND:
     case REDIS_RELEASE:
+    case REDIS_LOOK:
         assert(call->ttl_ms > 0);
         return format_script(call, form, buf);
     case REDIS_STATUS:
@@ -314,8 +328,13 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
 {
     struct answer answer = answer_of_script(reply);
     answer.released = answer.kind;
-    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES_ABSENT)
-        return (struct answer){.kind = ANSWER_YES, .released = ANSWER_ABSENT};
+    if (reply->kind == RESP_INTEGER && reply->integer <= SCRIPT_YES_ABSENT &&
+        reply->integer >= SCRIPT_YES_ABSENT_WANTED)
+        return (struct answer){
+            .kind = ANSWER_YES,
+            .released = reply->integer == SCRIPT_YES_WANTED ? ANSWER_YES : ANSWER_ABSENT,
+            .wanted = reply->integer != SCRIPT_YES_ABSENT,
+        };
     if (answer.kind != ANSWER_HELD)
         return answer.kind == ANSWER_YES ? answer : failed(REASON_GARBAGE);
     int64_t what = reply->items[0].integer;
@@ -367,6 +386,7 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
     case REDIS_RELEASE:
     case REDIS_EXTEND:
     case REDIS_STATUS:
+    case REDIS_LOOK:
         return answer_of_script(reply);
     }
     assert(false && "every command has an answer");

@@ -18,6 +18,17 @@ static uint32_t draw_random(struct engine *engine)
     return random;
 }
 
+/* Random bytes, fit for a token, as twice as many hex digits. */
+static void draw_digits(struct engine *engine, size_t count, char *digits)
+{
+    unsigned char bytes[LIMIT_TOKEN_BYTES];
+    assert(count <= sizeof(bytes));
+    assert(count % 4 == 0);
+    engine->io.entropy(engine->io.context, bytes, count);
+    for (size_t i = 0; i < count; i += 4)
+        eight_put_hex(bytes + i, digits + 2 * i);
+}
+
 static uint32_t random_for_wire(void *context)
 {
     const struct engine_wire *wire = context;
@@ -118,6 +129,7 @@ static bool init_tables(struct engine *engine)
     engine->queue_rules = (struct queue_rules){
         .node_count = engine->node_count,
         .quorum = rules->round.quorum,
+        .shared_names = rules->shared_names,
         .backoff_min_ns = rules->backoff_min_ns,
         .backoff_max_ns = rules->backoff_max_ns,
     };
@@ -148,6 +160,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     engine_releases_init(engine);
     init_connections(engine, now_ns);
     engine->queue_seed = draw_random(engine);
+    draw_digits(engine, sizeof(engine->daemon) / 2, engine->daemon);
     return true;
 }
 
@@ -230,6 +243,7 @@ size_t engine_format(const struct engine *engine, const struct operation *operat
         .command = operation_command(operation, command),
         .token = operation->token,
         .old_token = operation->predecessor,
+        .daemon = engine->daemon,
         .ttl_ms = round->ttl_ns / NS_PER_MS,
         .ballot = operation->ballot,
         .fence_ttl_ms = engine->rules.fence_ttl_ns / NS_PER_MS,
@@ -435,11 +449,7 @@ static enum round_kind round_kind_of(enum verb verb)
 
 void engine_make_token(struct engine *engine, char *token)
 {
-    unsigned char bytes[LIMIT_TOKEN_BYTES];
-    static_assert(LIMIT_TOKEN_BYTES % 4 == 0, "nothing is left of it");
-    engine->io.entropy(engine->io.context, bytes, sizeof(bytes));
-    for (size_t i = 0; i < sizeof(bytes); i += 4)
-        eight_put_hex(bytes + i, token + 2 * i);
+    draw_digits(engine, LIMIT_TOKEN_BYTES, token);
 }
 
 /* A token that is to be released must not be planted by an extension that is still under way. */

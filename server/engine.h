@@ -103,6 +103,7 @@ struct engine_rules {
     struct round_rules round;
     const char *key_prefix;
     size_t key_prefix_len;
+    bool shared_names; /* keys are also those of other libraries */
     const char *node_names[LIMIT_NODES];
     struct link_login logins[LIMIT_NODES];
     const char *cluster;
@@ -199,7 +200,8 @@ struct engine {
 
     struct alarms alarms;
     struct queue_rules queue_rules;
-    uint32_t queue_seed; /* of the last queue; daemons begin with different ones */
+    uint32_t queue_seed;       /* of the last queue; daemons begin with different ones */
+    char daemon[REDIS_DAEMON]; /* by which others know who waits */
     struct pool calls;
     struct resources resources;
     struct operations operations;

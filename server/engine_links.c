@@ -324,6 +324,8 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
         send_in_full(engine, node, ticket, now_ns))
         return;
+    if (said.wanted)
+        queue_on_wanted(&operation->resource->queue);
     if (sent == REDIS_SWAP)
         deliver_to_partner(engine, node, operation, &said, now_ns);
     if (operation->breaking != NULL)

@@ -291,8 +291,16 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
 {
     char buf[REDIS_COMMAND_MAX];
     struct link *link = &engine->links[node];
+    /* Where another daemon hands it over, it finds that we wait. */
+    bool elsewhere =
+        resource->lock == NULL && engine_refuses_vote(engine, node, now_ns) == REASON_NONE;
     const struct redis_call call = {
-        .command = REDIS_STATUS, .key = resource->key, .key_len = resource->key_len};
+        .command = elsewhere ? REDIS_LOOK : REDIS_STATUS,
+        .key = resource->key,
+        .key_len = resource->key_len,
+        .ttl_ms = engine->rules.max_ttl_ns / NS_PER_MS,
+        .daemon = engine->daemon,
+    };
     size_t len = redis_format(&call, form, buf);
     const struct link_ticket ticket = {.kind = TICKET_LOOK,
                                        .form = (uint8_t)form,

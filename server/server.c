@@ -502,6 +502,7 @@ static struct engine_rules rules_of(const struct config *config)
             },
         .key_prefix = config->locks.key_prefix,
         .key_prefix_len = strlen(config->locks.key_prefix),
+        .shared_names = config->locks.key_prefix[0] == '\0',
         .cluster = config->cluster,
         .max_ttl_ns = config->locks.max_ttl_ns,
         .max_hold_ns = config->locks.max_hold_ns,

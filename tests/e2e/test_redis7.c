@@ -142,7 +142,7 @@ static void try_lock_command(void)
     char buf[REDIS_COMMAND_MAX];
     const char key[] = {'r', (char)('0' + below(KEYS)), '\0'};
     const struct redis_call call = {
-        .command = (enum redis_command)below(REDIS_STATUS + 1),
+        .command = (enum redis_command)below(REDIS_LOOK + 1),
         .key = key,
         .key_len = 2,
         .token = tokens[below(TOKENS)],
@@ -150,6 +150,7 @@ static void try_lock_command(void)
         .ballot = below(2) == 0 ? 0 : INT64_C(1763640000000000) + below(50),
         .fence_ttl_ms = 1000000,
         .old_token = tokens[below(TOKENS)],
+        .daemon = below(2) == 0 ? "0123456789abcdef" : "fedcba9876543210",
     };
     struct redis_call fenced = call;
     if (call.command == REDIS_ACQUIRE_FENCED && call.ballot == 0)

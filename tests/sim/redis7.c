@@ -328,10 +328,18 @@ static void run_extend(const struct run *run)
 static void run_status(const struct run *run)
 {
     const struct redis7_key *key = find_word(run, &run->words[3]);
-    if (key == NULL)
+    bool waits = number(&run->words[2]) == 2;
+    if (key == NULL) {
         put_number(run->out, ':', -2);
-    else
-        put_holder(run, key);
+        return;
+    }
+    put_holder(run, key);
+    if (waits) {
+        int64_t max_ttl_ms = number(&run->words[5]);
+        int64_t left_ms = pttl(run, key) > 0 ? pttl(run, key) : 0;
+        set_word(run, &run->words[4], &run->words[6],
+                 (left_ms < max_ttl_ms ? left_ms : max_ttl_ms) + 1000);
+    }
 }
 
 static void run_fence(const struct run *run)
@@ -352,16 +360,16 @@ static void run_fence(const struct run *run)
 
 static void run_swap(const struct run *run)
 {
-    bool fenced = number(&run->words[2]) == 2;
-    const struct word *arguments = run->words + (fenced ? 5 : 4);
+    bool fenced = number(&run->words[2]) == 3;
+    const struct word *arguments = run->words + (fenced ? 6 : 5);
     struct redis7_key *key = find_word(run, &run->words[3]);
     if (key != NULL && !holds(key, &arguments[0])) {
         put_holder(run, key);
         return;
     }
     bool was_there = key != NULL;
-    const struct redis7_key *seen = fenced ? find_word(run, &run->words[4]) : NULL;
-    if (seen != NULL && number_of_text(seen->value, seen->value_len) >= number(&arguments[3])) {
+    const struct redis7_key *seen = fenced ? find_word(run, &run->words[5]) : NULL;
+    if (seen != NULL && number_of_text(seen->value, seen->value_len) >= number(&arguments[4])) {
         put(run->out, "*2\r\n");
         put_number(run->out, ':', was_there ? -3 : -2);
         put_string(run->out, seen->value, seen->value_len);
@@ -369,10 +377,12 @@ static void run_swap(const struct run *run)
             delete_key(run->server, find_word(run, &run->words[3]));
         return;
     }
+    const struct redis7_key *waits = find_word(run, &run->words[4]);
+    bool wanted = waits != NULL && !holds(waits, &arguments[3]);
     set_word(run, &run->words[3], &arguments[1], number(&arguments[2]));
     if (fenced)
-        set_word(run, &run->words[4], &arguments[3], number(&arguments[4]));
-    put_number(run->out, ':', was_there ? -3 : -4);
+        set_word(run, &run->words[5], &arguments[4], number(&arguments[5]));
+    put_number(run->out, ':', (was_there ? -3 : -4) - 2 * wanted);
 }
 
 static void run_mark(const struct run *run)

@@ -10,6 +10,11 @@
 
 static const struct queue_rules rules = {
     .node_count = 5, .quorum = 3, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
+static const struct queue_rules sharing = {.node_count = 5,
+                                           .quorum = 3,
+                                           .shared_names = true,
+                                           .backoff_min_ns = 5 * MS,
+                                           .backoff_max_ns = 250 * MS};
 
 enum { ALL = 0x1f };
 
@@ -297,9 +302,29 @@ START_TEST(a_release_during_a_round_is_not_forgotten)
     expect_ask(0);
 }
 END_TEST
+/* --- turns --- */
+
+/* Turns have the same bounds where a daemon has left word, and where other libraries may wait. */
+enum competitor { A_DAEMON, A_LIBRARY, COMPETITORS };
+static enum competitor competitor;
+
+static void compete(int with)
+{
+    competitor = with;
+    queue.rules = competitor == A_LIBRARY ? &sharing : &rules;
+}
+
+static void hand_over(int64_t now_ns)
+{
+    queue_on_asked(&queue);
+    if (competitor == A_DAEMON)
+        queue_on_wanted(&queue);
+    queue_on_granted(&queue, true, 1000 * MS, now_ns);
+}
 
 START_TEST(turns_end_by_number_and_by_time)
 {
+    compete(_i);
     queue_join(&queue, &waiters[0], 0);
     queue_join(&queue, &waiters[1], 0);
     queue_on_asked(&queue);
@@ -308,8 +333,7 @@ START_TEST(turns_end_by_number_and_by_time)
     ck_assert(queue_may_hand_over(&queue, 2 * QUEUE_TURN_NS));
     for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
         ck_assert(queue_may_hand_over(&queue, 0));
-        queue_on_asked(&queue);
-        queue_on_granted(&queue, true, 1000 * MS, 0);
+        hand_over(0);
         ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
     }
     ck_assert(!queue_may_hand_over(&queue, 0));
@@ -331,10 +355,8 @@ END_TEST
 static unsigned take_a_turn(unsigned changes)
 {
     unsigned handovers = 0;
-    for (; queue_may_hand_over(&queue, 0); handovers++) {
-        queue_on_asked(&queue);
-        queue_on_granted(&queue, true, 1000 * MS, 0);
-    }
+    for (; queue_may_hand_over(&queue, 0); handovers++)
+        hand_over(0);
     queue_on_released(&queue, 0);
     expect_look(0, ALL);
     expect_rest(0);
@@ -355,6 +377,7 @@ static void grant(void)
 
 START_TEST(a_turn_grows_while_nobody_else_takes_the_lock)
 {
+    compete(_i);
     queue_join(&queue, &waiters[0], 0);
     queue_on_asked(&queue);
     grant();
@@ -378,6 +401,7 @@ END_TEST
 START_TEST(a_turn_is_short_again_once_somebody_else_is_met)
 {
     static const enum queue_outcome met[] = {QUEUE_HELD, QUEUE_COLLIDED};
+    compete(_i);
     queue_join(&queue, &waiters[0], 0);
     queue_on_asked(&queue);
     grant();
@@ -397,6 +421,7 @@ END_TEST
 START_TEST(what_a_turn_has_grown_by_does_not_last)
 {
     const int64_t most_ns = QUEUE_TURN_PAUSES * queue.rules->backoff_min_ns;
+    compete(_i);
     queue_join(&queue, &waiters[0], 0);
     queue_on_asked(&queue);
     grant();
@@ -406,8 +431,7 @@ START_TEST(what_a_turn_has_grown_by_does_not_last)
     }
     for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
         ck_assert(queue_may_hand_over(&queue, 2 * most_ns));
-        queue_on_asked(&queue);
-        queue_on_granted(&queue, true, 1000 * MS, 0);
+        hand_over(0);
     }
     ck_assert(queue_may_hand_over(&queue, most_ns - 1));
     ck_assert(!queue_may_hand_over(&queue, most_ns));
@@ -417,13 +441,12 @@ END_TEST
 /* Reports for a queue in which nobody waits reach it not. */
 START_TEST(a_pause_in_which_nobody_waited_says_nothing_of_others)
 {
+    compete(_i);
     queue_join(&queue, &waiters[0], 0);
     queue_on_asked(&queue);
     grant();
-    while (queue_may_hand_over(&queue, 0)) {
-        queue_on_asked(&queue);
-        queue_on_granted(&queue, true, 1000 * MS, 0);
-    }
+    while (queue_may_hand_over(&queue, 0))
+        hand_over(0);
     queue_on_released(&queue, 0);
     expect_look(0, ALL);
     for (unsigned i = 0; i < 5; i++)
@@ -434,6 +457,40 @@ START_TEST(a_pause_in_which_nobody_waited_says_nothing_of_others)
     queue_on_asked(&queue);
     grant();
     ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned i = 0; i < 10 * QUEUE_TURN_MOST; i++) {
+        ck_assert(queue_may_hand_over(&queue, 0));
+        queue_on_asked(&queue);
+        queue_on_granted(&queue, true, 1000 * MS, 0);
+    }
+    ck_assert(queue_may_hand_over(&queue, QUEUE_TURN_NS - 1));
+    ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
+    /* And at once when somebody does. */
+    queue_on_wanted(&queue);
+    ck_assert(!queue_may_hand_over(&queue, 0));
+}
+END_TEST
+
+/* Whoever left it may have had his turn, or have gone. */
+START_TEST(word_is_good_for_one_turn)
+{
+    compete(A_DAEMON);
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+    grant();
+    compete(COMPETITORS);
+    for (unsigned i = 0; i < 10 * QUEUE_TURN_MOST; i++)
+        hand_over(0);
+    ck_assert(queue_may_hand_over(&queue, 0));
 }
 END_TEST
 
@@ -551,11 +608,14 @@ Suite *test_suite(void)
     tcase_add_test(cases, after_a_grant_here_nothing_is_looked_at_for_a_while);
     tcase_add_test(cases, pauses_grow_at_random_up_to_their_bound);
     tcase_add_test(cases, a_release_during_a_round_is_not_forgotten);
-    tcase_add_test(cases, turns_end_by_number_and_by_time);
-    tcase_add_test(cases, a_turn_grows_while_nobody_else_takes_the_lock);
-    tcase_add_test(cases, a_turn_is_short_again_once_somebody_else_is_met);
-    tcase_add_test(cases, what_a_turn_has_grown_by_does_not_last);
-    tcase_add_test(cases, a_pause_in_which_nobody_waited_says_nothing_of_others);
+    tcase_add_loop_test(cases, turns_end_by_number_and_by_time, 0, COMPETITORS);
+    tcase_add_loop_test(cases, a_turn_grows_while_nobody_else_takes_the_lock, 0, COMPETITORS);
+    tcase_add_loop_test(cases, a_turn_is_short_again_once_somebody_else_is_met, 0, COMPETITORS);
+    tcase_add_loop_test(cases, what_a_turn_has_grown_by_does_not_last, 0, COMPETITORS);
+    tcase_add_loop_test(cases, a_pause_in_which_nobody_waited_says_nothing_of_others, 0,
+                        COMPETITORS);
+    tcase_add_test(cases, while_nobody_leaves_word_a_turn_is_over_by_time_alone);
+    tcase_add_test(cases, word_is_good_for_one_turn);
     tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
     tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);
     tcase_add_test(cases, who_does_not_wait_asks_also_in_a_pause);

@@ -22,7 +22,7 @@ static void assert_bytes(const struct redis_call *call, enum redis_form form, co
 
 START_TEST(acquire_is_the_canonical_set)
 {
-    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0, NULL};
+    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0, NULL, NULL};
     assert_bytes(&call, REDIS_BY_SHA1,
                  "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
                  "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
@@ -37,7 +37,7 @@ END_TEST
 START_TEST(scripts_go_by_sha1)
 {
     char expected[256];
-    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0, NULL};
+    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0, NULL, NULL};
     snprintf(expected, sizeof(expected),
              "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
              "\r\n$5\r\n60000\r\n",
@@ -60,7 +60,7 @@ END_TEST
 
 START_TEST(release_goes_as_the_servers_own_command_where_it_has_one)
 {
-    const struct redis_call call = {REDIS_RELEASE, "redlock:a", 9, TOKEN, 60000, 0, 0, NULL};
+    const struct redis_call call = {REDIS_RELEASE, "redlock:a", 9, TOKEN, 60000, 0, 0, NULL, NULL};
     assert_bytes(&call, REDIS_DELIFEQ,
                  "*3\r\n$7\r\nDELIFEQ\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN "\r\n");
     assert_bytes(&call, REDIS_DELEX,
@@ -137,21 +137,24 @@ START_TEST(fence_goes_with_its_own_key)
 END_TEST
 
 /* The words of a command, by the list of them in redis.h; returns how many. */
-static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[3][24],
-                       char *fence_key, const char **words)
+static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[4][24],
+                       char *waits_key, char *fence_key, const char **words)
 {
     static const enum redis_script scripts[] = {
         [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
         [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
-        [REDIS_STATUS] = REDIS_SCRIPT_STATUS,
+        [REDIS_STATUS] = REDIS_SCRIPT_STATUS,        [REDIS_LOOK] = REDIS_SCRIPT_STATUS,
     };
     const int64_t values[3] = {call->ttl_ms, call->ballot, call->fence_ttl_ms};
     size_t count = 0;
     bool full = form == REDIS_IN_FULL;
+    bool status = call->command == REDIS_STATUS;
+    bool look = call->command == REDIS_LOOK;
     bool swap = call->command == REDIS_SWAP;
     bool fenced = call->command == REDIS_ACQUIRE_FENCED || (swap && call->ballot != 0);
     for (unsigned i = 0; i < 3; i++)
         snprintf(numbers[i], sizeof(numbers[i]), "%" PRId64, values[i]);
+    snprintf(numbers[3], sizeof(numbers[3]), "%u", 1u + (swap || look) + fenced);
     if (call->command == REDIS_ACQUIRE || call->command == REDIS_PLANT) {
         const char *set[] = {"SET", call->key, call->token, "NX", "PX", numbers[0]};
         memcpy(words, set, sizeof(set));
@@ -160,17 +163,22 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
     words[count++] = full ? "EVAL" : "EVALSHA";
     words[count++] = full ? redis_script_text(scripts[call->command])
                           : redis_script_sha1(scripts[call->command]);
-    words[count++] = fenced ? "2" : "1";
+    words[count++] = numbers[3];
     words[count++] = call->key;
+    sprintf(waits_key, "redlockd:waits:%s", call->key);
     sprintf(fence_key, "redlockd:fence:%s", call->key);
+    if (swap || look)
+        words[count++] = waits_key;
     if (fenced)
         words[count++] = fence_key;
     if (swap)
         words[count++] = call->old_token;
-    if (call->command != REDIS_STATUS) {
+    if (!status && !look)
         words[count++] = call->token;
+    if (!status)
         words[count++] = numbers[0];
-    }
+    if (swap || look)
+        words[count++] = call->daemon;
     if (fenced) {
         words[count++] = numbers[1];
         words[count++] = numbers[2];
@@ -180,13 +188,14 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
 
 static void assert_its_words(const struct redis_call *call, enum redis_form form)
 {
-    char numbers[3][24];
+    char numbers[4][24];
+    char waits_key[LIMIT_KEY + 32];
     char fence_key[LIMIT_KEY + 32];
     const char *words[16];
     size_t lens[16];
     char expected[REDIS_COMMAND_MAX];
     char buf[REDIS_COMMAND_MAX];
-    size_t count = words_of(call, form, numbers, fence_key, words);
+    size_t count = words_of(call, form, numbers, waits_key, fence_key, words);
     for (size_t i = 0; i < count; i++)
         lens[i] = strlen(words[i]);
     size_t len = redis_format_words(words, lens, count, expected, sizeof(expected));
@@ -199,7 +208,7 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
     char key[LIMIT_KEY + 1];
     memset(key, 'k', key_len);
     key[key_len] = '\0';
-    for (unsigned command = 0; command <= REDIS_STATUS; command++) {
+    for (unsigned command = 0; command <= REDIS_LOOK; command++) {
         struct redis_call call = {
             .command = (enum redis_command)command,
             .key = key,
@@ -209,6 +218,7 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
             .ttl_ms = ttl_ms,
             .ballot = ballot,
             .fence_ttl_ms = fence_ttl_ms,
+            .daemon = "0123456789abcdef",
         };
         assert_its_words(&call, REDIS_BY_SHA1);
         assert_its_words(&call, REDIS_IN_FULL);
@@ -247,12 +257,36 @@ START_TEST(answers_to_a_ballot)
 }
 END_TEST
 
+START_TEST(a_swap_tells_what_became_of_both_and_who_waits)
+{
+    static const struct {
+        int64_t integer;
+        enum answer_kind kind;
+        enum answer_kind released;
+        bool wanted;
+    } answers[] = {
+        {-2, ANSWER_FAILED, ANSWER_FAILED, false}, {-3, ANSWER_YES, ANSWER_YES, false},
+        {-4, ANSWER_YES, ANSWER_ABSENT, false},    {-5, ANSWER_YES, ANSWER_YES, true},
+        {-6, ANSWER_YES, ANSWER_ABSENT, true},     {-7, ANSWER_FAILED, ANSWER_FAILED, false},
+        {0, ANSWER_FAILED, ANSWER_FAILED, false},
+    };
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        const struct redis_reply reply = {.kind = RESP_INTEGER, .integer = answers[i].integer};
+        struct answer answer = redis_answer(REDIS_SWAP, &reply);
+        ck_assert_int_eq(answer.kind, answers[i].kind);
+        ck_assert_int_eq(answer.released, answers[i].released);
+        ck_assert_int_eq(answer.wanted, answers[i].wanted);
+    }
+}
+END_TEST
+
 START_TEST(the_longest_command_in_full_fits)
 {
     char key[LIMIT_KEY];
     char buf[REDIS_COMMAND_MAX];
     memset(key, 'k', sizeof(key));
-    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999, 0, 0, NULL};
+    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999, 0, 0,
+                              NULL,         NULL};
     ck_assert_uint_le(redis_format(&call, REDIS_IN_FULL, buf), sizeof(buf));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "$4\r\nEVAL\r\n", 10));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "999999999999999\r\n", 17));
@@ -429,6 +463,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, fence_goes_with_its_own_key);
     tcase_add_test(cases, answers_to_a_ballot);
     tcase_add_test(cases, the_longest_command_in_full_fits);
+    tcase_add_test(cases, a_swap_tells_what_became_of_both_and_who_waits);
     tcase_add_test(cases, every_command_is_made_of_its_words);
     tcase_add_test(cases, set_says_yes_by_ok_and_held_by_nil);
     tcase_add_test(cases, scripts_say_deleted_absent_or_who);

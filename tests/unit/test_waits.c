@@ -856,21 +856,93 @@ START_TEST(a_daemon_gives_others_their_turn)
 }
 END_TEST
 
-START_TEST(who_is_alone_loses_a_pause_only)
+/* The lock goes from one to the next, and there is always one more; whether at once. */
+static bool hand_on(void)
 {
-    hold_and_wait("#h LOCK a 50s", "#h LOCK a 50s WAIT 100s");
-    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
-        unlock("a", holder);
-        world_expect(&w, "#u OK");
-        memcpy(holder, expect_grant("h"), sizeof(holder));
-        world_say(&w, "#h LOCK a 50s WAIT 100s");
-    }
     unlock("a", holder);
     world_expect(&w, "#u OK");
-    world_expect(&w, "(nothing)");
+    const char *reply = world_next_reply(&w);
+    if (reply == NULL)
+        return false;
+    ck_assert_int_eq(strncmp(reply, "#h OK ", 6), 0);
+    snprintf(holder, sizeof(holder), "%.40s", reply + 6);
+    world_say(&w, "#h LOCK a 10s WAIT 100s");
+    return true;
+}
+
+static void expect_turn(unsigned handovers)
+{
+    for (unsigned i = 0; i < handovers; i++)
+        ck_assert(hand_on());
+    ck_assert(!hand_on());
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     world_pass_ms(&w, 10);
-    expect_grant("h");
+    memcpy(holder, expect_grant("h"), sizeof(holder));
+    world_say(&w, "#h LOCK a 10s WAIT 100s");
+}
+
+START_TEST(where_names_are_shared_who_is_alone_loses_pauses_only)
+{
+    w.engine.queue_rules.shared_names = true;
+    hold_and_wait("#h LOCK a 10s", "#h LOCK a 10s WAIT 100s");
+    expect_turn(QUEUE_TURN_HANDOVERS);
+    expect_turn(2 * QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(where_nobody_leaves_word_turns_are_over_by_time_alone)
+{
+    hold_and_wait("#h LOCK a 10s", "#h LOCK a 10s WAIT 100s");
+    for (unsigned i = 0; i < 2 * QUEUE_TURN_MOST; i++)
+        ck_assert(hand_on());
+    world_pass_ms(&w, QUEUE_TURN_NS / NS_PER_MS);
+    expect_turn(0);
+    ck_assert(hand_on());
+}
+END_TEST
+
+/* Who comes too late for it, and is gone again, costs pauses until the lock that he saw would have
+ * ended. */
+START_TEST(word_of_one_who_has_gone_is_forgotten)
+{
+    with_second_daemon();
+    hold_and_wait("#h LOCK a 10s", "#h LOCK a 10s WAIT 100s");
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s WAIT 60s");
+    world_share(&w, &v);
+    ck_assert(hand_on());
+    pass_both(5);
+    ck_assert_ptr_nonnull(world_value(&w, 0, "redlockd:waits:a"));
+    world_lose_client(&v, &v.client);
+    pass_both(1);
+    expect_turn(QUEUE_TURN_HANDOVERS - 1);
+    expect_turn(2 * QUEUE_TURN_HANDOVERS);
+    pass_both(9000);
+    ck_assert(hand_on());
+    pass_both(5000);
+    expect_turn(0);
+    ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:a"));
+    for (unsigned i = 0; i < 2 * QUEUE_TURN_MOST; i++)
+        ck_assert(hand_on());
+    world_deinit(&v);
+}
+END_TEST
+
+START_TEST(word_that_this_daemon_has_left_is_nothing_to_itself)
+{
+    foreign("a", 2000);
+    world_say(&w, "#h LOCK a 10s WAIT 60s");
+    ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:a"));
+    world_pass_ms(&w, 1000);
+    foreign("a", 30000);
+    world_settle(&w);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_ptr_nonnull(world_value(&w, i, "redlockd:waits:a"));
+    foreign_releases("a");
+    memcpy(holder, expect_grant("h"), sizeof(holder));
+    world_say(&w, "#h LOCK a 10s WAIT 100s");
+    for (unsigned i = 0; i < 2 * QUEUE_TURN_HANDOVERS; i++)
+        ck_assert(hand_on());
 }
 END_TEST
 
@@ -1109,7 +1181,10 @@ Suite *test_suite(void)
         {"fences",
          {fences_rise_from_hand_over_to_hand_over, a_hand_over_below_a_fence_bids_again_above_it}},
         {"turns",
-         {a_daemon_gives_others_their_turn, who_is_alone_loses_a_pause_only,
+         {a_daemon_gives_others_their_turn, where_names_are_shared_who_is_alone_loses_pauses_only,
+          where_nobody_leaves_word_turns_are_over_by_time_alone,
+          word_of_one_who_has_gone_is_forgotten,
+          word_that_this_daemon_has_left_is_nothing_to_itself,
           two_daemons_that_collide_both_get_it_in_the_end}},
         {"leaving",
          {a_waiter_leaves_with_its_connection, a_crowd_that_leaves_starts_no_rounds,

@@ -229,14 +229,16 @@ static bool tell(struct world *world, unsigned node)
 /* What swap.lua does. */
 static struct redis_reply run_swap(struct world *world, unsigned node, char **words)
 {
-    bool fenced = atoi(words[2]) == 2;
-    char **arguments = words + (fenced ? 5 : 4);
+    bool fenced = atoi(words[2]) == 3;
+    char **arguments = words + (fenced ? 6 : 5);
     struct world_key *key = find_key(world, node, words[3]);
+    const char *waits = world_value(world, node, words[4]);
+    bool wanted = waits != NULL && strcmp(waits, arguments[3]) != 0;
     world->masters[node].commands++;
     if (key != NULL && strcmp(key->value, arguments[0]) != 0)
         return holder(world, node, key);
-    const char *seen = fenced ? world_value(world, node, words[4]) : NULL;
-    if (seen != NULL && atoll(seen) >= atoll(arguments[3])) {
+    const char *seen = fenced ? world_value(world, node, words[5]) : NULL;
+    if (seen != NULL && atoll(seen) >= atoll(arguments[4])) {
         struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = 2};
         answer.items[0].kind = RESP_INTEGER;
         answer.items[0].integer = key != NULL ? -3 : -2;
@@ -248,8 +250,8 @@ static struct redis_reply run_swap(struct world *world, unsigned node, char **wo
     }
     world_set(world, node, words[3], arguments[1], atoll(arguments[2]));
     if (fenced)
-        world_set(world, node, words[4], arguments[3], atoll(arguments[4]));
-    return integer(key != NULL ? -3 : -4);
+        world_set(world, node, words[5], arguments[4], atoll(arguments[5]));
+    return integer((key != NULL ? -3 : -4) - 2 * wanted);
 }
 
 /* What releases.lua does. */
@@ -295,6 +297,16 @@ static struct redis_reply run_native(struct world *world, unsigned node, char **
     return integer(1);
 }
 
+/* What status.lua leaves, where it is asked to. */
+static void leave_word(struct world *world, unsigned node, const struct world_key *key,
+                       char **words)
+{
+    int64_t left_ms = (key->expires_ns - clock_of(world, node)) / NS_PER_MS;
+    if (atoi(words[2]) == 2)
+        world_set(world, node, words[4], words[6],
+                  (left_ms < atoll(words[5]) ? left_ms : atoll(words[5])) + 1000);
+}
+
 /* What our Lua scripts do, in C. */
 static struct redis_reply run_script(struct world *world, unsigned node, unsigned script,
                                      char **words)
@@ -320,6 +332,8 @@ static struct redis_reply run_script(struct world *world, unsigned node, unsigne
     world->masters[node].status_runs += script == REDIS_SCRIPT_STATUS;
     if (key == NULL)
         return integer(-2);
+    if (script == REDIS_SCRIPT_STATUS)
+        leave_word(world, node, key, words);
     bool other = script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0;
     if (other && script == REDIS_SCRIPT_RELEASE && strlen(key->value) == LIMIT_TOKEN) {
         int64_t latest_ns = clock_of(world, node) + atoll(words[5]) * NS_PER_MS;
