@@ -51,8 +51,8 @@ bool owed_next(struct owed *owed, struct owed_entry *entry);
 /* The entry that ends there, and all before it, are done. Confirming twice does no harm. */
 void owed_confirm(struct owed *owed, uint64_t end);
 
-/* The entry that ends there has been refused: it goes behind all others, to be sent again. It is the
- * oldest, since all before it have been answered; or has been forgotten meanwhile. */
+/* The entry that ends there has been refused: it goes behind all others, to be sent again. It is
+ * the oldest, since all before it have been answered; or has been forgotten meanwhile. */
 void owed_put_off(struct owed *owed, uint64_t end);
 
 /* The connection was lost: what was not confirmed is to be sent again. */
