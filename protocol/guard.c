@@ -559,7 +559,9 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
     };
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         const struct guard_node *named = &guard->nodes[i];
-        if (!named->connected || !named->sampled || named->doubled || named->trouble != REASON_NONE)
+        /* Whose word does not hold may have named the wrong masters. */
+        if (has_word(guard) || !named->connected || !named->sampled || named->doubled ||
+            named->trouble != REASON_NONE)
             continue;
         beat->names |= bit(i);
         describe(named, beat->servers[i]);
@@ -659,8 +661,10 @@ void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat 
         node->renew_ns = 0;
     take_leases(guard, index, beat, copy, now_ns);
     unsigned waited_for;
-    if (has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE)
+    if (has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {
         guard->word_done = true;
+        guard->beat = bit(guard->rules.node_count) - 1;
+    }
     if (node->settled || node->steady_ns == 0 || now_ns < guard->doubt_until_ns ||
         now_ns < node->stepped_until_ns)
         return;

@@ -56,14 +56,27 @@ START_TEST(bootstrap_lets_the_daemon_grant_at_once)
 }
 END_TEST
 
+/* Take away what a master knows of whose names are leased; returns how many there were. */
+static const char *take_leases(struct master *master)
+{
+    return master_text(master, "EVAL %s 0",
+                       "local names = redis.call('KEYS', 'redlockd:name:*')"
+                       "for _, name in ipairs(names) do redis.call('DEL', name) end "
+                       "return tostring(#names)");
+}
+
 START_TEST(bootstrap_is_refused_where_any_master_bears_a_record)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 0);
+    for (unsigned i = 0; i < 3; i++)
+        take_leases(&stage.masters[i]);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
     daemon_wait_log(&stage.daemon, "task_refused", "it bears a record");
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_str_eq(take_leases(&stage.masters[i]), "0");
     masters_run(stage.masters, 2, "DEL redlockd:node");
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 1);
