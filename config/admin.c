@@ -24,10 +24,10 @@ void admin_check(const struct config *config, const struct yaml_node *value, str
                      "the names of resources; write http://127.0.0.1:%u, or set insecure: true",
                      config->admin.url, config->admin.port);
     for (size_t i = 0; i < config->listen_count; i++)
-        if (url_equal(&config->listens[i].address, &config->admin))
+        if (url_collides(&config->listens[i].address, &config->admin))
             report_error(report, value->mark,
-                         "admin: %s is where clients connect (listen); give it another port",
-                         config->admin.url);
+                         "admin: %s is where clients connect (listen: %s); give it another port",
+                         config->admin.url, config->listens[i].address.url);
 }
 
 void admin_free(struct config *config)

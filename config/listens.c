@@ -159,10 +159,17 @@ static void check_new(const struct config *config, size_t index, const struct ya
     const struct config_address *address = &config->listens[index].address;
     const struct yaml_node *other = list->children;
     for (size_t i = 0; i < index; i++, other = other->next) {
-        if (!url_equal(&config->listens[i].address, address))
+        const struct config_address *earlier = &config->listens[i].address;
+        if (!url_collides(earlier, address))
             continue;
-        report_error(report, entry->mark, "listen: %s is given twice; the first is in line %zu",
-                     address->url, other->mark.line);
+        if (url_equal(earlier, address))
+            report_error(report, entry->mark, "listen: %s is given twice; the first is in line %zu",
+                         address->url, other->mark.line);
+        else
+            report_error(report, entry->mark,
+                         "listen: %s cannot be had beside %s in line %zu: one of them is every "
+                         "address with that port",
+                         address->url, earlier->url, other->mark.line);
         return;
     }
 }

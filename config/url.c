@@ -56,3 +56,25 @@ bool url_equal(const struct config_address *a, const struct config_address *b)
     return a->host != NULL && b->host != NULL && a->port == b->port &&
            strcasecmp(a->host, b->host) == 0;
 }
+
+static bool is_ipv6(const struct config_address *address)
+{
+    return strchr(address->host, ':') != NULL;
+}
+
+static bool is_every_address(const struct config_address *address)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (inet_pton(AF_INET, address->host, &v4) == 1)
+        return v4.s_addr == htonl(INADDR_ANY);
+    return inet_pton(AF_INET6, address->host, &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
+bool url_collides(const struct config_address *a, const struct config_address *b)
+{
+    if (url_equal(a, b))
+        return true;
+    return a->host != NULL && b->host != NULL && a->port == b->port && is_ipv6(a) == is_ipv6(b) &&
+           (is_every_address(a) || is_every_address(b));
+}

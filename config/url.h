@@ -27,4 +27,7 @@ bool url_is_local(const struct config_address *address);
 /* Do two addresses lead to the same place, as far as the text tells? Never where one is empty. */
 bool url_equal(const struct config_address *a, const struct config_address *b);
 
+/* Can only one of them be listened on? Also where one stands for every address of a family. */
+bool url_collides(const struct config_address *a, const struct config_address *b);
+
 #endif

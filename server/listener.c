@@ -304,12 +304,22 @@ static bool note_file(const struct listener *listener, struct stat *file)
     return lstat(listener->config->address.path, file) == 0;
 }
 
-static void remove_file(const struct listener *listener)
+static bool has_its_file(const struct listener *listener)
 {
     struct stat file;
-    if (note_file(listener, &file) && file.st_dev == listener->file.st_dev &&
-        file.st_ino == listener->file.st_ino)
-        unlink(listener->config->address.path);
+    return note_file(listener, &file) && file.st_dev == listener->file.st_dev &&
+           file.st_ino == listener->file.st_ino;
+}
+
+/* Of those that systemd has given, it takes care. */
+static bool has_made_file(const struct listener *listener)
+{
+    return listener->config->address.kind == ADDRESS_UNIX && !listener->given;
+}
+
+bool listener_is_reachable(const struct listener *listener)
+{
+    return !has_made_file(listener) || has_its_file(listener);
 }
 
 static int bind_unix(struct listener *listener, struct error *error)
@@ -421,8 +431,8 @@ void listener_stop(struct listener *listener)
 {
     if (listener->accepting != NULL) {
         /* First, since an open socket keeps the number of its file from being another's. */
-        if (listener->config->address.kind == ADDRESS_UNIX && !listener->given)
-            remove_file(listener);
+        if (has_made_file(listener) && has_its_file(listener))
+            unlink(listener->config->address.path);
         evconnlistener_free(listener->accepting);
     }
     if (listener->retry != NULL)

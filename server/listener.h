@@ -57,6 +57,9 @@ bool listener_take(struct listener *listener, struct server *server,
 /* A socket that listens there, by TCP; -1: the error says why not. */
 int listener_bind_tcp(const struct config_listen *config, struct error *error);
 
+/* Can clients still come? Not where the file of a unix socket is gone, or is another's by now. */
+bool listener_is_reachable(const struct listener *listener);
+
 /* Stop accepting; removes a unix socket's file. */
 void listener_stop(struct listener *listener);
 

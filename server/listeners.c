@@ -86,7 +86,8 @@ static bool is_among(const struct listener *listener, struct listener *const *li
 static struct listener *find(const struct server *server, const struct config_listen *config)
 {
     for (size_t i = 0; i < server->listener_count; i++)
-        if (url_equal(&server->listeners[i]->config->address, &config->address))
+        if (url_equal(&server->listeners[i]->config->address, &config->address) &&
+            listener_is_reachable(server->listeners[i]))
             return server->listeners[i];
     return NULL;
 }
@@ -159,6 +160,8 @@ void listeners_commit(struct server *server, struct listeners_change *change)
         if (!is_among(listener, before, before_count)) {
             log_listener(server, "listening", listener);
         } else {
+            if (!tls_is_same_certificate(&listener->tls, &change->tls[i]))
+                log_listener(server, "certificate_changed", listener);
             tls_deinit(&listener->tls);
             listener->tls = change->tls[i];
         }

@@ -2,6 +2,7 @@
  * redlockd: flags, configuration, and then the server.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -203,10 +204,22 @@ static int run_dev(struct config *config, const struct log *log)
     return status;
 }
 
+/* Or the loop would get such a number, and be logged to. */
+static void open_standard(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct flags flags = {0};
     int status;
+    open_standard();
     if (!parse_flags(argc, argv, &flags, &status))
         return status;
     signal(SIGPIPE, SIG_IGN);

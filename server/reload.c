@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config/diff.h"
 #include "config/users.h"
@@ -26,10 +27,21 @@ static void log_refused(const struct server *server, const char *why)
 }
 
 /* NULL, and logged, if something is wrong with it. */
+/* What is none (a pipe, a terminal) could keep all clients waiting. */
+static bool is_irregular(const char *file)
+{
+    struct stat status;
+    return stat(file, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 static struct config *read_again(const struct server *server)
 {
     char *report = NULL;
     size_t len = 0;
+    if (is_irregular(server->task.config_file)) {
+        log_refused(server, "it is no regular file");
+        return NULL;
+    }
     FILE *out = open_memstream(&report, &len);
     if (out == NULL) {
         log_refused(server, "not enough memory");

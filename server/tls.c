@@ -99,6 +99,18 @@ void tls_deinit(struct tls *tls)
     tls->context = NULL;
 }
 
+static X509 *certificate_of(const struct tls *tls)
+{
+    return tls->context != NULL ? SSL_CTX_get0_certificate(tls->context) : NULL;
+}
+
+bool tls_is_same_certificate(const struct tls *one, const struct tls *other)
+{
+    const X509 *a = certificate_of(one);
+    const X509 *b = certificate_of(other);
+    return a == b || (a != NULL && b != NULL && X509_cmp(a, b) == 0);
+}
+
 /* --- connections --- */
 
 static struct bufferevent *begin(struct event_base *base, int fd, SSL *ssl,

@@ -27,6 +27,9 @@ bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct er
 bool tls_init_node(struct tls *tls, const struct config_tls *config, struct error *error);
 void tls_deinit(struct tls *tls);
 
+/* Do both show their peers the same certificate, or none? */
+bool tls_is_same_certificate(const struct tls *one, const struct tls *other);
+
 /*
  * A handshake over a socket that is connected, as server, or as client of `host`, whose certificate
  * has to be for that name or address. Owns the socket, which is closed together with what is

@@ -225,6 +225,26 @@ START_TEST(unix_socket_that_goes_takes_its_file_along)
 }
 END_TEST
 
+/* Where something that cleans up has taken it away. */
+START_TEST(unix_socket_whose_file_is_gone_is_made_again)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    unlink(stage.daemon.socket);
+    reload_well(&stage.daemon, "nothing");
+    client_connect_unix(&client, stage.daemon.socket);
+    client_expect(&client, "PONG", "PING");
+    client_expect(&stage.client, "PONG", "PING");
+    client_close(&client);
+    /* It is this daemon's: it goes with it. */
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    ck_assert(!sandbox_exists(stage.daemon.socket));
+    stage_close_masters(&stage);
+}
+END_TEST
+
 START_TEST(listener_that_cannot_be_had_changes_nothing)
 {
     struct stage stage;
@@ -304,6 +324,18 @@ START_TEST(file_that_is_gone_changes_nothing)
 }
 END_TEST
 
+START_TEST(configuration_that_has_become_a_pipe_keeps_nobody_waiting)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    unlink(stage.daemon.config);
+    ck_assert_int_eq(mkfifo(stage.daemon.config, 0600), 0);
+    reload_refused(&stage, "reload_refused", "no regular file");
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
 /* The file is a FIFO at first: whoever opens it for writing waits for the daemon to read it. */
 START_TEST(sighup_during_the_start_is_kept_for_later)
 {
@@ -358,10 +390,12 @@ Suite *test_suite(void)
     tcase_add_test(tests, secret_is_read_again);
     tcase_add_test(tests, listeners_come_and_go_and_their_connections_live_on);
     tcase_add_test(tests, unix_socket_that_goes_takes_its_file_along);
+    tcase_add_test(tests, unix_socket_whose_file_is_gone_is_made_again);
     tcase_add_test(tests, listener_that_cannot_be_had_changes_nothing);
     tcase_add_test(tests, each_mistake_is_logged_and_the_old_configuration_stays);
     tcase_add_test(tests, what_cannot_change_is_named_and_nothing_else_changes_either);
     tcase_add_test(tests, file_that_is_gone_changes_nothing);
+    tcase_add_test(tests, configuration_that_has_become_a_pipe_keeps_nobody_waiting);
     tcase_add_test(tests, sighup_during_the_start_is_kept_for_later);
     tcase_add_test(tests, a_reload_leaks_no_descriptor);
     suite_add_tcase(suite, tests);

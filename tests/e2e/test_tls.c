@@ -255,6 +255,7 @@ START_TEST(a_reload_brings_the_certificates_as_they_are_now)
     certs_make(stage.sandbox.dir, &plan);
     renew(&stage, "new", "new");
     kill(stage.daemon.pid, SIGHUP);
+    daemon_wait_log(&stage.daemon, "certificate_changed", "address=tls://");
     daemon_wait_log(&stage.daemon, " reloaded ", "changed=nothing");
     secure_connect(&after, &stage.sandbox, stage.daemon.port, &renewed);
     ck_assert_str_eq(secure_ask(&after, "PING"), "PONG");

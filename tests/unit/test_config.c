@@ -248,6 +248,12 @@ static const struct mistake mistakes[] = {
      "f:1:32: listen: unix:///a is given twice; the first is in line 1\n"},
     {"listen: [\"tcp://[::1]:1\",\n \"tcp://[0::0:1]:1\"]\n",
      "f:2:2: listen: tcp://[0::0:1]:1 is given twice; the first is in line 1\n"},
+    {"insecure: true\nlisten: [\"tcp://127.0.0.1:1\",\n \"tcp://0.0.0.0:1\"]\n",
+     "f:3:2: listen: tcp://0.0.0.0:1 cannot be had beside tcp://127.0.0.1:1 in line 2: one of them "
+     "is every address with that port\n"},
+    {"insecure: true\nlisten: [\"tcp://[::]:1\",\n \"tcp://[::1]:1\"]\n",
+     "f:3:2: listen: tcp://[::1]:1 cannot be had beside tcp://[::]:1 in line 2: one of them "
+     "is every address with that port\n"},
     {"listen: [\"unix:/a\", \"tcp://0.0.0.0:1\"]\n",
      "f:1:21: listen: tcp://0.0.0.0:1 can be reached from other hosts, and anybody who reaches it "
      "can release locks; list users (auth), require certificates (tls:// with client_ca), listen "
@@ -762,8 +768,14 @@ START_TEST(admin_is_for_this_host_alone)
     config_free(load_well("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
     config_free(load_well("admin: http://localhost:7336\n" NODES));
     refuse("listen: [\"tcp://127.0.0.1:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
-           "f:2:8: admin: http://127.0.0.1:7336 is where clients connect (listen); give it another "
-           "port\n");
+           "f:2:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
+           "tcp://127.0.0.1:7336); give it another port\n");
+    refuse("insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
+           "f:3:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
+           "tcp://0.0.0.0:7336); give it another port\n");
+    config_free(load_well("insecure: true\n"
+                          "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
+                          "admin: http://127.0.0.1:7337\n" NODES));
 }
 END_TEST
 
