@@ -88,6 +88,10 @@ struct engine_io {
     void (*vote_changed)(void *context, unsigned node, enum reason before, enum reason reason,
                          int64_t now_ns);
 
+    /* A node has answered an error to what a round asked of it, a release or anything else: once
+     * for each reason and connection, to be logged. */
+    void (*command_refused)(void *context, unsigned node, enum reason reason, bool release);
+
     /* A node refuses several releases as one command (REDIS_BY_SHA1), or its own command for one
      * (in that form): to be logged. */
     void (*releases_refused)(void *context, unsigned node, enum redis_form form);
@@ -186,6 +190,7 @@ struct engine {
     uint32_t refusing;                 /* nodes that refused several releases at once, lately */
     uint32_t refusing_native;          /* ... or their own command for one */
     uint32_t apart;                    /* ... and took each alone: until the next connection */
+    uint64_t refused_for[LIMIT_NODES]; /* as told by io.command_refused: reasons, a bit each */
     uint32_t unguarded;                /* nodes that were asked for votes since their last probe */
     bool errands;                      /* the guard may want something written */
     enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */

@@ -130,6 +130,7 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
         engine->refusing &= ~(UINT32_C(1) << node);
         engine->refusing_native &= ~(UINT32_C(1) << node);
         engine->apart &= ~(UINT32_C(1) << node);
+        engine->refused_for[node] = 0;
     }
     note_votes(engine, now_ns);
 }
@@ -309,6 +310,20 @@ static void on_undo_reply(struct engine *engine, unsigned node, const struct lin
     engine_on_seen(engine, node, queue, said, ticket, now_ns);
 }
 
+/* It may be that the node does all the rest, so that nothing else would show. */
+static void note_refusal(struct engine *engine, unsigned node, enum redis_command sent,
+                         const struct redis_reply *reply)
+{
+    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    enum reason reason =
+        reply->kind == RESP_ERROR ? link_reason_of(&engine->links[node], reply) : REASON_GARBAGE;
+    uint64_t bit = UINT64_C(1) << reason;
+    if (reason == REASON_NOSCRIPT || (engine->refused_for[node] & bit) != 0)
+        return;
+    engine->refused_for[node] |= bit;
+    engine->io.command_refused(engine->io.context, node, reason, sent == REDIS_RELEASE);
+}
+
 static void on_round_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
                            const struct link_ticket *ticket, int64_t now_ns)
 {
@@ -324,6 +339,8 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
     if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
         send_in_full(engine, node, ticket, now_ns))
         return;
+    if (said.kind == ANSWER_FAILED)
+        note_refusal(engine, node, sent, reply);
     if (said.wanted)
         queue_on_wanted(&operation->resource->queue);
     if (sent == REDIS_SWAP)

@@ -201,6 +201,18 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     }
 }
 
+static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)
+{
+    struct server *server = context;
+    const struct link *link = &server->engine.links[node];
+    log_event(&server->log, CONFIG_LOG_WARNING, "command_refused",
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_text("reason", reason_word(reason)),
+                         log_text("meaning", reason_meaning(link, reason)),
+                         log_text("effect", release ? "released locks stay there until they end"
+                                                    : "its votes are lost")));
+}
+
 static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     static const struct {
@@ -553,6 +565,7 @@ static bool start_engine(struct server *server)
         .breaking = io_breaking,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
         .wall_us = io_wall_us,
         .entropy = io_entropy,

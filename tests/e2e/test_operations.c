@@ -433,6 +433,22 @@ START_TEST(acl_that_lacks_mget_costs_no_release_and_is_told_once)
 }
 END_TEST
 
+/* All that the guard asks for is answered, and locks are granted: nothing else would tell. */
+START_TEST(acl_that_lacks_del_is_told_when_the_first_lock_is_released)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    masters_run(stage.masters, 1, "ACL SETUSER default -del");
+    unlock_one(&stage);
+    daemon_wait_log(&stage.daemon, "warning command_refused", "node=a reason=noperm");
+    unlock_one(&stage);
+    masters_run(stage.masters, 1, "ACL SETUSER default +del");
+    stage_wait_no_keys(&stage);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "command_refused"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("operations");
@@ -451,6 +467,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, acl_that_lacks_a_command_is_named);
     tcase_add_test(tests, a_lock_released_alone_goes_as_the_servers_own_command);
     tcase_add_test(tests, acl_that_lacks_mget_costs_no_release_and_is_told_once);
+    tcase_add_test(tests, acl_that_lacks_del_is_told_when_the_first_lock_is_released);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -98,6 +98,14 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
              reason_word(before), reason_word(reason));
 }
 
+static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)
+{
+    (void)context;
+    (void)node;
+    (void)reason;
+    (void)release;
+}
+
 static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     const struct place *place = context;
@@ -349,6 +357,7 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .push = io_push,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
         .breaking = io_breaking,
         .wall_us = io_wall_us,

@@ -263,6 +263,11 @@ START_TEST(a_master_that_answers_errors_is_owed_them)
     world_settle(&w);
     expect_each(2, "OK");
     ck_assert_uint_eq(w.engine.links[2].owed.count, 2);
+    /* It still votes, so somebody has to be told; but once. */
+    ck_assert_uint_eq(w.refused_commands, 1);
+    ck_assert_uint_eq(w.refused_releases, 1);
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_eq(w.refused_commands, 1);
     w.masters[2].error[0] = '\0';
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(2), 0);

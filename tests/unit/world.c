@@ -686,6 +686,15 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     ck_assert_int_eq(engine_refuses_vote(&world->engine, node, now_ns), reason);
 }
 
+static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)
+{
+    struct world *world = context;
+    (void)node;
+    (void)reason;
+    world->refused_commands++;
+    world->refused_releases += release;
+}
+
 static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     struct world *world = context;
@@ -842,6 +851,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .breaking = io_breaking,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
+        .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
         .wall_us = io_wall_us,
         .entropy = io_entropy,

@@ -103,7 +103,9 @@ struct world {
     struct engine_client others[WORLD_CLIENTS]; /* more of them */
     struct world_master masters[WORLD_NODES];
     unsigned refusals; /* masters that were told of for refusing several releases at once, ... */
-    unsigned native_refusals; /* ... for refusing DELIFEQ or DELEX */
+    unsigned native_refusals;  /* ... for refusing DELIFEQ or DELEX */
+    unsigned refused_commands; /* ... for answering an error to a command, ... */
+    unsigned refused_releases; /* ... to one that releases */
     unsigned node_count;
     int64_t now_ns;
     uint32_t durable; /* nodes that the next engine is told to be durable */
