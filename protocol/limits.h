@@ -77,7 +77,7 @@ enum {
     /* One link to a master: commands not answered yet (votes may use only a part, so that releases
      * always have room, and releases only so many that the guard has), looks at keys among them,
      * bytes of a reply, and releases owed to a master that cannot take them: those of all HOLDs
-     * there may be, with keys of 54 bytes. */
+     * there may be, with keys of 46 bytes. */
     LIMIT_LINK_COMMANDS = 4096,
     LIMIT_LINK_LOOKS = 512,
     LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 64,

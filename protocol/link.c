@@ -161,8 +161,10 @@ static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
 {
     link->owed_under_way--;
     if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED) {
-        /* It may be this key alone that the master refuses, and for good: no other waits for it. */
-        owed_put_off(&link->owed, ticket->owed_end);
+        /* It may be this key alone that the master refuses, and for good: no other waits for it.
+         * What set it was written before, and so has come to an end: twice its time is enough,
+         * whatever the clock there does. */
+        owed_put_off(&link->owed, ticket->owed_end, 2 * link->max_ttl_ms * NS_PER_MS, now_ns);
         link->owed_refused = true;
     } else {
         owed_confirm(&link->owed, ticket->owed_end);

@@ -5,9 +5,11 @@
 
 #include "protocol/limits.h"
 
-/* An entry: a header, the token, the key. A skip fills the end of the memory, where an entry would
- * not fit in one piece; it may be too short even for its header. */
-enum { HEADER = sizeof(uint16_t), SKIP = UINT16_MAX };
+/* An entry: the length of the key, when it was first refused (0: not yet), the token, the key. A
+ * skip in place of that length fills the end of the memory, where an entry would not fit in one
+ * piece; it may be too short even for that. */
+enum { HEADER = sizeof(uint16_t), FIXED = HEADER + sizeof(int64_t) + LIMIT_TOKEN };
+enum { SKIP = UINT16_MAX };
 
 void owed_init(struct owed *owed, char *memory, size_t size)
 {
@@ -44,7 +46,7 @@ static uint64_t end_of(const struct owed *owed, uint64_t position)
     uint16_t key_len;
     memcpy(&key_len, at(owed, position), HEADER);
     assert(key_len <= LIMIT_KEY);
-    return position + HEADER + LIMIT_TOKEN + key_len;
+    return position + FIXED + key_len;
 }
 
 /* Take the oldest entry off. */
@@ -61,11 +63,12 @@ static void drop_head(struct owed *owed)
     owed->count--;
 }
 
-void owed_push(struct owed *owed, const char *key, size_t key_len, const char *token)
+static void push(struct owed *owed, const char *key, size_t key_len, const char *token,
+                 int64_t refused_ns)
 {
     assert(key_len <= LIMIT_KEY);
     uint16_t header = (uint16_t)key_len;
-    size_t len = HEADER + LIMIT_TOKEN + key_len;
+    size_t len = FIXED + key_len;
     size_t rest = until_wrap(owed, owed->tail);
     size_t skip = rest < len ? rest : 0;
 
@@ -87,11 +90,17 @@ void owed_push(struct owed *owed, const char *key, size_t key_len, const char *t
 
     char *to = at(owed, owed->tail);
     memcpy(to, &header, HEADER);
-    memcpy(to + HEADER, token, LIMIT_TOKEN);
-    memcpy(to + HEADER + LIMIT_TOKEN, key, key_len);
+    memcpy(to + HEADER, &refused_ns, sizeof(refused_ns));
+    memcpy(to + FIXED - LIMIT_TOKEN, token, LIMIT_TOKEN);
+    memcpy(to + FIXED, key, key_len);
     owed->tail += len;
     owed->count++;
     owed->unsent++;
+}
+
+void owed_push(struct owed *owed, const char *key, size_t key_len, const char *token)
+{
+    push(owed, key, key_len, token, 0);
 }
 
 bool owed_next(struct owed *owed, struct owed_entry *entry)
@@ -102,8 +111,8 @@ bool owed_next(struct owed *owed, struct owed_entry *entry)
     const char *from = at(owed, position);
     uint16_t key_len;
     memcpy(&key_len, from, HEADER);
-    entry->token = from + HEADER;
-    entry->key = from + HEADER + LIMIT_TOKEN;
+    entry->token = from + FIXED - LIMIT_TOKEN;
+    entry->key = from + FIXED;
     entry->key_len = key_len;
     entry->end = end_of(owed, position);
     owed->cursor = entry->end;
@@ -118,19 +127,26 @@ void owed_confirm(struct owed *owed, uint64_t end)
         drop_head(owed);
 }
 
-void owed_put_off(struct owed *owed, uint64_t end)
+void owed_put_off(struct owed *owed, uint64_t end, int64_t patience_ns, int64_t now_ns)
 {
     char key[LIMIT_KEY];
     char token[LIMIT_TOKEN];
+    int64_t refused_ns;
     uint64_t first = past_skip(owed, owed->head);
     if (owed->count == 0 || end_of(owed, first) != end)
         return;
-    const char *from = at(owed, first) + HEADER;
-    size_t key_len = (size_t)(end - first) - HEADER - LIMIT_TOKEN;
-    memcpy(token, from, LIMIT_TOKEN);
-    memcpy(key, from + LIMIT_TOKEN, key_len);
+    const char *from = at(owed, first);
+    size_t key_len = (size_t)(end - first) - FIXED;
+    memcpy(&refused_ns, from + HEADER, sizeof(refused_ns));
+    memcpy(token, from + FIXED - LIMIT_TOKEN, LIMIT_TOKEN);
+    memcpy(key, from + FIXED, key_len);
     drop_head(owed);
-    owed_push(owed, key, key_len, token);
+    if (refused_ns == 0)
+        push(owed, key, key_len, token, now_ns);
+    else if (now_ns - refused_ns < patience_ns)
+        push(owed, key, key_len, token, refused_ns);
+    else
+        owed->dropped++;
 }
 
 void owed_rewind(struct owed *owed)

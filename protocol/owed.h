@@ -11,7 +11,8 @@
  *                          ^ tail             ^ head      ^ cursor
  *
  * head..cursor has been sent and waits for its confirmation, cursor..tail is still to be sent. When
- * the ring is full the oldest entries are forgotten: those locks end by their time to live.
+ * the ring is full the oldest entries are forgotten, and so is what was refused for too long: those
+ * locks end by their time to live.
  */
 #ifndef PROTOCOL_OWED_H
 #define PROTOCOL_OWED_H
@@ -51,9 +52,10 @@ bool owed_next(struct owed *owed, struct owed_entry *entry);
 /* The entry that ends there, and all before it, are done. Confirming twice does no harm. */
 void owed_confirm(struct owed *owed, uint64_t end);
 
-/* The entry that ends there has been refused: it goes behind all others, to be sent again. It is
- * the oldest, since all before it have been answered; or has been forgotten meanwhile. */
-void owed_put_off(struct owed *owed, uint64_t end);
+/* The entry that ends there has been refused: it goes behind all others, to be sent again, until it
+ * has been refused for as long as patience_ns. It is the oldest, since all before it have been
+ * answered; or has been forgotten meanwhile. */
+void owed_put_off(struct owed *owed, uint64_t end, int64_t patience_ns, int64_t now_ns);
 
 /* The connection was lost: what was not confirmed is to be sent again. */
 void owed_rewind(struct owed *owed);

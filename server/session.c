@@ -96,12 +96,18 @@ void session_write_line(struct session *session, const struct request *request, 
     write_bytes(session, buf, reply_format_line(line, len, request->tag, request->tag_len, buf));
 }
 
+/* It will send no more; over TLS, as far as the kernel knows. */
+static bool has_ended(const struct session *session)
+{
+    return session->ended || session->end_seen;
+}
+
 /* An answer to a request the engine had. The next untagged one may start, after this pass. */
 static void answered(struct session *session, const char *tag)
 {
     if (tag == NULL)
         session->untagged_under_way = false;
-    if (session->held_back_len > 0 || session->ended || session->end_seen)
+    if (session->held_back_len > 0 || has_ended(session))
         want_sweep(session);
 }
 
@@ -115,6 +121,7 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
 
 void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 {
+    session->server->request_errors[REQUEST_BAD_ARGUMENTS]++;
     write_error(session, REQUEST_BAD_ARGUMENTS,
                 "the connection was ended before this LOCK was answered, so it is undone; keep it "
                 "open until the answer",
@@ -163,6 +170,11 @@ static void run(struct session *session, const struct request *request)
 {
     struct server *server = session->server;
     server->requests[request->verb]++;
+    /* It would be undone: so no round is run for it, whose place others could use. */
+    if (request->verb == VERB_LOCK && has_ended(session)) {
+        session_on_undone(session, request->tag, request->tag_len);
+        return;
+    }
     switch (request->verb) {
     case VERB_LOCK:
     case VERB_UNLOCK:
@@ -399,9 +411,8 @@ static void serve(struct session *session)
      * has to be noticed all the same; and before its next turn, too: a LOCK must not be granted to
      * one who has gone meanwhile. */
     bool reads = takes_more && has_room(session);
-    bool ends = session->ended || session->end_seen;
     stream_set_reading(&session->stream, reads);
-    end_watch_set(&session->end_watch, takes_more && !ends && (!reads || session->has_turn));
+    end_watch_set(&session->end_watch, takes_more && !has_ended(session) && (!reads || session->has_turn));
 }
 
 static bool all_answered(const struct session *session)
@@ -644,7 +655,7 @@ void session_take_turns(struct server *server)
         if (!session->dropped)
             serve(session);
         /* What was put off by it may be done now. */
-        if (session->ended || session->end_seen)
+        if (has_ended(session))
             want_sweep(session);
     }
 }
@@ -653,7 +664,7 @@ static void sweep(struct session *session)
 {
     if (!session->dropped)
         serve(session);
-    if ((session->ended || session->end_seen) && !session->dropped)
+    if (has_ended(session) && !session->dropped)
         tell_end(session);
     bool written = stream_unsent(&session->stream) == 0;
     bool done = session->quitting || (session->ended && all_answered(session));

@@ -109,6 +109,37 @@ START_TEST(lock_in_front_of_a_half_close_is_undone_before_it_is_granted)
 }
 END_TEST
 
+START_TEST(locks_behind_one_that_is_undone_cost_no_round)
+{
+    enum { LOCKS = 200 };
+    char lines[LOCKS * 16];
+    struct stage stage;
+    struct client client;
+    size_t len = 0;
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_expect(&client, "PONG", "PING");
+    kill(stage.daemon.pid, SIGSTOP);
+    for (unsigned i = 0; i < LOCKS; i++)
+        len += (size_t)snprintf(lines + len, sizeof(lines) - len, "LOCK a%u 60s\n", i);
+    client_send(&client, lines);
+    client_end(&client);
+    kill(stage.daemon.pid, SIGCONT);
+    for (unsigned i = 0; i < LOCKS; i++)
+        client_read_match(&client, "ERR bad-arguments .*");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "STATS\n");
+    client_read_match(&client, "subject=daemon .* asked=1 .*");
+    client_close(&client);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(lock_after_its_client_left_in_silence_is_undone_too)
 {
     struct stage stage;
@@ -228,6 +259,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, lock_of_a_client_that_quit_is_undone);
     tcase_add_test(tests, lock_pending_at_half_close_is_undone_and_said_so);
     tcase_add_test(tests, lock_in_front_of_a_half_close_is_undone_before_it_is_granted);
+    tcase_add_test(tests, locks_behind_one_that_is_undone_cost_no_round);
     tcase_add_test(tests, lock_after_its_client_left_in_silence_is_undone_too);
     tcase_add_test(tests, half_close_still_gets_every_answer);
     tcase_add_test(tests, half_close_waits_for_an_unlock);

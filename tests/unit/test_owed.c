@@ -110,8 +110,30 @@ START_TEST(an_answer_to_what_was_forgotten_does_no_harm)
         push(&owed, i, 100);
     unsigned count = owed.count;
     owed_confirm(&owed, sent.end);
-    owed_put_off(&owed, sent.end);
+    owed_put_off(&owed, sent.end, 1000, 0);
     ck_assert_uint_eq(owed.count, count);
+}
+END_TEST
+
+START_TEST(what_is_refused_for_too_long_is_forgotten)
+{
+    struct owed owed;
+    struct owed_entry sent;
+    owed_init(&owed, memory, SIZE);
+    push(&owed, 1, 10);
+    push(&owed, 2, 10);
+    assert_next(&owed, 1, 10, &sent);
+    owed_put_off(&owed, sent.end, 1000, 5000);
+    /* Behind the other; and it counts from the first time. */
+    assert_next(&owed, 2, 10, &sent);
+    owed_confirm(&owed, sent.end);
+    assert_next(&owed, 1, 10, &sent);
+    owed_put_off(&owed, sent.end, 1000, 5999);
+    assert_next(&owed, 1, 10, &sent);
+    ck_assert_uint_eq(owed.dropped, 0);
+    owed_put_off(&owed, sent.end, 1000, 6000);
+    ck_assert_uint_eq(owed.count, 0);
+    ck_assert_uint_eq(owed.dropped, 1);
 }
 END_TEST
 
@@ -162,7 +184,7 @@ START_TEST(random_use_agrees_with_a_list)
             key_len = model.key_lens[0];
             bool refused = (random >> 20) % 4 == 0;
             if (refused)
-                owed_put_off(&owed, ends[0]);
+                owed_put_off(&owed, ends[0], INT64_MAX, 1);
             else
                 owed_confirm(&owed, ends[0]);
             unsigned lost = 1 + (unsigned)(owed.dropped - dropped);
@@ -192,6 +214,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, what_was_not_confirmed_is_sent_again);
     tcase_add_test(cases, a_full_ring_forgets_the_oldest);
     tcase_add_test(cases, an_answer_to_what_was_forgotten_does_no_harm);
+    tcase_add_test(cases, what_is_refused_for_too_long_is_forgotten);
     tcase_add_test(cases, random_use_agrees_with_a_list);
     suite_add_tcase(suite, cases);
     return suite;
