@@ -412,7 +412,8 @@ static void serve(struct session *session)
      * one who has gone meanwhile. */
     bool reads = takes_more && has_room(session);
     stream_set_reading(&session->stream, reads);
-    end_watch_set(&session->end_watch, takes_more && !has_ended(session) && (!reads || session->has_turn));
+    end_watch_set(&session->end_watch,
+                  takes_more && !has_ended(session) && (!reads || session->has_turn));
 }
 
 static bool all_answered(const struct session *session)
