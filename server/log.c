@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "protocol/utf8.h"
 #include "protocol/validity.h"
 #include "server/clock.h"
 
@@ -74,21 +75,34 @@ static void put_text(struct line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* Bytes in quotes. JSON knows \u00e4 where text has \xe4. */
+/* How many bytes from here on are written as they are; 0: this one is escaped. */
+static size_t plain_bytes(const char *at, size_t len, enum config_log_format format)
+{
+    unsigned char byte = (unsigned char)at[0];
+    /* The control characters of U+0080 to U+009F. */
+    bool control = byte == 0xc2 && len > 1 && (unsigned char)at[1] < 0xa0;
+    if (byte < 0x80)
+        return byte >= 0x20 && byte < 0x7f;
+    return format == CONFIG_LOG_JSON && !control ? utf8_character(at, len) : 0;
+}
+
+/* Bytes in quotes. JSON has its text in UTF-8, and a byte that is none as \u00e4, where text has
+ * all that is not ASCII as \xe4. */
 static void put_quoted(struct line *line, const char *bytes, size_t len,
                        enum config_log_format format)
 {
     size_t kept = len < LOG_VALUE_MAX ? len : LOG_VALUE_MAX;
     put_text(line, "\"");
-    for (size_t i = 0; i < kept; i++) {
+    for (size_t i = 0, step; i<kept; i += step> 0 ? step : 1) {
         unsigned char byte = (unsigned char)bytes[i];
         char escape[8];
+        step = plain_bytes(bytes + i, kept - i, format);
         if (byte == '"' || byte == '\\') {
             escape[0] = '\\';
             escape[1] = (char)byte;
             put(line, escape, 2);
-        } else if (byte >= 0x20 && byte < 0x7f) {
-            put(line, bytes + i, 1);
+        } else if (step > 0) {
+            put(line, bytes + i, step);
         } else {
             snprintf(escape, sizeof(escape), format == CONFIG_LOG_JSON ? "\\u%04x" : "\\x%02x",
                      byte);

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/cli/utf8.h"
+#include "protocol/utf8.h"
 
 static struct json_view view(const char *text)
 {

@@ -6,7 +6,7 @@
 
 #include "client/cli/duration.h"
 #include "client/cli/fields.h"
-#include "client/cli/utf8.h"
+#include "protocol/utf8.h"
 
 /* Columns beyond these are left out; a cell holds the longest name there is with each byte
  * escaped. */

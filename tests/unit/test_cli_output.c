@@ -8,7 +8,7 @@
 #include "client/cli/fields.h"
 #include "client/cli/json.h"
 #include "client/cli/table.h"
-#include "client/cli/utf8.h"
+#include "protocol/utf8.h"
 #include "tests/runner.h"
 
 /* --- UTF-8 --- */

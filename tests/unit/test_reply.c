@@ -153,6 +153,29 @@ START_TEST(untrusted_bytes_cannot_forge_a_log_line)
 }
 END_TEST
 
+START_TEST(a_log_line_in_json_has_names_as_they_are)
+{
+    static const struct {
+        const char *name;
+        const char *written;
+    } names[] = {
+        {"caf\xc3\xa9", "\"v\":\"caf\xc3\xa9\"}\n"},
+        {"\xe2\x98\x83\xf0\x9f\x94\x92", "\"v\":\"\xe2\x98\x83\xf0\x9f\x94\x92\"}\n"},
+        /* No character, half a one, and one that is a control character. */
+        {"\xe9", "\"v\":\"\\u00e9\"}\n"},
+        {"\xe2\x98", "\"v\":\"\\u00e2\\u0098\"}\n"},
+        {"\xc2\x9b", "\"v\":\"\\u00c2\\u009b\"}\n"},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t len = log_format(CONFIG_LOG_JSON, wall_ns, CONFIG_LOG_INFO, "x",
+                                LOG_FIELDS(log_text("v", names[i].name)), log_buf);
+        size_t written = strlen(names[i].written);
+        ck_assert_uint_ge(len, written);
+        ck_assert_mem_eq(log_buf + len - written, names[i].written, written);
+    }
+}
+END_TEST
+
 START_TEST(a_log_line_is_bounded)
 {
     char words[2 * LOG_LINE_MAX];
@@ -179,6 +202,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_log_line_is_a_time_a_level_an_event_and_fields);
     tcase_add_test(cases, a_log_line_in_json_is_one_object);
     tcase_add_test(cases, untrusted_bytes_cannot_forge_a_log_line);
+    tcase_add_test(cases, a_log_line_in_json_has_names_as_they_are);
     tcase_add_test(cases, a_log_line_is_bounded);
     suite_add_tcase(suite, cases);
     return suite;

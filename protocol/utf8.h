@@ -1,8 +1,8 @@
 /*
  * Which bytes of a text are UTF-8: names of locks are bytes, and need not be. Pure.
  */
-#ifndef CLIENT_CLI_UTF8_H
-#define CLIENT_CLI_UTF8_H
+#ifndef PROTOCOL_UTF8_H
+#define PROTOCOL_UTF8_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "client/cli/utf8.h"
+#include "protocol/utf8.h"
 
 #include <stdbool.h>
 #include <stdint.h>
