@@ -67,7 +67,7 @@ enum redlock_status {
      * latest. */
     REDLOCK_UNREACHABLE, /* no connection: nothing was sent */
     REDLOCK_BROKEN,      /* the connection ended before the answer */
-    REDLOCK_TIMEOUT,     /* there was none in time */
+    REDLOCK_TIMEOUT,     /* there was none in time; if one comes, the next call deals with it */
     REDLOCK_GARBLED,     /* what answered does not speak the protocol; the connection was closed */
 
     REDLOCK_INVALID, /* an argument was wrong: nothing was sent */

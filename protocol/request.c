@@ -416,11 +416,13 @@ static enum request_error check_hold(const struct request_limits *limits,
     if (!request->hold || request->ttl_ms >= limits->hold_ttl_min_ms)
         return REQUEST_FINE;
     struct text text = begin_error(error);
-    text_string(&text, "with HOLD a ttl is from ");
+    bool none = limits->hold_ttl_min_ms > limits->ttl_max_ms;
+    text_string(&text,
+                none ? "there is no HOLD here: it takes a ttl of " : "with HOLD a ttl is from ");
     text_duration_ms(&text, limits->hold_ttl_min_ms);
-    text_string(&text, " to ");
+    text_string(&text, none ? ", and max_ttl is " : " to ");
     text_duration_ms(&text, limits->ttl_max_ms);
-    text_string(&text, " here");
+    text_string(&text, none ? "" : " here");
     return REQUEST_TTL_RANGE;
 }
 

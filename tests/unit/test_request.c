@@ -206,6 +206,19 @@ START_TEST(each_bad_line_has_its_code_and_advice)
 }
 END_TEST
 
+/* What HOLD takes hangs on node_timeout and the drift, so max_ttl may be too short for it. */
+START_TEST(where_max_ttl_is_too_short_for_a_hold_the_answer_says_so)
+{
+    static const char line[] = "LOCK a 100ms HOLD";
+    const struct request_limits brief = {
+        .ttl_min_ms = 13, .ttl_max_ms = 100, .hold_ttl_min_ms = 186, .key_prefix = ""};
+    struct request held;
+    ck_assert_int_eq(request_parse(line, strlen(line), &brief, &held, &error), REQUEST_TTL_RANGE);
+    ck_assert_str_eq(error.text,
+                     "there is no HOLD here: it takes a ttl of 186ms, and max_ttl is 100ms");
+}
+END_TEST
+
 START_TEST(a_line_of_2048_bytes_without_its_end_is_too_long)
 {
     char line[LIMIT_LINE + 1] = "#x PING";
@@ -416,6 +429,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_secret_is_any_word_that_is_not_too_long);
     tcase_add_loop_test(cases, each_bad_line_has_its_code_and_advice, 0,
                         (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
+    tcase_add_test(cases, where_max_ttl_is_too_short_for_a_hold_the_answer_says_so);
     tcase_add_test(cases, a_line_of_2048_bytes_without_its_end_is_too_long);
     tcase_add_test(cases, the_ends_of_the_ttl_range_are_inside);
     tcase_add_test(cases, a_resource_has_1_to_256_bytes);
