@@ -193,6 +193,9 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
                !(server->engine.rules.bootstrap && reason == REASON_NEW)) {
         int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
         int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
+        /* At the first look at a record whose time has just come. */
+        if (left_ms == 0)
+            return;
         log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
                              log_text("meaning", reason_meaning(link, reason)),
