@@ -95,6 +95,8 @@ static void write_requests(const struct server *server, struct text *text)
     for (unsigned error = REQUEST_LINE_TOO_LONG; error < REQUEST_ERRORS; error++)
         exposition_number(&metric, LABEL("code", request_error_word(error)),
                           server->request_errors[error]);
+    counter(text, "redlockd_requests_denied_total", "Requests that were answered DENIED.",
+            server->denied);
     write_outcomes(server, text);
     histogram(text, "redlockd_lock_duration_seconds",
               "LOCKs that were granted: from the request to the answer, its wait included.",
@@ -151,6 +153,16 @@ static void write_clients(const struct server *server, struct text *text)
     for (unsigned refusal = 0; refusal < LISTENER_REFUSAL_COUNT; refusal++)
         exposition_number(&metric, LABEL("limit", listener_refusal_key(refusal)),
                           server->rejected_clients[refusal]);
+    metric = exposition_metric(text, "redlockd_connections_unauthenticated_total", "counter",
+                               "Connections that were closed before they had authenticated: it "
+                               "took them too long, or others came.");
+    exposition_number(&metric, LABEL("reason", "late"), server->gate.late);
+    exposition_number(&metric, LABEL("reason", "displaced"), server->gate.displaced);
+    counter(text, "redlockd_secrets_refused_total", "AUTH with a secret that is nobody's.",
+            server->gate.wrong);
+    counter(text, "redlockd_tls_handshakes_failed_total",
+            "Connections of clients that were closed before TLS was agreed upon.",
+            server->handshakes.failed);
     counter(text, "redlockd_admin_connections_rejected_total",
             "Connections of the admin listener that were closed, there being too many.",
             server->admin.rejected);
@@ -292,6 +304,8 @@ static void write_process(const struct server *server, struct text *text, int64_
     histogram(text, "redlockd_loop_lag_seconds",
               "How late timers fire: what a busy processor, or a long callback, costs everybody.",
               &server->lag);
+    gauge(text, "redlockd_reload_refused", "1 if the last reload of the configuration was refused.",
+          server->reload_refused);
     seconds(text, "redlockd_uptime_seconds", "gauge", "Since the start, suspended time included.",
             now_ns - server->started_ns);
     seconds(text, "process_start_time_seconds", "gauge", "When it was started, since 1970.",

@@ -84,6 +84,7 @@ struct server {
     struct histogram lag; /* how late the timer fired */
     uint64_t requests[VERB_COUNT];
     uint64_t request_errors[REQUEST_ERRORS];
+    uint64_t denied; /* requests, to who may not */
     uint64_t rejected_clients[LISTENER_REFUSAL_COUNT];
 
     int timer_fd; /* of CLOCK_BOOTTIME: the engine's next deadline */

@@ -144,6 +144,7 @@ void session_on_push(struct session *session, const struct push *push)
 static void deny(struct session *session, const struct request *request, enum permit_answer why)
 {
     char line[128];
+    session->server->denied++;
     int len = snprintf(line, sizeof(line), "DENIED %s", permit_text(why, request->verb));
     session_write_line(session, request, line, (size_t)len);
 }

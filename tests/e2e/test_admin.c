@@ -14,6 +14,7 @@
 #include "tests/e2e/http.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
+#include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -379,6 +380,48 @@ START_TEST(clients_that_are_too_many_are_counted)
 }
 END_TEST
 
+START_TEST(who_is_not_let_in_is_counted)
+{
+    struct stage stage;
+    struct client stranger;
+    struct secrets secrets;
+    char admin[64];
+    port = port_free();
+    snprintf(admin, sizeof(admin), "admin: http://127.0.0.1:%d\n", port);
+    secrets_open(&secrets, admin);
+    stage_open(&stage, __func__,
+               &(struct stage_plan){.masters = 3,
+                                    .daemon = {.tcp_host = "127.0.0.1", .yaml = secrets.yaml}});
+    client_connect_tcp(&stranger, "127.0.0.1", stage.daemon.port);
+    client_expect_match(&stranger, "DENIED .*", "LOCK a 1s");
+    client_expect_match(&stranger, "DENIED .*", "STATUS a");
+    client_expect_match(&stranger, "DENIED .*", "AUTH nobodys");
+    client_close(&stranger);
+    wait_sample("redlockd_requests_denied_total", 2);
+    wait_sample("redlockd_secrets_refused_total", 1);
+    ck_assert_double_eq(sample("redlockd_connections_unauthenticated_total{reason=\"late\"}"), 0);
+    stage_close(&stage);
+    secrets_close(&secrets);
+}
+END_TEST
+
+START_TEST(a_reload_that_is_refused_shows_until_one_is_not)
+{
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "");
+    char *text = sandbox_read(stage.daemon.config);
+    ck_assert_double_eq(sample("redlockd_reload_refused"), 0);
+    sandbox_write(stage.daemon.config, "nodes: none\n");
+    kill(stage.daemon.pid, SIGHUP);
+    wait_sample("redlockd_reload_refused", 1);
+    sandbox_write(stage.daemon.config, text);
+    free(text);
+    kill(stage.daemon.pid, SIGHUP);
+    wait_sample("redlockd_reload_refused", 0);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(clients_of_one_address_that_are_too_many_are_counted_apart)
 {
     struct stage stage;
@@ -570,6 +613,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, who_waits_and_who_holds_is_counted);
     tcase_add_test(tests, clients_that_are_too_many_are_counted);
     tcase_add_test(tests, clients_of_one_address_that_are_too_many_are_counted_apart);
+    tcase_add_test(tests, who_is_not_let_in_is_counted);
+    tcase_add_test(tests, a_reload_that_is_refused_shows_until_one_is_not);
     tcase_add_test(tests, metrics_are_well_formed_whatever_the_state);
     tcase_add_test(tests, readiness_goes_and_comes_back_with_the_masters);
     tcase_add_test(tests, a_daemon_that_stops_is_not_ready);
