@@ -8,10 +8,6 @@
 #include "protocol/retry.h"
 #include "protocol/validity.h"
 
-/* Releases owed under way at once: enough to hide a round trip, few enough to let others through.
- */
-enum { OWED_UNDER_WAY = 64 };
-
 #define PATIENCE_MIN_NS (1 * NS_PER_S)
 
 /* The greeting, in two parts: the second depends on the run_id that the first brings. */
@@ -131,8 +127,9 @@ static void write_words(struct link *link, const struct link_ticket *ticket,
 static void send_owed(struct link *link, int64_t now_ns)
 {
     struct owed_entry entry;
-    while (link->state == LINK_UP && !link->owed_refused && link->owed_under_way < OWED_UNDER_WAY &&
-           link->load < LIMIT_LINK_RELEASES && owed_next(&link->owed, &entry)) {
+    while (link->state == LINK_UP && !link->owed_refused &&
+           link->owed_under_way < LIMIT_LINK_OWED_UNDER_WAY && link->load < LIMIT_LINK_RELEASES &&
+           owed_next(&link->owed, &entry)) {
         char buf[REDIS_COMMAND_MAX];
         struct redis_call call = {
             .command = REDIS_RELEASE,

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "protocol/limits.h"
-
 /* An entry: the length of the key, when it was first refused (0: not yet), the token, the key. A
  * skip in place of that length fills the end of the memory, where an entry would not fit in one
  * piece; it may be too short even for that. */
@@ -13,7 +11,7 @@ enum { SKIP = UINT16_MAX };
 
 void owed_init(struct owed *owed, char *memory, size_t size)
 {
-    assert(size >= 1024);
+    assert(size >= OWED_SIZE_MIN);
     assert(size <= UINT32_MAX);
     *owed = (struct owed){.memory = memory, .size = size};
 }

@@ -21,6 +21,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol/limits.h"
+
+/* Room for the longest entry, wherever in memory the one before it ends. */
+enum { OWED_SIZE_MIN = 2 * (sizeof(uint16_t) + sizeof(int64_t) + LIMIT_TOKEN + LIMIT_KEY) };
+
 /* Positions count all bytes ever used; where they lie in memory is position % size. */
 struct owed {
     char *memory; /* of the caller */
@@ -41,7 +46,7 @@ struct owed_entry {
     uint64_t end;      /* confirm with this */
 };
 
-/* size is at least 1024 and at most 4 GiB. */
+/* size is at least OWED_SIZE_MIN and at most 4 GiB. */
 void owed_init(struct owed *owed, char *memory, size_t size);
 
 void owed_push(struct owed *owed, const char *key, size_t key_len, const char *token);
