@@ -12,7 +12,7 @@ OBJCOPY ?= objcopy
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wconversion -Wstrict-prototypes
-CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated
+CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(BUILD)/generated -I.
 CFLAGS   ?= -O2 -g -fstack-protector-strong
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 # What ships is optimised as a whole, across files, and with more inlined than by default: a fifth
@@ -87,6 +87,7 @@ help:
 	@echo 'make e2e-valkey e2e-redis8   those on Valkey 9, and on Redis 8, fetched from later Debians'
 	@echo 'make examples   the examples of the manual, as they stand there'
 	@echo 'make sim        random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
+	@echo 'make sim-tight  the same with bounds so tight that schedules meet them'
 	@echo 'make sim-coverage   which branches of the engine schedules reach, and which never'
 	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
 	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
@@ -117,7 +118,10 @@ $(BUILD)/libredlockd.a: $(OBJECTS)
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
-$(BUILD)/%.o: %.c Makefile | $(BUILD)/generated/scripts.h $(BUILD)/generated/page_template.h
+# What is made before anything is compiled; with TIGHT=yes a limits.h of its own, too.
+GENERATED := scripts.h page_template.h $(if $(TIGHT),protocol/limits.h)
+
+$(BUILD)/%.o: %.c Makefile | $(addprefix $(BUILD)/generated/,$(GENERATED))
 	@mkdir -p $(@D)
 	@echo '  CC   $@'
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -166,6 +170,10 @@ $(BUILD)/redlock.pc: client/redlock.pc.in Makefile
 $(BUILD)/generated/scripts.h: $(SCRIPTS) protocol/scripts.sh
 	@mkdir -p $(@D)
 	@sh protocol/scripts.sh $(SCRIPTS) > $@
+
+$(BUILD)/generated/protocol/limits.h: protocol/limits.h tests/sim/bounds.sh
+	@mkdir -p $(@D)
+	@sh tests/sim/bounds.sh $< > $@
 
 # The status page becomes a C string.
 $(BUILD)/generated/page_template.h: server/page.html server/page.sh
@@ -351,6 +359,18 @@ sim: $(SIM)
 	@FAULTS='$(FAULTS)' TRACE='$(TRACE)' COMMIT='$(COMMIT)' $(SIM) $(or $(SEED),1) \
 	    $(or $(RUNS),$(if $(SEED),1,10000))
 
+# The same with bounds so tight that schedules meet them (tests/sim/bounds.h).
+TIGHT_BUILD = $(MAKE) --no-print-directory BUILD=build/tight TIGHT=yes CFLAGS='-O1 -g'
+sim-tight:
+	@$(TIGHT_BUILD) sim
+
+tight-parts: $(SIM) $(TEST_SIM)
+	@:
+
+test-tight:
+	@$(TIGHT_BUILD) tight-parts
+	@SIM_RUNS=3000 sh tests/run.sh build/tight/tests/sim/test_sim
+
 # Of the shipped code, by schedules of the simulator alone: lines, and branches that were taken.
 sim-coverage:
 	@$(MAKE) --no-print-directory BUILD=build/sim-coverage \
@@ -361,8 +381,9 @@ sim-coverage:
 	@sh tests/sim/coverage.sh build/sim-coverage
 
 mutants: $(SIM)
+	@$(TIGHT_BUILD) tight-parts
 	@CC='$(CC) $(PARTS)' CPPFLAGS='$(CPPFLAGS)' LIBS='$(LIBS)' OBJECTS='$(SIM).o $(SIM_SUPPORT) $(OBJECTS)' \
-	    sh tests/sim/mutants.sh $(BUILD) $(MUTANTS)
+	    sh tests/sim/mutants.sh $(BUILD) build/tight $(MUTANTS)
 
 asan:
 	@$(MAKE) --no-print-directory BUILD=build/asan \
@@ -398,11 +419,12 @@ run-fuzz-smoke:
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS)
+	@$(TIGHT_BUILD) -j2 tight-parts
 	@$(MAKE) --no-print-directory -j2 --output-sync=target check-parts
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # What asserts no time, and so may run side by side.
-check-parts: coverage mutants clang fuzz-smoke tidy units installed instructions
+check-parts: coverage mutants test-tight clang fuzz-smoke tidy units installed instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
@@ -433,6 +455,6 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-coverage mutants torture storm \
+.PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
         bench bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units check-parts

@@ -194,6 +194,10 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
         return;
     struct engine *engine = &sim->daemons[connection->daemon].engine;
     int64_t now_ns = daemon_clock_ns(sim, connection->daemon);
+    const struct lock *lock;
+    LIST_FOREACH (lock, &connection->engine_client.holds, of_client)
+        if (connection->in_order)
+            judge_on_hold_ended(sim, connection->daemon, lock->token);
     if (connection->in_order)
         engine_client_half_closed(engine, &connection->engine_client, now_ns);
     connection->engine_client.gone = true;

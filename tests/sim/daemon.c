@@ -149,6 +149,7 @@ static void io_entropy(void *context, void *bytes, size_t len)
 static void end_pass(struct sim *sim, unsigned index)
 {
     struct daemon *daemon = &sim->daemons[index];
+    bounds_note(&daemon->engine, sim->tally->met);
     while (engine_wants_flush(&daemon->engine))
         engine_flush(&daemon->engine, daemon_clock_ns(sim, index));
     for (unsigned node = 0; node < sim->node_count; node++)

@@ -2,16 +2,19 @@
 # The simulator is tested, not trusted: with one rule taken out of the code it has to find a
 # violation. Each mutant is one source or two, changed by sed, linked with the rest.
 #
-#     mutants.sh BUILD-FOLDER [NAME...]
+#     mutants.sh BUILD-FOLDER TIGHT-BUILD-FOLDER [NAME...]
+#
+# In the second one the same has been built with bounds that schedules meet (bounds.h).
 #
 # SEEDS: so many schedules for each, at most.
 set -u
-build=$1
-shift
+build=$1 tight=$2
+shift 2
 only=" $* "
 dir=$build/mutants
 seeds=${SEEDS:-20000}
 count=0 lines=
+from=$build
 mkdir -p "$dir"
 
 # mutate NAME SOURCE SED-SCRIPT: its object
@@ -21,7 +24,7 @@ mutate() {
     if cmp -s "$2" "$base.c"; then
         echo "$1: $2 does not have what is to be taken out of it" >&2
     else
-        $CC $CPPFLAGS -std=c11 -O1 -w -c -o "$base.o" "$base.c" && echo "$base.o"
+        $CC -I$from/generated $CPPFLAGS -std=c11 -O1 -w -c -o "$base.o" "$base.c" && echo "$base.o"
     fi
 }
 
@@ -36,7 +39,7 @@ try() {
     for object in $OBJECTS; do
         case $object in
             "$build/${4%.c}.o" | "$build/${other%.c}.o") ;;
-            *) rest="$rest $object" ;;
+            *) rest="$rest $from/${object#"$build"/}" ;;
         esac
     done
     if [ -n "$first" ] && $CC -o "$dir/$name" $first $second $rest $LIBS >"$log" 2>&1; then
@@ -150,6 +153,37 @@ mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end" proto
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
 mutant lost-too-late partition,clients "two holders" protocol/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
+
+# --- bounds, where they are met ---
+from=$tight
+mutant hand-over-without-room all aborted server/engine_waits.c \
+    '/^bool engine_hand_over/,/^}/s/^    engine_settle_order(.*/    (void)0;/'
+mutant room-of-the-guard-taken all aborted protocol/link.c \
+    's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
+mutant room-of-releases-taken all aborted protocol/link.c \
+    's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
+mutant no-room-and-not-owed all "rests on" server/engine.c \
+    '/^static void on_refused/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
+mutant owed-till-doomsday all "for ever" protocol/link.c \
+    '/^static void beat/,/^}/s/^    send_owed(.*/    (void)0;/'
+mutant all-together all "aborted\|crashed" server/engine_releases.c \
+    's/ && count < LIMIT_TOGETHER) {/) {/'
+mutant holds-without-end all "aborted\|crashed" server/engine_waits.c \
+    's/engine->holding >= LIMIT_HOLDS/0/'
+mutant no-lock-forgotten all aborted server/engine_locks.c \
+    '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
+mutant no-extended-forgotten all aborted server/extensions.c \
+    '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
+mutant refused-in-line all aborted server/engine_waits.c \
+    '/^static void answer_limit/,/^}/s/engine_leave_line(engine, call);/(void)0;/'
+mutant request-not-closed all "keeps\|crashed" server/engine.c \
+    '/^static struct operation \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'
+mutant renewals-not-counted-back all "keeps" server/engine_locks.c \
+    's/^    engine->renewing -= .*/    (void)0;/'
+mutant looks-not-counted-back all "keeps" server/engine_waits.c \
+    '/^void engine_on_look_lost/,/^}/s/engine->looking\[node\]--;/(void)0;/'
+mutant breaks-not-given-back all "keeps" server/engine_break.c \
+    '/^void engine_break_release/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
 
 wait
 cat $lines

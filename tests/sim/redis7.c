@@ -281,7 +281,7 @@ static void run_release(const struct run *run)
 
 static void run_releases(const struct run *run)
 {
-    char letters[LIMIT_TOGETHER];
+    char letters[REDIS7_TOGETHER];
     unsigned count = (unsigned)number(&run->words[2]);
     bool all = true;
     if (run->server->apart) {

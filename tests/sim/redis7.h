@@ -9,6 +9,7 @@
 #ifndef TESTS_SIM_REDIS7_H
 #define TESTS_SIM_REDIS7_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,9 +22,12 @@ enum {
     REDIS7_KEYS = 96,
     REDIS7_KEY = 160,
     REDIS7_SESSIONS = 64,
-    REDIS7_WORDS = 3 + 2 * LIMIT_TOGETHER,
+    REDIS7_TOGETHER = 64, /* releases in one command */
+    REDIS7_WORDS = 3 + 2 * REDIS7_TOGETHER,
     REDIS7_ID = 40,
 };
+
+static_assert((int)LIMIT_TOGETHER <= (int)REDIS7_TOGETHER, "it takes what daemons send");
 
 #define REDIS7_FOREIGN_RELEASE                                                                     \
     "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) "           \

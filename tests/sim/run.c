@@ -143,7 +143,7 @@ static void choose(struct sim *sim)
     static const struct drift drift = {.rate_ppm = 10000, .margin_ns = SIM_MARGIN_MS * NS_PER_MS};
     sim->node_count = sim_below(sim, 3) == 0 ? 5 : 3;
     sim->daemon_count = 1 + sim_below(sim, SIM_DAEMONS);
-    sim->client_count = 2 + sim_below(sim, SIM_CLIENTS - 1);
+    sim->client_count = 2 + sim_below(sim, SIM_FEW_CLIENTS - 1);
     sim->resource_count = 1 + sim_below(sim, SIM_RESOURCES);
     sim->max_ttl_ms = max_ttls_ms[sim_below(sim, 8)];
     sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
@@ -156,6 +156,8 @@ static void choose(struct sim *sim)
         .key_prefix = "",
     };
     fault_plan(sim);
+    if (bounds_are_crowded())
+        sim->client_count += SIM_CLIENTS - SIM_FEW_CLIENTS;
 }
 
 static void make(struct sim *sim)
@@ -324,10 +326,12 @@ static void ask_in_line(struct sim *sim, unsigned daemon)
 /* Everything is granted again, through each daemon. */
 static void ask_all(struct sim *sim)
 {
+    /* The last answers of a release are still on their way; and one that has found a link full
+     * waits for the next heartbeat. */
+    int64_t rest_ns = (bounds_are_in_force() ? 1300 : 300) * NS_PER_MS;
     sim->finishing = true;
     for (unsigned i = 0; i < sim->daemon_count && sim->violation == NULL; i++) {
-        /* The last answers of a release are still on their way. */
-        pass(sim, 300 * NS_PER_MS);
+        pass(sim, rest_ns);
         judge_end(sim, i);
         ask_in_line(sim, i);
     }
@@ -365,6 +369,7 @@ const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *op
     sim->token_count = 0;
     sim->foreign_doubt_ns = 0;
     sim->violation = NULL;
+    bounds_draw(seed);
     make(sim);
     set_up(sim);
     attack(sim);

@@ -68,6 +68,11 @@ static void print_tally(const struct sim_tally *tally, uint64_t runs, double sec
     for (unsigned i = 0; fault_name(i) != NULL; i++)
         printf(" %s %" PRIu64, fault_name(i), tally->faults[i]);
     printf("\n");
+    if (bounds_are_in_force())
+        printf("bounds met, in so many passes:");
+    for (unsigned i = 0; i < BOUNDS && bounds_are_in_force(); i++)
+        printf(" %s %" PRIu64, bound_word((enum bound)i), tally->met[i]);
+    printf("\n");
     static const char *const words[] = {
 #define X(name, word) [name] = word,
         OUTCOME_TABLE(X)
@@ -87,15 +92,15 @@ static void print_failure(const char *what)
 {
     const char *faults = setting("FAULTS", "all");
     printf("FAILED, commit %s, seed %" PRIu64 ": %s\n"
-           "tell the story: make sim SEED=%" PRIu64 " FAULTS=%s TRACE=1\n",
-           setting("COMMIT", "unknown"), sim.seed, what, sim.seed, faults);
+           "tell the story: make %s SEED=%" PRIu64 " FAULTS=%s TRACE=1\n",
+           setting("COMMIT", "unknown"), sim.seed, what,
+           bounds_are_in_force() ? "sim-tight" : "sim", sim.seed, faults);
 }
 
-/* An assertion that fails, of redlockd or of the simulator. */
+/* An assertion that fails, of redlockd or of the simulator; or a pointer to nothing. */
 static void on_abort(int number)
 {
-    (void)number;
-    print_failure("aborted");
+    print_failure(number == SIGSEGV ? "crashed" : "aborted");
     fflush(stdout);
     _exit(1);
 }
@@ -118,6 +123,7 @@ int main(int argc, char **argv)
     };
     /* Tables of an engine are large and mostly untouched: the kernel has zeroes for nothing. */
     signal(SIGABRT, on_abort);
+    signal(SIGSEGV, on_abort);
     mallopt(M_MMAP_THRESHOLD, 1 << 16);
     double begun_s = now_s();
     uint64_t done = 0;

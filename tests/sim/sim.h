@@ -16,6 +16,7 @@
  *     foreign.c  a textbook Redlock library
  *     fault.c    what befalls all of them
  *     judge.c    what must hold
+ *     bounds.c   how little room there is
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -29,6 +30,7 @@
 #include "tests/dice.h"
 #include "tests/history.h"
 #include "tests/sim/agenda.h"
+#include "tests/sim/bounds.h"
 #include "tests/sim/redis7.h"
 
 enum {
@@ -36,7 +38,8 @@ enum {
     SIM_DAEMONS = 3,
     SIM_FOREIGN = SIM_DAEMONS, /* its index where owners of wires are counted */
     SIM_OWNERS = SIM_DAEMONS + 1,
-    SIM_CLIENTS = 6,
+    SIM_FEW_CLIENTS = 6,
+    SIM_CLIENTS = 12, /* in a crowd: bounds.h */
     SIM_RESOURCES = 3,
     SIM_WIRES = 512,
     SIM_SEGMENTS = 256,
@@ -192,6 +195,8 @@ struct sim_client {
     unsigned resource;
     char token[LIMIT_TOKEN + 1];
     int64_t ttl_ms;
+    char former[LIMIT_TOKEN + 1]; /* what it has released last, and of which resource; "" nothing */
+    unsigned former_resource;
     unsigned held_by; /* with HOLD: the connection it lives with; SIM_CONNECTIONS: without, or that
                          is gone */
 };
@@ -256,6 +261,7 @@ struct sim_tally {
     uint64_t counts[COUNTS];
     uint64_t outcomes[VERB_COUNT][OUTCOME_COUNT];
     uint64_t faults[SIM_FAULTS_MAX];
+    uint64_t met[BOUNDS];
 };
 
 struct sim_fault_run {
@@ -444,6 +450,8 @@ void judge_on_old_data(struct sim *sim, const struct redis7_data *data);
 void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
                     bool heard);
 void judge_on_push(struct sim *sim, unsigned daemon, const char *line);
+/* The daemon is about to release it, because the connection it lived with has ended in order. */
+void judge_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
 /* The daemon is about to release it by force. */
 void judge_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *token);
 /* True time at which the client's clock has advanced this much since it sent the request. */

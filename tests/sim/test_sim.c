@@ -1,6 +1,7 @@
 /*
  * Some schedules of the simulator, and the simulator itself: it repeats what it did, and reaches
- * what it is said to reach. SIM_FIRST and SIM_RUNS say which seeds, other than those of every day.
+ * what it is said to reach; in a build with bounds that are drawn (bounds.h), these, too. SIM_FIRST
+ * and SIM_RUNS say which seeds, other than those of every day.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -20,8 +21,8 @@ static void expect_no_violation(uint64_t seed)
     const struct sim_options options = {.faults = fault_all()};
     const char *violation = sim_run(&sim, seed, &options, &tally);
     ck_assert_msg(violation == NULL,
-                  "seed %" PRIu64 ": %s; tell the story: make sim SEED=%" PRIu64 " TRACE=1", seed,
-                  violation, seed);
+                  "seed %" PRIu64 ": %s; tell the story: make %s SEED=%" PRIu64 " TRACE=1", seed,
+                  violation, bounds_are_in_force() ? "sim-tight" : "sim", seed);
 }
 
 static uint64_t setting(const char *name, uint64_t initial)
@@ -45,6 +46,9 @@ START_TEST(no_schedule_breaks_a_promise)
     for (unsigned fault = 0; fault_name(fault) != NULL; fault++)
         ck_assert_msg(tally.faults[fault] > 0 || runs < RUNS, "%s never happened",
                       fault_name(fault));
+    for (unsigned bound = 0; bound < BOUNDS && bounds_are_in_force(); bound++)
+        ck_assert_msg(tally.met[bound] > 0 || runs < RUNS, "no schedule meets the bound of %s",
+                      bound_word((enum bound)bound));
     ck_assert_uint_gt(tally.counts[COUNT_GRANTS], 3 * runs);
     ck_assert_uint_gt(tally.counts[COUNT_HANDOVERS], runs / 10);
     ck_assert_uint_gt(tally.counts[COUNT_TOGETHER], runs / 10);

@@ -1,0 +1,96 @@
+#include "tests/sim/bounds.h"
+
+#include "server/engine.h"
+#include "tests/dice.h"
+
+struct sim_bounds sim_bounds;
+
+/* What no schedule meets. */
+enum { ROOMY = 1024 };
+
+static unsigned between(struct dice *dice, unsigned least, unsigned most)
+{
+    return least + dice_below(dice, most - least + 1);
+}
+
+static unsigned tight_or_roomy(struct dice *dice, unsigned least, unsigned most)
+{
+    return dice_below(dice, 3) == 0 ? ROOMY : between(dice, least, most);
+}
+
+void bounds_draw(uint64_t seed)
+{
+    struct dice dice = {.state = ~seed};
+    bool tight_owed = dice_below(&dice, 2) == 0;
+    sim_bounds = (struct sim_bounds){
+        /* A hand-over takes two, and may find the last answers of others still due. */
+        .operations = tight_or_roomy(&dice, 4, 10),
+        .holds = tight_or_roomy(&dice, 1, 3),
+        .renewals = tight_or_roomy(&dice, 1, 2),
+        .breaks = tight_or_roomy(&dice, 1, 1),
+        .extended = tight_or_roomy(&dice, 1, 3),
+        .link_looks = tight_or_roomy(&dice, 1, 2),
+        .link_votes = tight_or_roomy(&dice, 4, 16),
+        .link_owed_bytes =
+            tight_owed ? between(&dice, OWED_SIZE_MIN, OWED_SIZE_MIN + 100) : 64 * ROOMY,
+        .link_owed_under_way = tight_or_roomy(&dice, 1, 3),
+        .crowded = dice_below(&dice, 2) == 0,
+    };
+    sim_bounds.locks = sim_bounds.holds + between(&dice, 1, 2);
+    sim_bounds.link_releases = sim_bounds.link_votes + between(&dice, 1, 12);
+    sim_bounds.link_commands = sim_bounds.link_releases + 16;
+}
+
+bool bounds_are_in_force(void)
+{
+    return LIMIT_LINK_RELEASES == sim_bounds.link_releases;
+}
+
+bool bounds_are_crowded(void)
+{
+    return sim_bounds.crowded && bounds_are_in_force();
+}
+
+const char *bound_word(enum bound bound)
+{
+    static const char *const words[] = {
+#define X(name) #name,
+        BOUND_TABLE(X)
+#undef X
+    };
+    return words[bound];
+}
+
+static bool is_full(const struct pool *pool)
+{
+    return pool->in_use == pool->count;
+}
+
+static bool releases_as_many_as_go_together(const struct link *link)
+{
+    for (unsigned i = 0; i < link->ticket_count; i++) {
+        const struct link_ticket *ticket = &link->tickets[(link->first + i) % LIMIT_LINK_COMMANDS];
+        if (ticket->kind == TICKET_RELEASES && ticket->command == LIMIT_TOGETHER)
+            return true;
+    }
+    return false;
+}
+
+void bounds_note(const struct engine *engine, uint64_t *met)
+{
+    met[BOUND_operations] += is_full(&engine->operations.pool);
+    met[BOUND_locks] += is_full(&engine->locks);
+    met[BOUND_holds] += engine->holding >= LIMIT_HOLDS;
+    met[BOUND_renewals] += engine->renewing >= LIMIT_RENEWALS;
+    met[BOUND_breaks] += is_full(&engine->breakings);
+    met[BOUND_extended] += is_full(&engine->extensions.pool);
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        const struct link *link = &engine->links[i];
+        met[BOUND_link_looks] += engine->looking[i] >= LIMIT_LINK_LOOKS;
+        met[BOUND_link_releases] += link->load >= LIMIT_LINK_RELEASES;
+        met[BOUND_link_votes] += link->load >= LIMIT_LINK_VOTES;
+        met[BOUND_link_owed_bytes] += link->owed.dropped > 0;
+        met[BOUND_link_owed_under_way] += link->owed_under_way >= LIMIT_LINK_OWED_UNDER_WAY;
+        met[BOUND_together] += releases_as_many_as_go_together(link);
+    }
+}

@@ -1,0 +1,71 @@
+/*
+ * Bounds that a schedule meets. Those of protocol/limits.h are made for thousands of clients, and
+ * the few of a schedule never meet them. So a build of its own (`make sim-tight`) has drawn ones in
+ * their place: bounds.sh makes the limits.h of it. In any other build nobody looks at what is
+ * drawn.
+ */
+#ifndef TESTS_SIM_BOUNDS_H
+#define TESTS_SIM_BOUNDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Each in place of the LIMIT_* of its name. */
+struct sim_bounds {
+    unsigned operations;
+    unsigned locks;
+    unsigned holds;
+    unsigned renewals;
+    unsigned breaks;
+    unsigned extended;
+    unsigned link_commands;
+    unsigned link_looks;
+    unsigned link_releases;
+    unsigned link_votes;
+    unsigned link_owed_bytes;
+    unsigned link_owed_under_way;
+    bool crowded; /* and there are more clients, who say again what they have said */
+};
+
+/* Of the schedule that runs. The engines read it, as they would read a constant. */
+extern struct sim_bounds sim_bounds;
+
+/* Those of this seed: each is tight or never met, so that one is not always met before the others.
+ */
+void bounds_draw(uint64_t seed);
+
+/* Are they what the engines of this build go by? */
+bool bounds_are_in_force(void);
+/* ... and is there a crowd to meet them? */
+bool bounds_are_crowded(void);
+
+/* Those of which it is told whether schedules meet them. */
+#define BOUND_TABLE(X)                                                                             \
+    X(operations)                                                                                  \
+    X(locks)                                                                                       \
+    X(holds)                                                                                       \
+    X(renewals)                                                                                    \
+    X(breaks)                                                                                      \
+    X(extended)                                                                                    \
+    X(link_looks)                                                                                  \
+    X(link_releases)                                                                               \
+    X(link_votes)                                                                                  \
+    X(link_owed_bytes)                                                                             \
+    X(link_owed_under_way)                                                                         \
+    X(together)
+
+enum bound {
+#define X(name) BOUND_##name,
+    BOUND_TABLE(X)
+#undef X
+        BOUNDS
+};
+
+const char *bound_word(enum bound bound);
+
+struct engine;
+
+/* At the end of a pass of a daemon's loop: count which are met. */
+void bounds_note(const struct engine *engine, uint64_t *met);
+
+#endif

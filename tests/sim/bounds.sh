@@ -1,0 +1,21 @@
+#!/bin/sh
+# The limits.h of a simulator whose schedules meet bounds: bounds.sh protocol/limits.h
+#
+# Those of struct sim_bounds (bounds.h) are variables of that name; LIMIT_TOGETHER is the length of arrays,
+# so it is a small constant. All others stay as they are.
+set -eu
+drawn='OPERATIONS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_LOOKS LINK_RELEASES
+       LINK_VOTES LINK_OWED_BYTES LINK_OWED_UNDER_WAY'
+script='s/LIMIT_TOGETHER = [0-9]*,/LIMIT_TOGETHER = 2,/
+/^#endif/d'
+for bound in $drawn; do
+    grep -q "^    LIMIT_$bound = .*,\$" "$1" || { echo "$1 has no line for LIMIT_$bound" >&2; exit 1; }
+    script="$script
+/^    LIMIT_$bound = .*,\$/d"
+done
+sed "$script" "$1"
+echo '#include "tests/sim/bounds.h"'
+for bound in $drawn; do
+    echo "#define LIMIT_$bound sim_bounds.$(echo "$bound" | tr '[:upper:]' '[:lower:]')"
+done
+echo '#endif'
