@@ -49,6 +49,8 @@ static void note_votes(struct engine *engine, int64_t now_ns)
         if (before == REASON_NONE)
             engine_warn_holds(engine, i, reason);
         engine->io.vote_changed(engine->io.context, i, before, reason, now_ns);
+        if (reason == REASON_NONE)
+            engine_on_vote(engine, i, now_ns);
     }
 }
 

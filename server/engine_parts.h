@@ -87,6 +87,8 @@ void engine_drain_queues(struct engine *engine, int64_t now_ns);
 /* A node tells of changes from now on; it does no more; one key has changed, or any may have. */
 void engine_on_tracked(struct engine *engine, unsigned node, int64_t now_ns);
 void engine_on_untracked(struct engine *engine, unsigned node, int64_t now_ns);
+/* It has its vote back: whoever waits looks at it again. */
+void engine_on_vote(struct engine *engine, unsigned node, int64_t now_ns);
 void engine_on_changed(struct engine *engine, unsigned node, const char *key, size_t key_len,
                        int64_t now_ns);
 

@@ -275,13 +275,15 @@ bool engine_on_asked(struct engine *engine, struct operation *operation, int64_t
 
 /* --- looks --- */
 
-/* The nodes that can be looked at without keeping rounds waiting. */
-static uint32_t reachable(const struct engine *engine)
+/* The nodes that can be looked at without keeping rounds waiting. One without a vote may have the
+ * key free while a quorum of the others has it not: a round for that would be in vain, over and
+ * over. */
+static uint32_t reachable(const struct engine *engine, int64_t now_ns)
 {
     uint32_t nodes = 0;
     for (unsigned i = 0; i < engine->node_count; i++)
         if (engine->looking[i] < LIMIT_LINK_LOOKS &&
-            link_refuses_vote(&engine->links[i]) == REASON_NONE)
+            engine_refuses_vote(engine, i, now_ns) == REASON_NONE)
             nodes |= UINT32_C(1) << i;
     return nodes;
 }
@@ -355,14 +357,14 @@ void engine_on_look_lost(struct engine *engine, unsigned node, const struct link
     resource_unpin(&engine->resources, resource);
 }
 
-/* Each queue in which somebody waits: the node tells of changes from now on, or does no more. */
-static void tell_queues(struct engine *engine, unsigned node, bool tracked, int64_t now_ns)
+/* Each queue in which somebody waits: the node is to be looked at, or tells of no more changes. */
+static void tell_queues(struct engine *engine, unsigned node, bool changed, int64_t now_ns)
 {
     struct resource *resource = resource_first(&engine->resources);
     while (resource != NULL) {
         resource_pin(resource);
         if (resource->queue.length > 0) {
-            if (tracked)
+            if (changed)
                 queue_on_changed(&resource->queue, node);
             else
                 queue_on_untracked(&resource->queue, node, now_ns);
@@ -375,6 +377,11 @@ static void tell_queues(struct engine *engine, unsigned node, bool tracked, int6
 }
 
 void engine_on_tracked(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    tell_queues(engine, node, true, now_ns);
+}
+
+void engine_on_vote(struct engine *engine, unsigned node, int64_t now_ns)
 {
     tell_queues(engine, node, true, now_ns);
 }
@@ -430,8 +437,8 @@ void engine_run_queue(struct engine *engine, struct resource *resource, int64_t 
         drain_line(engine, resource);
     while (want == QUEUE_ASK) {
         /* Only for those who wait is a key looked at. */
-        want = queue_next(queue, queue->length > queue->overdue ? reachable(engine) : 0, now_ns,
-                          &nodes);
+        want = queue_next(queue, queue->length > queue->overdue ? reachable(engine, now_ns) : 0,
+                          now_ns, &nodes);
         if (want == QUEUE_ASK)
             ask(engine, resource, now_ns);
     }

@@ -432,6 +432,52 @@ START_TEST(where_one_reports_those_are_looked_at_that_cannot)
 }
 END_TEST
 
+/* d and e have restarted: what they had is gone, and they have no vote for max_ttl. Somebody else
+ * has it on a and b still. So the key is free on a quorum, but not on one that may vote. */
+START_TEST(who_may_not_vote_is_not_among_those_that_have_it_free)
+{
+    for (unsigned i = 3; i < 5; i++) {
+        world_kill(&w, i);
+        world_restart(&w, i);
+    }
+    world_pass_ms(&w, 3000);
+    ck_assert_str_eq(world_vote(&w, 4), "restarted");
+    for (unsigned i = 0; i < 2; i++)
+        world_set(&w, i, "a", "foreign", 40000);
+    uint64_t asked = w.engine.stats.asked;
+    world_say(&w, "#a LOCK a 10s WAIT 100s");
+    world_pass_ms(&w, 10000);
+    ck_assert_uint_le(w.engine.stats.asked - asked, 3);
+    world_expect(&w, "(nothing)");
+    world_delete(&w, 0, "a");
+    world_settle(&w);
+    ck_assert_uint_le(w.engine.stats.asked - asked, 4);
+    world_delete(&w, 1, "a");
+    world_settle(&w);
+    expect_grant("a");
+}
+END_TEST
+
+/* ... and when they may vote again, the key is free on a quorum of those that may. */
+START_TEST(who_gets_its_vote_back_is_looked_at)
+{
+    for (unsigned i = 3; i < 5; i++) {
+        world_kill(&w, i);
+        world_restart(&w, i);
+    }
+    world_pass_ms(&w, 3000);
+    for (unsigned i = 0; i < 2; i++)
+        world_set(&w, i, "a", "foreign", 1000000);
+    world_say(&w, "#a LOCK a 10s WAIT 100s");
+    world_pass_ms(&w, 50000);
+    ck_assert_str_eq(world_vote(&w, 4), "restarted");
+    world_expect(&w, "(nothing)");
+    world_pass_ms(&w, 20000);
+    ck_assert_str_eq(world_vote(&w, 4), "-");
+    expect_grant("a");
+}
+END_TEST
+
 START_TEST(what_was_missed_while_the_reports_were_cut_is_found)
 {
     foreign("a", 60000);
@@ -1162,7 +1208,8 @@ Suite *test_suite(void)
           a_release_elsewhere_of_a_lock_granted_here_wakes_too, an_extension_elsewhere_is_seen,
           without_tracking_masters_are_looked_at_from_time_to_time,
           where_one_reports_those_are_looked_at_that_cannot,
-          what_was_missed_while_the_reports_were_cut_is_found,
+          who_may_not_vote_is_not_among_those_that_have_it_free,
+          who_gets_its_vote_back_is_looked_at, what_was_missed_while_the_reports_were_cut_is_found,
           what_was_missed_while_the_masters_were_away_is_found, a_flush_is_noticed_and_looked_into,
           a_look_that_fails_is_not_the_last,
           nothing_is_written_to_a_connection_that_closed_meanwhile,
