@@ -166,7 +166,6 @@ static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
     } else {
         owed_confirm(&link->owed, ticket->owed_end);
     }
-    send_owed(link, now_ns);
 }
 
 /* --- opening, greeting, closing --- */
@@ -414,10 +413,8 @@ static void suspect(struct link *link, int64_t now_ns)
 /* It has answered in time: it is well. */
 static void trust(struct link *link, int64_t now_ns)
 {
-    if (link->state != LINK_SUSPECT)
-        return;
-    set_state(link, LINK_UP, REASON_NONE, now_ns);
-    send_owed(link, now_ns);
+    if (link->state == LINK_SUSPECT)
+        set_state(link, LINK_UP, REASON_NONE, now_ns);
 }
 
 bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
@@ -453,6 +450,9 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
     }
     if (in_time)
         trust(link, now_ns);
+    /* What has found the link full, or suspect. */
+    if (link->owed.unsent > 0)
+        send_owed(link, now_ns);
     return ticket->kind != TICKET_OWED;
 }
 
@@ -484,7 +484,7 @@ static void beat(struct link *link, int64_t now_ns)
 {
     /* It has lasted: should it be lost, the next attempt is soon again. */
     link->attempts = 0;
-    /* Releases that were refused before, and what found the link full. */
+    /* Releases that were refused before. */
     link->owed_refused = false;
     send_owed(link, now_ns);
     link_heartbeat(link, now_ns);

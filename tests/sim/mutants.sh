@@ -165,7 +165,7 @@ mutant room-of-releases-taken all aborted protocol/link.c \
 mutant no-room-and-not-owed all "rests on" server/engine.c \
     '/^static void on_refused/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
 mutant owed-till-doomsday all "for ever" protocol/link.c \
-    '/^static void beat/,/^}/s/^    send_owed(.*/    (void)0;/'
+    '/^bool link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
 mutant all-together all "aborted\|crashed" server/engine_releases.c \
     's/ && count < LIMIT_TOGETHER) {/) {/'
 mutant holds-without-end all "aborted\|crashed" server/engine_waits.c \
