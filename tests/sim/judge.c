@@ -27,12 +27,32 @@ void judge_violation(struct sim *sim, const char *form, ...)
 
 /* --- tokens --- */
 
+/* So many rounds in so little time are not for those who wait, of whom there are few. */
+enum { ROUNDS_MAX = 30 };
+#define ROUNDS_NS (100 * NS_PER_MS)
+
+static void check_zeal(struct sim *sim, unsigned daemon)
+{
+    unsigned rounds = 0;
+    for (unsigned i = sim->token_count; i > 0; i--) {
+        if (sim->now_ns - sim->tokens[i - 1].made_ns > ROUNDS_NS)
+            break;
+        rounds += sim->tokens[i - 1].daemon == daemon;
+    }
+    if (rounds > ROUNDS_MAX)
+        judge_violation(sim, "daemon %u asks over and over", daemon);
+}
+
 unsigned judge_new_token(struct sim *sim, unsigned daemon)
 {
     assert(sim->token_count < SIM_TOKENS);
-    sim->tokens[sim->token_count] = (struct sim_token){
-        .daemon = daemon, .life = sim->daemons[daemon].life, .released_by = SIM_DAEMONS};
-    return sim->token_count++;
+    sim->tokens[sim->token_count] = (struct sim_token){.daemon = daemon,
+                                                       .life = sim->daemons[daemon].life,
+                                                       .made_ns = sim->now_ns,
+                                                       .released_by = SIM_DAEMONS};
+    sim->token_count++;
+    check_zeal(sim, daemon);
+    return sim->token_count - 1;
 }
 
 struct sim_token *judge_token(struct sim *sim, const char *token)

@@ -119,8 +119,6 @@ mutant no-undo all "rests on" protocol/round.c \
     's/    if (round->sent != 0)$/    if (0)/'
 mutant undo-where-yes-only all "rests on" protocol/round.c \
     's/send_to(round, actions, ROUND_UNDO, round->sent);/if (round->yes) send_to(round, actions, ROUND_UNDO, round->yes);/'
-mutant old-connection-not-killed cut,clog,clients,hang "rests on\|two holders" protocol/link.c \
-    's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant quorum-of-a-minority all "$unfit\|aborted" protocol/round.c \
     's/count(round->yes) >= quorum)/count(round->yes) >= quorum - 1)/'
 mutant owed-and-forgotten all "rests on" protocol/link.c \
@@ -151,11 +149,15 @@ mutant broken-while-granted all "granted after" server/engine_break.c \
     '/^static bool is_being_granted/,/^}/s/^{/{ return false;/'
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end" protocol/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
+mutant asks-who-may-not-vote all "over and over" server/engine_waits.c \
+    '/^static uint32_t reachable/,/^}/s/engine_refuses_vote(engine, i, now_ns)/link_refuses_vote(\&engine->links[i])/'
 mutant lost-too-late partition,clients "two holders" protocol/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
 
-# --- bounds, where they are met ---
+# --- bounds, where they are met; and what is found sooner where there is a crowd ---
 from=$tight
+mutant old-connection-not-killed cut,clog,clients,hang "rests on\|two holders" protocol/link.c \
+    's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted server/engine_waits.c \
     '/^bool engine_hand_over/,/^}/s/^    engine_settle_order(.*/    (void)0;/'
 mutant room-of-the-guard-taken all aborted protocol/link.c \

@@ -226,6 +226,7 @@ struct sim_token {
     unsigned resource; /* once it was set somewhere */
     unsigned daemon;
     unsigned life;
+    int64_t made_ns;
     /* When each master took it last, and until when it would have it; 0: never. */
     int64_t set_ns[SIM_MASTERS];
     int64_t ends_ns[SIM_MASTERS];
