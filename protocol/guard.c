@@ -412,7 +412,7 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
     /* What could not be told from a fault of our own clock is nothing for the others, later. */
     if (node->mark == REASON_STEPPED && now_ns - node->stepped_ns > guard->fresh_ns)
         node->mark = REASON_NONE;
-    if (node->mark == REASON_NONE || !may_mark(guard, node, now_ns))
+    if (guard->rules.looks_on || node->mark == REASON_NONE || !may_mark(guard, node, now_ns))
         return false;
     bool trusted = guard->rules.bootstrap && !guard->word_done && node->mark == REASON_NEW;
     int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
@@ -713,6 +713,20 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     if (!node->settled)
         return REASON_UNSETTLED;
     return REASON_NONE;
+}
+
+enum reason guard_finds(const struct guard *guard, unsigned index, int64_t now_ns)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    if (!node->connected || !node->sampled || !node->facts_known)
+        return REASON_UNCHECKED;
+    if (node->doubled)
+        return REASON_DOUBLED;
+    if (node->trouble != REASON_NONE)
+        return node->trouble;
+    if (node->facts_trouble != REASON_NONE)
+        return node->facts_trouble;
+    return now_ns <= node->quarantine_until_ns ? node->quarantine_why : REASON_NONE;
 }
 
 bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)

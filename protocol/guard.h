@@ -57,6 +57,8 @@ struct guard_rules {
     /* An operator's word that the set has changed, and no daemon of the old one runs any more: the
      * records of the set with this id are replaced, once all nodes are there. NULL without one. */
     const char *reset_set;
+    /* Only to look: no master is written to, and none has a vote. */
+    bool looks_on;
 };
 
 /* What a probe brought back. */
@@ -188,6 +190,9 @@ void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts
 
 /* Why the node may not vote now; REASON_NONE if it may. */
 enum reason guard_refuses_vote(const struct guard *guard, unsigned node, int64_t now_ns);
+
+/* What stands against it by what the node itself has shown; REASON_NONE: nothing. */
+enum reason guard_finds(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /*
  * Does the node, which has no vote, carry locks all the same? Not one that other daemons serve, or

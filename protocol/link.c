@@ -446,6 +446,7 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
     case TICKET_GUARD:
     case TICKET_LOOK:
     case TICKET_TRACKING:
+    case TICKET_TRIAL:
         break;
     }
     if (in_time)

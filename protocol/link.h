@@ -82,12 +82,14 @@ enum link_ticket_kind {
     TICKET_HEARTBEAT,
     TICKET_LOOK,     /* at a key somebody waits for */
     TICKET_TRACKING, /* a setting of protocol/tracker.h */
+    TICKET_TRIAL,    /* whether the node does what rounds ask for */
 };
 
 struct link_ticket {
     enum link_ticket_kind kind;
     /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step; of the guard:
-     * which part of what it asks for; TICKET_RELEASES: how many, and the form. */
+     * which part of what it asks for; TICKET_TRIAL: which one; TICKET_RELEASES: how many, and the
+     * form. */
     uint8_t command;
     uint8_t form;
     uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */

@@ -16,6 +16,7 @@ enum part {
     PART_REPLICATION,       /* ends the probe of a batch */
     PART_REPLICATION_ALONE, /* ends a probe by itself */
     PART_BEAT,
+    PART_END, /* in place of a beat, where nothing is to be written */
     PART_MARK,
 };
 
@@ -51,7 +52,7 @@ static size_t format(const char *const *words, char *buf)
 static struct link_ticket ticket_for(enum part part, int64_t now_ns)
 {
     return (struct link_ticket){
-        .kind = part == PART_BEAT ? TICKET_HEARTBEAT : TICKET_GUARD,
+        .kind = part == PART_BEAT || part == PART_END ? TICKET_HEARTBEAT : TICKET_GUARD,
         .command = (uint8_t)part,
         .sent_ns = now_ns,
     };
@@ -153,7 +154,10 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns)
     ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
     warden->probes++;
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);
-    write_beat(warden, now_ns);
+    if (warden->guard->rules.looks_on)
+        ask(warden, PART_END, (const char *[]){"PING", NULL}, now_ns);
+    else
+        write_beat(warden, now_ns);
 }
 
 static uint64_t draw(const struct warden *warden)
@@ -381,6 +385,7 @@ enum warden_result warden_on_reply(struct warden *warden, const struct link_tick
     case PART_BEAT:
         take_beat(warden, ticket, reply, now_ns);
         return WARDEN_LOOKED;
+    case PART_END:
     case PART_MARK:
         return WARDEN_LOOKED;
     }

@@ -70,6 +70,7 @@ static void init_guard(struct engine *engine)
         .durable = engine->rules.durable,
         .bootstrap = engine->rules.bootstrap,
         .reset_set = engine->rules.reset_set,
+        .looks_on = engine->rules.looks_on,
     };
     memcpy(rules.node_names, engine->rules.node_names, sizeof(rules.node_names));
     guard_init(&engine->guard, &rules);

@@ -96,6 +96,10 @@ struct engine_io {
      * (in that form): to be logged. */
     void (*releases_refused)(void *context, unsigned node, enum redis_form form);
 
+    /* The answer to one of what engine_try() has asked; REASON_NONE: it does that. NULL where
+     * nobody calls that. */
+    void (*tried)(void *context, unsigned node, const char *what, enum reason refused);
+
     /* Microseconds since 1970, for ballots. */
     int64_t (*wall_us)(void *context);
 
@@ -120,9 +124,10 @@ struct engine_rules {
     size_t waiters; /* at most so many wait, in all and for one resource */
     size_t waiters_per_resource;
     bool fence_always; /* each LOCK, whether it asks for it or not */
-    uint32_t durable;  /* see guard_rules, for these three */
+    uint32_t durable;  /* see guard_rules, for these four */
     bool bootstrap;
     const char *reset_set;
+    bool looks_on;
     /* Names this host's clock: the same for two daemons if and only if they read the same
      * CLOCK_BOOTTIME, so a boot has its own. Letters, digits and dashes. */
     const char *clock_id;
@@ -292,6 +297,14 @@ bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
 /* Is there something to be written behind what this pass wrote? Then, at its end, that. */
 bool engine_wants_flush(const struct engine *engine);
 void engine_flush(struct engine *engine, int64_t now_ns);
+
+/*
+ * Ask a node, whose link is up, for all that rounds ask for, once each: on a key that nobody else
+ * has, and of which nothing is left after some seconds. io.tried() hears ENGINE_TRIALS answers,
+ * unless the link is lost before.
+ */
+enum { ENGINE_TRIALS = 7 };
+void engine_try(struct engine *engine, unsigned node, int64_t now_ns);
 
 /* Why no vote is asked of this node; REASON_NONE if it votes. */
 enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns);

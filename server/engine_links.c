@@ -421,6 +421,9 @@ static void on_reply(struct engine *engine, unsigned node, const struct redis_re
     case TICKET_TRACKING:
         on_tracking_reply(engine, node, reply, now_ns);
         break;
+    case TICKET_TRIAL:
+        engine_on_trial(engine, node, ticket, reply);
+        break;
     case TICKET_GUARD:
     case TICKET_HEARTBEAT:
         on_guard_reply(engine, node, reply, ticket, now_ns);

@@ -6,6 +6,7 @@
  *     engine_locks.c      the locks that were granted, and those that are held for a connection
  *     engine_break.c      locks that are released by force
  *     engine_releases.c   the releases of one pass, as few commands
+ *     engine_try.c        whether a node does what rounds ask for
  *     engine_links.c      the connections, the guard, the votes that wait for it
  */
 #ifndef SERVER_ENGINE_PARTS_H
@@ -191,6 +192,11 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
                         const struct redis_reply *reply, int64_t now_ns);
 void engine_on_releases_lost(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                              int64_t now_ns);
+
+/* --- engine_try.c --- */
+
+void engine_on_trial(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                     const struct redis_reply *reply);
 
 /* --- engine_links.c --- */
 

@@ -22,7 +22,7 @@ static const char default_file[] = "/etc/redlockd/redlockd.yaml";
 enum { EXIT_USAGE = 2 };
 
 static const char usage[] =
-    "usage: redlockd [-c FILE] [-t | --bootstrap | --reset-set OLD-ID]\n"
+    "usage: redlockd [-c FILE] [-t [--probe] | --bootstrap | --reset-set OLD-ID]\n"
     "       redlockd --dev [-c FILE]\n"
     "       redlockd -V | -h\n"
     "\n"
@@ -33,6 +33,7 @@ static const char usage[] =
     "/etc/redlockd/redlockd.yaml"
     "; - is stdin)\n"
     "  -t           check the configuration, print what is wrong with it, and exit\n"
+    "  --probe      with -t: then look at the masters, too, and tell what stands against each\n"
     "  --dev        try it: five throw-away masters of its own, gone at the end. UNSAFE for real "
     "work\n"
     "  --bootstrap  say that the masters are new and hold no lock, and exit: a daemon started "
@@ -55,7 +56,7 @@ struct flags {
     struct server_task task;
 };
 
-enum { FLAG_DEV = 256, FLAG_BOOTSTRAP, FLAG_RESET_SET };
+enum { FLAG_DEV = 256, FLAG_BOOTSTRAP, FLAG_RESET_SET, FLAG_PROBE };
 
 /* What was asked for, and what to exit with. */
 static int print(const char *text)
@@ -74,6 +75,7 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
         {"dev", no_argument, NULL, FLAG_DEV},
         {"bootstrap", no_argument, NULL, FLAG_BOOTSTRAP},
         {"reset-set", required_argument, NULL, FLAG_RESET_SET},
+        {"probe", no_argument, NULL, FLAG_PROBE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -92,6 +94,10 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
             break;
         case FLAG_BOOTSTRAP:
             flags->task.trust_masters = true;
+            flags->task.only_that = true;
+            break;
+        case FLAG_PROBE:
+            flags->task.probe = true;
             flags->task.only_that = true;
             break;
         case FLAG_RESET_SET:
@@ -113,6 +119,11 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
     if (flags->test + flags->dev + flags->task.trust_masters + (flags->task.reset_set != NULL) >
         1) {
         fputs("redlockd: -t, --dev, --bootstrap and --reset-set exclude each other\n", stderr);
+        *status = EXIT_USAGE;
+        return false;
+    }
+    if (flags->task.probe && !flags->test) {
+        fputs("redlockd: --probe goes with -t: redlockd -t --probe\n", stderr);
         *status = EXIT_USAGE;
         return false;
     }
@@ -228,11 +239,12 @@ int main(int argc, char **argv)
     struct config *config = load(&flags);
     if (config == NULL)
         return EXIT_FAILURE;
-    const struct log log = {config->log.level, config->log.format, STDERR_FILENO,
-                            log_is_journal(STDERR_FILENO)};
+    /* What a probe finds it tells by itself. */
+    const struct log log = {flags.task.probe ? CONFIG_LOG_ERROR : config->log.level,
+                            config->log.format, STDERR_FILENO, log_is_journal(STDERR_FILENO)};
     if (!flags.task.only_that)
         flags.task.config_file = flags.file != NULL ? flags.file : default_file;
-    if (flags.test)
+    if (flags.test && !flags.task.probe)
         status = EXIT_SUCCESS;
     else
         status = flags.dev ? run_dev(config, &log) : run(config, &log, &flags.task);

@@ -237,6 +237,11 @@ static void io_releases_refused(void *context, unsigned node, enum redis_form fo
                          log_text("advice", words[form].advice)));
 }
 
+static void io_tried(void *context, unsigned node, const char *what, enum reason refused)
+{
+    probe_on_tried(context, node, what, refused);
+}
+
 static int64_t io_wall_us(void *context)
 {
     (void)context;
@@ -388,19 +393,36 @@ static void end_task(struct server *server, enum guard_progress progress, unsign
     event_base_loopbreak(server->base);
 }
 
+/* Is there more to wait for? */
+static bool carry_out_word(struct server *server, bool late)
+{
+    unsigned node = 0;
+    enum guard_progress progress = guard_progress(&server->engine.guard, &node);
+    if (progress == GUARD_UNDER_WAY && !late)
+        return true;
+    end_task(server, progress, node);
+    return false;
+}
+
+static bool carry_out_probe(struct server *server, bool late, int64_t now_ns)
+{
+    if (!probe_step(server, now_ns) && !late)
+        return true;
+    server->failed = !probe_report(server, now_ns, stdout);
+    event_base_loopbreak(server->base);
+    return false;
+}
+
 static void server_on_progress(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
     const struct timeval again = {.tv_usec = TASK_CHECK_MS * 1000};
-    unsigned node = 0;
     (void)fd;
     (void)events;
-    enum guard_progress progress = guard_progress(&server->engine.guard, &node);
-    bool late = clock_now_ns() - server->started_ns > TASK_NS;
-    if (progress == GUARD_UNDER_WAY && !late)
+    int64_t now_ns = clock_now_ns();
+    bool late = now_ns - server->started_ns > TASK_NS;
+    if (server->task.probe ? carry_out_probe(server, late, now_ns) : carry_out_word(server, late))
         event_add(server->progress, &again);
-    else
-        end_task(server, progress, node);
 }
 
 static void server_on_signal(evutil_socket_t fd, short events, void *context)
@@ -557,6 +579,7 @@ static bool start_engine(struct server *server)
     rules.clock_id = server->clock_id;
     rules.bootstrap = server->task.trust_masters;
     rules.reset_set = server->task.reset_set;
+    rules.looks_on = server->task.probe;
     const struct engine_io io = {
         .context = server,
         .open = io_open,
@@ -570,6 +593,7 @@ static bool start_engine(struct server *server)
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
+        .tried = io_tried,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

@@ -35,6 +35,7 @@
 #include "server/node.h"
 #include "server/notifier.h"
 #include "server/origins.h"
+#include "server/probe.h"
 #include "server/session.h"
 #include "server/stream.h"
 
@@ -44,6 +45,7 @@ enum { SERVER_SIGNALS = 3 };
 struct server_task {
     bool trust_masters;    /* they are new and hold no lock: an operator says so, or --dev */
     const char *reset_set; /* the set with this id is to become ours; NULL without one */
+    bool probe;            /* look at the masters, and tell what stands against them */
     bool only_that;        /* do no more than carry that out: no listeners, and an end */
     const char
         *config_file; /* SIGHUP: read it again ("-": it cannot be); NULL: end, as by SIGTERM */
@@ -98,6 +100,7 @@ struct server {
     struct event *drain;    /* while stopping: looks whether all is done */
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;
+    struct probe probe;
     uint64_t down_because[LIMIT_NODES]; /* reasons logged since it was last up, a bit for each */
     unsigned votes;                     /* how many nodes vote */
     bool reload_refused;                /* the last one was */

@@ -476,6 +476,8 @@ static struct redis_reply run(struct world *world, unsigned node, struct world_i
     }
     if (strcmp(words[0], "CONFIG") == 0)
         return run_config(master, words[2]);
+    if (strcmp(words[0], "PING") == 0)
+        return text(RESP_STATUS, "PONG");
     if (strcmp(words[0], "TIME") == 0)
         return run_time(world, node);
     if (strcmp(words[0], "GET") == 0) {
@@ -695,6 +697,15 @@ static void io_command_refused(void *context, unsigned node, enum reason reason,
     world->refused_releases += release;
 }
 
+static void io_tried(void *context, unsigned node, const char *what, enum reason refused)
+{
+    struct world *world = context;
+    (void)node;
+    ck_assert_ptr_nonnull(what);
+    ck_assert_uint_lt(world->trials, ENGINE_TRIALS);
+    world->trial_refused[world->trials++] = refused;
+}
+
 static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     struct world *world = context;
@@ -837,6 +848,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .waiters_per_resource = 1000,
         .bootstrap = bootstrap,
         .durable = world->durable,
+        .looks_on = world->looks_on,
         .clock_id = clock_id,
     };
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -853,6 +865,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
+        .tried = io_tried,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

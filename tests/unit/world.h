@@ -108,8 +108,11 @@ struct world {
     unsigned refused_releases; /* ... to one that releases */
     unsigned node_count;
     int64_t now_ns;
-    uint32_t durable; /* nodes that the next engine is told to be durable */
-    int64_t wall_ns;  /* what the daemon's wall clock is ahead of now_ns */
+    uint32_t durable;                         /* nodes that the next engine is told to be durable */
+    bool looks_on;                            /* the next engine is to write nothing by itself */
+    unsigned trials;                          /* answers to what engine_try() has asked */
+    enum reason trial_refused[ENGINE_TRIALS]; /* ... in their order */
+    int64_t wall_ns;                          /* what the daemon's wall clock is ahead of now_ns */
     uint64_t random;
     char replies[WORLD_REPLIES][128]; /* the lines the client got */
     unsigned reply_count;

@@ -1,0 +1,73 @@
+#include <assert.h>
+#include <string.h>
+
+#include "server/engine_parts.h"
+
+/* Long enough for all of them, and soon over if the last is refused. */
+enum { TTL_MS = 2000 };
+
+/* In this order, on one key: it is taken, prolonged, looked at, handed over and released, as every
+ * command of a round would do it. */
+static const struct trial {
+    const char *what;
+    enum redis_command command;
+} trials[ENGINE_TRIALS] = {
+    {"SET", REDIS_ACQUIRE},         {"extend.lua", REDIS_EXTEND},
+    {"status.lua", REDIS_LOOK},     {"swap.lua", REDIS_SWAP},
+    {"release.lua", REDIS_RELEASE}, {"fence.lua", REDIS_ACQUIRE_FENCED},
+    {"release.lua", REDIS_RELEASE},
+};
+
+/* Below the prefix, since an ACL may name that; and of one who looks, so that two are apart. */
+static size_t put_key(const struct engine *engine, char *key)
+{
+    static const char name[] = "redlockd-probe:";
+    size_t len = engine->rules.key_prefix_len;
+    assert(len + sizeof(name) - 1 + sizeof(engine->daemon) <= LIMIT_KEY);
+    memcpy(key, engine->rules.key_prefix, len);
+    memcpy(key + len, name, sizeof(name) - 1);
+    len += sizeof(name) - 1;
+    memcpy(key + len, engine->daemon, sizeof(engine->daemon));
+    return len + sizeof(engine->daemon);
+}
+
+void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    char key[LIMIT_KEY];
+    char tokens[2][LIMIT_TOKEN];
+    char buf[REDIS_COMMAND_MAX];
+    struct redis_call call = {
+        .key = key,
+        .key_len = put_key(engine, key),
+        .ttl_ms = TTL_MS,
+        .fence_ttl_ms = TTL_MS,
+        .daemon = engine->daemon,
+    };
+    engine_make_token(engine, tokens[0]);
+    engine_make_token(engine, tokens[1]);
+    for (unsigned i = 0; i < ENGINE_TRIALS; i++) {
+        call.command = trials[i].command;
+        call.token = tokens[call.command == REDIS_SWAP || call.command == REDIS_RELEASE];
+        call.old_token = tokens[0];
+        call.ballot = call.command == REDIS_ACQUIRE_FENCED;
+        size_t len = redis_format(&call, REDIS_BY_SHA1, buf);
+        link_send(
+            &engine->links[node], buf, len,
+            &(struct link_ticket){.kind = TICKET_TRIAL, .command = (uint8_t)i, .sent_ns = now_ns});
+        /* What was handed over and released is another's afterwards. */
+        if (call.command == REDIS_RELEASE)
+            memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
+    }
+}
+
+void engine_on_trial(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                     const struct redis_reply *reply)
+{
+    const struct trial *trial = &trials[ticket->command];
+    enum reason refused = REASON_NONE;
+    if (reply->kind == RESP_ERROR)
+        refused = link_reason_of(&engine->links[node], reply);
+    else if (redis_answer(trial->command, reply).kind == ANSWER_FAILED)
+        refused = REASON_GARBAGE;
+    engine->io.tried(engine->io.context, node, trial->what, refused);
+}

@@ -1,0 +1,191 @@
+#include "server/probe.h"
+
+#include <stdlib.h>
+
+#include "server/server.h"
+
+/* Such a node gets its vote by waiting. */
+static bool passes_by_itself(enum reason reason)
+{
+    switch (reason) {
+    case REASON_NEW:
+    case REASON_FLUSHED:
+    case REASON_RESTARTED:
+    case REASON_FAILEDOVER:
+    case REASON_OLDDATA:
+    case REASON_EVICTED:
+    case REASON_STEPPED:
+    case REASON_DURABLE:
+    case REASON_RESET:
+    case REASON_BOOTSTRAP:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What stands against it, what was tried aside. */
+static enum reason found(const struct server *server, unsigned node, int64_t now_ns)
+{
+    const struct link *link = &server->engine.links[node];
+    switch (link->state) {
+    case LINK_UP:
+        return guard_finds(&server->engine.guard, node, now_ns);
+    case LINK_OPENING:
+        return REASON_UNREACHABLE;
+    case LINK_GREETING:
+    case LINK_SUSPECT:
+        return REASON_HUNG;
+    case LINK_DOWN:
+        break;
+    }
+    return link->reason;
+}
+
+/* --- looking --- */
+
+static void measure(struct server *server, unsigned node, int64_t now_ns)
+{
+    struct probe_node *probed = &server->probe.nodes[node];
+    struct link *link = &server->engine.links[node];
+    if (link->heartbeat_due)
+        return;
+    if (probed->beats)
+        probed->round_trips_ns[probed->beat_count++] = link->round_trip_ns;
+    probed->beats = probed->beat_count < PROBE_ROUND_TRIPS;
+    if (probed->beats)
+        link_heartbeat(link, now_ns);
+}
+
+/* Is there something to wait for? */
+static bool step_node(struct server *server, unsigned node, int64_t now_ns)
+{
+    struct probe_node *probed = &server->probe.nodes[node];
+    const struct link *link = &server->engine.links[node];
+    if (link->state != LINK_UP)
+        return link->state != LINK_DOWN || link->attempts == 0;
+    enum reason reason = found(server, node, now_ns);
+    if (reason == REASON_UNCHECKED)
+        return true;
+    if (reason != REASON_NONE && !passes_by_itself(reason))
+        return false;
+    if (!probed->tried)
+        engine_try(&server->engine, node, now_ns);
+    probed->tried = true;
+    if (probed->beat_count < PROBE_ROUND_TRIPS)
+        measure(server, node, now_ns);
+    return probed->answers < ENGINE_TRIALS || probed->beat_count < PROBE_ROUND_TRIPS;
+}
+
+bool probe_step(struct server *server, int64_t now_ns)
+{
+    bool waits = false;
+    for (unsigned i = 0; i < server->config->node_count; i++)
+        waits = step_node(server, i, now_ns) || waits;
+    server_want_flush(server);
+    return !waits;
+}
+
+void probe_on_tried(struct server *server, unsigned node, const char *what, enum reason refused)
+{
+    struct probe_node *probed = &server->probe.nodes[node];
+    probed->answers++;
+    if (refused == REASON_NONE || probed->refused != NULL)
+        return;
+    probed->refused = what;
+    probed->reason = refused;
+}
+
+/* --- telling --- */
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t *one = a;
+    const int64_t *other = b;
+    return (*one > *other) - (*one < *other);
+}
+
+static double ms(int64_t duration_ns)
+{
+    return (double)duration_ns / NS_PER_MS;
+}
+
+/* The master does all that it is asked for; how fast, and what of it is not as configured. */
+static bool report_pace(const struct server *server, unsigned node, FILE *out)
+{
+    const struct config *config = server->config;
+    int64_t sorted_ns[PROBE_ROUND_TRIPS];
+    for (unsigned i = 0; i < PROBE_ROUND_TRIPS; i++)
+        sorted_ns[i] = server->probe.nodes[node].round_trips_ns[i];
+    qsort(sorted_ns, PROBE_ROUND_TRIPS, sizeof(sorted_ns[0]), compare);
+    int64_t usual_ns = sorted_ns[PROBE_ROUND_TRIPS / 2];
+    if (usual_ns > config->rounds.node_timeout_ns) {
+        fprintf(out, "too slow: answers take %.1f ms, and rounds.node_timeout is %.1f ms\n",
+                ms(usual_ns), ms(config->rounds.node_timeout_ns));
+        return false;
+    }
+    if (2 * usual_ns > config->locks.clock_drift_margin_ns) {
+        fprintf(out,
+                "too slow: answers take %.1f ms; raise locks.clock_drift_margin above twice that, "
+                "it is %.1f ms\n",
+                ms(usual_ns), ms(config->locks.clock_drift_margin_ns));
+        return false;
+    }
+    if (config->nodes[node].durable && !server->engine.guard.nodes[node].durable) {
+        fprintf(out, "not durable: its settings do not keep every command on disk\n");
+        return false;
+    }
+    fprintf(out, "well, answers take %.1f ms", ms(usual_ns));
+    if (server->engine.trackers[node].tracking == 0)
+        fprintf(out, "; it reports no changes, so it is looked at while somebody waits");
+    fputc('\n', out);
+    return true;
+}
+
+/* What it said, where nobody knows that. */
+static const char *meaning(const struct link *link, enum reason reason)
+{
+    return reason == REASON_ERROR && link->unknown_error[0] != '\0' ? link->unknown_error
+                                                                    : reason_text(reason);
+}
+
+static bool report_node(const struct server *server, unsigned node, int64_t now_ns, FILE *out)
+{
+    const struct probe_node *probed = &server->probe.nodes[node];
+    const struct link *link = &server->engine.links[node];
+    enum reason reason = found(server, node, now_ns);
+    if (probed->refused != NULL) {
+        fprintf(out, "%s to %s: %s\n", reason_word(probed->reason), probed->refused,
+                meaning(link, probed->reason));
+        return false;
+    }
+    if (reason != REASON_NONE && !passes_by_itself(reason)) {
+        fprintf(out, "%s: %s\n", reason_word(reason), meaning(link, reason));
+        return false;
+    }
+    if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < ENGINE_TRIALS) {
+        fprintf(out, "hung: it does not answer in time\n");
+        return false;
+    }
+    if (reason == REASON_NONE)
+        return report_pace(server, node, out);
+    int64_t left_ns = server->engine.guard.nodes[node].quarantine_until_ns - now_ns;
+    if (left_ns > 0)
+        fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
+    else if (reason == REASON_NEW)
+        fprintf(out, "no vote for max_ttl from the start on, unless by --bootstrap (new); else ");
+    else
+        fprintf(out, "no vote for max_ttl from the start on (%s); else ", reason_word(reason));
+    return report_pace(server, node, out);
+}
+
+bool probe_report(const struct server *server, int64_t now_ns, FILE *out)
+{
+    bool well = true;
+    for (unsigned i = 0; i < server->config->node_count; i++) {
+        const struct config_node *node = &server->config->nodes[i];
+        fprintf(out, "%s %s: ", node->name, node->address.url);
+        well = report_node(server, i, now_ns, out) && well;
+    }
+    return well;
+}

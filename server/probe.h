@@ -1,0 +1,42 @@
+/*
+ * `redlockd -t --probe`: would these masters vote? Each is connected to, looked at by the guard,
+ * which writes nothing, and asked for all that rounds ask for, on a key of its own.
+ */
+#ifndef SERVER_PROBE_H
+#define SERVER_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "protocol/limits.h"
+#include "protocol/reason.h"
+
+struct server;
+
+enum { PROBE_ROUND_TRIPS = 10 };
+
+struct probe_node {
+    bool tried;
+    unsigned answers;    /* to what was tried */
+    const char *refused; /* the first of that which was, NULL: none */
+    enum reason reason;  /* ... for this */
+    bool beats;          /* a round trip is being measured */
+    unsigned beat_count;
+    int64_t round_trips_ns[PROBE_ROUND_TRIPS];
+};
+
+struct probe {
+    struct probe_node nodes[LIMIT_NODES];
+};
+
+/* Do what can be done now; true once there is nothing left to wait for. */
+bool probe_step(struct server *server, int64_t now_ns);
+
+/* As in struct engine_io. */
+void probe_on_tried(struct server *server, unsigned node, const char *what, enum reason refused);
+
+/* A line for each node. True if nothing stands against any. */
+bool probe_report(const struct server *server, int64_t now_ns, FILE *out);
+
+#endif

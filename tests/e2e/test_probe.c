@@ -1,0 +1,203 @@
+/*
+ * redlockd -t --probe: what it says of masters in each state, and that it leaves them as they were.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+static struct stage stage;
+static struct command command;
+
+static void open_masters(const char *test, const struct stage_plan *plan)
+{
+    stage_open_masters(&stage, test, plan);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, plan->masters, &plan->daemon);
+}
+
+static void open_trusted(const char *test)
+{
+    open_masters(test, &three);
+    daemon_bootstrap(&stage.daemon);
+}
+
+static void probe(int status)
+{
+    const char *argv[] = {daemon_program(), "-t", "--probe", "-c", stage.daemon.config, NULL};
+    command_run(&command, &stage.sandbox, argv);
+    ck_assert_msg(command.status == status, "exit status %d: %s%s", command.status, command.output,
+                  command.errors);
+}
+
+/* The line of this node goes on with that. */
+static void expect(char node, const char *says)
+{
+    char start[8];
+    snprintf(start, sizeof(start), "%c ", node);
+    const char *line = command.output;
+    while (line != NULL && strncmp(line, start, 2) != 0) {
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    ck_assert_msg(line != NULL, "no line for %c: %s", node, command.output);
+    const char *rest = strstr(line, ": ");
+    ck_assert_ptr_nonnull(rest);
+    ck_assert_msg(strncmp(rest + 2, says, strlen(says)) == 0, "\"%s\": %s", says, line);
+}
+
+static void close_all(void)
+{
+    command_free(&command);
+    stage_close_masters(&stage);
+}
+
+START_TEST(masters_that_would_vote_are_well)
+{
+    open_trusted(__func__);
+    probe(0);
+    for (char node = 'a'; node <= 'c'; node++)
+        expect(node, "well, answers take ");
+    ck_assert_str_eq(command.errors, "");
+    close_all();
+}
+END_TEST
+
+/* So that the operator may still give his word afterwards. */
+START_TEST(new_masters_are_left_new)
+{
+    open_masters(__func__, &three);
+    probe(0);
+    expect('a', "no vote for max_ttl from the start on, unless by --bootstrap (new); else well");
+    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 0);
+    struct waiting waiting = waiting_for("what was tried to be gone");
+    for (unsigned i = 0; i < 3; i++)
+        while (strcmp(master_text(&stage.masters[i], "EVAL %s 0",
+                                  "return tostring(redis.call('DBSIZE'))"),
+                      "0") != 0)
+            waiting_pause(&waiting);
+    daemon_bootstrap(&stage.daemon);
+    close_all();
+}
+END_TEST
+
+START_TEST(each_is_told_what_stands_against_it)
+{
+    open_trusted(__func__);
+    master_kill(&stage.masters[0]);
+    masters_run(&stage.masters[1], 1, "REPLICAOF 127.0.0.1 1");
+    masters_run(&stage.masters[2], 1, "CONFIG SET maxmemory 100mb");
+    masters_run(&stage.masters[2], 1, "CONFIG SET maxmemory-policy allkeys-lru");
+    probe(1);
+    expect('a', "refused: ");
+    expect('b', "replica: ");
+    expect('c', "eviction: ");
+    close_all();
+}
+END_TEST
+
+/* What the guard asks for is answered: only a lock would tell. */
+START_TEST(an_acl_that_is_too_narrow_is_told)
+{
+    open_trusted(__func__);
+    masters_run(&stage.masters[0], 1, "ACL SETUSER default -del");
+    masters_run(&stage.masters[1], 1, "ACL SETUSER default resetkeys ~redlockd:*");
+    probe(1);
+    expect('a', "noperm to release.lua: ");
+    expect('b', "noperm to SET: ");
+    expect('c', "well");
+    masters_run(stage.masters, 2, "ACL SETUSER default +@all allkeys");
+    close_all();
+}
+END_TEST
+
+START_TEST(a_master_that_hangs_keeps_nobody_for_long)
+{
+    open_trusted(__func__);
+    kill(stage.masters[1].pid, SIGSTOP);
+    probe(1);
+    kill(stage.masters[1].pid, SIGCONT);
+    expect('a', "well");
+    expect('b', "hung: ");
+    close_all();
+}
+END_TEST
+
+START_TEST(masters_of_another_set_are_told_and_not_touched)
+{
+    static const struct daemon_plan other = {.locks = ", max_ttl: 7s"};
+    open_trusted(__func__);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &other);
+    probe(1);
+    for (char node = 'a'; node <= 'c'; node++)
+        expect(node, "otherset: ");
+    close_all();
+}
+END_TEST
+
+START_TEST(durable_in_the_configuration_alone_is_told)
+{
+    const struct stage_plan plan = {
+        .masters = 3, .over_unix = true, .daemon = {.node_fields = ", durable: true"}};
+    open_masters(__func__, &plan);
+    probe(1);
+    expect('a', "no vote for max_ttl from the start on, unless by --bootstrap (new); else not "
+                "durable: ");
+    close_all();
+}
+END_TEST
+
+/* It sees how long the quarantine of one that restarted lasts, and does not end it. */
+START_TEST(a_daemon_that_serves_is_not_disturbed)
+{
+    struct client client;
+    stage_open(&stage, __func__, &three);
+    daemon_connect(&stage.daemon, &client);
+    client_lock(&client, "a", "30s");
+    probe(0);
+    client_expect_match(&client, "HELD [0-9]+", "LOCK a 1s");
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    master_restart(&stage.masters[1]);
+    stage_wait_nodes(&stage, "vote=no reason=restarted", 1);
+    command_free(&command);
+    probe(0);
+    expect('b', "no vote for ");
+    ck_assert_ptr_nonnull(strstr(command.output, " s (restarted); else well"));
+    client_close(&client);
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(it_goes_with_the_check)
+{
+    open_masters(__func__, &three);
+    const char *argv[] = {daemon_program(), "--probe", "-c", stage.daemon.config, NULL};
+    command_run(&command, &stage.sandbox, argv);
+    ck_assert_int_eq(command.status, 2);
+    ck_assert_ptr_nonnull(strstr(command.errors, "--probe goes with -t"));
+    close_all();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("probe");
+    TCase *tests = sandbox_case("probe");
+    tcase_add_test(tests, masters_that_would_vote_are_well);
+    tcase_add_test(tests, new_masters_are_left_new);
+    tcase_add_test(tests, each_is_told_what_stands_against_it);
+    tcase_add_test(tests, an_acl_that_is_too_narrow_is_told);
+    tcase_add_test(tests, a_master_that_hangs_keeps_nobody_for_long);
+    tcase_add_test(tests, masters_of_another_set_are_told_and_not_touched);
+    tcase_add_test(tests, durable_in_the_configuration_alone_is_told);
+    tcase_add_test(tests, a_daemon_that_serves_is_not_disturbed);
+    tcase_add_test(tests, it_goes_with_the_check);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

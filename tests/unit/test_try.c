@@ -1,0 +1,129 @@
+/*
+ * server/engine_try.c, and a guard that only looks: what `redlockd -t --probe` is made of.
+ */
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+enum { NODES = 5 };
+
+static struct world w;
+
+static void setup(void)
+{
+    world_init(&w, NODES);
+}
+
+static void teardown(void)
+{
+    world_deinit(&w);
+}
+
+static unsigned refused(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < w.trials; i++)
+        count += w.trial_refused[i] != REASON_NONE;
+    return count;
+}
+
+static unsigned keys_of(unsigned node, const char *start)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < WORLD_KEYS; i++)
+        count += strncmp(w.masters[node].keys[i].key, start, strlen(start)) == 0;
+    return count;
+}
+
+static void try_first(void)
+{
+    engine_try(&w.engine, 0, w.now_ns);
+    world_settle(&w);
+    ck_assert_uint_eq(w.trials, ENGINE_TRIALS);
+}
+
+START_TEST(a_master_that_does_all_refuses_nothing_and_keeps_nothing)
+{
+    try_first();
+    ck_assert_uint_eq(refused(), 0);
+    ck_assert_uint_eq(keys_of(0, "redlockd-probe:"), 0);
+    ck_assert_uint_eq(keys_of(1, "redlockd-probe:"), 0);
+    /* Beside the lock, for as long as that would have lived. */
+    ck_assert_uint_eq(keys_of(0, "redlockd:waits:"), 1);
+    world_pass_ms(&w, 4000);
+    ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:redlockd-probe:"));
+}
+END_TEST
+
+START_TEST(a_master_that_refuses_is_told_with_its_reason)
+{
+    strcpy(w.masters[0].error, "NOPERM this user has no permissions");
+    try_first();
+    ck_assert_uint_eq(refused(), ENGINE_TRIALS);
+    ck_assert_int_eq(w.trial_refused[0], REASON_NOPERM);
+    strcpy(w.masters[0].error, "ERR something new");
+    w.trials = 0;
+    try_first();
+    ck_assert_int_eq(w.trial_refused[0], REASON_ERROR);
+    ck_assert_str_eq(w.engine.links[0].unknown_error, "ERR something new");
+}
+END_TEST
+
+START_TEST(who_is_lost_meanwhile_answers_nothing)
+{
+    w.masters[0].hung = true;
+    engine_try(&w.engine, 0, w.now_ns);
+    world_settle(&w);
+    world_cut(&w, 0);
+    world_pass_ms(&w, 100);
+    ck_assert_uint_eq(w.trials, 0);
+}
+END_TEST
+
+/* --- who only looks --- */
+
+START_TEST(who_only_looks_leaves_new_masters_new)
+{
+    world_kill(&w, 4);
+    world_restart(&w, 4);
+    w.looks_on = true;
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 5000);
+    ck_assert_uint_eq(keys_of(4, "redlockd:"), 0);
+    ck_assert_int_eq(guard_finds(&w.engine.guard, 4, w.now_ns), REASON_NEW);
+    ck_assert_int_eq(guard_finds(&w.engine.guard, 0, w.now_ns), REASON_NONE);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_str_ne(world_vote(&w, i), "-");
+}
+END_TEST
+
+START_TEST(what_it_finds_is_what_would_take_the_vote)
+{
+    w.looks_on = true;
+    w.masters[0].replica = true;
+    w.masters[1].may_evict = true;
+    strcpy(w.masters[3].run_id, w.masters[2].run_id);
+    w.masters[4].hung = true;
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 500);
+    ck_assert_int_eq(guard_finds(&w.engine.guard, 0, w.now_ns), REASON_REPLICA);
+    ck_assert_int_eq(guard_finds(&w.engine.guard, 1, w.now_ns), REASON_EVICTION);
+    ck_assert_int_eq(guard_finds(&w.engine.guard, 3, w.now_ns), REASON_DOUBLED);
+    ck_assert_int_eq(guard_finds(&w.engine.guard, 4, w.now_ns), REASON_UNCHECKED);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("try");
+    TCase *cases = tcase_create("try");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, a_master_that_does_all_refuses_nothing_and_keeps_nothing);
+    tcase_add_test(cases, a_master_that_refuses_is_told_with_its_reason);
+    tcase_add_test(cases, who_is_lost_meanwhile_answers_nothing);
+    tcase_add_test(cases, who_only_looks_leaves_new_masters_new);
+    tcase_add_test(cases, what_it_finds_is_what_would_take_the_vote);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
