@@ -712,7 +712,9 @@ bool server_run(struct server *server)
     if (server->failed || server->task.only_that)
         return !server->failed && server->drain_until_ns == 0;
     log_event(&server->log, CONFIG_LOG_INFO, "stopped",
-              LOG_FIELDS(log_text("locks", "those granted live on, on the masters")));
+              LOG_FIELDS(log_text("locks", server->task.trust_masters
+                                               ? "gone, with the throw-away masters"
+                                               : "those granted live on, on the masters")));
     return true;
 }
 
