@@ -308,7 +308,8 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
     if (turn_is_over(queue, now_ns)) {
         queue->handovers = 0;
         queue->turn_ns = now_ns;
-        queue->offered = true;
+        /* Where nobody is known to want it, that he does not says nothing. */
+        queue->offered = queue->wanted || queue->rules->shared_names;
         queue->looked = false;
         forget_sight(queue);
         pause_until(queue, now_ns + backoff_ns(queue, 0));

@@ -20,16 +20,16 @@
  *
  * While others of this daemon wait, a lock goes from one to the next without being free in between.
  * So that other hosts get their turn it does not for ever: when a turn is over it is really
- * released, and the queue pauses. A daemon that looks at a key while it waits leaves word of that
- * on the masters, and whoever hands the lock over hears of it. So a turn lasts QUEUE_TURN_NS where
- * nobody has left word; else, and always where other libraries share the names, who leave none, it
- * has QUEUE_TURN_HANDOVERS.
+ * released, and the queue pauses. A daemon that is refused a key, or looks at one while it waits,
+ * leaves word of that on the masters, and whoever hands the lock over hears of it. So a turn lasts
+ * QUEUE_TURN_NS where nobody has left word; else, and always where other libraries share the names,
+ * who leave none, it has QUEUE_TURN_HANDOVERS.
  *
- * In the pause the masters are looked at once: if a quorum has it free, and tells of no change
- * until we ask again, nobody else wants it, and the next turn may have twice as many, up to
- * QUEUE_TURN_MOST; until somebody else is met. Who only tries from time to time, as other libraries
- * do, is met by chance alone: so that there is one, a turn that has grown ends after
- * QUEUE_TURN_PAUSES times the shortest pause.
+ * In the pause of such a turn the masters are looked at once: if a quorum has it free, and tells of
+ * no change until we ask again, nobody else wants it any more, and the next one may have twice as
+ * many, up to QUEUE_TURN_MOST; until somebody else is met. Who only tries from time to time, as
+ * other libraries do, is met by chance alone: so that there is one, a turn that has grown ends
+ * after QUEUE_TURN_PAUSES times the shortest pause.
  */
 #ifndef PROTOCOL_QUEUE_H
 #define PROTOCOL_QUEUE_H
@@ -102,7 +102,7 @@ struct queue {
     unsigned failures;  /* rounds in a row after which it paused */
     unsigned handovers; /* in a row */
     unsigned turn;      /* so many of them are one where somebody else waits */
-    bool wanted;        /* somebody does, as was heard in this turn */
+    bool wanted;        /* somebody else wants it, as was heard in this turn */
     bool offered;       /* PAUSING: after a turn */
     bool looked;        /* ... and the masters have been looked at since */
     bool declined;      /* ASKING: nobody else took it in the pause */

@@ -36,17 +36,18 @@ static const struct {
 };
 
 /* A command must fit in its buffer whatever the key: framing takes at most 16 bytes a word. */
-static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
+static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + REDIS_DAEMON + 20 + 17 * 16 <
+                  REDIS_COMMAND_MAX,
               "release.lua is too long");
 static_assert(sizeof(SCRIPT_EXTEND) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "extend.lua is too long");
 static_assert(sizeof(SCRIPT_FENCE) + 2 * LIMIT_KEY + LIMIT_TOKEN + 80 + 17 * 16 < REDIS_COMMAND_MAX,
               "fence.lua is too long");
-static_assert(sizeof(SCRIPT_SWAP) + 3 * LIMIT_KEY + 2 * LIMIT_TOKEN + 96 + 20 * 16 <
+static_assert(sizeof(SCRIPT_SWAP) + 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + REDIS_DAEMON + 80 + 18 * 16 <
                   REDIS_COMMAND_MAX,
               "swap.lua is too long");
 static_assert(sizeof(SCRIPT_RELEASES) + SHA1_LEN + 4 * 16 < 1536, "releases.lua is too long");
-static_assert(sizeof(SCRIPT_STATUS) + 2 * LIMIT_KEY + 64 + 17 * 16 < REDIS_COMMAND_MAX,
+static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + REDIS_DAEMON + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "status.lua is too long");
 
 const char *redis_script_text(unsigned index)
@@ -158,11 +159,10 @@ static char *put_script(char *at, enum redis_script script, enum redis_form form
     return put_text(at, "\r\n");
 }
 
-/* What there is beside a lock has its key behind a word of ours. */
-static char *put_key_beside(char *at, const char *prefix, const struct redis_call *call)
+static char *put_fence_key(char *at, const struct redis_call *call)
 {
-    at = put_header(at, '$', strlen(prefix) + call->key_len);
-    at = put_text(at, prefix);
+    at = put_header(at, '$', strlen(FENCE_KEY_PREFIX) + call->key_len);
+    at = put_text(at, FENCE_KEY_PREFIX);
     at = put_bytes(at, call->key, call->key_len);
     return put_text(at, "\r\n");
 }
@@ -173,24 +173,27 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     bool status = call->command == REDIS_STATUS;
     bool look = call->command == REDIS_LOOK;
     bool swap = call->command == REDIS_SWAP;
+    bool named = swap || look || (call->command == REDIS_RELEASE && call->daemon != NULL);
     bool fenced = call->ballot != 0 && (swap || call->command == REDIS_ACQUIRE_FENCED);
-    unsigned keys = 1u + (swap || look) + fenced;
-    char *at = put_header(buf, '*', 3 + keys + (status ? 0u : 2u) + 2u * swap + 2u * fenced);
+    bool has_token = !status && !look;
+    bool excepts = look && call->token != NULL;
+    char *at =
+        put_header(buf, '*', 4u + swap + has_token + !status + named + excepts + 3u * fenced);
     at = put_script(at, script_of(call->command), form);
-    at = put_number(at, keys);
+    at = put_text(at, fenced ? "$1\r\n2\r\n" : "$1\r\n1\r\n");
     at = put_word(at, call->key, call->key_len);
-    if (swap || look)
-        at = put_key_beside(at, WAITS_KEY_PREFIX, call);
     if (fenced)
-        at = put_key_beside(at, FENCE_KEY_PREFIX, call);
+        at = put_fence_key(at, call);
     if (swap)
         at = put_token(at, call->old_token);
-    if (!status && !look)
+    if (has_token)
         at = put_token(at, call->token);
     if (!status)
         at = put_number(at, call->ttl_ms);
-    if (swap || look)
+    if (named)
         at = put_word(at, call->daemon, REDIS_DAEMON);
+    if (excepts)
+        at = put_token(at, call->token);
     if (fenced) {
         at = put_number(at, call->ballot);
         at = put_number(at, call->fence_ttl_ms);

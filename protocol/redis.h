@@ -4,19 +4,22 @@
  *
  *     acquire   SET <key> <token> NX PX <ttl>          (the paper's canonical command)
  *     fenced    EVALSHA fence.lua <key> <its fence> <token> <ttl> <ballot> <fence_ttl>
- *     swap      EVALSHA swap.lua <key> <who waits> <old token> <token> <ttl> <daemon>
- *               EVALSHA swap.lua <key> <who waits> <its fence> <old token> <token> <ttl> <daemon>
- *                                <ballot> <fence_ttl>  from one holder to the next
+ *     swap      EVALSHA swap.lua <key> <old token> <token> <ttl> <daemon>
+ *               EVALSHA swap.lua <key> <its fence> <old token> <token> <ttl> <daemon> <ballot>
+ *                                <fence_ttl>           from one holder to the next
  *     release   EVALSHA release.lua <key> <token> <max_ttl>
  *                                                      compare and delete; trim a stranger's token
+ *               EVALSHA release.lua <key> <token> <max_ttl> <daemon>
+ *                                                      ... or leave word that this daemon wants it
  *               DELIFEQ <key> <token>            compare and delete by the server itself: Valkey 9
  *               DELEX <key> IFEQ <token>         the same: Redis 8.4
  *     releases  EVALSHA releases.lua <keys> <tokens>   the same for many, but for the trimming
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
  *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
  *     status    EVALSHA status.lua <key>
- *     look      EVALSHA status.lua <key> <who waits> <max_ttl> <daemon>
- *                                                      and leave word that this daemon waits for it
+ *     look      EVALSHA status.lua <key> <max_ttl> <daemon> [<token>]
+ *                                                      and leave word that this daemon wants it,
+ *                                                      unless that is whom it has granted it to
  */
 #ifndef PROTOCOL_REDIS_H
 #define PROTOCOL_REDIS_H
@@ -48,22 +51,21 @@ static inline bool redis_is_native(enum redis_form form)
     return form == REDIS_DELIFEQ || form == REDIS_DELEX;
 }
 
-/* Daemons tell each other apart by so many characters; where one leaves word that it waits for a
- * key. */
+/* Daemons tell each other apart by so many characters. */
 enum { REDIS_DAEMON = 16 };
-#define WAITS_KEY_PREFIX "redlockd:waits:"
 
 /* One command's arguments; the key bears its prefix. */
 struct redis_call {
     enum redis_command command;
     const char *key;
     size_t key_len;
-    const char *token; /* LIMIT_TOKEN bytes; not for REDIS_STATUS, REDIS_LOOK */
+    const char *token; /* LIMIT_TOKEN bytes; not for REDIS_STATUS; REDIS_LOOK: or NULL */
     int64_t ttl_ms;    /* at least 1; REDIS_RELEASE, REDIS_LOOK: max_ttl; not for REDIS_STATUS */
     int64_t ballot;    /* REDIS_ACQUIRE_FENCED; REDIS_SWAP: 0 without a fence */
     int64_t fence_ttl_ms;
     const char *old_token; /* REDIS_SWAP: LIMIT_TOKEN bytes */
-    const char *daemon;    /* REDIS_SWAP, REDIS_LOOK: REDIS_DAEMON bytes, its own */
+    /* REDIS_DAEMON bytes, its own. REDIS_SWAP, REDIS_LOOK; REDIS_RELEASE: NULL to leave no word */
+    const char *daemon;
 };
 
 /* Room for any command in any form: the longest script, a key, and their framing. */

@@ -1,5 +1,6 @@
 -- Delete the key if it holds our token (the paper, "Correct Implementation with a Single Instance").
--- KEYS[1] the lock, ARGV[1] the token, ARGV[2] max_ttl.
+-- KEYS[1] the lock, ARGV[1] the token, ARGV[2] max_ttl, ARGV[3] the daemon, if it was refused the
+-- lock: then word of that is left where somebody else holds it, as status.lua does.
 -- Answers -3 deleted; -2 there is no key; {pttl, start of the value} somebody else holds it.
 local value = redis.call('GET', KEYS[1])
 if value == ARGV[1] then
@@ -13,5 +14,12 @@ local pttl = redis.call('PTTL', KEYS[1])
 if pttl > tonumber(ARGV[2]) and #value == 40 and not string.find(value, '[^0-9a-f]') then
     pttl = tonumber(ARGV[2])
     redis.call('PEXPIRE', KEYS[1], pttl)
+end
+if ARGV[3] then
+    local waits = 'redlockd:waits:' .. KEYS[1]
+    local ms = math.min(math.max(pttl, 0), tonumber(ARGV[2]))
+    if redis.pcall('GET', waits) ~= ARGV[3] or redis.pcall('PTTL', waits) < ms then
+        redis.pcall('SET', waits, ARGV[3], 'PX', ms + 1000)
+    end
 end
 return {pttl, string.sub(value, 1, 40)}

@@ -1,22 +1,22 @@
 -- Hand the lock over: from a token that is being released to the next one, if nobody else has it.
--- KEYS[1] the lock, KEYS[2] which daemon waits for it (status.lua), KEYS[3] its fence if there is
--- to be one; ARGV[1] the old token, ARGV[2] the new one, ARGV[3] its time to live, ARGV[4] the
--- daemon that asks, ARGV[5] the ballot, ARGV[6] the time to live of the fence.
--- Answers -3 done; -4 done, there was no key; -5 and -6 the same, and another daemon waits for it;
--- {pttl, start of the value} somebody else holds it; {-3 or -2, ballot seen here} ours is not
--- greater: then the old token is released, if (-3) it was there, and the new one is not set.
+-- KEYS[1] the lock, KEYS[2] its fence if there is to be one; ARGV[1] the old token, ARGV[2] the new
+-- one, ARGV[3] its time to live, ARGV[4] the daemon that asks, ARGV[5] the ballot, ARGV[6] the time
+-- to live of the fence.
+-- Answers -3 done; -4 done, there was no key; -5 and -6 the same, and another daemon waits for it
+-- (status.lua); {pttl, start of the value} somebody else holds it; {-3 or -2, ballot seen here} ours
+-- is not greater: then the old token is released, if (-3) it was there, and the new one is not set.
 local value = redis.call('GET', KEYS[1])
 if value and value ~= ARGV[1] then
     return {redis.call('PTTL', KEYS[1]), string.sub(value, 1, 40)}
 end
-local seen = KEYS[3] and redis.call('GET', KEYS[3])
+local seen = KEYS[2] and redis.call('GET', KEYS[2])
 if seen and tonumber(seen) >= tonumber(ARGV[5]) then
     return {redis.call('DEL', KEYS[1]) == 1 and -3 or -2, seen}
 end
-local waits = redis.pcall('GET', KEYS[2])
+local waits = redis.pcall('GET', 'redlockd:waits:' .. KEYS[1])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-if KEYS[3] then
-    redis.call('SET', KEYS[3], ARGV[5], 'PX', ARGV[6])
+if KEYS[2] then
+    redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[6])
 end
 local done = value and -3 or -4
 return type(waits) == 'string' and waits ~= ARGV[4] and done - 2 or done

@@ -244,7 +244,6 @@ size_t engine_format(const struct engine *engine, const struct operation *operat
         .command = operation_command(operation, command),
         .token = operation->token,
         .old_token = operation->predecessor,
-        .daemon = engine->daemon,
         .ttl_ms = round->ttl_ns / NS_PER_MS,
         .ballot = operation->ballot,
         .fence_ttl_ms = engine->rules.fence_ttl_ns / NS_PER_MS,
@@ -255,6 +254,9 @@ size_t engine_format(const struct engine *engine, const struct operation *operat
         call.ttl_ms = round_plant_ttl_ms(round, now_ns);
     else if (call.command == REDIS_RELEASE)
         call.ttl_ms = engine->rules.max_ttl_ns / NS_PER_MS;
+    /* Who was refused the lock wants it; who releases it does not. */
+    if (command == ROUND_UNDO || call.command == REDIS_SWAP)
+        call.daemon = engine->daemon;
     return redis_format(&call, form, buf);
 }
 

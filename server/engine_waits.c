@@ -294,12 +294,11 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
     char buf[REDIS_COMMAND_MAX];
     struct link *link = &engine->links[node];
     /* Where another daemon hands it over, it finds that we wait. */
-    bool elsewhere =
-        resource->lock == NULL && engine_refuses_vote(engine, node, now_ns) == REASON_NONE;
     const struct redis_call call = {
-        .command = elsewhere ? REDIS_LOOK : REDIS_STATUS,
+        .command = REDIS_LOOK,
         .key = resource->key,
         .key_len = resource->key_len,
+        .token = resource->lock != NULL ? resource->lock->token : NULL,
         .ttl_ms = engine->rules.max_ttl_ns / NS_PER_MS,
         .daemon = engine->daemon,
     };
@@ -334,7 +333,7 @@ void engine_on_look(struct engine *engine, unsigned node, const struct link_tick
                     const struct redis_reply *reply, int64_t now_ns)
 {
     struct resource *resource = ticket->owner;
-    struct answer answer = redis_answer(REDIS_STATUS, reply);
+    struct answer answer = redis_answer(REDIS_LOOK, reply);
     engine->looking[node]--;
     if (answer.kind != ANSWER_FAILED)
         engine_on_seen(engine, node, &resource->queue, &answer, ticket, now_ns);

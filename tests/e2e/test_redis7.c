@@ -155,6 +155,10 @@ static void try_lock_command(void)
     struct redis_call fenced = call;
     if (call.command == REDIS_ACQUIRE_FENCED && call.ballot == 0)
         fenced.ballot = 1;
+    if (call.command == REDIS_RELEASE && below(2) == 0)
+        fenced.daemon = NULL;
+    if (call.command == REDIS_LOOK && below(2) == 0)
+        fenced.token = NULL;
     expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
 }
 

@@ -262,6 +262,27 @@ static void run_delex(const struct run *run)
 
 /* --- the scripts, each beside its .lua --- */
 
+/* redlockd:waits:<key> */
+static struct word waits_key(const struct run *run, char name[REDIS7_KEY])
+{
+    const struct word *key = &run->words[3];
+    int len = snprintf(name, REDIS7_KEY, "redlockd:waits:%.*s", (int)key->len, key->at);
+    assert(len < REDIS7_KEY);
+    return (struct word){name, (size_t)len};
+}
+
+static void leave_word(const struct run *run, int64_t pttl_ms, const struct word *max_ttl,
+                       const struct word *daemon)
+{
+    char name[REDIS7_KEY];
+    struct word waits = waits_key(run, name);
+    const struct redis7_key *before = find_word(run, &waits);
+    int64_t ms = pttl_ms > 0 ? pttl_ms : 0;
+    ms = ms < number(max_ttl) ? ms : number(max_ttl);
+    if (before == NULL || !holds(before, daemon) || pttl(run, before) < ms)
+        set_word(run, &waits, daemon, ms + 1000);
+}
+
 static void run_release(const struct run *run)
 {
     struct redis7_key *key = find_word(run, &run->words[3]);
@@ -276,6 +297,8 @@ static void run_release(const struct run *run)
             strspn(key->value, "0123456789abcdef") == LIMIT_TOKEN)
             live_until(run, key, run->now_ms + max_ttl_ms);
         put_holder(run, key);
+        if (run->count > 6)
+            leave_word(run, pttl(run, key), &run->words[5], &run->words[6]);
     }
 }
 
@@ -328,18 +351,13 @@ static void run_extend(const struct run *run)
 static void run_status(const struct run *run)
 {
     const struct redis7_key *key = find_word(run, &run->words[3]);
-    bool waits = number(&run->words[2]) == 2;
     if (key == NULL) {
         put_number(run->out, ':', -2);
         return;
     }
     put_holder(run, key);
-    if (waits) {
-        int64_t max_ttl_ms = number(&run->words[5]);
-        int64_t left_ms = pttl(run, key) > 0 ? pttl(run, key) : 0;
-        set_word(run, &run->words[4], &run->words[6],
-                 (left_ms < max_ttl_ms ? left_ms : max_ttl_ms) + 1000);
-    }
+    if (run->count > 4 && !(run->count > 6 && holds(key, &run->words[6])))
+        leave_word(run, pttl(run, key), &run->words[4], &run->words[5]);
 }
 
 static void run_fence(const struct run *run)
@@ -360,15 +378,16 @@ static void run_fence(const struct run *run)
 
 static void run_swap(const struct run *run)
 {
-    bool fenced = number(&run->words[2]) == 3;
-    const struct word *arguments = run->words + (fenced ? 6 : 5);
+    char name[REDIS7_KEY];
+    bool fenced = number(&run->words[2]) == 2;
+    const struct word *arguments = run->words + (fenced ? 5 : 4);
     struct redis7_key *key = find_word(run, &run->words[3]);
     if (key != NULL && !holds(key, &arguments[0])) {
         put_holder(run, key);
         return;
     }
     bool was_there = key != NULL;
-    const struct redis7_key *seen = fenced ? find_word(run, &run->words[5]) : NULL;
+    const struct redis7_key *seen = fenced ? find_word(run, &run->words[4]) : NULL;
     if (seen != NULL && number_of_text(seen->value, seen->value_len) >= number(&arguments[4])) {
         put(run->out, "*2\r\n");
         put_number(run->out, ':', was_there ? -3 : -2);
@@ -377,11 +396,12 @@ static void run_swap(const struct run *run)
             delete_key(run->server, find_word(run, &run->words[3]));
         return;
     }
-    const struct redis7_key *waits = find_word(run, &run->words[4]);
-    bool wanted = waits != NULL && !holds(waits, &arguments[3]);
+    struct word waits = waits_key(run, name);
+    const struct redis7_key *word = find_word(run, &waits);
+    bool wanted = word != NULL && !holds(word, &arguments[3]);
     set_word(run, &run->words[3], &arguments[1], number(&arguments[2]));
     if (fenced)
-        set_word(run, &run->words[5], &arguments[4], number(&arguments[5]));
+        set_word(run, &run->words[4], &arguments[4], number(&arguments[5]));
     put_number(run->out, ':', (was_there ? -3 : -4) - 2 * wanted);
 }
 

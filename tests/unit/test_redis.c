@@ -137,8 +137,8 @@ START_TEST(fence_goes_with_its_own_key)
 END_TEST
 
 /* The words of a command, by the list of them in redis.h; returns how many. */
-static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[4][24],
-                       char *waits_key, char *fence_key, const char **words)
+static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[3][24],
+                       char *fence_key, const char **words)
 {
     static const enum redis_script scripts[] = {
         [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
@@ -154,7 +154,6 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
     bool fenced = call->command == REDIS_ACQUIRE_FENCED || (swap && call->ballot != 0);
     for (unsigned i = 0; i < 3; i++)
         snprintf(numbers[i], sizeof(numbers[i]), "%" PRId64, values[i]);
-    snprintf(numbers[3], sizeof(numbers[3]), "%u", 1u + (swap || look) + fenced);
     if (call->command == REDIS_ACQUIRE || call->command == REDIS_PLANT) {
         const char *set[] = {"SET", call->key, call->token, "NX", "PX", numbers[0]};
         memcpy(words, set, sizeof(set));
@@ -163,12 +162,9 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
     words[count++] = full ? "EVAL" : "EVALSHA";
     words[count++] = full ? redis_script_text(scripts[call->command])
                           : redis_script_sha1(scripts[call->command]);
-    words[count++] = numbers[3];
+    words[count++] = fenced ? "2" : "1";
     words[count++] = call->key;
-    sprintf(waits_key, "redlockd:waits:%s", call->key);
     sprintf(fence_key, "redlockd:fence:%s", call->key);
-    if (swap || look)
-        words[count++] = waits_key;
     if (fenced)
         words[count++] = fence_key;
     if (swap)
@@ -177,8 +173,10 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
         words[count++] = call->token;
     if (!status)
         words[count++] = numbers[0];
-    if (swap || look)
+    if (swap || look || (call->command == REDIS_RELEASE && call->daemon != NULL))
         words[count++] = call->daemon;
+    if (look && call->token != NULL)
+        words[count++] = call->token;
     if (fenced) {
         words[count++] = numbers[1];
         words[count++] = numbers[2];
@@ -188,14 +186,13 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
 
 static void assert_its_words(const struct redis_call *call, enum redis_form form)
 {
-    char numbers[4][24];
-    char waits_key[LIMIT_KEY + 32];
+    char numbers[3][24];
     char fence_key[LIMIT_KEY + 32];
     const char *words[16];
     size_t lens[16];
     char expected[REDIS_COMMAND_MAX];
     char buf[REDIS_COMMAND_MAX];
-    size_t count = words_of(call, form, numbers, waits_key, fence_key, words);
+    size_t count = words_of(call, form, numbers, fence_key, words);
     for (size_t i = 0; i < count; i++)
         lens[i] = strlen(words[i]);
     size_t len = redis_format_words(words, lens, count, expected, sizeof(expected));
@@ -222,6 +219,11 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
         };
         assert_its_words(&call, REDIS_BY_SHA1);
         assert_its_words(&call, REDIS_IN_FULL);
+        if (command == REDIS_RELEASE || command == REDIS_LOOK) {
+            call.daemon = command == REDIS_LOOK ? call.daemon : NULL;
+            call.token = command == REDIS_LOOK ? NULL : call.token;
+            assert_its_words(&call, REDIS_BY_SHA1);
+        }
         /* A swap has its fence by this; to one that has none, the ballot of its round is nothing.
          */
         call.ballot = 0;

@@ -974,14 +974,61 @@ START_TEST(word_of_one_who_has_gone_is_forgotten)
 }
 END_TEST
 
+/* Held for so long that the daemon looks at its own lock, in vain: the other's word stays. */
+START_TEST(word_is_not_lost_to_looks_of_who_has_the_lock)
+{
+    with_second_daemon();
+    hold_and_wait("#h LOCK a 10s", "#h LOCK a 10s WAIT 100s");
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s WAIT 60s");
+    world_share(&w, &v);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert(hand_on());
+        pass_both(500);
+        ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+    }
+    world_deinit(&v);
+}
+END_TEST
+
+/* It was released through the other daemon, so that this one still takes it for its own. */
+START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
+{
+    char token[LIMIT_TOKEN + 1];
+    char line[128];
+    with_second_daemon();
+    world_say(&w, "#x LOCK a 60s");
+    memcpy(token, expect_grant("x"), sizeof(token));
+    world_share(&v, &w);
+    snprintf(line, sizeof(line), "#u UNLOCK a %.40s", token);
+    world_say(&v, line);
+    world_say(&v, "#v LOCK a 20s");
+    world_share(&w, &v);
+    world_say(&w, "#w LOCK a 10s WAIT 60s");
+    pass_both(1000);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), w.engine.daemon, REDIS_DAEMON);
+    world_deinit(&v);
+}
+END_TEST
+
+/* Who does not wait has a chance like any other that is refused. */
+START_TEST(who_does_not_wait_leaves_word_too)
+{
+    with_second_daemon();
+    hold_and_wait("#h LOCK a 10s", "#h LOCK a 10s WAIT 100s");
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s");
+    world_share(&w, &v);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+    expect_turn(QUEUE_TURN_HANDOVERS);
+    world_deinit(&v);
+}
+END_TEST
+
 START_TEST(word_that_this_daemon_has_left_is_nothing_to_itself)
 {
     foreign("a", 2000);
     world_say(&w, "#h LOCK a 10s WAIT 60s");
-    ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:a"));
-    world_pass_ms(&w, 1000);
-    foreign("a", 30000);
-    world_settle(&w);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_nonnull(world_value(&w, i, "redlockd:waits:a"));
     foreign_releases("a");
@@ -1232,6 +1279,8 @@ Suite *test_suite(void)
           where_nobody_leaves_word_turns_are_over_by_time_alone,
           word_of_one_who_has_gone_is_forgotten,
           word_that_this_daemon_has_left_is_nothing_to_itself,
+          word_is_not_lost_to_looks_of_who_has_the_lock,
+          word_is_left_though_a_lock_was_released_elsewhere, who_does_not_wait_leaves_word_too,
           two_daemons_that_collide_both_get_it_in_the_end}},
         {"leaving",
          {a_waiter_leaves_with_its_connection, a_crowd_that_leaves_starts_no_rounds,

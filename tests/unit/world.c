@@ -226,18 +226,25 @@ static bool tell(struct world *world, unsigned node)
     return told;
 }
 
+static const char *waits_key(const char *key)
+{
+    static char name[128];
+    snprintf(name, sizeof(name), "redlockd:waits:%s", key);
+    return name;
+}
+
 /* What swap.lua does. */
 static struct redis_reply run_swap(struct world *world, unsigned node, char **words)
 {
-    bool fenced = atoi(words[2]) == 3;
-    char **arguments = words + (fenced ? 6 : 5);
+    bool fenced = atoi(words[2]) == 2;
+    char **arguments = words + (fenced ? 5 : 4);
     struct world_key *key = find_key(world, node, words[3]);
-    const char *waits = world_value(world, node, words[4]);
+    const char *waits = world_value(world, node, waits_key(words[3]));
     bool wanted = waits != NULL && strcmp(waits, arguments[3]) != 0;
     world->masters[node].commands++;
     if (key != NULL && strcmp(key->value, arguments[0]) != 0)
         return holder(world, node, key);
-    const char *seen = fenced ? world_value(world, node, words[5]) : NULL;
+    const char *seen = fenced ? world_value(world, node, words[4]) : NULL;
     if (seen != NULL && atoll(seen) >= atoll(arguments[4])) {
         struct redis_reply answer = {.kind = RESP_ARRAY, .item_count = 2};
         answer.items[0].kind = RESP_INTEGER;
@@ -250,7 +257,7 @@ static struct redis_reply run_swap(struct world *world, unsigned node, char **wo
     }
     world_set(world, node, words[3], arguments[1], atoll(arguments[2]));
     if (fenced)
-        world_set(world, node, words[5], arguments[4], atoll(arguments[5]));
+        world_set(world, node, words[4], arguments[4], atoll(arguments[5]));
     return integer((key != NULL ? -3 : -4) - 2 * wanted);
 }
 
@@ -297,14 +304,19 @@ static struct redis_reply run_native(struct world *world, unsigned node, char **
     return integer(1);
 }
 
-/* What status.lua leaves, where it is asked to. */
+/* The word that status.lua and release.lua leave, if they are told of whom. */
 static void leave_word(struct world *world, unsigned node, const struct world_key *key,
-                       char **words)
+                       const char *max_ttl_ms, const char *daemon)
 {
+    const char *name = waits_key(key->key);
+    struct world_key *before = find_key(world, node, name);
     int64_t left_ms = (key->expires_ns - clock_of(world, node)) / NS_PER_MS;
-    if (atoi(words[2]) == 2)
-        world_set(world, node, words[4], words[6],
-                  (left_ms < atoll(words[5]) ? left_ms : atoll(words[5])) + 1000);
+    if (daemon == NULL)
+        return;
+    left_ms = left_ms < atoll(max_ttl_ms) ? left_ms : atoll(max_ttl_ms);
+    if (before == NULL || strcmp(before->value, daemon) != 0 ||
+        before->expires_ns - clock_of(world, node) < left_ms * NS_PER_MS)
+        world_set(world, node, name, daemon, left_ms + 1000);
 }
 
 /* What our Lua scripts do, in C. */
@@ -332,14 +344,18 @@ static struct redis_reply run_script(struct world *world, unsigned node, unsigne
     world->masters[node].status_runs += script == REDIS_SCRIPT_STATUS;
     if (key == NULL)
         return integer(-2);
-    if (script == REDIS_SCRIPT_STATUS)
-        leave_word(world, node, key, words);
+    bool granted_there = script == REDIS_SCRIPT_STATUS && words[4] != NULL && words[6] != NULL &&
+                         strcmp(key->value, words[6]) == 0;
+    if (script == REDIS_SCRIPT_STATUS && !granted_there)
+        leave_word(world, node, key, words[4], words[4] != NULL ? words[5] : NULL);
     bool other = script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0;
     if (other && script == REDIS_SCRIPT_RELEASE && strlen(key->value) == LIMIT_TOKEN) {
         int64_t latest_ns = clock_of(world, node) + atoll(words[5]) * NS_PER_MS;
         if (key->expires_ns > latest_ns)
             key->expires_ns = latest_ns;
     }
+    if (other && script == REDIS_SCRIPT_RELEASE)
+        leave_word(world, node, key, words[5], words[6]);
     if (other)
         return holder(world, node, key);
     if (script == REDIS_SCRIPT_RELEASE) {
@@ -561,7 +577,7 @@ static struct redis_reply run_subscriber(struct world_inbox *inbox, char **words
 static bool serve(struct world *world, unsigned node, struct world_inbox *inbox)
 {
     char buf[REDIS_RELEASES_MAX];
-    char *words[3 + 2 * LIMIT_TOGETHER];
+    char *words[4 + 2 * LIMIT_TOGETHER] = {NULL}; /* one of them ends them */
     if (world->masters[node].hung || world->masters[node].dead)
         return false;
     if (!has_arrived(world, inbox) || take_command(inbox, buf, words) == 0)
