@@ -1,6 +1,7 @@
 /*
  * server/engine_try.c, and a guard that only looks: what `redlockd -t --probe` is made of.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/runner.h"
@@ -48,11 +49,14 @@ START_TEST(a_master_that_does_all_refuses_nothing_and_keeps_nothing)
     try_first();
     ck_assert_uint_eq(refused(), 0);
     ck_assert_uint_eq(keys_of(0, "redlockd-probe:"), 0);
+    ck_assert_uint_eq(keys_of(0, "redlockd:waits:"), 0);
     ck_assert_uint_eq(keys_of(1, "redlockd-probe:"), 0);
-    /* Beside the lock, for as long as that would have lived. */
-    ck_assert_uint_eq(keys_of(0, "redlockd:waits:"), 1);
+    /* The fence, for as long as the lock would have lived. */
+    ck_assert_uint_eq(keys_of(0, "redlockd:fence:"), 1);
     world_pass_ms(&w, 4000);
-    ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:redlockd-probe:"));
+    char fence[64];
+    snprintf(fence, sizeof(fence), "redlockd:fence:redlockd-probe:%.16s", w.engine.daemon);
+    ck_assert_ptr_null(world_value(&w, 0, fence));
 }
 END_TEST
 
