@@ -57,24 +57,29 @@ bool url_equal(const struct config_address *a, const struct config_address *b)
            strcasecmp(a->host, b->host) == 0;
 }
 
-static bool is_ipv6(const struct config_address *address)
+/* AF_INET or AF_INET6; 0 for a name that may be either. */
+static int family_of(const struct config_address *address, bool *every)
 {
-    return strchr(address->host, ':') != NULL;
-}
-
-static bool is_every_address(const struct config_address *address)
-{
-    struct in_addr v4;
+    struct in_addr v4 = {0};
     struct in6_addr v6;
-    if (inet_pton(AF_INET, address->host, &v4) == 1)
-        return v4.s_addr == htonl(INADDR_ANY);
-    return inet_pton(AF_INET6, address->host, &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+    bool local = strcasecmp(address->host, "localhost") == 0;
+    *every = false;
+    if (local || inet_pton(AF_INET, address->host, &v4) == 1) {
+        *every = !local && v4.s_addr == htonl(INADDR_ANY);
+        return AF_INET;
+    }
+    if (inet_pton(AF_INET6, address->host, &v6) != 1)
+        return 0;
+    *every = IN6_IS_ADDR_UNSPECIFIED(&v6);
+    return AF_INET6;
 }
 
 bool url_collides(const struct config_address *a, const struct config_address *b)
 {
+    bool every_a;
+    bool every_b;
     if (url_equal(a, b))
         return true;
-    return a->host != NULL && b->host != NULL && a->port == b->port && is_ipv6(a) == is_ipv6(b) &&
-           (is_every_address(a) || is_every_address(b));
+    return a->host != NULL && b->host != NULL && a->port == b->port &&
+           family_of(a, &every_a) == family_of(b, &every_b) && (every_a || every_b);
 }

@@ -86,8 +86,7 @@ static bool is_among(const struct listener *listener, struct listener *const *li
 static struct listener *find(const struct server *server, const struct config_listen *config)
 {
     for (size_t i = 0; i < server->listener_count; i++)
-        if (url_equal(&server->listeners[i]->config->address, &config->address) &&
-            listener_is_reachable(server->listeners[i]))
+        if (url_equal(&server->listeners[i]->config->address, &config->address))
             return server->listeners[i];
     return NULL;
 }
@@ -109,19 +108,35 @@ static bool may_go(const struct server *server, const struct listeners_change *c
     return true;
 }
 
+/* In place of one whose file is gone. If that cannot be had, all else is changed all the same. */
+static struct listener *open_again(struct server *server, const struct config_listen *config)
+{
+    struct error error;
+    struct listener *listener = open_one(server, config, -1, &error);
+    if (listener == NULL)
+        log_event(&server->log, CONFIG_LOG_WARNING, "listener_unreachable",
+                  LOG_FIELDS(log_text("address", config->address.url),
+                             log_text("why", "its file is gone, and cannot be made again"),
+                             log_text("because", error.text)));
+    return listener;
+}
+
 /* One of ours, with its certificates read again; or a new one. */
 static bool prepare_one(struct server *server, const struct config_listen *config,
                         struct listeners_change *change, struct error *error)
 {
-    struct listener *listener = find(server, config);
+    struct listener *ours = find(server, config);
+    struct listener *opened = NULL;
     struct tls *tls = &change->tls[change->count];
-    if (listener != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
+    if (ours != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
         return false;
-    if (listener == NULL)
-        listener = open_one(server, config, -1, error);
-    if (listener == NULL)
+    if (ours == NULL)
+        opened = open_one(server, config, -1, error);
+    else if (!listener_is_reachable(ours))
+        opened = open_again(server, config);
+    if (ours == NULL && opened == NULL)
         return false;
-    change->wanted[change->count++] = listener;
+    change->wanted[change->count++] = opened != NULL ? opened : ours;
     return true;
 }
 
@@ -172,7 +187,8 @@ void listeners_commit(struct server *server, struct listeners_change *change)
     for (size_t i = 0; i < before_count; i++) {
         if (is_among(before[i], change->wanted, change->count))
             continue;
-        log_listener(server, "listening_no_more", before[i]);
+        if (find(server, before[i]->config) == NULL)
+            log_listener(server, "listening_no_more", before[i]);
         close_one(before[i]);
     }
 }

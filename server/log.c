@@ -93,10 +93,10 @@ static void put_quoted(struct line *line, const char *bytes, size_t len,
 {
     size_t kept = len < LOG_VALUE_MAX ? len : LOG_VALUE_MAX;
     put_text(line, "\"");
-    for (size_t i = 0, step; i<kept; i += step> 0 ? step : 1) {
+    for (size_t i = 0; i < kept;) {
         unsigned char byte = (unsigned char)bytes[i];
+        size_t step = plain_bytes(bytes + i, kept - i, format);
         char escape[8];
-        step = plain_bytes(bytes + i, kept - i, format);
         if (byte == '"' || byte == '\\') {
             escape[0] = '\\';
             escape[1] = (char)byte;
@@ -108,6 +108,7 @@ static void put_quoted(struct line *line, const char *bytes, size_t len,
                      byte);
             put_text(line, escape);
         }
+        i += step > 0 ? step : 1;
     }
     if (kept < len)
         put_text(line, "...");

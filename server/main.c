@@ -215,12 +215,13 @@ static int run_dev(struct config *config, const struct log *log)
     return status;
 }
 
-/* Or the loop would get such a number, and be logged to. */
+/* Or the loop would get such a number, and be logged to. For reading alone: what is printed, and
+ * nobody can get, is an error. */
 static void open_standard(void)
 {
     int fd;
     do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);

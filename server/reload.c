@@ -26,14 +26,14 @@ static void log_refused(const struct server *server, const char *why)
                          log_text("in_force", "the configuration there was")));
 }
 
-/* NULL, and logged, if something is wrong with it. */
-/* What is none (a pipe, a terminal) could keep all clients waiting. */
+/* What is no file (a pipe, a terminal) could keep all clients waiting. */
 static bool is_irregular(const char *file)
 {
     struct stat status;
     return stat(file, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+/* NULL, and logged, if something is wrong with it. */
 static struct config *read_again(const struct server *server)
 {
     char *report = NULL;

@@ -245,6 +245,27 @@ START_TEST(unix_socket_whose_file_is_gone_is_made_again)
 }
 END_TEST
 
+/* Another daemon's by now, say: nobody can come there, which is no reason to change nothing else.
+ */
+START_TEST(unix_socket_that_cannot_be_made_again_keeps_nothing_from_being_changed)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    unlink(stage.daemon.socket);
+    sandbox_write(stage.daemon.socket, "no socket");
+    edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
+    reload_well(&stage.daemon, "limits.clients_per_address");
+    daemon_wait_log(&stage.daemon, "warning listener_unreachable", "the file is no socket");
+    client_expect(&stage.client, "PONG", "PING");
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    char *file = sandbox_read(stage.daemon.socket);
+    ck_assert_str_eq(file, "no socket");
+    free(file);
+    stage_close_masters(&stage);
+}
+END_TEST
+
 START_TEST(listener_that_cannot_be_had_changes_nothing)
 {
     struct stage stage;
@@ -391,6 +412,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, listeners_come_and_go_and_their_connections_live_on);
     tcase_add_test(tests, unix_socket_that_goes_takes_its_file_along);
     tcase_add_test(tests, unix_socket_whose_file_is_gone_is_made_again);
+    tcase_add_test(tests, unix_socket_that_cannot_be_made_again_keeps_nothing_from_being_changed);
     tcase_add_test(tests, listener_that_cannot_be_had_changes_nothing);
     tcase_add_test(tests, each_mistake_is_logged_and_the_old_configuration_stays);
     tcase_add_test(tests, what_cannot_change_is_named_and_nothing_else_changes_either);

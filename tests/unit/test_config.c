@@ -773,6 +773,10 @@ START_TEST(admin_is_for_this_host_alone)
     refuse("insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
            "f:3:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
            "tcp://0.0.0.0:7336); give it another port\n");
+    /* A name may be of either family. */
+    config_free(
+        load_well("insecure: true\n"
+                  "listen: [\"tcp://0.0.0.0:7335\", \"tcp://ip6-localhost:7335\"]\n" NODES));
     config_free(load_well("insecure: true\n"
                           "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
                           "admin: http://127.0.0.1:7337\n" NODES));
