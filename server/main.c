@@ -68,6 +68,29 @@ static int print(const char *text)
     return EXIT_FAILURE;
 }
 
+/* Do they go together? */
+static bool check_flags(const struct flags *flags)
+{
+    const char *old_set = flags->task.reset_set;
+    if (flags->test + flags->dev + flags->task.trust_masters + (old_set != NULL) > 1) {
+        fputs("redlockd: -t, --dev, --bootstrap and --reset-set exclude each other\n", stderr);
+        return false;
+    }
+    if (flags->task.probe && !flags->test) {
+        fputs("redlockd: --probe goes with -t: redlockd -t --probe\n", stderr);
+        return false;
+    }
+    if (old_set != NULL && (strlen(old_set) != RECORD_SET_ID ||
+                            strspn(old_set, "0123456789abcdef") != RECORD_SET_ID)) {
+        fprintf(stderr,
+                "redlockd: --reset-set wants the id of the old set, %d digits; the log of a daemon "
+                "that meets it names it\n",
+                RECORD_SET_ID);
+        return false;
+    }
+    return true;
+}
+
 /* True to go on; otherwise *status is what to exit with. */
 static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
 {
@@ -116,31 +139,12 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
             return false;
         }
     }
-    if (flags->test + flags->dev + flags->task.trust_masters + (flags->task.reset_set != NULL) >
-        1) {
-        fputs("redlockd: -t, --dev, --bootstrap and --reset-set exclude each other\n", stderr);
-        *status = EXIT_USAGE;
+    *status = EXIT_USAGE;
+    if (!check_flags(flags))
         return false;
-    }
-    if (flags->task.probe && !flags->test) {
-        fputs("redlockd: --probe goes with -t: redlockd -t --probe\n", stderr);
-        *status = EXIT_USAGE;
-        return false;
-    }
-    if (flags->task.reset_set != NULL &&
-        (strlen(flags->task.reset_set) != RECORD_SET_ID ||
-         strspn(flags->task.reset_set, "0123456789abcdef") != RECORD_SET_ID)) {
-        fprintf(stderr,
-                "redlockd: --reset-set wants the id of the old set, %d digits; the log of a daemon "
-                "that meets it names it\n",
-                RECORD_SET_ID);
-        *status = EXIT_USAGE;
-        return false;
-    }
     if (optind < argc) {
         fprintf(stderr, "redlockd: what is \"%s\" for? redlockd -h lists the flags\n",
                 argv[optind]);
-        *status = EXIT_USAGE;
         return false;
     }
     return true;
