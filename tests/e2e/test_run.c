@@ -294,24 +294,37 @@ static int64_t wall_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* When the first of the keys expires by the clock of its master, which is ours. */
+/* When this master's key expires, by its clock, which is ours. */
+static int64_t expiry_ms_on(struct stage *stage, unsigned master)
+{
+    return master_integer(&stage->masters[master], "PEXPIRETIME redlock:a");
+}
+
 static int64_t first_expiry_ms(struct stage *stage)
 {
     int64_t first_ms = INT64_MAX;
-    for (unsigned i = 0; i < stage->master_count; i++) {
-        int64_t at_ms = master_integer(&stage->masters[i], "PEXPIRETIME redlock:a");
-        if (at_ms < first_ms)
-            first_ms = at_ms;
-    }
+    for (unsigned i = 0; i < stage->master_count; i++)
+        if (expiry_ms_on(stage, i) < first_ms)
+            first_ms = expiry_ms_on(stage, i);
     return first_ms;
 }
 
-/* The last extension there will be: directly behind it, the masters are cut off. */
+static int64_t last_expiry_ms(struct stage *stage)
+{
+    int64_t last_ms = INT64_MIN;
+    for (unsigned i = 0; i < stage->master_count; i++)
+        if (expiry_ms_on(stage, i) > last_ms)
+            last_ms = expiry_ms_on(stage, i);
+    return last_ms;
+}
+
+/* The last extension there will be: directly behind it, once all masters have it, they are cut off.
+ */
 static int64_t stop_masters_behind_an_extension(struct stage *stage)
 {
-    int64_t before_ms = first_expiry_ms(stage), after_ms = before_ms;
+    int64_t before_ms = last_expiry_ms(stage), after_ms = before_ms;
     struct waiting waiting = waiting_for("an extension");
-    while (after_ms == before_ms) {
+    while (after_ms <= before_ms) {
         waiting_pause(&waiting);
         after_ms = first_expiry_ms(stage);
     }
