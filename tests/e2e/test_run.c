@@ -303,18 +303,20 @@ static int64_t expiry_ms_on(struct stage *stage, unsigned master)
 static int64_t first_expiry_ms(struct stage *stage)
 {
     int64_t first_ms = INT64_MAX;
-    for (unsigned i = 0; i < stage->master_count; i++)
-        if (expiry_ms_on(stage, i) < first_ms)
-            first_ms = expiry_ms_on(stage, i);
+    for (unsigned i = 0; i < stage->master_count; i++) {
+        int64_t at_ms = expiry_ms_on(stage, i);
+        first_ms = at_ms < first_ms ? at_ms : first_ms;
+    }
     return first_ms;
 }
 
 static int64_t last_expiry_ms(struct stage *stage)
 {
     int64_t last_ms = INT64_MIN;
-    for (unsigned i = 0; i < stage->master_count; i++)
-        if (expiry_ms_on(stage, i) > last_ms)
-            last_ms = expiry_ms_on(stage, i);
+    for (unsigned i = 0; i < stage->master_count; i++) {
+        int64_t at_ms = expiry_ms_on(stage, i);
+        last_ms = at_ms > last_ms ? at_ms : last_ms;
+    }
     return last_ms;
 }
 
