@@ -683,19 +683,24 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
     return nodes_count(node->leased_on) >= guard->rules.quorum;
 }
 
+/* What it has told against itself. */
+static enum reason has_shown(const struct guard_node *node)
+{
+    if (node->doubled)
+        return REASON_DOUBLED;
+    return node->trouble != REASON_NONE ? node->trouble : node->facts_trouble;
+}
+
 enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     const struct guard_node *node = &guard->nodes[index];
+    enum reason shown = has_shown(node);
     if (now_ns < guard->doubt_until_ns)
         return REASON_DOUBT;
     if (!node->connected || !node->sampled)
         return REASON_UNCHECKED;
-    if (node->doubled)
-        return REASON_DOUBLED;
-    if (node->trouble != REASON_NONE)
-        return node->trouble;
-    if (node->facts_trouble != REASON_NONE)
-        return node->facts_trouble;
+    if (shown != REASON_NONE)
+        return shown;
     if (node->beat_failed != REASON_NONE)
         return node->beat_failed;
     if (now_ns < node->stepped_until_ns)
@@ -718,14 +723,11 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
 enum reason guard_finds(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     const struct guard_node *node = &guard->nodes[index];
+    enum reason shown = has_shown(node);
     if (!node->connected || !node->sampled || !node->facts_known)
         return REASON_UNCHECKED;
-    if (node->doubled)
-        return REASON_DOUBLED;
-    if (node->trouble != REASON_NONE)
-        return node->trouble;
-    if (node->facts_trouble != REASON_NONE)
-        return node->facts_trouble;
+    if (shown != REASON_NONE)
+        return shown;
     return now_ns <= node->quarantine_until_ns ? node->quarantine_why : REASON_NONE;
 }
 
