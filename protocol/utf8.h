@@ -10,4 +10,9 @@
  * forms, surrogates and what is beyond U+10FFFF. */
 size_t utf8_character(const char *at, size_t len);
 
+/* The same, and 0 for characters that show nothing, or change what stands beside them: controls,
+ * line separators, joiners, marks and overrides of direction. What is left, people may be shown,
+ * and two names that look the same are the same, but for what fonts do. */
+size_t utf8_visible(const char *at, size_t len);
+
 #endif

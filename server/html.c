@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/utf8.h"
+
 void text_format(struct text *text, const char *form, ...)
 {
     char piece[1024];
@@ -21,14 +23,19 @@ size_t visible_bytes(const char *bytes, size_t len, size_t most, char to[VISIBLE
 {
     struct text visible = {.buf = to, .size = VISIBLE_MAX};
     static const char digits[] = "0123456789abcdef";
+    size_t shown = len < most ? len : most;
+    size_t step;
     assert(most <= LIMIT_URL);
-    for (size_t i = 0; i < len && i < most; i++) {
+    for (size_t i = 0; i < shown; i += step) {
         unsigned char byte = (unsigned char)bytes[i];
         const char escaped[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-        if (byte >= 0x20 && byte < 0x7f && byte != '\\')
-            text_byte(&visible, bytes[i]);
-        else
+        step = byte != '\\' ? utf8_visible(bytes + i, shown - i) : 0;
+        if (step > 0) {
+            text_bytes(&visible, bytes + i, step);
+        } else {
             text_bytes(&visible, escaped, sizeof(escaped));
+            step = 1;
+        }
     }
     if (len > most)
         text_string(&visible, "...");

@@ -15,8 +15,9 @@
 __attribute__((format(printf, 2, 3))) void text_format(struct text *text, const char *form, ...);
 
 /*
- * Bytes of others as printable ASCII: what is not, and the backslash, as \x1b, and "..." where they
- * are cut after `most` of them. Returns the length; `to` holds VISIBLE_MAX bytes.
+ * Bytes of others as people can read them: what is no UTF-8, or does not show, and the backslash,
+ * as \x1b, and "..." where they are cut after `most` of them. Returns the length; `to` holds
+ * VISIBLE_MAX bytes.
  */
 enum { VISIBLE_MAX = 4 * LIMIT_URL + 3 };
 size_t visible_bytes(const char *bytes, size_t len, size_t most, char to[VISIBLE_MAX]);

@@ -33,7 +33,7 @@ void status_write_ready(const struct status *status, struct text *text)
 
 /* --- JSON --- */
 
-/* What is printable ASCII by then, save the two that mean something in its quotes. */
+/* What shows by then, save the two that mean something in its quotes. */
 static void json_string(struct text *text, const char *bytes, size_t len)
 {
     char visible[VISIBLE_MAX];

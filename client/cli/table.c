@@ -42,20 +42,12 @@ static void put(struct cell *cell, const char *bytes, size_t len)
     cell->len += len;
 }
 
-/* C0, DEL and, as two bytes of UTF-8, C1. */
-static bool is_control(const char *at, size_t len)
-{
-    unsigned char byte = (unsigned char)at[0];
-    return (len == 1 && (byte < 0x20 || byte == 0x7f)) ||
-           (len == 2 && byte == 0xc2 && (unsigned char)at[1] < 0xa0);
-}
-
 static void put_shown(struct cell *cell, const char *bytes, size_t len)
 {
     size_t step;
     for (size_t i = 0; i < len; i += step) {
-        step = utf8_character(bytes + i, len - i);
-        if (step > 0 && !is_control(bytes + i, step)) {
+        step = utf8_visible(bytes + i, len - i);
+        if (step > 0) {
             put(cell, bytes + i, step);
             cell->width++;
             continue;

@@ -44,6 +44,33 @@ START_TEST(characters_of_utf8_are_told_from_other_bytes)
 }
 END_TEST
 
+START_TEST(characters_that_do_not_show_are_told_from_those_that_do)
+{
+    static const char *const visible[] = {
+        " ", "~", "\xc2\xa0", "\xc3\xa9", "\xd8\x9b", "\xe2\x80\x90", "\xf0\x9f\x94\x92"};
+    static const char *const unseen[] = {
+        "\x1f",             /* C0 */
+        "\x7f",             /* DEL */
+        "\xc2\x80",         /* C1 */
+        "\xc2\x9f",         /* C1 */
+        "\xc2\xad",         /* a soft hyphen */
+        "\xd8\x9c",         /* U+061C, a mark of direction */
+        "\xe2\x80\x8b",     /* no width */
+        "\xe2\x80\xa8",     /* a line separator */
+        "\xe2\x80\xae",     /* from right to left */
+        "\xe2\x81\xa6",     /* U+2066, an isolate */
+        "\xef\xbb\xbf",     /* a byte order mark */
+        "\xf3\xa0\x80\xa1", /* U+E0021, a tag */
+        "\xff",             /* no character at all */
+    };
+    for (size_t i = 0; i < sizeof(visible) / sizeof(visible[0]); i++)
+        ck_assert_msg(utf8_visible(visible[i], strlen(visible[i])) == strlen(visible[i]),
+                      "visible %zu", i);
+    for (size_t i = 0; i < sizeof(unseen) / sizeof(unseen[0]); i++)
+        ck_assert_msg(utf8_visible(unseen[i], strlen(unseen[i])) == 0, "unseen %zu", i);
+}
+END_TEST
+
 /* --- JSON --- */
 
 /* What is written, to be freed. */
@@ -222,11 +249,13 @@ START_TEST(nothing_in_a_name_reaches_the_terminal)
         "resource=\xff\033[2J\x9b client=1",
         "resource=\xc2\x9b"
         "caf\xc3\xa9 client=2",
+        "resource=a\xe2\x80\xae client=3",
     };
-    check_table(lines, 2, false,
+    check_table(lines, 3, false,
                 "RESOURCE         CLIENT\n"
                 "\\xff\\x1b[2J\\x9b       1\n"
-                "\\xc2\\x9bcaf\xc3\xa9          2\n");
+                "\\xc2\\x9bcaf\xc3\xa9          2\n"
+                "a\\xe2\\x80\\xae         3\n");
 }
 END_TEST
 
@@ -321,6 +350,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("cli: output");
     TCase *tests = tcase_create("output");
     tcase_add_test(tests, characters_of_utf8_are_told_from_other_bytes);
+    tcase_add_test(tests, characters_that_do_not_show_are_told_from_those_that_do);
     tcase_add_test(tests, objects_and_arrays_nest);
     tcase_add_test(tests, texts_are_escaped);
     tcase_add_test(tests, bytes_that_are_no_utf8_become_escapes);

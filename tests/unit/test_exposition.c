@@ -100,7 +100,7 @@ START_TEST(bytes_of_others_mean_nothing_in_html)
     ck_assert_str_eq(written(), "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;amp;");
     /* UTF-8, a right-to-left override among it, a NUL, a backslash. */
     html_bytes(&text, "b\xc3\xbc\xe2\x80\xae\0\\x1b", 11, 80);
-    ck_assert_str_eq(written(), "b\\xc3\\xbc\\xe2\\x80\\xae\\x00\\x5cx1b");
+    ck_assert_str_eq(written(), "b\xc3\xbc\\xe2\\x80\\xae\\x00\\x5cx1b");
 }
 END_TEST
 
@@ -112,6 +112,9 @@ START_TEST(long_bytes_are_cut)
     ck_assert_str_eq(written(), "&lt;&lt;&lt;...");
     html_bytes(&text, large, 3, 3);
     ck_assert_str_eq(written(), "&lt;&lt;&lt;");
+    /* In the middle of a character. */
+    html_bytes(&text, "ab\xc3\xbc", 4, 3);
+    ck_assert_str_eq(written(), "ab\\xc3...");
     char visible[VISIBLE_MAX];
     memset(large, '\xff', sizeof(large));
     ck_assert_uint_eq(visible_bytes(large, sizeof(large), sizeof(large), visible),
