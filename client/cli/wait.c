@@ -212,9 +212,11 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
         .shows = terminal_is_able(STDERR_FILENO),
     };
     struct redlock_event event = {.hint_ms = -1};
-    /* A daemon that is not there now may never have been: a wrong address. */
+    /* A daemon that is not there now may never have been: a wrong address. One that has no place
+     * for us is there. */
     enum redlock_status status = knock(&wait);
-    if (status == REDLOCK_OK)
+    bool crowded = status == REDLOCK_LIMIT && !is_final(&wait, status, true, clock_now_ns());
+    if (status == REDLOCK_OK || crowded)
         status = loop(&wait, &event);
     unshow(&wait);
     *lock = event.lock;

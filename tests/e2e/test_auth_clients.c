@@ -320,6 +320,25 @@ START_TEST(who_waits_outlives_that_there_are_too_many_clients)
 }
 END_TEST
 
+START_TEST(who_comes_while_there_is_no_place_waits_for_one)
+{
+    struct stage stage;
+    struct waiter waiter;
+    struct client other;
+    struct grant grant = open_stage_without_users(&stage, __func__);
+    client_connect_tcp(&other, "127.0.0.1", stage.daemon.port);
+    client_expect(&other, "PONG", "PING");
+    reload_with(&stage.daemon, "limits: {clients_per_address: 1}\n");
+    start_waiter(&waiter, &stage, NULL);
+    daemon_wait_log(&stage.daemon, "client_refused", "limit=clients");
+    client_close(&other);
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_expect(&stage.client, "OK", "UNLOCK ci:a %s", grant.token);
+    end_waiter(&waiter, 0, "trying again\n");
+    close_stage(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("clients with secrets");
@@ -332,6 +351,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, who_waits_with_a_good_secret_outlives_the_coming_of_users);
     tcase_add_test(tests, who_waits_without_a_good_secret_does_not);
     tcase_add_test(tests, who_waits_outlives_that_there_are_too_many_clients);
+    tcase_add_test(tests, who_comes_while_there_is_no_place_waits_for_one);
     suite_add_tcase(suite, tests);
     return suite;
 }
