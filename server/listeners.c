@@ -83,11 +83,28 @@ static bool is_among(const struct listener *listener, struct listener *const *li
     return false;
 }
 
-static struct listener *find(const struct server *server, const struct config_listen *config)
+typedef bool address_relation(const struct config_address *, const struct config_address *);
+
+static struct listener *find(const struct server *server, const struct config_listen *config,
+                             address_relation *is_related)
 {
     for (size_t i = 0; i < server->listener_count; i++)
-        if (url_equal(&server->listeners[i]->config->address, &config->address))
+        if (is_related(&server->listeners[i]->config->address, &config->address))
             return server->listeners[i];
+    return NULL;
+}
+
+/* One that is not ours already. Old ones are not closed before all new ones could be opened. */
+static struct listener *open_new(struct server *server, const struct config_listen *config,
+                                 struct error *error)
+{
+    const struct listener *in_the_way = find(server, config, url_collides);
+    if (in_the_way == NULL)
+        return open_one(server, config, -1, error);
+    snprintf(error->text, sizeof(error->text),
+             "%.80s: %.80s is open here, and has that port; a restart puts one in place of "
+             "the other",
+             config->address.url, in_the_way->config->address.url);
     return NULL;
 }
 
@@ -125,13 +142,13 @@ static struct listener *open_again(struct server *server, const struct config_li
 static bool prepare_one(struct server *server, const struct config_listen *config,
                         struct listeners_change *change, struct error *error)
 {
-    struct listener *ours = find(server, config);
+    struct listener *ours = find(server, config, url_equal);
     struct listener *opened = NULL;
     struct tls *tls = &change->tls[change->count];
     if (ours != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
         return false;
     if (ours == NULL)
-        opened = open_one(server, config, -1, error);
+        opened = open_new(server, config, error);
     else if (!listener_is_reachable(ours))
         opened = open_again(server, config);
     if (ours == NULL && opened == NULL)
@@ -187,7 +204,7 @@ void listeners_commit(struct server *server, struct listeners_change *change)
     for (size_t i = 0; i < before_count; i++) {
         if (is_among(before[i], change->wanted, change->count))
             continue;
-        if (find(server, before[i]->config) == NULL)
+        if (find(server, before[i]->config, url_equal) == NULL)
             log_listener(server, "listening_no_more", before[i]);
         close_one(before[i]);
     }

@@ -294,6 +294,29 @@ START_TEST(listener_that_cannot_be_had_changes_nothing)
 }
 END_TEST
 
+/* It could be had, if the daemon did not have it itself. */
+START_TEST(every_address_in_place_of_one_takes_a_restart)
+{
+    struct stage stage;
+    struct client client;
+    char one[64];
+    char every[64];
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
+    snprintf(one, sizeof(one), "tcp://127.0.0.1:%d", stage.daemon.port);
+    snprintf(every, sizeof(every), "tcp://0.0.0.0:%d", stage.daemon.port);
+    edit(&stage.daemon, one, every);
+    edit(&stage.daemon, "log:", "insecure: true\nlog:");
+    reload_refused(&stage, "reload_refused", "is open here, and has that port; a restart");
+    daemon_wait_log(&stage.daemon, "reload_refused", one);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_expect(&client, "PONG", "PING");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- what is refused --- */
 
 START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
@@ -414,6 +437,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, unix_socket_whose_file_is_gone_is_made_again);
     tcase_add_test(tests, unix_socket_that_cannot_be_made_again_keeps_nothing_from_being_changed);
     tcase_add_test(tests, listener_that_cannot_be_had_changes_nothing);
+    tcase_add_test(tests, every_address_in_place_of_one_takes_a_restart);
     tcase_add_test(tests, each_mistake_is_logged_and_the_old_configuration_stays);
     tcase_add_test(tests, what_cannot_change_is_named_and_nothing_else_changes_either);
     tcase_add_test(tests, file_that_is_gone_changes_nothing);
