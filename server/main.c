@@ -239,6 +239,9 @@ int main(int argc, char **argv)
     if (!parse_flags(argc, argv, &flags, &status))
         return status;
     signal(SIGPIPE, SIG_IGN);
+    /* By these, others are told to open their log again: no reason to end, and lose all holds. */
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
     hold_reload();
 
     struct config *config = load(&flags);

@@ -41,6 +41,19 @@ START_TEST(sigint_ends_it_in_good_order)
 }
 END_TEST
 
+START_TEST(signals_for_other_daemons_do_not_end_it)
+{
+    static const int signals[] = {SIGUSR1, SIGUSR2};
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        ck_assert_int_eq(kill(stage.daemon.pid, signals[i]), 0);
+        client_expect(&stage.client, "PONG", "PING");
+    }
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(ends_in_good_order_while_no_master_answers)
 {
     struct stage stage;
@@ -278,6 +291,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("start and end");
     tcase_add_test(tests, sigterm_ends_it_in_good_order);
     tcase_add_test(tests, sigint_ends_it_in_good_order);
+    tcase_add_test(tests, signals_for_other_daemons_do_not_end_it);
     tcase_add_test(tests, ends_in_good_order_while_no_master_answers);
     tcase_add_test(tests, request_under_way_is_answered_before_the_end);
     tcase_add_test(tests, request_that_outlasts_the_end_is_answered_and_undone);
