@@ -194,7 +194,8 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
-DOCUMENTS := README.md redlockd.yaml.example $(wildcard docs/*.md docs/*.txt) \
+# They keep their folders, since they name each other.
+DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt) \
                   packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json
 
 # What `install` brings, for `uninstall`; `make installed` compares them.
@@ -202,7 +203,7 @@ INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/li
              lib/libredlock.so.$(SOVERSION) lib/pkgconfig/redlock.pc \
              lib/systemd/system/redlockd.service lib/systemd/system/redlockd.socket \
              share/bash-completion/completions/redlock share/zsh/site-functions/_redlock \
-             $(addprefix share/doc/redlockd/,$(notdir $(DOCUMENTS))) \
+             $(addprefix share/doc/redlockd/,$(DOCUMENTS)) \
              $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
 # Programs find the library by the linker's cache; that of a package is brought up to date where it
@@ -211,7 +212,7 @@ TELL_LINKER = @[ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconf
     echo 'The linker has not been told: use LD_LIBRARY_PATH=$(PREFIX)/lib'
 
 install: all
-	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	install -d $(DESTDIR)$(PREFIX)/sbin
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(BUILD)/redlockd $(DESTDIR)$(PREFIX)/sbin/redlockd
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/bash-completion/completions
@@ -228,18 +229,20 @@ install: all
 	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service \
 	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
 	install -m 644 packaging/redlockd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
-	install -m 644 $(DOCUMENTS) $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	for document in $(DOCUMENTS); do \
+	    install -D -m 644 $$document $(DESTDIR)$(PREFIX)/share/doc/redlockd/$$document || exit; \
+	done
 	for page in $(PAGES); do \
 	    to=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
 	    install -d $$to && install -m 644 $$page $$to || exit; \
 	done
 	$(TELL_LINKER)
 
-# Folders are left, but for the one that is ours alone and may have become empty.
+# Folders are left, but for the one that is ours alone, where it has become empty.
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED))
 	[ ! -d $(DESTDIR)$(PREFIX)/share/doc/redlockd ] || \
-	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/share/doc/redlockd
+	    find $(DESTDIR)$(PREFIX)/share/doc/redlockd -depth -type d -empty -delete
 	$(TELL_LINKER)
 
 clean:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make install` and `make uninstall`: what the one brings the other takes away, and nothing else; and
-# the linker is told of the library where it is to be found.
+# `make install` and `make uninstall`: what the one brings the other takes away, and nothing else; the
+# documents find each other, and the linker is told of the library where it is to be found.
 set -u
 bad=0
 complain() { echo "install: $*" >&2; bad=1; }
@@ -21,6 +21,13 @@ run() { make --no-print-directory "$@" >"$work/log" 2>&1 || { cat "$work/log" >&
 run install DESTDIR="$work/package" PREFIX=/usr
 [ -x "$work/package/usr/sbin/redlockd" ] || complain "no redlockd in the package"
 [ -z "$(told)" ] || complain "ldconfig was run for a package"
+# The documents name each other by where they are in the sources.
+documents=$work/package/usr/share/doc/redlockd
+for page in README.md docs/*.md; do
+    for link in $(grep -o '](\(docs/\)\?[A-Za-z.]*\.\(md\|txt\|example\)' "$page"); do
+        [ -e "$documents/$(dirname "$page")/${link#*(}" ] || complain "$page leads to ${link#*(}, which is not there"
+    done
+done
 others=share/doc/redlockd/notes
 touch "$work/package/usr/$others" "$work/package/usr/lib/libother.so"
 run uninstall DESTDIR="$work/package" PREFIX=/usr
