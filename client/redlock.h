@@ -51,7 +51,7 @@ enum redlock_status {
 
     /* Answers of the daemon (docs/protocol.txt). */
     REDLOCK_HELD,     /* somebody else holds it; with a wait: still, when that was over */
-    REDLOCK_FREE,     /* to redlock_query(): nobody holds it */
+    REDLOCK_FREE,     /* to redlock_query(), redlock_break(): nobody holds it */
     REDLOCK_GONE,     /* this token does not hold it, or not any more. Final */
     REDLOCK_NOQUORUM, /* too few masters could vote */
     REDLOCK_LATE,     /* granted too late for anything to be left of it; it was undone */
@@ -134,15 +134,15 @@ struct redlock_lock {
     char token[REDLOCK_TOKEN_LEN + 1]; /* the only right to extend or release it: keep it secret */
     int64_t ttl_ms;
     int64_t deadline_ns; /* of CLOCK_BOOTTIME; 0: it is not held, or not any more */
-    int64_t fence;       /* the fencing token; 0 if none was asked for */
+    int64_t fence;       /* the fencing token; 0 if none was given */
     bool hold;           /* it lives with the connection */
 };
 
 /* What there is to ask for beside the time to live. NULL, or zeros: nothing of it. */
 struct redlock_wish {
-    int64_t wait_ms; /* wait in line for so long; 0: not at all */
+    int64_t wait_ms; /* wait in line for so long, 24 hours at most; 0: not at all */
     bool fence;      /* a number greater than that of every earlier grant of this resource */
-    bool hold;       /* have the daemon extend it for as long as the connection lives */
+    bool hold;       /* have the daemon extend it while the connection lives, up to max_hold */
 };
 
 /*
@@ -177,8 +177,8 @@ enum redlock_status redlock_query(struct redlock *redlock, const char *resource,
 
 /*
  * For operators: release it by force, whoever holds it. REDLOCK_OK; REDLOCK_FREE: nobody does;
- * REDLOCK_HELD: it has changed hands meanwhile, or is just being granted, and was left alone. Its
- * holder is not stopped: see BREAK in docs/protocol.txt. hint_ms as above.
+ * REDLOCK_HELD: it has changed hands meanwhile, is just being granted, or is no lock of redlockd,
+ * and was left alone. Its holder is not stopped: see BREAK in docs/protocol.txt. hint_ms as above.
  */
 enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms);
 
@@ -205,9 +205,9 @@ enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
  *         poll(&fd, 1, redlock_poll_timeout_ms(redlock));
  *     }
  *
- * Any number of requests may be under way; each has one answer, in whatever order. Before poll(2),
- * take events until there are none: a blocking call may have read some. The blocking functions can
- * be used in between.
+ * 1024 requests may be under way; each has one answer, in whatever order. Before poll(2), take
+ * events until there are none: a blocking call may have read some. The blocking functions can be
+ * used in between.
  */
 enum redlock_event_kind {
     REDLOCK_EVENT_ANSWER, /* to the request `id` */
