@@ -195,7 +195,7 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
 # They keep their folders, since they name each other.
-DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt) \
+DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
                   packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json
 
 # What `install` brings, for `uninstall`; `make installed` compares them.
