@@ -53,12 +53,12 @@ char *secret_read(const char *path, struct error *error)
     if (got < 0) {
         snprintf(error->text, sizeof(error->text), "cannot be read: %s", strerror(errno));
     } else if (len == 0) {
-        snprintf(error->text, sizeof(error->text), "is empty; write the password into it");
+        snprintf(error->text, sizeof(error->text), "is empty; write the secret into it");
     } else if (len > SECRET_MAX) {
         snprintf(error->text, sizeof(error->text), "is longer than %d bytes", SECRET_MAX);
     } else if (memchr(buf, '\n', len) != NULL || memchr(buf, '\0', len) != NULL) {
         snprintf(error->text, sizeof(error->text),
-                 "holds more than one line, or a NUL byte; write the password alone into it");
+                 "holds more than one line, or a NUL byte; write the secret alone into it");
     } else {
         buf[len] = '\0';
         secret = memory_copy(buf);

@@ -18,7 +18,7 @@
 enum {
     YAML_FILE_MAX = 256 * 1024,
     YAML_SCALAR_MAX = 1024,
-    YAML_NODES_MAX = 4096,
+    YAML_NODES_MAX = 16384,
     YAML_DEPTH_MAX = 8,
 };
 

@@ -38,7 +38,7 @@ static const struct form forms[] = {
 
 /* The same over TLS. */
 static const struct form tls_forms[] = {
-    [URL_LISTEN] = {"tls://", 0, "tls://127.0.0.1:7336", "tls://[::1]:7336", NULL,
+    [URL_LISTEN] = {"tls://", 0, "tls://127.0.0.1:7337", "tls://[::1]:7337", NULL,
                     "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
     [URL_NODE] = {"rediss://", 6379, "rediss://redis-a.example:6379", "rediss://[fd00::1]:6379",
                   NULL, "rediss://redis-a.example:6379"},

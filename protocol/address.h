@@ -2,7 +2,7 @@
  * Addresses as people write them. Pure, and without an allocation: the library of clients reads
  * them, too.
  *
- *     listen   tcp://127.0.0.1:7335   tls://[::]:7336   unix:/run/redlockd/redlockd.sock
+ *     listen   tcp://127.0.0.1:7335   tls://[::]:7337   unix:/run/redlockd/redlockd.sock
  *     admin    http://127.0.0.1:7336   http://[::1]:7336
  *     nodes    redis://10.0.0.1:6379/0   rediss://[fd00::1]   unix:/run/redis/redis.sock
  *

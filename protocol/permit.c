@@ -93,7 +93,8 @@ const char *permit_text(enum permit_answer answer, enum verb verb)
     case PERMIT_NOT_VERB:
         /* It is denied where there are no users, too. */
         if (verb == VERB_BREAK)
-            return "BREAK takes a user with that verb, or without users root on a unix socket";
+            return "BREAK takes a user with that verb; without users, root or who runs the daemon, "
+                   "on a unix socket";
         return "this user may not use this verb";
     case PERMIT_NOT_RESOURCE:
         return "this user may not use this resource";

@@ -21,7 +21,7 @@ static void tell_left_out(struct client_log *log, enum client_log_kind kind, int
     if (count > 0)
         log_event(
             log->log, kinds[kind].level, "lines_left_out",
-            LOG_FIELDS(log_text("event", kinds[kind].event), log_number("count", (int64_t)count)));
+            LOG_FIELDS(log_text("of", kinds[kind].event), log_number("count", (int64_t)count)));
 }
 
 static void set_summary(struct client_log *log, int64_t now_ns)

@@ -3,7 +3,7 @@
  * kind there are THROTTLE_LINES in a second at most; how many more there were, one line says when
  * the second is over:
  *
- *     warning lines_left_out event=hold_lost count=9980
+ *     warning lines_left_out of=hold_lost count=9980
  *
  * What is on the level debug has been asked for, and is not counted.
  */

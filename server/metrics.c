@@ -95,8 +95,8 @@ static void write_requests(const struct server *server, struct text *text)
     for (unsigned error = REQUEST_LINE_TOO_LONG; error < REQUEST_ERRORS; error++)
         exposition_number(&metric, LABEL("code", request_error_word(error)),
                           server->request_errors[error]);
-    counter(text, "redlockd_requests_denied_total", "Requests that were answered DENIED.",
-            server->denied);
+    counter(text, "redlockd_requests_denied_total",
+            "Requests that were answered DENIED, any AUTH aside.", server->denied);
     write_outcomes(server, text);
     histogram(text, "redlockd_lock_duration_seconds",
               "LOCKs that were granted: from the request to the answer, its wait included.",

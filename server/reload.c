@@ -33,11 +33,15 @@ static bool is_irregular(const char *file)
     return stat(file, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* NULL, and logged, if something is wrong with it. */
+/* NULL, and logged, if it cannot be read, or something is wrong with it. */
 static struct config *read_again(const struct server *server)
 {
     char *report = NULL;
     size_t len = 0;
+    if (strcmp(server->task.config_file, "-") == 0) {
+        log_refused(server, "standard input cannot be read again");
+        return NULL;
+    }
     if (is_irregular(server->task.config_file)) {
         log_refused(server, "it is no regular file");
         return NULL;
@@ -134,10 +138,6 @@ static bool change(struct server *server, struct config *wanted)
 
 void reload(struct server *server)
 {
-    if (strcmp(server->task.config_file, "-") == 0) {
-        log_refused(server, "standard input cannot be read again");
-        return;
-    }
     notifier_reloading(&server->notifier);
     struct config *wanted = read_again(server);
     server->reload_refused = wanted == NULL || !change(server, wanted);

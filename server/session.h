@@ -27,7 +27,7 @@ struct session;
 
 LIST_HEAD(session_list, session);
 
-/* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295 pid=4294967295"; over TLS,
+/* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295,pid=4294967295"; over TLS,
  * ",cn=" and the name in the certificate behind it. */
 enum { SESSION_PEER_MAX = 64, SESSION_SUBJECT_MAX = 128 };
 

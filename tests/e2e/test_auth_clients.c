@@ -155,8 +155,8 @@ START_TEST(command_reads_its_secret_from_a_file)
     run(&stage, lock, 0, "", "");
     const char *break_it[] = {"break", "ci:a", NULL};
     run(&stage, break_it, 125, "",
-        "redlock: the daemon does not allow it: BREAK takes a user with that verb, or without "
-        "users root on a unix socket\n");
+        "redlock: the daemon does not allow it: BREAK takes a user with that verb; without "
+        "users, root or who runs the daemon, on a unix socket\n");
     setenv("REDLOCK_SECRET_FILE", ops, 1);
     run(&stage, break_it, 0, "", "");
     run(&stage, break_it, 0, "free\n", "");

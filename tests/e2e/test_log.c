@@ -151,7 +151,7 @@ static unsigned left_out(const struct daemon *daemon, const char *event)
     char form[64];
     char *log = sandbox_read(daemon->log);
     unsigned sum = 0;
-    snprintf(form, sizeof(form), "lines_left_out event=%s count=", event);
+    snprintf(form, sizeof(form), "lines_left_out of=%s count=", event);
     for (char *at = log; (at = strstr(at, form)) != NULL;) {
         at += strlen(form);
         sum += (unsigned)strtoul(at, NULL, 10);

@@ -400,7 +400,7 @@ static const struct {
      "is no tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock",
      ""},
-    {"tls://127.0.0.1", "has no port; write tls://127.0.0.1:7336",
+    {"tls://127.0.0.1", "has no port; write tls://127.0.0.1:7337",
      "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
     {"unix:/a@b", "", ""},
     {"unix:///a", "", ""},
@@ -432,7 +432,7 @@ START_TEST(clients_have_no_tls_and_are_told_what_to_do)
 {
     struct address address;
     struct error error = {""};
-    ck_assert(!address_parse("tls://127.0.0.1:7336", URL_DAEMON, &address, &error));
+    ck_assert(!address_parse("tls://127.0.0.1:7337", URL_DAEMON, &address, &error));
     ck_assert_str_eq(error.text, "asks for TLS, which this library does not speak; name a unix "
                                  "socket of a redlockd on this host, or the tcp:// address of a "
                                  "TLS proxy on it (stunnel)");
@@ -869,9 +869,9 @@ END_TEST
 START_TEST(an_empty_or_binary_password_is_refused)
 {
     static const char empty[] =
-        "f:4:59: nodes.password_file: secret is empty; write the password into it\n";
+        "f:4:59: nodes.password_file: secret is empty; write the secret into it\n";
     static const char binary[] = "f:4:59: nodes.password_file: secret holds more than one line, or "
-                                 "a NUL byte; write the password alone into it\n";
+                                 "a NUL byte; write the secret alone into it\n";
     write_file("secret", "", 0);
     refuse(with_secret, empty);
     write_file("secret", "\n", 1);

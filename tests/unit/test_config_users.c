@@ -115,7 +115,7 @@ static const struct mistake {
      "f:1:40: auth.users.secret_file: t has a space or a control character in it, which AUTH "
      "cannot carry; make one by: openssl rand -hex 32\n"},
     {"auth: {users: [{name: ci, secret_file: empty, resources: [a]}]}\n",
-     "f:1:40: auth.users.secret_file: empty is empty; write the password into it\n"},
+     "f:1:40: auth.users.secret_file: empty is empty; write the secret into it\n"},
     {"auth: {users: [{name: ci, secret_file: none, resources: [a]}]}\n",
      "f:1:40: auth.users.secret_file: none cannot be read: No such file or directory\n"},
     {"auth:\n  users:\n  - {name: a, secret_file: s, resources: [a]}\n"

@@ -139,8 +139,8 @@ START_TEST(each_denial_says_what_would_help)
 {
     ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_KNOWN, VERB_LOCK), "AUTH <secret>"));
     ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_VERB, VERB_STATS), "this user"));
-    ck_assert_ptr_nonnull(
-        strstr(permit_text(PERMIT_NOT_VERB, VERB_BREAK), "root on a unix socket"));
+    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_VERB, VERB_BREAK),
+                                 "root or who runs the daemon, on a unix socket"));
     ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_RESOURCE, VERB_LOCK), "resource"));
     ck_assert_str_eq(permit_text(PERMIT_YES, VERB_LOCK), "");
 }

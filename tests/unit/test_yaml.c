@@ -292,7 +292,7 @@ START_TEST(a_tree_has_a_largest_number_of_nodes)
     large[2 * YAML_NODES_MAX - 1] = ',';
     large[2 * YAML_NODES_MAX + 1] = ']';
     ck_assert_ptr_null(read_bytes(large, sizeof(large)));
-    ck_assert_str_eq(printed, "f:1:8193: too much for a configuration: more than 4096 words\n");
+    ck_assert_str_eq(printed, "f:1:32769: too much for a configuration: more than 16384 words\n");
 }
 END_TEST
 
