@@ -56,6 +56,16 @@ sed -n 's/^ *X(REASON_[A-Z]*, "\([a-z]*\)",.*/\1/p' protocol/reason.h | while re
     grep -q "^| .*\`$reason\`" docs/operations.md || echo "$reason"
 done | grep . && complain "docs/operations.md does not name the reasons above"
 
+# Every event of the log stands in the table of them, and nothing there is none.
+told=$(sed -n '/^| event | level/,/^$/p' docs/operations.md | cut -d'|' -f2 | grep -o '`[a-z_]*`' | tr -d '`')
+cat server/*.[ch] | tr '\n' ' ' | grep -oE '(log_event\(|log_listener\(|X\(CLIENT_LOG_)[^;"()]*"[a-z_]+"' |
+    cut -d'"' -f2 | sort -u | while read -r event; do
+    echo "$told" | grep -qx "$event" || echo "$event"
+done | grep . && complain "docs/operations.md does not name the events above"
+for event in $told; do
+    grep -q "\"$event\"" server/*.[ch] || complain "docs/operations.md names $event, which is not logged"
+done
+
 sh tests/man.sh "$@" || bad=1
 sh tests/packaging.sh || bad=1
 
