@@ -265,7 +265,7 @@ static void say_truth(struct wire *of)
 __attribute__((format(printf, 4, 5))) static void ask(unsigned client, bool lock, unsigned resource,
                                                       const char *form, ...)
 {
-    char line[LIMIT_LINE];
+    char words[LIMIT_LINE];
     va_list arguments;
     if (asked_count == (resource < 2 ? REQUESTS - 1 : REQUESTS))
         return;
@@ -273,11 +273,10 @@ __attribute__((format(printf, 4, 5))) static void ask(unsigned client, bool lock
     *request = (struct asked){
         .lock = lock, .resource = resource, .client = &world.others[client % WORLD_CLIENTS]};
     memcpy(request->yes, yes, sizeof(yes));
-    int len = snprintf(line, sizeof(line), "#q%u ", asked_count++);
     va_start(arguments, form);
-    vsnprintf(line + len, sizeof(line) - (size_t)len, form, arguments);
+    vsnprintf(words, sizeof(words), form, arguments);
     va_end(arguments);
-    world_send_as(&world, request->client, line);
+    world_send_as(&world, request->client, "#q%u %s", asked_count++, words);
 }
 
 static struct asked *asked_by(const char *tag, size_t tag_len)

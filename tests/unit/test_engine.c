@@ -1,7 +1,6 @@
 /*
  * server/engine.h and protocol/link.h together, on fake masters and virtual time.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,16 +17,6 @@ static void five(void)
 static void end(void)
 {
     world_deinit(&w);
-}
-
-__attribute__((format(printf, 1, 2))) static const char *ask(const char *form, ...)
-{
-    char line[LIMIT_LINE];
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(line, sizeof(line), form, arguments);
-    va_end(arguments);
-    return world_ask(&w, line);
 }
 
 static void hang(unsigned first, unsigned count)
@@ -53,14 +42,14 @@ static void take_token(const char *reply, char *token)
 START_TEST(a_lock_is_on_every_master_until_it_is_released)
 {
     char token[LIMIT_TOKEN + 1];
-    const char *reply = ask("LOCK a 10s");
+    const char *reply = world_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(reply + 3 + LIMIT_TOKEN, " 9890 0 -");
     take_token(reply, token);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(world_value(&w, i, "a"), token);
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "GONE");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "GONE");
     ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.resources.pool.in_use, 1); /* the sentinel */
 }
@@ -69,23 +58,23 @@ END_TEST
 START_TEST(a_second_lock_is_refused_with_the_time_left)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     world_pass_ms(&w, 4000);
-    ck_assert_str_eq(ask("LOCK a 10s"), "HELD 6000");
-    ck_assert_str_eq(ask("STATUS a"), "HELD 6000");
+    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"), "HELD 6000");
+    ck_assert_str_eq(world_ask(&w, "STATUS a"), "HELD 6000");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(world_value(&w, i, "a"), token);
     world_pass_ms(&w, 6000);
-    ck_assert_str_eq(ask("STATUS a"), "FREE");
-    world_token(ask("LOCK a 10s"));
+    ck_assert_str_eq(world_ask(&w, "STATUS a"), "FREE");
+    world_token(world_ask(&w, "LOCK a 10s"));
 }
 END_TEST
 
 START_TEST(each_round_has_a_token_of_its_own)
 {
     char first[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), first);
-    ck_assert_str_ne(first, world_token(ask("LOCK b 10s")));
+    take_token(world_ask(&w, "LOCK a 10s"), first);
+    ck_assert_str_ne(first, world_token(world_ask(&w, "LOCK b 10s")));
 }
 END_TEST
 
@@ -106,10 +95,10 @@ END_TEST
 START_TEST(an_extension_plants_the_key_where_it_is_missing)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     world_delete(&w, 3, "a");
     world_pass_ms(&w, 1000);
-    ck_assert_int_eq(strncmp(ask("EXTEND a %s 20s", token), "OK", 2), 0);
+    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
     world_settle(&w);
     ck_assert_str_eq(world_value(&w, 3, "a"), token);
     ck_assert_uint_eq(w.engine.stats.planted, 1);
@@ -119,23 +108,23 @@ END_TEST
 START_TEST(an_extension_never_shortens)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
-    ck_assert_int_eq(strncmp(ask("EXTEND a %s 1s", token), "OK", 2), 0);
-    ck_assert_str_eq(ask("STATUS a"), "HELD 10000");
+    take_token(world_ask(&w, "LOCK a 10s"), token);
+    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 1s", token), "OK", 2), 0);
+    ck_assert_str_eq(world_ask(&w, "STATUS a"), "HELD 10000");
 }
 END_TEST
 
 START_TEST(an_extension_has_its_bounds)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_int_eq(strncmp(ask("EXTEND a %s 10s", token), "OK", 2), 0);
-    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "LIMIT extensions");
+        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
     /* Another lock has its own count; and so has this one's successor. */
-    take_token(ask("LOCK b 10s"), token);
-    ck_assert_int_eq(strncmp(ask("EXTEND b %s 10s", token), "OK", 2), 0);
-    ck_assert_str_eq(ask("UNLOCK b %s", token), "OK");
+    take_token(world_ask(&w, "LOCK b 10s"), token);
+    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
+    ck_assert_str_eq(world_ask(&w, "UNLOCK b %s", token), "OK");
     ck_assert_uint_eq(w.engine.extensions.pool.in_use, 2);
 }
 END_TEST
@@ -143,41 +132,42 @@ END_TEST
 START_TEST(an_extension_ends_with_max_hold)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 60s"), token);
+    take_token(world_ask(&w, "LOCK a 60s"), token);
     for (unsigned i = 0; i < 4; i++) {
-        ck_assert_int_eq(strncmp(ask("EXTEND a %s 60s", token), "OK", 2), 0);
+        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
         world_pass_ms(&w, 59000);
     }
-    ck_assert_int_eq(strncmp(ask("EXTEND a %s 60s", token), "OK", 2), 0);
-    ck_assert_str_eq(ask("EXTEND a %s 60s", token), "LIMIT extensions");
-    take_token(ask("LOCK b 60s"), token);
+    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "LIMIT extensions");
+    take_token(world_ask(&w, "LOCK b 60s"), token);
     for (unsigned i = 0; i < 3; i++) {
         world_pass_ms(&w, 59000);
-        ck_assert_int_eq(strncmp(ask("EXTEND b %s 60s", token), "OK", 2), 0);
+        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
     }
     w.engine.extensions.max_hold_ns = 150 * NS_PER_S;
-    ck_assert_str_eq(ask("EXTEND b %s 60s", token), "LIMIT hold");
-    ck_assert_int_eq(strncmp(ask("EXTEND b %s 20s", token), "OK", 2), 0);
+    ck_assert_str_eq(world_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
+    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);
 }
 END_TEST
 
 START_TEST(bounds_are_not_reset_by_a_request_about_something_else)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++) {
-        ck_assert_int_eq(strncmp(ask("EXTEND a %s 10s", token), "OK", 2), 0);
-        ck_assert_str_eq(ask("UNLOCK b %s", token), "GONE");
-        ck_assert_str_eq(ask("EXTEND b %s 10s", token), i < 4 ? "GONE" : "LIMIT extensions");
+        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
+        ck_assert_str_eq(world_ask(&w, "UNLOCK b %s", token), "GONE");
+        ck_assert_str_eq(world_ask(&w, "EXTEND b %s 10s", token),
+                         i < 4 ? "GONE" : "LIMIT extensions");
     }
-    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "LIMIT extensions");
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
 }
 END_TEST
 
 START_TEST(tokens_made_up_are_not_remembered)
 {
     for (unsigned i = 0; i < 10; i++)
-        ck_assert_str_eq(ask("EXTEND a %040u 10s", i), "GONE");
+        ck_assert_str_eq(world_ask(&w, "EXTEND a %040u 10s", i), "GONE");
     ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
 }
 END_TEST
@@ -185,10 +175,10 @@ END_TEST
 START_TEST(an_extension_of_an_expired_token_is_gone_and_gone_again)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 1s"), token);
+    take_token(world_ask(&w, "LOCK a 1s"), token);
     world_pass_ms(&w, 1001);
-    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "GONE");
-    ck_assert_str_eq(ask("EXTEND a %s 10s", token), "GONE");
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "GONE");
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "GONE");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
@@ -196,15 +186,12 @@ END_TEST
 START_TEST(an_extension_during_a_release_plants_nothing)
 {
     char token[LIMIT_TOKEN + 1];
-    char line[128];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     world_delete(&w, 0, "a");
     hang(1, 4);
-    snprintf(line, sizeof(line), "#1 EXTEND a %s 20s", token);
-    world_send(&w, line);
+    world_send(&w, "#1 EXTEND a %s 20s", token);
     world_settle(&w); /* node 0 has answered: absent */
-    snprintf(line, sizeof(line), "#2 UNLOCK a %s", token);
-    world_send(&w, line);
+    world_send(&w, "#2 UNLOCK a %s", token);
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -215,13 +202,10 @@ END_TEST
 START_TEST(an_extension_behind_a_release_plants_nothing)
 {
     char token[LIMIT_TOKEN + 1];
-    char line[128];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     hang(0, 5);
-    snprintf(line, sizeof(line), "#1 UNLOCK a %s", token);
-    world_send(&w, line);
-    snprintf(line, sizeof(line), "#2 EXTEND a %s 20s", token);
-    world_send(&w, line);
+    world_send(&w, "#1 UNLOCK a %s", token);
+    world_send(&w, "#2 EXTEND a %s 20s", token);
     thaw();
     world_settle(&w);
     ck_assert_str_eq(w.replies[1], "#1 OK");
@@ -233,11 +217,11 @@ END_TEST
 START_TEST(flushed_scripts_are_invisible)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].scripts_flushed = true;
-    ck_assert_str_eq(ask("STATUS a"), "HELD 10000");
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_ask(&w, "STATUS a"), "HELD 10000");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
 }
 END_TEST
 
@@ -263,8 +247,8 @@ START_TEST(a_hung_minority_costs_no_time)
     char token[LIMIT_TOKEN + 1];
     hang(3, 2);
     int64_t before_ns = w.now_ns;
-    take_token(ask("LOCK a 10s"), token);
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    take_token(world_ask(&w, "LOCK a 10s"), token);
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_int_eq(w.now_ns, before_ns);
 }
 END_TEST
@@ -272,17 +256,19 @@ END_TEST
 START_TEST(a_hung_majority_is_no_quorum_and_leaves_nothing_behind)
 {
     hang(0, 3);
-    ck_assert_str_eq(ask("LOCK a 10s"), "NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"),
+                     "NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
     /* From now on it is known, and costs no time. */
     world_pass_ms(&w, 1);
     int64_t before_ns = w.now_ns;
-    ck_assert_str_eq(ask("LOCK a 10s"), "NOQUORUM 2/5 need=3 a:suspect b:suspect c:suspect");
+    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"),
+                     "NOQUORUM 2/5 need=3 a:suspect b:suspect c:suspect");
     ck_assert_int_eq(w.now_ns, before_ns);
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     world_pass_ms(&w, 100);
-    world_token(ask("LOCK a 10s"));
+    world_token(world_ask(&w, "LOCK a 10s"));
 }
 END_TEST
 
@@ -291,10 +277,11 @@ START_TEST(a_dead_majority_is_no_quorum_at_once)
     world_kill(&w, 0);
     world_kill(&w, 2);
     world_kill(&w, 4);
-    ck_assert_str_eq(ask("LOCK a 10s"),
+    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"),
                      "NOQUORUM 2/5 need=3 a:disconnected c:disconnected e:disconnected");
     world_pass_ms(&w, 100);
-    ck_assert_str_eq(ask("STATUS a"), "NOQUORUM 2/5 need=3 a:refused c:refused e:refused");
+    ck_assert_str_eq(world_ask(&w, "STATUS a"),
+                     "NOQUORUM 2/5 need=3 a:refused c:refused e:refused");
     ck_assert_uint_eq(w.masters[1].commands, 0);
 }
 END_TEST
@@ -304,7 +291,7 @@ START_TEST(errors_of_a_master_are_named)
     snprintf(w.masters[1].error, sizeof(w.masters[1].error), "OOM command not allowed");
     snprintf(w.masters[2].error, sizeof(w.masters[2].error), "LOADING Redis is loading");
     snprintf(w.masters[3].error, sizeof(w.masters[3].error), "READONLY You can't write");
-    ck_assert_str_eq(ask("LOCK a 10s"), "NOQUORUM 2/5 need=3 b:oom c:loading d:readonly");
+    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"), "NOQUORUM 2/5 need=3 b:oom c:loading d:readonly");
 }
 END_TEST
 
@@ -363,12 +350,11 @@ END_TEST
 
 START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
 {
-    char line[128];
-    snprintf(line, sizeof(line), "UNLOCK a %s", world_token(ask("LOCK a 10s")));
+    const char *token = world_token(world_ask(&w, "LOCK a 10s"));
     for (unsigned i = 0; i < 3; i++)
         world_kill(&w, i);
     w.deaf = true;
-    world_send(&w, line);
+    world_send(&w, "UNLOCK a %s", token);
     world_settle(&w);
     ck_assert(w.client.gone);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -378,10 +364,9 @@ END_TEST
 
 START_TEST(an_unlock_that_cannot_be_answered_is_done_all_the_same)
 {
-    char line[128];
-    snprintf(line, sizeof(line), "UNLOCK a %s", world_token(ask("LOCK a 10s")));
+    const char *token = world_token(world_ask(&w, "LOCK a 10s"));
     w.deaf = true;
-    world_send(&w, line);
+    world_send(&w, "UNLOCK a %s", token);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
@@ -404,9 +389,7 @@ END_TEST
 
 START_TEST(an_unlock_goes_on_though_its_client_has_gone)
 {
-    char line[128];
-    snprintf(line, sizeof(line), "UNLOCK a %s", world_token(ask("LOCK a 10s")));
-    world_send(&w, line);
+    world_send(&w, "UNLOCK a %s", world_token(world_ask(&w, "LOCK a 10s")));
     engine_client_gone(&w.engine, &w.client, w.now_ns);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -416,10 +399,10 @@ END_TEST
 START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     /* The connection is lost, the data is not. */
     world_cut(&w, 4);
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_str_eq(world_value(&w, 4, "a"), token);
     world_pass_ms(&w, 200);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -431,14 +414,14 @@ START_TEST(a_granted_lock_is_never_released_by_a_reconnect)
 {
     char token[LIMIT_TOKEN + 1];
     w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their yes is lost */
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 3; i < 5; i++) {
         w.masters[i].mute = false;
         world_cut(&w, i);
     }
     world_pass_ms(&w, 500);
     ck_assert_uint_eq(world_count(&w, "a"), 5);
-    ck_assert_int_eq(strncmp(ask("EXTEND a %s 20s", token), "OK", 2), 0);
+    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
 }
 END_TEST
 
@@ -482,7 +465,7 @@ END_TEST
 START_TEST(a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind)
 {
     hang(0, 3);
-    ck_assert_int_eq(strncmp(ask("LOCK a 60s"), "NOQUORUM", 8), 0);
+    ck_assert_int_eq(strncmp(world_ask(&w, "LOCK a 60s"), "NOQUORUM", 8), 0);
     world_pass_ms(&w, 3000);
     ck_assert_int_ne(w.engine.links[0].state, LINK_UP);
     ck_assert_uint_gt(w.masters[0].zombie.len, 0);
@@ -514,9 +497,9 @@ END_TEST
 START_TEST(a_release_that_is_refused_is_tried_again)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     snprintf(w.masters[2].error, sizeof(w.masters[2].error), "BUSY Redis is busy");
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     world_pass_ms(&w, 2500);
     ck_assert_str_eq(world_value(&w, 2, "a"), token);
     w.masters[2].error[0] = '\0';
@@ -529,11 +512,11 @@ END_TEST
 START_TEST(releases_reach_a_suspect_master)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(ask("LOCK a 10s"), token);
+    take_token(world_ask(&w, "LOCK a 10s"), token);
     hang(4, 1);
     world_pass_ms(&w, 1200);
     ck_assert_int_eq(w.engine.links[4].state, LINK_SUSPECT);
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -543,12 +526,10 @@ END_TEST
 START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
 {
     char token[LIMIT_TOKEN + 1];
-    char line[128];
-    take_token(ask("LOCK a 60s"), token);
+    take_token(world_ask(&w, "LOCK a 60s"), token);
     hang(4, 1);
     for (unsigned i = 0; i < LIMIT_LINK_COMMANDS; i++) {
-        snprintf(line, sizeof(line), "UNLOCK b %s", token);
-        world_send(&w, line);
+        world_send(&w, "UNLOCK b %s", token);
         w.reply_count = 0;
         world_settle(&w);
     }
@@ -557,7 +538,7 @@ START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
     ck_assert_int_eq(link_refuses_vote(&w.engine.links[4]), REASON_BACKLOG);
     ck_assert_uint_gt(w.engine.links[4].owed.count, 0);
     w.reply_count = 0;
-    world_token(ask("LOCK c 10s"));
+    world_token(world_ask(&w, "LOCK c 10s"));
     /* What was kept is sent as soon as there is room. */
     thaw();
     world_settle(&w);
@@ -698,7 +679,7 @@ START_TEST(a_draining_engine_refuses_and_comes_to_rest)
     hang(0, 3);
     world_send(&w, "LOCK a 10s");
     engine_drain(&w.engine, w.now_ns);
-    ck_assert_str_eq(ask("#2 LOCK b 10s"), "#2 SHUTDOWN");
+    ck_assert_str_eq(world_ask(&w, "#2 LOCK b 10s"), "#2 SHUTDOWN");
     ck_assert(engine_busy(&w.engine));
     thaw();
     world_settle(&w);

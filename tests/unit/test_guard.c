@@ -2,7 +2,6 @@
  * protocol/guard.h in the engine, on fake masters and virtual time: who may vote, from when on.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,16 +21,6 @@ static void five(void)
 static void end(void)
 {
     world_deinit(&w);
-}
-
-__attribute__((format(printf, 1, 2))) static const char *ask(const char *form, ...)
-{
-    char line[LIMIT_LINE];
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(line, sizeof(line), form, arguments);
-    va_end(arguments);
-    return world_ask(&w, line);
 }
 
 static bool granted(const char *reply)
@@ -84,13 +73,13 @@ START_TEST(new_masters_vote_after_max_ttl)
     world_deinit(&w);
     world_init_unknown(&w, 5);
     expect_quarantine(0, 4, "new");
-    ck_assert(granted(ask("LOCK a 10s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 START_TEST(masters_that_an_operator_vouches_for_vote_at_once)
 {
-    ck_assert(granted(ask("LOCK a 10s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
@@ -180,27 +169,27 @@ END_TEST
 /* The loss between two looks: nothing tells of it but the probe behind the votes. */
 START_TEST(flush_right_before_a_lock_lends_no_vote)
 {
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
         world_flush(&w, i);
-    const char *reply = ask("LOCK a 60s");
+    const char *reply = world_ask(&w, "LOCK a 60s");
     ck_assert_msg(!granted(reply), "%s", reply);
 }
 END_TEST
 
 START_TEST(no_second_grant_after_a_majority_restarted)
 {
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
         restart(i);
     for (unsigned s = 0; s < 60; s++) {
         world_pass_ms(&w, 1000);
-        const char *reply = ask("LOCK a 60s");
+        const char *reply = world_ask(&w, "LOCK a 60s");
         ck_assert_msg(!granted(reply), "after %u s: %s", s, reply);
         w.reply_count = 0;
     }
     world_pass_ms(&w, 3000);
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
@@ -287,31 +276,31 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
     step_clock(0, 4, -60);
     world_pass_ms(&w, 3 * LOOKED_MS);
     expect_votes(0, 4, "-");
-    ck_assert(granted(ask("LOCK a 10s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 /* Keys that would outlive every lock by an hour are cut to what a lock may live. */
 START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
 {
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
     step_clock(0, 2, -3600);
     world_pass_ms(&w, 1000);
-    ck_assert_str_eq(ask("LOCK a 60s"), "HELD 60000");
+    ck_assert_str_eq(world_ask(&w, "LOCK a 60s"), "HELD 60000");
     world_pass_ms(&w, 59000);
-    ck_assert(!granted(ask("LOCK a 60s")));
+    ck_assert(!granted(world_ask(&w, "LOCK a 60s")));
     world_pass_ms(&w, 1001);
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
 /* Found in the probe behind a vote, before any heartbeat. */
 START_TEST(step_right_before_a_lock_lends_no_vote)
 {
-    ck_assert(granted(ask("LOCK a 10s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
     step_clock(0, 1, 60);
     w.masters[4].hung = true;
-    const char *reply = ask("LOCK a 10s");
+    const char *reply = world_ask(&w, "LOCK a 10s");
     ck_assert_msg(!granted(reply), "%s", reply);
 }
 END_TEST
@@ -321,14 +310,14 @@ END_TEST
 START_TEST(critics_example)
 {
     w.masters[3].hung = w.masters[4].hung = true;
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
     world_pass_ms(&w, 100);
     w.masters[3].hung = w.masters[4].hung = false;
     world_pass_ms(&w, LOOKED_MS);
     world_delete(&w, 3, "a");
     world_delete(&w, 4, "a");
     step_clock(2, 2, 60);
-    const char *reply = ask("LOCK a 60s");
+    const char *reply = world_ask(&w, "LOCK a 60s");
     ck_assert_msg(!granted(reply), "%s", reply);
 }
 END_TEST
@@ -373,7 +362,7 @@ START_TEST(daemon_that_restarts_on_its_host_votes_at_once)
     world_pass_ms(&w, LOOKED_MS);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, 2 * 1000);
-    ck_assert(granted(ask("LOCK a 10s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
@@ -419,7 +408,7 @@ static void step_that_nobody_saw(const char *clock_id)
 {
     world_pass_ms(&w, LOOKED_MS);
     w.masters[3].hung = w.masters[4].hung = true;
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
     w.masters[3].hung = w.masters[4].hung = false;
     world_delete(&w, 3, "a");
     world_delete(&w, 4, "a");
@@ -427,12 +416,12 @@ static void step_that_nobody_saw(const char *clock_id)
     world_restart_engine(&w, clock_id);
     for (unsigned s = 0; s < 59; s++) {
         world_pass_ms(&w, 1000);
-        const char *reply = ask("LOCK a 60s");
+        const char *reply = world_ask(&w, "LOCK a 60s");
         ck_assert_msg(!granted(reply), "after %u s: %s", s, reply);
         w.reply_count = 0;
     }
     world_pass_ms(&w, 5 * 1000);
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
 }
 
 START_TEST(step_that_nobody_saw_on_the_same_host)
@@ -465,7 +454,7 @@ START_TEST(master_in_cluster_mode_has_no_vote)
     restart(0);
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
     expect_votes(0, 0, "cluster");
-    ck_assert(granted(ask("LOCK a 10s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
@@ -540,7 +529,7 @@ static void make_stranger(struct world_master *stranger)
 static void lock_on_three(void)
 {
     w.masters[3].hung = w.masters[4].hung = true;
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
     w.masters[3].hung = w.masters[4].hung = false;
     world_settle(&w);
     world_delete(&w, 3, "a");
@@ -551,7 +540,7 @@ static void expect_no_grant_for_s(unsigned seconds)
 {
     for (unsigned s = 0; s < seconds; s++) {
         world_pass_ms(&w, 1000);
-        const char *reply = ask("LOCK a 60s");
+        const char *reply = world_ask(&w, "LOCK a 60s");
         ck_assert_msg(!granted(reply), "after %u s: %s", s, reply);
         w.reply_count = 0;
     }
@@ -559,13 +548,10 @@ static void expect_no_grant_for_s(unsigned seconds)
 
 START_TEST(slow_master_under_load_piles_up_no_votes)
 {
-    char line[64];
     w.masters[0].delay_ns = 20 * NS_PER_MS;
     for (unsigned i = 0; i < 3000; i++) {
-        for (unsigned j = 0; j < 2; j++) {
-            snprintf(line, sizeof(line), "#t%u LOCK k%u 1s", 2 * i + j, j);
-            world_send(&w, line);
-        }
+        for (unsigned j = 0; j < 2; j++)
+            world_send(&w, "#t%u LOCK k%u 1s", 2 * i + j, j);
         w.reply_count = 0;
         world_pass_ms(&w, 1);
         w.reply_count = 0;
@@ -657,7 +643,7 @@ static void step_back_and_forward(int64_t forward)
     world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
     step_clock(2, 2, -100);
     w.masters[3].hung = w.masters[4].hung = true;
-    bool held = granted(ask("LOCK a 60s"));
+    bool held = granted(world_ask(&w, "LOCK a 60s"));
     w.masters[3].hung = w.masters[4].hung = false;
     world_settle(&w);
     world_delete(&w, 3, "a");
@@ -665,7 +651,7 @@ static void step_back_and_forward(int64_t forward)
     step_clock(2, 2, forward);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, 2500);
-    ck_assert(!held || !granted(ask("LOCK a 60s")));
+    ck_assert(!held || !granted(world_ask(&w, "LOCK a 60s")));
 }
 
 START_TEST(step_back_and_forward_around_a_restart)
@@ -689,7 +675,7 @@ START_TEST(nothing_is_left_on_a_master_of_another_set)
     world_set(&w, 0, RECORD_KEY, record, 0);
     world_pass_ms(&w, LOOKED_MS);
     expect_votes(0, 0, "otherset");
-    ck_assert(granted(ask("LOCK a 10s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
     world_settle(&w);
     ck_assert_ptr_null(world_value(&w, 0, "a"));
 }
@@ -750,16 +736,14 @@ END_TEST
 START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
 {
     char token[LIMIT_TOKEN + 1];
-    char line[128];
-    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 30s")));
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 30s")));
     w.masters[3].hung = w.masters[4].hung = true;
     step_clock(2, 2, 5);
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].scripts_flushed = true;
     world_send(&w, "#one LOCK b 60s");
     engine_flush(&w.engine, w.now_ns);
-    snprintf(line, sizeof(line), "#two EXTEND a %s 60s", token);
-    world_send(&w, line);
+    world_send(&w, "#two EXTEND a %s 60s", token);
     world_pass_ms(&w, 60);
     for (unsigned i = 1; i < w.reply_count; i++)
         ck_assert_msg(strncmp(w.replies[i], "#two OK", 7) != 0, "%s", w.replies[i]);
@@ -768,17 +752,13 @@ END_TEST
 
 START_TEST(flushed_scripts_do_not_overflow_a_link)
 {
-    char line[128];
     w.masters[0].hung = true;
-    for (unsigned i = 0; i < 60; i++) {
-        snprintf(line, sizeof(line), "#e%u EXTEND x%u %040u 1s", i, i % 4, i);
-        world_send(&w, line);
-    }
+    for (unsigned i = 0; i < 60; i++)
+        world_send(&w, "#e%u EXTEND x%u %040u 1s", i, i % 4, i);
     world_settle(&w);
     for (unsigned i = 0; i < 4200; i++) {
-        snprintf(line, sizeof(line), "#u%u UNLOCK x%u %040u", i, i % 4, i + 1000);
         w.reply_count = 0;
-        world_send(&w, line);
+        world_send(&w, "#u%u UNLOCK x%u %040u", i, i % 4, i + 1000);
         if (i % 40 == 39)
             world_settle(&w);
     }
@@ -876,7 +856,7 @@ START_TEST(durable_master_keeps_its_vote_through_a_restart)
 {
     open_durable("always");
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
-    ck_assert(granted(ask("LOCK a 60s")));
+    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
     restart_durably(0);
     world_pass_ms(&w, 8 * LOOKED_MS);
     expect_votes(0, 4, "-");
@@ -1119,7 +1099,7 @@ START_TEST(late_heartbeat_is_judged_by_what_it_asked)
     w.masters[1].delay_ns = w.masters[2].delay_ns = 2 * NS_PER_MS;
     w.masters[1].hung = w.masters[2].hung = false;
     world_settle(&w);
-    ck_assert(!granted(ask("LOCK a 60s")));
+    ck_assert(!granted(world_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
@@ -1158,12 +1138,12 @@ START_TEST(node_without_a_vote_gets_releases_and_carries_locks)
     char token[LIMIT_TOKEN + 1];
     restart(0);
     world_pass_ms(&w, LOOKED_MS);
-    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 10s")));
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
     ck_assert_str_eq(world_value(&w, 0, "a"), token);
     world_delete(&w, 0, "a");
-    ck_assert(granted(ask("EXTEND a %s 20s", token)));
+    ck_assert(granted(world_ask(&w, "EXTEND a %s 20s", token)));
     ck_assert_str_eq(world_value(&w, 0, "a"), token);
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
@@ -1171,10 +1151,10 @@ END_TEST
 START_TEST(nodes_that_forgot_do_not_make_a_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 60s")));
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
         world_flush(&w, i);
-    const char *reply = ask("EXTEND a %s 60s", token);
+    const char *reply = world_ask(&w, "EXTEND a %s 60s", token);
     ck_assert_msg(strncmp(reply, "NOQUORUM 2/5", 12) == 0, "%s", reply);
     ck_assert_uint_eq(world_count(&w, "a"), 2);
 }
@@ -1183,16 +1163,16 @@ END_TEST
 START_TEST(token_that_is_gone_stays_gone)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 1s")));
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 1s")));
     world_pass_ms(&w, 1001);
-    ck_assert_str_eq(ask("EXTEND a %s 60s", token), "GONE");
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
     /* Planted by somebody, on a minority; flushed elsewhere; and time passes. */
     world_set(&w, 0, "a", token, 200000);
     world_set(&w, 1, "a", token, 200000);
-    ck_assert_str_eq(ask("EXTEND a %s 60s", token), "GONE");
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
     world_flush(&w, 4);
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    ck_assert_str_eq(ask("EXTEND a %s 60s", token), "GONE");
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
     ck_assert_uint_eq(world_count(&w, "a"), 2);
 }
 END_TEST

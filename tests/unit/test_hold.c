@@ -88,17 +88,13 @@ static void teardown(void)
 
 static void expect_push(const char *what, const char *reason)
 {
-    char line[128];
-    snprintf(line, sizeof(line), "! %s a %s %s", what, token, reason);
-    world_expect(&w, line);
+    world_expect(&w, "! %s a %s %s", what, token, reason);
 }
 
 static void hold(const char *line)
 {
-    world_say(&w, line);
-    const char *reply = world_heard(&w);
-    ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
-    snprintf(token, sizeof(token), "%.40s", reply + 3);
+    world_say(&w, "%s", line);
+    snprintf(token, sizeof(token), "%s", world_token(world_heard(&w)));
     ck_assert_uint_eq(w.client.hold_count, 1);
 }
 
@@ -199,11 +195,9 @@ END_TEST
 
 START_TEST(it_ends_with_its_unlock)
 {
-    char line[128];
     hold("LOCK a 3s HOLD");
     world_pass_ms(&w, 5000);
-    snprintf(line, sizeof(line), "UNLOCK a %s", token);
-    world_say(&w, line);
+    world_say(&w, "UNLOCK a %s", token);
     world_expect(&w, "OK");
     uint64_t renewals = w.engine.stats.renewals;
     world_pass_ms(&w, 10000);
@@ -216,10 +210,8 @@ END_TEST
 /* Its holder may rely on it: it has to hear. */
 START_TEST(an_unlock_by_somebody_else_is_told)
 {
-    char line[128];
     hold("LOCK a 3s HOLD");
-    snprintf(line, sizeof(line), "#u UNLOCK a %s", token);
-    world_send_as(&w, &w.others[0], line);
+    world_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
     world_settle(&w);
     expect_push("LOST", "gone");
     world_expect(&w, "#u OK");
@@ -229,12 +221,10 @@ END_TEST
 
 START_TEST(an_extension_by_anybody_that_finds_it_gone_is_told)
 {
-    char line[128];
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
         world_delete(&w, i, "a");
-    snprintf(line, sizeof(line), "#e EXTEND a %s 3s", token);
-    world_send_as(&w, &w.others[0], line);
+    world_send_as(&w, &w.others[0], "#e EXTEND a %s 3s", token);
     world_settle(&w);
     expect_push("LOST", "gone");
     world_expect(&w, "#e GONE");
@@ -268,14 +258,12 @@ END_TEST
 /* The extension and the release are under way at once. */
 START_TEST(an_extension_under_way_does_not_outlive_the_release)
 {
-    char line[128];
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 5 * NS_PER_MS;
     world_pass_ms(&w, 1002);
     ck_assert_uint_eq(w.engine.stats.renewals, 1);
-    snprintf(line, sizeof(line), "UNLOCK a %s", token);
-    world_send(&w, line);
+    world_send(&w, "UNLOCK a %s", token);
     world_pass_ms(&w, 100);
     world_expect(&w, "OK");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -441,9 +429,7 @@ END_TEST
 
 static void send_extend(struct engine_client *client, const char *ttl)
 {
-    char line[128];
-    snprintf(line, sizeof(line), "EXTEND a %s %s", token, ttl);
-    world_send_as(&w, client, line);
+    world_send_as(&w, client, "EXTEND a %s %s", token, ttl);
 }
 
 static void expect_extended(struct engine_client *client, const char *ttl)
@@ -458,7 +444,7 @@ static void expect_refused(struct engine_client *client, const char *ttl, const 
 {
     send_extend(client, ttl);
     world_settle(&w);
-    world_expect(&w, reply);
+    world_expect(&w, "%s", reply);
 }
 
 START_TEST(an_extension_of_the_client_saves_the_daemon_one_and_it_goes_on)
@@ -631,13 +617,10 @@ END_TEST
 START_TEST(extensions_take_turns)
 {
     enum { HOLDS = 40 };
-    char line[64];
     unsigned most = 0;
     w.engine.renewals_max = 2;
-    for (unsigned i = 0; i < HOLDS; i++) {
-        snprintf(line, sizeof(line), "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
-        world_say(&w, line);
-    }
+    for (unsigned i = 0; i < HOLDS; i++)
+        world_say(&w, "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 0; i < 10000; i++) {
@@ -661,12 +644,10 @@ START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
 {
     enum { HOLDS = 80 };
     static void *rounds[LIMIT_OPERATIONS + 1];
-    char line[64];
     unsigned count = 0;
     hold("LOCK a 3s HOLD");
     for (unsigned i = 1; i < HOLDS; i++) {
-        snprintf(line, sizeof(line), "LOCK r%u 3s HOLD", i);
-        ck_assert_ptr_nonnull(strstr(world_ask(&w, line), "OK "));
+        world_token(world_ask(&w, "LOCK r%u 3s HOLD", i));
         world_heard(&w);
     }
     while ((rounds[count] = pool_take(&w.engine.operations.pool)) != NULL)

@@ -2,7 +2,6 @@
  * The releases of one pass go to a master as one command (server/engine_releases.c): with the same
  * outcomes as if each had gone alone, and in order with whatever else is about the same key.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,39 +24,23 @@ static void end(void)
     world_deinit(&w);
 }
 
-__attribute__((format(printf, 1, 2))) static void send(const char *form, ...)
-{
-    char line[LIMIT_LINE];
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(line, sizeof(line), form, arguments);
-    va_end(arguments);
-    world_send(&w, line);
-}
-
 static void lock_each(unsigned count)
 {
-    char line[32];
-    for (unsigned i = 0; i < count; i++) {
-        snprintf(line, sizeof(line), "LOCK r%u 10s", i);
-        snprintf(tokens[i], sizeof(tokens[i]), "%s", world_token(world_ask(&w, line)));
-    }
+    for (unsigned i = 0; i < count; i++)
+        snprintf(tokens[i], sizeof(tokens[i]), "%s", world_token(world_ask(&w, "LOCK r%u 10s", i)));
     w.replies_read = w.reply_count;
 }
 
 static void unlock_each(unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        send("#%u UNLOCK r%u %s", i, i, tokens[i]);
+        world_send(&w, "#%u UNLOCK r%u %s", i, i, tokens[i]);
 }
 
 static void expect_each(unsigned count, const char *outcome)
 {
-    char line[32];
-    for (unsigned i = 0; i < count; i++) {
-        snprintf(line, sizeof(line), "#%u %s", i, outcome);
-        world_expect(&w, line);
-    }
+    for (unsigned i = 0; i < count; i++)
+        world_expect(&w, "#%u %s", i, outcome);
     ck_assert_str_eq(world_heard(&w), "(nothing)");
 }
 
@@ -87,9 +70,9 @@ END_TEST
 START_TEST(a_release_alone_is_a_command_of_its_own)
 {
     lock_each(2);
-    send("#0 UNLOCK r0 %s", tokens[0]);
+    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
     world_settle(&w);
-    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     expect_each(2, "OK");
     ck_assert_uint_eq(w.masters[0].together, 0);
@@ -158,7 +141,7 @@ START_TEST(a_lock_behind_the_release_of_the_same_key_is_granted)
 {
     lock_each(2);
     unlock_each(2);
-    send("#2 LOCK r1 10s");
+    world_send(&w, "#2 LOCK r1 10s");
     world_settle(&w);
     world_expect(&w, "#0 OK");
     world_expect(&w, "#1 OK");
@@ -170,9 +153,9 @@ END_TEST
 START_TEST(one_key_is_not_twice_in_a_command)
 {
     lock_each(2);
-    send("#0 UNLOCK r0 %s", tokens[0]);
-    send("#1 UNLOCK r0 %s", tokens[0]);
-    send("#2 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
+    world_send(&w, "#1 UNLOCK r0 %s", tokens[0]);
+    world_send(&w, "#2 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     world_expect(&w, "#0 OK");
     world_expect(&w, "#1 GONE");
@@ -207,10 +190,10 @@ END_TEST
 START_TEST(each_goes_to_its_own_masters)
 {
     lock_each(3);
-    send("#0 UNLOCK r0 %s", tokens[0]);
-    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
+    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_cut(&w, 4);
-    send("#2 UNLOCK r2 %s", tokens[2]);
+    world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     world_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(w.masters[0].together, 1);
@@ -304,8 +287,8 @@ START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
     expect_each(2, "OK");
     ck_assert_uint_eq(left(2), 0);
     ck_assert_uint_eq(w.refusals, 1);
-    send("#2 UNLOCK r2 %s", tokens[2]);
-    send("#3 UNLOCK r3 %s", tokens[3]);
+    world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
+    world_send(&w, "#3 UNLOCK r3 %s", tokens[3]);
     world_settle(&w);
     world_expect(&w, "#2 OK");
     world_expect(&w, "#3 OK");
@@ -336,10 +319,10 @@ START_TEST(a_master_that_refuses_any_release_gets_several_at_once_again)
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(3), 0);
     lock_each(3);
-    send("#0 UNLOCK r0 %s", tokens[0]);
+    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
     world_settle(&w);
-    send("#1 UNLOCK r1 %s", tokens[1]);
-    send("#2 UNLOCK r2 %s", tokens[2]);
+    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     world_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(w.masters[2].together, 1);
@@ -381,8 +364,8 @@ START_TEST(a_release_alone_goes_as_what_each_master_has)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(w.masters[i].native, i < 3);
     /* Several are cheaper by script, there too. */
-    send("#1 UNLOCK r1 %s", tokens[1]);
-    send("#2 UNLOCK r2 %s", tokens[2]);
+    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     world_settle(&w);
     ck_assert_uint_eq(left(3), 0);
     ck_assert_uint_eq(native(), 3);
@@ -402,11 +385,11 @@ START_TEST(what_its_own_command_does_not_delete_is_gone)
         world_delete(&w, i, "r1");
         w.masters[i].delay_ns = w.engine.rules.round.node_timeout_ns * 3 / 5;
     }
-    send("#0 UNLOCK r0 %s", tokens[0]);
+    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
     world_settle(&w);
     world_pass_ms(&w, w.engine.rules.round.node_timeout_ns / NS_PER_MS);
     world_expect(&w, "#0 GONE");
-    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     world_pass_ms(&w, w.engine.rules.round.node_timeout_ns / NS_PER_MS);
     world_expect(&w, "#1 GONE");
@@ -423,7 +406,7 @@ START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
     strcpy(w.masters[1].native_error, "NOPERM User redlockd has no permissions");
     lock_each(4);
     for (unsigned i = 0; i < 2; i++) {
-        send("#%u UNLOCK r%u %s", i, i, tokens[i]);
+        world_send(&w, "#%u UNLOCK r%u %s", i, i, tokens[i]);
         world_settle(&w);
     }
     expect_each(2, "OK");
@@ -435,7 +418,7 @@ START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
     world_cut(&w, 1);
     world_pass_ms(&w, 5000);
     lock_each(2);
-    send("#2 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#2 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     world_expect(&w, "#2 OK");
     ck_assert_uint_eq(w.masters[1].native, 2);
@@ -449,12 +432,12 @@ START_TEST(any_other_trouble_does_not_turn_it_off)
     become_native();
     lock_each(2);
     strcpy(w.masters[1].error, "NOPERM No permissions to access a key");
-    send("#0 UNLOCK r0 %s", tokens[0]);
+    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
     world_settle(&w);
     world_expect(&w, "#0 OK");
     ck_assert_uint_eq(w.engine.links[1].owed.count, 1);
     w.masters[1].error[0] = '\0';
-    send("#1 UNLOCK r1 %s", tokens[1]);
+    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     world_expect(&w, "#1 OK");
     ck_assert_uint_eq(w.masters[1].native, 1);

@@ -22,26 +22,21 @@ static void teardown(void)
 
 static const char *hold(const char *line)
 {
-    static char token[LIMIT_TOKEN + 1];
-    world_say(&w, line);
-    const char *reply = world_heard(&w);
-    ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
-    snprintf(token, sizeof(token), "%.40s", reply + 3);
-    return token;
+    world_say(&w, "%s", line);
+    return world_token(world_heard(&w));
 }
 
 START_TEST(a_shorter_longest_hold_counts_for_locks_that_are_held)
 {
     struct engine_rules rules = w.engine.rules;
-    char lost[128];
-    snprintf(lost, sizeof(lost), "! LOST a %s limit", hold("LOCK a 9s HOLD"));
+    const char *token = hold("LOCK a 9s HOLD");
     world_pass_ms(&w, 20000);
     world_expect(&w, "(nothing)");
     uint64_t renewals = w.engine.stats.renewals;
     rules.max_hold_ns = 10 * NS_PER_S;
     engine_retune(&w.engine, &rules);
     world_pass_ms(&w, 9000);
-    world_expect(&w, lost);
+    world_expect(&w, "! LOST a %s limit", token);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
 }
 END_TEST
@@ -63,20 +58,18 @@ END_TEST
 START_TEST(fewer_extensions_count_at_once)
 {
     struct engine_rules rules = w.engine.rules;
-    char extend[128];
-    snprintf(extend, sizeof(extend), "EXTEND a %s 9s", hold("LOCK a 9s"));
-    ck_assert_int_eq(strncmp(world_ask(&w, extend), "OK ", 3), 0);
+    const char *token = hold("LOCK a 9s");
+    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 9s", token), "OK ", 3), 0);
     rules.max_extensions = 1;
     engine_retune(&w.engine, &rules);
-    ck_assert_str_eq(world_ask(&w, extend), "LIMIT extensions");
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 9s", token), "LIMIT extensions");
 }
 END_TEST
 
 START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
 {
     struct engine_rules rules = w.engine.rules;
-    char unlock[128];
-    snprintf(unlock, sizeof(unlock), "UNLOCK a %s", hold("LOCK a 60s"));
+    const char *token = hold("LOCK a 60s");
     world_send(&w, "#1 LOCK a 9s WAIT 60s");
     world_send(&w, "#2 LOCK a 9s WAIT 60s");
     world_settle(&w);
@@ -84,7 +77,7 @@ START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
     engine_retune(&w.engine, &rules);
     world_say(&w, "#3 LOCK a 9s WAIT 60s");
     world_expect(&w, "#3 LIMIT waiters_per_resource");
-    world_send(&w, unlock);
+    world_send(&w, "UNLOCK a %s", token);
     world_pass_ms(&w, 100);
     const char *reply = world_heard(&w);
     ck_assert_msg(strncmp(reply, "#1 OK ", 6) == 0 || strcmp(reply, "OK") == 0, "%s", reply);

@@ -2,7 +2,6 @@
  * What the engine counts (struct engine_stats, and what links and resources keep), on fake masters
  * and virtual time.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,16 +18,6 @@ static void five(void)
 static void end(void)
 {
     world_deinit(&w);
-}
-
-__attribute__((format(printf, 1, 2))) static const char *ask(const char *form, ...)
-{
-    char line[LIMIT_LINE];
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(line, sizeof(line), form, arguments);
-    va_end(arguments);
-    return world_ask(&w, line);
 }
 
 static uint64_t total(const struct histogram *histogram)
@@ -49,14 +38,12 @@ static const struct engine_stats *stats(void)
 START_TEST(a_grant_is_timed_from_the_request_and_from_its_round)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 10s")));
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
     ck_assert_uint_eq(total(&stats()->granted), 1);
     ck_assert_uint_eq(total(&stats()->queued), 0);
     world_say(&w, "LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 4000);
-    char unlock[128];
-    snprintf(unlock, sizeof(unlock), "#u UNLOCK a %s", token);
-    world_send_as(&w, &w.others[0], unlock);
+    world_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
     world_settle(&w);
     ck_assert_uint_eq(total(&stats()->granted), 2);
     ck_assert_uint_eq(total(&stats()->granted_round), 2);
@@ -69,8 +56,8 @@ END_TEST
 
 START_TEST(a_wait_in_vain_is_timed_and_a_refusal_is_not)
 {
-    ask("LOCK a 60s");
-    ck_assert_int_eq(strncmp(ask("LOCK a 10s"), "HELD", 4), 0);
+    world_ask(&w, "LOCK a 60s");
+    ck_assert_int_eq(strncmp(world_ask(&w, "LOCK a 10s"), "HELD", 4), 0);
     ck_assert_uint_eq(total(&stats()->queued), 0);
     world_say(&w, "LOCK a 10s WAIT 2s");
     world_pass_ms(&w, 2500);
@@ -83,12 +70,12 @@ END_TEST
 START_TEST(round_trips_are_counted_for_the_node_that_made_them)
 {
     uint64_t before = total(&w.engine.links[2].round_trips);
-    ask("LOCK a 10s");
+    world_ask(&w, "LOCK a 10s");
     ck_assert_uint_gt(total(&w.engine.links[2].round_trips), before);
     w.masters[3].hung = true;
     world_pass_ms(&w, 3000);
     before = total(&w.engine.links[3].round_trips);
-    ask("LOCK b 10s");
+    world_ask(&w, "LOCK b 10s");
     ck_assert_uint_eq(total(&w.engine.links[3].round_trips), before);
 }
 END_TEST
@@ -107,15 +94,15 @@ START_TEST(a_node_without_a_vote_is_counted_by_its_reason)
 {
     world_kill(&w, 4);
     world_settle(&w);
-    ask("LOCK a 10s");
+    world_ask(&w, "LOCK a 10s");
     ck_assert_uint_eq(refusals(4), 1);
     ck_assert_uint_eq(refusals(0), 0);
-    ask("STATUS a");
+    world_ask(&w, "STATUS a");
     ck_assert_uint_eq(refusals(4), 2);
     ck_assert_uint_eq(stats()->refused[4][REASON_NONE], 0);
     world_flush(&w, 1);
-    ask("LOCK b 10s");
-    ask("LOCK c 10s");
+    world_ask(&w, "LOCK b 10s");
+    world_ask(&w, "LOCK c 10s");
     ck_assert_uint_gt(stats()->refused[1][REASON_FLUSHED], 0);
 }
 END_TEST
@@ -123,10 +110,10 @@ END_TEST
 START_TEST(a_release_needs_no_vote_so_none_is_refused)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(ask("LOCK a 10s")));
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
     world_kill(&w, 4);
     world_settle(&w);
-    ck_assert_str_eq(ask("UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(refusals(4), 0);
 }
 END_TEST
@@ -135,14 +122,14 @@ END_TEST
 
 START_TEST(a_loss_is_counted_by_its_reason)
 {
-    ask("LOCK a 10s HOLD");
+    world_ask(&w, "LOCK a 10s HOLD");
     world_hang(&w, 3, true);
     world_pass_ms(&w, 10000);
     ck_assert_uint_eq(stats()->lost, 1);
     ck_assert_uint_eq(stats()->losses[engine_loss_of("noquorum")], 1);
     world_hang(&w, 3, false);
     world_pass_ms(&w, 60000);
-    ask("LOCK b 10s HOLD");
+    world_ask(&w, "LOCK b 10s HOLD");
     engine_drain(&w.engine, w.now_ns);
     ck_assert_uint_eq(stats()->losses[engine_loss_of("shutdown")], 1);
     ck_assert_uint_eq(stats()->lost, 2);
@@ -163,8 +150,8 @@ END_TEST
 
 START_TEST(resources_are_listed_for_as_long_as_somebody_waits)
 {
-    ask("LOCK a 60s");
-    ask("LOCK b 60s");
+    world_ask(&w, "LOCK a 60s");
+    world_ask(&w, "LOCK b 60s");
     ck_assert(LIST_EMPTY(&w.engine.waited_for));
     world_say(&w, "#1 LOCK a 10s WAIT 60s");
     world_say(&w, "#2 LOCK a 10s WAIT 2s");

@@ -38,9 +38,7 @@ static const char *expect_grant(const char *tag)
 
 static void unlock(const char *resource, const char *token)
 {
-    char line[128];
-    snprintf(line, sizeof(line), "#u UNLOCK %s %s", resource, token);
-    world_say(&w, line);
+    world_say(&w, "#u UNLOCK %s %s", resource, token);
 }
 
 /* Somebody else holds it, on all masters. */
@@ -114,14 +112,12 @@ END_TEST
 START_TEST(waiters_are_served_in_the_order_they_came)
 {
     enum { WAITERS = 20 };
-    char line[64];
     char tag[8];
     char token[LIMIT_TOKEN + 1];
     world_say(&w, "#t0 LOCK a 10s");
     memcpy(token, expect_grant("t0"), sizeof(token));
     for (unsigned i = 1; i <= WAITERS; i++) {
-        snprintf(line, sizeof(line), "#t%u LOCK a 10s WAIT 60s", i);
-        world_say(&w, line);
+        world_say(&w, "#t%u LOCK a 10s WAIT 60s", i);
         world_pass_ms(&w, 1);
     }
     world_expect(&w, "(nothing)");
@@ -579,9 +575,9 @@ static char holder[LIMIT_TOKEN + 1];
 /* One holds, one waits. */
 static void hold_and_wait(const char *holds, const char *waits)
 {
-    world_say(&w, holds);
+    world_say(&w, "%s", holds);
     memcpy(holder, expect_grant("h"), sizeof(holder));
-    world_say(&w, waits);
+    world_say(&w, "%s", waits);
     world_expect(&w, "(nothing)");
 }
 
@@ -615,18 +611,14 @@ END_TEST
 /* It is written before the hand-over, and behind it the links take no more votes. */
 START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
 {
-    char line[128];
     hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
-    for (unsigned i = 0; w.engine.links[0].load < LIMIT_LINK_VOTES - 1; i++) {
-        snprintf(line, sizeof(line), "#s%u STATUS x", i);
-        world_send_as(&w, &w.others[i / 1000], line);
-    }
+    for (unsigned i = 0; w.engine.links[0].load < LIMIT_LINK_VOTES - 1; i++)
+        world_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
     /* Who asked wants no answers. */
     for (unsigned i = 0; i < 3; i++)
         w.others[i].gone = true;
     world_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
-    snprintf(line, sizeof(line), "#u UNLOCK a %s", holder);
-    world_send_as(&w, &w.others[3], line);
+    world_send_as(&w, &w.others[3], "#u UNLOCK a %s", holder);
     world_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.waiting, 0);
     ck_assert_uint_eq(world_count(&w, "a"), 5);
@@ -678,10 +670,8 @@ END_TEST
 START_TEST(a_hand_over_is_guarded)
 {
     hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 500s");
-    char line[128];
-    snprintf(line, sizeof(line), "#u UNLOCK a %s", holder);
     w.lazy = true;
-    world_send(&w, line);
+    world_send(&w, "#u UNLOCK a %s", holder);
     for (unsigned i = 0; i < 3; i++)
         world_flush(&w, i);
     world_settle(&w);
@@ -788,12 +778,10 @@ END_TEST
 
 START_TEST(an_extension_under_way_does_not_bring_a_released_token_back)
 {
-    char line[128];
     hold_and_wait("#h LOCK a 50s", "#b LOCK a 50s WAIT 100s");
     world_delete(&w, 4, "a");
     w.masters[4].hung = true;
-    snprintf(line, sizeof(line), "#e EXTEND a %s 50s", holder);
-    world_say(&w, line);
+    world_say(&w, "#e EXTEND a %s 50s", holder);
     ck_assert_str_eq(world_heard(&w) + 3, strstr(w.replies[w.replies_read - 1], "OK"));
     unlock("a", holder);
     world_expect(&w, "#u OK");
@@ -995,13 +983,11 @@ END_TEST
 START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
 {
     char token[LIMIT_TOKEN + 1];
-    char line[128];
     with_second_daemon();
     world_say(&w, "#x LOCK a 60s");
     memcpy(token, expect_grant("x"), sizeof(token));
     world_share(&v, &w);
-    snprintf(line, sizeof(line), "#u UNLOCK a %.40s", token);
-    world_say(&v, line);
+    world_say(&v, "#u UNLOCK a %.40s", token);
     world_say(&v, "#v LOCK a 20s");
     world_share(&w, &v);
     world_say(&w, "#w LOCK a 10s WAIT 60s");
@@ -1080,12 +1066,9 @@ END_TEST
 
 START_TEST(a_crowd_that_leaves_starts_no_rounds)
 {
-    char line[64];
     foreign("a", 5000);
-    for (unsigned i = 0; i < 900; i++) {
-        snprintf(line, sizeof(line), "#t%u LOCK a 10s WAIT 60s", i);
-        world_send_as(&w, &w.others[0], line);
-    }
+    for (unsigned i = 0; i < 900; i++)
+        world_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
     world_settle(&w);
     uint64_t asked = w.engine.stats.asked;
     world_lose_client(&w, &w.others[0]);
@@ -1154,12 +1137,9 @@ END_TEST
 
 START_TEST(queues_have_their_bounds)
 {
-    char line[64];
     foreign("a", 50000);
-    for (unsigned i = 0; i < 1000; i++) {
-        snprintf(line, sizeof(line), "#t%u LOCK a 10s WAIT 60s", i);
-        world_send_as(&w, &w.others[0], line);
-    }
+    for (unsigned i = 0; i < 1000; i++)
+        world_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
     world_settle(&w);
     world_say(&w, "#x LOCK a 10s WAIT 60s");
     world_expect(&w, "#x LIMIT waiters_per_resource");
@@ -1189,7 +1169,7 @@ START_TEST(full_tables_refuse)
         pools[p]->free = NULL;
         pools[p]->count = pools[p]->touched;
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-            world_say(&w, requests[i]);
+            world_say(&w, "%s", requests[i]);
             world_expect(&w, "#x LIMIT operations");
         }
         pools[p]->count = count;
@@ -1213,10 +1193,8 @@ START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
     }
     for (unsigned c = 0; c < CLIENTS; c++) {
         engine_client_init(&clients[c], 100 + c);
-        for (unsigned i = 0; i < RESOURCES * EACH; i++) {
-            snprintf(line, sizeof(line), "#t%u LOCK r%u 10s WAIT 50s", i, i % RESOURCES);
-            world_send_as(&w, &clients[c], line);
-        }
+        for (unsigned i = 0; i < RESOURCES * EACH; i++)
+            world_send_as(&w, &clients[c], "#t%u LOCK r%u 10s WAIT 50s", i, i % RESOURCES);
     }
     world_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.waiting, 10000);

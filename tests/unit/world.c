@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -976,17 +977,55 @@ void world_deinit(struct world *world)
     engine_deinit(&world->engine);
 }
 
-void world_send_as(struct world *world, struct engine_client *client, const char *line)
+static void send_list(struct world *world, struct engine_client *client, const char *form,
+                      va_list arguments)
 {
+    char line[LIMIT_LINE];
     struct request request;
     struct error error;
-    ck_assert_int_eq(request_parse(line, strlen(line), &limits, &request, &error), REQUEST_FINE);
+    int len = vsnprintf(line, sizeof(line), form, arguments);
+    ck_assert_int_lt(len, LIMIT_LINE);
+    ck_assert_int_eq(request_parse(line, (size_t)len, &limits, &request, &error), REQUEST_FINE);
     engine_submit(&world->engine, client, &request, world->now_ns);
 }
 
-void world_send(struct world *world, const char *line)
+void world_send_as(struct world *world, struct engine_client *client, const char *form, ...)
 {
-    world_send_as(world, &world->client, line);
+    va_list arguments;
+    va_start(arguments, form);
+    send_list(world, client, form, arguments);
+    va_end(arguments);
+}
+
+void world_send(struct world *world, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    send_list(world, &world->client, form, arguments);
+    va_end(arguments);
+}
+
+void world_say(struct world *world, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    send_list(world, &world->client, form, arguments);
+    va_end(arguments);
+    world_settle(world);
+}
+
+const char *world_ask(struct world *world, const char *form, ...)
+{
+    unsigned before = world->reply_count;
+    va_list arguments;
+    va_start(arguments, form);
+    send_list(world, &world->client, form, arguments);
+    va_end(arguments);
+    world_settle(world);
+    if (world->reply_count == before)
+        world_pass_ms(world, 50);
+    ck_assert_uint_eq(world->reply_count, before + 1);
+    return world->replies[before];
 }
 
 const char *world_next_reply(struct world *world)
@@ -1000,15 +1039,14 @@ const char *world_heard(struct world *world)
     return reply != NULL ? reply : "(nothing)";
 }
 
-void world_expect(struct world *world, const char *reply)
+void world_expect(struct world *world, const char *form, ...)
 {
+    char reply[LIMIT_REPLY];
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(reply, sizeof(reply), form, arguments);
+    va_end(arguments);
     ck_assert_str_eq(world_heard(world), reply);
-}
-
-void world_say(struct world *world, const char *line)
-{
-    world_send(world, line);
-    world_settle(world);
 }
 
 void world_hang(struct world *world, unsigned count, bool hung)
@@ -1028,17 +1066,6 @@ void world_lose_client(struct world *world, struct engine_client *client)
     client->gone = true;
     engine_client_gone(&world->engine, client, world->now_ns);
     engine_client_init(client, client->id);
-}
-
-const char *world_ask(struct world *world, const char *line)
-{
-    unsigned before = world->reply_count;
-    world_send(world, line);
-    world_settle(world);
-    if (world->reply_count == before)
-        world_pass_ms(world, 50);
-    ck_assert_uint_eq(world->reply_count, before + 1);
-    return world->replies[before];
 }
 
 const char *world_token(const char *line)

@@ -155,19 +155,20 @@ void world_settle(struct world *world);
 /* Let time pass, timers included. */
 void world_pass_ms(struct world *world, int64_t ms);
 
-/* One request line; the reply's line is the next of world->replies. */
-void world_send(struct world *world, const char *line);
-void world_send_as(struct world *world, struct engine_client *client, const char *line);
+/* One request line, as printf() makes it; the reply's line is the next of world->replies. */
+__attribute__((format(printf, 2, 3))) void world_send(struct world *world, const char *form, ...);
+__attribute__((format(printf, 3, 4))) void
+world_send_as(struct world *world, struct engine_client *client, const char *form, ...);
 
 /* The next reply or push that has not been looked at yet; NULL if there is none. */
 const char *world_next_reply(struct world *world);
 
 /* ... or "(nothing)"; and it has to be this. */
 const char *world_heard(struct world *world);
-void world_expect(struct world *world, const char *reply);
+__attribute__((format(printf, 2, 3))) void world_expect(struct world *world, const char *form, ...);
 
 /* Send, and let happen what can. */
-void world_say(struct world *world, const char *line);
+__attribute__((format(printf, 2, 3))) void world_say(struct world *world, const char *form, ...);
 
 /* The first so many masters hang, or go on. */
 void world_hang(struct world *world, unsigned count, bool hung);
@@ -177,7 +178,8 @@ void world_end_client(struct world *world, struct engine_client *client);
 void world_lose_client(struct world *world, struct engine_client *client);
 
 /* Send, settle, and return the one reply it brought. */
-const char *world_ask(struct world *world, const char *line);
+__attribute__((format(printf, 2, 3))) const char *world_ask(struct world *world, const char *form,
+                                                            ...);
 
 /* The token in an OK reply, in a buffer that the next call overwrites. */
 const char *world_token(const char *reply);
