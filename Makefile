@@ -46,7 +46,7 @@ UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/hi
 FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
                   $(filter-out $(wildcard tests/fuzz/fuzz_*.c),$(wildcard tests/fuzz/*.c)) \
-                  tests/unit/world.c tests/replies.c)
+                  $(wildcard tests/unit/world*.c) tests/replies.c)
 SIM      := $(BUILD)/tests/sim/sim
 TEST_SIM := $(BUILD)/tests/sim/test_sim
 SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/dice.c tests/history.c \

@@ -7,6 +7,9 @@
  *
  * A world has one daemon. Two worlds can have the same masters: they share all that is the
  * masters' own, by turns (world_share()), and keep each its own connections.
+ *
+ * It is played by world.c (time, the daemon, what befalls masters), world_clients.c, world_master.c
+ * and world_wire.c. What else is in world_*.[ch] is for these alone.
  */
 #ifndef TESTS_UNIT_WORLD_H
 #define TESTS_UNIT_WORLD_H

@@ -1,0 +1,204 @@
+#include "tests/unit/world_scripts.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/world_answer.h"
+#include "tests/unit/world_master.h"
+
+static struct redis_reply holder(struct world *world, unsigned node, const struct world_key *key)
+{
+    int64_t left_ns = key->expires_ns - world_clock_ns(world, node);
+    return world_pair(world_number(left_ns / NS_PER_MS), world_text(RESP_STRING, key->value));
+}
+
+/* What mark.lua does. */
+static struct redis_reply run_mark(struct world *world, unsigned node, char **words)
+{
+    static char record[LIMIT_RECORD];
+    const char *current = world_value(world, node, words[3]);
+    if (strcmp(current != NULL ? current : "", words[4]) != 0)
+        return world_text(RESP_STRING, current != NULL ? current : "");
+    int64_t join_us = world_clock_ns(world, node) / 1000 + atoll(words[6]);
+    if (join_us < atoll(words[8]))
+        join_us = atoll(words[8]);
+    struct record earlier;
+    if (current != NULL && record_parse(current, strlen(current), &earlier) &&
+        strcmp(earlier.run_id, words[7]) == 0 && earlier.join_us >= join_us)
+        join_us = earlier.join_us + (atoll(words[6]) != 0);
+    snprintf(record, sizeof(record), "%s%" PRId64, words[5], join_us);
+    world_set(world, node, words[3], record, 0);
+    return world_text(RESP_STRING, record);
+}
+
+/* What beat.lua does. */
+static struct redis_reply run_beat(struct world *world, unsigned node, char **words)
+{
+    static char answer[512];
+    unsigned keys = (unsigned)atoi(words[2]);
+    char **arguments = words + 3 + keys;
+    const char *value = world_value(world, node, words[3]);
+    char entry[128];
+    char vouch[32];
+    size_t len = 0;
+    snprintf(entry, sizeof(entry), "%.127s", value != NULL ? value : "-");
+    value = world_value(world, node, words[4]);
+    snprintf(vouch, sizeof(vouch), "%.31s", value != NULL ? value : "-");
+    int64_t now_us = world_clock_ns(world, node) / 1000;
+    if (atoll(vouch) > now_us)
+        snprintf(vouch, sizeof(vouch), "-");
+    if (arguments[0][0] != '\0')
+        world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
+    if (arguments[2][0] != '\0' && atoll(arguments[2]) <= now_us)
+        world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
+    int64_t lease_ns = atoll(arguments[4]) * NS_PER_MS;
+    int64_t fresh_ns = atoll(arguments[5]) * NS_PER_MS;
+    for (unsigned i = 2; i < keys; i++) {
+        const char *server = arguments[4 + i];
+        struct world_key *seen = world_find_key(world, node, words[3 + i]);
+        int64_t left_ns = seen != NULL ? seen->expires_ns - world_clock_ns(world, node) : 0;
+        bool other = seen != NULL && strcmp(seen->value, server) != 0 &&
+                     (strncmp(seen->value, server, 40) != 0 || lease_ns - left_ns <= fresh_ns);
+        answer[len++] = other ? '1' : '0';
+        if (!other)
+            world_set(world, node, words[3 + i], server, lease_ns / NS_PER_MS);
+        else if (left_ns > lease_ns)
+            seen->expires_ns = world_clock_ns(world, node) + lease_ns;
+    }
+    snprintf(answer + len, sizeof(answer) - len, " %s %s", vouch, entry);
+    return world_text(RESP_STRING, answer);
+}
+
+/* What fence.lua does. */
+static struct redis_reply run_fence(struct world *world, unsigned node, char **words)
+{
+    world->masters[node].commands++;
+    if (world_find_key(world, node, words[3]) != NULL)
+        return world_nil();
+    const char *seen = world_value(world, node, words[4]);
+    if (seen != NULL && atoll(seen) >= atoll(words[7]))
+        return world_text(RESP_STRING, seen);
+    world_set(world, node, words[3], words[5], atoll(words[6]));
+    world_set(world, node, words[4], words[7], atoll(words[8]));
+    return world_number(-3);
+}
+
+static const char *waits_key(const char *key)
+{
+    static char name[128];
+    snprintf(name, sizeof(name), "redlockd:waits:%s", key);
+    return name;
+}
+
+/* What swap.lua does. */
+static struct redis_reply run_swap(struct world *world, unsigned node, char **words)
+{
+    bool fenced = atoi(words[2]) == 2;
+    char **arguments = words + (fenced ? 5 : 4);
+    struct world_key *key = world_find_key(world, node, words[3]);
+    const char *waits = world_value(world, node, waits_key(words[3]));
+    bool wanted = waits != NULL && strcmp(waits, arguments[3]) != 0;
+    world->masters[node].commands++;
+    if (key != NULL && strcmp(key->value, arguments[0]) != 0)
+        return holder(world, node, key);
+    const char *seen = fenced ? world_value(world, node, words[4]) : NULL;
+    if (seen != NULL && atoll(seen) >= atoll(arguments[4])) {
+        world_delete(world, node, words[3]);
+        return world_pair(world_number(key != NULL ? -3 : -2), world_text(RESP_STRING, seen));
+    }
+    world_set(world, node, words[3], arguments[1], atoll(arguments[2]));
+    if (fenced)
+        world_set(world, node, words[4], arguments[4], atoll(arguments[5]));
+    return world_number((key != NULL ? -3 : -4) - 2 * wanted);
+}
+
+/* What releases.lua does. */
+static struct redis_reply run_releases(struct world *world, unsigned node, char **words)
+{
+    static char letters[LIMIT_TOGETHER + 1];
+    unsigned count = (unsigned)atoi(words[2]);
+    unsigned deleted = 0;
+    ck_assert_uint_le(count, LIMIT_TOGETHER);
+    world->masters[node].together++;
+    if (world->masters[node].together_error[0] != '\0')
+        return world_text(RESP_ERROR, world->masters[node].together_error);
+    world->masters[node].commands += count;
+    /* All are looked at before any is deleted. */
+    for (unsigned i = 0; i < count; i++) {
+        struct world_key *key = world_find_key(world, node, words[3 + i]);
+        bool ours = key != NULL && strcmp(key->value, words[3 + count + i]) == 0;
+        letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
+        deleted += ours;
+    }
+    letters[count] = '\0';
+    for (unsigned i = 0; i < count; i++)
+        if (letters[i] == 'd')
+            world_delete(world, node, words[3 + i]);
+    return deleted == count ? world_number(-3) : world_text(RESP_STRING, letters);
+}
+
+/* The word that status.lua and release.lua leave, if they are told of whom. */
+static void leave_word(struct world *world, unsigned node, const struct world_key *key,
+                       const char *max_ttl_ms, const char *daemon)
+{
+    const char *name = waits_key(key->key);
+    struct world_key *before = world_find_key(world, node, name);
+    int64_t left_ms = (key->expires_ns - world_clock_ns(world, node)) / NS_PER_MS;
+    if (daemon == NULL)
+        return;
+    left_ms = left_ms < atoll(max_ttl_ms) ? left_ms : atoll(max_ttl_ms);
+    if (before == NULL || strcmp(before->value, daemon) != 0 ||
+        before->expires_ns - world_clock_ns(world, node) < left_ms * NS_PER_MS)
+        world_set(world, node, name, daemon, left_ms + 1000);
+}
+
+struct redis_reply world_run_script(struct world *world, unsigned node, unsigned script,
+                                    char **words)
+{
+    if (script == REDIS_SCRIPT_MARK) {
+        struct world_master *master = &world->masters[node];
+        master->marks++;
+        return master->mark_error[0] != '\0' ? world_text(RESP_ERROR, master->mark_error)
+                                             : run_mark(world, node, words);
+    }
+    if (script == REDIS_SCRIPT_BEAT)
+        return run_beat(world, node, words);
+    if (script == REDIS_SCRIPT_FENCE)
+        return run_fence(world, node, words);
+    if (script == REDIS_SCRIPT_SWAP)
+        return run_swap(world, node, words);
+    if (script == REDIS_SCRIPT_RELEASES)
+        return run_releases(world, node, words);
+    if (script == REDIS_SCRIPT_RELEASE && strcmp(words[3], world->masters[node].refused_key) == 0)
+        return world_text(RESP_ERROR, "NOPERM No permissions to access a key");
+    struct world_key *key = world_find_key(world, node, words[3]);
+    world->masters[node].commands++;
+    world->masters[node].status_runs += script == REDIS_SCRIPT_STATUS;
+    if (key == NULL)
+        return world_number(-2);
+    bool granted_there = script == REDIS_SCRIPT_STATUS && words[4] != NULL && words[6] != NULL &&
+                         strcmp(key->value, words[6]) == 0;
+    if (script == REDIS_SCRIPT_STATUS && !granted_there)
+        leave_word(world, node, key, words[4], words[4] != NULL ? words[5] : NULL);
+    bool other = script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0;
+    if (other && script == REDIS_SCRIPT_RELEASE && strlen(key->value) == LIMIT_TOKEN) {
+        int64_t latest_ns = world_clock_ns(world, node) + atoll(words[5]) * NS_PER_MS;
+        if (key->expires_ns > latest_ns)
+            key->expires_ns = latest_ns;
+    }
+    if (other && script == REDIS_SCRIPT_RELEASE)
+        leave_word(world, node, key, words[5], words[6]);
+    if (other)
+        return holder(world, node, key);
+    if (script == REDIS_SCRIPT_RELEASE) {
+        key->key[0] = '\0';
+    } else {
+        int64_t expires_ns = world_clock_ns(world, node) + atoll(words[5]) * NS_PER_MS;
+        if (key->expires_ns < expires_ns)
+            key->expires_ns = expires_ns;
+    }
+    return world_number(-3);
+}
