@@ -161,7 +161,7 @@ void world_restart_engine(struct world *world, const char *clock_id)
         world->masters[i].current.open = false;
         world->masters[i].current.len = 0;
         world->masters[i].connecting = false;
-        world->masters[i].redirect = 0;
+        world_untrack(&world->masters[i]);
         world_close_tracker(&world->masters[i]);
     }
     start_engine(world, clock_id, false);
@@ -196,7 +196,7 @@ void world_kill(struct world *world, unsigned node)
     world_cut_tracker(world, node);
     if (master->current.open) {
         master->current.open = false;
-        master->redirect = 0;
+        world_untrack(master);
         engine_on_closed(&world->engine, node, CHANNEL_COMMANDS, REASON_DISCONNECTED,
                          world->now_ns);
     }

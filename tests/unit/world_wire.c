@@ -83,20 +83,25 @@ void world_close(struct world *world, unsigned node, enum channel channel)
 
 /* --- bytes --- */
 
+enum { WORDS = 3 + 2 * LIMIT_TOGETHER };
+
 /* Take one command, "*2\r\n$3\r\nGET...", off the inbox; words end in a NUL each. */
-static unsigned take_command(struct world_inbox *inbox, char *buf, char **words)
+static bool take_command(struct world_inbox *inbox, char buf[REDIS_RELEASES_MAX], char **words)
 {
+    const char *end = buf + REDIS_RELEASES_MAX;
     char *begin = inbox->bytes + inbox->start;
     char *at = begin;
     if (inbox->len == 0)
-        return 0;
+        return false;
     ck_assert_int_eq(*at, '*');
     unsigned count = (unsigned)strtoul(at + 1, &at, 10);
+    ck_assert_uint_le(count, WORDS);
     at += 2;
     for (unsigned i = 0; i < count; i++) {
         ck_assert_int_eq(*at, '$');
         size_t len = strtoul(at + 1, &at, 10);
         at += 2;
+        ck_assert_uint_lt(len, (size_t)(end - buf));
         memcpy(buf, at, len);
         buf[len] = '\0';
         words[i] = buf;
@@ -105,7 +110,7 @@ static unsigned take_command(struct world_inbox *inbox, char *buf, char **words)
     }
     inbox->start += (size_t)(at - begin);
     inbox->len -= (size_t)(at - begin);
-    return count;
+    return true;
 }
 
 /* Has the next command arrived? */
@@ -187,10 +192,10 @@ static struct redis_reply run_subscriber(struct world_inbox *inbox, char **words
 bool world_serve(struct world *world, unsigned node, struct world_inbox *inbox)
 {
     char buf[REDIS_RELEASES_MAX];
-    char *words[4 + 2 * LIMIT_TOGETHER] = {NULL}; /* one of them ends them */
+    char *words[WORDS + 1] = {NULL}; /* one of them ends them */
     if (world->masters[node].hung || world->masters[node].dead)
         return false;
-    if (!has_arrived(world, inbox) || take_command(inbox, buf, words) == 0)
+    if (!has_arrived(world, inbox) || !take_command(inbox, buf, words))
         return false;
     world_deliver(world, node, inbox,
                   inbox == &world->masters[node].tracker ? run_subscriber(inbox, words)
