@@ -587,8 +587,7 @@ END_TEST
 
 START_TEST(a_hold_that_waits_is_held_once_it_is_granted)
 {
-    for (unsigned i = 0; i < 5; i++)
-        world_set(&w, i, "a", "foreign", 10000);
+    world_occupy(&w, "a", 10000);
     world_say(&w, "LOCK a 3s WAIT 60s HOLD");
     ck_assert_uint_eq(w.engine.holding, 1);
     world_pass_ms(&w, 60000);
@@ -602,8 +601,7 @@ END_TEST
 
 START_TEST(a_hold_that_was_not_granted_is_not_counted)
 {
-    for (unsigned i = 0; i < 5; i++)
-        world_set(&w, i, "a", "foreign", 10000);
+    world_occupy(&w, "a", 10000);
     world_say(&w, "LOCK a 3s HOLD");
     world_expect(&w, "HELD 10000");
     world_say(&w, "LOCK a 3s WAIT 1s HOLD");

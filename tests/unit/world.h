@@ -170,6 +170,9 @@ const char *world_next_reply(struct world *world);
 const char *world_heard(struct world *world);
 __attribute__((format(printf, 2, 3))) void world_expect(struct world *world, const char *form, ...);
 
+/* It is "#<tag> OK ..."; its token, in a buffer that the next call overwrites. */
+const char *world_expect_grant(struct world *world, const char *tag);
+
 /* Send, and let happen what can. */
 __attribute__((format(printf, 2, 3))) void world_say(struct world *world, const char *form, ...);
 
@@ -184,7 +187,7 @@ void world_lose_client(struct world *world, struct engine_client *client);
 __attribute__((format(printf, 2, 3))) const char *world_ask(struct world *world, const char *form,
                                                             ...);
 
-/* The token in an OK reply, in a buffer that the next call overwrites. */
+/* The same of an OK reply without a tag. */
 const char *world_token(const char *reply);
 
 /* The network resets the connection; what the master has not read yet it may still execute. */
@@ -204,5 +207,12 @@ unsigned world_count(struct world *world, const char *resource);
 void world_set(struct world *world, unsigned node, const char *resource, const char *value,
                int64_t ttl_ms);
 void world_delete(struct world *world, unsigned node, const char *resource);
+
+/* Somebody who asks no daemon has it on all masters, as "foreign"; and releases it. */
+void world_occupy(struct world *world, const char *resource, int64_t ttl_ms);
+void world_vacate(struct world *world, const char *resource);
+
+/* How many commands about locks all masters together have executed. */
+unsigned world_commands(const struct world *world);
 
 #endif

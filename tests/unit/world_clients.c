@@ -97,6 +97,15 @@ const char *world_token(const char *line)
     return token;
 }
 
+const char *world_expect_grant(struct world *world, const char *tag)
+{
+    char start[40];
+    const char *reply = world_heard(world);
+    size_t len = (size_t)snprintf(start, sizeof(start), "#%s ", tag);
+    ck_assert_msg(strncmp(reply, start, len) == 0, "not for %s: %s", tag, reply);
+    return world_token(reply + len);
+}
+
 /* --- how they leave --- */
 
 void world_end_client(struct world *world, struct engine_client *client)

@@ -63,6 +63,27 @@ unsigned world_count(struct world *world, const char *key)
     return count;
 }
 
+void world_occupy(struct world *world, const char *resource, int64_t ttl_ms)
+{
+    for (unsigned i = 0; i < world->node_count; i++)
+        world_set(world, i, resource, "foreign", ttl_ms);
+}
+
+void world_vacate(struct world *world, const char *resource)
+{
+    for (unsigned i = 0; i < world->node_count; i++)
+        world_delete(world, i, resource);
+    world_settle(world);
+}
+
+unsigned world_commands(const struct world *world)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < world->node_count; i++)
+        sum += world->masters[i].commands;
+    return sum;
+}
+
 /* --- what it answers --- */
 
 /* DELIFEQ <key> <token>, DELEX <key> IFEQ <token>. */
