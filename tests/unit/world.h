@@ -122,7 +122,7 @@ struct world {
     unsigned replies_read; /* by world_next_reply() */
     unsigned link_changes;
     bool lazy;         /* flushes only when nothing else is left to do */
-    bool deaf;         /* the client's connection breaks with the next answer */
+    bool deaf;         /* the connection for which the next answer is breaks with it */
     bool zombies_wait; /* commands of reset connections run only once this is off */
     /* The answers of these nodes, a bit each, are handed over in place of reaching the engine. */
     uint32_t diverted;

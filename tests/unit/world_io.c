@@ -44,7 +44,8 @@ static void io_reply(void *context, struct engine_client *client, const char *ta
     size_t len = reply_format(answer, tag, tag_len, line);
     ck_assert(!client->gone);
     client->gone = world->deaf;
-    if (world->deaf)
+    world->deaf = false;
+    if (client->gone)
         return;
     hear(world, "%.*s", (int)(len - 1), line);
 }
