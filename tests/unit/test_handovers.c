@@ -1,0 +1,348 @@
+/*
+ * A lock that is released goes to the next in line within the same round, whatever becomes of that:
+ * the shipped engine among fake masters, on virtual time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+static char holder[LIMIT_TOKEN + 1];
+
+static void setup(void)
+{
+    world_init(&w, 5);
+    world_pass_ms(&w, 10);
+}
+
+static void teardown(void)
+{
+    world_deinit(&w);
+}
+
+/* One holds, one waits. */
+static void hold_and_wait(const char *waits)
+{
+    world_say(&w, "#h LOCK a 50s");
+    memcpy(holder, world_expect_grant(&w, "h"), sizeof(holder));
+    world_say(&w, "%s", waits);
+    world_expect(&w, "(nothing)");
+}
+
+/* Nobody has it on any master, but for this one. */
+static void expect_values(const char *value)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        const char *there = world_value(&w, i, "a");
+        ck_assert_msg(there == NULL || (value != NULL && strcmp(there, value) == 0),
+                      "master %u has %s", i, there);
+    }
+}
+
+START_TEST(a_hand_over_that_finds_no_quorum_leaves_neither_token)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    world_hang(&w, 3, true);
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_pass_ms(&w, 60);
+    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    world_expect(&w, "(nothing)");
+    world_hang(&w, 3, false);
+    world_settle(&w);
+    expect_values(NULL);
+    /* It has kept its place. */
+    world_pass_ms(&w, 2000);
+    world_expect_grant(&w, "b");
+}
+END_TEST
+
+/* It is written before the hand-over, and behind it the links take no more votes. */
+START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; w.engine.links[0].load < LIMIT_LINK_VOTES - 1; i++)
+        world_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
+    /* Who asked wants no answers. */
+    for (unsigned i = 0; i < 3; i++)
+        w.others[i].gone = true;
+    world_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    world_send_as(&w, &w.others[3], "#u UNLOCK a %s", holder);
+    world_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.engine.waiting, 0);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(a_hand_over_whose_connections_are_lost_leaves_neither_token)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].mute = true;
+    world_say(&w, "#u UNLOCK a %s", holder);
+    for (unsigned i = 0; i < 3; i++) {
+        world_cut(&w, i);
+        w.masters[i].mute = false;
+    }
+    world_settle(&w);
+    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
+    world_pass_ms(&w, 5000);
+    const char *token = world_expect_grant(&w, "b");
+    expect_values(token);
+}
+END_TEST
+
+/* What the masters had not read yet is killed with its connection, and the old token is still
+ * there. */
+START_TEST(a_hand_over_that_was_never_read_is_made_up_for)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    world_hang(&w, 3, true);
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_pass_ms(&w, 60);
+    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    for (unsigned i = 0; i < 3; i++) {
+        world_cut(&w, i);
+        w.masters[i].hung = false;
+        ck_assert_str_eq(world_value(&w, i, "a"), holder);
+    }
+    w.zombies_wait = true;
+    world_pass_ms(&w, 300);
+    w.zombies_wait = false;
+    world_pass_ms(&w, 3000);
+    const char *token = world_expect_grant(&w, "b");
+    expect_values(token);
+}
+END_TEST
+
+/* Three have voted for the next, and lost it all before the guard looked: no grant. */
+START_TEST(a_hand_over_is_guarded)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 500s");
+    w.lazy = true;
+    world_send(&w, "#u UNLOCK a %s", holder);
+    for (unsigned i = 0; i < 3; i++)
+        world_flush(&w, i);
+    world_settle(&w);
+    w.lazy = false;
+    /* Three did not have the old one any more. */
+    world_expect(&w, "#u GONE");
+    world_expect(&w, "(nothing)");
+    world_pass_ms(&w, 50000);
+    world_expect(&w, "(nothing)");
+    world_pass_ms(&w, 30000);
+    world_expect_grant(&w, "b");
+}
+END_TEST
+
+START_TEST(a_hand_over_takes_nothing_from_a_stranger)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 3; i++) {
+        world_delete(&w, i, "a");
+        world_set(&w, i, "a", "foreign", 20000);
+    }
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u GONE");
+    world_expect(&w, "(nothing)");
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_str_eq(world_value(&w, i, "a"), "foreign");
+    for (unsigned i = 3; i < 5; i++)
+        ck_assert_ptr_null(world_value(&w, i, "a"));
+    world_pass_ms(&w, 20002);
+    world_expect_grant(&w, "b");
+}
+END_TEST
+
+START_TEST(a_hand_over_takes_what_has_expired_for_free)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 2; i++)
+        world_delete(&w, i, "a");
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u OK");
+    world_expect_grant(&w, "b");
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(a_hand_over_whose_scripts_were_flushed_is_sent_in_full)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].scripts_flushed = true;
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u OK");
+    world_expect_grant(&w, "b");
+}
+END_TEST
+
+START_TEST(a_hand_over_to_one_who_leaves_goes_on_to_the_next)
+{
+    hold_and_wait("#c LOCK a 50s WAIT 100s");
+    world_send_as(&w, &w.others[0], "#x LOCK a 50s WAIT 100s");
+    world_say(&w, "#d LOCK a 50s WAIT 100s");
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u OK");
+    memcpy(holder, world_expect_grant(&w, "c"), sizeof(holder));
+    world_hang(&w, 3, true);
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_end_client(&w, &w.others[0]);
+    ck_assert_str_eq(world_heard(&w), "undone x");
+    world_hang(&w, 3, false);
+    world_settle(&w);
+    world_expect(&w, "#u OK");
+    expect_values(world_expect_grant(&w, "d"));
+}
+END_TEST
+
+START_TEST(who_has_gone_deaf_hands_on_what_was_granted)
+{
+    world_occupy(&w, "a", 5000);
+    world_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
+    world_settle(&w);
+    world_say(&w, "#z LOCK a 10s WAIT 60s");
+    w.deaf = true;
+    /* The first grant reaches nobody, and the connection breaks. */
+    world_vacate(&w, "a");
+    ck_assert(w.others[0].gone);
+    world_lose_client(&w, &w.others[0]);
+    world_pass_ms(&w, 100);
+    expect_values(world_expect_grant(&w, "z"));
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(a_token_that_this_daemon_did_not_grant_is_only_released)
+{
+    world_occupy(&w, "a", 50000);
+    world_say(&w, "#b LOCK a 50s WAIT 100s");
+    uint64_t asked = w.engine.stats.asked;
+    world_say(&w, "#u UNLOCK a %s", "0123456789012345678901234567890123456789");
+    world_expect(&w, "#u GONE");
+    ck_assert_uint_eq(w.engine.stats.asked, asked);
+    world_expect(&w, "(nothing)");
+}
+END_TEST
+
+START_TEST(an_unlock_of_an_old_token_takes_nothing_from_the_next)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    char first[LIMIT_TOKEN + 1];
+    memcpy(first, holder, sizeof(first));
+    world_say(&w, "#u UNLOCK a %s", first);
+    world_expect(&w, "#u OK");
+    memcpy(holder, world_expect_grant(&w, "b"), sizeof(holder));
+    world_say(&w, "#c LOCK a 50s WAIT 100s");
+    world_say(&w, "#u UNLOCK a %s", first);
+    world_expect(&w, "#u GONE");
+    world_expect(&w, "(nothing)");
+    expect_values(holder);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+}
+END_TEST
+
+START_TEST(an_extension_under_way_does_not_bring_a_released_token_back)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s");
+    world_delete(&w, 4, "a");
+    w.masters[4].hung = true;
+    world_say(&w, "#e EXTEND a %s 50s", holder);
+    ck_assert_str_eq(world_heard(&w) + 3, strstr(w.replies[w.replies_read - 1], "OK"));
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u OK");
+    const char *token = world_expect_grant(&w, "b");
+    w.masters[4].hung = false;
+    world_settle(&w);
+    expect_values(token);
+}
+END_TEST
+
+/* --- fences --- */
+
+static int64_t fence_of(const char *tag)
+{
+    char start[40];
+    int64_t fence = -1;
+    const char *reply = world_heard(&w);
+    snprintf(start, sizeof(start), "#%s OK ", tag);
+    ck_assert_msg(strncmp(reply, start, strlen(start)) == 0, "%s", reply);
+    ck_assert_int_eq(sscanf(reply + strlen(start), "%*s %*s %*s %" SCNd64, &fence), 1);
+    return fence;
+}
+
+START_TEST(fences_rise_from_hand_over_to_hand_over)
+{
+    world_say(&w, "#h LOCK a 50s FENCE");
+    const char *reply = w.replies[0];
+    int64_t last = fence_of("h");
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(holder, sizeof(holder), "%.40s", reply + 6);
+        world_say(&w, "#h LOCK a 50s WAIT 10s FENCE");
+        unsigned before = w.reply_count;
+        world_say(&w, "#u UNLOCK a %s", holder);
+        world_expect(&w, "#u OK");
+        reply = w.replies[before + 1];
+        int64_t fence = fence_of("h");
+        ck_assert_int_gt(fence, last);
+        last = fence;
+    }
+    ck_assert_uint_eq(w.engine.stats.handovers, 5);
+}
+END_TEST
+
+START_TEST(a_hand_over_below_a_fence_bids_again_above_it)
+{
+    hold_and_wait("#b LOCK a 50s WAIT 100s FENCE");
+    for (unsigned i = 0; i < 5; i++)
+        world_set(&w, i, "redlockd:fence:a", "2000000000000000", 0);
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u OK");
+    ck_assert_int_eq(fence_of("b"), 2000000000000001);
+}
+END_TEST
+
+static TCase *begin(const char *name)
+{
+    TCase *cases = tcase_create(name);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 60);
+    return cases;
+}
+
+static TCase *handovers_cases(void)
+{
+    TCase *cases = begin("handovers");
+    tcase_add_test(cases, a_hand_over_that_finds_no_quorum_leaves_neither_token);
+    tcase_add_test(cases, a_hand_over_may_find_a_release_gathered_before_it);
+    tcase_add_test(cases, a_hand_over_whose_connections_are_lost_leaves_neither_token);
+    tcase_add_test(cases, a_hand_over_that_was_never_read_is_made_up_for);
+    tcase_add_test(cases, a_hand_over_is_guarded);
+    tcase_add_test(cases, a_hand_over_takes_nothing_from_a_stranger);
+    tcase_add_test(cases, a_hand_over_takes_what_has_expired_for_free);
+    tcase_add_test(cases, a_hand_over_whose_scripts_were_flushed_is_sent_in_full);
+    tcase_add_test(cases, a_hand_over_to_one_who_leaves_goes_on_to_the_next);
+    tcase_add_test(cases, who_has_gone_deaf_hands_on_what_was_granted);
+    tcase_add_test(cases, a_token_that_this_daemon_did_not_grant_is_only_released);
+    tcase_add_test(cases, an_unlock_of_an_old_token_takes_nothing_from_the_next);
+    tcase_add_test(cases, an_extension_under_way_does_not_bring_a_released_token_back);
+    return cases;
+}
+
+static TCase *fences_cases(void)
+{
+    TCase *cases = begin("fences");
+    tcase_add_test(cases, fences_rise_from_hand_over_to_hand_over);
+    tcase_add_test(cases, a_hand_over_below_a_fence_bids_again_above_it);
+    return cases;
+}
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("handovers");
+    suite_add_tcase(suite, handovers_cases());
+    suite_add_tcase(suite, fences_cases());
+    return suite;
+}

@@ -1,0 +1,264 @@
+/*
+ * Daemons take turns: one that hands a lock on among its own clients lets others have it, once they
+ * have left word that they wait. The shipped engine among fake masters, on virtual time.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+static struct world v; /* another daemon on the same masters */
+static char holder[LIMIT_TOKEN + 1];
+
+static void setup(void)
+{
+    world_init(&w, 5);
+    world_pass_ms(&w, 10);
+}
+
+static void teardown(void)
+{
+    world_deinit(&w);
+}
+
+/* One more has it, and one more waits for it. */
+static void take_it(void)
+{
+    memcpy(holder, world_expect_grant(&w, "h"), LIMIT_TOKEN + 1);
+    world_say(&w, "#h LOCK a 10s WAIT 100s");
+}
+
+static void hold_and_wait(void)
+{
+    world_say(&w, "#h LOCK a 10s");
+    take_it();
+    world_expect(&w, "(nothing)");
+}
+
+/* Both in turns, for so long. */
+static void pass_both(int64_t ms)
+{
+    for (int64_t i = 0; i < ms; i++) {
+        world_pass_ms(&w, 1);
+        world_share(&v, &w);
+        v.now_ns -= NS_PER_MS;
+        world_pass_ms(&v, 1);
+        world_share(&w, &v);
+    }
+}
+
+static void with_second_daemon(void)
+{
+    world_join(&v, &w, "elsewhere");
+    w.now_ns = v.now_ns;
+    pass_both(3000);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(world_vote(&v, i), "-");
+}
+
+START_TEST(a_daemon_gives_others_their_turn)
+{
+    const char *theirs;
+    char token[LIMIT_TOKEN + 1];
+    unsigned ours = 0;
+    with_second_daemon();
+    world_say(&w, "#a LOCK a 50s");
+    memcpy(token, world_expect_grant(&w, "a"), sizeof(token));
+    world_share(&v, &w);
+    world_send(&v, "#v LOCK a 50s WAIT 100s");
+    world_settle(&v);
+    world_share(&w, &v);
+    /* There is always one more here. */
+    for (; ours < 100; ours++) {
+        world_say(&w, "#a LOCK a 50s WAIT 100s");
+        world_say(&w, "#u UNLOCK a %s", token);
+        world_expect(&w, "#u OK");
+        pass_both(1);
+        const char *reply = world_next_reply(&w);
+        if (reply == NULL)
+            break;
+        snprintf(token, sizeof(token), "%.40s", reply + 6);
+    }
+    ck_assert_uint_eq(ours, QUEUE_TURN_HANDOVERS);
+    theirs = world_next_reply(&v);
+    ck_assert_ptr_nonnull(theirs);
+    ck_assert_int_eq(strncmp(theirs, "#v OK", 5), 0);
+    world_deinit(&v);
+}
+END_TEST
+
+/* The lock goes from one to the next, and there is always one more; whether at once. */
+static bool hand_on(void)
+{
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u OK");
+    const char *reply = world_next_reply(&w);
+    if (reply == NULL)
+        return false;
+    ck_assert_int_eq(strncmp(reply, "#h OK ", 6), 0);
+    snprintf(holder, sizeof(holder), "%.40s", reply + 6);
+    world_say(&w, "#h LOCK a 10s WAIT 100s");
+    return true;
+}
+
+static void expect_turn(unsigned handovers)
+{
+    for (unsigned i = 0; i < handovers; i++)
+        ck_assert(hand_on());
+    ck_assert(!hand_on());
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    world_pass_ms(&w, 10);
+    take_it();
+}
+
+START_TEST(where_names_are_shared_who_is_alone_loses_pauses_only)
+{
+    w.engine.queue_rules.shared_names = true;
+    hold_and_wait();
+    expect_turn(QUEUE_TURN_HANDOVERS);
+    expect_turn(2 * QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(where_nobody_leaves_word_turns_are_over_by_time_alone)
+{
+    hold_and_wait();
+    for (unsigned i = 0; i < 2 * QUEUE_TURN_MOST; i++)
+        ck_assert(hand_on());
+    world_pass_ms(&w, QUEUE_TURN_NS / NS_PER_MS);
+    expect_turn(0);
+    ck_assert(hand_on());
+}
+END_TEST
+
+/* Who comes too late for it, and is gone again, costs pauses until the lock that he saw would have
+ * ended. */
+START_TEST(word_of_one_who_has_gone_is_forgotten)
+{
+    with_second_daemon();
+    hold_and_wait();
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s WAIT 60s");
+    world_share(&w, &v);
+    ck_assert(hand_on());
+    pass_both(5);
+    ck_assert_ptr_nonnull(world_value(&w, 0, "redlockd:waits:a"));
+    world_lose_client(&v, &v.client);
+    pass_both(1);
+    expect_turn(QUEUE_TURN_HANDOVERS - 1);
+    expect_turn(2 * QUEUE_TURN_HANDOVERS);
+    pass_both(9000);
+    ck_assert(hand_on());
+    pass_both(5000);
+    expect_turn(0);
+    ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:a"));
+    for (unsigned i = 0; i < 2 * QUEUE_TURN_MOST; i++)
+        ck_assert(hand_on());
+    world_deinit(&v);
+}
+END_TEST
+
+/* Held for so long that the daemon looks at its own lock, in vain: the other's word stays. */
+START_TEST(word_is_not_lost_to_looks_of_who_has_the_lock)
+{
+    with_second_daemon();
+    hold_and_wait();
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s WAIT 60s");
+    world_share(&w, &v);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert(hand_on());
+        pass_both(500);
+        ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+    }
+    world_deinit(&v);
+}
+END_TEST
+
+/* It was released through the other daemon, so that this one still takes it for its own. */
+START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
+{
+    char token[LIMIT_TOKEN + 1];
+    with_second_daemon();
+    world_say(&w, "#x LOCK a 60s");
+    memcpy(token, world_expect_grant(&w, "x"), sizeof(token));
+    world_share(&v, &w);
+    world_say(&v, "#u UNLOCK a %.40s", token);
+    world_say(&v, "#v LOCK a 20s");
+    world_share(&w, &v);
+    world_say(&w, "#w LOCK a 10s WAIT 60s");
+    pass_both(1000);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), w.engine.daemon, REDIS_DAEMON);
+    world_deinit(&v);
+}
+END_TEST
+
+/* Who does not wait has a chance like any other that is refused. */
+START_TEST(who_does_not_wait_leaves_word_too)
+{
+    with_second_daemon();
+    hold_and_wait();
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s");
+    world_share(&w, &v);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+    expect_turn(QUEUE_TURN_HANDOVERS);
+    world_deinit(&v);
+}
+END_TEST
+
+START_TEST(word_that_this_daemon_has_left_is_nothing_to_itself)
+{
+    world_occupy(&w, "a", 2000);
+    world_say(&w, "#h LOCK a 10s WAIT 60s");
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_ptr_nonnull(world_value(&w, i, "redlockd:waits:a"));
+    world_vacate(&w, "a");
+    take_it();
+    for (unsigned i = 0; i < 2 * QUEUE_TURN_HANDOVERS; i++)
+        ck_assert(hand_on());
+}
+END_TEST
+
+START_TEST(two_daemons_that_collide_both_get_it_in_the_end)
+{
+    with_second_daemon();
+    /* Each is first on two masters, and on the fifth somebody else is. */
+    world_set(&w, 4, "a", "foreign", 3);
+    world_share(&v, &w);
+    for (unsigned i = 0; i < 2; i++) {
+        w.masters[i].delay_ns = NS_PER_MS;
+        v.masters[2 + i].delay_ns = NS_PER_MS;
+    }
+    world_send(&w, "#w LOCK a 1s WAIT 20s");
+    world_send(&v, "#v LOCK a 1s WAIT 20s");
+    unsigned granted = 0;
+    for (unsigned i = 0; i < 100 && granted < 2; i++) {
+        pass_both(100);
+        granted = (w.reply_count > 0 ? 1U : 0) + (v.reply_count > 0 ? 1U : 0);
+    }
+    ck_assert_uint_eq(granted, 2);
+    world_deinit(&v);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("turns");
+    TCase *cases = tcase_create("turns");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, a_daemon_gives_others_their_turn);
+    tcase_add_test(cases, where_names_are_shared_who_is_alone_loses_pauses_only);
+    tcase_add_test(cases, where_nobody_leaves_word_turns_are_over_by_time_alone);
+    tcase_add_test(cases, word_of_one_who_has_gone_is_forgotten);
+    tcase_add_test(cases, word_is_not_lost_to_looks_of_who_has_the_lock);
+    tcase_add_test(cases, word_is_left_though_a_lock_was_released_elsewhere);
+    tcase_add_test(cases, who_does_not_wait_leaves_word_too);
+    tcase_add_test(cases, word_that_this_daemon_has_left_is_nothing_to_itself);
+    tcase_add_test(cases, two_daemons_that_collide_both_get_it_in_the_end);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
