@@ -6,12 +6,9 @@
 #include <string.h>
 
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/world_guard.h"
 
 static struct world w;
-
-/* max_ttl is 60 s, its drift 0.61 s; a heartbeat later at the latest the guard has looked. */
-enum { QUARANTINE_MS = 60610, LOOKED_MS = 1100 };
 
 static void five(void)
 {
@@ -23,84 +20,41 @@ static void end(void)
     world_deinit(&w);
 }
 
-static bool granted(const char *reply)
-{
-    return strncmp(reply, "OK ", 3) == 0;
-}
-
-static void expect_votes(unsigned first, unsigned last, const char *reason)
-{
-    for (unsigned i = first; i <= last; i++)
-        ck_assert_msg(strcmp(world_vote(&w, i), reason) == 0, "node %u: %s, not %s", i,
-                      world_vote(&w, i), reason);
-}
-
-/* A key that daemons of our set leave for each other. */
-static const char *guard_key(const char *kind, const char *rest)
-{
-    static char key[64];
-    snprintf(key, sizeof(key), "redlockd:%s:%s%s", kind, w.engine.guard.set_id, rest);
-    return key;
-}
-
-/* They have no vote, for this reason, until the quarantine is over. */
-static void expect_quarantine(unsigned first, unsigned last, const char *reason)
-{
-    world_pass_ms(&w, LOOKED_MS);
-    expect_votes(first, last, reason);
-    world_pass_ms(&w, QUARANTINE_MS - 2 * LOOKED_MS);
-    expect_votes(first, last, reason);
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    expect_votes(0, 4, "-");
-}
-
-static void step_clock(unsigned first, unsigned last, int64_t seconds)
-{
-    for (unsigned i = first; i <= last; i++)
-        w.masters[i].clock_ns += seconds * NS_PER_S;
-}
-
-static void restart(unsigned node)
-{
-    world_kill(&w, node);
-    world_restart(&w, node);
-}
-
 /* --- the record --- */
 
 START_TEST(new_masters_vote_after_max_ttl)
 {
     world_deinit(&w);
     world_init_unknown(&w, 5);
-    expect_quarantine(0, 4, "new");
-    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
+    world_expect_quarantine(&w, 0, 4, "new");
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 START_TEST(masters_that_an_operator_vouches_for_vote_at_once)
 {
-    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 START_TEST(restarted_master_has_no_vote_for_max_ttl)
 {
-    restart(1);
-    expect_quarantine(1, 1, "restarted");
+    world_restart(&w, 1);
+    world_expect_quarantine(&w, 1, 1, "restarted");
 }
 END_TEST
 
 START_TEST(flushed_master_has_no_vote_for_max_ttl)
 {
     world_flush(&w, 2);
-    expect_quarantine(2, 2, "flushed");
+    world_expect_quarantine(&w, 2, 2, "flushed");
 }
 END_TEST
 
 START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 {
     snprintf(w.masters[3].replid, sizeof(w.masters[3].replid), "%040u", 99);
-    expect_quarantine(3, 3, "failedover");
+    world_expect_quarantine(&w, 3, 3, "failedover");
 }
 END_TEST
 
@@ -110,16 +64,16 @@ END_TEST
 START_TEST(failover_that_a_newcomer_records_after_a_step_back)
 {
     static struct world newcomer;
-    step_clock(3, 3, -1000);
+    world_step_clock(&w, 3, 3, -1000);
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 4, "-");
+    world_expect_votes(&w, 0, 4, "-");
     snprintf(w.masters[3].replid, sizeof(w.masters[3].replid), "%040u", 99);
     world_join(&newcomer, &w, "elsewhere");
     world_pass_ms(&newcomer, 10);
     ck_assert_str_eq(world_vote(&newcomer, 3), "failedover");
     world_share(&w, &newcomer);
     world_deinit(&newcomer);
-    expect_quarantine(3, 3, "failedover");
+    world_expect_quarantine(&w, 3, 3, "failedover");
 }
 END_TEST
 
@@ -131,10 +85,10 @@ START_TEST(loss_that_another_daemon_records_after_a_step_back)
     world_join(&other, &w, "elsewhere");
     world_pass_ms(&other, 1);
     world_share(&w, &other);
-    step_clock(3, 3, -1000);
+    world_step_clock(&w, 3, 3, -1000);
     world_flush(&w, 3);
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(3, 3, "flushed");
+    world_expect_votes(&w, 3, 3, "flushed");
     world_pass_ms(&w, QUARANTINE_MS / 2);
     world_flush(&w, 3);
     world_share(&other, &w);
@@ -142,7 +96,7 @@ START_TEST(loss_that_another_daemon_records_after_a_step_back)
     ck_assert_str_eq(world_vote(&other, 3), "flushed");
     world_share(&w, &other);
     world_deinit(&other);
-    expect_quarantine(3, 3, "flushed");
+    world_expect_quarantine(&w, 3, 3, "flushed");
 }
 END_TEST
 
@@ -151,9 +105,9 @@ START_TEST(older_record_of_the_same_run_is_lost_data)
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
     world_flush(&w, 0);
-    expect_quarantine(0, 0, "flushed");
+    world_expect_quarantine(&w, 0, 0, "flushed");
     world_set(&w, 0, RECORD_KEY, record, 0);
-    expect_quarantine(0, 0, "olddata");
+    world_expect_quarantine(&w, 0, 0, "olddata");
 }
 END_TEST
 
@@ -161,7 +115,7 @@ START_TEST(strange_record_is_left_alone)
 {
     world_set(&w, 0, RECORD_KEY, "what is this", 0);
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    expect_votes(0, 0, "record");
+    world_expect_votes(&w, 0, 0, "record");
     ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), "what is this");
 }
 END_TEST
@@ -169,51 +123,46 @@ END_TEST
 /* The loss between two looks: nothing tells of it but the probe behind the votes. */
 START_TEST(flush_right_before_a_lock_lends_no_vote)
 {
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
         world_flush(&w, i);
     const char *reply = world_ask(&w, "LOCK a 60s");
-    ck_assert_msg(!granted(reply), "%s", reply);
+    ck_assert_msg(!world_granted(reply), "%s", reply);
 }
 END_TEST
 
 START_TEST(no_second_grant_after_a_majority_restarted)
 {
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
-        restart(i);
-    for (unsigned s = 0; s < 60; s++) {
-        world_pass_ms(&w, 1000);
-        const char *reply = world_ask(&w, "LOCK a 60s");
-        ck_assert_msg(!granted(reply), "after %u s: %s", s, reply);
-        w.reply_count = 0;
-    }
+        world_restart(&w, i);
+    world_expect_no_grant_for_s(&w, 60);
     world_pass_ms(&w, 3000);
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
 /* What a daemon wrote, the next one keeps to, though it saw nothing happen. */
 START_TEST(quarantine_outlives_the_daemon)
 {
-    restart(0);
+    world_restart(&w, 0);
     world_pass_ms(&w, 10 * 1000);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "restarted");
-    expect_votes(1, 4, "-");
+    world_expect_votes(&w, 0, 0, "restarted");
+    world_expect_votes(&w, 1, 4, "-");
     world_pass_ms(&w, QUARANTINE_MS - 10 * 1000);
-    expect_votes(0, 4, "-");
+    world_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 START_TEST(clock_set_back_does_not_prolong_a_quarantine)
 {
-    restart(0);
+    world_restart(&w, 0);
     world_pass_ms(&w, LOOKED_MS);
-    step_clock(0, 0, -3600);
+    world_step_clock(&w, 0, 0, -3600);
     world_restart_engine(&w, "here");
-    expect_quarantine(0, 0, "restarted");
+    world_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -224,7 +173,7 @@ START_TEST(record_of_another_set_is_respected)
     memset(strstr(record, "set=") + 4, 'f', RECORD_SET_ID);
     world_set(&w, 0, RECORD_KEY, record, 0);
     world_pass_ms(&w, QUARANTINE_MS);
-    expect_votes(0, 0, "otherset");
+    world_expect_votes(&w, 0, 0, "otherset");
     ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
@@ -239,7 +188,7 @@ START_TEST(daemon_with_another_set_than_most_writes_nothing)
     world_pass_ms(&w, LOOKED_MS);
     world_flush(&w, 4);
     world_pass_ms(&w, QUARANTINE_MS);
-    expect_votes(4, 4, "flushed");
+    world_expect_votes(&w, 4, 4, "flushed");
     ck_assert_ptr_null(world_value(&w, 4, RECORD_KEY));
 }
 END_TEST
@@ -248,16 +197,16 @@ END_TEST
 
 START_TEST(stepped_clock_costs_the_vote_for_max_ttl)
 {
-    step_clock(0, 0, 60);
-    expect_quarantine(0, 0, "stepped");
+    world_step_clock(&w, 0, 0, 60);
+    world_expect_quarantine(&w, 0, 0, "stepped");
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "why=stepped"));
 }
 END_TEST
 
 START_TEST(two_stepped_clocks_cost_two_votes)
 {
-    step_clock(3, 4, 60);
-    expect_quarantine(3, 4, "stepped");
+    world_step_clock(&w, 3, 4, 60);
+    world_expect_quarantine(&w, 3, 4, "stepped");
 }
 END_TEST
 
@@ -265,43 +214,43 @@ START_TEST(majority_of_stepped_clocks_is_a_doubt_about_our_own)
 {
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    step_clock(0, 2, 60);
-    expect_quarantine(0, 4, "doubt");
+    world_step_clock(&w, 0, 2, 60);
+    world_expect_quarantine(&w, 0, 4, "doubt");
     ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
 
 START_TEST(clock_that_steps_back_keeps_its_vote)
 {
-    step_clock(0, 4, -60);
+    world_step_clock(&w, 0, 4, -60);
     world_pass_ms(&w, 3 * LOOKED_MS);
-    expect_votes(0, 4, "-");
-    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
+    world_expect_votes(&w, 0, 4, "-");
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 /* Keys that would outlive every lock by an hour are cut to what a lock may live. */
 START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
 {
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
-    step_clock(0, 2, -3600);
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    world_step_clock(&w, 0, 2, -3600);
     world_pass_ms(&w, 1000);
     ck_assert_str_eq(world_ask(&w, "LOCK a 60s"), "HELD 60000");
     world_pass_ms(&w, 59000);
-    ck_assert(!granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(!world_granted(world_ask(&w, "LOCK a 60s")));
     world_pass_ms(&w, 1001);
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
 /* Found in the probe behind a vote, before any heartbeat. */
 START_TEST(step_right_before_a_lock_lends_no_vote)
 {
-    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
-    step_clock(0, 1, 60);
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    world_step_clock(&w, 0, 1, 60);
     w.masters[4].hung = true;
     const char *reply = world_ask(&w, "LOCK a 10s");
-    ck_assert_msg(!granted(reply), "%s", reply);
+    ck_assert_msg(!world_granted(reply), "%s", reply);
 }
 END_TEST
 
@@ -310,15 +259,15 @@ END_TEST
 START_TEST(critics_example)
 {
     w.masters[3].hung = w.masters[4].hung = true;
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
     world_pass_ms(&w, 100);
     w.masters[3].hung = w.masters[4].hung = false;
     world_pass_ms(&w, LOOKED_MS);
     world_delete(&w, 3, "a");
     world_delete(&w, 4, "a");
-    step_clock(2, 2, 60);
+    world_step_clock(&w, 2, 2, 60);
     const char *reply = world_ask(&w, "LOCK a 60s");
-    ck_assert_msg(!granted(reply), "%s", reply);
+    ck_assert_msg(!world_granted(reply), "%s", reply);
 }
 END_TEST
 
@@ -328,7 +277,7 @@ START_TEST(vote_written_before_a_step_was_found_does_not_count_after)
 {
     for (unsigned i = 3; i < 5; i++)
         world_kill(&w, i);
-    step_clock(2, 2, 60);
+    world_step_clock(&w, 2, 2, 60);
     world_send(&w, "LOCK a 60s");
     engine_flush(&w.engine, w.now_ns);
     world_send(&w, "#second LOCK b 60s");
@@ -351,7 +300,7 @@ START_TEST(slow_answer_is_probed_again_in_the_same_round)
         w.masters[i].hung = false;
     world_pass_ms(&w, 1);
     ck_assert_uint_eq(w.reply_count, 1);
-    ck_assert(granted(w.replies[0]));
+    ck_assert(world_granted(w.replies[0]));
 }
 END_TEST
 
@@ -362,7 +311,7 @@ START_TEST(daemon_that_restarts_on_its_host_votes_at_once)
     world_pass_ms(&w, LOOKED_MS);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, 2 * 1000);
-    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
@@ -370,7 +319,7 @@ START_TEST(first_daemon_on_another_host_waits_for_max_ttl)
 {
     world_pass_ms(&w, LOOKED_MS);
     world_restart_engine(&w, "elsewhere");
-    expect_quarantine(0, 4, "unsettled");
+    world_expect_quarantine(&w, 0, 4, "unsettled");
 }
 END_TEST
 
@@ -379,26 +328,26 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
     world_pass_ms(&w, LOOKED_MS);
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 500);
-    expect_votes(0, 4, "unsettled");
+    world_expect_votes(&w, 0, 4, "unsettled");
     /* What the other daemon's heartbeat leaves, having looked a moment ago. */
     for (unsigned i = 0; i < 5; i++) {
         char vouch[24];
         snprintf(vouch, sizeof(vouch), "%" PRId64, (w.now_ns + w.masters[i].clock_ns) / 1000);
-        world_set(&w, i, guard_key("vouch", ""), vouch, 3000);
+        world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
     }
     world_pass_ms(&w, 1000);
-    expect_votes(0, 4, "-");
+    world_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 START_TEST(vouch_from_before_the_newcomer_looked_is_worth_nothing)
 {
     world_pass_ms(&w, LOOKED_MS);
-    ck_assert_ptr_nonnull(world_value(&w, 0, guard_key("vouch", "")));
-    step_clock(0, 0, 5);
+    ck_assert_ptr_nonnull(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
+    world_step_clock(&w, 0, 0, 5);
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 3 * LOOKED_MS);
-    expect_votes(0, 4, "unsettled");
+    world_expect_votes(&w, 0, 4, "unsettled");
 }
 END_TEST
 
@@ -407,21 +356,12 @@ END_TEST
 static void step_that_nobody_saw(const char *clock_id)
 {
     world_pass_ms(&w, LOOKED_MS);
-    w.masters[3].hung = w.masters[4].hung = true;
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
-    w.masters[3].hung = w.masters[4].hung = false;
-    world_delete(&w, 3, "a");
-    world_delete(&w, 4, "a");
-    step_clock(2, 2, 61);
+    world_lock_on_three(&w);
+    world_step_clock(&w, 2, 2, 61);
     world_restart_engine(&w, clock_id);
-    for (unsigned s = 0; s < 59; s++) {
-        world_pass_ms(&w, 1000);
-        const char *reply = world_ask(&w, "LOCK a 60s");
-        ck_assert_msg(!granted(reply), "after %u s: %s", s, reply);
-        w.reply_count = 0;
-    }
+    world_expect_no_grant_for_s(&w, 59);
     world_pass_ms(&w, 5 * 1000);
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
 }
 
 START_TEST(step_that_nobody_saw_on_the_same_host)
@@ -442,7 +382,7 @@ START_TEST(replica_has_no_vote)
 {
     w.masters[0].replica = true;
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "replica");
+    world_expect_votes(&w, 0, 0, "replica");
 }
 END_TEST
 
@@ -451,10 +391,10 @@ START_TEST(master_in_cluster_mode_has_no_vote)
 {
     w.masters[0].version = _i == 0 ? NULL : "valkey_version:9.1.2";
     w.masters[0].clustered = true;
-    restart(0);
+    world_restart(&w, 0);
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    expect_votes(0, 0, "cluster");
-    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
+    world_expect_votes(&w, 0, 0, "cluster");
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
@@ -462,17 +402,17 @@ START_TEST(master_that_may_evict_has_no_vote)
 {
     w.masters[0].may_evict = true;
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "eviction");
+    world_expect_votes(&w, 0, 0, "eviction");
     w.masters[0].may_evict = false;
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "-");
+    world_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
 START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 {
     w.masters[0].evicted = 12;
-    expect_quarantine(0, 0, "evicted");
+    world_expect_quarantine(&w, 0, 0, "evicted");
 }
 END_TEST
 
@@ -485,20 +425,18 @@ START_TEST(doubled_master_has_one_vote)
     w.masters[4].current.open = false;
     w.masters[4].dead = false;
     world_pass_ms(&w, 3000);
-    expect_votes(1, 1, "-");
-    expect_votes(4, 4, "doubled");
+    world_expect_votes(&w, 1, 1, "-");
+    world_expect_votes(&w, 4, 4, "doubled");
 }
 END_TEST
 
 START_TEST(name_that_others_know_as_another_server_has_no_vote)
 {
-    char run_id[41];
-    snprintf(run_id, sizeof(run_id), "%040d", 77);
-    world_set(&w, 4, guard_key("name", ":b"), run_id, 10000);
+    world_lease_to_another(&w, 4, ":b", 10000);
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(1, 1, "repointed");
+    world_expect_votes(&w, 1, 1, "repointed");
     world_pass_ms(&w, 10 * 1000);
-    expect_votes(1, 1, "-");
+    world_expect_votes(&w, 1, 1, "-");
 }
 END_TEST
 
@@ -525,27 +463,6 @@ static void make_stranger(struct world_master *stranger)
     memset(stranger->replid, 'f', RECORD_ID);
 }
 
-/* A grant on A, B and C alone. */
-static void lock_on_three(void)
-{
-    w.masters[3].hung = w.masters[4].hung = true;
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
-    w.masters[3].hung = w.masters[4].hung = false;
-    world_settle(&w);
-    world_delete(&w, 3, "a");
-    world_delete(&w, 4, "a");
-}
-
-static void expect_no_grant_for_s(unsigned seconds)
-{
-    for (unsigned s = 0; s < seconds; s++) {
-        world_pass_ms(&w, 1000);
-        const char *reply = world_ask(&w, "LOCK a 60s");
-        ck_assert_msg(!granted(reply), "after %u s: %s", s, reply);
-        w.reply_count = 0;
-    }
-}
-
 START_TEST(slow_master_under_load_piles_up_no_votes)
 {
     w.masters[0].delay_ns = 20 * NS_PER_MS;
@@ -569,7 +486,7 @@ START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
     ck_assert_uint_ge(w.masters[0].marks - before, 3);
     ck_assert_uint_le(w.masters[0].marks - before, 6);
     w.masters[0].mark_error[0] = '\0';
-    expect_quarantine(0, 0, "flushed");
+    world_expect_quarantine(&w, 0, 0, "flushed");
 }
 END_TEST
 
@@ -579,10 +496,10 @@ START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
     make_stranger(&saved[1]);
     become(0, &saved[1]);
     world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
-    expect_votes(0, 4, "-");
-    lock_on_three();
+    world_expect_votes(&w, 0, 4, "-");
+    world_lock_on_three(&w);
     become(0, &saved[0]);
-    expect_no_grant_for_s(59);
+    world_expect_no_grant_for_s(&w, 59);
 }
 END_TEST
 
@@ -592,32 +509,25 @@ START_TEST(name_that_leads_back_while_the_daemon_is_down_has_none_either)
     make_stranger(&saved[1]);
     become(0, &saved[1]);
     world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
-    lock_on_three();
+    world_lock_on_three(&w);
     world_pass_ms(&w, LOOKED_MS);
     memcpy(w.masters[0].run_id, saved[0].run_id, sizeof(saved[0].run_id));
     memcpy(w.masters[0].replid, saved[0].replid, sizeof(saved[0].replid));
     memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
     world_restart_engine(&w, "here");
-    expect_no_grant_for_s(57);
+    world_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
-
-static void lease_to_another(unsigned node, const char *rest)
-{
-    char run_id[RECORD_ID + 1];
-    snprintf(run_id, sizeof(run_id), "%040d", 77);
-    world_set(&w, node, guard_key("name", rest), run_id, 3600 * 1000);
-}
 
 START_TEST(contest_is_remembered_when_its_witness_is_lost)
 {
     for (unsigned i = 0; i < 2; i++)
-        lease_to_another(i, ":e");
+        world_lease_to_another(&w, i, ":e", 3600 * 1000);
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(4, 4, "repointed");
+    world_expect_votes(&w, 4, 4, "repointed");
     w.masters[0].hung = w.masters[1].hung = true;
     world_pass_ms(&w, 5000);
-    expect_votes(4, 4, "repointed");
+    world_expect_votes(&w, 4, 4, "repointed");
 }
 END_TEST
 
@@ -628,7 +538,7 @@ START_TEST(lease_is_taken_anew_after_a_reconnect)
     memcpy(w.masters[4].keys, saved[0].keys, sizeof(saved[0].keys));
     world_pass_ms(&w, 12000);
     for (unsigned i = 0; i < 4; i++)
-        lease_to_another(i, ":e");
+        world_lease_to_another(&w, i, ":e", 3600 * 1000);
     w.masters[4].dead = false;
     for (unsigned i = 0; i < 5000; i++) {
         world_pass_ms(&w, 1);
@@ -641,17 +551,17 @@ END_TEST
 static void step_back_and_forward(int64_t forward)
 {
     world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
-    step_clock(2, 2, -100);
+    world_step_clock(&w, 2, 2, -100);
     w.masters[3].hung = w.masters[4].hung = true;
-    bool held = granted(world_ask(&w, "LOCK a 60s"));
+    bool held = world_granted(world_ask(&w, "LOCK a 60s"));
     w.masters[3].hung = w.masters[4].hung = false;
     world_settle(&w);
     world_delete(&w, 3, "a");
     world_delete(&w, 4, "a");
-    step_clock(2, 2, forward);
+    world_step_clock(&w, 2, 2, forward);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, 2500);
-    ck_assert(!held || !granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(!held || !world_granted(world_ask(&w, "LOCK a 60s")));
 }
 
 START_TEST(step_back_and_forward_around_a_restart)
@@ -674,8 +584,8 @@ START_TEST(nothing_is_left_on_a_master_of_another_set)
     world_flush(&w, 0);
     world_set(&w, 0, RECORD_KEY, record, 0);
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "otherset");
-    ck_assert(granted(world_ask(&w, "LOCK a 10s")));
+    world_expect_votes(&w, 0, 0, "otherset");
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
     world_settle(&w);
     ck_assert_ptr_null(world_value(&w, 0, "a"));
 }
@@ -691,25 +601,13 @@ START_TEST(evicting_master_with_a_strange_record_keeps_that)
 }
 END_TEST
 
-/* Replace a word of a master's record by another. */
-static void forge(unsigned node, const char *word, const char *by)
-{
-    char record[LIMIT_RECORD];
-    char forged[2 * LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, node, RECORD_KEY));
-    const char *at = strstr(record, word);
-    ck_assert_ptr_nonnull(at);
-    snprintf(forged, sizeof(forged), "%.*s%s%s", (int)(at - record), record, by, at + strlen(word));
-    world_set(&w, node, RECORD_KEY, forged, 0);
-}
-
 START_TEST(quarantine_without_a_cause_is_one_all_the_same)
 {
     world_flush(&w, 0);
     world_pass_ms(&w, LOOKED_MS);
-    forge(0, "why=flushed", "why=-");
+    world_forge(&w, 0, "why=flushed", "why=-");
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "record");
+    world_expect_votes(&w, 0, 0, "record");
 }
 END_TEST
 
@@ -717,15 +615,10 @@ START_TEST(restart_that_another_daemon_has_recorded_is_recorded_once)
 {
     w.masters[0].evicted = 12;
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    expect_votes(0, 4, "-");
-    saved[0] = w.masters[0];
-    restart(0);
+    world_expect_votes(&w, 0, 4, "-");
+    world_restart_recorded(&w, 0);
     w.masters[0].evicted = 0;
-    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
-    forge(0, saved[0].run_id, w.masters[0].run_id); /* its id */
-    forge(0, saved[0].run_id, w.masters[0].run_id);
-    forge(0, saved[0].replid, w.masters[0].replid);
-    forge(0, "evicted=12", "evicted=0");
+    world_forge(&w, 0, "evicted=12", "evicted=0");
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
     world_pass_ms(&w, 5000);
@@ -738,7 +631,7 @@ START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 30s")));
     w.masters[3].hung = w.masters[4].hung = true;
-    step_clock(2, 2, 5);
+    world_step_clock(&w, 2, 2, 5);
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].scripts_flushed = true;
     world_send(&w, "#one LOCK b 60s");
@@ -767,7 +660,7 @@ START_TEST(flushed_scripts_do_not_overflow_a_link)
     w.reply_count = 0;
     world_settle(&w);
     world_pass_ms(&w, 5000);
-    expect_votes(0, 0, "-");
+    world_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -780,9 +673,9 @@ START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
     world_pass_ms(&w, 2000);
     world_kill(&w, 2);
     world_pass_ms(&w, 3000);
-    step_clock(1, 1, 60);
+    world_step_clock(&w, 1, 1, 60);
     world_pass_ms(&w, QUARANTINE_MS + 5000);
-    expect_votes(1, 1, "-");
+    world_expect_votes(&w, 1, 1, "-");
     ck_assert_ptr_null(strstr(world_value(&w, 1, RECORD_KEY), "why=stepped"));
 }
 END_TEST
@@ -792,26 +685,26 @@ END_TEST
 START_TEST(step_behind_a_slow_answer_is_waited_out)
 {
     w.masters[0].delay_ns = 200 * NS_PER_MS;
-    step_clock(0, 0, 10);
+    world_step_clock(&w, 0, 0, 10);
     world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
     w.masters[0].clock_ns += 50 * NS_PER_MS;
-    world_delete(&w, 0, guard_key("clock", ":here"));
+    world_delete(&w, 0, world_guard_key(&w, "clock", ":here"));
     w.masters[0].delay_ns = 0;
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "unsettled");
+    world_expect_votes(&w, 0, 0, "unsettled");
     world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
-    expect_votes(0, 0, "-");
+    world_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
 START_TEST(step_back_that_a_slow_answer_finds_costs_no_vote)
 {
-    step_clock(0, 0, -60);
+    world_step_clock(&w, 0, 0, -60);
     w.masters[0].delay_ns = 30 * NS_PER_MS;
     world_pass_ms(&w, 1100);
     w.masters[0].delay_ns = 0;
     world_pass_ms(&w, 3000);
-    expect_votes(0, 0, "-");
+    world_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -822,7 +715,7 @@ START_TEST(quarantine_of_an_old_set_holds_for_those_who_forget_during_it)
         world_flush(&w, i);
     world_pass_ms(&w, LOOKED_MS);
     for (unsigned i = 1; i < 5; i++)
-        forge(i, "quarantine_ms=60611", "quarantine_ms=120000");
+        world_forge(&w, i, "quarantine_ms=60611", "quarantine_ms=120000");
     world_pass_ms(&w, LOOKED_MS);
     world_flush(&w, 0);
     world_pass_ms(&w, LOOKED_MS);
@@ -841,30 +734,22 @@ static void open_durable(const char *fsync)
     w.durable = 1;
     world_restart_engine(&w, "here");
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    expect_votes(0, 4, "-");
-}
-
-/* With all its data. */
-static void restart_durably(unsigned node)
-{
-    saved[0] = w.masters[node];
-    restart(node);
-    memcpy(w.masters[node].keys, saved[0].keys, sizeof(saved[0].keys));
+    world_expect_votes(&w, 0, 4, "-");
 }
 
 START_TEST(durable_master_keeps_its_vote_through_a_restart)
 {
     open_durable("always");
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
-    ck_assert(granted(world_ask(&w, "LOCK a 60s")));
-    restart_durably(0);
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    world_restart_with_data(&w, 0);
     world_pass_ms(&w, 8 * LOOKED_MS);
-    expect_votes(0, 4, "-");
+    world_expect_votes(&w, 0, 4, "-");
     ck_assert_ptr_nonnull(world_value(&w, 0, "a"));
     /* And through the next one. */
-    restart_durably(0);
+    world_restart_with_data(&w, 0);
     world_pass_ms(&w, 8 * LOOKED_MS);
-    expect_votes(0, 4, "-");
+    world_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
@@ -872,8 +757,8 @@ START_TEST(master_that_syncs_every_second_is_not_durable)
 {
     open_durable("everysec");
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    restart_durably(0);
-    expect_quarantine(0, 0, "restarted");
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -881,15 +766,15 @@ START_TEST(durability_has_to_be_recorded_before_the_restart)
 {
     open_durable("everysec");
     snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
-    restart_durably(0);
-    expect_quarantine(0, 0, "restarted");
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
     snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
     world_pass_ms(&w, 2 * LOOKED_MS);
-    expect_votes(0, 4, "-");
+    world_expect_votes(&w, 0, 4, "-");
     snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
-    restart_durably(0);
-    expect_quarantine(0, 0, "restarted");
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -899,8 +784,8 @@ START_TEST(master_with_a_replica_is_not_durable)
     w.masters[0].replicas = 1;
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    restart_durably(0);
-    expect_quarantine(0, 0, "restarted");
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -909,21 +794,21 @@ START_TEST(durable_restart_does_not_shorten_a_quarantine)
     open_durable("always");
     world_flush(&w, 0);
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(0, 0, "flushed");
+    world_expect_votes(&w, 0, 0, "flushed");
     world_pass_ms(&w, 20 * 1000);
-    restart_durably(0);
+    world_restart_with_data(&w, 0);
     world_pass_ms(&w, QUARANTINE_MS - 25 * 1000);
     ck_assert_str_ne(world_vote(&w, 0), "-");
     world_pass_ms(&w, 30 * 1000);
-    expect_votes(0, 4, "-");
+    world_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 START_TEST(durable_master_that_lost_its_data_all_the_same_has_no_vote)
 {
     open_durable("always");
-    restart(0);
-    expect_quarantine(0, 0, "restarted");
+    world_restart(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -935,11 +820,11 @@ START_TEST(durable_restart_with_an_older_record_is_none)
     snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    lock_on_three();
-    restart(0);
+    world_lock_on_three(&w);
+    world_restart(&w, 0);
     memcpy(w.masters[0].keys, saved[1].keys, sizeof(saved[1].keys));
     snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
-    expect_no_grant_for_s(57);
+    world_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
@@ -947,13 +832,13 @@ START_TEST(durable_restart_from_two_runs_back_is_none)
 {
     open_durable("always");
     saved[1] = w.masters[0];
-    restart_durably(0);
+    world_restart_with_data(&w, 0);
     world_pass_ms(&w, 8 * LOOKED_MS);
-    expect_votes(0, 0, "-");
-    lock_on_three();
-    restart(0);
+    world_expect_votes(&w, 0, 0, "-");
+    world_lock_on_three(&w);
+    world_restart(&w, 0);
     memcpy(w.masters[0].keys, saved[1].keys, sizeof(saved[1].keys));
-    expect_no_grant_for_s(57);
+    world_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
@@ -962,11 +847,11 @@ START_TEST(copy_of_a_durable_master_is_another_server)
 {
     char server[2 * RECORD_ID + 2];
     open_durable("always");
-    snprintf(server, sizeof(server), "%s", world_value(&w, 1, guard_key("name", ":a")));
-    restart_durably(0);
+    snprintf(server, sizeof(server), "%s", world_value(&w, 1, world_guard_key(&w, "name", ":a")));
+    world_restart_with_data(&w, 0);
     for (unsigned i = 0; i < 40; i++) {
         for (unsigned node = 1; node < 5; node++)
-            world_set(&w, node, guard_key("name", ":a"), server, QUARANTINE_MS);
+            world_set(&w, node, world_guard_key(&w, "name", ":a"), server, QUARANTINE_MS);
         world_pass_ms(&w, 500);
         ck_assert_str_ne(world_vote(&w, 0), "-");
     }
@@ -981,8 +866,8 @@ START_TEST(loss_that_was_not_recorded_outlives_a_durable_restart)
     world_pass_ms(&w, 1000);
     snprintf(w.masters[0].replid, sizeof(w.masters[0].replid), "%040u", 99);
     world_pass_ms(&w, 2 * LOOKED_MS);
-    expect_votes(0, 0, "failedover");
-    restart_durably(0);
+    world_expect_votes(&w, 0, 0, "failedover");
+    world_restart_with_data(&w, 0);
     for (unsigned i = 1; i < 4; i++)
         world_restart(&w, i);
     world_pass_ms(&w, 10 * LOOKED_MS);
@@ -993,13 +878,13 @@ END_TEST
 START_TEST(change_of_durability_begins_no_quarantine)
 {
     open_durable("always");
-    step_clock(0, 0, -3600);
+    world_step_clock(&w, 0, 0, -3600);
     world_pass_ms(&w, 3000);
-    expect_votes(0, 0, "-");
+    world_expect_votes(&w, 0, 0, "-");
     snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
     world_pass_ms(&w, 3000);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    expect_votes(0, 0, "-");
+    world_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -1009,7 +894,7 @@ START_TEST(daemons_that_disagree_on_durability_do_not_write_against_each_other)
     unsigned before = w.masters[0].marks;
     for (unsigned i = 0; i < 10; i++) {
         if (strstr(world_value(&w, 0, RECORD_KEY), "durable=yes") != NULL)
-            forge(0, "durable=yes", "durable=no");
+            world_forge(&w, 0, "durable=yes", "durable=no");
         world_pass_ms(&w, 1000);
     }
     ck_assert_uint_le(w.masters[0].marks, before + 1);
@@ -1022,7 +907,7 @@ START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
     open_durable("always");
     world_flush(&w, 0);
     world_pass_ms(&w, LOOKED_MS);
-    forge(0, "quarantine_ms=60611", "quarantine_ms=120000");
+    world_forge(&w, 0, "quarantine_ms=60611", "quarantine_ms=120000");
     struct record record;
     const char *text = world_value(&w, 0, RECORD_KEY);
     ck_assert(record_parse(text, strlen(text), &record));
@@ -1030,7 +915,7 @@ START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
     char later[32];
     snprintf(join, sizeof(join), "join_us=%" PRId64, record.join_us);
     snprintf(later, sizeof(later), "join_us=%" PRId64, record.join_us + 59389000);
-    forge(0, join, later);
+    world_forge(&w, 0, join, later);
     saved[0] = w.masters[0];
     world_kill(&w, 0);
     world_restart_engine(&w, "here");
@@ -1042,7 +927,7 @@ START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
         world_pass_ms(&w, 1000);
     }
     world_pass_ms(&w, 3000);
-    expect_votes(0, 0, "-");
+    world_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -1051,8 +936,8 @@ START_TEST(name_is_leased_anew_after_a_master_was_busy_for_long)
     w.masters[0].busy = true;
     world_pass_ms(&w, QUARANTINE_MS + 5000);
     for (unsigned i = 1; i < 5; i++) {
-        ck_assert_ptr_null(world_value(&w, i, guard_key("name", ":a")));
-        lease_to_another(i, ":a");
+        ck_assert_ptr_null(world_value(&w, i, world_guard_key(&w, "name", ":a")));
+        world_lease_to_another(&w, i, ":a", 3600 * 1000);
     }
     w.masters[0].busy = false;
     for (unsigned i = 0; i < 3000; i++) {
@@ -1085,12 +970,7 @@ START_TEST(late_heartbeat_is_judged_by_what_it_asked)
     world_pass_ms(&w, 2000);
     w.masters[1].hung = w.masters[2].hung = true;
     world_pass_ms(&w, 1200);
-    saved[0] = w.masters[0];
-    restart(0);
-    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
-    forge(0, saved[0].run_id, w.masters[0].run_id);
-    forge(0, saved[0].run_id, w.masters[0].run_id);
-    forge(0, saved[0].replid, w.masters[0].replid);
+    world_restart_recorded(&w, 0);
     world_pass_ms(&w, (w.engine.links[0].retry_ns - w.now_ns) / NS_PER_MS);
     w.masters[3].delay_ns = w.masters[4].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 3; i < 5; i++)
@@ -1099,7 +979,7 @@ START_TEST(late_heartbeat_is_judged_by_what_it_asked)
     w.masters[1].delay_ns = w.masters[2].delay_ns = 2 * NS_PER_MS;
     w.masters[1].hung = w.masters[2].hung = false;
     world_settle(&w);
-    ck_assert(!granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(!world_granted(world_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
@@ -1121,13 +1001,13 @@ END_TEST
 
 START_TEST(clock_entry_that_makes_no_sense_is_none)
 {
-    world_set(&w, 1, guard_key("clock", ":there"),
+    world_set(&w, 1, world_guard_key(&w, "clock", ":there"),
               "-9223372036854775808:-9223372036854775808:9223372036854775807:"
               "9223372036854775807:-9223372036854775808",
               0);
     world_restart_engine(&w, "there");
     world_pass_ms(&w, LOOKED_MS);
-    expect_votes(1, 1, "unsettled");
+    world_expect_votes(&w, 1, 1, "unsettled");
 }
 END_TEST
 
@@ -1136,12 +1016,12 @@ END_TEST
 START_TEST(node_without_a_vote_gets_releases_and_carries_locks)
 {
     char token[LIMIT_TOKEN + 1];
-    restart(0);
+    world_restart(&w, 0);
     world_pass_ms(&w, LOOKED_MS);
     snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
     ck_assert_str_eq(world_value(&w, 0, "a"), token);
     world_delete(&w, 0, "a");
-    ck_assert(granted(world_ask(&w, "EXTEND a %s 20s", token)));
+    ck_assert(world_granted(world_ask(&w, "EXTEND a %s 20s", token)));
     ck_assert_str_eq(world_value(&w, 0, "a"), token);
     ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(world_count(&w, "a"), 0);

@@ -89,7 +89,6 @@ END_TEST
 
 START_TEST(who_only_looks_leaves_new_masters_new)
 {
-    world_kill(&w, 4);
     world_restart(&w, 4);
     w.looks_on = true;
     world_restart_engine(&w, "elsewhere");

@@ -205,6 +205,8 @@ void world_kill(struct world *world, unsigned node)
 void world_restart(struct world *world, unsigned node)
 {
     struct world_master *master = &world->masters[node];
+    if (!master->dead)
+        world_kill(world, node);
     master->dead = false;
     master->next_client_id = 0;
     master->run_id[0]++;

@@ -187,13 +187,15 @@ void world_lose_client(struct world *world, struct engine_client *client);
 __attribute__((format(printf, 2, 3))) const char *world_ask(struct world *world, const char *form,
                                                             ...);
 
-/* The same of an OK reply without a tag. */
+/* Is it OK, and has no tag? Then its token, likewise. */
+bool world_granted(const char *reply);
 const char *world_token(const char *reply);
 
 /* The network resets the connection; what the master has not read yet it may still execute. */
 void world_cut(struct world *world, unsigned node);
 void world_cut_tracker(struct world *world, unsigned node);
 
+/* It is dead, with all its data; and there again, as another process. */
 void world_kill(struct world *world, unsigned node);
 void world_restart(struct world *world, unsigned node);
 

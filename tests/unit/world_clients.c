@@ -89,10 +89,15 @@ void world_expect(struct world *world, const char *form, ...)
     ck_assert_str_eq(world_heard(world), reply);
 }
 
+bool world_granted(const char *reply)
+{
+    return strncmp(reply, "OK ", 3) == 0;
+}
+
 const char *world_token(const char *line)
 {
     static char token[LIMIT_TOKEN + 1];
-    ck_assert_msg(strncmp(line, "OK ", 3) == 0, "not granted: %s", line);
+    ck_assert_msg(world_granted(line), "not granted: %s", line);
     memcpy(token, line + 3, LIMIT_TOKEN);
     return token;
 }
