@@ -9,7 +9,7 @@
  * masters' own, by turns (world_share()), and keep each its own connections.
  *
  * It is played by world.c (time, the daemon, what befalls masters), world_clients.c, world_master.c
- * and world_wire.c. What else is in world_*.[ch] is for these alone.
+ * and world_wire.c; what else is in world_*.[ch] is for these alone, but for world_guard.h.
  */
 #ifndef TESTS_UNIT_WORLD_H
 #define TESTS_UNIT_WORLD_H

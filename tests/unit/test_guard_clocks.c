@@ -1,0 +1,323 @@
+/*
+ * Which masters' clocks have stepped, and who has watched them: the guard in the engine, on fake
+ * masters and virtual time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world_guard.h"
+
+static struct world w;
+
+static void five(void)
+{
+    world_init(&w, 5);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+/* --- steps --- */
+
+START_TEST(stepped_clock_costs_the_vote_for_max_ttl)
+{
+    world_step_clock(&w, 0, 0, 60);
+    world_expect_quarantine(&w, 0, 0, "stepped");
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "why=stepped"));
+}
+END_TEST
+
+START_TEST(two_stepped_clocks_cost_two_votes)
+{
+    world_step_clock(&w, 3, 4, 60);
+    world_expect_quarantine(&w, 3, 4, "stepped");
+}
+END_TEST
+
+START_TEST(majority_of_stepped_clocks_is_a_doubt_about_our_own)
+{
+    char record[LIMIT_RECORD];
+    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    world_step_clock(&w, 0, 2, 60);
+    world_expect_quarantine(&w, 0, 4, "doubt");
+    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
+}
+END_TEST
+
+START_TEST(clock_that_steps_back_keeps_its_vote)
+{
+    world_step_clock(&w, 0, 4, -60);
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+}
+END_TEST
+
+/* Keys that would outlive every lock by an hour are cut to what a lock may live. */
+START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
+{
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    world_step_clock(&w, 0, 2, -3600);
+    world_pass_ms(&w, 1000);
+    ck_assert_str_eq(world_ask(&w, "LOCK a 60s"), "HELD 60000");
+    world_pass_ms(&w, 59000);
+    ck_assert(!world_granted(world_ask(&w, "LOCK a 60s")));
+    world_pass_ms(&w, 1001);
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+}
+END_TEST
+
+/* Found in the probe behind a vote, before any heartbeat. */
+START_TEST(step_right_before_a_lock_lends_no_vote)
+{
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    world_step_clock(&w, 0, 1, 60);
+    w.masters[4].hung = true;
+    const char *reply = world_ask(&w, "LOCK a 10s");
+    ck_assert_msg(!world_granted(reply), "%s", reply);
+}
+END_TEST
+
+/* "How to do distributed locking", the example against Redlock: client 1 has A, B and C; the clock
+ * of C jumps, so the key ends early there; client 2 gets C, D and E. */
+START_TEST(critics_example)
+{
+    w.masters[3].hung = w.masters[4].hung = true;
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    world_pass_ms(&w, 100);
+    w.masters[3].hung = w.masters[4].hung = false;
+    world_pass_ms(&w, LOOKED_MS);
+    world_delete(&w, 3, "a");
+    world_delete(&w, 4, "a");
+    world_step_clock(&w, 2, 2, 60);
+    const char *reply = world_ask(&w, "LOCK a 60s");
+    ck_assert_msg(!world_granted(reply), "%s", reply);
+}
+END_TEST
+
+/* The votes of a batch that was written before the one that revealed the step match the new time:
+ * the epoch tells them apart. */
+START_TEST(vote_written_before_a_step_was_found_does_not_count_after)
+{
+    for (unsigned i = 3; i < 5; i++)
+        world_kill(&w, i);
+    world_step_clock(&w, 2, 2, 60);
+    world_send(&w, "LOCK a 60s");
+    engine_flush(&w.engine, w.now_ns);
+    world_send(&w, "#second LOCK b 60s");
+    engine_flush(&w.engine, w.now_ns);
+    world_pass_ms(&w, 60);
+    ck_assert_uint_eq(w.reply_count, 2);
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_msg(strstr(w.replies[i], "OK") == NULL, "%s", w.replies[i]);
+}
+END_TEST
+
+START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 30s")));
+    w.masters[3].hung = w.masters[4].hung = true;
+    world_step_clock(&w, 2, 2, 5);
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].scripts_flushed = true;
+    world_send(&w, "#one LOCK b 60s");
+    engine_flush(&w.engine, w.now_ns);
+    world_send(&w, "#two EXTEND a %s 60s", token);
+    world_pass_ms(&w, 60);
+    for (unsigned i = 1; i < w.reply_count; i++)
+        ck_assert_msg(strncmp(w.replies[i], "#two OK", 7) != 0, "%s", w.replies[i]);
+}
+END_TEST
+
+/* One of three is dead, so that nobody can tell whose clock it was: then it stays our own affair.
+ */
+START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
+{
+    world_deinit(&w);
+    world_init(&w, 3);
+    world_pass_ms(&w, 2000);
+    world_kill(&w, 2);
+    world_pass_ms(&w, 3000);
+    world_step_clock(&w, 1, 1, 60);
+    world_pass_ms(&w, QUARANTINE_MS + 5000);
+    world_expect_votes(&w, 1, 1, "-");
+    ck_assert_ptr_null(strstr(world_value(&w, 1, RECORD_KEY), "why=stepped"));
+}
+END_TEST
+
+/* Slow answers have found a step, and after it they tell nothing of another, a smaller one: what
+ * was not watched does not count as watched. */
+START_TEST(step_behind_a_slow_answer_is_waited_out)
+{
+    w.masters[0].delay_ns = 200 * NS_PER_MS;
+    world_step_clock(&w, 0, 0, 10);
+    world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    w.masters[0].clock_ns += 50 * NS_PER_MS;
+    world_delete(&w, 0, world_guard_key(&w, "clock", ":here"));
+    w.masters[0].delay_ns = 0;
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "unsettled");
+    world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+START_TEST(step_back_that_a_slow_answer_finds_costs_no_vote)
+{
+    world_step_clock(&w, 0, 0, -60);
+    w.masters[0].delay_ns = 30 * NS_PER_MS;
+    world_pass_ms(&w, 1100);
+    w.masters[0].delay_ns = 0;
+    world_pass_ms(&w, 3000);
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+/* --- daemons that come and go --- */
+
+START_TEST(daemon_that_restarts_on_its_host_votes_at_once)
+{
+    world_pass_ms(&w, LOOKED_MS);
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, 2 * 1000);
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+}
+END_TEST
+
+START_TEST(first_daemon_on_another_host_waits_for_max_ttl)
+{
+    world_pass_ms(&w, LOOKED_MS);
+    world_restart_engine(&w, "elsewhere");
+    world_expect_quarantine(&w, 0, 4, "unsettled");
+}
+END_TEST
+
+START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
+{
+    world_pass_ms(&w, LOOKED_MS);
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 500);
+    world_expect_votes(&w, 0, 4, "unsettled");
+    /* What the other daemon's heartbeat leaves, having looked a moment ago. */
+    for (unsigned i = 0; i < 5; i++) {
+        char vouch[24];
+        snprintf(vouch, sizeof(vouch), "%" PRId64, (w.now_ns + w.masters[i].clock_ns) / 1000);
+        world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
+    }
+    world_pass_ms(&w, 1000);
+    world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
+START_TEST(vouch_from_before_the_newcomer_looked_is_worth_nothing)
+{
+    world_pass_ms(&w, LOOKED_MS);
+    ck_assert_ptr_nonnull(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
+    world_step_clock(&w, 0, 0, 5);
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "unsettled");
+}
+END_TEST
+
+/* Found by trying a first draft of the guard: the granting daemon dies, a master that carries the
+ * lock steps, the two that did not carry it come back, a fresh daemon starts. */
+static void step_that_nobody_saw(const char *clock_id)
+{
+    world_pass_ms(&w, LOOKED_MS);
+    world_lock_on_three(&w);
+    world_step_clock(&w, 2, 2, 61);
+    world_restart_engine(&w, clock_id);
+    world_expect_no_grant_for_s(&w, 59);
+    world_pass_ms(&w, 5 * 1000);
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+}
+
+START_TEST(step_that_nobody_saw_on_the_same_host)
+{
+    step_that_nobody_saw("here");
+}
+END_TEST
+
+START_TEST(step_that_nobody_saw_on_another_host)
+{
+    step_that_nobody_saw("elsewhere");
+}
+END_TEST
+
+/* The daemon saw the clock go back, and died before it had left that on the master. */
+static void step_back_and_forward(int64_t forward)
+{
+    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    world_step_clock(&w, 2, 2, -100);
+    w.masters[3].hung = w.masters[4].hung = true;
+    bool held = world_granted(world_ask(&w, "LOCK a 60s"));
+    w.masters[3].hung = w.masters[4].hung = false;
+    world_settle(&w);
+    world_delete(&w, 3, "a");
+    world_delete(&w, 4, "a");
+    world_step_clock(&w, 2, 2, forward);
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, 2500);
+    ck_assert(!held || !world_granted(world_ask(&w, "LOCK a 60s")));
+}
+
+START_TEST(step_back_and_forward_around_a_restart)
+{
+    step_back_and_forward(100);
+}
+END_TEST
+
+START_TEST(step_back_and_less_forward_around_a_restart)
+{
+    step_back_and_forward(96);
+}
+END_TEST
+
+START_TEST(clock_entry_that_makes_no_sense_is_none)
+{
+    world_set(&w, 1, world_guard_key(&w, "clock", ":there"),
+              "-9223372036854775808:-9223372036854775808:9223372036854775807:"
+              "9223372036854775807:-9223372036854775808",
+              0);
+    world_restart_engine(&w, "there");
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 1, 1, "unsettled");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("guard_clocks");
+    TCase *tests = tcase_create("votes");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_test(tests, stepped_clock_costs_the_vote_for_max_ttl);
+    tcase_add_test(tests, two_stepped_clocks_cost_two_votes);
+    tcase_add_test(tests, majority_of_stepped_clocks_is_a_doubt_about_our_own);
+    tcase_add_test(tests, clock_that_steps_back_keeps_its_vote);
+    tcase_add_test(tests, lock_on_clocks_that_stepped_back_ends_by_max_ttl);
+    tcase_add_test(tests, step_right_before_a_lock_lends_no_vote);
+    tcase_add_test(tests, critics_example);
+    tcase_add_test(tests, vote_written_before_a_step_was_found_does_not_count_after);
+    tcase_add_test(tests, flushed_scripts_lend_no_vote_to_a_stepped_master);
+    tcase_add_test(tests, step_that_cannot_be_confirmed_is_not_recorded_later);
+    tcase_add_test(tests, step_behind_a_slow_answer_is_waited_out);
+    tcase_add_test(tests, step_back_that_a_slow_answer_finds_costs_no_vote);
+    tcase_add_test(tests, daemon_that_restarts_on_its_host_votes_at_once);
+    tcase_add_test(tests, first_daemon_on_another_host_waits_for_max_ttl);
+    tcase_add_test(tests, newcomer_beside_a_settled_daemon_votes_within_two_heartbeats);
+    tcase_add_test(tests, vouch_from_before_the_newcomer_looked_is_worth_nothing);
+    tcase_add_test(tests, step_that_nobody_saw_on_the_same_host);
+    tcase_add_test(tests, step_that_nobody_saw_on_another_host);
+    tcase_add_test(tests, step_back_and_forward_around_a_restart);
+    tcase_add_test(tests, step_back_and_less_forward_around_a_restart);
+    tcase_add_test(tests, clock_entry_that_makes_no_sense_is_none);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

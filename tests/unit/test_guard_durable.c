@@ -1,0 +1,253 @@
+/*
+ * Masters that keep their data keep their vote: the guard in the engine, on fake masters and
+ * virtual time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world_guard.h"
+
+static struct world w;
+
+static void five(void)
+{
+    world_init(&w, 5);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+static struct world_master saved[2];
+
+/* A world whose first master is said to be durable, and is, as far as its settings tell. */
+static void open_durable(const char *fsync)
+{
+    world_deinit(&w);
+    world_init_unknown(&w, 5);
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "%s", fsync);
+    w.durable = 1;
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+}
+
+START_TEST(durable_master_keeps_its_vote_through_a_restart)
+{
+    open_durable("always");
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
+    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    world_restart_with_data(&w, 0);
+    world_pass_ms(&w, 8 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    ck_assert_ptr_nonnull(world_value(&w, 0, "a"));
+    /* And through the next one. */
+    world_restart_with_data(&w, 0);
+    world_pass_ms(&w, 8 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
+START_TEST(master_that_syncs_every_second_is_not_durable)
+{
+    open_durable("everysec");
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
+}
+END_TEST
+
+START_TEST(durability_has_to_be_recorded_before_the_restart)
+{
+    open_durable("everysec");
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
+}
+END_TEST
+
+START_TEST(master_with_a_replica_is_not_durable)
+{
+    open_durable("always");
+    w.masters[0].replicas = 1;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    world_restart_with_data(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
+}
+END_TEST
+
+START_TEST(durable_restart_does_not_shorten_a_quarantine)
+{
+    open_durable("always");
+    world_flush(&w, 0);
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "flushed");
+    world_pass_ms(&w, 20 * 1000);
+    world_restart_with_data(&w, 0);
+    world_pass_ms(&w, QUARANTINE_MS - 25 * 1000);
+    ck_assert_str_ne(world_vote(&w, 0), "-");
+    world_pass_ms(&w, 30 * 1000);
+    world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
+START_TEST(durable_master_that_lost_its_data_all_the_same_has_no_vote)
+{
+    open_durable("always");
+    world_restart(&w, 0);
+    world_expect_quarantine(&w, 0, 0, "restarted");
+}
+END_TEST
+
+/* The settings were others for a while, but what said so was not on disk yet. */
+START_TEST(durable_restart_with_an_older_record_is_none)
+{
+    open_durable("always");
+    saved[1] = w.masters[0];
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    world_lock_on_three(&w);
+    world_restart(&w, 0);
+    memcpy(w.masters[0].keys, saved[1].keys, sizeof(saved[1].keys));
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    world_expect_no_grant_for_s(&w, 57);
+}
+END_TEST
+
+START_TEST(durable_restart_from_two_runs_back_is_none)
+{
+    open_durable("always");
+    saved[1] = w.masters[0];
+    world_restart_with_data(&w, 0);
+    world_pass_ms(&w, 8 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "-");
+    world_lock_on_three(&w);
+    world_restart(&w, 0);
+    memcpy(w.masters[0].keys, saved[1].keys, sizeof(saved[1].keys));
+    world_expect_no_grant_for_s(&w, 57);
+}
+END_TEST
+
+/* The name leads to a copy of the data, while another daemon keeps its link to the original. */
+START_TEST(copy_of_a_durable_master_is_another_server)
+{
+    char server[2 * RECORD_ID + 2];
+    open_durable("always");
+    snprintf(server, sizeof(server), "%s", world_value(&w, 1, world_guard_key(&w, "name", ":a")));
+    world_restart_with_data(&w, 0);
+    for (unsigned i = 0; i < 40; i++) {
+        for (unsigned node = 1; node < 5; node++)
+            world_set(&w, node, world_guard_key(&w, "name", ":a"), server, QUARANTINE_MS);
+        world_pass_ms(&w, 500);
+        ck_assert_str_ne(world_vote(&w, 0), "-");
+    }
+}
+END_TEST
+
+START_TEST(loss_that_was_not_recorded_outlives_a_durable_restart)
+{
+    open_durable("always");
+    for (unsigned i = 1; i < 4; i++)
+        world_kill(&w, i); /* no quorum is looked at: nothing may be written */
+    world_pass_ms(&w, 1000);
+    snprintf(w.masters[0].replid, sizeof(w.masters[0].replid), "%040u", 99);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "failedover");
+    world_restart_with_data(&w, 0);
+    for (unsigned i = 1; i < 4; i++)
+        world_restart(&w, i);
+    world_pass_ms(&w, 10 * LOOKED_MS);
+    ck_assert_str_ne(world_vote(&w, 0), "-");
+}
+END_TEST
+
+START_TEST(change_of_durability_begins_no_quarantine)
+{
+    open_durable("always");
+    world_step_clock(&w, 0, 0, -3600);
+    world_pass_ms(&w, 3000);
+    world_expect_votes(&w, 0, 0, "-");
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
+    world_pass_ms(&w, 3000);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+START_TEST(daemons_that_disagree_on_durability_do_not_write_against_each_other)
+{
+    open_durable("always");
+    unsigned before = w.masters[0].marks;
+    for (unsigned i = 0; i < 10; i++) {
+        if (strstr(world_value(&w, 0, RECORD_KEY), "durable=yes") != NULL)
+            world_forge(&w, 0, "durable=yes", "durable=no");
+        world_pass_ms(&w, 1000);
+    }
+    ck_assert_uint_le(w.masters[0].marks, before + 1);
+}
+END_TEST
+
+/* A new daemon, to which the longer quarantine is only what the record says. */
+START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
+{
+    open_durable("always");
+    world_flush(&w, 0);
+    world_pass_ms(&w, LOOKED_MS);
+    world_forge(&w, 0, "quarantine_ms=60611", "quarantine_ms=120000");
+    struct record record;
+    const char *text = world_value(&w, 0, RECORD_KEY);
+    ck_assert(record_parse(text, strlen(text), &record));
+    char join[32];
+    char later[32];
+    snprintf(join, sizeof(join), "join_us=%" PRId64, record.join_us);
+    snprintf(later, sizeof(later), "join_us=%" PRId64, record.join_us + 59389000);
+    world_forge(&w, 0, join, later);
+    saved[0] = w.masters[0];
+    world_kill(&w, 0);
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, 2000);
+    world_restart(&w, 0);
+    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
+    while ((w.now_ns + w.masters[0].clock_ns) / 1000 < record.join_us + 59389000) {
+        ck_assert_str_ne(world_vote(&w, 0), "-");
+        world_pass_ms(&w, 1000);
+    }
+    world_pass_ms(&w, 3000);
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("guard_durable");
+    TCase *tests = tcase_create("votes");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_test(tests, durable_master_keeps_its_vote_through_a_restart);
+    tcase_add_test(tests, master_that_syncs_every_second_is_not_durable);
+    tcase_add_test(tests, durability_has_to_be_recorded_before_the_restart);
+    tcase_add_test(tests, master_with_a_replica_is_not_durable);
+    tcase_add_test(tests, durable_restart_does_not_shorten_a_quarantine);
+    tcase_add_test(tests, durable_master_that_lost_its_data_all_the_same_has_no_vote);
+    tcase_add_test(tests, durable_restart_with_an_older_record_is_none);
+    tcase_add_test(tests, durable_restart_from_two_runs_back_is_none);
+    tcase_add_test(tests, copy_of_a_durable_master_is_another_server);
+    tcase_add_test(tests, loss_that_was_not_recorded_outlives_a_durable_restart);
+    tcase_add_test(tests, change_of_durability_begins_no_quarantine);
+    tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_write_against_each_other);
+    tcase_add_test(tests, durable_restart_keeps_the_length_of_a_quarantine);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

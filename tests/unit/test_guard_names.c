@@ -1,0 +1,173 @@
+/*
+ * Each name leads to a server of its own, and always to the same: the guard in the engine, on fake
+ * masters and virtual time.
+ */
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world_guard.h"
+
+static struct world w;
+
+static void five(void)
+{
+    world_init(&w, 5);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+static struct world_master saved[2];
+
+/* Another server stands behind the name from now on. */
+static void become(unsigned node, const struct world_master *other)
+{
+    struct world_master *master = &w.masters[node];
+    memcpy(master->run_id, other->run_id, sizeof(master->run_id));
+    memcpy(master->replid, other->replid, sizeof(master->replid));
+    memcpy(master->keys, other->keys, sizeof(master->keys));
+    if (master->current.open)
+        world_cut(&w, node);
+    master->zombie.len = 0;
+}
+
+static void make_stranger(struct world_master *stranger)
+{
+    memset(stranger->keys, 0, sizeof(stranger->keys));
+    memset(stranger->run_id, 'e', RECORD_ID);
+    memset(stranger->replid, 'f', RECORD_ID);
+}
+
+START_TEST(doubled_master_has_one_vote)
+{
+    world_kill(&w, 4);
+    w.masters[4] = w.masters[1];
+    w.masters[4].current.open = false;
+    w.masters[4].dead = false;
+    world_pass_ms(&w, 3000);
+    world_expect_votes(&w, 1, 1, "-");
+    world_expect_votes(&w, 4, 4, "doubled");
+}
+END_TEST
+
+START_TEST(name_that_others_know_as_another_server_has_no_vote)
+{
+    world_lease_to_another(&w, 4, ":b", 10000);
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 1, 1, "repointed");
+    world_pass_ms(&w, 10 * 1000);
+    world_expect_votes(&w, 1, 1, "-");
+}
+END_TEST
+
+START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
+{
+    saved[0] = saved[1] = w.masters[0];
+    make_stranger(&saved[1]);
+    become(0, &saved[1]);
+    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    world_lock_on_three(&w);
+    become(0, &saved[0]);
+    world_expect_no_grant_for_s(&w, 59);
+}
+END_TEST
+
+START_TEST(name_that_leads_back_while_the_daemon_is_down_has_none_either)
+{
+    saved[0] = saved[1] = w.masters[0];
+    make_stranger(&saved[1]);
+    become(0, &saved[1]);
+    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    world_lock_on_three(&w);
+    world_pass_ms(&w, LOOKED_MS);
+    memcpy(w.masters[0].run_id, saved[0].run_id, sizeof(saved[0].run_id));
+    memcpy(w.masters[0].replid, saved[0].replid, sizeof(saved[0].replid));
+    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
+    world_restart_engine(&w, "here");
+    world_expect_no_grant_for_s(&w, 57);
+}
+END_TEST
+
+START_TEST(contest_is_remembered_when_its_witness_is_lost)
+{
+    for (unsigned i = 0; i < 2; i++)
+        world_lease_to_another(&w, i, ":e", 3600 * 1000);
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 4, 4, "repointed");
+    w.masters[0].hung = w.masters[1].hung = true;
+    world_pass_ms(&w, 5000);
+    world_expect_votes(&w, 4, 4, "repointed");
+}
+END_TEST
+
+START_TEST(lease_is_taken_anew_after_a_reconnect)
+{
+    saved[0] = w.masters[4];
+    world_kill(&w, 4);
+    memcpy(w.masters[4].keys, saved[0].keys, sizeof(saved[0].keys));
+    world_pass_ms(&w, 12000);
+    for (unsigned i = 0; i < 4; i++)
+        world_lease_to_another(&w, i, ":e", 3600 * 1000);
+    w.masters[4].dead = false;
+    for (unsigned i = 0; i < 5000; i++) {
+        world_pass_ms(&w, 1);
+        ck_assert_str_ne(world_vote(&w, 4), "-");
+    }
+}
+END_TEST
+
+START_TEST(name_is_leased_anew_after_a_master_was_busy_for_long)
+{
+    w.masters[0].busy = true;
+    world_pass_ms(&w, QUARANTINE_MS + 5000);
+    for (unsigned i = 1; i < 5; i++) {
+        ck_assert_ptr_null(world_value(&w, i, world_guard_key(&w, "name", ":a")));
+        world_lease_to_another(&w, i, ":a", 3600 * 1000);
+    }
+    w.masters[0].busy = false;
+    for (unsigned i = 0; i < 3000; i++) {
+        world_pass_ms(&w, 1);
+        ck_assert_str_ne(world_vote(&w, 0), "-");
+    }
+}
+END_TEST
+
+/* 1 and 2 answer a heartbeat late, which was about the server that the name led to before. */
+START_TEST(late_heartbeat_is_judged_by_what_it_asked)
+{
+    world_pass_ms(&w, 2000);
+    w.masters[1].hung = w.masters[2].hung = true;
+    world_pass_ms(&w, 1200);
+    world_restart_recorded(&w, 0);
+    world_pass_ms(&w, (w.engine.links[0].retry_ns - w.now_ns) / NS_PER_MS);
+    w.masters[3].delay_ns = w.masters[4].delay_ns = 3 * NS_PER_MS;
+    for (unsigned i = 3; i < 5; i++)
+        link_heartbeat(&w.engine.links[i], w.now_ns);
+    world_pass_ms(&w, 1);
+    w.masters[1].delay_ns = w.masters[2].delay_ns = 2 * NS_PER_MS;
+    w.masters[1].hung = w.masters[2].hung = false;
+    world_settle(&w);
+    ck_assert(!world_granted(world_ask(&w, "LOCK a 60s")));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("guard_names");
+    TCase *tests = tcase_create("votes");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_test(tests, doubled_master_has_one_vote);
+    tcase_add_test(tests, name_that_others_know_as_another_server_has_no_vote);
+    tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
+    tcase_add_test(tests, name_that_leads_back_while_the_daemon_is_down_has_none_either);
+    tcase_add_test(tests, contest_is_remembered_when_its_witness_is_lost);
+    tcase_add_test(tests, lease_is_taken_anew_after_a_reconnect);
+    tcase_add_test(tests, name_is_leased_anew_after_a_master_was_busy_for_long);
+    tcase_add_test(tests, late_heartbeat_is_judged_by_what_it_asked);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

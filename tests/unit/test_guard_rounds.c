@@ -1,0 +1,170 @@
+/*
+ * What the guard does to rounds, and what it costs: in the engine, on fake masters and virtual
+ * time.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world_guard.h"
+
+static struct world w;
+
+static void five(void)
+{
+    world_init(&w, 5);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+/* --- votes and probes --- */
+
+START_TEST(slow_answer_is_probed_again_in_the_same_round)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].hung = true;
+    world_send(&w, "LOCK a 10s");
+    world_settle(&w);
+    world_pass_ms(&w, 30);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].hung = false;
+    world_pass_ms(&w, 1);
+    ck_assert_uint_eq(w.reply_count, 1);
+    ck_assert(world_granted(w.replies[0]));
+}
+END_TEST
+
+START_TEST(slow_master_under_load_piles_up_no_votes)
+{
+    w.masters[0].delay_ns = 20 * NS_PER_MS;
+    for (unsigned i = 0; i < 3000; i++) {
+        for (unsigned j = 0; j < 2; j++)
+            world_send(&w, "#t%u LOCK k%u 1s", 2 * i + j, j);
+        w.reply_count = 0;
+        world_pass_ms(&w, 1);
+        w.reply_count = 0;
+        ck_assert_uint_lt(w.engine.vote_count[0], 300);
+    }
+}
+END_TEST
+
+START_TEST(flushed_scripts_do_not_overflow_a_link)
+{
+    w.masters[0].hung = true;
+    for (unsigned i = 0; i < 60; i++)
+        world_send(&w, "#e%u EXTEND x%u %040u 1s", i, i % 4, i);
+    world_settle(&w);
+    for (unsigned i = 0; i < 4200; i++) {
+        w.reply_count = 0;
+        world_send(&w, "#u%u UNLOCK x%u %040u", i, i % 4, i + 1000);
+        if (i % 40 == 39)
+            world_settle(&w);
+    }
+    w.masters[0].scripts_flushed = true;
+    w.masters[0].hung = false;
+    w.reply_count = 0;
+    world_settle(&w);
+    world_pass_ms(&w, 5000);
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        w.masters[i].fence_flushed = true;
+        w.masters[i].delay_ns = 5 * NS_PER_MS;
+    }
+    world_send(&w, "LOCK a 60s FENCE");
+    engine_flush(&w.engine, w.now_ns);
+    world_pass_ms(&w, 1);
+    w.client.gone = true;
+    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    world_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(master_that_flaps_does_not_busy_the_others)
+{
+    world_pass_ms(&w, 3000);
+    unsigned beats = 0;
+    int64_t last_ns = w.engine.links[1].heartbeat_ns;
+    for (unsigned ms = 0; ms < 10000; ms++) {
+        world_pass_ms(&w, 1);
+        beats += w.engine.links[1].heartbeat_ns != last_ns;
+        last_ns = w.engine.links[1].heartbeat_ns;
+        if (w.engine.links[0].state == LINK_UP)
+            world_cut(&w, 0);
+    }
+    ck_assert_uint_le(beats, 30);
+}
+END_TEST
+
+/* --- the rounds of others --- */
+
+START_TEST(node_without_a_vote_gets_releases_and_carries_locks)
+{
+    char token[LIMIT_TOKEN + 1];
+    world_restart(&w, 0);
+    world_pass_ms(&w, LOOKED_MS);
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
+    ck_assert_str_eq(world_value(&w, 0, "a"), token);
+    world_delete(&w, 0, "a");
+    ck_assert(world_granted(world_ask(&w, "EXTEND a %s 20s", token)));
+    ck_assert_str_eq(world_value(&w, 0, "a"), token);
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(nodes_that_forgot_do_not_make_a_token_gone)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 60s")));
+    for (unsigned i = 0; i < 3; i++)
+        world_flush(&w, i);
+    const char *reply = world_ask(&w, "EXTEND a %s 60s", token);
+    ck_assert_msg(strncmp(reply, "NOQUORUM 2/5", 12) == 0, "%s", reply);
+    ck_assert_uint_eq(world_count(&w, "a"), 2);
+}
+END_TEST
+
+START_TEST(token_that_is_gone_stays_gone)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 1s")));
+    world_pass_ms(&w, 1001);
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
+    /* Planted by somebody, on a minority; flushed elsewhere; and time passes. */
+    world_set(&w, 0, "a", token, 200000);
+    world_set(&w, 1, "a", token, 200000);
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
+    world_flush(&w, 4);
+    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
+    ck_assert_uint_eq(world_count(&w, "a"), 2);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("guard_rounds");
+    TCase *tests = tcase_create("votes");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_test(tests, slow_answer_is_probed_again_in_the_same_round);
+    tcase_add_test(tests, slow_master_under_load_piles_up_no_votes);
+    tcase_add_test(tests, flushed_scripts_do_not_overflow_a_link);
+    tcase_add_test(tests, fenced_vote_is_not_sent_again_behind_its_undo);
+    tcase_add_test(tests, master_that_flaps_does_not_busy_the_others);
+    tcase_add_test(tests, node_without_a_vote_gets_releases_and_carries_locks);
+    tcase_add_test(tests, nodes_that_forgot_do_not_make_a_token_gone);
+    tcase_add_test(tests, token_that_is_gone_stays_gone);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
