@@ -164,11 +164,18 @@ START_TEST(clock_set_back_does_not_prolong_a_quarantine)
 }
 END_TEST
 
-START_TEST(record_of_another_set_is_respected)
+/* As A's, but for that. */
+static const char *record_of_another_set(void)
 {
-    char record[LIMIT_RECORD];
+    static char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
     memset(strstr(record, "set=") + 4, 'f', RECORD_SET_ID);
+    return record;
+}
+
+START_TEST(record_of_another_set_is_respected)
+{
+    const char *record = record_of_another_set();
     world_set(&w, 0, RECORD_KEY, record, 0);
     world_pass_ms(&w, QUARANTINE_MS);
     world_expect_votes(&w, 0, 0, "otherset");
@@ -178,9 +185,7 @@ END_TEST
 
 START_TEST(daemon_with_another_set_than_most_writes_nothing)
 {
-    char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    memset(strstr(record, "set=") + 4, 'f', RECORD_SET_ID);
+    const char *record = record_of_another_set();
     for (unsigned i = 0; i < 4; i++)
         world_set(&w, i, RECORD_KEY, record, 0);
     world_pass_ms(&w, LOOKED_MS);
@@ -206,9 +211,7 @@ END_TEST
 
 START_TEST(nothing_is_left_on_a_master_of_another_set)
 {
-    char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    memset(strstr(record, "set=") + 4, 'f', RECORD_SET_ID);
+    const char *record = record_of_another_set();
     world_flush(&w, 0);
     world_set(&w, 0, RECORD_KEY, record, 0);
     world_pass_ms(&w, LOOKED_MS);

@@ -21,14 +21,24 @@ static void end(void)
     world_deinit(&w);
 }
 
-static struct world_master saved[2];
+static void set_fsync(const char *fsync)
+{
+    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "%s", fsync);
+}
+
+/* With what it has on its disk. */
+static void restart_with(const struct world_key keys[WORLD_KEYS])
+{
+    world_restart(&w, 0);
+    memcpy(w.masters[0].keys, keys, sizeof(w.masters[0].keys));
+}
 
 /* A world whose first master is said to be durable, and is, as far as its settings tell. */
 static void open_durable(const char *fsync)
 {
     world_deinit(&w);
     world_init_unknown(&w, 5);
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "%s", fsync);
+    set_fsync(fsync);
     w.durable = 1;
     world_restart_engine(&w, "here");
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
@@ -63,14 +73,14 @@ END_TEST
 START_TEST(durability_has_to_be_recorded_before_the_restart)
 {
     open_durable("everysec");
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    set_fsync("always");
     world_restart_with_data(&w, 0);
     world_expect_quarantine(&w, 0, 0, "restarted");
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
+    set_fsync("everysec");
     world_pass_ms(&w, 2 * LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    set_fsync("always");
     world_restart_with_data(&w, 0);
     world_expect_quarantine(&w, 0, 0, "restarted");
 }
@@ -114,14 +124,14 @@ END_TEST
 START_TEST(durable_restart_with_an_older_record_is_none)
 {
     open_durable("always");
-    saved[1] = w.masters[0];
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
+    struct world_key keys[WORLD_KEYS];
+    memcpy(keys, w.masters[0].keys, sizeof(keys));
+    set_fsync("everysec");
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
     world_lock_on_three(&w);
-    world_restart(&w, 0);
-    memcpy(w.masters[0].keys, saved[1].keys, sizeof(saved[1].keys));
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "always");
+    restart_with(keys);
+    set_fsync("always");
     world_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
@@ -129,13 +139,13 @@ END_TEST
 START_TEST(durable_restart_from_two_runs_back_is_none)
 {
     open_durable("always");
-    saved[1] = w.masters[0];
+    struct world_key keys[WORLD_KEYS];
+    memcpy(keys, w.masters[0].keys, sizeof(keys));
     world_restart_with_data(&w, 0);
     world_pass_ms(&w, 8 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "-");
     world_lock_on_three(&w);
-    world_restart(&w, 0);
-    memcpy(w.masters[0].keys, saved[1].keys, sizeof(saved[1].keys));
+    restart_with(keys);
     world_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
@@ -153,6 +163,7 @@ START_TEST(copy_of_a_durable_master_is_another_server)
         world_pass_ms(&w, 500);
         ck_assert_str_ne(world_vote(&w, 0), "-");
     }
+    world_expect_votes(&w, 0, 0, "repointed");
 }
 END_TEST
 
@@ -179,7 +190,7 @@ START_TEST(change_of_durability_begins_no_quarantine)
     world_step_clock(&w, 0, 0, -3600);
     world_pass_ms(&w, 3000);
     world_expect_votes(&w, 0, 0, "-");
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "everysec");
+    set_fsync("everysec");
     world_pass_ms(&w, 3000);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
     world_expect_votes(&w, 0, 0, "-");
@@ -214,12 +225,12 @@ START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
     snprintf(join, sizeof(join), "join_us=%" PRId64, record.join_us);
     snprintf(later, sizeof(later), "join_us=%" PRId64, record.join_us + 59389000);
     world_forge(&w, 0, join, later);
-    saved[0] = w.masters[0];
+    struct world_key keys[WORLD_KEYS];
+    memcpy(keys, w.masters[0].keys, sizeof(keys));
     world_kill(&w, 0);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, 2000);
-    world_restart(&w, 0);
-    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
+    restart_with(keys);
     while ((w.now_ns + w.masters[0].clock_ns) / 1000 < record.join_us + 59389000) {
         ck_assert_str_ne(world_vote(&w, 0), "-");
         world_pass_ms(&w, 1000);

@@ -19,25 +19,41 @@ static void end(void)
     world_deinit(&w);
 }
 
-static struct world_master saved[2];
+/* What makes a server the one it is. */
+struct server {
+    char run_id[RECORD_ID + 1];
+    char replid[RECORD_ID + 1];
+    struct world_key keys[WORLD_KEYS];
+};
 
-/* Another server stands behind the name from now on. */
-static void become(unsigned node, const struct world_master *other)
+static struct server original;
+static const struct server stranger = {
+    .run_id = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",
+    .replid = "ffffffffffffffffffffffffffffffffffffffff",
+};
+
+/* The name of A leads to another server from now on. */
+static void lead_to(const struct server *server)
 {
-    struct world_master *master = &w.masters[node];
-    memcpy(master->run_id, other->run_id, sizeof(master->run_id));
-    memcpy(master->replid, other->replid, sizeof(master->replid));
-    memcpy(master->keys, other->keys, sizeof(master->keys));
+    struct world_master *master = &w.masters[0];
+    memcpy(master->run_id, server->run_id, sizeof(master->run_id));
+    memcpy(master->replid, server->replid, sizeof(master->replid));
+    memcpy(master->keys, server->keys, sizeof(master->keys));
     if (master->current.open)
-        world_cut(&w, node);
+        world_cut(&w, 0);
     master->zombie.len = 0;
 }
 
-static void make_stranger(struct world_master *stranger)
+/* ... and has done so for long. */
+static void lead_to_stranger(void)
 {
-    memset(stranger->keys, 0, sizeof(stranger->keys));
-    memset(stranger->run_id, 'e', RECORD_ID);
-    memset(stranger->replid, 'f', RECORD_ID);
+    const struct world_master *master = &w.masters[0];
+    memcpy(original.run_id, master->run_id, sizeof(master->run_id));
+    memcpy(original.replid, master->replid, sizeof(master->replid));
+    memcpy(original.keys, master->keys, sizeof(master->keys));
+    lead_to(&stranger);
+    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
 }
 
 START_TEST(doubled_master_has_one_vote)
@@ -64,28 +80,19 @@ END_TEST
 
 START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 {
-    saved[0] = saved[1] = w.masters[0];
-    make_stranger(&saved[1]);
-    become(0, &saved[1]);
-    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    lead_to_stranger();
     world_lock_on_three(&w);
-    become(0, &saved[0]);
+    lead_to(&original);
     world_expect_no_grant_for_s(&w, 59);
 }
 END_TEST
 
 START_TEST(name_that_leads_back_while_the_daemon_is_down_has_none_either)
 {
-    saved[0] = saved[1] = w.masters[0];
-    make_stranger(&saved[1]);
-    become(0, &saved[1]);
-    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    lead_to_stranger();
     world_lock_on_three(&w);
     world_pass_ms(&w, LOOKED_MS);
-    memcpy(w.masters[0].run_id, saved[0].run_id, sizeof(saved[0].run_id));
-    memcpy(w.masters[0].replid, saved[0].replid, sizeof(saved[0].replid));
-    memcpy(w.masters[0].keys, saved[0].keys, sizeof(saved[0].keys));
+    lead_to(&original);
     world_restart_engine(&w, "here");
     world_expect_no_grant_for_s(&w, 57);
 }
@@ -105,9 +112,10 @@ END_TEST
 
 START_TEST(lease_is_taken_anew_after_a_reconnect)
 {
-    saved[0] = w.masters[4];
+    struct world_key keys[WORLD_KEYS];
+    memcpy(keys, w.masters[4].keys, sizeof(keys));
     world_kill(&w, 4);
-    memcpy(w.masters[4].keys, saved[0].keys, sizeof(saved[0].keys));
+    memcpy(w.masters[4].keys, keys, sizeof(keys));
     world_pass_ms(&w, 12000);
     for (unsigned i = 0; i < 4; i++)
         world_lease_to_another(&w, i, ":e", 3600 * 1000);
@@ -116,6 +124,7 @@ START_TEST(lease_is_taken_anew_after_a_reconnect)
         world_pass_ms(&w, 1);
         ck_assert_str_ne(world_vote(&w, 4), "-");
     }
+    world_expect_votes(&w, 4, 4, "repointed");
 }
 END_TEST
 
@@ -132,6 +141,7 @@ START_TEST(name_is_leased_anew_after_a_master_was_busy_for_long)
         world_pass_ms(&w, 1);
         ck_assert_str_ne(world_vote(&w, 0), "-");
     }
+    world_expect_votes(&w, 0, 0, "repointed");
 }
 END_TEST
 

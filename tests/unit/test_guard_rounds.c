@@ -24,13 +24,11 @@ static void end(void)
 
 START_TEST(slow_answer_is_probed_again_in_the_same_round)
 {
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].hung = true;
+    world_hang(&w, 5, true);
     world_send(&w, "LOCK a 10s");
     world_settle(&w);
     world_pass_ms(&w, 30);
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].hung = false;
+    world_hang(&w, 5, false);
     world_pass_ms(&w, 1);
     ck_assert_uint_eq(w.reply_count, 1);
     ck_assert(world_granted(w.replies[0]));
