@@ -7,33 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "config/certificate.h"
-#include "config/config.h"
 #include "tests/certs.h"
 #include "tests/runner.h"
+#include "tests/unit/configs.h"
 
-#define NODES                                                                                      \
+#define TWO_NODES                                                                                  \
     "nodes:\n"                                                                                     \
     "  - {name: a, url: \"redis://10.0.0.1\"}\n"                                                   \
     "  - {name: b, url: \"redis://10.0.0.2\"}\n"
-#define LISTEN(fields) "listen:\n  - {url: \"tls://127.0.0.1:7336\"" fields "}\n" NODES PLAIN_NODE
-#define NODE(fields)   NODES "  - {name: c, url: \"rediss://10.0.0.3\"" fields "}\n"
-#define PLAIN_NODE     "  - {name: c, url: \"redis://10.0.0.3\"}\n"
-#define OWN            ", certificate: own.crt, key: own.key"
-
-static char printed[16384];
-static char start[256];
-static char folder[64];
-
-static void write_file(const char *path, const char *bytes, size_t len)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
-    fclose(file);
-}
+#define LISTEN(fields)                                                                             \
+    "listen:\n  - {url: \"tls://127.0.0.1:7336\"" fields "}\n" TWO_NODES PLAIN_NODE
+#define TLS_NODE(fields) TWO_NODES "  - {name: c, url: \"rediss://10.0.0.3\"" fields "}\n"
+#define PLAIN_NODE       "  - {name: c, url: \"redis://10.0.0.3\"}\n"
+#define OWN              ", certificate: own.crt, key: own.key"
 
 /* One file behind the other. */
 static void join(const char *first, const char *second, const char *to)
@@ -43,12 +31,9 @@ static void join(const char *first, const char *second, const char *to)
     ck_assert_int_eq(system(command), 0);
 }
 
-static void open_folder(void)
+static void make_certificates(void)
 {
-    ck_assert_ptr_nonnull(getcwd(start, sizeof(start)));
-    strcpy(folder, "/tmp/redlockd-certificate.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
+    configs_open();
     certs_make(".", &(struct certs_plan){.name = "ca"});
     certs_make(".", &(struct certs_plan){.name = "own", .issuer = "ca"});
     certs_make(".", &(struct certs_plan){.name = "other", .issuer = "ca"});
@@ -57,31 +42,12 @@ static void open_folder(void)
     certs_make(".", &(struct certs_plan){
                         .name = "early", .issuer = "ca", .from_s = 3600, .until_s = 7200});
     certs_lock_key(".", "own");
-    write_file("empty", "", 0);
-    write_file("half", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", 58);
+    configs_write("empty", "");
+    configs_write("half", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
     join("own.crt", "ca.crt", "chain");
     join("own.crt", "half", "broken");
     ck_assert_int_eq(system("cp own.key shown.key && chmod 644 shown.key"), 0);
     ck_assert_int_eq(system("head -c 1048577 /dev/zero >long"), 0);
-}
-
-static void close_folder(void)
-{
-    char command[128];
-    ck_assert_int_eq(chdir(start), 0);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static struct config *load(const char *text)
-{
-    write_file("f", text, strlen(text));
-    FILE *out = fmemopen(printed, sizeof(printed), "w");
-    ck_assert_ptr_nonnull(out);
-    printed[0] = '\0';
-    struct config *config = config_load("f", CONFIG_NORMAL, out);
-    fclose(out);
-    return config;
 }
 
 static const struct {
@@ -90,7 +56,7 @@ static const struct {
 } mistakes[] = {
     {LISTEN(""), "f:2:5: listen.certificate: missing; tls://127.0.0.1:7336 needs one, and its "
                  "key\n"},
-    {"listen: [\"tls://127.0.0.1:7336\"]\n" NODES PLAIN_NODE,
+    {"listen: [\"tls://127.0.0.1:7336\"]\n" TWO_NODES PLAIN_NODE,
      "f:1:10: listen.certificate: missing; tls://127.0.0.1:7336 needs one, and its key\n"},
     {LISTEN(", certificate: own.crt"),
      "f:2:35: listen.key: missing; a certificate needs its key\n"},
@@ -125,35 +91,36 @@ static const struct {
      "f:2:108: listen.client_certificate: \"always\" is none of optional, required\n"},
     {LISTEN(OWN ", client_certificate: required"),
      "f:2:71: listen.client_certificate: needs client_ca, the file with the CA of the clients\n"},
-    {"listen:\n  - {url: \"tcp://127.0.0.1:7335\", key: own.key}\n" NODES PLAIN_NODE,
+    {"listen:\n  - {url: \"tcp://127.0.0.1:7335\", key: own.key}\n" TWO_NODES PLAIN_NODE,
      "f:2:35: listen.key: is for tls:// addresses; leave it out of tcp://127.0.0.1:7335\n"},
-    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN "}\n" NODES PLAIN_NODE,
+    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN "}\n" TWO_NODES PLAIN_NODE,
      "f:2:5: listen: tls://0.0.0.0:7336 can be reached from other hosts, and anybody who reaches "
      "it "
      "can release locks; list users (auth), require certificates (tls:// with client_ca), listen "
      "on 127.0.0.1 or a unix socket, or set insecure: true\n"},
     {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN
-     ", client_ca: ca.crt, client_certificate: optional}\n" NODES PLAIN_NODE,
+     ", client_ca: ca.crt, client_certificate: optional}\n" TWO_NODES PLAIN_NODE,
      "f:2:5: listen: tls://0.0.0.0:7336 can be reached from other hosts, and anybody who reaches "
      "it "
      "can release locks; list users (auth), require certificates (tls:// with client_ca), listen "
      "on 127.0.0.1 or a unix socket, or set insecure: true\n"},
-    {NODE(", ca: none"), "f:4:45: nodes.ca: none cannot be read: No such file or directory\n"},
-    {NODE(", ca: empty"),
+    {TLS_NODE(", ca: none"), "f:4:45: nodes.ca: none cannot be read: No such file or directory\n"},
+    {TLS_NODE(", ca: empty"),
      "f:4:45: nodes.ca: empty holds no certificate in PEM (-----BEGIN CERTIFICATE-----)\n"},
-    {NODE(", certificate: own.crt"), "f:4:41: nodes.key: missing; a certificate needs its key\n"},
-    {NODE(", key: own.key"), "f:4:41: nodes.key: needs a certificate\n"},
-    {NODE(", client_ca: ca.crt"), "f:4:41: nodes.client_ca: there is no such key\n"},
-    {NODES "  - {name: c, url: \"redis://10.0.0.3\", ca: ca.crt}\n",
+    {TLS_NODE(", certificate: own.crt"),
+     "f:4:41: nodes.key: missing; a certificate needs its key\n"},
+    {TLS_NODE(", key: own.key"), "f:4:41: nodes.key: needs a certificate\n"},
+    {TLS_NODE(", client_ca: ca.crt"), "f:4:41: nodes.client_ca: there is no such key\n"},
+    {TWO_NODES "  - {name: c, url: \"redis://10.0.0.3\", ca: ca.crt}\n",
      "f:4:40: nodes.ca: is for rediss:// addresses; leave it out of redis://10.0.0.3\n"},
-    {NODES "  - {name: c, url: \"unix:/run/c\", ca: ca.crt}\n",
+    {TWO_NODES "  - {name: c, url: \"unix:/run/c\", ca: ca.crt}\n",
      "f:4:35: nodes.ca: is for rediss:// addresses; leave it out of unix:/run/c\n"},
 };
 
 START_TEST(each_mistake_has_its_place_and_advice)
 {
-    struct config *config = load(mistakes[_i].text);
-    ck_assert_str_eq(printed, mistakes[_i].report);
+    struct config *config = configs_read(mistakes[_i].text);
+    ck_assert_str_eq(configs_report(), mistakes[_i].report);
     ck_assert_ptr_null(config);
 }
 END_TEST
@@ -161,12 +128,12 @@ END_TEST
 /* What OpenSSL has to say of it stands behind our words, and is none of the file's. */
 START_TEST(a_damaged_certificate_is_refused)
 {
-    ck_assert_ptr_null(load(LISTEN(", certificate: broken, key: own.key")));
+    ck_assert_ptr_null(configs_read(LISTEN(", certificate: broken, key: own.key")));
+    ck_assert_ptr_nonnull(strstr(
+        configs_report(), "f:2:48: listen.certificate: broken holds a damaged certificate behind"));
+    ck_assert_ptr_null(configs_read(LISTEN(OWN ", client_ca: broken")));
     ck_assert_ptr_nonnull(
-        strstr(printed, "f:2:48: listen.certificate: broken holds a damaged certificate behind"));
-    ck_assert_ptr_null(load(LISTEN(OWN ", client_ca: broken")));
-    ck_assert_ptr_nonnull(
-        strstr(printed, "f:2:82: listen.client_ca: broken holds a damaged certificate: "));
+        strstr(configs_report(), "f:2:82: listen.client_ca: broken holds a damaged certificate: "));
 }
 END_TEST
 
@@ -180,15 +147,15 @@ static const struct {
     {LISTEN(", certificate: early.crt, key: early.key"),
      "f:2:48: warning: listen.certificate: early.crt is not valid yet: who verifies it will refuse "
      "it; is the clock right?\n"},
-    {NODE(", certificate: expired.crt, key: expired.key"),
+    {TLS_NODE(", certificate: expired.crt, key: expired.key"),
      "f:4:54: warning: nodes.certificate: expired.crt has expired: who verifies it will refuse "
      "it\n"},
 };
 
 START_TEST(a_certificate_out_of_its_time_is_a_warning)
 {
-    struct config *config = load(warnings[_i].text);
-    ck_assert_str_eq(printed, warnings[_i].report);
+    struct config *config = configs_read(warnings[_i].text);
+    ck_assert_str_eq(configs_report(), warnings[_i].report);
     ck_assert_ptr_nonnull(config);
     config_free(config);
 }
@@ -196,10 +163,11 @@ END_TEST
 
 START_TEST(what_is_right_is_kept)
 {
-    struct config *config = load("listen:\n  - {url: \"tls://[::]:7336\", certificate: chain, "
-                                 "key: own.key, client_ca: ca.crt}\n" NODE(
-                                     ", ca: ca.crt, certificate: own.crt, key: own.key"));
-    ck_assert_str_eq(printed, "");
+    struct config *config =
+        configs_read("listen:\n  - {url: \"tls://[::]:7336\", certificate: chain, "
+                     "key: own.key, client_ca: ca.crt}\n" TLS_NODE(
+                         ", ca: ca.crt, certificate: own.crt, key: own.key"));
+    ck_assert_str_eq(configs_report(), "");
     ck_assert_ptr_nonnull(config);
     ck_assert(config->listens[0].address.tls);
     ck_assert_str_eq(config->listens[0].tls.certificate, "chain");
@@ -217,8 +185,9 @@ END_TEST
 
 START_TEST(optional_is_kept)
 {
-    struct config *config = load(LISTEN(OWN ", client_ca: ca.crt, client_certificate: optional"));
-    ck_assert_str_eq(printed, "");
+    struct config *config =
+        configs_read(LISTEN(OWN ", client_ca: ca.crt, client_certificate: optional"));
+    ck_assert_str_eq(configs_report(), "");
     ck_assert_int_eq(config->listens[0].tls.client_certificate, CONFIG_CERTIFICATE_OPTIONAL);
     config_free(config);
 }
@@ -226,8 +195,8 @@ END_TEST
 
 START_TEST(the_system_is_believed_where_a_node_names_no_ca)
 {
-    struct config *config = load(NODE(""));
-    ck_assert_str_eq(printed, "");
+    struct config *config = configs_read(TLS_NODE(""));
+    ck_assert_str_eq(configs_report(), "");
     ck_assert_ptr_null(config->nodes[2].tls.ca);
     config_free(config);
 }
@@ -237,7 +206,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("certificate");
     TCase *tests = tcase_create("certificate");
-    tcase_add_checked_fixture(tests, open_folder, close_folder);
+    tcase_add_checked_fixture(tests, make_certificates, configs_close);
     tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
                         sizeof(mistakes) / sizeof(mistakes[0]));
     tcase_add_test(tests, a_damaged_certificate_is_refused);

@@ -9,85 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/config.h"
 #include "config/listens.h"
 #include "config/secret.h"
 #include "config/url.h"
 #include "config/value.h"
 #include "tests/runner.h"
-
-/* Three nodes, to put behind whatever is under test. */
-#define NODES                                                                                      \
-    "nodes:\n"                                                                                     \
-    "  - {name: a, url: \"redis://10.0.0.1:6379\"}\n"                                              \
-    "  - {name: b, url: \"redis://[fd00::2]/3\"}\n"                                                \
-    "  - {name: c, url: \"unix:/run/redis.sock\"}\n"
-
-/* A node without its braces' end, for one field more. */
-#define NODE(name) "- {name: " name ", url: \"redis://" name "\""
+#include "tests/unit/configs.h"
 
 #define LONG_64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-
-static char printed[65536];
-static char start[256]; /* the folder the tests are started from */
-static char directory[64];
-static char example[300];
-
-/* Each test that writes files has a folder for them, and is in it. */
-static void open_folder(void)
-{
-    ck_assert_ptr_nonnull(getcwd(start, sizeof(start)));
-    snprintf(example, sizeof(example), "%s/redlockd.yaml.example", start);
-    strcpy(directory, "/tmp/redlockd-config.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
-    ck_assert_int_eq(chdir(directory), 0);
-}
-
-static void close_folder(void)
-{
-    unlink("f");
-    unlink("secret");
-    ck_assert_int_eq(chdir(start), 0);
-    ck_assert_int_eq(rmdir(directory), 0);
-}
-
-static void write_file(const char *path, const char *bytes, size_t len)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
-    fclose(file);
-}
-
-static struct config *load_file(const char *path, enum config_mode mode)
-{
-    FILE *out = fmemopen(printed, sizeof(printed), "w");
-    ck_assert_ptr_nonnull(out);
-    printed[0] = '\0'; /* fmemopen() ends only what is written. */
-    struct config *config = config_load(path, mode, out);
-    fclose(out);
-    return config;
-}
-
-static struct config *load(const char *text)
-{
-    write_file("f", text, strlen(text));
-    return load_file("f", CONFIG_NORMAL);
-}
-
-static struct config *load_well(const char *text)
-{
-    struct config *config = load(text);
-    ck_assert_str_eq(printed, "");
-    ck_assert_ptr_nonnull(config);
-    return config;
-}
-
-static void refuse(const char *text, const char *report)
-{
-    ck_assert_ptr_null(load(text));
-    ck_assert_str_eq(printed, report);
-}
 
 /* --- mistakes --- */
 
@@ -297,63 +226,65 @@ START_TEST(each_mistake_has_its_place_and_advice)
     const char *given = mistakes[_i].text;
     snprintf(text, sizeof(text), "%s%s", given[0] == '!' ? given + 1 : given,
              given[0] == '!' ? "" : NODES);
-    refuse(text, mistakes[_i].report);
+    configs_refuse(text, mistakes[_i].report);
 }
 END_TEST
 
 START_TEST(all_mistakes_come_in_one_pass_in_the_order_of_the_file)
 {
-    refuse("locks:\n"
-           "  max_tll: 60s\n"
-           "  min_validity: 50\n"
-           "listen:\n"
-           "  - tcp://127.0.0.1\n"
-           "  - tcp://0.0.0.0:7335\n"
-           "nodes:\n"
-           "  - {name: a, url: \"redis://10.0.0.1\"}\n"
-           "  - {name: b, url: \"http://10.0.0.2\"}\n"
-           "  - {name: a, url: \"redis://10.0.0.1:6379\"}\n"
-           "locks: {}\n"
-           "log: {level: loud, format: *x}\n",
-           "f:2:3: locks.max_tll: there is no such key; did you mean max_ttl?\n"
-           "f:3:17: locks.min_validity: \"50\" has no unit; write 60s, 1m or 500ms\n"
-           "f:5:5: listen: \"tcp://127.0.0.1\" has no port; write tcp://127.0.0.1:7335\n"
-           "f:6:5: listen: tcp://0.0.0.0:7335 can be reached from other hosts, and anybody who "
-           "reaches it can release locks; list users (auth), require certificates (tls:// with "
-           "client_ca), listen on 127.0.0.1 or a unix socket, "
-           "or set insecure: true\n"
-           "f:9:20: nodes.url: \"http://10.0.0.2\" is no redis:// address; write "
-           "redis://10.0.0.1:6379 or unix:/run/redis/redis.sock\n"
-           "f:10:12: nodes.name: a is taken by the node in line 8; give each its own\n"
-           "f:10:20: nodes.url: redis://10.0.0.1:6379 is the node in line 8 again; a quorum needs "
-           "independent masters\n"
-           "f:11:1: locks: given twice; the first is in line 1, column 1\n"
-           "f:12:14: log.level: \"loud\" is none of debug, info, warning, error\n"
-           "f:12:28: aliases are not supported (*x); write the value out\n");
+    configs_refuse(
+        "locks:\n"
+        "  max_tll: 60s\n"
+        "  min_validity: 50\n"
+        "listen:\n"
+        "  - tcp://127.0.0.1\n"
+        "  - tcp://0.0.0.0:7335\n"
+        "nodes:\n"
+        "  - {name: a, url: \"redis://10.0.0.1\"}\n"
+        "  - {name: b, url: \"http://10.0.0.2\"}\n"
+        "  - {name: a, url: \"redis://10.0.0.1:6379\"}\n"
+        "locks: {}\n"
+        "log: {level: loud, format: *x}\n",
+        "f:2:3: locks.max_tll: there is no such key; did you mean max_ttl?\n"
+        "f:3:17: locks.min_validity: \"50\" has no unit; write 60s, 1m or 500ms\n"
+        "f:5:5: listen: \"tcp://127.0.0.1\" has no port; write tcp://127.0.0.1:7335\n"
+        "f:6:5: listen: tcp://0.0.0.0:7335 can be reached from other hosts, and anybody who "
+        "reaches it can release locks; list users (auth), require certificates (tls:// with "
+        "client_ca), listen on 127.0.0.1 or a unix socket, "
+        "or set insecure: true\n"
+        "f:9:20: nodes.url: \"http://10.0.0.2\" is no redis:// address; write "
+        "redis://10.0.0.1:6379 or unix:/run/redis/redis.sock\n"
+        "f:10:12: nodes.name: a is taken by the node in line 8; give each its own\n"
+        "f:10:20: nodes.url: redis://10.0.0.1:6379 is the node in line 8 again; a quorum needs "
+        "independent masters\n"
+        "f:11:1: locks: given twice; the first is in line 1, column 1\n"
+        "f:12:14: log.level: \"loud\" is none of debug, info, warning, error\n"
+        "f:12:28: aliases are not supported (*x); write the value out\n");
 }
 END_TEST
 
 START_TEST(no_mistake_follows_from_another)
 {
     /* A broken max_ttl, insecure or list of nodes says nothing of what they are compared with. */
-    refuse("locks: {max_ttl: 2m!, min_validity: 1m}\n" NODES,
-           "f:1:18: locks.max_ttl: \"2m!\" has a unit that is none of us, ms, s, m and h; write "
-           "60s, 1m or 500ms\n");
-    refuse("locks: {max_ttl: 1, fence_ttl: 59s}\n" NODES,
-           "f:1:18: locks.max_ttl: \"1\" has no unit; write 60s, 1m or 500ms\n");
-    refuse("listen: [\"tcp://0.0.0.0:1\"]\ninsecure: True\n" NODES,
-           "f:2:11: insecure: \"True\" is neither true nor false; write one\n");
-    refuse("nodes: *x\n", "f:1:8: aliases are not supported (*x); write the value out\n");
-    refuse(NODES NODES, "f:5:1: nodes: given twice; the first is in line 1, column 1\n");
+    configs_refuse(
+        "locks: {max_ttl: 2m!, min_validity: 1m}\n" NODES,
+        "f:1:18: locks.max_ttl: \"2m!\" has a unit that is none of us, ms, s, m and h; write "
+        "60s, 1m or 500ms\n");
+    configs_refuse("locks: {max_ttl: 1, fence_ttl: 59s}\n" NODES,
+                   "f:1:18: locks.max_ttl: \"1\" has no unit; write 60s, 1m or 500ms\n");
+    configs_refuse("listen: [\"tcp://0.0.0.0:1\"]\ninsecure: True\n" NODES,
+                   "f:2:11: insecure: \"True\" is neither true nor false; write one\n");
+    configs_refuse("nodes: *x\n", "f:1:8: aliases are not supported (*x); write the value out\n");
+    configs_refuse(NODES NODES, "f:5:1: nodes: given twice; the first is in line 1, column 1\n");
 }
 END_TEST
 
 START_TEST(a_file_that_is_not_there_or_none_is_named)
 {
-    ck_assert_ptr_null(load_file("/nonexistent.yaml", CONFIG_NORMAL));
-    ck_assert_str_eq(printed, "/nonexistent.yaml: No such file or directory\n");
-    ck_assert_ptr_null(load_file("/", CONFIG_NORMAL));
-    ck_assert_str_eq(printed, "/:1:1: cannot be read: Is a directory\n");
+    ck_assert_ptr_null(configs_load("/nonexistent.yaml", CONFIG_NORMAL));
+    ck_assert_str_eq(configs_report(), "/nonexistent.yaml: No such file or directory\n");
+    ck_assert_ptr_null(configs_load("/", CONFIG_NORMAL));
+    ck_assert_str_eq(configs_report(), "/:1:1: cannot be read: Is a directory\n");
 }
 END_TEST
 
@@ -365,15 +296,16 @@ START_TEST(there_is_a_bound_on_nodes_and_listens)
     strcat(text, "nodes:\n");
     for (unsigned i = 0; i <= LIMIT_NODES; i++)
         sprintf(text + strlen(text), "- {name: n%u, url: \"redis://h%u\"}\n", i, i);
-    refuse(text, "f:18:3: listen: more than 16 addresses; leave some out\n"
-                 "f:35:3: nodes: more than 15; 5 or 7 are plenty\n");
+    configs_refuse(text, "f:18:3: listen: more than 16 addresses; leave some out\n"
+                         "f:35:3: nodes: more than 15; 5 or 7 are plenty\n");
 }
 END_TEST
 
 START_TEST(nothing_a_file_says_reaches_the_terminal_raw)
 {
-    refuse("cluster: \"\\e[2J\\n\"\n" NODES,
-           "f:1:10: cluster: \"\\x1b[2J\\x0a\" has other letters than A-Z a-z 0-9 _ . : -\n");
+    configs_refuse(
+        "cluster: \"\\e[2J\\n\"\n" NODES,
+        "f:1:10: cluster: \"\\x1b[2J\\x0a\" has other letters than A-Z a-z 0-9 _ . : -\n");
 }
 END_TEST
 
@@ -497,16 +429,17 @@ END_TEST
 
 START_TEST(a_password_in_an_address_is_not_repeated)
 {
-    refuse("nodes:\n- {name: a, url: \"redis://u:p@h\"}\n" NODE("b") "}\n" NODE("c") "}\n",
-           "f:2:18: nodes.url: the address has a password in it; put it into a file and name it by "
-           "password_file\n");
-    refuse("listen: [\"rediss://u:p@h:1\"]\n" NODES,
-           "f:1:10: listen: the address has a user or a password in it; write "
-           "tcp://127.0.0.1:7335\n");
+    configs_refuse(
+        "nodes:\n- {name: a, url: \"redis://u:p@h\"}\n" NODE("b") "}\n" NODE("c") "}\n",
+        "f:2:18: nodes.url: the address has a password in it; put it into a file and name it by "
+        "password_file\n");
+    configs_refuse("listen: [\"rediss://u:p@h:1\"]\n" NODES,
+                   "f:1:10: listen: the address has a user or a password in it; write "
+                   "tcp://127.0.0.1:7335\n");
     char text[1024];
     snprintf(text, sizeof(text), "listen: [\"tcp://u:p@%0600d\"]\n" NODES, 0);
-    refuse(text, "f:1:10: listen: the address is longer than 511 bytes; write "
-                 "tcp://127.0.0.1:7335\n");
+    configs_refuse(text, "f:1:10: listen: the address is longer than 511 bytes; write "
+                         "tcp://127.0.0.1:7335\n");
 }
 END_TEST
 
@@ -613,7 +546,7 @@ static void check_defaults(const struct config *config)
 
 START_TEST(what_is_left_out_has_its_default)
 {
-    struct config *config = load_well(NODES);
+    struct config *config = configs_fine(NODES);
     check_defaults(config);
     ck_assert_uint_eq(config->listen_count, 1);
     config_free(config);
@@ -628,7 +561,7 @@ END_TEST
 
 START_TEST(a_section_may_lose_all_of_its_keys_to_comments)
 {
-    struct config *config = load_well("locks:\n  # max_ttl: 60s\nlog:\nrounds: {}\n" NODES);
+    struct config *config = configs_fine("locks:\n  # max_ttl: 60s\nlog:\nrounds: {}\n" NODES);
     check_defaults(config);
     config_free(config);
 }
@@ -636,7 +569,7 @@ END_TEST
 
 START_TEST(nodes_are_read_as_written)
 {
-    struct config *config = load_well(NODES);
+    struct config *config = configs_fine(NODES);
     ck_assert_uint_eq(config->node_count, 3);
     ck_assert_str_eq(config->nodes[0].name, "a");
     ck_assert_int_eq(config->nodes[0].address.kind, ADDRESS_TCP);
@@ -669,7 +602,7 @@ START_TEST(everything_can_be_set)
              "listen:\n- tcp://0.0.0.0:1\n- {url: \"unix:/a\", mode: 0600, group: %s}\n"
              "- {url: \"unix:/b\", group: \"4294967294\"}\n- tcp://localhost:2\n" NODES,
              root->gr_name);
-    struct config *config = load_well(text);
+    struct config *config = configs_fine(text);
     ck_assert_str_eq(config->cluster, "eu.1");
     ck_assert(config->insecure);
     ck_assert_str_eq(config->locks.key_prefix, "");
@@ -694,14 +627,14 @@ END_TEST
 START_TEST(both_ends_of_a_range_are_inside)
 {
     struct config *config =
-        load_well("locks: {max_ttl: 24h, max_hold: 24h, min_validity: 1m, clock_drift_rate: "
-                  "10%, clock_drift_margin: 10s}\n"
-                  "rounds: {node_timeout: 10s}\nlimits: {clients: 1}\n" NODES);
+        configs_fine("locks: {max_ttl: 24h, max_hold: 24h, min_validity: 1m, clock_drift_rate: "
+                     "10%, clock_drift_margin: 10s}\n"
+                     "rounds: {node_timeout: 10s}\nlimits: {clients: 1}\n" NODES);
     ck_assert_int_eq(config->locks.clock_drift_ppm, 100000);
     config_free(config);
-    config = load_well("locks: {max_ttl: 100ms, min_validity: 1ms, clock_drift_rate: 0ppm, "
-                       "clock_drift_margin: 1000us}\n"
-                       "rounds: {node_timeout: 1ms}\nlimits: {clients: 1000000}\n" NODES);
+    config = configs_fine("locks: {max_ttl: 100ms, min_validity: 1ms, clock_drift_rate: 0ppm, "
+                          "clock_drift_margin: 1000us}\n"
+                          "rounds: {node_timeout: 1ms}\nlimits: {clients: 1000000}\n" NODES);
     ck_assert_int_eq(config->locks.clock_drift_ppm, 0);
     config_free(config);
 }
@@ -712,10 +645,11 @@ START_TEST(variables_are_replaced_in_any_value)
     setenv("REDLOCKD_TEST_NAME", "eu", 1);
     setenv("REDLOCKD_TEST_TTL", "5", 1);
     setenv("REDLOCKD_TEST_HOST", "10.9.8.7", 1);
-    struct config *config = load_well("cluster: ${REDLOCKD_TEST_NAME}.1\n"
-                                      "locks: {key_prefix: \"$${x}\", max_ttl: \"${REDLOCKD_TEST_"
-                                      "TTL}s\"}\nnodes:\n- {name: a, url: \"redis://${REDLOCKD_"
-                                      "TEST_HOST}\"}\n" NODE("b") "}\n" NODE("c") "}\n");
+    struct config *config =
+        configs_fine("cluster: ${REDLOCKD_TEST_NAME}.1\n"
+                     "locks: {key_prefix: \"$${x}\", max_ttl: \"${REDLOCKD_TEST_"
+                     "TTL}s\"}\nnodes:\n- {name: a, url: \"redis://${REDLOCKD_"
+                     "TEST_HOST}\"}\n" NODE("b") "}\n" NODE("c") "}\n");
     ck_assert_str_eq(config->cluster, "eu.1");
     ck_assert_str_eq(config->locks.key_prefix, "${x}");
     ck_assert_int_eq(config->locks.max_ttl_ns, 5000000000);
@@ -726,14 +660,14 @@ END_TEST
 
 START_TEST(admin_is_off_unless_it_is_given)
 {
-    struct config *config = load_well(NODES);
+    struct config *config = configs_fine(NODES);
     ck_assert_ptr_null(config->admin.host);
     config_free(config);
-    config = load_well("admin: http://127.0.0.1:7336/\n" NODES);
+    config = configs_fine("admin: http://127.0.0.1:7336/\n" NODES);
     ck_assert_str_eq(config->admin.host, "127.0.0.1");
     ck_assert_uint_eq(config->admin.port, 7336);
     config_free(config);
-    config = load_well("admin: http://[::1]:1\n" NODES);
+    config = configs_fine("admin: http://[::1]:1\n" NODES);
     ck_assert_str_eq(config->admin.host, "::1");
     config_free(config);
 }
@@ -741,21 +675,23 @@ END_TEST
 
 START_TEST(admin_is_an_address_of_http)
 {
-    refuse("admin: tcp://127.0.0.1:7336\n" NODES,
-           "f:1:8: admin: \"tcp://127.0.0.1:7336\" is no http:// address; write "
-           "http://127.0.0.1:7336\n");
-    refuse("admin: unix:/run/x\n" NODES,
-           "f:1:8: admin: \"unix:/run/x\" is no http:// address; write http://127.0.0.1:7336\n");
-    refuse("admin: http://127.0.0.1\n" NODES,
-           "f:1:8: admin: \"http://127.0.0.1\" has no port; write http://127.0.0.1:7336\n");
-    refuse("admin: http://127.0.0.1:7336/metrics\n" NODES,
-           "f:1:8: admin: \"http://127.0.0.1:7336/metrics\" goes on behind the port; leave that "
-           "out\n");
-    refuse("admin: http://me:secret@127.0.0.1:7336\n" NODES,
-           "f:1:8: admin: the address has a user or a password in it; write "
-           "http://127.0.0.1:7336\n");
-    refuse("admin: [http://127.0.0.1:7336]\n" NODES,
-           "f:1:8: admin: has to be a single value, not a list\n");
+    configs_refuse("admin: tcp://127.0.0.1:7336\n" NODES,
+                   "f:1:8: admin: \"tcp://127.0.0.1:7336\" is no http:// address; write "
+                   "http://127.0.0.1:7336\n");
+    configs_refuse(
+        "admin: unix:/run/x\n" NODES,
+        "f:1:8: admin: \"unix:/run/x\" is no http:// address; write http://127.0.0.1:7336\n");
+    configs_refuse("admin: http://127.0.0.1\n" NODES,
+                   "f:1:8: admin: \"http://127.0.0.1\" has no port; write http://127.0.0.1:7336\n");
+    configs_refuse(
+        "admin: http://127.0.0.1:7336/metrics\n" NODES,
+        "f:1:8: admin: \"http://127.0.0.1:7336/metrics\" goes on behind the port; leave that "
+        "out\n");
+    configs_refuse("admin: http://me:secret@127.0.0.1:7336\n" NODES,
+                   "f:1:8: admin: the address has a user or a password in it; write "
+                   "http://127.0.0.1:7336\n");
+    configs_refuse("admin: [http://127.0.0.1:7336]\n" NODES,
+                   "f:1:8: admin: has to be a single value, not a list\n");
 }
 END_TEST
 
@@ -764,49 +700,50 @@ START_TEST(admin_is_for_this_host_alone)
     static const char other[] =
         "f:1:8: admin: http://0.0.0.0:7336 can be reached from other hosts, and shows anybody who "
         "reaches it the names of resources; write http://127.0.0.1:7336, or set insecure: true\n";
-    refuse("admin: http://0.0.0.0:7336\n" NODES, other);
-    config_free(load_well("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
-    config_free(load_well("admin: http://localhost:7336\n" NODES));
-    refuse("listen: [\"tcp://127.0.0.1:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
-           "f:2:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
-           "tcp://127.0.0.1:7336); give it another port\n");
-    refuse("insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
-           "f:3:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
-           "tcp://0.0.0.0:7336); give it another port\n");
+    configs_refuse("admin: http://0.0.0.0:7336\n" NODES, other);
+    config_free(configs_fine("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
+    config_free(configs_fine("admin: http://localhost:7336\n" NODES));
+    configs_refuse("listen: [\"tcp://127.0.0.1:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
+                   "f:2:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
+                   "tcp://127.0.0.1:7336); give it another port\n");
+    configs_refuse(
+        "insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
+        "f:3:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
+        "tcp://0.0.0.0:7336); give it another port\n");
     /* A name may be of either family. */
     config_free(
-        load_well("insecure: true\n"
-                  "listen: [\"tcp://0.0.0.0:7335\", \"tcp://ip6-localhost:7335\"]\n" NODES));
-    config_free(load_well("insecure: true\n"
-                          "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
-                          "admin: http://127.0.0.1:7337\n" NODES));
+        configs_fine("insecure: true\n"
+                     "listen: [\"tcp://0.0.0.0:7335\", \"tcp://ip6-localhost:7335\"]\n" NODES));
+    config_free(configs_fine("insecure: true\n"
+                             "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
+                             "admin: http://127.0.0.1:7337\n" NODES));
 }
 END_TEST
 
 START_TEST(dev_needs_no_nodes_and_takes_none)
 {
-    write_file("f", "cluster: x\n", 11);
-    struct config *config = load_file("f", CONFIG_DEV);
+    configs_write("f", "cluster: x\n");
+    struct config *config = configs_load("f", CONFIG_DEV);
     ck_assert_ptr_nonnull(config);
-    ck_assert_str_eq(printed, "");
+    ck_assert_str_eq(configs_report(), "");
     ck_assert_uint_eq(config->node_count, 0);
     config_free(config);
-    write_file("f", "# nothing\n", 10);
-    config_free(load_file("f", CONFIG_DEV));
-    ck_assert_str_eq(printed, "");
-    write_file("f", NODES, strlen(NODES));
-    ck_assert_ptr_null(load_file("f", CONFIG_DEV));
-    ck_assert_str_eq(printed,
+    configs_write("f", "# nothing\n");
+    config_free(configs_load("f", CONFIG_DEV));
+    ck_assert_str_eq(configs_report(), "");
+    configs_write("f", NODES);
+    ck_assert_ptr_null(configs_load("f", CONFIG_DEV));
+    ck_assert_str_eq(configs_report(),
                      "f:1:1: nodes: --dev brings masters of its own; leave the list out\n");
 }
 END_TEST
 
 START_TEST(a_dash_is_standard_input)
 {
-    write_file("f", "cluster: 1 2\n" NODES, strlen("cluster: 1 2\n" NODES));
+    configs_write("f", "cluster: 1 2\n" NODES);
     ck_assert_ptr_nonnull(freopen("f", "r", stdin));
-    ck_assert_ptr_null(load_file("-", CONFIG_NORMAL));
-    ck_assert_str_eq(printed,
+    ck_assert_ptr_null(configs_load("-", CONFIG_NORMAL));
+    ck_assert_str_eq(configs_report(),
                      "stdin:1:10: cluster: \"1 2\" has other letters than A-Z a-z 0-9 _ . : -\n");
 }
 END_TEST
@@ -818,13 +755,13 @@ static const char with_secret[] =
 
 START_TEST(a_password_comes_from_its_file_without_the_line_feed)
 {
-    write_file("secret", "s3cret\n", 7);
-    struct config *config = load_well(with_secret);
+    configs_write("secret", "s3cret\n");
+    struct config *config = configs_fine(with_secret);
     ck_assert_str_eq(config->nodes[2].password, "s3cret");
     ck_assert_str_eq(config->nodes[2].username, "u");
     config_free(config);
-    write_file("secret", "no line feed", 12);
-    config = load_well(with_secret);
+    configs_write("secret", "no line feed");
+    config = configs_fine(with_secret);
     ck_assert_str_eq(config->nodes[2].password, "no line feed");
     config_free(config);
 }
@@ -833,17 +770,18 @@ END_TEST
 /* As systemd hands it over: LoadCredential=redis:/etc/redlockd/redis.password */
 START_TEST(a_password_may_be_a_credential_of_systemd)
 {
-    write_file("secret", "hunter2\n", 8);
-    setenv("CREDENTIALS_DIRECTORY", directory, 1);
-    struct config *config = load_well(
+    configs_write("secret", "hunter2\n");
+    setenv("CREDENTIALS_DIRECTORY", configs_folder(), 1);
+    struct config *config = configs_fine(
         "nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
             "b") "}\n" NODE("c") "}\n");
     ck_assert_str_eq(config->nodes[0].password, "hunter2");
     config_free(config);
     unsetenv("CREDENTIALS_DIRECTORY");
-    refuse("nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
-               "b") "}\n" NODE("c") "}\n",
-           "f:2:46: the environment variable CREDENTIALS_DIRECTORY is not set\n");
+    configs_refuse(
+        "nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
+            "b") "}\n" NODE("c") "}\n",
+        "f:2:46: the environment variable CREDENTIALS_DIRECTORY is not set\n");
 }
 END_TEST
 
@@ -852,16 +790,17 @@ START_TEST(a_password_has_a_longest_length)
     char large[SECRET_MAX + 8];
     memset(large, 'x', sizeof(large));
     large[SECRET_MAX] = '\n';
-    write_file("secret", large, SECRET_MAX + 1);
-    struct config *config = load_well(with_secret);
+    configs_write_bytes("secret", large, SECRET_MAX + 1);
+    struct config *config = configs_fine(with_secret);
     ck_assert_uint_eq(strlen(config->nodes[2].password), SECRET_MAX);
     config_free(config);
-    write_file("secret", large, SECRET_MAX + 2);
-    refuse(with_secret, "f:4:59: nodes.password_file: secret is longer than 1024 bytes\n");
+    configs_write_bytes("secret", large, SECRET_MAX + 2);
+    configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is longer than 1024 bytes\n");
     large[SECRET_MAX] = 'x';
     for (size_t len = SECRET_MAX + 1; len <= sizeof(large); len++) {
-        write_file("secret", large, len);
-        refuse(with_secret, "f:4:59: nodes.password_file: secret is longer than 1024 bytes\n");
+        configs_write_bytes("secret", large, len);
+        configs_refuse(with_secret,
+                       "f:4:59: nodes.password_file: secret is longer than 1024 bytes\n");
     }
 }
 END_TEST
@@ -872,35 +811,37 @@ START_TEST(an_empty_or_binary_password_is_refused)
         "f:4:59: nodes.password_file: secret is empty; write the secret into it\n";
     static const char binary[] = "f:4:59: nodes.password_file: secret holds more than one line, or "
                                  "a NUL byte; write the secret alone into it\n";
-    write_file("secret", "", 0);
-    refuse(with_secret, empty);
-    write_file("secret", "\n", 1);
-    refuse(with_secret, empty);
-    write_file("secret", "a\0b", 3);
-    refuse(with_secret, binary);
-    write_file("secret", "a\nb\n", 4);
-    refuse(with_secret, binary);
+    configs_write("secret", "");
+    configs_refuse(with_secret, empty);
+    configs_write("secret", "\n");
+    configs_refuse(with_secret, empty);
+    configs_write_bytes("secret", "a\0b", 3);
+    configs_refuse(with_secret, binary);
+    configs_write("secret", "a\nb\n");
+    configs_refuse(with_secret, binary);
 }
 END_TEST
 
 START_TEST(a_pipe_is_no_password_and_keeps_nobody_waiting)
 {
     ck_assert_int_eq(mkfifo("secret", 0600), 0);
-    refuse(with_secret, "f:4:59: nodes.password_file: secret is no regular file\n");
+    configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is no regular file\n");
 }
 END_TEST
 
 START_TEST(a_username_is_one_word)
 {
-    write_file("secret", "x", 1);
-    refuse("nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"u v\","
-                                                                " password_file: secret}\n",
-           "f:4:41: nodes.username: \"u v\" is no name of a Redis user; write 1 to 256 letters "
-           "without spaces\n");
-    refuse("nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"\xc3\xa4\","
-                                                                " password_file: secret}\n",
-           "f:4:41: nodes.username: \"\\xc3\\xa4\" is no name of a Redis user; write 1 to 256 "
-           "letters without spaces\n");
+    configs_write("secret", "x");
+    configs_refuse(
+        "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"u v\","
+                                                             " password_file: secret}\n",
+        "f:4:41: nodes.username: \"u v\" is no name of a Redis user; write 1 to 256 letters "
+        "without spaces\n");
+    configs_refuse(
+        "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"\xc3\xa4\","
+                                                             " password_file: secret}\n",
+        "f:4:41: nodes.username: \"\\xc3\\xa4\" is no name of a Redis user; write 1 to 256 "
+        "letters without spaces\n");
 }
 END_TEST
 
@@ -926,10 +867,17 @@ END_TEST
 
 /* --- the example --- */
 
+static void find_example(char *path, size_t size)
+{
+    snprintf(path, size, "%s/redlockd.yaml.example", configs_origin());
+}
+
 START_TEST(the_example_loads_and_says_the_defaults)
 {
-    struct config *config = load_file(example, CONFIG_NORMAL);
-    ck_assert_str_eq(printed, "");
+    char example[300];
+    find_example(example, sizeof(example));
+    struct config *config = configs_load(example, CONFIG_NORMAL);
+    ck_assert_str_eq(configs_report(), "");
     ck_assert_ptr_nonnull(config);
     check_defaults(config);
     ck_assert_uint_eq(config->node_count, 3);
@@ -939,6 +887,8 @@ END_TEST
 
 static void read_example(char *text, size_t size)
 {
+    char example[300];
+    find_example(example, sizeof(example));
     FILE *file = fopen(example, "r");
     ck_assert_ptr_nonnull(file);
     size_t len = fread(text, 1, size - 1, file);
@@ -1000,9 +950,9 @@ START_TEST(what_the_example_comments_out_is_right_too)
         strcat(strcat(uncommented, line), "\n");
     }
     ck_assert_uint_eq(keys, 2);
-    struct config *config = load(uncommented);
-    ck_assert_msg(config != NULL, "%s", printed);
-    ck_assert_str_eq(printed, "");
+    struct config *config = configs_read(uncommented);
+    ck_assert_msg(config != NULL, "%s", configs_report());
+    ck_assert_str_eq(configs_report(), "");
     ck_assert_ptr_nonnull(config->users);
     config_free(config);
 }
@@ -1011,7 +961,7 @@ END_TEST
 static TCase *mistake_cases(void)
 {
     TCase *cases = tcase_create("mistakes");
-    tcase_add_checked_fixture(cases, open_folder, close_folder);
+    tcase_add_checked_fixture(cases, configs_open, configs_close);
     tcase_add_loop_test(cases, each_mistake_has_its_place_and_advice, 0,
                         (int)(sizeof(mistakes) / sizeof(mistakes[0])));
     tcase_add_test(cases, all_mistakes_come_in_one_pass_in_the_order_of_the_file);
@@ -1029,7 +979,7 @@ static TCase *mistake_cases(void)
 static TCase *value_cases(void)
 {
     TCase *cases = tcase_create("values");
-    tcase_add_checked_fixture(cases, open_folder, close_folder);
+    tcase_add_checked_fixture(cases, configs_open, configs_close);
     tcase_add_test(cases, what_is_left_out_has_its_default);
     tcase_add_test(cases, a_section_may_lose_all_of_its_keys_to_comments);
     tcase_add_test(cases, nodes_are_read_as_written);
@@ -1066,7 +1016,7 @@ static TCase *pure_cases(void)
 static TCase *example_cases(void)
 {
     TCase *cases = tcase_create("example");
-    tcase_add_checked_fixture(cases, open_folder, close_folder);
+    tcase_add_checked_fixture(cases, configs_open, configs_close);
     tcase_add_test(cases, the_example_loads_and_says_the_defaults);
     tcase_add_test(cases, the_example_documents_every_key);
     tcase_add_test(cases, what_the_example_comments_out_is_right_too);

@@ -5,64 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "config/config.h"
 #include "protocol/permit.h"
 #include "tests/runner.h"
-
-#define NODES                                                                                      \
-    "nodes:\n"                                                                                     \
-    "  - {name: a, url: \"redis://10.0.0.1:6379\"}\n"                                              \
-    "  - {name: b, url: \"redis://10.0.0.2:6379\"}\n"                                              \
-    "  - {name: c, url: \"redis://10.0.0.3:6379\"}\n"
+#include "tests/unit/configs.h"
 
 #define SECRET "0123456789abcdefXYZ"
 
-static char printed[65536];
-static char start[256];
-static char directory[64];
-
-static void write_file(const char *path, const char *text)
+static void write_secrets(void)
 {
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void open_folder(void)
-{
-    ck_assert_ptr_nonnull(getcwd(start, sizeof(start)));
-    strcpy(directory, "/tmp/redlockd-users.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
-    ck_assert_int_eq(chdir(directory), 0);
-    write_file("s", SECRET "\n");
-    write_file("t", "Quite-secret with spaces\n");
-    write_file("u", SECRET "-of-u");
-    write_file("short", "123456789012345\n");
-    write_file("least", "1234567890123456\n");
-    write_file("empty", "\n");
-}
-
-static void close_folder(void)
-{
-    static const char *const files[] = {"f", "s", "t", "u", "short", "least", "empty"};
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        unlink(files[i]);
-    ck_assert_int_eq(chdir(start), 0);
-    ck_assert_int_eq(rmdir(directory), 0);
-}
-
-static struct config *load(const char *text)
-{
-    FILE *out = fmemopen(printed, sizeof(printed), "w");
-    ck_assert_ptr_nonnull(out);
-    printed[0] = '\0';
-    write_file("f", text);
-    struct config *config = config_load("f", CONFIG_NORMAL, out);
-    fclose(out);
-    return config;
+    configs_open();
+    configs_write("s", SECRET "\n");
+    configs_write("t", "Quite-secret with spaces\n");
+    configs_write("u", SECRET "-of-u");
+    configs_write("short", "123456789012345\n");
+    configs_write("least", "1234567890123456\n");
+    configs_write("empty", "\n");
 }
 
 /* --- mistakes --- */
@@ -154,11 +112,11 @@ START_TEST(each_mistake_has_its_place_and_advice)
 {
     char text[4096];
     snprintf(text, sizeof(text), "%s%s", mistakes[_i].text, NODES);
-    ck_assert_ptr_null(load(text));
-    ck_assert_str_eq(printed, mistakes[_i].report);
-    ck_assert_ptr_null(strstr(printed, SECRET));
-    ck_assert_ptr_null(strstr(printed, "Quite"));
-    ck_assert_ptr_null(strstr(printed, "1234567890"));
+    ck_assert_ptr_null(configs_read(text));
+    ck_assert_str_eq(configs_report(), mistakes[_i].report);
+    ck_assert_ptr_null(strstr(configs_report(), SECRET));
+    ck_assert_ptr_null(strstr(configs_report(), "Quite"));
+    ck_assert_ptr_null(strstr(configs_report(), "1234567890"));
 }
 END_TEST
 
@@ -171,8 +129,8 @@ START_TEST(users_have_a_greatest_number)
         len += (size_t)sprintf(text + len, "  - {name: u%d, uids: [%d], verbs: [stats]}\n", i,
                                5000 + i);
     strcpy(text + len, NODES);
-    ck_assert_ptr_null(load(text));
-    ck_assert_str_eq(printed, "f:259:5: auth.users: more than 256; leave some out\n");
+    ck_assert_ptr_null(configs_read(text));
+    ck_assert_str_eq(configs_report(), "f:259:5: auth.users: more than 256; leave some out\n");
     free(text);
 }
 END_TEST
@@ -181,15 +139,15 @@ END_TEST
 
 START_TEST(users_are_read_as_written)
 {
-    struct config *config =
-        load("listen: [\"tcp://0.0.0.0:1\"]\n" /* with users it may be reached from elsewhere */
-             "auth:\n  users:\n"
-             "  - {name: ci, secret_file: s, resources: [\"ci:\", \"build/\"]}\n"
-             "  - {name: ops, secret_file: least, resources: [\"\"], verbs: [All]}\n"
-             "  - {name: local, uids: [root, 4000], gids: [0], resources: [\"l\"], verbs: [LOCK, "
-             "unlock]}\n"
-             "  - {name: watch, uids: [77], verbs: [stats, nodes]}\n" NODES);
-    ck_assert_str_eq(printed, "");
+    struct config *config = configs_read(
+        "listen: [\"tcp://0.0.0.0:1\"]\n" /* with users it may be reached from elsewhere */
+        "auth:\n  users:\n"
+        "  - {name: ci, secret_file: s, resources: [\"ci:\", \"build/\"]}\n"
+        "  - {name: ops, secret_file: least, resources: [\"\"], verbs: [All]}\n"
+        "  - {name: local, uids: [root, 4000], gids: [0], resources: [\"l\"], verbs: [LOCK, "
+        "unlock]}\n"
+        "  - {name: watch, uids: [77], verbs: [stats, nodes]}\n" NODES);
+    ck_assert_str_eq(configs_report(), "");
     ck_assert_ptr_nonnull(config);
     const struct config_user *users = config->users->list;
     ck_assert_uint_eq(config->users->count, 4);
@@ -215,7 +173,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("users of the configuration");
     TCase *tests = tcase_create("users");
-    tcase_add_checked_fixture(tests, open_folder, close_folder);
+    tcase_add_checked_fixture(tests, write_secrets, configs_close);
     tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
                         (int)(sizeof(mistakes) / sizeof(mistakes[0])));
     tcase_add_test(tests, users_have_a_greatest_number);

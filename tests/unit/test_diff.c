@@ -3,58 +3,17 @@
  * is it the new value that is in force, and nothing else?
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "config/config.h"
 #include "config/diff.h"
 #include "tests/runner.h"
+#include "tests/unit/configs.h"
 
-#define NODE(name, more) "  - {name: " name ", url: \"redis://10.0.0." name "\"" more "}\n"
-#define NODES_ALONE      "nodes:\n" NODE("1", "") NODE("2", "") NODE("3", "")
+#define NODE_AT(name, more) "  - {name: " name ", url: \"redis://10.0.0." name "\"" more "}\n"
+#define NODES_ALONE         "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", "")
 
 /* What all files but for the one value say. */
 #define LISTEN_UNIX "listen: [\"unix:/run/a\", \"tcp://127.0.0.1:7335\"]\n"
-
-static char folder[64];
-static char secret[96];
-
-static void open_folder(void)
-{
-    strcpy(folder, "/tmp/redlockd-diff.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(secret, sizeof(secret), "%s/secret", folder);
-    setenv("REDLOCKD_TEST_SECRET", secret, 1);
-}
-
-static void close_folder(void)
-{
-    unlink(secret);
-    ck_assert_int_eq(rmdir(folder), 0);
-}
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static struct config *load(const char *text)
-{
-    char path[96];
-    char report[4096] = "";
-    snprintf(path, sizeof(path), "%s/yaml", folder);
-    write_file(path, text);
-    FILE *out = fmemopen(report, sizeof(report), "w");
-    struct config *config = config_load(path, CONFIG_NORMAL, out);
-    fclose(out);
-    unlink(path);
-    ck_assert_msg(config != NULL, "%s", report);
-    return config;
-}
 
 /* --- every key --- */
 
@@ -84,20 +43,21 @@ static const struct change changes[] = {
     {"insecure", "insecure: false\n", "insecure: true\n", false, NULL},
     {"admin", "", "admin: http://127.0.0.1:7336\n", true, NULL},
     {"admin", "admin: http://127.0.0.1:7336\n", "admin: http://127.0.0.1:7337\n", true, NULL},
-    {"nodes", NODES_ALONE, NODES_ALONE NODE("4", "") NODE("5", ""), true, NULL},
-    {"nodes", NODES_ALONE, "nodes:\n" NODE("1", "") NODE("2", "") NODE("4", ""), true, NULL},
+    {"nodes", NODES_ALONE, NODES_ALONE NODE_AT("4", "") NODE_AT("5", ""), true, NULL},
+    {"nodes", NODES_ALONE, "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("4", ""), true,
+     NULL},
     {"nodes", NODES_ALONE,
-     "nodes:\n" NODE("1", "") NODE("2", "") "  - {name: 3, url: \"redis://10.0.0.3/1\"}\n", true,
-     "nodes.url"},
+     "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") "  - {name: 3, url: \"redis://10.0.0.3/1\"}\n",
+     true, "nodes.url"},
     {"nodes", NODES_ALONE,
-     "nodes:\n" NODE("1", "") NODE("2", "") "  - {name: 3, url: \"redis://10.0.0.4\"}\n", true,
-     "nodes.url"},
-    {"nodes", NODES_ALONE, "nodes:\n" NODE("1", "") NODE("2", "") NODE("3", ", durable: true"),
-     true, "nodes.durable"},
+     "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") "  - {name: 3, url: \"redis://10.0.0.4\"}\n",
+     true, "nodes.url"},
     {"nodes", NODES_ALONE,
-     "nodes:\n" NODE("1", "") NODE("2", "") NODE("3", ", password_file: \"${REDLOCKD_TEST_SECRET}"
-                                                      "\""),
-     false, "nodes.username, nodes.password_file"},
+     "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", ", durable: true"), true,
+     "nodes.durable"},
+    {"nodes", NODES_ALONE,
+     "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", ", password_file: secret"), false,
+     "nodes.username, nodes.password_file"},
     {"locks.key_prefix", "locks: {key_prefix: \"a:\"}\n", "locks: {key_prefix: \"b:\"}\n", true,
      NULL},
     {"locks.max_ttl", "locks: {max_ttl: 60s}\n", "locks: {max_ttl: 61s}\n", true, NULL},
@@ -142,14 +102,14 @@ static struct config *load_with(const char *text)
     char whole[2048];
     bool has_nodes = strncmp(text, "nodes:", 6) == 0;
     snprintf(whole, sizeof(whole), "%s%s", text, has_nodes ? "" : NODES_ALONE);
-    return load(whole);
+    return configs_fine(whole);
 }
 
 START_TEST(each_change_is_found_alone_and_judged)
 {
     const struct change *change = &changes[_i];
     const char *name = change->name != NULL ? change->name : change->key;
-    write_file(secret, "hunter2\n");
+    configs_write("secret", "hunter2\n");
     struct config *running = load_with(change->from);
     struct config *wanted = load_with(change->to);
     struct config_diff diff;
@@ -169,7 +129,7 @@ START_TEST(each_change_that_may_be_is_adopted)
     const struct change *change = &changes[_i];
     if (change->refused)
         return;
-    write_file(secret, "hunter2\n");
+    configs_write("secret", "hunter2\n");
     struct config *running = load_with(change->from);
     struct config *before = load_with(change->from);
     struct config *wanted = load_with(change->to);
@@ -213,8 +173,8 @@ START_TEST(equal_files_do_not_differ)
     const char *const texts[] = {NODES_ALONE, LISTEN_UNIX NODES_ALONE,
                                  "locks: {max_ttl: 60s}\n" NODES_ALONE};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct config *running = load(texts[i]);
-        struct config *wanted = load(texts[i]);
+        struct config *running = configs_fine(texts[i]);
+        struct config *wanted = configs_fine(texts[i]);
         struct config_diff diff;
         config_diff(running, wanted, &diff);
         ck_assert_uint_eq(diff.count, 0);
@@ -226,9 +186,9 @@ END_TEST
 
 START_TEST(order_of_listens_does_not_matter)
 {
-    struct config *running = load(LISTEN_UNIX NODES_ALONE);
+    struct config *running = configs_fine(LISTEN_UNIX NODES_ALONE);
     struct config *wanted =
-        load("listen: [\"tcp://127.0.0.1:7335\", \"unix:/run/a\"]\n" NODES_ALONE);
+        configs_fine("listen: [\"tcp://127.0.0.1:7335\", \"unix:/run/a\"]\n" NODES_ALONE);
     struct config_diff diff;
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 0);
@@ -240,16 +200,17 @@ END_TEST
 START_TEST(order_of_nodes_does_not_matter)
 {
     struct config_diff diff;
-    struct config *running = load(NODES_ALONE);
-    struct config *turned = load("nodes:\n" NODE("3", "") NODE("2", "") NODE("1", ""));
+    struct config *running = configs_fine(NODES_ALONE);
+    struct config *turned =
+        configs_fine("nodes:\n" NODE_AT("3", "") NODE_AT("2", "") NODE_AT("1", ""));
     config_diff(running, turned, &diff);
     ck_assert_uint_eq(diff.count, 0);
     config_adopt(running, turned);
     ck_assert_str_eq(running->nodes[0].name, "1");
 
-    write_file(secret, "of 1\n");
-    struct config *login = load("nodes:\n" NODE("3", "") NODE(
-        "1", ", password_file: \"${REDLOCKD_TEST_SECRET}\"") NODE("2", ""));
+    configs_write("secret", "of 1\n");
+    struct config *login = configs_fine(
+        "nodes:\n" NODE_AT("3", "") NODE_AT("1", ", password_file: secret") NODE_AT("2", ""));
     config_diff(running, login, &diff);
     ck_assert_uint_eq(diff.count, 1);
     ck_assert_str_eq(diff.found[0].name, "nodes.username, nodes.password_file");
@@ -265,13 +226,13 @@ END_TEST
 
 START_TEST(a_secret_is_read_again_though_its_file_has_the_same_name)
 {
-    static const char text[] = "nodes:\n" NODE("1", ", password_file: \"${REDLOCKD_TEST_SECRET}\"")
-        NODE("2", "") NODE("3", "");
+    static const char text[] =
+        "nodes:\n" NODE_AT("1", ", password_file: secret") NODE_AT("2", "") NODE_AT("3", "");
     struct config_diff diff;
-    write_file(secret, "old\n");
-    struct config *running = load(text);
-    write_file(secret, "new\n");
-    struct config *wanted = load(text);
+    configs_write("secret", "old\n");
+    struct config *running = configs_fine(text);
+    configs_write("secret", "new\n");
+    struct config *wanted = configs_fine(text);
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 1);
     ck_assert_uint_eq(diff.refused, 0);
@@ -285,9 +246,9 @@ END_TEST
 
 START_TEST(many_changes_are_all_named)
 {
-    struct config *running = load(NODES_ALONE);
-    struct config *wanted = load("cluster: b\nlocks: {max_ttl: 2m, max_hold: 2h}\n"
-                                 "log: {level: error}\n" NODES_ALONE);
+    struct config *running = configs_fine(NODES_ALONE);
+    struct config *wanted = configs_fine("cluster: b\nlocks: {max_ttl: 2m, max_hold: 2h}\n"
+                                         "log: {level: error}\n" NODES_ALONE);
     struct config_diff diff;
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 4);
@@ -301,7 +262,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("diff");
     TCase *tests = tcase_create("differences");
-    tcase_add_checked_fixture(tests, open_folder, close_folder);
+    tcase_add_checked_fixture(tests, configs_open, configs_close);
     tcase_add_loop_test(tests, each_change_is_found_alone_and_judged, 0, CHANGE_COUNT);
     tcase_add_loop_test(tests, each_change_that_may_be_is_adopted, 0, CHANGE_COUNT);
     tcase_add_test(tests, every_key_has_a_rule_and_a_change_that_tries_it);
