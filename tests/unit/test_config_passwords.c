@@ -1,0 +1,120 @@
+/*
+ * config/secret.h: the passwords of nodes come from files of their own.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config/secret.h"
+#include "tests/runner.h"
+#include "tests/unit/configs.h"
+
+static const char with_secret[] =
+    "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: u, password_file: secret}\n";
+
+START_TEST(a_password_comes_from_its_file_without_the_line_feed)
+{
+    configs_write("secret", "s3cret\n");
+    struct config *config = configs_fine(with_secret);
+    ck_assert_str_eq(config->nodes[2].password, "s3cret");
+    ck_assert_str_eq(config->nodes[2].username, "u");
+    config_free(config);
+    configs_write("secret", "no line feed");
+    config = configs_fine(with_secret);
+    ck_assert_str_eq(config->nodes[2].password, "no line feed");
+    config_free(config);
+}
+END_TEST
+
+/* As systemd hands it over: LoadCredential=redis:/etc/redlockd/redis.password */
+START_TEST(a_password_may_be_a_credential_of_systemd)
+{
+    configs_write("secret", "hunter2\n");
+    setenv("CREDENTIALS_DIRECTORY", configs_folder(), 1);
+    struct config *config = configs_fine(
+        "nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
+            "b") "}\n" NODE("c") "}\n");
+    ck_assert_str_eq(config->nodes[0].password, "hunter2");
+    config_free(config);
+    unsetenv("CREDENTIALS_DIRECTORY");
+    configs_refuse(
+        "nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
+            "b") "}\n" NODE("c") "}\n",
+        "f:2:46: the environment variable CREDENTIALS_DIRECTORY is not set\n");
+}
+END_TEST
+
+START_TEST(a_password_has_a_longest_length)
+{
+    char large[SECRET_MAX + 8];
+    memset(large, 'x', sizeof(large));
+    large[SECRET_MAX] = '\n';
+    configs_write_bytes("secret", large, SECRET_MAX + 1);
+    struct config *config = configs_fine(with_secret);
+    ck_assert_uint_eq(strlen(config->nodes[2].password), SECRET_MAX);
+    config_free(config);
+    configs_write_bytes("secret", large, SECRET_MAX + 2);
+    configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is longer than 1024 bytes\n");
+    large[SECRET_MAX] = 'x';
+    for (size_t len = SECRET_MAX + 1; len <= sizeof(large); len++) {
+        configs_write_bytes("secret", large, len);
+        configs_refuse(with_secret,
+                       "f:4:59: nodes.password_file: secret is longer than 1024 bytes\n");
+    }
+}
+END_TEST
+
+START_TEST(an_empty_or_binary_password_is_refused)
+{
+    static const char empty[] =
+        "f:4:59: nodes.password_file: secret is empty; write the secret into it\n";
+    static const char binary[] = "f:4:59: nodes.password_file: secret holds more than one line, or "
+                                 "a NUL byte; write the secret alone into it\n";
+    configs_write("secret", "");
+    configs_refuse(with_secret, empty);
+    configs_write("secret", "\n");
+    configs_refuse(with_secret, empty);
+    configs_write_bytes("secret", "a\0b", 3);
+    configs_refuse(with_secret, binary);
+    configs_write("secret", "a\nb\n");
+    configs_refuse(with_secret, binary);
+}
+END_TEST
+
+START_TEST(a_pipe_is_no_password_and_keeps_nobody_waiting)
+{
+    ck_assert_int_eq(mkfifo("secret", 0600), 0);
+    configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is no regular file\n");
+}
+END_TEST
+
+START_TEST(a_username_is_one_word)
+{
+    configs_write("secret", "x");
+    configs_refuse(
+        "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"u v\","
+                                                             " password_file: secret}\n",
+        "f:4:41: nodes.username: \"u v\" is no name of a Redis user; write 1 to 256 letters "
+        "without spaces\n");
+    configs_refuse(
+        "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"\xc3\xa4\","
+                                                             " password_file: secret}\n",
+        "f:4:41: nodes.username: \"\\xc3\\xa4\" is no name of a Redis user; write 1 to 256 "
+        "letters without spaces\n");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("config_passwords");
+    TCase *cases = tcase_create("config_passwords");
+    tcase_add_checked_fixture(cases, configs_open, configs_close);
+    tcase_add_test(cases, a_password_comes_from_its_file_without_the_line_feed);
+    tcase_add_test(cases, a_password_may_be_a_credential_of_systemd);
+    tcase_add_test(cases, a_password_has_a_longest_length);
+    tcase_add_test(cases, an_empty_or_binary_password_is_refused);
+    tcase_add_test(cases, a_pipe_is_no_password_and_keeps_nobody_waiting);
+    tcase_add_test(cases, a_username_is_one_word);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,381 @@
+/*
+ * config/: what is right is read as it is written, what is left out has its default, and the
+ * example says so.
+ */
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/value.h"
+#include "tests/runner.h"
+#include "tests/unit/configs.h"
+
+/* --- what is right --- */
+
+static void check_defaults(const struct config *config)
+{
+    ck_assert_str_eq(config->cluster, "main");
+    ck_assert(!config->insecure);
+    ck_assert_str_eq(config->listens[0].address.url, "tcp://127.0.0.1:7335");
+    ck_assert_str_eq(config->listens[0].address.host, "127.0.0.1");
+    ck_assert_uint_eq(config->listens[0].address.port, 7335);
+    ck_assert_str_eq(config->locks.key_prefix, "redlock:");
+    ck_assert_int_eq(config->locks.max_ttl_ns, 60000000000);
+    ck_assert_int_eq(config->locks.min_validity_ns, 1000000);
+    ck_assert_int_eq(config->locks.clock_drift_ppm, 10000);
+    ck_assert_int_eq(config->locks.clock_drift_margin_ns, 10000000);
+    ck_assert_int_eq(config->rounds.node_timeout_ns, 50000000);
+    ck_assert_int_eq(config->rounds.backoff_min_ns, 5000000);
+    ck_assert_int_eq(config->rounds.backoff_max_ns, 250000000);
+    ck_assert_int_eq(config->limits.clients, 10000);
+    ck_assert_int_eq(config->limits.clients_per_address, 0);
+    ck_assert_int_eq(config->limits.unauthenticated, 1000);
+    ck_assert_int_eq(config->limits.auth_timeout_ns, 5000000000);
+    ck_assert_ptr_null(config->users);
+    ck_assert_int_eq(config->limits.waiters, 10000);
+    ck_assert_int_eq(config->limits.waiters_per_resource, 1000);
+    ck_assert_int_eq(config->log.level, CONFIG_LOG_INFO);
+    ck_assert_int_eq(config->log.format, CONFIG_LOG_TEXT);
+}
+
+START_TEST(what_is_left_out_has_its_default)
+{
+    struct config *config = configs_fine(NODES);
+    check_defaults(config);
+    ck_assert_uint_eq(config->listen_count, 1);
+    config_free(config);
+    config = config_defaults();
+    check_defaults(config);
+    ck_assert_uint_eq(config->listen_count, 1);
+    ck_assert_uint_eq(config->node_count, 0);
+    config_free(config);
+    config_free(NULL);
+}
+END_TEST
+
+START_TEST(a_section_may_lose_all_of_its_keys_to_comments)
+{
+    struct config *config = configs_fine("locks:\n  # max_ttl: 60s\nlog:\nrounds: {}\n" NODES);
+    check_defaults(config);
+    config_free(config);
+}
+END_TEST
+
+START_TEST(nodes_are_read_as_written)
+{
+    struct config *config = configs_fine(NODES);
+    ck_assert_uint_eq(config->node_count, 3);
+    ck_assert_str_eq(config->nodes[0].name, "a");
+    ck_assert_int_eq(config->nodes[0].address.kind, ADDRESS_TCP);
+    ck_assert_str_eq(config->nodes[0].address.host, "10.0.0.1");
+    ck_assert_uint_eq(config->nodes[0].address.port, 6379);
+    ck_assert_uint_eq(config->nodes[0].database, 0);
+    ck_assert_ptr_null(config->nodes[0].username);
+    ck_assert_ptr_null(config->nodes[0].password);
+    ck_assert_str_eq(config->nodes[1].address.url, "redis://[fd00::2]/3");
+    ck_assert_str_eq(config->nodes[1].address.host, "fd00::2");
+    ck_assert_uint_eq(config->nodes[1].address.port, 6379);
+    ck_assert_uint_eq(config->nodes[1].database, 3);
+    ck_assert_int_eq(config->nodes[2].address.kind, ADDRESS_UNIX);
+    ck_assert_str_eq(config->nodes[2].address.path, "/run/redis.sock");
+    config_free(config);
+}
+END_TEST
+
+START_TEST(everything_can_be_set)
+{
+    const struct group *root = getgrgid(0);
+    char text[2048];
+    ck_assert_ptr_nonnull(root);
+    snprintf(text, sizeof(text),
+             "cluster: eu.1\ninsecure: true\n"
+             "locks: {key_prefix: \"\", max_ttl: 2m, min_validity: 5ms, clock_drift_rate: 0.25%%,\n"
+             "        clock_drift_margin: 1500us}\n"
+             "rounds: {node_timeout: 20ms}\nlimits: {clients: 7}\n"
+             "log: {level: error, format: json}\n"
+             "listen:\n- tcp://0.0.0.0:1\n- {url: \"unix:/a\", mode: 0600, group: %s}\n"
+             "- {url: \"unix:/b\", group: \"4294967294\"}\n- tcp://localhost:2\n" NODES,
+             root->gr_name);
+    struct config *config = configs_fine(text);
+    ck_assert_str_eq(config->cluster, "eu.1");
+    ck_assert(config->insecure);
+    ck_assert_str_eq(config->locks.key_prefix, "");
+    ck_assert_int_eq(config->locks.max_ttl_ns, 120000000000);
+    ck_assert_int_eq(config->locks.min_validity_ns, 5000000);
+    ck_assert_int_eq(config->locks.clock_drift_ppm, 2500);
+    ck_assert_int_eq(config->locks.clock_drift_margin_ns, 1500000);
+    ck_assert_int_eq(config->rounds.node_timeout_ns, 20000000);
+    ck_assert_int_eq(config->limits.clients, 7);
+    ck_assert_int_eq(config->log.level, CONFIG_LOG_ERROR);
+    ck_assert_int_eq(config->log.format, CONFIG_LOG_JSON);
+    ck_assert_uint_eq(config->listen_count, 4);
+    ck_assert_uint_eq(config->listens[1].mode, 0600);
+    ck_assert_uint_eq(config->listens[1].group, 0);
+    ck_assert_uint_eq(config->listens[2].mode, 0660);
+    ck_assert_uint_eq(config->listens[2].group, 4294967294);
+    ck_assert_uint_eq(config->listens[3].group, (gid_t)-1);
+    config_free(config);
+}
+END_TEST
+
+START_TEST(both_ends_of_a_range_are_inside)
+{
+    struct config *config =
+        configs_fine("locks: {max_ttl: 24h, max_hold: 24h, min_validity: 1m, clock_drift_rate: "
+                     "10%, clock_drift_margin: 10s}\n"
+                     "rounds: {node_timeout: 10s}\nlimits: {clients: 1}\n" NODES);
+    ck_assert_int_eq(config->locks.clock_drift_ppm, 100000);
+    config_free(config);
+    config = configs_fine("locks: {max_ttl: 100ms, min_validity: 1ms, clock_drift_rate: 0ppm, "
+                          "clock_drift_margin: 1000us}\n"
+                          "rounds: {node_timeout: 1ms}\nlimits: {clients: 1000000}\n" NODES);
+    ck_assert_int_eq(config->locks.clock_drift_ppm, 0);
+    config_free(config);
+}
+END_TEST
+
+START_TEST(variables_are_replaced_in_any_value)
+{
+    setenv("REDLOCKD_TEST_NAME", "eu", 1);
+    setenv("REDLOCKD_TEST_TTL", "5", 1);
+    setenv("REDLOCKD_TEST_HOST", "10.9.8.7", 1);
+    struct config *config =
+        configs_fine("cluster: ${REDLOCKD_TEST_NAME}.1\n"
+                     "locks: {key_prefix: \"$${x}\", max_ttl: \"${REDLOCKD_TEST_"
+                     "TTL}s\"}\nnodes:\n- {name: a, url: \"redis://${REDLOCKD_"
+                     "TEST_HOST}\"}\n" NODE("b") "}\n" NODE("c") "}\n");
+    ck_assert_str_eq(config->cluster, "eu.1");
+    ck_assert_str_eq(config->locks.key_prefix, "${x}");
+    ck_assert_int_eq(config->locks.max_ttl_ns, 5000000000);
+    ck_assert_str_eq(config->nodes[0].address.host, "10.9.8.7");
+    config_free(config);
+}
+END_TEST
+
+START_TEST(admin_is_off_unless_it_is_given)
+{
+    struct config *config = configs_fine(NODES);
+    ck_assert_ptr_null(config->admin.host);
+    config_free(config);
+    config = configs_fine("admin: http://127.0.0.1:7336/\n" NODES);
+    ck_assert_str_eq(config->admin.host, "127.0.0.1");
+    ck_assert_uint_eq(config->admin.port, 7336);
+    config_free(config);
+    config = configs_fine("admin: http://[::1]:1\n" NODES);
+    ck_assert_str_eq(config->admin.host, "::1");
+    config_free(config);
+}
+END_TEST
+
+START_TEST(admin_is_an_address_of_http)
+{
+    configs_refuse("admin: tcp://127.0.0.1:7336\n" NODES,
+                   "f:1:8: admin: \"tcp://127.0.0.1:7336\" is no http:// address; write "
+                   "http://127.0.0.1:7336\n");
+    configs_refuse(
+        "admin: unix:/run/x\n" NODES,
+        "f:1:8: admin: \"unix:/run/x\" is no http:// address; write http://127.0.0.1:7336\n");
+    configs_refuse("admin: http://127.0.0.1\n" NODES,
+                   "f:1:8: admin: \"http://127.0.0.1\" has no port; write http://127.0.0.1:7336\n");
+    configs_refuse(
+        "admin: http://127.0.0.1:7336/metrics\n" NODES,
+        "f:1:8: admin: \"http://127.0.0.1:7336/metrics\" goes on behind the port; leave that "
+        "out\n");
+    configs_refuse("admin: http://me:secret@127.0.0.1:7336\n" NODES,
+                   "f:1:8: admin: the address has a user or a password in it; write "
+                   "http://127.0.0.1:7336\n");
+    configs_refuse("admin: [http://127.0.0.1:7336]\n" NODES,
+                   "f:1:8: admin: has to be a single value, not a list\n");
+}
+END_TEST
+
+START_TEST(admin_is_for_this_host_alone)
+{
+    static const char other[] =
+        "f:1:8: admin: http://0.0.0.0:7336 can be reached from other hosts, and shows anybody who "
+        "reaches it the names of resources; write http://127.0.0.1:7336, or set insecure: true\n";
+    configs_refuse("admin: http://0.0.0.0:7336\n" NODES, other);
+    config_free(configs_fine("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
+    config_free(configs_fine("admin: http://localhost:7336\n" NODES));
+    configs_refuse("listen: [\"tcp://127.0.0.1:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
+                   "f:2:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
+                   "tcp://127.0.0.1:7336); give it another port\n");
+    configs_refuse(
+        "insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
+        "f:3:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
+        "tcp://0.0.0.0:7336); give it another port\n");
+    /* A name may be of either family. */
+    config_free(
+        configs_fine("insecure: true\n"
+                     "listen: [\"tcp://0.0.0.0:7335\", \"tcp://ip6-localhost:7335\"]\n" NODES));
+    config_free(configs_fine("insecure: true\n"
+                             "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
+                             "admin: http://127.0.0.1:7337\n" NODES));
+}
+END_TEST
+
+START_TEST(dev_needs_no_nodes_and_takes_none)
+{
+    configs_write("f", "cluster: x\n");
+    struct config *config = configs_load("f", CONFIG_DEV);
+    ck_assert_ptr_nonnull(config);
+    ck_assert_str_eq(configs_report(), "");
+    ck_assert_uint_eq(config->node_count, 0);
+    config_free(config);
+    configs_write("f", "# nothing\n");
+    config_free(configs_load("f", CONFIG_DEV));
+    ck_assert_str_eq(configs_report(), "");
+    configs_write("f", NODES);
+    ck_assert_ptr_null(configs_load("f", CONFIG_DEV));
+    ck_assert_str_eq(configs_report(),
+                     "f:1:1: nodes: --dev brings masters of its own; leave the list out\n");
+}
+END_TEST
+
+START_TEST(a_dash_is_standard_input)
+{
+    configs_write("f", "cluster: 1 2\n" NODES);
+    ck_assert_ptr_nonnull(freopen("f", "r", stdin));
+    ck_assert_ptr_null(configs_load("-", CONFIG_NORMAL));
+    ck_assert_str_eq(configs_report(),
+                     "stdin:1:10: cluster: \"1 2\" has other letters than A-Z a-z 0-9 _ . : -\n");
+}
+END_TEST
+
+/* --- words --- */
+
+START_TEST(numbers_print_as_the_file_would_say_them)
+{
+    char buf[VALUE_PRINTED];
+    value_print_duration(3600000000000, buf);
+    ck_assert_str_eq(buf, "1h");
+    value_print_duration(90000000000, buf);
+    ck_assert_str_eq(buf, "90s");
+    value_print_duration(1500000, buf);
+    ck_assert_str_eq(buf, "1500us");
+    value_print_rate(20000, buf);
+    ck_assert_str_eq(buf, "2%");
+    value_print_rate(2500, buf);
+    ck_assert_str_eq(buf, "2500ppm");
+    value_print_integer(INT64_MAX, buf);
+    ck_assert_str_eq(buf, "9223372036854775807");
+}
+END_TEST
+
+/* --- the example --- */
+
+static void find_example(char *path, size_t size)
+{
+    snprintf(path, size, "%s/redlockd.yaml.example", configs_origin());
+}
+
+START_TEST(the_example_loads_and_says_the_defaults)
+{
+    char example[300];
+    find_example(example, sizeof(example));
+    struct config *config = configs_load(example, CONFIG_NORMAL);
+    ck_assert_str_eq(configs_report(), "");
+    ck_assert_ptr_nonnull(config);
+    check_defaults(config);
+    ck_assert_uint_eq(config->node_count, 3);
+    config_free(config);
+}
+END_TEST
+
+static void read_example(char *text, size_t size)
+{
+    char example[300];
+    find_example(example, sizeof(example));
+    FILE *file = fopen(example, "r");
+    ck_assert_ptr_nonnull(file);
+    size_t len = fread(text, 1, size - 1, file);
+    ck_assert(feof(file));
+    text[len] = '\0';
+    fclose(file);
+}
+
+START_TEST(the_example_documents_every_key)
+{
+    char text[32768];
+    const char *name;
+    size_t count = 0;
+    read_example(text, sizeof(text));
+    for (size_t i = 0; (name = config_key_name(i)) != NULL; i++) {
+        char line[64];
+        const char *dot = strchr(name, '.');
+        snprintf(line, sizeof(line),
+                 dot != NULL ? "\n  %s:" : "\n%s:", dot != NULL ? dot + 1 : name);
+        const char *at = strstr(text, line);
+        snprintf(line, sizeof(line),
+                 dot != NULL ? "\n  # %s:" : "\n# %s:", dot != NULL ? dot + 1 : name);
+        /* A section that is switched off as a whole: "# auth: {users: ...". */
+        char inside[64];
+        snprintf(inside, sizeof(inside), "\n# %.*s: {%s:", dot != NULL ? (int)(dot - name) : 0,
+                 name, dot != NULL ? dot + 1 : name);
+        ck_assert_msg(at != NULL || strstr(text, line) != NULL || strstr(text, inside) != NULL,
+                      "%s is missing", name);
+        count++;
+    }
+    ck_assert_uint_gt(count, 20);
+}
+END_TEST
+
+/* "  # key: value", as against "  # Prose goes on": what no effect yet shows. */
+static bool is_commented_key(const char *line)
+{
+    size_t len = strspn(line, " ");
+    if (strncmp(line + len, "# ", 2) != 0)
+        return false;
+    const char *word = line + len + 2;
+    size_t word_len = strspn(word, "abcdefghijklmnopqrstuvwxyz_");
+    return word_len > 0 && strncmp(word + word_len, ": ", 2) == 0;
+}
+
+START_TEST(what_the_example_comments_out_is_right_too)
+{
+    char text[32768];
+    char uncommented[32768] = "";
+    char *rest = text;
+    char *line;
+    unsigned keys = 0;
+    read_example(text, sizeof(text));
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (is_commented_key(line)) {
+            memmove(strchr(line, '#'), strchr(line, '#') + 2, strlen(strchr(line, '#') + 2) + 1);
+            keys++;
+        }
+        strcat(strcat(uncommented, line), "\n");
+    }
+    ck_assert_uint_eq(keys, 2);
+    struct config *config = configs_read(uncommented);
+    ck_assert_msg(config != NULL, "%s", configs_report());
+    ck_assert_str_eq(configs_report(), "");
+    ck_assert_ptr_nonnull(config->users);
+    config_free(config);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("config_values");
+    TCase *cases = tcase_create("config_values");
+    tcase_add_checked_fixture(cases, configs_open, configs_close);
+    tcase_add_test(cases, what_is_left_out_has_its_default);
+    tcase_add_test(cases, a_section_may_lose_all_of_its_keys_to_comments);
+    tcase_add_test(cases, nodes_are_read_as_written);
+    tcase_add_test(cases, everything_can_be_set);
+    tcase_add_test(cases, both_ends_of_a_range_are_inside);
+    tcase_add_test(cases, variables_are_replaced_in_any_value);
+    tcase_add_test(cases, admin_is_off_unless_it_is_given);
+    tcase_add_test(cases, admin_is_an_address_of_http);
+    tcase_add_test(cases, admin_is_for_this_host_alone);
+    tcase_add_test(cases, dev_needs_no_nodes_and_takes_none);
+    tcase_add_test(cases, a_dash_is_standard_input);
+    tcase_add_test(cases, numbers_print_as_the_file_would_say_them);
+    tcase_add_test(cases, the_example_loads_and_says_the_defaults);
+    tcase_add_test(cases, the_example_documents_every_key);
+    tcase_add_test(cases, what_the_example_comments_out_is_right_too);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

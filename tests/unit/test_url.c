@@ -1,0 +1,214 @@
+/*
+ * config/url.h: which addresses there are, for whom, and which are the same.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/url.h"
+#include "tests/runner.h"
+
+static const struct {
+    const char *url;
+    const char *as_listen; /* what is wrong with it, "" if nothing */
+    const char *as_node;
+} addresses[] = {
+    {"tcp://127.0.0.1:1", "",
+     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+    {"redis://h",
+     "is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "unix:/run/redlockd/redlockd.sock",
+     ""},
+    {"10.0.0.1:6379",
+     "is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "unix:/run/redlockd/redlockd.sock",
+     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+    {"tls://127.0.0.1:1", "",
+     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+    {"rediss://h",
+     "is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "unix:/run/redlockd/redlockd.sock",
+     ""},
+    {"tls://127.0.0.1", "has no port; write tls://127.0.0.1:7337",
+     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+    {"unix:/a@b", "", ""},
+    {"unix:///a", "", ""},
+    {"unix:a", "has no absolute path; write unix:/run/redlockd/redlockd.sock",
+     "has no absolute path; write unix:/run/redis/redis.sock"},
+    {"unix:/a b", "has a space or control character in its path",
+     "has a space or control character in its path"},
+    {"unix:", "has no absolute path; write unix:/run/redlockd/redlockd.sock",
+     "has no absolute path; write unix:/run/redis/redis.sock"},
+    {"unix://a", "has no absolute path; write unix:/run/redlockd/redlockd.sock",
+     "has no absolute path; write unix:/run/redis/redis.sock"},
+};
+
+START_TEST(an_address_is_for_one_use)
+{
+    struct config_address address;
+    struct error error = {""};
+    unsigned database = 7;
+    bool fine = url_parse(addresses[_i].url, URL_LISTEN, &address, NULL, &error);
+    ck_assert_str_eq(fine ? "" : error.text, addresses[_i].as_listen);
+    url_free(&address);
+    fine = url_parse(addresses[_i].url, URL_NODE, &address, &database, &error);
+    ck_assert_str_eq(fine ? "" : error.text, addresses[_i].as_node);
+    url_free(&address);
+}
+END_TEST
+
+START_TEST(clients_have_no_tls_and_are_told_what_to_do)
+{
+    struct address address;
+    struct error error = {""};
+    ck_assert(!address_parse("tls://127.0.0.1:7337", URL_DAEMON, &address, &error));
+    ck_assert_str_eq(error.text, "asks for TLS, which this library does not speak; name a unix "
+                                 "socket of a redlockd on this host, or the tcp:// address of a "
+                                 "TLS proxy on it (stunnel)");
+}
+END_TEST
+
+/* Behind "tcp://", as a listen. */
+static const struct {
+    const char *text;
+    const char *wrong;
+} hosts[] = {
+    {"127.0.0.1", "has no port; write tcp://127.0.0.1:7335"},
+    {"127.0.0.1:", "has a bad port; write 1 to 65535"},
+    {"127.0.0.1:0", "has a bad port; write 1 to 65535"},
+    {"127.0.0.1:65536", "has a bad port; write 1 to 65535"},
+    {"127.0.0.1:70000", "has a bad port; write 1 to 65535"},
+    {"127.0.0.1:http", "has a bad port; write 1 to 65535"},
+    {"127.0.0.1:65535", ""},
+    {"127.0.0.1:1/", ""},
+    {"127.0.0.1:1/0", "goes on behind the port; leave that out"},
+    {":7335", "has no host; write 127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
+    {"*:7335", "has a host that is no name and no address; write tcp://127.0.0.1:7335"},
+    {"a b:7335", "has a host that is no name and no address; write tcp://127.0.0.1:7335"},
+    {"127.0.0.256:1", "has no IPv4 address; write tcp://127.0.0.1:7335"},
+    {"::1:7335", "has an IPv6 address without brackets; write tcp://[::1]:7335"},
+    {"[::1:7335", "has no ] behind the IPv6 address; write tcp://[::1]:7335"},
+    {"[::1]", "has no port; write tcp://127.0.0.1:7335"},
+    {"[::1]7335", "goes on behind the ]; write tcp://[::1]:7335"},
+    {"[::g]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
+    {"[]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
+    {"[fe80::1%eth0]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
+    {"me:secret@h:1", "has a user or a password in it; write tcp://127.0.0.1:7335"},
+};
+
+START_TEST(a_host_and_its_port_are_read_or_refused)
+{
+    char url[128];
+    struct config_address address;
+    struct error error = {""};
+    snprintf(url, sizeof(url), "tcp://%s", hosts[_i].text);
+    bool fine = url_parse(url, URL_LISTEN, &address, NULL, &error);
+    ck_assert_str_eq(fine ? "" : error.text, hosts[_i].wrong);
+    url_free(&address);
+}
+END_TEST
+
+START_TEST(a_database_is_a_number_behind_the_host)
+{
+    struct config_address address;
+    struct error error;
+    unsigned database = 0;
+    ck_assert(url_parse("redis://h:1/9999", URL_NODE, &address, &database, &error));
+    ck_assert_uint_eq(database, 9999);
+    url_free(&address);
+    ck_assert(!url_parse("redis://h/10000", URL_NODE, &address, &database, &error));
+    ck_assert_str_eq(error.text, "has no number of a database behind the /; write 0 to 9999");
+    url_free(&address);
+    ck_assert(!url_parse("redis://h/x", URL_NODE, &address, &database, &error));
+    url_free(&address);
+}
+END_TEST
+
+START_TEST(a_socket_path_has_a_longest_length)
+{
+    char url[256] = "unix:/";
+    struct config_address address;
+    struct error error;
+    memset(url + 6, 'p', 106);
+    ck_assert(url_parse(url, URL_NODE, &address, NULL, &error));
+    ck_assert_uint_eq(strlen(address.path), 107);
+    url_free(&address);
+    url[112] = 'p';
+    ck_assert(!url_parse(url, URL_NODE, &address, NULL, &error));
+    ck_assert_str_eq(error.text, "has a path of 108 bytes; a unix socket's has at most 107");
+    url_free(&address);
+}
+END_TEST
+
+START_TEST(local_addresses_are_known)
+{
+    static const struct {
+        const char *url;
+        bool local;
+    } rows[] = {{"tcp://127.0.0.1:1", true},
+                {"tcp://127.9.9.9:1", true},
+                {"tcp://LocalHost:1", true},
+                {"tcp://[::1]:1", true},
+                {"unix:/a", true},
+                {"tcp://10.0.0.1:1", false},
+                {"tcp://[fd00::1]:1", false},
+                {"tcp://example:1", false},
+                {"tcp://0.0.0.0:1", false},
+                {"tcp://[::]:1", false},
+                {"tcp://126.0.0.1:1", false},
+                {"tcp://128.0.0.1:1", false}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config_address address;
+        struct error error;
+        ck_assert(url_parse(rows[i].url, URL_LISTEN, &address, NULL, &error));
+        ck_assert_int_eq(url_is_local(&address), rows[i].local);
+        url_free(&address);
+    }
+}
+END_TEST
+
+START_TEST(addresses_are_equal_where_they_lead_to_the_same_place)
+{
+    static const struct {
+        const char *a;
+        const char *b;
+        bool equal;
+    } rows[] = {
+        {"tcp://h:1", "tcp://H:1", true},
+        {"tcp://h:1", "tcp://h:2", false},
+        {"tcp://h:1", "tcp://i:1", false},
+        {"tcp://[::1]:1", "tcp://[0:0::1]:1", true},
+        {"unix:/a", "unix:///a", true},
+        {"unix:/a", "unix:/A", false},
+        {"unix:/a", "tcp://h:1", false},
+        {"tcp://h:1", "unix:/a", false},
+        {"tcp://h", "tcp://h", false /* no address, but half of one */},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config_address a;
+        struct config_address b;
+        struct error error;
+        (void)url_parse(rows[i].a, URL_LISTEN, &a, NULL, &error);
+        (void)url_parse(rows[i].b, URL_LISTEN, &b, NULL, &error);
+        ck_assert_int_eq(url_equal(&a, &b), rows[i].equal);
+        url_free(&a);
+        url_free(&b);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("url");
+    TCase *cases = tcase_create("url");
+    tcase_add_loop_test(cases, an_address_is_for_one_use, 0,
+                        (int)(sizeof(addresses) / sizeof(addresses[0])));
+    tcase_add_test(cases, clients_have_no_tls_and_are_told_what_to_do);
+    tcase_add_loop_test(cases, a_host_and_its_port_are_read_or_refused, 0,
+                        (int)(sizeof(hosts) / sizeof(hosts[0])));
+    tcase_add_test(cases, a_database_is_a_number_behind_the_host);
+    tcase_add_test(cases, a_socket_path_has_a_longest_length);
+    tcase_add_test(cases, local_addresses_are_known);
+    tcase_add_test(cases, addresses_are_equal_where_they_lead_to_the_same_place);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
