@@ -3,178 +3,78 @@
  * which order. Time is a number here, and the daemon is what the test says.
  */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "client/talk.h"
 #include "tests/runner.h"
+#include "tests/unit/talker.h"
 
-#define TOKEN   "0123456789abcdef0123456789abcdef01234567"
-#define OTHER   "1123456789abcdef0123456789abcdef01234567"
-#define MS      NS_PER_MS
-#define TIMEOUT (5000 * MS)
-
-static struct talk talk;
-static int64_t now_ns;
-static struct error error;
+static struct talker t;
 
 static void begin(void)
 {
-    now_ns = 1000 * MS;
-    talk_init(&talk);
-    talk.peer = "tcp://there:1";
-    talk.timeout_ns = TIMEOUT;
-    talk_begin(&talk);
+    talker_begin(&t);
 }
 
 static void end(void)
 {
-    talk_free(&talk);
-}
-
-static uint64_t ask(const struct question *question)
-{
-    uint64_t id = 0;
-    ck_assert_int_eq(talk_ask(&talk, question, now_ns, NULL, NULL, &id), REDLOCK_OK);
-    return id;
-}
-
-static uint64_t acquire(const char *resource, struct redlock_wish wish)
-{
-    struct question question;
-    ck_assert(question_acquire(&question, resource, 10000, &wish, &error));
-    return ask(&question);
-}
-
-static uint64_t ping(void)
-{
-    return ask(&(struct question){.kind = QUESTION_PING});
-}
-
-/* All that is to be sent, as a text that lives until the next call. */
-static const char *sent(void)
-{
-    static char buf[4096];
-    buf[talk_write(&talk, now_ns, buf, sizeof(buf) - 1)] = '\0';
-    return buf;
-}
-
-__attribute__((format(printf, 1, 2))) static const char *text(const char *format, ...)
-{
-    static char bufs[4][512];
-    static unsigned next;
-    char *buf = bufs[next++ % 4];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(buf, 512, format, arguments);
-    va_end(arguments);
-    return buf;
-}
-
-static bool say(const char *bytes)
-{
-    return talk_receive(&talk, bytes, strlen(bytes), now_ns, now_ns);
-}
-
-static void expect_sent(const char *expected)
-{
-    ck_assert_str_eq(sent(), expected);
-}
-
-static struct redlock_event next_event(void)
-{
-    struct redlock_event event;
-    ck_assert_msg(talk_take(&talk, &event), "there is no event");
-    return event;
-}
-
-static void expect_none(void)
-{
-    struct redlock_event event;
-    ck_assert_msg(!talk_take(&talk, &event), "event %d of %" PRIu64 ": %s", event.kind, event.id,
-                  redlock_status_word(event.status));
-}
-
-static struct redlock_event expect_answer(uint64_t id, enum redlock_status status)
-{
-    struct redlock_event event = next_event();
-    ck_assert_int_eq(event.kind, REDLOCK_EVENT_ANSWER);
-    ck_assert_uint_eq(event.id, id);
-    ck_assert_str_eq(redlock_status_word(event.status), redlock_status_word(status));
-    return event;
-}
-
-static void expect_kind(enum redlock_event_kind kind)
-{
-    ck_assert_int_eq(next_event().kind, kind);
-}
-
-/* Acquired, and taken. */
-static uint64_t granted(const char *resource, const char *token, bool hold)
-{
-    uint64_t id = acquire(resource, (struct redlock_wish){.hold = hold});
-    sent();
-    ck_assert(say(text("#%" PRIu64 " OK %s 9000 0 -\n", id, token)));
-    expect_answer(id, REDLOCK_OK);
-    return id;
+    talker_end(&t);
 }
 
 /* --- asking and answering --- */
 
 START_TEST(requests_are_sent_in_order_and_answered_in_any)
 {
-    uint64_t a = acquire("a", (struct redlock_wish){.wait_ms = 60000});
-    uint64_t b = ping();
-    ck_assert(talk_has_output(&talk));
-    expect_sent(text("#%" PRIu64 " LOCK a 10000 WAIT 60000\n#%" PRIu64 " PING\n", a, b));
-    ck_assert(!talk_has_output(&talk));
-    expect_none();
-    ck_assert(say(text("#%" PRIu64 " PONG\n", b)));
-    expect_answer(b, REDLOCK_OK);
-    now_ns += 300 * MS;
-    ck_assert(say(text("#%" PRIu64 " OK " TOKEN " 9000 100 -\n", a)));
-    struct redlock_event event = expect_answer(a, REDLOCK_OK);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000});
+    uint64_t b = talker_ping(&t);
+    ck_assert(talk_has_output(&t.talk));
+    talker_expect_sent(&t, "#%" PRIu64 " LOCK a 10000 WAIT 60000\n#%" PRIu64 " PING\n", a, b);
+    ck_assert(!talk_has_output(&t.talk));
+    talker_expect_none(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", b));
+    talker_expect_answer(&t, b, REDLOCK_OK);
+    t.now_ns += 300 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 100 -\n", a));
+    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_OK);
     ck_assert_int_eq(event.sent_ns, 1000 * MS);
     ck_assert_int_eq(event.lock.deadline_ns, 10100 * MS);
-    expect_none();
+    talker_expect_none(&t);
 }
 END_TEST
 
 START_TEST(a_request_is_sent_when_it_is_written_not_when_it_is_asked)
 {
     char buf[QUESTION_LINE];
-    uint64_t a = acquire("a", (struct redlock_wish){0});
-    uint64_t b = acquire("b", (struct redlock_wish){0});
-    now_ns += 10 * MS;
-    ck_assert_uint_eq(talk_write(&talk, now_ns, buf, sizeof(buf) - 1), 0);
-    ck_assert_uint_gt(talk_write(&talk, now_ns, buf, sizeof(buf)), 0);
-    now_ns += 10 * MS;
-    sent();
-    now_ns += 10 * MS;
-    ck_assert(say(text("#%" PRIu64 " OK " TOKEN " 10000 0 -\n", b)));
-    ck_assert_int_eq(expect_answer(b, REDLOCK_OK).lock.deadline_ns, 11020 * MS);
-    ck_assert(say(text("#%" PRIu64 " OK " OTHER " 10000 0 -\n", a)));
-    ck_assert_int_eq(expect_answer(a, REDLOCK_OK).lock.deadline_ns, 11010 * MS);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    uint64_t b = talker_acquire(&t, "b", (struct redlock_wish){0});
+    t.now_ns += 10 * MS;
+    ck_assert_uint_eq(talk_write(&t.talk, t.now_ns, buf, sizeof(buf) - 1), 0);
+    ck_assert_uint_gt(talk_write(&t.talk, t.now_ns, buf, sizeof(buf)), 0);
+    t.now_ns += 10 * MS;
+    talker_sent(&t);
+    t.now_ns += 10 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 10000 0 -\n", b));
+    ck_assert_int_eq(talker_expect_answer(&t, b, REDLOCK_OK).lock.deadline_ns, 11020 * MS);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " OTHER " 10000 0 -\n", a));
+    ck_assert_int_eq(talker_expect_answer(&t, a, REDLOCK_OK).lock.deadline_ns, 11010 * MS);
 }
 END_TEST
 
 START_TEST(a_connection_is_named_first_and_again_when_it_is_new)
 {
-    talk_set_label(&talk, "me", true);
-    uint64_t a = ping();
-    expect_sent(text("#name NAME me\n#%" PRIu64 " PING\n", a));
-    talk_set_label(&talk, "you", true);
-    expect_sent("");
-    ck_assert(say("#name ERR bad-arguments no\n"));
-    expect_sent("#name NAME you\n");
-    ck_assert(say("#name OK\n"));
-    expect_sent("");
-    talk_end(&talk, REDLOCK_BROKEN, "gone", true);
-    talk_begin(&talk);
-    expect_sent("#name NAME you\n");
-    ck_assert(say("#name OK\n"));
-    ck_assert(!say("#name OK\n"));
+    talk_set_label(&t.talk, "me", true);
+    uint64_t a = talker_ping(&t);
+    talker_expect_sent(&t, "#name NAME me\n#%" PRIu64 " PING\n", a);
+    talk_set_label(&t.talk, "you", true);
+    ck_assert_str_eq(talker_sent(&t), "");
+    ck_assert(talker_hear(&t, "#name ERR bad-arguments no\n"));
+    talker_expect_sent(&t, "#name NAME you\n");
+    ck_assert(talker_hear(&t, "#name OK\n"));
+    ck_assert_str_eq(talker_sent(&t), "");
+    talk_end(&t.talk, REDLOCK_BROKEN, "gone", true);
+    talk_begin(&t.talk);
+    talker_expect_sent(&t, "#name NAME you\n");
+    ck_assert(talker_hear(&t, "#name OK\n"));
+    ck_assert(!talker_hear(&t, "#name OK\n"));
 }
 END_TEST
 
@@ -192,54 +92,55 @@ START_TEST(the_lines_of_a_listing_are_passed_on)
     char lines[512] = "";
     uint64_t a;
     uint64_t b;
-    ck_assert(question_list(&question, "NODES", &error));
-    ck_assert_int_eq(talk_ask(&talk, &question, now_ns, note_line, lines, &a), REDLOCK_OK);
-    ck_assert(question_list(&question, "VERSION", &error));
-    ck_assert_int_eq(talk_ask(&talk, &question, now_ns, note_line, lines, &b), REDLOCK_OK);
-    sent();
-    ck_assert(say(text("#%" PRIu64 " node=a\n#%" PRIu64 " VERSION 1 x\n#%" PRIu64
-                       " node=b\n#%" PRIu64 " END\n",
-                       a, b, a, a)));
+    ck_assert(question_list(&question, "NODES", &t.error));
+    ck_assert_int_eq(talk_ask(&t.talk, &question, t.now_ns, note_line, lines, &a), REDLOCK_OK);
+    ck_assert(question_list(&question, "VERSION", &t.error));
+    ck_assert_int_eq(talk_ask(&t.talk, &question, t.now_ns, note_line, lines, &b), REDLOCK_OK);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t,
+                          "#%" PRIu64 " node=a\n#%" PRIu64 " VERSION 1 x\n#%" PRIu64
+                          " node=b\n#%" PRIu64 " END\n",
+                          a, b, a, a));
     ck_assert_str_eq(lines, "node=a|VERSION 1 x|node=b|");
-    ck_assert(talk_take_answer(&talk, a, &event));
+    ck_assert(talk_take_answer(&t.talk, a, &event));
     ck_assert_int_eq(event.status, REDLOCK_OK);
-    ck_assert(!talk_take_answer(&talk, a, &event));
-    expect_answer(b, REDLOCK_OK);
+    ck_assert(!talk_take_answer(&t.talk, a, &event));
+    talker_expect_answer(&t, b, REDLOCK_OK);
 }
 END_TEST
 
 START_TEST(a_place_is_told_at_the_end_of_the_listing)
 {
     struct question question;
-    ck_assert(question_about(&question, QUESTION_PLACE, "a", &error));
-    uint64_t a = ask(&question);
-    expect_sent(text("#%" PRIu64 " LOCKS a\n", a));
-    ck_assert(say(text("#%" PRIu64 " resource=a token=- place=2 waiters=5\n", a)));
-    expect_none();
-    ck_assert(say(text("#%" PRIu64 " END\n", a)));
-    ck_assert_uint_eq(expect_answer(a, REDLOCK_OK).place, 2);
-    uint64_t b = ask(&question);
-    sent();
-    ck_assert(say(text("#%" PRIu64 " END\n", b)));
-    ck_assert_uint_eq(expect_answer(b, REDLOCK_OK).place, 0);
+    ck_assert(question_about(&question, QUESTION_PLACE, "a", &t.error));
+    uint64_t a = talker_ask(&t, &question);
+    talker_expect_sent(&t, "#%" PRIu64 " LOCKS a\n", a);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " resource=a token=- place=2 waiters=5\n", a));
+    talker_expect_none(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " END\n", a));
+    ck_assert_uint_eq(talker_expect_answer(&t, a, REDLOCK_OK).place, 2);
+    uint64_t b = talker_ask(&t, &question);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " END\n", b));
+    ck_assert_uint_eq(talker_expect_answer(&t, b, REDLOCK_OK).place, 0);
 }
 END_TEST
 
 START_TEST(there_is_a_bound_on_requests_until_they_are_taken)
 {
-    uint64_t first = ping();
+    uint64_t first = talker_ping(&t);
     uint64_t id;
     for (unsigned i = 1; i < LIMIT_CLIENT_REQUESTS; i++)
-        ping();
+        talker_ping(&t);
     const struct question one_more = {.kind = QUESTION_PING};
-    while (talk_has_output(&talk))
-        sent();
-    ck_assert_int_eq(talk_ask(&talk, &one_more, now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
-    ck_assert_str_eq(talk.error, "1024 requests are under way, or not taken yet");
-    ck_assert(say(text("#%" PRIu64 " PONG\n", first)));
-    ck_assert_int_eq(talk_ask(&talk, &one_more, now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
-    expect_answer(first, REDLOCK_OK);
-    ck_assert_int_eq(talk_ask(&talk, &one_more, now_ns, NULL, NULL, &id), REDLOCK_OK);
+    while (talk_has_output(&t.talk))
+        talker_sent(&t);
+    ck_assert_int_eq(talk_ask(&t.talk, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
+    ck_assert_str_eq(t.talk.error, "1024 requests are under way, or not taken yet");
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", first));
+    ck_assert_int_eq(talk_ask(&t.talk, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
+    talker_expect_answer(&t, first, REDLOCK_OK);
+    ck_assert_int_eq(talk_ask(&t.talk, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_OK);
     ck_assert_uint_ne(id, first);
 }
 END_TEST
@@ -277,79 +178,78 @@ static const struct {
 
 START_TEST(what_answers_nothing_ends_the_connection)
 {
-    uint64_t a = acquire("a", (struct redlock_wish){0});
-    uint64_t b = ping();
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    uint64_t b = talker_ping(&t);
     ck_assert_uint_eq(a, 1024);
     ck_assert_uint_eq(b, 2049);
-    sent();
-    ck_assert(!say(foreign[_i].bytes));
-    ck_assert(expect_answer(a, foreign[_i].status).ended);
-    ck_assert(expect_answer(b, foreign[_i].status).ended);
-    expect_kind(REDLOCK_EVENT_CLOSED);
-    expect_none();
-    ck_assert_uint_eq(talk.living, 0);
-    ck_assert_uint_eq(talk.abandoned, 0);
+    talker_sent(&t);
+    ck_assert(!talker_hear(&t, "%s", foreign[_i].bytes));
+    ck_assert(talker_expect_answer(&t, a, foreign[_i].status).ended);
+    ck_assert(talker_expect_answer(&t, b, foreign[_i].status).ended);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.living, 0);
+    ck_assert_uint_eq(t.talk.abandoned, 0);
 }
 END_TEST
 
 /* Also if another connection has been made before it is taken. */
 START_TEST(a_farewell_is_told_from_an_answer)
 {
-    uint64_t a = ping();
-    uint64_t b = ping();
-    sent();
-    ck_assert(say(text("#%" PRIu64 " LIMIT requests\n", a)));
-    ck_assert(!say("LIMIT clients\n"));
-    talk_begin(&talk);
-    ck_assert(!expect_answer(a, REDLOCK_LIMIT).ended);
-    ck_assert(expect_answer(b, REDLOCK_LIMIT).ended);
-    uint64_t c = ping();
-    sent();
-    ck_assert(say(text("#%" PRIu64 " PONG\n", c)));
-    ck_assert(!expect_answer(c, REDLOCK_OK).ended);
+    uint64_t a = talker_ping(&t);
+    uint64_t b = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " LIMIT requests\n", a));
+    ck_assert(!talker_hear(&t, "LIMIT clients\n"));
+    talk_begin(&t.talk);
+    ck_assert(!talker_expect_answer(&t, a, REDLOCK_LIMIT).ended);
+    ck_assert(talker_expect_answer(&t, b, REDLOCK_LIMIT).ended);
+    uint64_t c = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", c));
+    ck_assert(!talker_expect_answer(&t, c, REDLOCK_OK).ended);
 }
 END_TEST
 
 START_TEST(the_reason_is_told_with_the_address)
 {
-    uint64_t a = ping();
-    sent();
-    ck_assert(!say("LIMIT clients\n"));
-    expect_answer(a, REDLOCK_LIMIT);
-    ck_assert_str_eq(talk.error, "tcp://there:1: a limit of the daemon is met: clients");
-    talk_begin(&talk);
-    a = ping();
-    sent();
-    ck_assert(!say("HELLO\n"));
-    expect_answer(a, REDLOCK_GARBLED);
-    ck_assert_str_eq(talk.error,
+    uint64_t a = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(!talker_hear(&t, "LIMIT clients\n"));
+    talker_expect_answer(&t, a, REDLOCK_LIMIT);
+    ck_assert_str_eq(t.talk.error, "tcp://there:1: a limit of the daemon is met: clients");
+    talk_begin(&t.talk);
+    a = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(!talker_hear(&t, "HELLO\n"));
+    talker_expect_answer(&t, a, REDLOCK_GARBLED);
+    ck_assert_str_eq(t.talk.error,
                      "tcp://there:1: what answers there does not speak redlockd's protocol");
-    talk_begin(&talk);
-    a = ping();
-    now_ns += TIMEOUT;
-    talk_expire(&talk, now_ns);
-    expect_answer(a, REDLOCK_TIMEOUT);
-    ck_assert_str_eq(talk.error, "tcp://there:1 did not answer in time");
+    talk_begin(&t.talk);
+    a = talker_ping(&t);
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_str_eq(t.talk.error, "tcp://there:1 did not answer in time");
 }
 END_TEST
 
 START_TEST(an_answer_comes_once)
 {
-    uint64_t a = ping();
-    sent();
-    const char *line = text("#%" PRIu64 " PONG\n", a);
-    ck_assert(say(line));
-    ck_assert(!say(line));
-    expect_answer(a, REDLOCK_OK);
-    expect_kind(REDLOCK_EVENT_CLOSED);
+    uint64_t a = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", a));
+    ck_assert(!talker_hear(&t, "#%" PRIu64 " PONG\n", a));
+    talker_expect_answer(&t, a, REDLOCK_OK);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
 }
 END_TEST
 
 START_TEST(what_was_not_sent_is_not_answered)
 {
-    uint64_t a = ping();
-    ck_assert(!say(text("#%" PRIu64 " PONG\n", a)));
-    expect_answer(a, REDLOCK_GARBLED);
+    uint64_t a = talker_ping(&t);
+    ck_assert(!talker_hear(&t, "#%" PRIu64 " PONG\n", a));
+    talker_expect_answer(&t, a, REDLOCK_GARBLED);
 }
 END_TEST
 
@@ -358,13 +258,13 @@ START_TEST(a_line_has_a_longest_length)
     char line[LIMIT_REPLY + 1] = "! ";
     memset(line + 2, 'x', LIMIT_REPLY - 3);
     line[LIMIT_REPLY - 1] = '\n';
-    ck_assert(talk_receive(&talk, line, LIMIT_REPLY, now_ns, now_ns));
+    ck_assert(talk_receive(&t.talk, line, LIMIT_REPLY, t.now_ns, t.now_ns));
     line[LIMIT_REPLY - 1] = 'x';
-    ck_assert(!talk_receive(&talk, line, LIMIT_REPLY, now_ns, now_ns));
-    talk_begin(&talk);
+    ck_assert(!talk_receive(&t.talk, line, LIMIT_REPLY, t.now_ns, t.now_ns));
+    talk_begin(&t.talk);
     for (unsigned i = 0; i < LIMIT_REPLY - 1; i++)
-        ck_assert(talk_receive(&talk, "!", 1, now_ns, now_ns));
-    ck_assert(!talk_receive(&talk, "!", 1, now_ns, now_ns));
+        ck_assert(talk_receive(&t.talk, "!", 1, t.now_ns, t.now_ns));
+    ck_assert(!talk_receive(&t.talk, "!", 1, t.now_ns, t.now_ns));
 }
 END_TEST
 
@@ -378,28 +278,28 @@ static void check_stream(size_t first, size_t second)
 {
     struct question question;
     begin();
-    talk_set_label(&talk, "me", true);
-    acquire("a", (struct redlock_wish){.hold = true, .fence = true});
-    ping();
-    ck_assert(question_about(&question, QUESTION_QUERY, "a", &error));
-    ask(&question);
-    ck_assert(question_about(&question, QUESTION_PLACE, "b", &error));
-    ask(&question);
-    sent();
+    talk_set_label(&t.talk, "me", true);
+    talker_acquire(&t, "a", (struct redlock_wish){.hold = true, .fence = true});
+    talker_ping(&t);
+    ck_assert(question_about(&question, QUESTION_QUERY, "a", &t.error));
+    talker_ask(&t, &question);
+    ck_assert(question_about(&question, QUESTION_PLACE, "b", &t.error));
+    talker_ask(&t, &question);
+    talker_sent(&t);
     size_t len = strlen(stream);
-    ck_assert(talk_receive(&talk, stream, first, now_ns, now_ns));
-    ck_assert(talk_receive(&talk, stream + first, second - first, now_ns, now_ns));
-    ck_assert(talk_receive(&talk, stream + second, len - second, now_ns, now_ns));
-    ck_assert_int_eq(expect_answer(1024, REDLOCK_OK).lock.fence, 77);
-    struct redlock_event event = next_event();
+    ck_assert(talk_receive(&t.talk, stream, first, t.now_ns, t.now_ns));
+    ck_assert(talk_receive(&t.talk, stream + first, second - first, t.now_ns, t.now_ns));
+    ck_assert(talk_receive(&t.talk, stream + second, len - second, t.now_ns, t.now_ns));
+    ck_assert_int_eq(talker_expect_answer(&t, 1024, REDLOCK_OK).lock.fence, 77);
+    struct redlock_event event = talker_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert_str_eq(event.lock.token, TOKEN);
     ck_assert_str_eq(event.lock.resource, "a");
     ck_assert_str_eq(event.reason, "noquorum");
-    ck_assert_int_eq(expect_answer(3074, REDLOCK_HELD).hint_ms, 500);
-    expect_answer(2049, REDLOCK_OK);
-    ck_assert_uint_eq(expect_answer(4099, REDLOCK_OK).place, 4);
-    expect_none();
+    ck_assert_int_eq(talker_expect_answer(&t, 3074, REDLOCK_HELD).hint_ms, 500);
+    talker_expect_answer(&t, 2049, REDLOCK_OK);
+    ck_assert_uint_eq(talker_expect_answer(&t, 4099, REDLOCK_OK).place, 4);
+    talker_expect_none(&t);
     end();
 }
 
@@ -417,134 +317,134 @@ END_TEST
 
 START_TEST(a_request_has_its_wait_and_the_timeout)
 {
-    ck_assert_int_eq(talk_until_ns(&talk), INT64_MAX);
-    uint64_t a = acquire("a", (struct redlock_wish){.wait_ms = 60000});
-    ck_assert_int_eq(talk_until_ns(&talk), 1000 * MS + 60000 * MS + TIMEOUT);
-    uint64_t b = ping();
-    ck_assert_int_eq(talk_until_ns(&talk), 1000 * MS + TIMEOUT);
-    sent();
-    now_ns += TIMEOUT - 1;
-    talk_expire(&talk, now_ns);
-    expect_none();
-    now_ns++;
-    talk_expire(&talk, now_ns);
-    expect_answer(b, REDLOCK_TIMEOUT);
-    ck_assert(!talk_is_spent(&talk));
-    now_ns += 60000 * MS;
-    ck_assert_int_eq(talk_until_ns(&talk), now_ns);
-    talk_expire(&talk, now_ns);
-    expect_answer(a, REDLOCK_TIMEOUT);
-    ck_assert_int_eq(talk_until_ns(&talk), INT64_MAX);
-    ck_assert(talk_is_spent(&talk));
-    talk_end(&talk, REDLOCK_BROKEN, "closed", false);
-    expect_none();
-    ck_assert(!talk_is_spent(&talk));
+    ck_assert_int_eq(talk_until_ns(&t.talk), INT64_MAX);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000});
+    ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + 60000 * MS + TIMEOUT);
+    uint64_t b = talker_ping(&t);
+    ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + TIMEOUT);
+    talker_sent(&t);
+    t.now_ns += TIMEOUT - 1;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_none(&t);
+    t.now_ns++;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_answer(&t, b, REDLOCK_TIMEOUT);
+    ck_assert(!talk_is_spent(&t.talk));
+    t.now_ns += 60000 * MS;
+    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns);
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_int_eq(talk_until_ns(&t.talk), INT64_MAX);
+    ck_assert(talk_is_spent(&t.talk));
+    talk_end(&t.talk, REDLOCK_BROKEN, "closed", false);
+    talker_expect_none(&t);
+    ck_assert(!talk_is_spent(&t.talk));
 }
 END_TEST
 
 static void time_out(int64_t after_ns)
 {
-    uint64_t id = ping();
-    sent();
-    now_ns += after_ns;
-    talk_expire(&talk, now_ns);
-    expect_answer(id, REDLOCK_TIMEOUT);
+    uint64_t id = talker_ping(&t);
+    talker_sent(&t);
+    t.now_ns += after_ns;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_answer(&t, id, REDLOCK_TIMEOUT);
 }
 
 /* One that holds nothing is closed in order, which undoes what may have been granted. */
 START_TEST(a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead)
 {
     time_out(20000 * MS);
-    ck_assert(!talk_is_dead(&talk, now_ns));
-    granted("a", TOKEN, true); /* for 10 s */
+    ck_assert(!talk_is_dead(&t.talk, t.now_ns));
+    talker_granted(&t, "a", TOKEN, true); /* for 10 s */
     /* Nothing was to be said. */
-    now_ns += 60000 * MS;
-    ck_assert(!talk_is_dead(&talk, now_ns));
-    int64_t asked_ns = now_ns;
+    t.now_ns += 60000 * MS;
+    ck_assert(!talk_is_dead(&t.talk, t.now_ns));
+    int64_t asked_ns = t.now_ns;
     time_out(TIMEOUT);
     time_out(TIMEOUT);
-    ck_assert(!talk_is_dead(&talk, asked_ns + 10000 * MS - 1));
-    ck_assert(talk_is_dead(&talk, asked_ns + 10000 * MS));
-    ck_assert(say("! WARN a " TOKEN " n1:timeout\n"));
-    expect_kind(REDLOCK_EVENT_WARN);
-    ck_assert(!talk_is_dead(&talk, asked_ns + 60000 * MS));
+    ck_assert(!talk_is_dead(&t.talk, asked_ns + 10000 * MS - 1));
+    ck_assert(talk_is_dead(&t.talk, asked_ns + 10000 * MS));
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    talker_expect(&t, REDLOCK_EVENT_WARN);
+    ck_assert(!talk_is_dead(&t.talk, asked_ns + 60000 * MS));
     time_out(TIMEOUT);
-    ck_assert(talk_is_dead(&talk, now_ns + 10000 * MS));
-    talk_end(&talk, REDLOCK_BROKEN, "silent", true);
-    expect_kind(REDLOCK_EVENT_CLOSED);
-    talk_begin(&talk);
-    ck_assert(!talk_is_dead(&talk, now_ns + 10000 * MS));
+    ck_assert(talk_is_dead(&t.talk, t.now_ns + 10000 * MS));
+    talk_end(&t.talk, REDLOCK_BROKEN, "silent", true);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    talk_begin(&t.talk);
+    ck_assert(!talk_is_dead(&t.talk, t.now_ns + 10000 * MS));
 }
 END_TEST
 
 START_TEST(what_was_not_sent_in_time_is_not_sent)
 {
-    uint64_t a = acquire("a", (struct redlock_wish){0});
-    now_ns += TIMEOUT;
-    talk_expire(&talk, now_ns);
-    expect_sent("");
-    expect_answer(a, REDLOCK_TIMEOUT);
-    ck_assert(!talk_is_spent(&talk));
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
+    ck_assert_str_eq(talker_sent(&t), "");
+    talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert(!talk_is_spent(&t.talk));
 }
 END_TEST
 
 /* The caller is told of the time-out before or after the grant arrives. */
 START_TEST(a_grant_after_its_time_is_given_back)
 {
-    uint64_t held = granted("h", OTHER, true);
-    uint64_t a = acquire("a", (struct redlock_wish){.hold = _i / 2 != 0});
-    sent();
-    now_ns += TIMEOUT;
-    talk_expire(&talk, now_ns);
+    uint64_t held = talker_granted(&t, "h", OTHER, true);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = _i / 2 != 0});
+    talker_sent(&t);
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
     if (_i % 2 == 0)
-        expect_answer(a, REDLOCK_TIMEOUT);
-    ck_assert(!talk_is_spent(&talk));
-    ck_assert(say(text("#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a)));
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert(!talk_is_spent(&t.talk));
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
     if (_i % 2 != 0)
-        expect_answer(a, REDLOCK_TIMEOUT);
-    ck_assert_uint_eq(talk.holds.count, 1);
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_uint_eq(t.talk.holds.count, 1);
     uint64_t back = 3 * LIMIT_CLIENT_REQUESTS + a % LIMIT_CLIENT_REQUESTS;
     ck_assert_uint_ne(held, a);
-    expect_sent(text("#%" PRIu64 " UNLOCK a " TOKEN "\n", back));
-    ck_assert(say(text("#%" PRIu64 " OK\n", back)));
-    expect_none();
-    ck_assert_uint_eq(talk.living, 0);
-    ck_assert_uint_eq(talk.abandoned, 0);
+    talker_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", back);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK\n", back));
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.living, 0);
+    ck_assert_uint_eq(t.talk.abandoned, 0);
 }
 END_TEST
 
 START_TEST(other_answers_after_their_time_do_not_matter)
 {
-    granted("h", OTHER, true);
+    talker_granted(&t, "h", OTHER, true);
     static const char *const late[] = {"HELD 5", "ERR x y", "LATE 5", "SHUTDOWN",
                                        "OK " TOKEN " 9000 0 -"};
     for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
-        uint64_t a = acquire("a", (struct redlock_wish){0});
-        sent();
-        now_ns += TIMEOUT;
-        talk_expire(&talk, now_ns);
-        ck_assert(say(text("#%" PRIu64 " %s\n", a, late[i])));
-        expect_answer(a, REDLOCK_TIMEOUT);
-        ck_assert_uint_eq(talk.abandoned, 0);
-        expect_none();
+        uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+        talker_sent(&t);
+        t.now_ns += TIMEOUT;
+        talk_expire(&t.talk, t.now_ns);
+        ck_assert(talker_hear(&t, "#%" PRIu64 " %s\n", a, late[i]));
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+        ck_assert_uint_eq(t.talk.abandoned, 0);
+        talker_expect_none(&t);
     }
 }
 END_TEST
 
 START_TEST(a_release_of_our_own_is_given_up_in_time)
 {
-    granted("h", OTHER, true);
-    uint64_t a = acquire("a", (struct redlock_wish){0});
-    sent();
-    talk_cancel(&talk, a, now_ns);
-    ck_assert(say(text("#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a)));
-    sent();
-    ck_assert_int_eq(talk_until_ns(&talk), now_ns + TIMEOUT);
-    now_ns += TIMEOUT;
-    talk_expire(&talk, now_ns);
-    expect_none();
-    ck_assert_uint_eq(talk.abandoned, 1);
-    ck_assert_uint_eq(talk.living, 0);
+    talker_granted(&t, "h", OTHER, true);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    talker_sent(&t);
+    talk_cancel(&t.talk, a, t.now_ns);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
+    talker_sent(&t);
+    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns + TIMEOUT);
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.abandoned, 1);
+    ck_assert_uint_eq(t.talk.living, 0);
 }
 END_TEST
 
@@ -552,58 +452,58 @@ END_TEST
 
 START_TEST(what_is_cancelled_has_no_answer)
 {
-    uint64_t a = acquire("a", (struct redlock_wish){0});
-    talk_cancel(&talk, a, now_ns);
-    expect_sent("");
-    ck_assert(!talk_is_spent(&talk));
-    uint64_t b = acquire("b", (struct redlock_wish){.wait_ms = 60000});
-    sent();
-    talk_cancel(&talk, b, now_ns);
-    talk_cancel(&talk, b, now_ns);
-    talk_cancel(&talk, 0, now_ns);
-    talk_cancel(&talk, UINT64_MAX, now_ns);
-    ck_assert(talk_is_spent(&talk));
-    now_ns += 65000 * MS;
-    talk_expire(&talk, now_ns);
-    expect_none();
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    talk_cancel(&t.talk, a, t.now_ns);
+    ck_assert_str_eq(talker_sent(&t), "");
+    ck_assert(!talk_is_spent(&t.talk));
+    uint64_t b = talker_acquire(&t, "b", (struct redlock_wish){.wait_ms = 60000});
+    talker_sent(&t);
+    talk_cancel(&t.talk, b, t.now_ns);
+    talk_cancel(&t.talk, b, t.now_ns);
+    talk_cancel(&t.talk, 0, t.now_ns);
+    talk_cancel(&t.talk, UINT64_MAX, t.now_ns);
+    ck_assert(talk_is_spent(&t.talk));
+    t.now_ns += 65000 * MS;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_none(&t);
 }
 END_TEST
 
 START_TEST(a_grant_that_nobody_took_is_given_back_by_cancel)
 {
-    uint64_t a = acquire("a", (struct redlock_wish){.hold = true});
-    uint64_t b = ping();
-    sent();
-    ck_assert(say(text("#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b)));
-    talk_cancel_all(&talk, now_ns);
-    expect_none();
-    ck_assert_uint_eq(talk.holds.count, 0);
-    ck_assert_ptr_nonnull(strstr(sent(), " UNLOCK a " TOKEN "\n"));
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = true});
+    uint64_t b = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b));
+    talk_cancel_all(&t.talk, t.now_ns);
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.holds.count, 0);
+    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
 }
 END_TEST
 
 START_TEST(what_the_caller_holds_is_not_given_back_by_cancel)
 {
-    uint64_t a = granted("a", TOKEN, true);
-    talk_cancel(&talk, a, now_ns);
-    talk_cancel_all(&talk, now_ns);
-    expect_sent("");
-    ck_assert_uint_eq(talk.holds.count, 1);
+    uint64_t a = talker_granted(&t, "a", TOKEN, true);
+    talk_cancel(&t.talk, a, t.now_ns);
+    talk_cancel_all(&t.talk, t.now_ns);
+    ck_assert_str_eq(talker_sent(&t), "");
+    ck_assert_uint_eq(t.talk.holds.count, 1);
 }
 END_TEST
 
 START_TEST(a_grant_of_which_nothing_is_left_is_given_back)
 {
-    uint64_t a = acquire("a", (struct redlock_wish){.hold = true});
-    sent();
-    now_ns += 4000 * MS;
-    ck_assert(say(text("#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a)));
-    struct redlock_event event = expect_answer(a, REDLOCK_LATE);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = true});
+    talker_sent(&t);
+    t.now_ns += 4000 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_LATE);
     ck_assert_str_eq(event.lock.token, "");
     ck_assert_int_eq(event.lock.deadline_ns, 0);
-    ck_assert_uint_eq(talk.holds.count, 0);
-    ck_assert_ptr_nonnull(strstr(sent(), " UNLOCK a " TOKEN "\n"));
-    expect_none();
+    ck_assert_uint_eq(t.talk.holds.count, 0);
+    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
+    talker_expect_none(&t);
 }
 END_TEST
 
@@ -611,13 +511,13 @@ START_TEST(an_extension_of_which_nothing_is_left_releases_nothing)
 {
     struct question question;
     struct redlock_lock lock = {.resource = "a", .token = TOKEN, .deadline_ns = 90000 * MS};
-    ck_assert(question_extend(&question, &lock, 5000, &error));
-    uint64_t a = ask(&question);
-    sent();
-    now_ns += 4000 * MS;
-    ck_assert(say(text("#%" PRIu64 " OK " TOKEN " 3000 0\n", a)));
-    expect_answer(a, REDLOCK_LATE);
-    expect_sent("");
+    ck_assert(question_extend(&question, &lock, 5000, &t.error));
+    uint64_t a = talker_ask(&t, &question);
+    talker_sent(&t);
+    t.now_ns += 4000 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0\n", a));
+    talker_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_str_eq(talker_sent(&t), "");
 }
 END_TEST
 
@@ -625,93 +525,92 @@ END_TEST
 
 START_TEST(a_loss_is_told_once_and_before_what_came_after_it)
 {
-    granted("a", TOKEN, true);
-    uint64_t b = ping();
-    sent();
-    ck_assert(say("! LOST a " TOKEN " noquorum\n! LOST a " TOKEN " gone\n"));
-    ck_assert(say(text("#%" PRIu64 " PONG\n", b)));
-    struct redlock_event event = next_event();
+    talker_granted(&t, "a", TOKEN, true);
+    uint64_t b = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST a " TOKEN " gone\n"));
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", b));
+    struct redlock_event event = talker_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert_str_eq(event.reason, "noquorum");
     ck_assert_str_eq(event.lock.token, TOKEN);
-    expect_answer(b, REDLOCK_OK);
-    ck_assert(say("! LOST a " TOKEN " noquorum\n"));
-    expect_none();
+    talker_expect_answer(&t, b, REDLOCK_OK);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n"));
+    talker_expect_none(&t);
 }
 END_TEST
 
 START_TEST(what_was_released_is_no_news_any_more)
 {
     struct question question;
-    ck_assert(question_release(&question, "a", TOKEN, &error));
-    granted("a", TOKEN, true);
-    granted("b", OTHER, true);
-    ck_assert(say("! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
-    ask(&question);
-    struct redlock_event event = next_event();
+    ck_assert(question_release(&question, "a", TOKEN, &t.error));
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", OTHER, true);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
+    talker_ask(&t, &question);
+    struct redlock_event event = talker_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert_str_eq(event.lock.token, OTHER);
-    expect_none();
+    talker_expect_none(&t);
 }
 END_TEST
 
 START_TEST(a_loss_takes_the_place_of_a_warning)
 {
-    granted("a", TOKEN, true);
-    ck_assert(say("! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
-    struct redlock_event event = next_event();
+    talker_granted(&t, "a", TOKEN, true);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
+    struct redlock_event event = talker_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_WARN);
     ck_assert_str_eq(event.reason, "n2:timeout");
-    expect_none();
-    ck_assert(say("! WARN a " TOKEN " n3:timeout\n! LOST a " TOKEN " noquorum\n"));
-    ck_assert(say("! WARN a " TOKEN " n4:timeout\n"));
-    expect_kind(REDLOCK_EVENT_LOST);
-    expect_none();
+    talker_expect_none(&t);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n3:timeout\n! LOST a " TOKEN " noquorum\n"));
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n4:timeout\n"));
+    talker_expect(&t, REDLOCK_EVENT_LOST);
+    talker_expect_none(&t);
 }
 END_TEST
 
 START_TEST(what_is_said_of_others_does_not_matter)
 {
-    granted("a", TOKEN, true);
-    granted("b", "2123456789abcdef0123456789abcdef01234567", false);
-    ck_assert(say("! LOST a " OTHER " gone\n! WARN a " OTHER " x:y\n"));
-    ck_assert(say("! LOST b 2123456789abcdef0123456789abcdef01234567 gone\n"));
-    expect_none();
-    ck_assert_uint_eq(talk.holds.count, 1);
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", "2123456789abcdef0123456789abcdef01234567", false);
+    ck_assert(talker_hear(&t, "! LOST a " OTHER " gone\n! WARN a " OTHER " x:y\n"));
+    ck_assert(talker_hear(&t, "! LOST b 2123456789abcdef0123456789abcdef01234567 gone\n"));
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.holds.count, 1);
 }
 END_TEST
 
 START_TEST(nothing_is_told_of_a_lock_whose_release_was_asked_for)
 {
     struct question question;
-    granted("a", TOKEN, true);
-    ck_assert(say("! WARN a " TOKEN " n1:timeout\n"));
-    ck_assert(question_release(&question, "a", TOKEN, &error));
-    ask(&question);
-    ck_assert(say("! LOST a " TOKEN " gone\n"));
-    expect_none();
+    talker_granted(&t, "a", TOKEN, true);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    ck_assert(question_release(&question, "a", TOKEN, &t.error));
+    talker_ask(&t, &question);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " gone\n"));
+    talker_expect_none(&t);
 }
 END_TEST
 
 START_TEST(a_long_reason_is_cut)
 {
-    char line[256];
-    granted("a", TOKEN, true);
-    snprintf(line, sizeof(line), "! WARN a " TOKEN " %0100d\n", 1);
-    ck_assert(say(line));
-    ck_assert_uint_eq(strlen(next_event().reason), 63);
+    talker_granted(&t, "a", TOKEN, true);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " %0100d\n", 1));
+    ck_assert_uint_eq(strlen(talker_next(&t).reason), 63);
 }
 END_TEST
 
 START_TEST(a_flood_of_warnings_takes_no_memory)
 {
-    granted("a", TOKEN, true);
-    granted("b", OTHER, true);
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", OTHER, true);
     for (unsigned i = 0; i < 10000; i++)
-        ck_assert(say("! WARN a " TOKEN " n1:timeout\n! WARN b " OTHER " n1:timeout\n"));
-    expect_kind(REDLOCK_EVENT_WARN);
-    expect_kind(REDLOCK_EVENT_WARN);
-    expect_none();
+        ck_assert(
+            talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN b " OTHER " n1:timeout\n"));
+    talker_expect(&t, REDLOCK_EVENT_WARN);
+    talker_expect(&t, REDLOCK_EVENT_WARN);
+    talker_expect_none(&t);
 }
 END_TEST
 
@@ -719,63 +618,63 @@ END_TEST
 
 START_TEST(the_end_answers_what_is_under_way)
 {
-    granted("a", TOKEN, true);
-    granted("b", OTHER, true);
-    uint64_t c = ping();
-    sent();
-    uint64_t d = ping();
-    ck_assert(say("! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
-    talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
-    expect_kind(REDLOCK_EVENT_LOST);
-    expect_answer(c, REDLOCK_BROKEN);
-    ck_assert_str_eq(talk.error, "tcp://there:1: it ended");
-    expect_answer(d, REDLOCK_BROKEN);
-    expect_kind(REDLOCK_EVENT_CLOSED);
-    expect_none();
-    ck_assert_uint_eq(talk.holds.count, 0);
-    expect_sent("");
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", OTHER, true);
+    uint64_t c = talker_ping(&t);
+    talker_sent(&t);
+    uint64_t d = talker_ping(&t);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
+    talk_end(&t.talk, REDLOCK_BROKEN, "it ended", true);
+    talker_expect(&t, REDLOCK_EVENT_LOST);
+    talker_expect_answer(&t, c, REDLOCK_BROKEN);
+    ck_assert_str_eq(t.talk.error, "tcp://there:1: it ended");
+    talker_expect_answer(&t, d, REDLOCK_BROKEN);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.holds.count, 0);
+    ck_assert_str_eq(talker_sent(&t), "");
 }
 END_TEST
 
 START_TEST(half_a_line_is_forgotten_with_its_connection)
 {
-    uint64_t a = ping();
-    sent();
-    ck_assert(say(text("#%" PRIu64 " PON", a)));
-    talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
-    expect_answer(a, REDLOCK_BROKEN);
-    expect_kind(REDLOCK_EVENT_CLOSED);
-    talk_begin(&talk);
-    a = ping();
-    sent();
-    ck_assert(say(text("#%" PRIu64 " PONG\n", a)));
-    expect_answer(a, REDLOCK_OK);
+    uint64_t a = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PON", a));
+    talk_end(&t.talk, REDLOCK_BROKEN, "it ended", true);
+    talker_expect_answer(&t, a, REDLOCK_BROKEN);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    talk_begin(&t.talk);
+    a = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", a));
+    talker_expect_answer(&t, a, REDLOCK_OK);
 }
 END_TEST
 
 START_TEST(an_end_that_cost_nothing_is_forgotten_with_a_new_connection)
 {
-    talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
-    talk_begin(&talk);
-    expect_none();
-    granted("a", TOKEN, true);
-    talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
-    talk_begin(&talk);
-    talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
-    talk_begin(&talk);
-    expect_kind(REDLOCK_EVENT_CLOSED);
-    expect_none();
+    talk_end(&t.talk, REDLOCK_BROKEN, "it ended", true);
+    talk_begin(&t.talk);
+    talker_expect_none(&t);
+    talker_granted(&t, "a", TOKEN, true);
+    talk_end(&t.talk, REDLOCK_BROKEN, "it ended", true);
+    talk_begin(&t.talk);
+    talk_end(&t.talk, REDLOCK_BROKEN, "it ended", true);
+    talk_begin(&t.talk);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    talker_expect_none(&t);
 }
 END_TEST
 
 START_TEST(what_nobody_took_is_freed)
 {
-    granted("a", TOKEN, true);
-    granted("b", OTHER, true);
-    acquire("c", (struct redlock_wish){.hold = true});
-    sent();
-    ping();
-    ck_assert(say("! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", OTHER, true);
+    talker_acquire(&t, "c", (struct redlock_wish){.hold = true});
+    talker_sent(&t);
+    talker_ping(&t);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
 }
 END_TEST
 
@@ -783,33 +682,33 @@ END_TEST
 
 START_TEST(secret_is_told_first_on_each_connection)
 {
-    talk_set_secret(&talk, "s3cret");
-    talk_set_label(&talk, "me", true);
-    talk_begin(&talk);
-    ck_assert(talk_has_output(&talk));
-    uint64_t a = ping();
-    expect_sent(text("#auth AUTH s3cret\n#name NAME me\n#%" PRIu64 " PING\n", a));
-    ck_assert(say(text("#auth OK\n#name OK\n#%" PRIu64 " PONG\n", a)));
-    expect_answer(a, REDLOCK_OK);
-    ck_assert(!talk_has_output(&talk));
-    ck_assert(!say("#auth OK\n")); /* it was answered */
-    expect_kind(REDLOCK_EVENT_CLOSED);
-    talk_begin(&talk);
-    expect_sent("#auth AUTH s3cret\n#name NAME me\n");
-    talk_set_secret(&talk, NULL);
-    talk_begin(&talk);
-    expect_sent("#name NAME me\n");
+    talk_set_secret(&t.talk, "s3cret");
+    talk_set_label(&t.talk, "me", true);
+    talk_begin(&t.talk);
+    ck_assert(talk_has_output(&t.talk));
+    uint64_t a = talker_ping(&t);
+    talker_expect_sent(&t, "#auth AUTH s3cret\n#name NAME me\n#%" PRIu64 " PING\n", a);
+    ck_assert(talker_hear(&t, "#auth OK\n#name OK\n#%" PRIu64 " PONG\n", a));
+    talker_expect_answer(&t, a, REDLOCK_OK);
+    ck_assert(!talk_has_output(&t.talk));
+    ck_assert(!talker_hear(&t, "#auth OK\n")); /* it was answered */
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    talk_begin(&t.talk);
+    talker_expect_sent(&t, "#auth AUTH s3cret\n#name NAME me\n");
+    talk_set_secret(&t.talk, NULL);
+    talk_begin(&t.talk);
+    talker_expect_sent(&t, "#name NAME me\n");
 }
 END_TEST
 
 START_TEST(nothing_overtakes_the_secret)
 {
     char buf[QUESTION_LINE];
-    talk_set_secret(&talk, "s3cret");
-    talk_begin(&talk);
-    ping();
-    ck_assert_uint_eq(talk_write(&talk, now_ns, buf, sizeof(buf) - 1), 0);
-    size_t len = talk_write(&talk, now_ns, buf, sizeof(buf));
+    talk_set_secret(&t.talk, "s3cret");
+    talk_begin(&t.talk);
+    talker_ping(&t);
+    ck_assert_uint_eq(talk_write(&t.talk, t.now_ns, buf, sizeof(buf) - 1), 0);
+    size_t len = talk_write(&t.talk, t.now_ns, buf, sizeof(buf));
     ck_assert_uint_eq(len, strlen("#auth AUTH s3cret\n"));
 }
 END_TEST
@@ -830,26 +729,26 @@ static const struct {
 
 START_TEST(secret_that_is_not_taken_ends_all_requests)
 {
-    talk_set_secret(&talk, "s3cret");
-    talk_begin(&talk);
-    uint64_t a = ping();
-    uint64_t b = acquire("a", (struct redlock_wish){0});
-    sent();
-    ck_assert(!say(refusals[_i].answer));
-    expect_answer(a, refusals[_i].status);
-    expect_answer(b, refusals[_i].status);
-    expect_kind(REDLOCK_EVENT_CLOSED);
-    ck_assert_ptr_null(strstr(talk.error, "s3cret"));
+    talk_set_secret(&t.talk, "s3cret");
+    talk_begin(&t.talk);
+    uint64_t a = talker_ping(&t);
+    uint64_t b = talker_acquire(&t, "a", (struct redlock_wish){0});
+    talker_sent(&t);
+    ck_assert(!talker_hear(&t, "%s", refusals[_i].answer));
+    talker_expect_answer(&t, a, refusals[_i].status);
+    talker_expect_answer(&t, b, refusals[_i].status);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    ck_assert_ptr_null(strstr(t.talk.error, "s3cret"));
 }
 END_TEST
 
 /* An answer to what was not asked. */
 START_TEST(without_a_secret_there_is_no_answer_to_one)
 {
-    ping();
-    sent();
-    ck_assert(!say("#auth DENIED wrong secret\n"));
-    ck_assert_int_eq(next_event().status, REDLOCK_GARBLED);
+    talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(!talker_hear(&t, "#auth DENIED wrong secret\n"));
+    ck_assert_int_eq(talker_next(&t).status, REDLOCK_GARBLED);
 }
 END_TEST
 
