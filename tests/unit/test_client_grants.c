@@ -1,0 +1,350 @@
+/*
+ * client/talk.h and client/hold.h: what is granted too late, or to nobody, is given back; and what
+ * is told of what is held, in which order. Time is a number here, and the daemon is what the test
+ * says.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/talker.h"
+
+static struct talker t;
+
+static void begin(void)
+{
+    talker_begin(&t);
+}
+
+static void end(void)
+{
+    talker_end(&t);
+}
+
+/* --- out of time --- */
+
+START_TEST(a_request_has_its_wait_and_the_timeout)
+{
+    ck_assert_int_eq(talk_until_ns(&t.talk), INT64_MAX);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000});
+    ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + 60000 * MS + TIMEOUT);
+    uint64_t b = talker_ping(&t);
+    ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + TIMEOUT);
+    talker_sent(&t);
+    t.now_ns += TIMEOUT - 1;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_none(&t);
+    t.now_ns++;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_answer(&t, b, REDLOCK_TIMEOUT);
+    ck_assert(!talk_is_spent(&t.talk));
+    t.now_ns += 60000 * MS;
+    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns);
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_int_eq(talk_until_ns(&t.talk), INT64_MAX);
+    ck_assert(talk_is_spent(&t.talk));
+    talk_end(&t.talk, REDLOCK_BROKEN, "closed", false);
+    talker_expect_none(&t);
+    ck_assert(!talk_is_spent(&t.talk));
+}
+END_TEST
+
+static void time_out(int64_t after_ns)
+{
+    uint64_t id = talker_ping(&t);
+    talker_sent(&t);
+    t.now_ns += after_ns;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_answer(&t, id, REDLOCK_TIMEOUT);
+}
+
+/* One that holds nothing is closed in order, which undoes what may have been granted. */
+START_TEST(a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead)
+{
+    time_out(20000 * MS);
+    ck_assert(!talk_is_dead(&t.talk, t.now_ns));
+    talker_granted(&t, "a", TOKEN, true); /* for 10 s */
+    /* Nothing was to be said. */
+    t.now_ns += 60000 * MS;
+    ck_assert(!talk_is_dead(&t.talk, t.now_ns));
+    int64_t asked_ns = t.now_ns;
+    time_out(TIMEOUT);
+    time_out(TIMEOUT);
+    ck_assert(!talk_is_dead(&t.talk, asked_ns + 10000 * MS - 1));
+    ck_assert(talk_is_dead(&t.talk, asked_ns + 10000 * MS));
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    talker_expect(&t, REDLOCK_EVENT_WARN);
+    ck_assert(!talk_is_dead(&t.talk, asked_ns + 60000 * MS));
+    time_out(TIMEOUT);
+    ck_assert(talk_is_dead(&t.talk, t.now_ns + 10000 * MS));
+    talk_end(&t.talk, REDLOCK_BROKEN, "silent", true);
+    talker_expect(&t, REDLOCK_EVENT_CLOSED);
+    talk_begin(&t.talk);
+    ck_assert(!talk_is_dead(&t.talk, t.now_ns + 10000 * MS));
+}
+END_TEST
+
+START_TEST(what_was_not_sent_in_time_is_not_sent)
+{
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
+    ck_assert_str_eq(talker_sent(&t), "");
+    talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert(!talk_is_spent(&t.talk));
+}
+END_TEST
+
+/* The caller is told of the time-out before or after the grant arrives. */
+START_TEST(a_grant_after_its_time_is_given_back)
+{
+    uint64_t held = talker_granted(&t, "h", OTHER, true);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = _i / 2 != 0});
+    talker_sent(&t);
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
+    if (_i % 2 == 0)
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert(!talk_is_spent(&t.talk));
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
+    if (_i % 2 != 0)
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_uint_eq(t.talk.holds.count, 1);
+    uint64_t back = 3 * LIMIT_CLIENT_REQUESTS + a % LIMIT_CLIENT_REQUESTS;
+    ck_assert_uint_ne(held, a);
+    talker_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", back);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK\n", back));
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.living, 0);
+    ck_assert_uint_eq(t.talk.abandoned, 0);
+}
+END_TEST
+
+START_TEST(other_answers_after_their_time_do_not_matter)
+{
+    talker_granted(&t, "h", OTHER, true);
+    static const char *const late[] = {"HELD 5", "ERR x y", "LATE 5", "SHUTDOWN",
+                                       "OK " TOKEN " 9000 0 -"};
+    for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
+        uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+        talker_sent(&t);
+        t.now_ns += TIMEOUT;
+        talk_expire(&t.talk, t.now_ns);
+        ck_assert(talker_hear(&t, "#%" PRIu64 " %s\n", a, late[i]));
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+        ck_assert_uint_eq(t.talk.abandoned, 0);
+        talker_expect_none(&t);
+    }
+}
+END_TEST
+
+START_TEST(a_release_of_our_own_is_given_up_in_time)
+{
+    talker_granted(&t, "h", OTHER, true);
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    talker_sent(&t);
+    talk_cancel(&t.talk, a, t.now_ns);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
+    talker_sent(&t);
+    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns + TIMEOUT);
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.abandoned, 1);
+    ck_assert_uint_eq(t.talk.living, 0);
+}
+END_TEST
+
+/* --- given up --- */
+
+START_TEST(what_is_cancelled_has_no_answer)
+{
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    talk_cancel(&t.talk, a, t.now_ns);
+    ck_assert_str_eq(talker_sent(&t), "");
+    ck_assert(!talk_is_spent(&t.talk));
+    uint64_t b = talker_acquire(&t, "b", (struct redlock_wish){.wait_ms = 60000});
+    talker_sent(&t);
+    talk_cancel(&t.talk, b, t.now_ns);
+    talk_cancel(&t.talk, b, t.now_ns);
+    talk_cancel(&t.talk, 0, t.now_ns);
+    talk_cancel(&t.talk, UINT64_MAX, t.now_ns);
+    ck_assert(talk_is_spent(&t.talk));
+    t.now_ns += 65000 * MS;
+    talk_expire(&t.talk, t.now_ns);
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(a_grant_that_nobody_took_is_given_back_by_cancel)
+{
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = true});
+    uint64_t b = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b));
+    talk_cancel_all(&t.talk, t.now_ns);
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.holds.count, 0);
+    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
+}
+END_TEST
+
+START_TEST(what_the_caller_holds_is_not_given_back_by_cancel)
+{
+    uint64_t a = talker_granted(&t, "a", TOKEN, true);
+    talk_cancel(&t.talk, a, t.now_ns);
+    talk_cancel_all(&t.talk, t.now_ns);
+    ck_assert_str_eq(talker_sent(&t), "");
+    ck_assert_uint_eq(t.talk.holds.count, 1);
+}
+END_TEST
+
+START_TEST(a_grant_of_which_nothing_is_left_is_given_back)
+{
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = true});
+    talker_sent(&t);
+    t.now_ns += 4000 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_str_eq(event.lock.token, "");
+    ck_assert_int_eq(event.lock.deadline_ns, 0);
+    ck_assert_uint_eq(t.talk.holds.count, 0);
+    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(an_extension_of_which_nothing_is_left_releases_nothing)
+{
+    struct question question;
+    struct redlock_lock lock = {.resource = "a", .token = TOKEN, .deadline_ns = 90000 * MS};
+    ck_assert(question_extend(&question, &lock, 5000, &t.error));
+    uint64_t a = talker_ask(&t, &question);
+    talker_sent(&t);
+    t.now_ns += 4000 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0\n", a));
+    talker_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_str_eq(talker_sent(&t), "");
+}
+END_TEST
+
+/* --- holds --- */
+
+START_TEST(a_loss_is_told_once_and_before_what_came_after_it)
+{
+    talker_granted(&t, "a", TOKEN, true);
+    uint64_t b = talker_ping(&t);
+    talker_sent(&t);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST a " TOKEN " gone\n"));
+    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", b));
+    struct redlock_event event = talker_next(&t);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
+    ck_assert_str_eq(event.reason, "noquorum");
+    ck_assert_str_eq(event.lock.token, TOKEN);
+    talker_expect_answer(&t, b, REDLOCK_OK);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n"));
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(what_was_released_is_no_news_any_more)
+{
+    struct question question;
+    ck_assert(question_release(&question, "a", TOKEN, &t.error));
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", OTHER, true);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
+    talker_ask(&t, &question);
+    struct redlock_event event = talker_next(&t);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
+    ck_assert_str_eq(event.lock.token, OTHER);
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(a_loss_takes_the_place_of_a_warning)
+{
+    talker_granted(&t, "a", TOKEN, true);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
+    struct redlock_event event = talker_next(&t);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_WARN);
+    ck_assert_str_eq(event.reason, "n2:timeout");
+    talker_expect_none(&t);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n3:timeout\n! LOST a " TOKEN " noquorum\n"));
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n4:timeout\n"));
+    talker_expect(&t, REDLOCK_EVENT_LOST);
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(what_is_said_of_others_does_not_matter)
+{
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", "2123456789abcdef0123456789abcdef01234567", false);
+    ck_assert(talker_hear(&t, "! LOST a " OTHER " gone\n! WARN a " OTHER " x:y\n"));
+    ck_assert(talker_hear(&t, "! LOST b 2123456789abcdef0123456789abcdef01234567 gone\n"));
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.holds.count, 1);
+}
+END_TEST
+
+START_TEST(nothing_is_told_of_a_lock_whose_release_was_asked_for)
+{
+    struct question question;
+    talker_granted(&t, "a", TOKEN, true);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    ck_assert(question_release(&question, "a", TOKEN, &t.error));
+    talker_ask(&t, &question);
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " gone\n"));
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(a_long_reason_is_cut)
+{
+    talker_granted(&t, "a", TOKEN, true);
+    ck_assert(talker_hear(&t, "! WARN a " TOKEN " %0100d\n", 1));
+    ck_assert_uint_eq(strlen(talker_next(&t).reason), 63);
+}
+END_TEST
+
+START_TEST(a_flood_of_warnings_takes_no_memory)
+{
+    talker_granted(&t, "a", TOKEN, true);
+    talker_granted(&t, "b", OTHER, true);
+    for (unsigned i = 0; i < 10000; i++)
+        ck_assert(
+            talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN b " OTHER " n1:timeout\n"));
+    talker_expect(&t, REDLOCK_EVENT_WARN);
+    talker_expect(&t, REDLOCK_EVENT_WARN);
+    talker_expect_none(&t);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("client_grants");
+    TCase *cases = tcase_create("client_grants");
+    tcase_add_checked_fixture(cases, begin, end);
+    tcase_add_test(cases, a_request_has_its_wait_and_the_timeout);
+    tcase_add_test(cases, a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead);
+    tcase_add_test(cases, what_was_not_sent_in_time_is_not_sent);
+    tcase_add_loop_test(cases, a_grant_after_its_time_is_given_back, 0, 4);
+    tcase_add_test(cases, other_answers_after_their_time_do_not_matter);
+    tcase_add_test(cases, a_release_of_our_own_is_given_up_in_time);
+    tcase_add_test(cases, what_is_cancelled_has_no_answer);
+    tcase_add_test(cases, a_grant_that_nobody_took_is_given_back_by_cancel);
+    tcase_add_test(cases, what_the_caller_holds_is_not_given_back_by_cancel);
+    tcase_add_test(cases, a_grant_of_which_nothing_is_left_is_given_back);
+    tcase_add_test(cases, an_extension_of_which_nothing_is_left_releases_nothing);
+    tcase_add_test(cases, a_loss_is_told_once_and_before_what_came_after_it);
+    tcase_add_test(cases, what_was_released_is_no_news_any_more);
+    tcase_add_test(cases, a_loss_takes_the_place_of_a_warning);
+    tcase_add_test(cases, what_is_said_of_others_does_not_matter);
+    tcase_add_test(cases, nothing_is_told_of_a_lock_whose_release_was_asked_for);
+    tcase_add_test(cases, a_long_reason_is_cut);
+    tcase_add_test(cases, a_flood_of_warnings_takes_no_memory);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
