@@ -32,9 +32,11 @@ static void hold_and_wait(const char *waits)
     world_expect(&w, "(nothing)");
 }
 
-/* Nobody has it on any master, but for this one. */
+/* Nobody has it on any master, but for this one, who has it on a quorum. */
 static void expect_values(const char *value)
 {
+    if (value != NULL)
+        ck_assert_uint_ge(world_count(&w, "a"), 3);
     for (unsigned i = 0; i < 5; i++) {
         const char *there = world_value(&w, i, "a");
         ck_assert_msg(there == NULL || (value != NULL && strcmp(there, value) == 0),

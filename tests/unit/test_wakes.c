@@ -200,9 +200,11 @@ START_TEST(a_flush_is_noticed_and_looked_into)
     world_occupy(&w, "a", 60000);
     world_say(&w, "#a LOCK a 10s WAIT 300s");
     world_pass_ms(&w, 1000);
+    uint64_t looks = w.engine.stats.looks;
     for (unsigned i = 0; i < 3; i++)
         world_flush(&w, i);
     world_settle(&w);
+    ck_assert_uint_gt(w.engine.stats.looks, looks);
     world_pass_ms(&w, 50000);
     /* Two remember, three have forgotten and are in quarantine. */
     world_expect(&w, "(nothing)");
