@@ -477,9 +477,11 @@ static const char *bound_met(const struct engine *engine, const struct request *
 {
     if (request->hold && engine->holding >= LIMIT_HOLDS)
         return "holds";
-    if (resource->queue.length >= engine->rules.waiters_per_resource)
+    if (request->wait_ms == 0)
+        return NULL;
+    if (resource->waits >= engine->rules.waiters_per_resource)
         return "waiters_per_resource";
-    return request->wait_ms > 0 && engine->waiting >= engine->rules.waiters ? "waiters" : NULL;
+    return engine->waiting >= engine->rules.waiters ? "waiters" : NULL;
 }
 
 /* Others are before it, and it will not wait. */
@@ -515,15 +517,15 @@ static void join(struct engine *engine, struct call *call, const struct request 
 void engine_lock(struct engine *engine, struct engine_client *client, const struct request *request,
                  struct resource *resource, int64_t now_ns)
 {
-    const char *limit = bound_met(engine, request, resource);
-    if (limit != NULL) {
-        refuse(engine, client, request, &(struct reply){.outcome = OUTCOME_LIMIT, .limit = limit});
-        return;
-    }
     if (hears_at_once(resource, request)) {
         const struct reply reply =
             last_reply(engine, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
         refuse(engine, client, request, &reply);
+        return;
+    }
+    const char *limit = bound_met(engine, request, resource);
+    if (limit != NULL) {
+        refuse(engine, client, request, &(struct reply){.outcome = OUTCOME_LIMIT, .limit = limit});
         return;
     }
     struct call *call = call_open(&engine->calls, client, request, now_ns);

@@ -358,12 +358,28 @@ START_TEST(queues_have_their_bounds)
     world_say(&w, "#x LOCK a 10s WAIT 60s");
     world_expect(&w, "#x LIMIT waiters_per_resource");
     w.engine.rules.waiters = 1000;
+    world_say(&w, "#x LOCK a 10s");
+    world_expect(&w, "#x HELD 50000");
     world_say(&w, "#x LOCK b 10s WAIT 60s");
     world_expect(&w, "#x LIMIT waiters");
     world_say(&w, "#x LOCK b 10s");
     world_expect_grant(&w, "x");
     world_lose_client(&w, &w.others[0]);
     world_say(&w, "#y LOCK a 10s WAIT 60s");
+    world_expect(&w, "(nothing)");
+}
+END_TEST
+
+/* Bounds are of those who wait. */
+START_TEST(who_does_not_wait_takes_no_place_in_line)
+{
+    w.engine.rules.waiters_per_resource = 1;
+    world_send(&w, "#a LOCK a 10s");
+    world_send(&w, "#b LOCK a 10s");
+    world_send(&w, "#c LOCK a 10s WAIT 60s");
+    world_settle(&w);
+    world_expect_grant(&w, "a");
+    world_expect(&w, "#b HELD 10000");
     world_expect(&w, "(nothing)");
 }
 END_TEST
@@ -471,6 +487,7 @@ static TCase *bounds_cases(void)
 {
     TCase *cases = begin("bounds");
     tcase_add_test(cases, queues_have_their_bounds);
+    tcase_add_test(cases, who_does_not_wait_takes_no_place_in_line);
     tcase_add_test(cases, full_tables_refuse);
     tcase_add_test(cases, ten_thousand_that_wait_cost_nothing_while_nothing_happens);
     return cases;
