@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "server/server.h"
+#include "server/sockaddr.h"
 
 /* Where it is full, the kernel lets those who come wait for seconds. It may allow less. */
 enum { BACKLOG = 4096 };
@@ -41,26 +42,13 @@ static void set_tcp_options(int fd)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
-/* "127.0.0.1:5555", "[::1]:5555", or who is at the other end of a unix socket. */
-static void name_address(const struct sockaddr *address, socklen_t len, char *to, size_t size)
-{
-    char host[NI_MAXHOST];
-    char port[NI_MAXSERV];
-    int failed = getnameinfo(address, len, host, sizeof(host), port, sizeof(port),
-                             NI_NUMERICHOST | NI_NUMERICSERV);
-    if (failed != 0)
-        snprintf(to, size, "unknown");
-    else
-        snprintf(to, size, address->sa_family == AF_INET6 ? "[%.48s]:%s" : "%.48s:%s", host, port);
-}
-
 static void find_peer(int fd, const struct sockaddr *address, socklen_t len, struct peer *peer)
 {
     struct ucred who = {.uid = (uid_t)-1};
     socklen_t who_len = sizeof(who);
     *peer = (struct peer){.local = address->sa_family == AF_UNIX};
     if (!peer->local) {
-        name_address(address, len, peer->name, sizeof(peer->name));
+        sockaddr_text(address, len, peer->name);
         peer->origin =
             address->sa_family == AF_INET6
                 ? origin_of_ipv6(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr)
@@ -365,13 +353,13 @@ static void name_listener(struct listener *listener, int fd)
 {
     struct sockaddr_storage bound;
     socklen_t len = sizeof(bound);
-    char name[SESSION_PEER_MAX];
+    char name[SOCKADDR_TEXT];
     if (listener->config->address.kind == ADDRESS_UNIX ||
         getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
         snprintf(listener->address, sizeof(listener->address), "%s", listener->config->address.url);
         return;
     }
-    name_address((struct sockaddr *)&bound, len, name, sizeof(name));
+    sockaddr_text((struct sockaddr *)&bound, len, name);
     snprintf(listener->address, sizeof(listener->address), "%s://%s",
              listener->config->address.tls ? "tls" : "tcp", name);
 }

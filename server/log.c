@@ -1,6 +1,7 @@
 #include "server/log.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -205,4 +206,23 @@ void log_event(const struct log *log, enum config_log_level level, const char *e
     else
         lost++;
     errno = saved_errno;
+}
+
+/* libevent has one for all of a process, and hands nothing back. */
+static const struct log *libevent_log;
+
+static void on_libevent(int severity, const char *says)
+{
+    enum config_log_level level = severity == EVENT_LOG_ERR    ? CONFIG_LOG_ERROR
+                                  : severity == EVENT_LOG_WARN ? CONFIG_LOG_WARNING
+                                  : severity == EVENT_LOG_MSG  ? CONFIG_LOG_INFO
+                                                               : CONFIG_LOG_DEBUG;
+    if (libevent_log != NULL)
+        log_event(libevent_log, level, "libevent", LOG_FIELDS(log_text("says", says)));
+}
+
+void log_adopt_libevent(const struct log *log)
+{
+    libevent_log = log;
+    event_set_log_callback(on_libevent);
 }

@@ -51,6 +51,10 @@ struct log_field log_number(const char *key, int64_t number);
 void log_event(const struct log *log, enum config_log_level level, const char *event,
                const struct log_field *fields);
 
+/* What libevent has to say goes there from now on, and not to standard error by itself, in a form
+ * of its own and waiting for whoever reads that; with NULL it goes nowhere. */
+void log_adopt_libevent(const struct log *log);
+
 /* Format without writing, for tests: returns the length, at most LOG_LINE_MAX, LF included. */
 size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_log_level level,
                   const char *event, const struct log_field *fields, char *buf);

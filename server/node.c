@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -90,16 +91,12 @@ static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
     return REASON_DISCONNECTED;
 }
 
-static enum reason reason_of_failure(struct node *node)
+/* errno says why it could not be connected. */
+static enum reason reason_of_errno(void)
 {
-    if (node->secured)
-        return reason_of_tls(node, node->opening);
-    if (bufferevent_socket_get_dns_error(node->opening) != 0)
-        return REASON_UNRESOLVED;
     /* A unix socket that nobody listens on, or that is not there. */
-    if (errno == ECONNREFUSED || errno == ENOENT)
-        return REASON_REFUSED;
-    return REASON_UNREACHABLE;
+    bool refused = errno == ECONNREFUSED || errno == ENOENT;
+    return refused ? REASON_REFUSED : REASON_UNREACHABLE;
 }
 
 /* However it ends, a connection that has ended is of no use. */
@@ -131,21 +128,26 @@ static int take_socket(struct node *node)
     return fd;
 }
 
+/* With what the link does not know of, a name or a handshake: it would say that the master is hung.
+ */
+static struct timeval patience_of(const struct node *node)
+{
+    int64_t patience_ns = link_patience_ns(&node->server->engine.links[node->index]) / 2;
+    return (struct timeval){.tv_sec = patience_ns / NS_PER_S,
+                            .tv_usec = patience_ns % NS_PER_S / 1000};
+}
+
 /* Connected: the socket goes to a bufferevent that does TLS over it. */
 static bool secure(struct node *node)
 {
     struct server *server = node->server;
-    /* Before the link gives up, which does not know that there is a handshake. */
-    int64_t patience_ns = link_patience_ns(&server->engine.links[node->index]) / 2;
-    const struct timeval patience = {.tv_sec = patience_ns / NS_PER_S,
-                                     .tv_usec = patience_ns % NS_PER_S / 1000};
+    const struct timeval patience = patience_of(node);
     int fd = take_socket(node);
     node->opening =
         tls_connect(&server->node_tls[node->index], server->base, fd, node->config->address.host);
     if (node->opening == NULL)
         return false;
     node->secured = true;
-    node->heard = false;
     bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
     bufferevent_set_timeouts(node->opening, &patience, NULL);
     bufferevent_enable(node->opening, EV_READ | EV_WRITE);
@@ -174,7 +176,7 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
         return;
     }
     if (!(events & BEV_EVENT_CONNECTED)) {
-        fail(node, reason_of_failure(node));
+        fail(node, node->secured ? reason_of_tls(node, node->opening) : reason_of_errno());
         return;
     }
     if (address->kind == ADDRESS_TCP && !node->secured) {
@@ -196,9 +198,10 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
 
 static void node_on_failure(evutil_socket_t fd, short events, void *context)
 {
+    struct node *node = context;
     (void)fd;
     (void)events;
-    fail(context, REASON_REFUSED);
+    fail(node, node->why);
 }
 
 bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
@@ -209,10 +212,18 @@ bool node_init(struct node *node, struct server *server, unsigned index, enum ch
     return resp_init(&node->resp) && node->failure != NULL;
 }
 
+static void forget_question(struct node *node)
+{
+    if (node->resolving != NULL)
+        evdns_getaddrinfo_cancel(node->resolving);
+    node->resolving = NULL;
+}
+
 void node_deinit(struct node *node)
 {
     /* In peace: what has been written, releases above all, still reaches the master. */
     stream_close(&node->stream);
+    forget_question(node);
     if (node->opening != NULL)
         bufferevent_free(node->opening);
     if (node->failure != NULL)
@@ -220,29 +231,104 @@ void node_deinit(struct node *node)
     resp_deinit(&node->resp);
 }
 
-static int connect_to(struct node *node)
+/* The engine may be in the middle of a step: it is told after this pass. */
+static void fail_later(struct node *node, enum reason why)
 {
+    node->why = why;
+    event_active(node->failure, 0, 0);
+}
+
+static void connect_to(struct node *node, const struct sockaddr *where, size_t len)
+{
+    node->opening = bufferevent_socket_new(node->server->base, -1,
+                                           BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (node->opening == NULL) {
+        fail_later(node, REASON_UNREACHABLE);
+        return;
+    }
+    bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
+    if (bufferevent_socket_connect(node->opening, where, (int)len) != 0)
+        fail_later(node, reason_of_errno());
+}
+
+/* Both connections go to the same server, if the name has several. */
+static const struct resolved *last_address(const struct node *node)
+{
+    const struct node *first = &node->server->nodes[node->index][CHANNEL_COMMANDS];
+    return stream_is_open(&first->stream) ? &first->address : &node->address;
+}
+
+static void node_on_address(int failed, struct evutil_addrinfo *found, void *context)
+{
+    struct node *node = context;
+    if (failed == EVUTIL_EAI_CANCEL)
+        return;
+    node->resolving = NULL;
+    if (!node->wants_address) {
+        if (found != NULL)
+            evutil_freeaddrinfo(found);
+        return;
+    }
+    node->wants_address = false;
+    event_del(node->failure);
+    if (failed != 0) {
+        fail_later(node, REASON_UNRESOLVED);
+        return;
+    }
+    const struct resolved *last = last_address(node);
+    const struct evutil_addrinfo *chosen =
+        resolver_choose(found, last, last == &node->address && !node->heard);
+    node->address.len = (socklen_t)chosen->ai_addrlen;
+    memcpy(&node->address.address, chosen->ai_addr, chosen->ai_addrlen);
+    evutil_freeaddrinfo(found);
+    node->heard = false;
+    connect_to(node, (const struct sockaddr *)&node->address.address, node->address.len);
+}
+
+/* Where the name takes longer than this, it is the name that is to blame. The question goes on: of
+ * several nameservers the first to answer may be the second one asked. */
+static void resolve(struct node *node)
+{
+    struct resolver *resolver = &node->server->resolver;
     const struct config_address *address = &node->config->address;
-    if (address->kind == ADDRESS_TCP)
-        return bufferevent_socket_connect_hostname(node->opening, node->server->dns, AF_UNSPEC,
-                                                   address->host, address->port);
-    struct sockaddr_un where = {.sun_family = AF_UNIX};
-    strncpy(where.sun_path, address->path, sizeof(where.sun_path) - 1);
-    return bufferevent_socket_connect(node->opening, (struct sockaddr *)&where, sizeof(where));
+    const struct timeval patience = patience_of(node);
+    if (resolver_refresh(resolver))
+        forget_question(node);
+    node->wants_address = true;
+    node->why = REASON_UNRESOLVED;
+    event_add(node->failure, &patience);
+    if (node->resolving == NULL)
+        node->resolving =
+            resolver_ask(resolver, address->host, address->port, node_on_address, node);
 }
 
 void node_open(struct node *node)
 {
-    /* The engine is in the middle of a step: whatever comes of this, it is told after this pass. */
-    node->opening = bufferevent_socket_new(node->server->base, -1,
-                                           BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
-    if (node->opening == NULL || !resp_reset(&node->resp)) {
-        event_active(node->failure, 0, 0);
-        return;
+    const struct config_address *address = &node->config->address;
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    if (!resp_reset(&node->resp)) {
+        fail_later(node, REASON_UNREACHABLE);
+    } else if (address->kind == ADDRESS_TCP) {
+        resolve(node);
+    } else {
+        strncpy(where.sun_path, address->path, sizeof(where.sun_path) - 1);
+        connect_to(node, (struct sockaddr *)&where, sizeof(where));
     }
-    bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
-    if (connect_to(node) != 0)
-        event_active(node->failure, 0, 0);
+}
+
+void node_address(const struct node *node, char text[SOCKADDR_TEXT])
+{
+    const struct config_address *config = &node->config->address;
+    const struct sockaddr *address = (const struct sockaddr *)&node->address.address;
+    char given[LIMIT_URL];
+    text[0] = '\0';
+    if (node->address.len == 0)
+        return;
+    sockaddr_text(address, node->address.len, text);
+    snprintf(given, sizeof(given), address->sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
+             config->host, config->port);
+    if (strcmp(text, given) == 0)
+        text[0] = '\0';
 }
 
 /* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not reach
@@ -258,6 +344,7 @@ void node_close(struct node *node)
 {
     event_del(node->failure);
     node->secured = false;
+    node->wants_address = false;
     if (stream_is_open(&node->stream)) {
         have_reset(node->stream.fd);
         stream_close(&node->stream);

@@ -2,7 +2,7 @@
  * A connection to one Redis master: bytes in and out, nothing decided. protocol/link.h and, for the
  * second one, protocol/tracker.h decide.
  *
- * A libevent bufferevent connects the socket, and has names resolved off the loop by evdns; with
+ * First the name is resolved (server/resolver.h). A libevent bufferevent connects the socket; with
  * TLS another one shakes hands then. What comes behind that is a stream: what the engine writes
  * during one pass of the loop goes out in one write.
  */
@@ -16,7 +16,9 @@
 
 #include "config/config.h"
 #include "server/engine.h"
+#include "server/resolver.h"
 #include "server/resp.h"
+#include "server/sockaddr.h"
 #include "server/stream.h"
 
 struct server;
@@ -26,10 +28,15 @@ struct node {
     const struct config_node *config;
     unsigned index;
     enum channel channel;
+    struct evdns_getaddrinfo_request *resolving; /* the name; may outlive the attempt to connect */
+    bool wants_address;                          /* the attempt of now waits for that */
+    struct resolved address;                     /* the last that was connected to */
     struct bufferevent
         *opening;          /* until it is connected, with TLS until the end of the handshake */
     struct stream stream;  /* from then on */
-    struct event *failure; /* tells, after the pass, of an open that failed at once */
+    struct event *failure; /* tells of an open that failed at once, after the pass, or whose name
+                              takes too long */
+    enum reason why;       /* what it tells */
     struct resp resp;
     bool secured;             /* `opening` is one of TLS: its handshake has begun */
     bool heard;               /* something has come by it */
@@ -40,6 +47,10 @@ struct node {
 bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
                const struct config_node *config);
 void node_deinit(struct node *node);
+
+/* The address behind the name, "10.0.0.1:6379", or "" where the configuration has an address, or
+ * none was found so far. */
+void node_address(const struct node *node, char text[SOCKADDR_TEXT]);
 
 /* For struct engine_io. */
 void node_open(struct node *node);

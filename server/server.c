@@ -138,15 +138,20 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
     struct server *server = context;
     const struct link *link = &server->engine.links[node];
     const char *name = server->config->nodes[node].name;
+    char address[SOCKADDR_TEXT] = "";
     bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
     bool down_anew = is_down_anew(server, node);
+    if (link->reason != REASON_UNRESOLVED)
+        node_address(&server->nodes[node][CHANNEL_COMMANDS], address);
+    const struct log_field behind_name = log_text(address[0] != '\0' ? "address" : NULL, address);
     if (link->state == LINK_UP)
-        log_event(&server->log, CONFIG_LOG_INFO, "node_up", LOG_FIELDS(log_text("node", name)));
+        log_event(&server->log, CONFIG_LOG_INFO, "node_up",
+                  LOG_FIELDS(log_text("node", name), behind_name));
     else if (link->state == LINK_SUSPECT || (link->state == LINK_DOWN && was_usable) || down_anew)
         log_event(&server->log, CONFIG_LOG_WARNING,
                   link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
-                             log_text("meaning", reason_meaning(link, link->reason))));
+                             log_text("meaning", reason_meaning(link, link->reason)), behind_name));
     else
         log_event(&server->log, CONFIG_LOG_DEBUG, "node_state",
                   LOG_FIELDS(log_text("node", name),
@@ -467,14 +472,10 @@ static bool start_timer(struct server *server)
 
 static bool start_loop(struct server *server)
 {
+    log_adopt_libevent(&server->log);
     server->base = event_base_new();
     if (server->base == NULL || !start_timer(server))
         return false;
-    /* Without a resolv.conf there are still addresses and /etc/hosts. */
-    server->dns = evdns_base_new(server->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
-                                                   EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-    if (server->dns == NULL)
-        server->dns = evdns_base_new(server->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
     server->flush = event_new(server->base, -1, 0, server_on_flush, server);
     server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
     server->turn = event_new(server->base, -1, 0, server_on_turn, server);
@@ -493,7 +494,8 @@ static bool start_loop(struct server *server)
     return client_log_start(&server->client_log, &server->log, server->base) &&
            handshakes_init(&server->handshakes, server) &&
            streams_init(&server->streams, server->base, streams_want_flush, server) &&
-           ends_init(&server->ends, server->base) && server->dns != NULL && server->flush != NULL &&
+           ends_init(&server->ends, server->base) &&
+           resolver_init(&server->resolver, server->base) && server->flush != NULL &&
            server->sweep != NULL && server->turn != NULL && server->drain != NULL &&
            server->progress != NULL;
 }
@@ -749,11 +751,11 @@ void server_stop(struct server *server)
     if (server->timer_fd >= 0)
         close(server->timer_fd);
     client_log_stop(&server->client_log);
-    if (server->dns != NULL)
-        evdns_base_free(server->dns, 0);
+    resolver_deinit(&server->resolver);
     if (server->base != NULL) {
         /* A callback that was put off holds its bufferevent until it has run, also a freed one. */
         event_base_loop(server->base, EVLOOP_NONBLOCK);
         event_base_free(server->base);
     }
+    log_adopt_libevent(NULL);
 }

@@ -13,7 +13,6 @@
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 
-#include <event2/dns.h>
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,7 +55,7 @@ struct server {
     struct log log;
     struct client_log client_log;
     struct event_base *base;
-    struct evdns_base *dns;
+    struct resolver resolver;
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
     struct ends ends;       /* of clients that are not read from */

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/e2e/namespace.h"
 #include "tests/e2e/process.h"
 
 /* Rules before that of the kernel's own addresses, which otherwise takes all that is for us. */
@@ -50,36 +51,10 @@ __attribute__((format(printf, 3, 4))) static bool ip(const struct net *net, bool
     return run(net, argv);
 }
 
-static bool write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    close(fd);
-    return written;
-}
-
-static bool become_root(void)
-{
-    char map[64];
-    uid_t uid = geteuid();
-    gid_t gid = getegid();
-    if (uid == 0)
-        return true;
-    if (unshare(CLONE_NEWUSER) != 0)
-        return false;
-    snprintf(map, sizeof(map), "0 %u 1", uid);
-    bool mapped =
-        write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", map);
-    snprintf(map, sizeof(map), "0 %u 1", gid);
-    return mapped && write_file("/proc/self/gid_map", map);
-}
-
 /* The first namespace becomes theirs, and is kept by its descriptor; the second one is ours. */
 static bool make_namespaces(struct net *net)
 {
-    if (!become_root() || unshare(CLONE_NEWNET) != 0)
+    if (!namespace_become_root() || unshare(CLONE_NEWNET) != 0)
         return false;
     net->theirs_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (net->theirs_fd < 0)

@@ -1,0 +1,126 @@
+/*
+ * Masters that the configuration names, and does not give the address of.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/names.h"
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static struct names names;
+
+/* Three masters at 127.0.0.2 to 127.0.0.4, of which the first is called first.test. Its address is
+ * to be given, or where else it may be asked for. */
+static void open_masters(struct stage *stage, const char *test)
+{
+    const struct master_plan plan = {.over_tcp = true, .network = "127.0.0.", .first = 2};
+    sandbox_open(&stage->sandbox, test);
+    names_open(&names, &stage->sandbox);
+    stage->master_count = 3;
+    masters_start(stage->masters, 3, &stage->sandbox, &plan);
+    snprintf(stage->masters[0].host, sizeof(stage->masters[0].host), "first.test");
+}
+
+static void start_daemon(struct stage *stage, const char *yaml)
+{
+    daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3,
+                   &(struct daemon_plan){.node_timeout_ms = 100, .yaml = yaml});
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, 0);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+/* "127.0.0.9:6379", if it is the first master's port. */
+static void wait_tried(const struct stage *stage, const char *event, const char *host)
+{
+    char address[64];
+    snprintf(address, sizeof(address), "address=%s:%d", host, stage->masters[0].port);
+    daemon_wait_log(&stage->daemon, event, address);
+}
+
+START_TEST(each_address_of_a_name_is_tried)
+{
+    struct stage stage;
+    open_masters(&stage, __func__);
+    names_write_hosts(&names, "127.0.0.9 first.test\n"
+                              "::1 first.test\n"
+                              "127.0.0.1 first.test\n"
+                              "127.0.0.2 first.test\n");
+    start_daemon(&stage, NULL);
+    wait_tried(&stage, "node_down node=a reason=refused ", "127.0.0.1");
+    stage_wait_nodes(&stage, "state=up", 3);
+    wait_tried(&stage, "node_up node=a ", "127.0.0.2");
+    /* Where it is known to be is looked at first. */
+    master_integer(&stage.masters[0], "CLIENT KILL TYPE normal SKIPME yes");
+    daemon_wait_log(&stage.daemon, "node_down node=a reason=disconnected ", "");
+    while (daemon_count_log(&stage.daemon, "node_up node=a ") < 2)
+        stage_wait_nodes(&stage, "state=up", 3);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=refused "), 1);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(hosts_that_have_changed_are_read_again)
+{
+    struct stage stage;
+    open_masters(&stage, __func__);
+    names_write_hosts(&names, "127.0.0.9 first.test\n");
+    start_daemon(&stage, NULL);
+    wait_tried(&stage, "node_down node=a reason=refused ", "127.0.0.9");
+    stage_wait_nodes(&stage, "state=up", 2);
+    names_write_hosts(&names, "127.0.0.2 first.test\n");
+    stage_wait_nodes(&stage, "state=up", 3);
+    stage_close(&stage);
+}
+END_TEST
+
+/* As after a boot that was faster than the network. */
+START_TEST(nameservers_that_have_changed_are_read_again)
+{
+    struct stage stage;
+    pid_t server;
+    open_masters(&stage, __func__);
+    names_write_server(&names, names_silent_server());
+    start_daemon(&stage, NULL);
+    /* And not that the master does not answer. */
+    stage_wait_nodes(&stage, "reason=unresolved", 1);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=unreachable"), 0);
+    names_write_server(&names, names_serve(&server));
+    wait_tried(&stage, "node_down node=a reason=refused ", "127.0.0.1");
+    process_kill(server);
+    stage_close(&stage);
+}
+END_TEST
+
+/* What libevent has to say of it stands in lines of ours. */
+START_TEST(a_nameserver_that_fails_is_in_the_log)
+{
+    struct stage stage;
+    open_masters(&stage, __func__);
+    names_write_server(&names, port_free());
+    start_daemon(&stage, "log: {format: json}\n");
+    daemon_wait_log(&stage.daemon, "\"event\":\"libevent\"", "\"says\":\"Nameserver 127.0.0.1:");
+    stage_wait_nodes(&stage, "reason=unresolved", 1);
+    char *log = sandbox_read(stage.daemon.log);
+    for (char *rest = log, *line; (line = strsep(&rest, "\n")) != NULL;)
+        ck_assert_msg(line[0] == '{' || line[0] == '\0', "in the log: %s", line);
+    free(log);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("names of masters");
+    TCase *tests = sandbox_case("names");
+    tcase_add_test(tests, each_address_of_a_name_is_tried);
+    tcase_add_test(tests, hosts_that_have_changed_are_read_again);
+    tcase_add_test(tests, nameservers_that_have_changed_are_read_again);
+    tcase_add_test(tests, a_nameserver_that_fails_is_in_the_log);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
