@@ -16,7 +16,8 @@
  * at from time to time. What is seen grants nothing: it only says when a round is worth its while.
  *
  * A collision is a split vote: nobody has a quorum. Who loses one pauses for a random time, longer
- * each time.
+ * each time. So does who is refused by a few while votes of others fail: their undo shows the key
+ * as free on a quorum, and without a pause round would follow round for nothing.
  *
  * While others of this daemon wait, a lock goes from one to the next without being free in between.
  * So that other hosts get their turn it does not for ever: when a turn is over it is really
@@ -138,7 +139,7 @@ void queue_on_asked(struct queue *queue);
 
 enum queue_outcome {
     QUEUE_HELD,     /* somebody has a quorum */
-    QUEUE_COLLIDED, /* nobody has */
+    QUEUE_COLLIDED, /* nobody has, as far as votes have counted */
     QUEUE_FAILED,   /* no quorum of masters */
     QUEUE_AGAIN,    /* another has to follow at once: the first in line has left, or was outbid, or
                        it was too late for it alone */

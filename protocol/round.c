@@ -80,6 +80,11 @@ bool round_is_split(const struct round *round)
     return largest_holding(round) + unsaid < round->rules->quorum;
 }
 
+bool round_lacked_votes(const struct round *round)
+{
+    return nodes_count(round->sent & ~(round->held | round->absent)) >= round->rules->quorum;
+}
+
 int64_t round_hint_ms(const struct round *round, int64_t now_ns)
 {
     if (round_is_split(round))

@@ -148,6 +148,10 @@ int64_t round_hint_ms(const struct round *round, int64_t now_ns);
 /* After HELD: does nobody hold it, because several clients split the votes? */
 bool round_is_split(const struct round *round);
 
+/* After HELD: have so few refused it that the others that were asked would have been a quorum, had
+ * all their votes counted? Then it may be free on these, and be refused again all the same. */
+bool round_lacked_votes(const struct round *round);
+
 /* The time to live, in whole milliseconds, with which to plant now; below 1: too late to plant. */
 int64_t round_plant_ttl_ms(const struct round *round, int64_t now_ns);
 

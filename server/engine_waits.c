@@ -252,7 +252,9 @@ static void go_on_waiting(struct engine *engine, struct operation *operation, in
         return;
     }
     if (round->outcome == OUTCOME_HELD)
-        outcome = round->outbid != 0 || round_is_split(round) ? QUEUE_COLLIDED : QUEUE_HELD;
+        outcome = round->outbid != 0 || round_is_split(round) || round_lacked_votes(round)
+                      ? QUEUE_COLLIDED
+                      : QUEUE_HELD;
     resource->last_outcome = round->outcome;
     memcpy(resource->last_reasons, round->reasons, sizeof(resource->last_reasons));
     queue_on_outcome(&resource->queue, outcome, now_ns);

@@ -166,6 +166,43 @@ START_TEST(who_gets_its_vote_back_is_looked_at)
 }
 END_TEST
 
+/* Two masters have it for somebody else, two are free, and the fifth would decide: so many rounds
+ * within so long. */
+static uint64_t rounds_in_vain(int64_t ms)
+{
+    for (unsigned i = 0; i < 2; i++)
+        world_set(&w, i, "a", "foreign", 50000);
+    uint64_t asked = w.engine.stats.asked;
+    world_say(&w, "#a LOCK a 10s WAIT 100s");
+    world_pass_ms(&w, ms);
+    ck_assert_str_eq(world_vote(&w, 4), "-");
+    world_expect(&w, "(nothing)");
+    return w.engine.stats.asked - asked;
+}
+
+/* It takes a token away from where it has never been, but that it is free there is of no use. */
+START_TEST(a_master_that_refuses_to_vote_is_not_asked_without_a_pause)
+{
+    snprintf(w.masters[4].full, sizeof(w.masters[4].full), "OOM command not allowed");
+    w.masters[4].delay_ns = NS_PER_MS;
+    ck_assert_uint_le(rounds_in_vain(900), 15);
+    w.masters[4].full[0] = '\0';
+    world_pass_ms(&w, 300);
+    world_expect_grant(&w, "a");
+}
+END_TEST
+
+START_TEST(a_master_whose_votes_do_not_count_is_not_asked_without_a_pause)
+{
+    /* So slow that no answer of it tells that its clock has not stepped. */
+    w.masters[4].delay_ns = 15 * NS_PER_MS;
+    ck_assert_uint_le(rounds_in_vain(900), 10);
+    w.masters[4].delay_ns = 0;
+    world_pass_ms(&w, 300);
+    world_expect_grant(&w, "a");
+}
+END_TEST
+
 START_TEST(what_was_missed_while_the_reports_were_cut_is_found)
 {
     world_occupy(&w, "a", 60000);
@@ -277,6 +314,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, where_one_reports_those_are_looked_at_that_cannot);
     tcase_add_test(cases, who_may_not_vote_is_not_among_those_that_have_it_free);
     tcase_add_test(cases, who_gets_its_vote_back_is_looked_at);
+    tcase_add_test(cases, a_master_that_refuses_to_vote_is_not_asked_without_a_pause);
+    tcase_add_test(cases, a_master_whose_votes_do_not_count_is_not_asked_without_a_pause);
     tcase_add_test(cases, what_was_missed_while_the_reports_were_cut_is_found);
     tcase_add_test(cases, what_was_missed_while_the_masters_were_away_is_found);
     tcase_add_test(cases, a_flush_is_noticed_and_looked_into);

@@ -68,6 +68,7 @@ struct world_master {
     char native_error[64];   /* answers this to them, if not "" */
     char error[64];          /* answers this to everything but the greeting, if not "" */
     char refused_key[64];    /* answers an error to what would release this one, if not "" */
+    char full[64];           /* answers this to what would set a key, if not "" */
     char run_id[41];
     char replid[41];
     bool replica;

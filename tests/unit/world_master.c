@@ -124,6 +124,8 @@ static struct redis_reply run_eval(struct world *world, unsigned node, char **wo
 static struct redis_reply run_set(struct world *world, unsigned node, char **words)
 {
     world->masters[node].commands++;
+    if (world->masters[node].full[0] != '\0')
+        return world_text(RESP_ERROR, world->masters[node].full);
     if (world_find_key(world, node, words[1]) != NULL)
         return world_nil();
     world_set(world, node, words[1], words[2], atoll(words[5]));
