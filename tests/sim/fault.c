@@ -238,6 +238,22 @@ static void trouble_end(struct sim *sim, struct sim_fault_run *run)
     sim->masters[run->master].redis.trouble[0] = '\0';
 }
 
+static bool full_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead || master->redis.full)
+        return false;
+    sim_note(sim, "FAULT %c is full\n", 'a' + run->master);
+    master->redis.full = true;
+    return true;
+}
+
+static void full_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim_note(sim, "FAULT %c has room again\n", 'a' + run->master);
+    sim->masters[run->master].redis.full = false;
+}
+
 static bool scripts_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct master *master = some_master(sim, run);
@@ -455,6 +471,7 @@ static const struct {
     {"step-forward", step_forward_begin, NULL, 0, 0},
     {"step-back", step_back_begin, NULL, 0, 0},
     {"trouble", trouble_begin, trouble_end, 5, 2000},
+    {"full", full_begin, full_end, 5, 2000},
     {"scripts", scripts_begin, scripts_end, 1, 1000},
     {"untracked", untracked_begin, untracked_end, 10, 3000},
     {"apart", apart_begin, apart_end, 10, 3000},

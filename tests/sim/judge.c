@@ -27,8 +27,9 @@ void judge_violation(struct sim *sim, const char *form, ...)
 
 /* --- tokens --- */
 
-/* So many rounds in so little time are not for those who wait, of whom there are few. */
-enum { ROUNDS_MAX = 30 };
+/* So many rounds in so little time are not for those who wait, of whom there are few; nor are so
+ * many for one key, in vain, of those who pause. */
+enum { ROUNDS_MAX = 30, ROUNDS_IN_VAIN_MAX = 12 };
 #define ROUNDS_NS (100 * NS_PER_MS)
 
 static void check_zeal(struct sim *sim, unsigned daemon)
@@ -43,10 +44,27 @@ static void check_zeal(struct sim *sim, unsigned daemon)
         judge_violation(sim, "daemon %u asks over and over", daemon);
 }
 
+/* The round of this token has reached the first master. */
+static void check_pauses(struct sim *sim, const struct sim_token *token)
+{
+    unsigned in_vain = 0;
+    for (unsigned i = sim->token_count; i > 0; i--) {
+        const struct sim_token *other = &sim->tokens[i - 1];
+        if (sim->now_ns - other->made_ns > ROUNDS_NS)
+            break;
+        in_vain +=
+            other->daemon == token->daemon && other->resource == token->resource && !other->granted;
+    }
+    if (in_vain > ROUNDS_IN_VAIN_MAX)
+        judge_violation(sim, "daemon %u asks for r%u over and over", token->daemon,
+                        token->resource);
+}
+
 unsigned judge_new_token(struct sim *sim, unsigned daemon)
 {
     assert(sim->token_count < SIM_TOKENS);
-    sim->tokens[sim->token_count] = (struct sim_token){.daemon = daemon,
+    sim->tokens[sim->token_count] = (struct sim_token){.resource = SIM_RESOURCES,
+                                                       .daemon = daemon,
                                                        .life = sim->daemons[daemon].life,
                                                        .made_ns = sim->now_ns,
                                                        .released_by = SIM_DAEMONS};
@@ -103,7 +121,10 @@ void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_
     struct sim_token *token = judge_token(sim, value);
     if (token == NULL)
         return;
-    token->resource = (unsigned)(key[1] - '0');
+    if (token->resource == SIM_RESOURCES) {
+        token->resource = (unsigned)(key[1] - '0');
+        check_pauses(sim, token);
+    }
     token->good[master] = is_fit(sim, master);
     token->set_ns[master] = sim->now_ns;
     /* It is there as long as the clock does not show a later millisecond. */

@@ -151,6 +151,8 @@ mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end" proto
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
 mutant asks-who-may-not-vote all "over and over" server/engine_waits.c \
     '/^static uint32_t reachable/,/^}/s/engine_refuses_vote(engine, i, now_ns)/link_refuses_vote(\&engine->links[i])/'
+mutant asks-who-fails-to-vote full,clog,cut,clients,foreign "over and over" protocol/round.c \
+    '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
 mutant lost-too-late partition,clients "two holders" protocol/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
 

@@ -260,6 +260,14 @@ static void run_delex(const struct run *run)
     compare_and_delete(run, REDIS_DELEX, &run->words[3]);
 }
 
+/* It is refused, with this answer, where there is no memory left for what it would set. */
+static bool is_too_much(const struct run *run)
+{
+    if (run->server->full)
+        put(run->out, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    return run->server->full;
+}
+
 /* --- the scripts, each beside its .lua --- */
 
 /* redlockd:waits:<key> */
@@ -279,6 +287,8 @@ static void leave_word(const struct run *run, int64_t pttl_ms, const struct word
     const struct redis7_key *before = find_word(run, &waits);
     int64_t ms = pttl_ms > 0 ? pttl_ms : 0;
     ms = ms < number(max_ttl) ? ms : number(max_ttl);
+    if (run->server->full)
+        return;
     if (before == NULL || !holds(before, daemon) || pttl(run, before) < ms)
         set_word(run, &waits, daemon, ms + 1000);
 }
@@ -371,6 +381,8 @@ static void run_fence(const struct run *run)
         put_string(run->out, seen->value, seen->value_len);
         return;
     }
+    if (is_too_much(run))
+        return;
     set_word(run, &run->words[3], &run->words[5], number(&run->words[6]));
     set_word(run, &run->words[4], &run->words[7], number(&run->words[8]));
     put_number(run->out, ':', -3);
@@ -399,6 +411,8 @@ static void run_swap(const struct run *run)
     struct word waits = waits_key(run, name);
     const struct redis7_key *word = find_word(run, &waits);
     bool wanted = word != NULL && !holds(word, &arguments[3]);
+    if (is_too_much(run))
+        return;
     set_word(run, &run->words[3], &arguments[1], number(&arguments[2]));
     if (fenced)
         set_word(run, &run->words[4], &arguments[4], number(&arguments[5]));
@@ -416,6 +430,8 @@ static void run_mark(const struct run *run)
                    current != NULL ? current->value_len : 0);
         return;
     }
+    if (is_too_much(run))
+        return;
     int64_t join_us = run->now_us + number(&run->words[6]);
     if (join_us < number(&run->words[8]))
         join_us = number(&run->words[8]);
@@ -460,6 +476,8 @@ static void run_beat(const struct run *run)
     key = find_word(run, &names[1]);
     if (key != NULL && number_of_text(key->value, key->value_len) <= run->now_us)
         snprintf(vouch, sizeof(vouch), "%.31s", key->value);
+    if (is_too_much(run))
+        return;
     if (arguments[0].len > 0)
         set_word(run, &names[0], &arguments[0], number(&arguments[1]));
     if (arguments[2].len > 0 && number(&arguments[2]) <= run->now_us)
@@ -531,6 +549,8 @@ static void run_get(const struct run *run)
 /* SET key value NX PX ttl */
 static void run_set(const struct run *run)
 {
+    if (is_too_much(run))
+        return;
     if (find_word(run, &run->words[1]) != NULL) {
         put_nil(run->out);
         return;

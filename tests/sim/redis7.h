@@ -73,6 +73,7 @@ struct redis7 {
     bool loading;
     bool may_evict; /* maxmemory is set, and a policy that evicts */
     int64_t evicted;
+    bool full;                    /* has no memory left: refuses what would set a key */
     bool untracked;               /* refuses CLIENT TRACKING, as Redis 5 does */
     bool apart;                   /* refuses several releases at once, as by an ACL without +mget */
     enum redis_form release_form; /* REDIS_DELIFEQ: it is a Valkey 9; REDIS_DELEX: a Redis 8.4 */

@@ -107,7 +107,8 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     redis7_start(&master->redis, sim->ids);
     master->redis.watcher = &watchers[index];
     master->redis.on_set = on_set;
-    master->redis.loading = master->redis.may_evict = master->redis.untracked = false;
+    master->redis.loading = master->redis.may_evict = master->redis.untracked = master->redis.full =
+        false;
     master->redis.apart = master->redis.denied = master->redis.deaf_to_scripts = false;
     master->redis.release_form = forms[sim_below(sim, sizeof(forms) / sizeof(forms[0]))];
     master->redis.together = master->redis.native = 0;

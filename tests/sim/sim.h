@@ -223,7 +223,7 @@ struct foreign {
 /* --- what the judge remembers --- */
 
 struct sim_token {
-    unsigned resource; /* once it was set somewhere */
+    unsigned resource; /* SIM_RESOURCES until it was set somewhere */
     unsigned daemon;
     unsigned life;
     int64_t made_ns;
