@@ -87,6 +87,9 @@ enum {
     LIMIT_LINK_OWED_BYTES = LIMIT_HOLDS * 96,
     LIMIT_LINK_OWED_UNDER_WAY = 64,
 
+    /* ... answers to votes that wait for the guard to speak about them, ... */
+    LIMIT_LINK_KEPT = LIMIT_LINK_COMMANDS,
+
     /* ... and bytes read from it in one pass of the loop. */
     LIMIT_NODE_IO = 1024 * 1024,
 

@@ -199,7 +199,7 @@ struct engine {
     uint32_t unguarded;                /* nodes that were asked for votes since their last probe */
     bool errands;                      /* the guard may want something written */
     enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */
-    /* Answers that wait for the probe behind them: LIMIT_LINK_COMMANDS for each node. */
+    /* Answers that wait for the probe behind them: LIMIT_LINK_KEPT for each node. */
     struct vote *votes;
     unsigned vote_count[LIMIT_NODES];
 

@@ -14,7 +14,7 @@ struct vote {
 
 bool engine_links_init(struct engine *engine)
 {
-    engine->votes = calloc(engine->node_count, LIMIT_LINK_COMMANDS * sizeof(struct vote));
+    engine->votes = calloc(engine->node_count, LIMIT_LINK_KEPT * sizeof(struct vote));
     return engine->votes != NULL;
 }
 
@@ -152,7 +152,7 @@ void engine_deliver(struct engine *engine, unsigned node, struct operation *oper
 
 static struct vote *votes_of(struct engine *engine, unsigned node)
 {
-    return engine->votes + (size_t)node * LIMIT_LINK_COMMANDS;
+    return engine->votes + (size_t)node * LIMIT_LINK_KEPT;
 }
 
 /* The guard has spoken about all votes of a node that wait: `failed` tells why they do not count.
@@ -239,7 +239,7 @@ static void keep_vote(struct engine *engine, unsigned node, const struct link_ti
                       const struct answer *said, int64_t now_ns)
 {
     /* While nothing is proven, votes pile up. */
-    if (engine->vote_count[node] == LIMIT_LINK_COMMANDS) {
+    if (engine->vote_count[node] == LIMIT_LINK_KEPT) {
         engine_deliver(engine, node, ticket->owner, ROUND_VOTE,
                        &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
         return;
