@@ -1,5 +1,7 @@
 #include "tests/sim/bounds.h"
 
+#include <string.h>
+
 #include "server/engine.h"
 #include "tests/dice.h"
 
@@ -18,11 +20,22 @@ static unsigned tight_or_roomy(struct dice *dice, unsigned least, unsigned most)
     return dice_below(dice, 3) == 0 ? ROOMY : between(dice, least, most);
 }
 
+/* Of those that refuse most of what clients ask for: what is refused meets nothing else. */
+static unsigned seldom_tight(struct dice *dice, unsigned least, unsigned most)
+{
+    return dice_below(dice, 4) != 0 ? ROOMY : between(dice, least, most);
+}
+
 void bounds_draw(uint64_t seed)
 {
     struct dice dice = {.state = ~seed};
     bool tight_owed = dice_below(&dice, 2) == 0;
     sim_bounds = (struct sim_bounds){
+        /* The last to ask are two. */
+        .waiters = seldom_tight(&dice, 2, 4),
+        .extensions = tight_or_roomy(&dice, 1, 4),
+        .hold_ttls = between(&dice, 1, 4),
+        .client_requests = seldom_tight(&dice, 1, 3),
         /* A hand-over takes two, and may find the last answers of others still due. */
         .operations = tight_or_roomy(&dice, 4, 10),
         .holds = tight_or_roomy(&dice, 1, 3),
@@ -31,6 +44,7 @@ void bounds_draw(uint64_t seed)
         .extended = tight_or_roomy(&dice, 1, 3),
         .link_looks = tight_or_roomy(&dice, 1, 2),
         .link_votes = tight_or_roomy(&dice, 4, 16),
+        .link_kept = tight_or_roomy(&dice, 1, 3),
         .link_owed_bytes =
             tight_owed ? between(&dice, OWED_SIZE_MIN, OWED_SIZE_MIN + 100) : 64 * ROOMY,
         .link_owed_under_way = tight_or_roomy(&dice, 1, 3),
@@ -78,6 +92,8 @@ static bool releases_as_many_as_go_together(const struct link *link)
 
 void bounds_note(const struct engine *engine, uint64_t *met)
 {
+    met[BOUND_waiters] += engine->waiting >= engine->rules.waiters;
+    met[BOUND_calls] += is_full(&engine->calls);
     met[BOUND_operations] += is_full(&engine->operations.pool);
     met[BOUND_locks] += is_full(&engine->locks);
     met[BOUND_holds] += engine->holding >= LIMIT_HOLDS;
@@ -89,8 +105,54 @@ void bounds_note(const struct engine *engine, uint64_t *met)
         met[BOUND_link_looks] += engine->looking[i] >= LIMIT_LINK_LOOKS;
         met[BOUND_link_releases] += link->load >= LIMIT_LINK_RELEASES;
         met[BOUND_link_votes] += link->load >= LIMIT_LINK_VOTES;
+        met[BOUND_link_kept] += engine->vote_count[i] >= LIMIT_LINK_KEPT;
         met[BOUND_link_owed_bytes] += link->owed.dropped > 0;
         met[BOUND_link_owed_under_way] += link->owed_under_way >= LIMIT_LINK_OWED_UNDER_WAY;
         met[BOUND_together] += releases_as_many_as_go_together(link);
     }
+}
+
+const char *bounds_passed(const struct engine *engine)
+{
+    if (engine->waiting > engine->rules.waiters)
+        return "waiters";
+    if (engine->holding > LIMIT_HOLDS)
+        return "holds";
+    if (engine->renewing > LIMIT_RENEWALS)
+        return "renewals";
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        const struct link *link = &engine->links[i];
+        if (engine->looking[i] > LIMIT_LINK_LOOKS)
+            return "link_looks";
+        if (engine->vote_count[i] > LIMIT_LINK_KEPT)
+            return "link_kept";
+        if (link->owed_under_way > LIMIT_LINK_OWED_UNDER_WAY)
+            return "link_owed_under_way";
+    }
+    return NULL;
+}
+
+static const char *const limited_words[LIMITED] = {
+#define X(name) #name,
+    LIMITED_TABLE(X)
+#undef X
+};
+
+const char *limited_word(enum limited limited)
+{
+    return limited_words[limited];
+}
+
+enum limited limited_of(const char *word)
+{
+    unsigned limited = 0;
+    while (limited < LIMITED && strcmp(limited_words[limited], word) != 0)
+        limited++;
+    return (enum limited)limited;
+}
+
+bool bounds_leave_no_operation(const struct engine *engine)
+{
+    return is_full(&engine->operations.pool) || is_full(&engine->calls) ||
+           is_full(&engine->resources.pool);
 }

@@ -10,8 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each in place of the LIMIT_* of its name. */
 struct sim_bounds {
+    /* Rules of the engines. */
+    unsigned waiters;
+    unsigned extensions; /* of one token */
+    unsigned hold_ttls;  /* max_hold, as so many max_ttl */
+    /* Each in place of the LIMIT_* of its name. */
+    unsigned client_requests;
     unsigned operations;
     unsigned locks;
     unsigned holds;
@@ -22,9 +27,10 @@ struct sim_bounds {
     unsigned link_looks;
     unsigned link_releases;
     unsigned link_votes;
+    unsigned link_kept;
     unsigned link_owed_bytes;
     unsigned link_owed_under_way;
-    bool crowded; /* and there are more clients, who say again what they have said */
+    bool crowded; /* and there are more clients, who repeat themselves, and ask much at once */
 };
 
 /* Of the schedule that runs. The engines read it, as they would read a constant. */
@@ -41,6 +47,8 @@ bool bounds_are_crowded(void);
 
 /* Those of which it is told whether schedules meet them. */
 #define BOUND_TABLE(X)                                                                             \
+    X(waiters)                                                                                     \
+    X(calls)                                                                                       \
     X(operations)                                                                                  \
     X(locks)                                                                                       \
     X(holds)                                                                                       \
@@ -50,6 +58,7 @@ bool bounds_are_crowded(void);
     X(link_looks)                                                                                  \
     X(link_releases)                                                                               \
     X(link_votes)                                                                                  \
+    X(link_kept)                                                                                   \
     X(link_owed_bytes)                                                                             \
     X(link_owed_under_way)                                                                         \
     X(together)
@@ -67,5 +76,32 @@ struct engine;
 
 /* At the end of a pass of a daemon's loop: count which are met. */
 void bounds_note(const struct engine *engine, uint64_t *met);
+
+/* ... and one that was passed, in a word; NULL: none. */
+const char *bounds_passed(const struct engine *engine);
+
+/* What LIMIT may name, as an answer to a request of one's own. */
+#define LIMITED_TABLE(X)                                                                           \
+    X(requests)                                                                                    \
+    X(operations)                                                                                  \
+    X(waiters)                                                                                     \
+    X(waiters_per_resource)                                                                        \
+    X(holds)                                                                                       \
+    X(breaks)                                                                                      \
+    X(extensions)                                                                                  \
+    X(hold)
+
+enum limited {
+#define X(name) LIMITED_##name,
+    LIMITED_TABLE(X)
+#undef X
+        LIMITED /* none of them */
+};
+
+const char *limited_word(enum limited limited);
+enum limited limited_of(const char *word);
+
+/* No room for another round, or another request? */
+bool bounds_leave_no_operation(const struct engine *engine);
 
 #endif

@@ -4,8 +4,8 @@
 # Those of struct sim_bounds (bounds.h) are variables of that name; LIMIT_TOGETHER is the length of arrays,
 # so it is a small constant. All others stay as they are.
 set -eu
-drawn='OPERATIONS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_LOOKS LINK_RELEASES
-       LINK_VOTES LINK_OWED_BYTES LINK_OWED_UNDER_WAY'
+drawn='CLIENT_REQUESTS OPERATIONS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_LOOKS
+       LINK_RELEASES LINK_VOTES LINK_KEPT LINK_OWED_BYTES LINK_OWED_UNDER_WAY'
 script='s/LIMIT_TOGETHER = [0-9]*,/LIMIT_TOGETHER = 2,/
 /^#endif/d'
 for bound in $drawn; do

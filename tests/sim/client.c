@@ -37,6 +37,33 @@ static unsigned some_daemon(struct sim *sim, const struct sim_client *client)
     return sim_below(sim, 6) == 0 ? sim_below(sim, sim->daemon_count) : client->home;
 }
 
+/* For a lock as a rule; or it looks at one, or somebody has an operator break it. */
+static enum verb some_verb(struct sim *sim)
+{
+    unsigned what = sim_below(sim, 20);
+    if (what == 0 && fault_may(sim, FAULT_BREAKS))
+        return VERB_BREAK;
+    return what < 3 ? VERB_STATUS : VERB_LOCK;
+}
+
+/* More at once over the same connection, and it does not care what comes of it: a lock that it gets
+ * so it has until that expires. */
+static void ask_aside(struct sim *sim, unsigned connection)
+{
+    unsigned count = 1 + sim_below(sim, 4);
+    for (unsigned i = 0; i < count; i++) {
+        const struct sim_request request = {
+            .verb = some_verb(sim),
+            .resource = sim_below(sim, sim->resource_count),
+            .ttl_ms = sim->limits.ttl_min_ms + sim_below(sim, 60),
+            .wait_ms = sim_below(sim, 2) == 0 ? 1 + sim_below(sim, 300) : 0,
+            .fence = sim_below(sim, 2) == 0,
+            .aside = true,
+        };
+        connection_send(sim, connection, &request);
+    }
+}
+
 static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct sim_request *request)
 {
     struct sim_client *client = &sim->clients[index];
@@ -46,6 +73,8 @@ static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct s
     client->state = CLIENT_ASKING;
     client->asked = connection;
     connection_send(sim, connection, request);
+    if (bounds_are_crowded() && !sim->recovering && sim_below(sim, 6) == 0)
+        ask_aside(sim, connection);
     /* Some have no patience: they end the connection. */
     if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 12) == 0)
         act_later(sim, index, sim_between(sim, 0, (request->wait_ms + 200) * NS_PER_MS));
@@ -79,15 +108,6 @@ static int64_t some_wait_ms(struct sim *sim)
     default:
         return 1 + sim_below(sim, 4000);
     }
-}
-
-/* For a lock as a rule; or it looks at one, or somebody has an operator break it. */
-static enum verb some_verb(struct sim *sim)
-{
-    unsigned what = sim_below(sim, 20);
-    if (what == 0 && fault_may(sim, FAULT_BREAKS))
-        return VERB_BREAK;
-    return what < 3 ? VERB_STATUS : VERB_LOCK;
 }
 
 static void ask_for_lock(struct sim *sim, unsigned index)
@@ -142,7 +162,7 @@ static void ping(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
     struct sim_request request = {
-        .verb = VERB_PING, .resource = client->resource, .ttl_ms = client->ttl_ms};
+        .verb = VERB_PING, .resource = client->resource, .ttl_ms = client->ttl_ms, .aside = true};
     memcpy(request.token, client->token, sizeof(request.token));
     connection_send(sim, client->held_by, &request);
     act_later(sim, index, sim_between(sim, 0, client->ttl_ms / 2 * NS_PER_MS));
@@ -154,6 +174,9 @@ static void leave(struct sim *sim, unsigned index)
     struct sim_client *client = &sim->clients[index];
     unsigned connection =
         client->held_by != SIM_CONNECTIONS ? client->held_by : client->connections[client->home];
+    /* The end of some comes right behind what they have just asked for. */
+    if (connection != SIM_CONNECTIONS && bounds_are_crowded() && sim_below(sim, 2) == 0)
+        ask_aside(sim, connection);
     if (connection != SIM_CONNECTIONS)
         connection_close(sim, connection, sim_below(sim, 2) == 0);
     /* What it believes it goes on to believe, unless it has ended it; but it forgets the token. */
@@ -238,7 +261,7 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
         const struct sim_reply *reply = &sim->replies[i];
         char token[LIMIT_TOKEN + 1];
         if (reply->used && reply->connection == connection && reply->number == closed->number &&
-            reply->of_main && reply->asked.verb == VERB_LOCK &&
+            reply->answers && reply->asked.verb == VERB_LOCK &&
             sscanf(reply->line, "%*s OK %40s", token) == 1)
             history_ended(&sim->history, reply->asked.resource, token);
     }
@@ -298,7 +321,7 @@ void client_on_event(struct sim *sim, const struct event *event)
     unsigned index = sim->connections[reply->connection].client;
     if (strncmp(reply->line, "! LOST ", 7) == 0)
         on_lost(sim, index, reply->line);
-    else if (reply->of_main)
+    else if (reply->answers && !reply->asked.aside)
         on_answer(sim, index, reply);
 }
 

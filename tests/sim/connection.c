@@ -185,6 +185,8 @@ void connection_submit(struct sim *sim, const struct event *event)
         return;
     }
     engine_submit(&daemon->engine, &connection->engine_client, &parsed, request->arrived_ns);
+    if (connection->engine_client.call_count > LIMIT_CLIENT_REQUESTS)
+        judge_violation(sim, "client %u has more requests under way than it may", request->client);
 }
 
 void connection_on_hangup(struct sim *sim, const struct event *event)
@@ -227,7 +229,7 @@ static struct sim_reply *post(struct sim *sim, struct sim_connection *connection
     reply->generation++;
     reply->connection = (unsigned)(connection - sim->connections);
     reply->number = connection->number;
-    reply->of_main = false;
+    reply->answers = false;
     memcpy(reply->line, line, len - 1);
     reply->line[len - 1] = '\0';
     agenda_add(&sim->agenda, arrival_ns(sim, connection, &connection->to_client_ns), EVENT_REPLY,
@@ -271,7 +273,7 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
     judge_on_reply(sim, request, text, connection->open);
     if (connection->open) {
         struct sim_reply *reply = post(sim, connection, line, len);
-        reply->of_main = request->verb != VERB_PING;
+        reply->answers = true;
         reply->asked = *request;
     }
     request->state = REQUEST_FREE;

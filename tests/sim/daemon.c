@@ -150,6 +150,9 @@ static void end_pass(struct sim *sim, unsigned index)
 {
     struct daemon *daemon = &sim->daemons[index];
     bounds_note(&daemon->engine, sim->tally->met);
+    const char *passed = bounds_passed(&daemon->engine);
+    if (passed != NULL)
+        judge_violation(sim, "daemon %u goes beyond its bound of %s", index, passed);
     while (engine_wants_flush(&daemon->engine))
         engine_flush(&daemon->engine, daemon_clock_ns(sim, index));
     for (unsigned node = 0; node < sim->node_count; node++)
@@ -343,6 +346,11 @@ static void fill_rules(const struct sim *sim, const struct daemon *daemon, bool 
     };
     for (unsigned i = 0; i < sim->node_count; i++)
         rules->node_names[i] = names[i];
+    if (!bounds_are_in_force())
+        return;
+    rules->waiters = sim_bounds.waiters;
+    rules->max_extensions = sim_bounds.extensions;
+    rules->max_hold_ns = sim_bounds.hold_ttls * sim->max_ttl_ms * NS_PER_MS;
 }
 
 void daemon_start(struct sim *sim, unsigned index, bool bootstrap)

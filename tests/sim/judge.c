@@ -294,7 +294,7 @@ static bool is_of_protocol(const struct sim_request *request, const char *line)
     if (strcmp(line, "FREE") == 0)
         return status || forced;
     if (strncmp(line, "LIMIT ", 6) == 0)
-        return line[6] != '\0' && strchr(line + 6, ' ') == NULL;
+        return limited_of(line + 6) != LIMITED;
     if (sscanf(line, "HELD %lld%n", &one, &end) == 1 && line[end] == '\0')
         return (lock || status || forced) && one >= -1;
     if (sscanf(line, "LATE %lld%n", &one, &end) == 1 && line[end] == '\0')
@@ -333,6 +333,64 @@ static void check_patience(struct sim *sim, const struct sim_request *request)
                         request->client, (double)waited_ns / 1e6 - (double)request->wait_ms);
 }
 
+/* How many others are under way that count against the same bound as this one. */
+static unsigned count_others(const struct sim *sim, const struct sim_request *refused,
+                             enum limited bound)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < SIM_REQUESTS; i++) {
+        const struct sim_request *other = &sim->requests[i];
+        bool lock = other->verb == VERB_LOCK;
+        if (other == refused || other->state != REQUEST_ARRIVED || other->daemon != refused->daemon)
+            continue;
+        if (bound == LIMITED_requests)
+            count += other->verb != VERB_PING && other->connection == refused->connection;
+        else if (bound == LIMITED_waiters)
+            count += lock && other->wait_ms > 0;
+        else if (bound == LIMITED_waiters_per_resource)
+            count += lock && other->resource == refused->resource;
+        else if (bound == LIMITED_holds)
+            count += lock && other->hold;
+    }
+    return count;
+}
+
+/* It was answered LIMIT: for good reason? */
+static bool is_met(const struct sim *sim, const struct sim_request *refused, enum limited bound)
+{
+    const struct engine *engine = &sim->daemons[refused->daemon].engine;
+    unsigned others = count_others(sim, refused, bound);
+    switch (bound) {
+    case LIMITED_requests:
+        return others >= LIMIT_CLIENT_REQUESTS;
+    case LIMITED_waiters:
+        return others >= engine->rules.waiters;
+    case LIMITED_waiters_per_resource:
+        return others >= engine->rules.waiters_per_resource;
+    case LIMITED_holds:
+        return others + engine->held_count >= LIMIT_HOLDS;
+    case LIMITED_breaks:
+        return engine->breakings.in_use == engine->breakings.count;
+    case LIMITED_operations:
+        return bounds_leave_no_operation(engine);
+    case LIMITED_extensions:
+    case LIMITED_hold:
+        return refused->verb == VERB_EXTEND;
+    case LIMITED:
+        break;
+    }
+    return false;
+}
+
+static void on_limit(struct sim *sim, const struct sim_request *request, const char *word)
+{
+    enum limited bound = limited_of(word);
+    sim->tally->limited[bound]++;
+    if (!is_met(sim, request, bound))
+        judge_violation(sim, "client %u was refused for a bound that is not met: %s",
+                        request->client, word);
+}
+
 void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
                     bool heard)
 {
@@ -351,6 +409,8 @@ void judge_on_reply(struct sim *sim, const struct sim_request *request, const ch
     }
     enum outcome outcome = outcome_of(line);
     sim->tally->outcomes[request->verb][outcome]++;
+    if (outcome == OUTCOME_LIMIT)
+        on_limit(sim, request, line + strlen("LIMIT "));
     int got = sscanf(line, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, token, &validity_ms,
                      &elapsed_ms, &fence);
     struct sim_token *asked = request->token[0] != '\0' ? judge_token(sim, request->token) : NULL;
@@ -498,9 +558,13 @@ void judge_end(struct sim *sim, unsigned index)
                         (size_t)engine->renewing, engine->breakings.in_use,
                         (size_t)engine->held_count);
     for (unsigned node = 0; node < sim->node_count; node++)
-        if (engine->looking[node] != 0)
-            judge_violation(sim, "daemon %u keeps %u looks at %c", index, engine->looking[node],
-                            'a' + node);
+        if (engine->looking[node] != 0 || engine->vote_count[node] != 0)
+            judge_violation(sim, "daemon %u keeps %u looks at %c, %u votes", index,
+                            engine->looking[node], 'a' + node, engine->vote_count[node]);
     if (engine->operations.pool.in_use != 0)
         judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->operations.pool.in_use);
+    /* One of each lock, and one that is never given back. */
+    if (engine->resources.pool.in_use > engine->locks.in_use + 1)
+        judge_violation(sim, "daemon %u keeps %zu resources for %zu locks", index,
+                        engine->resources.pool.in_use - 1, engine->locks.in_use);
 }

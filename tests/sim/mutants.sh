@@ -158,7 +158,7 @@ mutant lost-too-late partition,clients "two holders" protocol/hold.c \
 
 # --- bounds, where they are met; and what is found sooner where there is a crowd ---
 from=$tight
-mutant old-connection-not-killed cut,clog,clients,hang "rests on\|two holders" protocol/link.c \
+mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" protocol/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted server/engine_waits.c \
     '/^bool engine_hand_over/,/^}/s/^    engine_settle_order(.*/    (void)0;/'
@@ -168,11 +168,11 @@ mutant room-of-releases-taken all aborted protocol/link.c \
     's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant no-room-and-not-owed all "rests on" server/engine.c \
     '/^static void on_refused/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
-mutant owed-till-doomsday all "for ever" protocol/link.c \
+mutant owed-till-doomsday all "for ever\|rests on" protocol/link.c \
     '/^bool link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
 mutant all-together all "aborted\|crashed" server/engine_releases.c \
     's/ && count < LIMIT_TOGETHER) {/) {/'
-mutant holds-without-end all "aborted\|crashed" server/engine_waits.c \
+mutant holds-without-end all "bound of holds" server/engine_waits.c \
     's/engine->holding >= LIMIT_HOLDS/0/'
 mutant no-lock-forgotten all aborted server/engine_locks.c \
     '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
@@ -180,12 +180,37 @@ mutant no-extended-forgotten all aborted server/extensions.c \
     '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
 mutant refused-in-line all aborted server/engine_waits.c \
     '/^static void answer_limit/,/^}/s/engine_leave_line(engine, call);/(void)0;/'
-mutant request-not-closed all "keeps\|crashed" server/engine.c \
+mutant request-not-closed all "keeps\|crashed\|not met" server/engine.c \
     '/^static struct operation \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'
 mutant renewals-not-counted-back all "keeps" server/engine_locks.c \
     's/^    engine->renewing -= .*/    (void)0;/'
 mutant looks-not-counted-back all "keeps" server/engine_waits.c \
     '/^void engine_on_look_lost/,/^}/s/engine->looking\[node\]--;/(void)0;/'
+mutant kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c \
+    's/if (engine->vote_count\[node\] == LIMIT_LINK_KEPT)/if (0)/'
+mutant kept-no-more-and-forgotten all "keeps" server/engine_links.c \
+    '/^static void keep_vote/,/^}/s/^        engine_deliver(.*/        if (0) engine_deliver(engine, node, ticket->owner, ROUND_VOTE,/'
+mutant kept-no-more-and-counted all "$unfit" server/engine_links.c '
+    /^static void keep_vote/,/^}/{
+        s/^        engine_deliver(.*/        engine_deliver(engine, node, ticket->owner, ROUND_VOTE, said, now_ns);/
+        /\.kind = ANSWER_FAILED/d
+    }'
+mutant requests-without-end all "more requests under way" server/engine.c \
+    's/client->call_count >= LIMIT_CLIENT_REQUESTS/0/'
+mutant requests-not-counted-back all "bound that is not met" server/call.c \
+    's/call->client->call_count--;/(void)0;/'
+mutant waiters-without-end all "bound of waiters" server/engine_waits.c \
+    's/engine->waiting >= engine->rules.waiters ?/0 ?/'
+mutant waiters-not-counted-back all "waiters" server/engine_waits.c \
+    's/engine->waiting--;/(void)0;/'
+mutant no-room-for-a-call all "aborted\|crashed" server/engine_waits.c \
+    '/^void engine_lock/,/^}/s/if (call == NULL) {/if (0) {/'
+mutant no-room-for-a-request all "aborted\|crashed" server/engine.c \
+    '/^static struct operation \*open_round/,/^}/s/if (call == NULL)/if (0)/'
+mutant no-room-to-break all "aborted\|crashed" server/engine_break.c \
+    '/^void engine_break_release/,/^}/s/if (release == NULL) {/if (0) {/'
+mutant break-refused-and-kept all "keeps" server/engine_break.c \
+    '/^void engine_break_release/,/^}/s/^        pool_give(&engine->breakings, breaking);/        (void)0;/'
 mutant breaks-not-given-back all "keeps" server/engine_break.c \
     '/^void engine_break_release/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
 

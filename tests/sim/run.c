@@ -140,7 +140,7 @@ static void make_daemon(struct sim *sim, unsigned index, int64_t rate_ppm)
 
 static void choose(struct sim *sim)
 {
-    static const int64_t max_ttls_ms[] = {1000, 1000, 1000, 2000, 2000, 3000, 3000, 8000};
+    static const int64_t max_ttls_ms[] = {1000, 1000, 2000, 2000, 3000, 3000, 8000, 8000};
     static const struct drift drift = {.rate_ppm = 10000, .margin_ns = SIM_MARGIN_MS * NS_PER_MS};
     sim->node_count = sim_below(sim, 3) == 0 ? 5 : 3;
     sim->daemon_count = 1 + sim_below(sim, SIM_DAEMONS);

@@ -72,6 +72,11 @@ static void print_tally(const struct sim_tally *tally, uint64_t runs, double sec
         printf("bounds met, in so many passes:");
     for (unsigned i = 0; i < BOUNDS && bounds_are_in_force(); i++)
         printf(" %s %" PRIu64, bound_word((enum bound)i), tally->met[i]);
+    if (bounds_are_in_force())
+        printf("\n");
+    printf("LIMIT by:");
+    for (unsigned i = 0; i < LIMITED; i++)
+        printf(" %s %" PRIu64, limited_word((enum limited)i), tally->limited[i]);
     printf("\n");
     static const char *const words[] = {
 #define X(name, word) [name] = word,

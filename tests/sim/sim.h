@@ -151,6 +151,7 @@ struct sim_request {
     int64_t wait_ms;
     bool fence;
     bool hold;
+    bool aside; /* its client does not wait for the answer */
     char token[LIMIT_TOKEN + 1];
     int64_t sent_ns;
     int64_t arrived_ns; /* by its daemon's clock */
@@ -162,7 +163,7 @@ struct sim_reply {
     uint32_t generation;
     unsigned connection;
     uint32_t number; /* of the connection */
-    bool of_main;    /* it answers what its client waits for: asked */
+    bool answers;    /* ... to a request: asked */
     struct sim_request asked;
     char line[LIMIT_REPLY + 1];
 };
@@ -263,6 +264,7 @@ struct sim_tally {
     uint64_t outcomes[VERB_COUNT][OUTCOME_COUNT];
     uint64_t faults[SIM_FAULTS_MAX];
     uint64_t met[BOUNDS];
+    uint64_t limited[LIMITED];
 };
 
 struct sim_fault_run {

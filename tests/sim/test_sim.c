@@ -49,6 +49,9 @@ START_TEST(no_schedule_breaks_a_promise)
     for (unsigned bound = 0; bound < BOUNDS && bounds_are_in_force(); bound++)
         ck_assert_msg(tally.met[bound] > 0 || runs < RUNS, "no schedule meets the bound of %s",
                       bound_word((enum bound)bound));
+    for (unsigned i = 0; i < LIMITED && bounds_are_in_force(); i++)
+        ck_assert_msg(tally.limited[i] > 0 || runs < RUNS, "no request was refused for %s",
+                      limited_word((enum limited)i));
     ck_assert_uint_gt(tally.counts[COUNT_GRANTS], 3 * runs);
     ck_assert_uint_gt(tally.counts[COUNT_HANDOVERS], runs / 10);
     ck_assert_uint_gt(tally.counts[COUNT_TOGETHER], runs / 10);
