@@ -172,6 +172,8 @@ void connection_submit(struct sim *sim, const struct event *event)
     request->state = REQUEST_ARRIVED;
     request->arrived_ns = daemon_clock_ns(sim, request->daemon);
     request->order = ++sim->order;
+    if (request->verb == VERB_EXTEND)
+        judge_on_extend(sim, request);
     enum request_error failed = request_parse(line, len, &sim->limits, &parsed, &error);
     assert(failed == REQUEST_FINE);
     if (parsed.verb == VERB_PING) {

@@ -227,6 +227,14 @@ static void on_extended(struct sim *sim, const struct sim_request *request, int6
               request->token);
 }
 
+void judge_on_extend(struct sim *sim, const struct sim_request *request)
+{
+    struct sim_token *token = judge_token(sim, request->token);
+    /* It sets the token where that is missing, and does not hear of an UNLOCK through the daemon
+     * that made it: a master that is asked behind that release has the token once more. */
+    token->loose = token->loose || request->daemon != token->daemon;
+}
+
 static void on_pong(struct sim *sim, const struct sim_request *request, bool heard)
 {
     const struct sim_token *token = judge_token(sim, request->token);

@@ -452,6 +452,8 @@ void judge_on_old_data(struct sim *sim, const struct redis7_data *data);
 /* A daemon answers a request; its client will hear of it, or not. */
 void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
                     bool heard);
+/* An EXTEND has arrived at its daemon. */
+void judge_on_extend(struct sim *sim, const struct sim_request *request);
 void judge_on_push(struct sim *sim, unsigned daemon, const char *line);
 /* The daemon is about to release it, because the connection it lived with has ended in order. */
 void judge_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
