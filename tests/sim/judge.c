@@ -349,14 +349,15 @@ static unsigned count_others(const struct sim *sim, const struct sim_request *re
     for (unsigned i = 0; i < SIM_REQUESTS; i++) {
         const struct sim_request *other = &sim->requests[i];
         bool lock = other->verb == VERB_LOCK;
+        bool waits = lock && other->wait_ms > 0;
         if (other == refused || other->state != REQUEST_ARRIVED || other->daemon != refused->daemon)
             continue;
         if (bound == LIMITED_requests)
             count += other->verb != VERB_PING && other->connection == refused->connection;
         else if (bound == LIMITED_waiters)
-            count += lock && other->wait_ms > 0;
+            count += waits;
         else if (bound == LIMITED_waiters_per_resource)
-            count += lock && other->resource == refused->resource;
+            count += waits && other->resource == refused->resource;
         else if (bound == LIMITED_holds)
             count += lock && other->hold;
     }
@@ -372,9 +373,9 @@ static bool is_met(const struct sim *sim, const struct sim_request *refused, enu
     case LIMITED_requests:
         return others >= LIMIT_CLIENT_REQUESTS;
     case LIMITED_waiters:
-        return others >= engine->rules.waiters;
+        return refused->wait_ms > 0 && others >= engine->rules.waiters;
     case LIMITED_waiters_per_resource:
-        return others >= engine->rules.waiters_per_resource;
+        return refused->wait_ms > 0 && others >= engine->rules.waiters_per_resource;
     case LIMITED_holds:
         return others + engine->held_count >= LIMIT_HOLDS;
     case LIMITED_breaks:

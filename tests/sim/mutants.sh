@@ -203,6 +203,8 @@ mutant waiters-without-end all "bound of waiters" server/engine_waits.c \
     's/engine->waiting >= engine->rules.waiters ?/0 ?/'
 mutant waiters-not-counted-back all "waiters" server/engine_waits.c \
     's/engine->waiting--;/(void)0;/'
+mutant who-does-not-wait-is-refused all "bound that is not met" server/engine_waits.c \
+    '/^static const char \*bound_met/,/^}/s/if (request->wait_ms == 0)/if (0)/'
 mutant no-room-for-a-call all "aborted\|crashed" server/engine_waits.c \
     '/^void engine_lock/,/^}/s/if (call == NULL) {/if (0) {/'
 mutant no-room-for-a-request all "aborted\|crashed" server/engine.c \
