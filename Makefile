@@ -127,11 +127,11 @@ $(BUILD)/%.o: %.c Makefile | $(addprefix $(BUILD)/generated/,$(GENERATED))
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The library of clients. What it is made of has no names outside: in the archive it is one object,
-# in which only its interface is left to link to.
+# in which only its interface is left to link to. That takes code, which -flto would leave for later.
 $(BUILD)/client/pic/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo '  CC   $@'
-	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fno-lto -fPIC -MMD -MP -c -o $@ $<
 
 $(BUILD)/client/pic/libredlock.o: $(CLIENT)
 	@$(LD) -r -o $@ $^
@@ -224,10 +224,10 @@ install: all
 	install -m 644 client/redlock.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
-	$(WRITE_PC) client/redlock.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
+	$(WRITE_PC) client/redlock.pc.in | install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service \
-	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
+	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service | \
+	    install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
 	install -m 644 packaging/redlockd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
 	for document in $(DOCUMENTS); do \
 	    install -D -m 644 $$document $(DESTDIR)$(PREFIX)/share/doc/redlockd/$$document || exit; \

@@ -1,6 +1,7 @@
 #!/bin/sh
-# `make install` and `make uninstall`: what the one brings the other takes away, and nothing else; the
-# documents find each other, and the linker is told of the library where it is to be found.
+# `make install` and `make uninstall`: what the one brings the other takes away, and nothing else;
+# everybody may read it, the documents find each other, and the linker is told of the library where it
+# is to be found. And the library is whole also where packages are built with -flto.
 set -u
 bad=0
 complain() { echo "install: $*" >&2; bad=1; }
@@ -18,7 +19,11 @@ told() { [ ! -e "$work/ldconfig" ] || wc -l <"$work/ldconfig"; }
 run() { make --no-print-directory "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; complain "make $*"; }; }
 
 # Into a package: the linker's cache is that of the machine where it is unpacked.
+umask 077
 run install DESTDIR="$work/package" PREFIX=/usr
+umask 022
+hidden=$(find "$work/package/usr" ! -perm -o=r)
+[ -z "$hidden" ] || complain "not everybody may read $hidden"
 [ -x "$work/package/usr/sbin/redlockd" ] || complain "no redlockd in the package"
 [ -z "$(told)" ] || complain "ldconfig was run for a package"
 # The documents name each other by where they are in the sources.
@@ -41,6 +46,12 @@ run uninstall PREFIX="$work/prefix"
 [ -z "$(find "$work/prefix" ! -type d)" ] || complain "uninstall leaves files"
 [ ! -e "$work/prefix/share/doc/redlockd" ] || complain "uninstall leaves its folder"
 [ "$(told)" = 2 ] || complain "ldconfig was not run afterwards"
+
+# As distributions do.
+run BUILD="$work/lto" CFLAGS='-O2 -g -flto' "$work/lto/libredlock.a"
+others=$(nm --defined-only --extern-only "$work/lto/libredlock.a" | grep -E ' [A-Z] ' | grep -v ' redlock_')
+[ -z "$others" ] || complain "the library has names of others: $others"
+nm "$work/lto/libredlock.a" | grep -q ' T redlock_acquire' || complain "the library has no code"
 
 [ $bad -eq 0 ] && echo "install: all is well"
 exit $bad
