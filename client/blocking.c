@@ -41,8 +41,10 @@ enum redlock_status redlock_acquire(struct redlock *redlock, const char *resourc
     struct question question;
     struct redlock_event event;
     struct error error;
+    bool fine = question_acquire(&question, resource, ttl_ms, wish, &error);
+    /* Only now: the name may be the one in there. */
     *lock = (struct redlock_lock){0};
-    if (!question_acquire(&question, resource, ttl_ms, wish, &error))
+    if (!fine)
         return refuse(redlock, &error);
     enum redlock_status status = ask(redlock, &question, &nobody, &event);
     if (status == REDLOCK_OK)

@@ -25,6 +25,11 @@ static void disconnect(struct redlock *redlock)
     redlock->output_failed = false;
 }
 
+bool handle_is_connected(const struct redlock *redlock)
+{
+    return redlock->fd >= 0 && redlock->owner == getpid();
+}
+
 static void lose(struct redlock *redlock, const char *why)
 {
     disconnect(redlock);
@@ -35,7 +40,7 @@ static void lose(struct redlock *redlock, const char *why)
  * byte from there, or an end, would be taken for the other's. */
 static void leave_to_owner(struct redlock *redlock)
 {
-    if (redlock->fd >= 0 && redlock->owner != getpid())
+    if (redlock->fd >= 0 && !handle_is_connected(redlock))
         lose(redlock, "the connection is that of the process this one was forked from");
 }
 

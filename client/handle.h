@@ -26,6 +26,9 @@ struct redlock {
     bool output_failed; /* nothing can be sent any more; there may still be something to read */
 };
 
+/* Is there a connection of this process? */
+bool handle_is_connected(const struct redlock *redlock);
+
 /* Put a question on its way, over a new connection where there is none. */
 enum redlock_status handle_ask(struct redlock *redlock, const struct question *question,
                                void (*line)(void *context, const char *text), void *context,

@@ -230,12 +230,12 @@ bool redlock_next(struct redlock *redlock, struct redlock_event *event)
 
 int redlock_fd(const struct redlock *redlock)
 {
-    return redlock->fd;
+    return handle_is_connected(redlock) ? redlock->fd : -1;
 }
 
 short redlock_poll_for(const struct redlock *redlock)
 {
-    if (redlock->fd < 0)
+    if (!handle_is_connected(redlock))
         return 0;
     bool output = redlock->output_len > 0 || talk_has_output(&redlock->talk);
     return output && !redlock->output_failed ? POLLIN | POLLOUT : POLLIN;

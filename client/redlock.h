@@ -109,7 +109,8 @@ void redlock_take_over(struct redlock *redlock);
  * is valid until the next call with this handle. */
 const char *redlock_error(const struct redlock *redlock);
 
-/* How long a request may take beyond what it waits in line; 5000 ms unless set. */
+/* How long a request may take beyond what it waits in line; 5000 ms unless set. It cannot be
+ * without end: less than 1 counts as 1, here and below. */
 void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms);
 
 /* How long a function may block while it makes a new connection, the look-up of a name aside; as

@@ -120,6 +120,10 @@ START_TEST(a_lock_is_acquired_extended_and_released)
     lock = before;
     expect(redlock, redlock_extend(redlock, &lock, 1000), REDLOCK_GONE);
     ck_assert_int_eq(lock.deadline_ns, 0);
+
+    /* Again, by the name that stands in it. */
+    expect(redlock, redlock_acquire(redlock, lock.resource, 30000, NULL, &lock, NULL), REDLOCK_OK);
+    ck_assert_str_eq(lock.resource, "a");
     redlock_free(redlock);
     stage_close(&stage);
 }
@@ -332,7 +336,8 @@ START_TEST(a_child_leaves_the_connection_to_its_parent)
     child = fork();
     if (child == 0) {
         /* Over a connection of its own. */
-        bool fine = redlock_ping(redlock) == REDLOCK_OK;
+        bool fine = redlock_fd(redlock) == -1 && redlock_poll_for(redlock) == 0 &&
+                    redlock_ping(redlock) == REDLOCK_OK && redlock_fd(redlock) >= 0;
         redlock_free(redlock);
         _exit(!fine);
     }
