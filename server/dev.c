@@ -79,13 +79,19 @@ static bool name_node(const struct dev *dev, unsigned master, struct config_node
            asprintf(&node->address.url, "unix:%s", path) > 0 && node->address.path != NULL;
 }
 
+/* Masters and clients look from elsewhere, and paths of sockets are short. */
+static const char *folder_for_all(void)
+{
+    const char *chosen = getenv("TMPDIR");
+    return chosen != NULL && chosen[0] == '/' && strlen(chosen) < 32 ? chosen : "/tmp";
+}
+
 bool dev_start(struct dev *dev, struct config *config, struct error *error)
 {
-    const char *temporary = getenv("TMPDIR");
     pid_t self = getpid();
     memset(dev, 0, sizeof(*dev));
     int len = snprintf(dev->directory, sizeof(dev->directory), "%s/redlockd-dev-XXXXXX",
-                       temporary != NULL && strlen(temporary) < 32 ? temporary : "/tmp");
+                       folder_for_all());
     if (len < 0 || mkdtemp(dev->directory) == NULL) {
         snprintf(error->text, sizeof(error->text), "no temporary directory: %s", strerror(errno));
         dev->directory[0] = '\0';

@@ -19,7 +19,7 @@
 enum { DEV_MASTERS = 5, DEV_PORT = 7335 };
 
 struct dev {
-    struct sandbox sandbox; /* also its TMPDIR */
+    struct sandbox sandbox;
     struct daemon daemon;
     struct client client;
     pid_t masters[DEV_MASTERS + 1];
@@ -44,19 +44,25 @@ static void wait_nodes_up(struct client *client)
         waiting_pause(&waiting);
 }
 
-static void open_dev(struct dev *dev, const char *test)
+/* Its TMPDIR; NULL: the sandbox. */
+static void open_dev_in(struct dev *dev, const char *test, const char *folder)
 {
     sandbox_open(&dev->sandbox, test);
     dev->daemon = (struct daemon){.sandbox = &dev->sandbox};
     sandbox_path(&dev->sandbox, "redlockd.log", dev->daemon.log);
     const char *argv[] = {daemon_program(), "--dev", NULL};
-    const char *environment[] = {"TMPDIR", dev->sandbox.dir, NULL};
+    const char *environment[] = {"TMPDIR", folder != NULL ? folder : dev->sandbox.dir, NULL};
     dev->daemon.pid = process_start(&(struct process_plan){
         .argv = argv, .errors = dev->daemon.log, .environment = environment});
     client_connect_tcp(&dev->client, "127.0.0.1", listening_port(&dev->daemon));
     wait_nodes_up(&dev->client);
     unsigned count = process_children(dev->daemon.pid, dev->masters, DEV_MASTERS + 1);
     ck_assert_uint_eq(count, DEV_MASTERS);
+}
+
+static void open_dev(struct dev *dev, const char *test)
+{
+    open_dev_in(dev, test, NULL);
 }
 
 static void wait_masters_gone(const struct dev *dev)
@@ -103,6 +109,20 @@ START_TEST(dev_leaves_nothing_behind)
         ck_assert(!process_runs(dev.masters[i]));
     ck_assert_uint_eq(folders_left(&dev.sandbox), 0);
     sandbox_close(&dev.sandbox);
+}
+END_TEST
+
+START_TEST(dev_has_its_masters_where_everybody_finds_them)
+{
+    static const char *const folders[] = {"", "build"};
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        struct dev dev;
+        open_dev_in(&dev, __func__, folders[i]);
+        daemon_wait_log(&dev.daemon, " dev ", "masters=/tmp/redlockd-dev-");
+        client_close(&dev.client);
+        daemon_stop(&dev.daemon);
+        sandbox_close(&dev.sandbox);
+    }
 }
 END_TEST
 
@@ -180,6 +200,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("throw-away masters");
     tcase_add_test(tests, dev_locks_without_any_setting_up);
     tcase_add_test(tests, dev_leaves_nothing_behind);
+    tcase_add_test(tests, dev_has_its_masters_where_everybody_finds_them);
     tcase_add_test(tests, dev_ends_well_by_sigint);
     tcase_add_test(tests, dev_ends_well_by_sighup);
     tcase_add_test(tests, dev_masters_die_with_a_daemon_that_is_killed);
