@@ -127,8 +127,6 @@ END_TEST
 START_TEST(each_change_that_may_be_is_adopted)
 {
     const struct change *change = &changes[_i];
-    if (change->refused)
-        return;
     configs_write("secret", "hunter2\n");
     struct config *running = load_with(change->from);
     struct config *before = load_with(change->from);
@@ -264,7 +262,9 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("differences");
     tcase_add_checked_fixture(tests, configs_open, configs_close);
     tcase_add_loop_test(tests, each_change_is_found_alone_and_judged, 0, CHANGE_COUNT);
-    tcase_add_loop_test(tests, each_change_that_may_be_is_adopted, 0, CHANGE_COUNT);
+    for (int i = 0; i < CHANGE_COUNT; i++)
+        if (!changes[i].refused)
+            tcase_add_loop_test(tests, each_change_that_may_be_is_adopted, i, i + 1);
     tcase_add_test(tests, every_key_has_a_rule_and_a_change_that_tries_it);
     tcase_add_test(tests, equal_files_do_not_differ);
     tcase_add_test(tests, order_of_listens_does_not_matter);
