@@ -41,7 +41,7 @@ CLIENT   := $(patsubst %.c,$(BUILD)/client/pic/%.o,\
 CLI      := $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/cli/main.c,$(wildcard client/cli/*.c)))
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
-UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/certs.c tests/replies.c \
+UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/certs.c tests/nameserver.c tests/replies.c \
                   $(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
@@ -53,7 +53,7 @@ SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/dice.c tests/history.c \
                   $(filter-out tests/sim/sim.c tests/sim/test_%.c,$(wildcard tests/sim/*.c)))
 SHIM     := $(BUILD)/tests/shim/clock.so
 E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/certs.c \
-                  tests/sim/redis7.c tests/sim/bytes.c \
+                  tests/nameserver.c tests/sim/redis7.c tests/sim/bytes.c \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
 TORTURE  := $(BUILD)/tests/torture/test_torture
 BENCH    := $(BUILD)/tests/bench/test_bench
@@ -224,10 +224,12 @@ install: all
 	install -m 644 client/redlock.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
-	$(WRITE_PC) client/redlock.pc.in | install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
+	$(WRITE_PC) client/redlock.pc.in > $(BUILD)/to-install
+	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service | \
-	    install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
+	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service > $(BUILD)/to-install
+	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
+	rm -f $(BUILD)/to-install
 	install -m 644 packaging/redlockd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
 	for document in $(DOCUMENTS); do \
 	    install -D -m 644 $$document $(DESTDIR)$(PREFIX)/share/doc/redlockd/$$document || exit; \

@@ -40,16 +40,19 @@ size_t utf8_character(const char *at, size_t len)
     return decode(at, len, &code);
 }
 
-/* Of Unicode's categories Cc, Cf, Zl and Zp: what may stand in a name by accident or malice. */
+/* Of Unicode's categories Cc, Cf, Zl and Zp, and fillers: what may stand in a name by accident or
+ * malice, and is no letter. */
 static bool is_unseen(uint32_t code)
 {
     static const struct {
         uint32_t first;
         uint32_t last;
     } ranges[] = {
-        {0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},
-        {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
-        {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+        {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},     {0x34f, 0x34f},
+        {0x61c, 0x61c},     {0x115f, 0x1160},   {0x180b, 0x180f}, {0x200b, 0x200f},
+        {0x2028, 0x202e},   {0x2060, 0x206f},   {0x3164, 0x3164}, {0xfe00, 0xfe0f},
+        {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff9, 0xfffb}, {0x1bca0, 0x1bca3},
+        {0x1d173, 0x1d17a}, {0xe0000, 0xe01ef},
     };
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
         if (code >= ranges[i].first && code <= ranges[i].last)

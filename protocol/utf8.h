@@ -11,8 +11,8 @@
 size_t utf8_character(const char *at, size_t len);
 
 /* The same, and 0 for characters that show nothing, or change what stands beside them: controls,
- * line separators, joiners, marks and overrides of direction. What is left, people may be shown,
- * and two names that look the same are the same, but for what fonts do. */
+ * line separators, joiners, fillers, marks and overrides of direction. What is left, people may be
+ * shown; two names can look the same all the same. */
 size_t utf8_visible(const char *at, size_t len);
 
 #endif

@@ -1,5 +1,6 @@
 #include "server/node.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -45,7 +46,7 @@ static void node_on_input(void *context)
     struct node *node = context;
     size_t len;
     node->heard = true;
-    node->tls_reported = REASON_NONE;
+    node->tls_reported = 0;
     do {
         const char *bytes = stream_input(&node->stream, &len);
         size_t piece = len < PIECE ? len : PIECE;
@@ -56,14 +57,16 @@ static void node_on_input(void *context)
     server_want_flush(node->server);
 }
 
-/* In the log, what exactly was wrong: once, until it works or fails in another way. */
+/* In the log, what exactly was wrong: once in each way, until it works. */
 static enum reason report_tls(struct node *node, enum reason reason, const char *why)
 {
-    if (node->tls_reported != reason && node->channel == CHANNEL_COMMANDS)
+    uint64_t bit = UINT64_C(1) << reason;
+    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    if (!(node->tls_reported & bit) && node->channel == CHANNEL_COMMANDS)
         log_event(&node->server->log, CONFIG_LOG_WARNING, "node_tls_failed",
                   LOG_FIELDS(log_text("node", node->config->name),
                              log_text("reason", reason_word(reason)), log_text("why", why)));
-    node->tls_reported = reason;
+    node->tls_reported |= bit;
     return reason;
 }
 
@@ -204,33 +207,6 @@ static void node_on_failure(evutil_socket_t fd, short events, void *context)
     fail(node, node->why);
 }
 
-bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
-               const struct config_node *config)
-{
-    *node = (struct node){.server = server, .config = config, .index = index, .channel = channel};
-    node->failure = event_new(server->base, -1, 0, node_on_failure, node);
-    return resp_init(&node->resp) && node->failure != NULL;
-}
-
-static void forget_question(struct node *node)
-{
-    if (node->resolving != NULL)
-        evdns_getaddrinfo_cancel(node->resolving);
-    node->resolving = NULL;
-}
-
-void node_deinit(struct node *node)
-{
-    /* In peace: what has been written, releases above all, still reaches the master. */
-    stream_close(&node->stream);
-    forget_question(node);
-    if (node->opening != NULL)
-        bufferevent_free(node->opening);
-    if (node->failure != NULL)
-        event_free(node->failure);
-    resp_deinit(&node->resp);
-}
-
 /* The engine may be in the middle of a step: it is told after this pass. */
 static void fail_later(struct node *node, enum reason why)
 {
@@ -251,69 +227,100 @@ static void connect_to(struct node *node, const struct sockaddr *where, size_t l
         fail_later(node, reason_of_errno());
 }
 
-/* Both connections go to the same server, if the name has several. */
-static const struct resolved *last_address(const struct node *node)
+static void connect_to_address(struct node *node)
 {
-    const struct node *first = &node->server->nodes[node->index][CHANNEL_COMMANDS];
-    return stream_is_open(&first->stream) ? &first->address : &node->address;
-}
-
-static void node_on_address(int failed, struct evutil_addrinfo *found, void *context)
-{
-    struct node *node = context;
-    if (failed == EVUTIL_EAI_CANCEL)
-        return;
-    node->resolving = NULL;
-    if (!node->wants_address) {
-        if (found != NULL)
-            evutil_freeaddrinfo(found);
-        return;
-    }
-    node->wants_address = false;
-    event_del(node->failure);
-    if (failed != 0) {
-        fail_later(node, REASON_UNRESOLVED);
-        return;
-    }
-    const struct resolved *last = last_address(node);
-    const struct evutil_addrinfo *chosen =
-        resolver_choose(found, last, last == &node->address && !node->heard);
-    node->address.len = (socklen_t)chosen->ai_addrlen;
-    memcpy(&node->address.address, chosen->ai_addr, chosen->ai_addrlen);
-    evutil_freeaddrinfo(found);
-    node->heard = false;
     connect_to(node, (const struct sockaddr *)&node->address.address, node->address.len);
 }
 
-/* Where the name takes longer than this, it is the name that is to blame. The question goes on: of
- * several nameservers the first to answer may be the second one asked. */
-static void resolve(struct node *node)
+/* The name has been looked up, or does not resolve. */
+static void node_on_found(void *context, const struct evutil_addrinfo *found)
 {
-    struct resolver *resolver = &node->server->resolver;
-    const struct config_address *address = &node->config->address;
+    struct node *node = context;
+    event_del(node->failure);
+    if (found == NULL) {
+        fail_later(node, REASON_UNRESOLVED);
+        return;
+    }
+    const struct evutil_addrinfo *chosen = resolver_choose(found, &node->address, node->tried > 0);
+    node->address.len = (socklen_t)chosen->ai_addrlen;
+    memcpy(&node->address.address, chosen->ai_addr, chosen->ai_addrlen);
+    node->addresses = resolver_count(found);
+    node->tried++;
+    connect_to_address(node);
+}
+
+/* Where the name takes longer than this, it is the name that is to blame. */
+static void look_up(struct node *node)
+{
     const struct timeval patience = patience_of(node);
-    if (resolver_refresh(resolver))
-        forget_question(node);
-    node->wants_address = true;
     node->why = REASON_UNRESOLVED;
     event_add(node->failure, &patience);
-    if (node->resolving == NULL)
-        node->resolving =
-            resolver_ask(resolver, address->host, address->port, node_on_address, node);
+    lookup_begin(&node->lookup);
+}
+
+/* The one that carries commands leads the way. */
+static bool follow(struct node *node)
+{
+    const struct node *leader = &node->server->nodes[node->index][CHANNEL_COMMANDS];
+    if (node == leader || leader->address.len == 0)
+        return false;
+    node->address = leader->address;
+    return true;
 }
 
 void node_open(struct node *node)
 {
     const struct config_address *address = &node->config->address;
     struct sockaddr_un where = {.sun_family = AF_UNIX};
+    node->heard = false;
     if (!resp_reset(&node->resp)) {
         fail_later(node, REASON_UNREACHABLE);
-    } else if (address->kind == ADDRESS_TCP) {
-        resolve(node);
-    } else {
+    } else if (address->kind == ADDRESS_UNIX) {
         strncpy(where.sun_path, address->path, sizeof(where.sun_path) - 1);
         connect_to(node, (struct sockaddr *)&where, sizeof(where));
+    } else if (follow(node)) {
+        connect_to_address(node);
+    } else {
+        look_up(node);
     }
+}
+
+bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
+               const struct config_node *config)
+{
+    *node = (struct node){.server = server, .config = config, .index = index, .channel = channel};
+    lookup_init(&node->lookup, &server->resolver, config->address.host, config->address.port,
+                node_on_found, node);
+    node->failure = event_new(server->base, -1, 0, node_on_failure, node);
+    return resp_init(&node->resp) && node->failure != NULL;
+}
+
+void node_deinit(struct node *node)
+{
+    /* In peace: what has been written, releases above all, still reaches the master. */
+    stream_close(&node->stream);
+    lookup_deinit(&node->lookup);
+    if (node->opening != NULL)
+        bufferevent_free(node->opening);
+    if (node->failure != NULL)
+        event_free(node->failure);
+    resp_deinit(&node->resp);
+}
+
+bool node_goes_on(const struct node *node)
+{
+    return lookup_goes_on(&node->lookup) || node->tried < node->addresses;
+}
+
+void node_on_up(struct node *node)
+{
+    struct node *follower = &node->server->nodes[node->index][CHANNEL_TRACKING];
+    bool elsewhere =
+        follower->address.len != node->address.len ||
+        memcmp(&follower->address.address, &node->address.address, node->address.len) != 0;
+    node->tried = 0;
+    if (elsewhere && (follower->opening != NULL || stream_is_open(&follower->stream)))
+        fail_later(follower, REASON_DISCONNECTED);
 }
 
 void node_address(const struct node *node, char text[SOCKADDR_TEXT])
@@ -344,7 +351,7 @@ void node_close(struct node *node)
 {
     event_del(node->failure);
     node->secured = false;
-    node->wants_address = false;
+    lookup_leave(&node->lookup);
     if (stream_is_open(&node->stream)) {
         have_reset(node->stream.fd);
         stream_close(&node->stream);

@@ -28,9 +28,10 @@ struct node {
     const struct config_node *config;
     unsigned index;
     enum channel channel;
-    struct evdns_getaddrinfo_request *resolving; /* the name; may outlive the attempt to connect */
-    bool wants_address;                          /* the attempt of now waits for that */
-    struct resolved address;                     /* the last that was connected to */
+    struct lookup lookup;
+    struct resolved address; /* the last that was connected to */
+    unsigned addresses;      /* that the name had then */
+    unsigned tried;          /* so many of them in a row were of no use */
     struct bufferevent
         *opening;          /* until it is connected, with TLS until the end of the handshake */
     struct stream stream;  /* from then on */
@@ -38,9 +39,9 @@ struct node {
                               takes too long */
     enum reason why;       /* what it tells */
     struct resp resp;
-    bool secured;             /* `opening` is one of TLS: its handshake has begun */
-    bool heard;               /* something has come by it */
-    enum reason tls_reported; /* the failure of TLS that the log has */
+    bool secured;          /* `opening` is one of TLS: its handshake has begun */
+    bool heard;            /* something has come by it */
+    uint64_t tls_reported; /* the failures of TLS that the log has; reasons, a bit each */
 };
 
 /* False if there is not enough memory. */
@@ -51,6 +52,13 @@ void node_deinit(struct node *node);
 /* The address behind the name, "10.0.0.1:6379", or "" where the configuration has an address, or
  * none was found so far. */
 void node_address(const struct node *node, char text[SOCKADDR_TEXT]);
+
+/* Has it not been tried yet all that there is to try? */
+bool node_goes_on(const struct node *node);
+
+/* The commands connection works: the other one has to lead to the same server, if the name has
+ * several. */
+void node_on_up(struct node *node);
 
 /* For struct engine_io. */
 void node_open(struct node *node);

@@ -63,7 +63,8 @@ static bool step_node(struct server *server, unsigned node, int64_t now_ns)
     struct probe_node *probed = &server->probe.nodes[node];
     const struct link *link = &server->engine.links[node];
     if (link->state != LINK_UP)
-        return link->state != LINK_DOWN || link->attempts == 0;
+        return link->state != LINK_DOWN || link->attempts == 0 ||
+               node_goes_on(&server->nodes[node][CHANNEL_COMMANDS]);
     enum reason reason = found(server, node, now_ns);
     if (reason == REASON_UNCHECKED)
         return true;

@@ -29,16 +29,20 @@ static void read_hosts(struct evdns_base *dns)
     evdns_base_load_hosts(dns, hosts_file);
 }
 
-/* What is under way waits meanwhile, and is asked of those that are there then. */
+/* What is under way waits meanwhile, and is asked of those that are there then. Options that the
+ * file does not set are what they are without it, not what it set before. */
 static void read_nameservers(struct evdns_base *dns)
 {
     evdns_base_clear_nameservers_and_suspend(dns);
     evdns_base_search_clear(dns);
+    evdns_base_set_option(dns, "timeout:", "5");
+    evdns_base_set_option(dns, "attempts:", "3");
+    evdns_base_set_option(dns, "ndots:", "1");
     evdns_base_resolv_conf_parse(dns, DNS_OPTIONS_ALL & ~DNS_OPTION_HOSTSFILE, nameservers_file);
     evdns_base_resume(dns);
 }
 
-bool resolver_refresh(struct resolver *resolver)
+static void refresh(struct resolver *resolver)
 {
     bool hosts = has_changed(hosts_file, &resolver->hosts);
     bool nameservers = has_changed(nameservers_file, &resolver->nameservers);
@@ -46,7 +50,7 @@ bool resolver_refresh(struct resolver *resolver)
         read_hosts(resolver->dns);
     if (nameservers)
         read_nameservers(resolver->dns);
-    return hosts || nameservers;
+    resolver->readings += hosts || nameservers;
 }
 
 bool resolver_init(struct resolver *resolver, struct event_base *base)
@@ -54,7 +58,7 @@ bool resolver_init(struct resolver *resolver, struct event_base *base)
     *resolver = (struct resolver){.dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE)};
     if (resolver->dns == NULL)
         return false;
-    resolver_refresh(resolver);
+    refresh(resolver);
     return true;
 }
 
@@ -65,17 +69,100 @@ void resolver_deinit(struct resolver *resolver)
     resolver->dns = NULL;
 }
 
-struct evdns_getaddrinfo_request *resolver_ask(struct resolver *resolver, const char *host,
-                                               uint16_t port, evdns_getaddrinfo_cb answer,
-                                               void *context)
+void resolver_settle(struct event_base *base)
+{
+    do {
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    } while (event_base_get_num_events(base, EVENT_BASE_COUNT_ACTIVE) > 0);
+}
+
+/* --- a name --- */
+
+void lookup_init(struct lookup *lookup, struct resolver *resolver, const char *host, uint16_t port,
+                 void (*on_found)(void *context, const struct evutil_addrinfo *found),
+                 void *context)
+{
+    *lookup = (struct lookup){
+        .resolver = resolver, .host = host, .port = port, .on_found = on_found, .context = context};
+}
+
+static void forget(struct lookup *lookup)
+{
+    if (lookup->question != NULL)
+        evdns_getaddrinfo_cancel(lookup->question);
+    if (lookup->found != NULL)
+        evutil_freeaddrinfo(lookup->found);
+    lookup->question = NULL;
+    lookup->found = NULL;
+}
+
+void lookup_deinit(struct lookup *lookup)
+{
+    forget(lookup);
+}
+
+static void hand_over(struct lookup *lookup, struct evutil_addrinfo *found)
+{
+    lookup->wanted = false;
+    lookup->on_found(lookup->context, found);
+    if (found != NULL)
+        evutil_freeaddrinfo(found);
+}
+
+static void lookup_on_answer(int failed, struct evutil_addrinfo *found, void *context)
+{
+    struct lookup *lookup = context;
+    /* It is nobody's any more, and there may be another one. */
+    if (failed == EVUTIL_EAI_CANCEL)
+        return;
+    lookup->question = NULL;
+    if (lookup->wanted)
+        hand_over(lookup, found);
+    else
+        lookup->found = found;
+}
+
+void lookup_begin(struct lookup *lookup)
 {
     const struct evutil_addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
+    struct resolver *resolver = lookup->resolver;
+    struct evutil_addrinfo *found = lookup->found;
     char service[8];
-    snprintf(service, sizeof(service), "%u", port);
-    return evdns_getaddrinfo(resolver->dns, host, service, &hints, answer, context);
+    refresh(resolver);
+    if (lookup->asked != resolver->readings) {
+        forget(lookup);
+        found = NULL;
+    }
+    lookup->asked = resolver->readings;
+    lookup->wanted = true;
+    lookup->found = NULL;
+    snprintf(service, sizeof(service), "%u", lookup->port);
+    if (found != NULL)
+        hand_over(lookup, found);
+    else if (lookup->question == NULL)
+        lookup->question = evdns_getaddrinfo(resolver->dns, lookup->host, service, &hints,
+                                             lookup_on_answer, lookup);
+}
+
+void lookup_leave(struct lookup *lookup)
+{
+    lookup->wanted = false;
+}
+
+bool lookup_goes_on(const struct lookup *lookup)
+{
+    return lookup->question != NULL || lookup->found != NULL;
 }
 
 /* --- one of several --- */
+
+unsigned resolver_count(const struct evutil_addrinfo *found)
+{
+    unsigned count = 0;
+    for (; found != NULL; found = found->ai_next)
+        count++;
+    return count;
+}
 
 /* By family, then by address. */
 static int compare(const struct sockaddr *a, const struct sockaddr *b)

@@ -19,30 +19,58 @@ struct resolver {
     struct evdns_base *dns;
     struct stat hosts; /* as they were when they were read; all zero: not there */
     struct stat nameservers;
+    unsigned readings; /* so often; what was asked before the last one is out of date */
 };
 
 /* False if there is not enough memory. Without a resolv.conf there are still addresses and
  * /etc/hosts. */
 bool resolver_init(struct resolver *resolver, struct event_base *base);
+/* What is cancelled by then has to be over: see resolver_settle(). */
 void resolver_deinit(struct resolver *resolver);
 
-/* Have they changed? Then they are read again, and what was asked of the old nameservers is asked
- * of the new ones. */
-bool resolver_refresh(struct resolver *resolver);
+/* After all look-ups have ended, and before resolver_deinit(): a question that was cancelled is
+ * still answered, in a later pass of the loop. */
+void resolver_settle(struct event_base *base);
 
 /*
- * The answer may come before this returns; then it returns NULL, and else what to cancel it by. A
- * request that was cancelled is still answered, by EVUTIL_EAI_CANCEL.
+ * The look-up of one name, over and over. Who wants it waits for so long as he likes; the question
+ * goes on without him, since of several nameservers the first to answer may be the second one
+ * asked, and a slow answer is for who comes next.
  */
-struct evdns_getaddrinfo_request *resolver_ask(struct resolver *resolver, const char *host,
-                                               uint16_t port, evdns_getaddrinfo_cb answer,
-                                               void *context);
+struct lookup {
+    struct resolver *resolver;
+    const char *host;
+    uint16_t port;
+    /* What is wanted: valid during the call; NULL: the name does not resolve. */
+    void (*on_found)(void *context, const struct evutil_addrinfo *found);
+    void *context;
+    struct evdns_getaddrinfo_request *question; /* NULL: none is under way */
+    struct evutil_addrinfo *found;              /* came while nobody wanted it */
+    unsigned asked;                             /* by which reading of the files */
+    bool wanted;
+};
+
+/* The host is borrowed. */
+void lookup_init(struct lookup *lookup, struct resolver *resolver, const char *host, uint16_t port,
+                 void (*on_found)(void *context, const struct evutil_addrinfo *found),
+                 void *context);
+void lookup_deinit(struct lookup *lookup);
+
+/* Calls on_found() once, maybe before this returns. */
+void lookup_begin(struct lookup *lookup);
+/* Not any more, until the next lookup_begin(). */
+void lookup_leave(struct lookup *lookup);
+
+/* Would another lookup_begin() know more than the last one did? */
+bool lookup_goes_on(const struct lookup *lookup);
 
 /* An address that was chosen; len 0: none yet. */
 struct resolved {
     struct sockaddr_storage address;
     socklen_t len;
 };
+
+unsigned resolver_count(const struct evutil_addrinfo *found);
 
 /*
  * Which of those found, of which there is one at least, to connect to. The last one, while the name

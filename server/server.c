@@ -133,9 +133,8 @@ static bool is_down_anew(struct server *server, unsigned node)
 }
 
 /* Only edges that an operator would act on: a master gained or lost, and why. */
-static void io_link_changed(void *context, unsigned node, enum link_state before)
+static void log_link(struct server *server, unsigned node, enum link_state before)
 {
-    struct server *server = context;
     const struct link *link = &server->engine.links[node];
     const char *name = server->config->nodes[node].name;
     char address[SOCKADDR_TEXT] = "";
@@ -157,6 +156,14 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
                   LOG_FIELDS(log_text("node", name),
                              log_text("state", link_state_word(link->state)),
                              log_text("reason", reason_word(link->reason))));
+}
+
+static void io_link_changed(void *context, unsigned node, enum link_state before)
+{
+    struct server *server = context;
+    log_link(server, node, before);
+    if (server->engine.links[node].state == LINK_UP)
+        node_on_up(&server->nodes[node][CHANNEL_COMMANDS]);
 }
 
 static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
@@ -751,11 +758,11 @@ void server_stop(struct server *server)
     if (server->timer_fd >= 0)
         close(server->timer_fd);
     client_log_stop(&server->client_log);
+    /* A callback that was put off holds its bufferevent until it has run, also a freed one. */
+    if (server->base != NULL)
+        resolver_settle(server->base);
     resolver_deinit(&server->resolver);
-    if (server->base != NULL) {
-        /* A callback that was put off holds its bufferevent until it has run, also a freed one. */
-        event_base_loop(server->base, EVLOOP_NONBLOCK);
+    if (server->base != NULL)
         event_base_free(server->base);
-    }
     log_adopt_libevent(NULL);
 }

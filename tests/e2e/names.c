@@ -1,21 +1,16 @@
 #include "tests/e2e/names.h"
 
-#include <arpa/inet.h>
 #include <check.h>
-#include <event2/dns.h>
-#include <event2/dns_struct.h>
 #include <event2/event.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <strings.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/e2e/namespace.h"
+#include "tests/nameserver.h"
 
 void names_open(struct names *names, const struct sandbox *sandbox)
 {
@@ -33,55 +28,32 @@ void names_write_hosts(const struct names *names, const char *text)
     sandbox_write(names->hosts, text);
 }
 
-void names_write_server(const struct names *names, int port)
+void names_write_server(const struct names *names, int port, int timeout_s)
 {
     char text[64];
-    snprintf(text, sizeof(text), "nameserver 127.0.0.1:%d\noptions timeout:1\n", port);
+    snprintf(text, sizeof(text), "nameserver 127.0.0.1:%d\noptions timeout:%d\n", port, timeout_s);
     sandbox_write(names->servers, text);
 }
 
 /* --- nameservers --- */
 
-static int open_socket(int *port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
 int names_silent_server(void)
 {
     int port;
-    open_socket(&port);
+    nameserver_open(&port);
     return port;
-}
-
-static void answer(struct evdns_server_request *request, void *context)
-{
-    const struct in_addr here = {.s_addr = htonl(INADDR_LOOPBACK)};
-    (void)context;
-    for (int i = 0; i < request->nquestions; i++)
-        if (request->questions[i]->type == EVDNS_TYPE_A)
-            evdns_server_request_add_a_reply(request, request->questions[i]->name, 1, &here, 1);
-    evdns_server_request_respond(request, DNS_ERR_NONE);
 }
 
 int names_serve(pid_t *pid)
 {
     int port;
-    int fd = open_socket(&port);
+    int fd = nameserver_open(&port);
     *pid = fork();
     if (*pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         struct event_base *base = event_base_new();
-        if (base != NULL && evdns_add_server_port_with_base(base, fd, 0, answer, NULL) != NULL)
-            event_base_dispatch(base);
+        nameserver_start(base, fd);
+        event_base_dispatch(base);
         _exit(1);
     }
     ck_assert_int_gt(*pid, 0);

@@ -20,8 +20,9 @@ void names_open(struct names *names, const struct sandbox *sandbox);
 /* What /etc/hosts has from now on. */
 void names_write_hosts(const struct names *names, const char *text);
 
-/* Whom /etc/resolv.conf names from now on: the one nameserver at this port of 127.0.0.1. */
-void names_write_server(const struct names *names, int port);
+/* Whom /etc/resolv.conf names from now on: the one nameserver at this port of 127.0.0.1, who has so
+ * long to answer. */
+void names_write_server(const struct names *names, int port, int timeout_s);
 
 /* A nameserver that never answers: its port. The descriptor is open until the test ends. */
 int names_silent_server(void);

@@ -13,6 +13,11 @@
 
 static struct names names;
 
+static void name_master(struct stage *stage, unsigned master, const char *name)
+{
+    snprintf(stage->masters[master].host, sizeof(stage->masters[master].host), "%s", name);
+}
+
 /* Three masters at 127.0.0.2 to 127.0.0.4, of which the first is called first.test. Its address is
  * to be given, or where else it may be asked for. */
 static void open_masters(struct stage *stage, const char *test)
@@ -22,7 +27,7 @@ static void open_masters(struct stage *stage, const char *test)
     names_open(&names, &stage->sandbox);
     stage->master_count = 3;
     masters_start(stage->masters, 3, &stage->sandbox, &plan);
-    snprintf(stage->masters[0].host, sizeof(stage->masters[0].host), "first.test");
+    name_master(stage, 0, "first.test");
 }
 
 static void start_daemon(struct stage *stage, const char *yaml)
@@ -78,18 +83,35 @@ START_TEST(hosts_that_have_changed_are_read_again)
 }
 END_TEST
 
+/* A question to a nameserver that never answers keeps nobody from reading the file. */
+START_TEST(hosts_that_have_changed_are_read_again_for_all_masters)
+{
+    struct stage stage;
+    open_masters(&stage, __func__);
+    name_master(&stage, 1, "second.test");
+    name_master(&stage, 2, "third.test");
+    names_write_server(&names, names_silent_server(), 1000);
+    start_daemon(&stage, NULL);
+    stage_wait_nodes(&stage, "reason=unresolved", 3);
+    names_write_hosts(&names,
+                      "127.0.0.2 first.test\n127.0.0.3 second.test\n127.0.0.4 third.test\n");
+    stage_wait_nodes(&stage, "state=up", 3);
+    stage_close(&stage);
+}
+END_TEST
+
 /* As after a boot that was faster than the network. */
 START_TEST(nameservers_that_have_changed_are_read_again)
 {
     struct stage stage;
     pid_t server;
     open_masters(&stage, __func__);
-    names_write_server(&names, names_silent_server());
+    names_write_server(&names, names_silent_server(), 1);
     start_daemon(&stage, NULL);
     /* And not that the master does not answer. */
     stage_wait_nodes(&stage, "reason=unresolved", 1);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=unreachable"), 0);
-    names_write_server(&names, names_serve(&server));
+    names_write_server(&names, names_serve(&server), 1);
     wait_tried(&stage, "node_down node=a reason=refused ", "127.0.0.1");
     process_kill(server);
     stage_close(&stage);
@@ -101,7 +123,7 @@ START_TEST(a_nameserver_that_fails_is_in_the_log)
 {
     struct stage stage;
     open_masters(&stage, __func__);
-    names_write_server(&names, port_free());
+    names_write_server(&names, port_free(), 1);
     start_daemon(&stage, "log: {format: json}\n");
     daemon_wait_log(&stage.daemon, "\"event\":\"libevent\"", "\"says\":\"Nameserver 127.0.0.1:");
     stage_wait_nodes(&stage, "reason=unresolved", 1);
@@ -119,6 +141,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("names");
     tcase_add_test(tests, each_address_of_a_name_is_tried);
     tcase_add_test(tests, hosts_that_have_changed_are_read_again);
+    tcase_add_test(tests, hosts_that_have_changed_are_read_again_for_all_masters);
     tcase_add_test(tests, nameservers_that_have_changed_are_read_again);
     tcase_add_test(tests, a_nameserver_that_fails_is_in_the_log);
     suite_add_tcase(suite, tests);

@@ -61,6 +61,7 @@ START_TEST(characters_that_do_not_show_are_told_from_those_that_do)
         "\xe2\x81\xa6",     /* U+2066, an isolate */
         "\xef\xbb\xbf",     /* a byte order mark */
         "\xf3\xa0\x80\xa1", /* U+E0021, a tag */
+        "\xe3\x85\xa4",     /* a filler */
         "\xff",             /* no character at all */
     };
     for (size_t i = 0; i < sizeof(visible) / sizeof(visible[0]); i++)

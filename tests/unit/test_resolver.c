@@ -1,11 +1,13 @@
 /*
- * Which of the addresses of a name to connect to: see server/resolver.h.
+ * Names and their addresses: see server/resolver.h.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "server/resolver.h"
+#include "tests/nameserver.h"
 #include "tests/runner.h"
 
 enum { FOUND_MAX = 4 };
@@ -29,6 +31,20 @@ static struct resolved read_address(const char *text)
     return resolved;
 }
 
+/* The port aside. */
+static bool is_at(const struct evutil_addrinfo *found_one, const struct resolved *where)
+{
+    const struct sockaddr_in *one = (const struct sockaddr_in *)(const void *)found_one->ai_addr;
+    const struct sockaddr_in *other = (const struct sockaddr_in *)(const void *)&where->address;
+    const struct sockaddr_in6 *one6 = (const struct sockaddr_in6 *)(const void *)found_one->ai_addr;
+    const struct sockaddr_in6 *other6 = (const struct sockaddr_in6 *)(const void *)&where->address;
+    if (one->sin_family != other->sin_family)
+        return false;
+    return one->sin_family == AF_INET
+               ? one->sin_addr.s_addr == other->sin_addr.s_addr
+               : memcmp(&one6->sin6_addr, &other6->sin6_addr, sizeof(one6->sin6_addr)) == 0;
+}
+
 /* Of these, in the order in which they were found, up to a NULL. */
 static void expect(const char *const *texts, const char *last, bool failed, const char *chosen)
 {
@@ -45,8 +61,8 @@ static void expect(const char *const *texts, const char *last, bool failed, cons
     }
     const struct evutil_addrinfo *one = resolver_choose(found, &before, failed);
     ck_assert_ptr_nonnull(one);
-    ck_assert_msg(memcmp(one->ai_addr, &wanted.address, wanted.len) == 0,
-                  "last %s, failed %d: not %s", last != NULL ? last : "none", failed, chosen);
+    ck_assert_msg(is_at(one, &wanted), "last %s, failed %d: not %s", last != NULL ? last : "none",
+                  failed, chosen);
 }
 
 START_TEST(each_has_its_turn_whatever_the_order_they_were_found_in)
@@ -82,6 +98,94 @@ START_TEST(a_name_with_one_address_has_no_other)
 }
 END_TEST
 
+/* --- a name --- */
+
+static struct event_base *base;
+static struct resolver resolver;
+static struct lookup lookup;
+static int server;
+static unsigned answers;
+
+static void on_found(void *context, const struct evutil_addrinfo *addresses)
+{
+    const struct resolved here = read_address("127.0.0.1");
+    ck_assert_ptr_eq(context, &answers);
+    ck_assert_ptr_nonnull(addresses);
+    ck_assert_uint_eq(resolver_count(addresses), 1);
+    ck_assert(is_at(addresses, &here));
+    answers++;
+}
+
+/* It knows one nameserver, which does not answer yet. */
+static void open_lookup(void)
+{
+    char address[32];
+    int port;
+    base = event_base_new();
+    ck_assert(resolver_init(&resolver, base));
+    server = nameserver_open(&port);
+    snprintf(address, sizeof(address), "127.0.0.1:%d", port);
+    evdns_base_clear_nameservers_and_suspend(resolver.dns);
+    ck_assert_int_eq(evdns_base_nameserver_ip_add(resolver.dns, address), 0);
+    evdns_base_resume(resolver.dns);
+    lookup_init(&lookup, &resolver, "somewhere.test", 6379, on_found, &answers);
+    answers = 0;
+}
+
+static void close_lookup(void)
+{
+    lookup_deinit(&lookup);
+    resolver_settle(base);
+    resolver_deinit(&resolver);
+    event_base_free(base);
+}
+
+START_TEST(an_answer_is_for_who_waits)
+{
+    lookup_begin(&lookup);
+    ck_assert(lookup_goes_on(&lookup));
+    nameserver_start(base, server);
+    while (answers == 0)
+        event_base_loop(base, EVLOOP_ONCE);
+    ck_assert(!lookup_goes_on(&lookup));
+}
+END_TEST
+
+/* Else a slow nameserver's never would be anybody's. */
+START_TEST(an_answer_that_nobody_waits_for_is_for_who_comes_next)
+{
+    lookup_begin(&lookup);
+    lookup_leave(&lookup);
+    nameserver_start(base, server);
+    while (lookup.question != NULL)
+        event_base_loop(base, EVLOOP_ONCE);
+    ck_assert_uint_eq(answers, 0);
+    ck_assert(lookup_goes_on(&lookup));
+    lookup_begin(&lookup);
+    ck_assert_uint_eq(answers, 1);
+    ck_assert(!lookup_goes_on(&lookup));
+    /* It is used once. */
+    lookup_begin(&lookup);
+    ck_assert_uint_eq(answers, 1);
+    ck_assert_ptr_nonnull(lookup.question);
+}
+END_TEST
+
+START_TEST(a_question_of_before_the_files_changed_is_forgotten)
+{
+    lookup_begin(&lookup);
+    struct evdns_getaddrinfo_request *before = lookup.question;
+    resolver.readings++;
+    lookup_begin(&lookup);
+    ck_assert_ptr_ne(lookup.question, before);
+    nameserver_start(base, server);
+    while (answers == 0)
+        event_base_loop(base, EVLOOP_ONCE);
+    resolver_settle(base);
+    ck_assert_uint_eq(answers, 1);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("resolver");
@@ -90,5 +194,11 @@ Suite *test_suite(void)
     tcase_add_test(tests, one_that_did_not_fail_is_kept_while_the_name_has_it);
     tcase_add_test(tests, a_name_with_one_address_has_no_other);
     suite_add_tcase(suite, tests);
+    TCase *lookups = tcase_create("lookup");
+    tcase_add_checked_fixture(lookups, open_lookup, close_lookup);
+    tcase_add_test(lookups, an_answer_is_for_who_waits);
+    tcase_add_test(lookups, an_answer_that_nobody_waits_for_is_for_who_comes_next);
+    tcase_add_test(lookups, a_question_of_before_the_files_changed_is_forgotten);
+    suite_add_tcase(suite, lookups);
     return suite;
 }
