@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <check.h>
-#include <event2/dns.h>
 #include <event2/dns_struct.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -30,7 +29,9 @@ static void answer(struct evdns_server_request *request, void *context)
     evdns_server_request_respond(request, DNS_ERR_NONE);
 }
 
-void nameserver_start(struct event_base *base, int fd)
+struct evdns_server_port *nameserver_start(struct event_base *base, int fd)
 {
-    ck_assert_ptr_nonnull(evdns_add_server_port_with_base(base, fd, 0, answer, NULL));
+    struct evdns_server_port *port = evdns_add_server_port_with_base(base, fd, 0, answer, NULL);
+    ck_assert_ptr_nonnull(port);
+    return port;
 }

@@ -103,7 +103,8 @@ END_TEST
 static struct event_base *base;
 static struct resolver resolver;
 static struct lookup lookup;
-static int server;
+static int server_fd;
+static struct evdns_server_port *server;
 static unsigned answers;
 
 static void on_found(void *context, const struct evutil_addrinfo *addresses)
@@ -123,7 +124,7 @@ static void open_lookup(void)
     int port;
     base = event_base_new();
     ck_assert(resolver_init(&resolver, base));
-    server = nameserver_open(&port);
+    server_fd = nameserver_open(&port);
     snprintf(address, sizeof(address), "127.0.0.1:%d", port);
     evdns_base_clear_nameservers_and_suspend(resolver.dns);
     ck_assert_int_eq(evdns_base_nameserver_ip_add(resolver.dns, address), 0);
@@ -137,6 +138,7 @@ static void close_lookup(void)
     lookup_deinit(&lookup);
     resolver_settle(base);
     resolver_deinit(&resolver);
+    evdns_close_server_port(server);
     event_base_free(base);
 }
 
@@ -144,7 +146,7 @@ START_TEST(an_answer_is_for_who_waits)
 {
     lookup_begin(&lookup);
     ck_assert(lookup_goes_on(&lookup));
-    nameserver_start(base, server);
+    server = nameserver_start(base, server_fd);
     while (answers == 0)
         event_base_loop(base, EVLOOP_ONCE);
     ck_assert(!lookup_goes_on(&lookup));
@@ -156,7 +158,7 @@ START_TEST(an_answer_that_nobody_waits_for_is_for_who_comes_next)
 {
     lookup_begin(&lookup);
     lookup_leave(&lookup);
-    nameserver_start(base, server);
+    server = nameserver_start(base, server_fd);
     while (lookup.question != NULL)
         event_base_loop(base, EVLOOP_ONCE);
     ck_assert_uint_eq(answers, 0);
@@ -178,7 +180,7 @@ START_TEST(a_question_of_before_the_files_changed_is_forgotten)
     resolver.readings++;
     lookup_begin(&lookup);
     ck_assert_ptr_ne(lookup.question, before);
-    nameserver_start(base, server);
+    server = nameserver_start(base, server_fd);
     while (answers == 0)
         event_base_loop(base, EVLOOP_ONCE);
     resolver_settle(base);
