@@ -31,7 +31,7 @@ struct node {
     struct lookup lookup;
     struct resolved address; /* the last that was connected to */
     unsigned addresses;      /* that the name had then */
-    unsigned tried;          /* so many of them in a row were of no use */
+    unsigned tried;          /* attempts since it was up; the one under way counts */
     struct bufferevent
         *opening;          /* until it is connected, with TLS until the end of the handshake */
     struct stream stream;  /* from then on */
