@@ -35,6 +35,14 @@ int64_t round_deadline_ns(const struct round *round)
     return round->started_ns + round->rules->node_timeout_ns;
 }
 
+bool round_is_finished(const struct round *round)
+{
+    static_assert(ROUND_COMMANDS == 3, "each of them stands here");
+    uint32_t under_way =
+        round->under_way[ROUND_VOTE] | round->under_way[ROUND_UNDO] | round->under_way[ROUND_PLANT];
+    return round->phase == ROUND_SETTLED && under_way == 0;
+}
+
 unsigned round_voting(const struct round *round)
 {
     return round->rules->node_count - nodes_count(round->failed);
@@ -134,11 +142,17 @@ static void fail_node(struct round *round, unsigned node, enum reason reason)
     round->reasons[node] = reason;
 }
 
+/* Too late to be a vote? */
+static bool is_late(const struct round *round, int64_t now_ns)
+{
+    return now_ns > round_deadline_ns(round);
+}
+
 static void take_vote(struct round *round, unsigned node, const struct answer *answer,
                       int64_t now_ns)
 {
     assert(round->pending & bit(node));
-    if (now_ns > round_deadline_ns(round)) {
+    if (is_late(round, now_ns)) {
         fail_node(round, node, REASON_TIMEOUT);
         return;
     }
@@ -378,8 +392,7 @@ static void on_straggler(struct round *round, const struct round_event *event,
     bool extended =
         round->kind == ROUND_EXTEND && !round->cancelled && round->outcome == OUTCOME_OK;
     round->pending &= ~bit(event->node);
-    if (extended && event->answer->kind == ANSWER_ABSENT &&
-        event->now_ns <= round_deadline_ns(round))
+    if (extended && event->answer->kind == ANSWER_ABSENT && !is_late(round, event->now_ns))
         plant(round, actions, bit(event->node), event->now_ns);
 }
 
@@ -466,13 +479,6 @@ static void check_invariants(const struct round *round)
     assert((round->sent & ~all_nodes(round)) == 0);
 }
 
-static bool has_under_way(const struct round *round)
-{
-    static_assert(ROUND_COMMANDS == 3, "each of them stands here");
-    return (round->under_way[ROUND_VOTE] | round->under_way[ROUND_UNDO] |
-            round->under_way[ROUND_PLANT]) != 0;
-}
-
 void round_step(struct round *round, const struct round_event *event, struct round_actions *actions)
 {
     *actions = (struct round_actions){0};
@@ -497,5 +503,21 @@ void round_step(struct round *round, const struct round_event *event, struct rou
         break;
     }
     check_invariants(round);
-    actions->finished = round->phase == ROUND_SETTLED && !has_under_way(round);
+}
+
+bool round_count_quietly(struct round *round, unsigned index, int64_t now_ns)
+{
+    uint32_t node = bit(index);
+    assert(round->under_way[ROUND_VOTE] & node);
+    if (round->phase != ROUND_SETTLED) {
+        unsigned quorum = round->rules->quorum;
+        if (round->kind == ROUND_STATUS || !(round->pending & node) || is_late(round, now_ns) ||
+            nodes_count(round->yes | node) >= quorum ||
+            nodes_count(round->yes | round->pending) < quorum)
+            return false;
+        round->yes |= node;
+    }
+    round->pending &= ~node;
+    round->under_way[ROUND_VOTE] &= ~node;
+    return true;
 }

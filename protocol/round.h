@@ -87,7 +87,6 @@ struct round_actions {
     uint32_t send_to;        /* write `send` to these nodes; 0: nothing */
     enum round_command send; /* for ROUND_PLANT, with round_plant_ttl_ms() */
     bool answer;             /* tell the client round->outcome: true once in a round's life */
-    bool finished;           /* the round may be reused */
 };
 
 struct round {
@@ -125,9 +124,19 @@ struct round {
 void round_init(struct round *round, const struct round_rules *rules, enum round_kind kind,
                 int64_t ttl_ns);
 
-/* The only way a round changes. */
+/* How a round changes. */
 void round_step(struct round *round, const struct round_event *event,
                 struct round_actions *actions);
+
+/*
+ * The same for a vote of yes that asks for nothing, as most do: it decides only where it completes
+ * a quorum of them, or where that was out of reach before. False: it may decide, and nothing has
+ * changed; take the step.
+ */
+bool round_count_quietly(struct round *round, unsigned node, int64_t now_ns);
+
+/* It is settled, and no command of it is under way: it may be reused. */
+bool round_is_finished(const struct round *round);
 
 /* When it wants ROUND_EVENT_DEADLINE: the same for its whole life; not needed once it is settled.
  */

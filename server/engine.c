@@ -410,7 +410,7 @@ static void follow(struct engine *engine, struct operation *operation,
     }
     if (actions->send_to != 0)
         send(engine, operation, actions->send, actions->send_to, now_ns);
-    else if (actions->finished)
+    else if (round_is_finished(round))
         operation_free(&engine->operations, operation);
     /* Behind the undo, so that the nodes are free for whoever is next. */
     if (settled)
@@ -429,8 +429,15 @@ void engine_step(struct engine *engine, struct operation *operation,
     bool settled = !was_settled && operation->round.phase == ROUND_SETTLED;
     /* Of five answers two come before the decision and two behind it: nothing follows from those.
      */
-    if (settled || actions.send_to != 0 || actions.finished)
+    if (settled || actions.send_to != 0 || round_is_finished(&operation->round))
         follow(engine, operation, &actions, settled, event->now_ns);
+}
+
+void engine_end(struct engine *engine, struct operation *operation)
+{
+    struct resource *resource = operation->resource;
+    operation_free(&engine->operations, operation);
+    resource_release(&engine->resources, resource);
 }
 
 /* --- requests --- */

@@ -142,12 +142,16 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
 void engine_deliver(struct engine *engine, unsigned node, struct operation *operation,
                     enum round_command command, const struct answer *said, int64_t now_ns)
 {
-    engine_step(engine, operation,
-                &(struct round_event){.type = ROUND_EVENT_ANSWER,
-                                      .now_ns = now_ns,
-                                      .node = node,
-                                      .command = command,
-                                      .answer = said});
+    bool yes = said->kind == ANSWER_YES && command == ROUND_VOTE;
+    if (!yes || !round_count_quietly(&operation->round, node, now_ns))
+        engine_step(engine, operation,
+                    &(struct round_event){.type = ROUND_EVENT_ANSWER,
+                                          .now_ns = now_ns,
+                                          .node = node,
+                                          .command = command,
+                                          .answer = said});
+    else if (round_is_finished(&operation->round))
+        engine_end(engine, operation);
 }
 
 static struct vote *votes_of(struct engine *engine, unsigned node)

@@ -24,6 +24,9 @@ enum engine_alarm { ALARM_WALL, ALARM_WAKE, ALARM_LOCK };
 void engine_step(struct engine *engine, struct operation *operation,
                  const struct round_event *event);
 
+/* Its round is finished: it is gone. */
+void engine_end(struct engine *engine, struct operation *operation);
+
 /* Begin its round. */
 void engine_start(struct engine *engine, struct operation *operation, int64_t now_ns);
 
