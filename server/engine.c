@@ -296,7 +296,7 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
     engine_settle_order(engine, operation->resource, now_ns);
     for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
         unsigned node = nodes_first(rest);
-        const struct link *link = &engine->links[node];
+        struct link *link = &engine->links[node];
         if ((release ? link_refuses_release(link) : link_refuses_vote(link)) != REASON_NONE) {
             refused |= UINT32_C(1) << node;
             continue;
@@ -304,8 +304,9 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
         ticket.epoch = guard_epoch(&engine->guard, node);
         if (command == ROUND_UNDO)
             ticket.tracking = track_undo(engine, node, &operation->resource->queue, now_ns);
-        engine_write(engine, node, &ticket, buf, len);
+        link_send(link, buf, len, &ticket);
     }
+    engine_guard_votes(engine, operation, command, nodes & ~refused);
     return refused;
 }
 
@@ -340,7 +341,7 @@ static void send(struct engine *engine, struct operation *operation, enum round_
     if (command == ROUND_PLANT)
         engine->stats.planted++;
     /* The acquire of a hand-over writes for both. */
-    if (command == ROUND_VOTE && !operation->hands_over)
+    if (command == ROUND_VOTE && operation->asks_by != REDIS_SWAP)
         nodes &= ~operation->shared_on;
     if (engine_gathers(operation, command))
         refused = engine_gather(engine, operation, nodes, now_ns);

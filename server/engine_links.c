@@ -23,12 +23,11 @@ void engine_links_deinit(struct engine *engine)
     free(engine->votes);
 }
 
-void engine_write(struct engine *engine, unsigned node, const struct link_ticket *ticket,
-                  const char *bytes, size_t len)
+void engine_guard_votes(struct engine *engine, const struct operation *operation,
+                        enum round_command command, uint32_t nodes)
 {
-    if (operation_is_vote(ticket->owner, ticket->command))
-        engine->unguarded |= UINT32_C(1) << node;
-    link_send(&engine->links[node], bytes, len, ticket);
+    if (operation_is_vote(operation, command))
+        engine->unguarded |= nodes;
 }
 
 enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns)
@@ -261,7 +260,7 @@ static void keep_vote(struct engine *engine, unsigned node, const struct link_ti
 static bool send_in_full(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                          int64_t now_ns)
 {
-    const struct link *link = &engine->links[node];
+    struct link *link = &engine->links[node];
     const struct operation *operation = ticket->owner;
     /* Behind the undo of its round it would set a key that nobody takes away. */
     if (operation_is_vote(operation, ticket->command) && operation->round.phase != ROUND_VOTING)
@@ -277,7 +276,8 @@ static bool send_in_full(struct engine *engine, unsigned node, const struct link
     again.form = REDIS_IN_FULL;
     again.tracking = 0; /* that was asked for once */
     again.sent_ns = now_ns;
-    engine_write(engine, node, &again, buf, len);
+    link_send(link, buf, len, &again);
+    engine_guard_votes(engine, operation, ticket->command, UINT32_C(1) << node);
     return true;
 }
 
@@ -330,6 +330,19 @@ static void note_refusal(struct engine *engine, unsigned node, enum redis_comman
     engine->io.command_refused(engine->io.context, node, reason, sent == REDIS_RELEASE);
 }
 
+/* True if that is not the end of it: the command has been sent again. */
+static bool on_failed_reply(struct engine *engine, unsigned node, enum redis_command sent,
+                            const struct redis_reply *reply, const struct link_ticket *ticket,
+                            enum reason reason, int64_t now_ns)
+{
+    if (reason == REASON_NOSCRIPT && send_in_full(engine, node, ticket, now_ns))
+        return true;
+    note_refusal(engine, node, sent, reply);
+    if (sent == REDIS_RELEASE)
+        engine_owe(engine, node, ticket->owner, now_ns);
+    return false;
+}
+
 static void on_round_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
                            const struct link_ticket *ticket, int64_t now_ns)
 {
@@ -341,25 +354,22 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
         return;
     }
     struct answer said = redis_answer(sent, reply);
+    bool failed = said.kind == ANSWER_FAILED;
 
-    if (said.kind == ANSWER_FAILED && said.reason == REASON_NOSCRIPT &&
-        send_in_full(engine, node, ticket, now_ns))
+    if (failed && on_failed_reply(engine, node, sent, reply, ticket, said.reason, now_ns))
         return;
-    if (said.kind == ANSWER_FAILED)
-        note_refusal(engine, node, sent, reply);
-    if (said.wanted)
-        queue_on_wanted(&operation->resource->queue);
-    if (sent == REDIS_SWAP)
+    if (sent == REDIS_SWAP) {
+        if (said.wanted)
+            queue_on_wanted(&operation->resource->queue);
         deliver_to_partner(engine, node, operation, &said, now_ns);
+    }
     if (operation->breaking != NULL)
         engine_break_note(operation, node, reply);
     if (command == ROUND_UNDO)
         on_undo_reply(engine, node, ticket, &said, now_ns);
-    if (said.kind == ANSWER_FAILED && sent == REDIS_RELEASE)
-        engine_owe(engine, node, operation, now_ns);
     if (sent == REDIS_RELEASE)
         engine_on_released_alone(engine, node, said.kind);
-    if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))
+    if (!failed && operation_is_vote(operation, command))
         keep_vote(engine, node, ticket, &said, now_ns);
     else
         engine_deliver(engine, node, operation, command, &said, now_ns);

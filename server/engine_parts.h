@@ -211,9 +211,10 @@ void engine_links_deinit(struct engine *engine);
 void engine_deliver(struct engine *engine, unsigned node, struct operation *operation,
                     enum round_command command, const struct answer *said, int64_t now_ns);
 
-/* Write a command of an operation to a node. */
-void engine_write(struct engine *engine, unsigned node, const struct link_ticket *ticket,
-                  const char *bytes, size_t len);
+/* A command of an operation has been written to these nodes: if their answers are votes, the guard
+ * is asked about them at the end of the pass. */
+void engine_guard_votes(struct engine *engine, const struct operation *operation,
+                        enum round_command command, uint32_t nodes);
 
 /* A command that hands over could not be written, or is not answered: both its rounds hear it. */
 void engine_fail_swap(struct engine *engine, unsigned node, struct operation *operation,

@@ -150,6 +150,8 @@ static struct operation *open_acquire(struct engine *engine, struct call *call, 
     operation_set_call(operation, call);
     engine_make_token(engine, operation->token);
     operation->ballot = ballot;
+    if (call->fenced)
+        operation->asks_by = REDIS_ACQUIRE_FENCED;
     operation->round.may_bid_again = call->fenced && !call->outbid;
     resource->asking = operation;
     queue_on_asked(&resource->queue);
@@ -187,7 +189,7 @@ bool engine_hand_over(struct engine *engine, struct operation *release, int64_t 
     struct operation *acquire = open_acquire(engine, first_in_line(resource), &limit);
     if (acquire == NULL)
         return false;
-    acquire->hands_over = true;
+    acquire->asks_by = REDIS_SWAP;
     memcpy(acquire->predecessor, release->token, LIMIT_TOKEN);
     acquire->partner = release;
     release->partner = acquire;
@@ -203,6 +205,7 @@ static bool grant(struct engine *engine, struct operation *operation, int64_t no
     struct call *call = operation->call;
     struct engine_client *client = call->client;
     bool hold = call->hold;
+    bool handed_over = operation->asks_by == REDIS_SWAP;
     int64_t received_ns = call->received_ns;
     count_wait(engine, call, operation->round.started_ns);
     engine_leave_line(engine, call);
@@ -210,11 +213,10 @@ static bool grant(struct engine *engine, struct operation *operation, int64_t no
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return false;
     }
-    engine->stats.handovers += operation->hands_over;
+    engine->stats.handovers += handed_over;
     histogram_add(&engine->stats.granted, now_ns - received_ns);
     histogram_add(&engine->stats.granted_round, now_ns - operation->round.started_ns);
-    queue_on_granted(&resource->queue, operation->hands_over, now_ns + operation->round.ttl_ns,
-                     now_ns);
+    queue_on_granted(&resource->queue, handed_over, now_ns + operation->round.ttl_ns, now_ns);
     resource->last_outcome = OUTCOME_HELD;
     engine_on_granted(engine, operation, client, hold, now_ns);
     if (resource->queue.overdue > 0)

@@ -15,6 +15,13 @@ void operations_deinit(struct operations *operations)
     pool_deinit(&operations->pool);
 }
 
+static const enum redis_command commands[] = {
+    [ROUND_ACQUIRE] = REDIS_ACQUIRE,
+    [ROUND_EXTEND] = REDIS_EXTEND,
+    [ROUND_RELEASE] = REDIS_RELEASE,
+    [ROUND_STATUS] = REDIS_STATUS,
+};
+
 struct operation *operation_open(struct operations *operations, struct resource *resource,
                                  const struct round_rules *rules, enum round_kind kind,
                                  int64_t ttl_ns)
@@ -23,13 +30,13 @@ struct operation *operation_open(struct operations *operations, struct resource 
     if (operation == NULL)
         return NULL;
     round_init(&operation->round, rules, kind, ttl_ns);
+    operation->asks_by = commands[kind];
     operation->resource = resource;
     operation->call = NULL;
     operation->renews = NULL;
     operation->of_daemon = false;
     operation->breaking = NULL;
     operation->partner = NULL;
-    operation->hands_over = false;
     operation->shared_on = 0;
     operation->gathered_for = 0;
     operation->together = NULL;
@@ -61,28 +68,17 @@ void operation_free(struct operations *operations, struct operation *operation)
 
 enum redis_command operation_command(const struct operation *operation, enum round_command command)
 {
-    const struct round *round = &operation->round;
     switch (command) {
+    case ROUND_VOTE:
+        return operation->asks_by;
     case ROUND_UNDO:
         return REDIS_RELEASE;
     case ROUND_PLANT:
         return REDIS_PLANT;
-    case ROUND_VOTE:
     case ROUND_COMMANDS:
         break;
     }
-    switch (round->kind) {
-    case ROUND_ACQUIRE:
-        if (operation->hands_over)
-            return REDIS_SWAP;
-        return operation->ballot != 0 ? REDIS_ACQUIRE_FENCED : REDIS_ACQUIRE;
-    case ROUND_EXTEND:
-        return REDIS_EXTEND;
-    case ROUND_RELEASE:
-        return REDIS_RELEASE;
-    case ROUND_STATUS:
-        break;
-    }
+    assert(false && "no command");
     return REDIS_STATUS;
 }
 
@@ -93,7 +89,7 @@ bool operation_is_release(const struct operation *operation, enum round_command 
 
 bool operation_is_vote(const struct operation *operation, enum round_command command)
 {
-    return command == ROUND_VOTE && operation->round.kind != ROUND_RELEASE;
+    return command == ROUND_VOTE && operation->asks_by != REDIS_RELEASE;
 }
 
 bool operation_is_swap(const struct operation *operation, enum round_command command)

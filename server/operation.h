@@ -21,6 +21,7 @@ struct breaking;
 
 struct operation {
     struct round round;
+    enum redis_command asks_by; /* for votes; REDIS_SWAP: the acquire of a hand-over */
     struct resource *resource;
     struct call *call;         /* NULL once answered, once the client left, or if nobody asked */
     struct lock *renews;       /* ROUND_EXTEND of a lock that is held; NULL once that is over */
@@ -33,7 +34,6 @@ struct operation {
      * once its guard has passed by the other.
      */
     struct operation *partner;
-    bool hands_over;    /* the acquire of the two */
     uint32_t shared_on; /* of either: the nodes that get that command */
     char predecessor[LIMIT_TOKEN];
 
