@@ -36,19 +36,16 @@ uint32_t engine_gather(struct engine *engine, struct operation *operation, uint3
                        int64_t now_ns)
 {
     uint32_t refused = 0;
-    uint32_t gathered_for = 0;
+    uint32_t gathered_for = nodes & ~engine->apart;
     assert(operation->gathered_for == 0);
     /* No key twice in one command. */
     engine_settle_order(engine, operation->resource, now_ns);
-    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
-        unsigned node = nodes_first(rest);
-        uint32_t bit = UINT32_C(1) << node;
-        if (link_refuses_release(&engine->links[node]) != REASON_NONE)
-            refused |= bit;
-        else if (engine->apart & bit)
-            write_alone(engine, node, operation, engine->links[node].release_form, now_ns);
+    for (uint32_t rest = nodes & engine->apart; rest != 0; rest = nodes_behind_first(rest)) {
+        struct link *link = &engine->links[nodes_first(rest)];
+        if (link_refuses_release(link) != REASON_NONE)
+            refused |= UINT32_C(1) << link->node;
         else
-            gathered_for |= bit;
+            write_alone(engine, link->node, operation, link->release_form, now_ns);
     }
     if (gathered_for == 0)
         return refused;
