@@ -50,7 +50,8 @@ static void close_wire(void *context, unsigned node)
 static void write_wire(void *context, unsigned node, const char *bytes, size_t len)
 {
     const struct engine_wire *wire = context;
-    wire->engine->io.write(wire->engine->io.context, node, wire->channel, bytes, len);
+    wire->engine->io.write(wire->engine->io.context, UINT32_C(1) << node, wire->channel, bytes,
+                           len);
 }
 
 static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
@@ -304,8 +305,9 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
         ticket.epoch = guard_epoch(&engine->guard, node);
         if (command == ROUND_UNDO)
             ticket.tracking = track_undo(engine, node, &operation->resource->queue, now_ns);
-        link_send(link, buf, len, &ticket);
+        link_expect(link, &ticket);
     }
+    engine->io.write(engine->io.context, nodes & ~refused, CHANNEL_COMMANDS, buf, len);
     engine_guard_votes(engine, operation, command, nodes & ~refused);
     return refused;
 }

@@ -63,10 +63,10 @@ struct engine_broken {
 struct engine_io {
     void *context;
 
-    /* As in struct link_io and struct tracker_io. */
+    /* As in struct link_io and struct tracker_io; but the same may be written to several nodes. */
     void (*open)(void *context, unsigned node, enum channel channel);
     void (*close)(void *context, unsigned node, enum channel channel);
-    void (*write)(void *context, unsigned node, enum channel channel, const char *bytes,
+    void (*write)(void *context, uint32_t nodes, enum channel channel, const char *bytes,
                   size_t len);
 
     /* The answer to a submitted request. Exactly one of the two comes for each request, unless the

@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "protocol/nodes.h"
 #include "server/clock.h"
 #include "server/listeners.h"
 #include "server/reload.h"
@@ -46,11 +47,12 @@ static void io_close(void *context, unsigned node, enum channel channel)
     node_close(&server->nodes[node][channel]);
 }
 
-static void io_write(void *context, unsigned node, enum channel channel, const char *bytes,
+static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
                      size_t len)
 {
     struct server *server = context;
-    node_write(&server->nodes[node][channel], bytes, len);
+    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+        node_write(&server->nodes[nodes_first(nodes)][channel], bytes, len);
 }
 
 static struct session *session_of(struct engine_client *client)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "protocol/hold.h"
+#include "protocol/nodes.h"
 #include "tests/sim/sim.h"
 
 /* One pass in so many is slow, and takes up to so long. */
@@ -49,11 +50,12 @@ static void io_close(void *context, unsigned node, enum channel channel)
     net_reset(place->sim, wire);
 }
 
-static void io_write(void *context, unsigned node, enum channel channel, const char *bytes,
+static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
                      size_t len)
 {
     const struct place *place = context;
-    net_write(place->sim, daemon_at(place)->wires[node][channel], bytes, len);
+    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+        net_write(place->sim, daemon_at(place)->wires[nodes_first(nodes)][channel], bytes, len);
 }
 
 static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,

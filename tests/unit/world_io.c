@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "protocol/nodes.h"
 #include "tests/unit/world_wire.h"
 
 static void io_open(void *context, unsigned node, enum channel channel)
@@ -20,10 +21,11 @@ static void io_close(void *context, unsigned node, enum channel channel)
     world_close(context, node, channel);
 }
 
-static void io_write(void *context, unsigned node, enum channel channel, const char *bytes,
+static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
                      size_t len)
 {
-    world_write(context, node, channel, bytes, len);
+    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+        world_write(context, nodes_first(nodes), channel, bytes, len);
 }
 
 /* What a client, or the log, is told comes to the replies. */
