@@ -99,14 +99,13 @@ static void push_ticket(struct link *link, const struct link_ticket *ticket)
     link->load += weight(ticket);
 }
 
-static struct link_ticket pop_ticket(struct link *link)
+static void pop_ticket(struct link *link, struct link_ticket *ticket)
 {
     assert(link->ticket_count > 0);
-    struct link_ticket ticket = link->tickets[link->first];
+    *ticket = link->tickets[link->first];
     link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
     link->ticket_count--;
-    link->load -= weight(&ticket);
-    return ticket;
+    link->load -= weight(ticket);
 }
 
 static void write_words(struct link *link, const struct link_ticket *ticket,
@@ -260,7 +259,7 @@ bool link_take_lost(struct link *link, struct link_ticket *ticket)
 {
     assert(link->state == LINK_DOWN);
     while (link->ticket_count > 0) {
-        *ticket = pop_ticket(link);
+        pop_ticket(link, ticket);
         if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_RELEASES ||
             ticket->kind == TICKET_LOOK)
             return true;
@@ -425,7 +424,7 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
         give_up(link, REASON_GARBAGE, now_ns);
         return false;
     }
-    *ticket = pop_ticket(link);
+    pop_ticket(link, ticket);
     bool in_time = now_ns - ticket->sent_ns <= link->node_timeout_ns;
     switch (ticket->kind) {
     case TICKET_GREETING:

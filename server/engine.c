@@ -210,29 +210,60 @@ bool engine_say(struct engine *engine, struct call *call, const struct reply *re
     return !client->gone;
 }
 
-bool engine_answer(struct engine *engine, struct operation *operation, int64_t now_ns)
+/* How long the client has waited for it, as its own clock may have it. */
+static int64_t elapsed_ms(const struct engine *engine, const struct operation *operation,
+                          int64_t now_ns)
+{
+    return elapsed_for_client_ms(&engine->rules.round.drift, operation->call->received_ns, now_ns);
+}
+
+/* What its round has come to. */
+static struct reply reply_of(const struct engine *engine, const struct operation *operation,
+                             int64_t now_ns)
 {
     const struct round *round = &operation->round;
+    struct reply reply = {.outcome = round->outcome};
+    switch (round->outcome) {
+    case OUTCOME_OK:
+        if (round->kind == ROUND_RELEASE)
+            break;
+        reply.token = operation->token;
+        reply.validity_ms = round_validity_ns(round, now_ns) / NS_PER_MS;
+        reply.elapsed_ms = elapsed_ms(engine, operation, now_ns);
+        reply.fence_field = round->kind == ROUND_ACQUIRE;
+        reply.fence = operation->ballot;
+        break;
+    case OUTCOME_LATE:
+        reply.elapsed_ms = elapsed_ms(engine, operation, now_ns);
+        break;
+    case OUTCOME_HELD:
+        reply.hint_ms = round_hint_ms(round, now_ns);
+        break;
+    case OUTCOME_NOQUORUM:
+        reply.voting = round_voting(round);
+        reply.quorum = round->rules->quorum;
+        reply.node_count = engine->node_count;
+        reply.node_names = engine->rules.node_names;
+        reply.node_reasons = round->reasons;
+        break;
+    case OUTCOME_GONE:
+    case OUTCOME_FREE:
+    case OUTCOME_LIMIT:
+    case OUTCOME_SHUTDOWN:
+    case OUTCOME_OUTBID:
+        break;
+    }
+    return reply;
+}
+
+bool engine_answer(struct engine *engine, struct operation *operation, int64_t now_ns)
+{
     struct call *call = operation->call;
-    bool granted = round->outcome == OUTCOME_OK && round->kind != ROUND_RELEASE;
-    const struct reply reply = {
-        .outcome = round->outcome,
-        .token = granted ? operation->token : NULL,
-        .validity_ms = granted ? round_validity_ns(round, now_ns) / NS_PER_MS : 0,
-        .elapsed_ms = elapsed_for_client_ms(&round->rules->drift, call->received_ns, now_ns),
-        .fence_field = round->kind == ROUND_ACQUIRE,
-        .fence = operation->ballot,
-        .hint_ms = round->outcome == OUTCOME_HELD ? round_hint_ms(round, now_ns) : -1,
-        .voting = round_voting(round),
-        .quorum = round->rules->quorum,
-        .node_count = engine->node_count,
-        .node_names = engine->rules.node_names,
-        .node_reasons = round->reasons,
-    };
-    assert(round->phase == ROUND_SETTLED);
+    const struct reply reply = reply_of(engine, operation, now_ns);
+    assert(operation->round.phase == ROUND_SETTLED);
     operation->call = NULL;
     call->operation = NULL;
-    return engine_reply(engine, call, round->kind, &reply);
+    return engine_reply(engine, call, operation->round.kind, &reply);
 }
 
 /* --- doing what a round decided --- */
