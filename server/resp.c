@@ -143,7 +143,6 @@ bool resp_reset(struct resp *resp)
     };
     resp_deinit(resp);
     resp->begun = false;
-    resp->whole = true;
     resp->reader = redisReaderCreateWithFunctions(&functions);
     if (resp->reader != NULL)
         resp->reader->privdata = resp;
@@ -194,20 +193,18 @@ enum resp_result resp_next(struct resp *resp)
 {
     redisReader *reader = resp->reader;
     void *object = NULL;
-    if (resp->whole) {
+    if (!resp->begun && take_short(resp))
+        return RESP_REPLY;
+    if (!resp->begun) {
         resp->text_len = 0;
         resp->reply.nested_count = 0;
         resp->reply.nested_str = NULL;
     }
-    resp->whole = !resp->begun && take_short(resp);
-    if (resp->whole)
-        return RESP_REPLY;
     /* Where there is no byte to read, hiredis only tidies up its buffer. */
     resp->begun = resp->begun || reader->pos < reader->len;
     if (redisReaderGetReply(reader, &object) != REDIS_OK)
         return RESP_GARBAGE;
-    resp->whole = object != NULL;
-    if (!resp->whole)
+    if (object == NULL)
         return reader->len - reader->pos > LIMIT_LINK_REPLY ? RESP_GARBAGE : RESP_MORE;
     resp->begun = false;
     return RESP_REPLY;

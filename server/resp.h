@@ -23,7 +23,6 @@ struct resp {
     int64_t nested_integer;
     char text[RESP_TEXT_MAX]; /* where the strings of the reply are */
     size_t text_len;
-    bool whole; /* the next reply starts afresh */
     bool begun; /* hiredis has seen a part of the next reply, and so gets the rest */
 };
 
