@@ -83,7 +83,8 @@ static unsigned weight(const struct link_ticket *ticket)
 
 static void push_ticket(struct link *link, const struct link_ticket *ticket)
 {
-    assert(link->ticket_count < LIMIT_LINK_COMMANDS);
+    /* The one that was taken last is still looked at. */
+    assert(link->ticket_count < LIMIT_LINK_COMMANDS - 1);
     struct link_ticket *slot =
         &link->tickets[(link->first + link->ticket_count) % LIMIT_LINK_COMMANDS];
     /* Not as a whole: that would be read back, in larger pieces, while its members are still on
@@ -99,13 +100,14 @@ static void push_ticket(struct link *link, const struct link_ticket *ticket)
     link->load += weight(ticket);
 }
 
-static void pop_ticket(struct link *link, struct link_ticket *ticket)
+static const struct link_ticket *pop_ticket(struct link *link)
 {
     assert(link->ticket_count > 0);
-    *ticket = link->tickets[link->first];
+    const struct link_ticket *ticket = &link->tickets[link->first];
     link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
     link->ticket_count--;
     link->load -= weight(ticket);
+    return ticket;
 }
 
 static void write_words(struct link *link, const struct link_ticket *ticket,
@@ -255,16 +257,16 @@ static void give_up(struct link *link, enum reason reason, int64_t now_ns)
     link_on_closed(link, reason, now_ns);
 }
 
-bool link_take_lost(struct link *link, struct link_ticket *ticket)
+const struct link_ticket *link_take_lost(struct link *link)
 {
     assert(link->state == LINK_DOWN);
     while (link->ticket_count > 0) {
-        pop_ticket(link, ticket);
+        const struct link_ticket *ticket = pop_ticket(link);
         if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_RELEASES ||
             ticket->kind == TICKET_LOOK)
-            return true;
+            return ticket;
     }
-    return false;
+    return NULL;
 }
 
 void link_heartbeat(struct link *link, int64_t now_ns)
@@ -409,27 +411,19 @@ static void suspect(struct link *link, int64_t now_ns)
     link_heartbeat(link, now_ns);
 }
 
-/* It has answered in time: it is well. */
-static void trust(struct link *link, int64_t now_ns)
-{
-    if (link->state == LINK_SUSPECT)
-        set_state(link, LINK_UP, REASON_NONE, now_ns);
-}
-
-bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
-                   struct link_ticket *ticket)
+const struct link_ticket *link_on_reply(struct link *link, const struct redis_reply *reply,
+                                        int64_t now_ns)
 {
     assert(link->state != LINK_DOWN);
     if (link->ticket_count == 0) {
         give_up(link, REASON_GARBAGE, now_ns);
-        return false;
+        return NULL;
     }
-    pop_ticket(link, ticket);
-    bool in_time = now_ns - ticket->sent_ns <= link->node_timeout_ns;
+    const struct link_ticket *ticket = pop_ticket(link);
     switch (ticket->kind) {
     case TICKET_GREETING:
         on_greeting(link, ticket->command, reply, now_ns);
-        return false;
+        return NULL;
     case TICKET_HEARTBEAT:
         link->heartbeat_due = false;
         link->round_trip_ns = now_ns - ticket->sent_ns;
@@ -448,12 +442,13 @@ bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t n
     case TICKET_TRIAL:
         break;
     }
-    if (in_time)
-        trust(link, now_ns);
+    /* It has answered in time: it is well. */
+    if (link->state == LINK_SUSPECT && now_ns - ticket->sent_ns <= link->node_timeout_ns)
+        set_state(link, LINK_UP, REASON_NONE, now_ns);
     /* What has found the link full, or suspect. */
     if (link->owed.unsent > 0)
         send_owed(link, now_ns);
-    return ticket->kind != TICKET_OWED;
+    return ticket->kind != TICKET_OWED ? ticket : NULL;
 }
 
 /* --- time --- */

@@ -187,15 +187,16 @@ void link_on_connected(struct link *link, int64_t now_ns);
 void link_on_closed(struct link *link, enum reason reason, int64_t now_ns);
 
 /*
- * A reply has come. True if it is not the link's own: then *ticket tells whose. A reply
- * nobody asked for, or a greeting that fails, closes the link: look at link->state.
+ * A reply has come. The ticket tells whose it is, and lives until the next is taken; NULL if it is
+ * the link's own. A reply nobody asked for, or a greeting that fails, closes the link: look at
+ * link->state.
  */
-bool link_on_reply(struct link *link, const struct redis_reply *reply, int64_t now_ns,
-                   struct link_ticket *ticket);
+const struct link_ticket *link_on_reply(struct link *link, const struct redis_reply *reply,
+                                        int64_t now_ns);
 
-/* Take the ticket of a round, of releases or a look off a link that is DOWN; false once there is
- * none. */
-bool link_take_lost(struct link *link, struct link_ticket *ticket);
+/* Take the ticket of a round, of releases or a look off a link that is DOWN; NULL once there is
+ * none. It lives until the next is taken. */
+const struct link_ticket *link_take_lost(struct link *link);
 
 /* When it wants link_on_timer() next, and that. */
 int64_t link_deadline_ns(const struct link *link);

@@ -268,8 +268,8 @@ bool engine_answer(struct engine *engine, struct operation *operation, int64_t n
 
 /* --- doing what a round decided --- */
 
-size_t engine_format(const struct engine *engine, const struct operation *operation,
-                     enum round_command command, enum redis_form form, char *buf, int64_t now_ns)
+size_t engine_format(struct engine *engine, const struct operation *operation,
+                     enum round_command command, enum redis_form form, int64_t now_ns)
 {
     const struct round *round = &operation->round;
     struct redis_call call = {
@@ -289,7 +289,7 @@ size_t engine_format(const struct engine *engine, const struct operation *operat
     /* Who was refused the lock wants it; who releases it does not. */
     if (command == ROUND_UNDO || call.command == REDIS_SWAP)
         call.daemon = engine->daemon;
-    return redis_format(&call, form, buf);
+    return redis_format(&call, form, engine->command);
 }
 
 void engine_owe(struct engine *engine, unsigned node, const struct operation *operation,
@@ -316,8 +316,6 @@ static uint32_t track_undo(struct engine *engine, unsigned node, const struct qu
 static uint32_t write_to(struct engine *engine, struct operation *operation,
                          enum round_command command, uint32_t nodes, int64_t now_ns)
 {
-    char buf[REDIS_COMMAND_MAX];
-    size_t len = engine_format(engine, operation, command, REDIS_BY_SHA1, buf, now_ns);
     bool release = operation_is_release(operation, command);
     struct link_ticket ticket = {.kind = TICKET_ROUND,
                                  .command = (uint8_t)command,
@@ -326,6 +324,7 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
                                  .owner = operation};
     uint32_t refused = 0;
     engine_settle_order(engine, operation->resource, now_ns);
+    size_t len = engine_format(engine, operation, command, REDIS_BY_SHA1, now_ns);
     for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
         unsigned node = nodes_first(rest);
         struct link *link = &engine->links[node];
@@ -338,7 +337,7 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
             ticket.tracking = track_undo(engine, node, &operation->resource->queue, now_ns);
         link_expect(link, &ticket);
     }
-    engine->io.write(engine->io.context, nodes & ~refused, CHANNEL_COMMANDS, buf, len);
+    engine->io.write(engine->io.context, nodes & ~refused, CHANNEL_COMMANDS, engine->command, len);
     engine_guard_votes(engine, operation, command, nodes & ~refused);
     return refused;
 }

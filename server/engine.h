@@ -212,6 +212,8 @@ struct engine {
     struct queue_rules queue_rules;
     uint32_t queue_seed;       /* of the last queue; daemons begin with different ones */
     char daemon[REDIS_DAEMON]; /* by which others know who waits */
+    /* What is written next. It is handed on before anything else is formatted. */
+    char command[REDIS_RELEASES_MAX];
     struct pool calls;
     struct resources resources;
     struct operations operations;

@@ -141,16 +141,12 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
 void engine_deliver(struct engine *engine, unsigned node, struct operation *operation,
                     enum round_command command, const struct answer *said, int64_t now_ns)
 {
-    bool yes = said->kind == ANSWER_YES && command == ROUND_VOTE;
-    if (!yes || !round_count_quietly(&operation->round, node, now_ns))
-        engine_step(engine, operation,
-                    &(struct round_event){.type = ROUND_EVENT_ANSWER,
-                                          .now_ns = now_ns,
-                                          .node = node,
-                                          .command = command,
-                                          .answer = said});
-    else if (round_is_finished(&operation->round))
-        engine_end(engine, operation);
+    engine_step(engine, operation,
+                &(struct round_event){.type = ROUND_EVENT_ANSWER,
+                                      .now_ns = now_ns,
+                                      .node = node,
+                                      .command = command,
+                                      .answer = said});
 }
 
 static struct vote *votes_of(struct engine *engine, unsigned node)
@@ -171,8 +167,8 @@ static void deliver_votes(struct engine *engine, unsigned node, enum reason fail
         if (reason == REASON_NONE && votes[i].epoch != epoch)
             reason = REASON_UNCHECKED;
         const struct answer not_counted = {.kind = ANSWER_FAILED, .reason = reason};
-        engine_deliver(engine, node, votes[i].operation, ROUND_VOTE,
-                       reason == REASON_NONE ? &votes[i].answer : &not_counted, now_ns);
+        engine_deliver_vote(engine, node, votes[i].operation,
+                            reason == REASON_NONE ? &votes[i].answer : &not_counted, now_ns);
     }
 }
 
@@ -180,20 +176,20 @@ static void deliver_votes(struct engine *engine, unsigned node, enum reason fail
 static void fail_lost(struct engine *engine, unsigned node, int64_t now_ns)
 {
     struct link *link = &engine->links[node];
-    struct link_ticket ticket;
+    const struct link_ticket *ticket;
     if (link->state != LINK_DOWN)
         return;
     engine->unguarded &= ~(UINT32_C(1) << node);
     deliver_votes(engine, node, link->reason, now_ns);
-    while (link->state == LINK_DOWN && link_take_lost(link, &ticket)) {
-        struct operation *operation = ticket.owner;
-        enum round_command command = ticket.command;
-        if (ticket.kind == TICKET_LOOK) {
-            engine_on_look_lost(engine, node, &ticket, now_ns);
+    while (link->state == LINK_DOWN && (ticket = link_take_lost(link)) != NULL) {
+        struct operation *operation = ticket->owner;
+        enum round_command command = ticket->command;
+        if (ticket->kind == TICKET_LOOK) {
+            engine_on_look_lost(engine, node, ticket, now_ns);
             continue;
         }
-        if (ticket.kind == TICKET_RELEASES) {
-            engine_on_releases_lost(engine, node, &ticket, now_ns);
+        if (ticket->kind == TICKET_RELEASES) {
+            engine_on_releases_lost(engine, node, ticket, now_ns);
             continue;
         }
         if (operation_is_swap(operation, command)) {
@@ -270,13 +266,12 @@ static bool send_in_full(struct engine *engine, unsigned node, const struct link
                               : link_refuses_vote(link);
     if (ticket->form == REDIS_IN_FULL || refused != REASON_NONE)
         return false;
-    char buf[REDIS_COMMAND_MAX];
-    size_t len = engine_format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, buf, now_ns);
+    size_t len = engine_format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, now_ns);
     struct link_ticket again = *ticket;
     again.form = REDIS_IN_FULL;
     again.tracking = 0; /* that was asked for once */
     again.sent_ns = now_ns;
-    link_send(link, buf, len, &again);
+    link_send(link, engine->command, len, &again);
     engine_guard_votes(engine, operation, ticket->command, UINT32_C(1) << node);
     return true;
 }
@@ -456,16 +451,15 @@ bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
         return on_tracker_reply(engine, node, reply, now_ns);
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
-    struct link_ticket ticket;
-    bool wanted = link_on_reply(link, reply, now_ns, &ticket);
+    const struct link_ticket *ticket = link_on_reply(link, reply, now_ns);
     if (link->state != before)
         note_link(engine, node, before, now_ns);
     if (link->state == LINK_DOWN) {
         fail_lost(engine, node, now_ns);
         return false;
     }
-    if (wanted)
-        on_reply(engine, node, reply, &ticket, now_ns);
+    if (ticket != NULL)
+        on_reply(engine, node, reply, ticket, now_ns);
     /* Late: it has not answered in time yet, and is asked again. */
     if (link->state == LINK_SUSPECT)
         link_heartbeat(link, now_ns);

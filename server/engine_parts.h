@@ -40,10 +40,9 @@ bool engine_say(struct engine *engine, struct call *call, const struct reply *re
 /* ... from what its round has come to. */
 bool engine_answer(struct engine *engine, struct operation *operation, int64_t now_ns);
 
-/* Write one of an operation's commands, in this form, into buf (REDIS_COMMAND_MAX bytes); returns
- * its length. */
-size_t engine_format(const struct engine *engine, const struct operation *operation,
-                     enum round_command command, enum redis_form form, char *buf, int64_t now_ns);
+/* Format one of an operation's commands, in this form, in engine->command; returns its length. */
+size_t engine_format(struct engine *engine, const struct operation *operation,
+                     enum round_command command, enum redis_form form, int64_t now_ns);
 
 /* The node is owed the release of the operation's token. */
 void engine_owe(struct engine *engine, unsigned node, const struct operation *operation,
@@ -210,6 +209,17 @@ void engine_links_deinit(struct engine *engine);
 /* What a node says to a command of an operation. The operation may be gone afterwards. */
 void engine_deliver(struct engine *engine, unsigned node, struct operation *operation,
                     enum round_command command, const struct answer *said, int64_t now_ns);
+
+/* The same of many votes one behind the other, most of which decide nothing. */
+static inline void engine_deliver_vote(struct engine *engine, unsigned node,
+                                       struct operation *operation, const struct answer *said,
+                                       int64_t now_ns)
+{
+    if (said->kind != ANSWER_YES || !round_count_quietly(&operation->round, node, now_ns))
+        engine_deliver(engine, node, operation, ROUND_VOTE, said, now_ns);
+    else if (round_is_finished(&operation->round))
+        engine_end(engine, operation);
+}
 
 /* A command of an operation has been written to these nodes: if their answers are votes, the guard
  * is asked about them at the end of the pass. */

@@ -22,14 +22,13 @@ bool engine_gathers(const struct operation *operation, enum round_command comman
 static void write_alone(struct engine *engine, unsigned node, struct operation *operation,
                         enum redis_form form, int64_t now_ns)
 {
-    char buf[REDIS_COMMAND_MAX];
     const struct link_ticket ticket = {.kind = TICKET_ROUND,
                                        .command = ROUND_VOTE,
                                        .form = (uint8_t)form,
                                        .sent_ns = now_ns,
                                        .owner = operation};
-    size_t len = engine_format(engine, operation, ROUND_VOTE, form, buf, now_ns);
-    link_send(&engine->links[node], buf, len, &ticket);
+    size_t len = engine_format(engine, operation, ROUND_VOTE, form, now_ns);
+    link_send(&engine->links[node], engine->command, len, &ticket);
 }
 
 uint32_t engine_gather(struct engine *engine, struct operation *operation, uint32_t nodes,
@@ -77,19 +76,20 @@ static unsigned take_chain(struct engine *engine, struct operation **first)
     return count;
 }
 
-static size_t format(const struct engine *engine, const struct operation *first, unsigned count,
-                     enum redis_form form, char *buf, int64_t now_ns)
+/* As engine_format(). */
+static size_t format(struct engine *engine, const struct operation *first, unsigned count,
+                     enum redis_form form, int64_t now_ns)
 {
     struct redis_release releases[LIMIT_TOGETHER];
     if (count == 1)
-        return engine_format(engine, first, ROUND_VOTE, form, buf, now_ns);
+        return engine_format(engine, first, ROUND_VOTE, form, now_ns);
     for (unsigned i = 0; i < count; i++, first = first->together)
         releases[i] = (struct redis_release){
             .key = first->resource->key,
             .key_len = first->resource->key_len,
             .token = first->token,
         };
-    return redis_format_releases(releases, count, form, buf);
+    return redis_format_releases(releases, count, form, engine->command);
 }
 
 /* What could not be written to some nodes after all fails at the end of the pass, not in the midst
@@ -105,7 +105,6 @@ static void put_off(struct engine *engine, struct operation *first, uint32_t ref
 
 static void write_chain(struct engine *engine, int64_t now_ns)
 {
-    char buf[REDIS_RELEASES_MAX];
     struct operation *first;
     uint32_t nodes = TAILQ_FIRST(&engine->gathered)->gathered_for;
     uint32_t refused = 0;
@@ -127,9 +126,9 @@ static void write_chain(struct engine *engine, int64_t now_ns)
         /* Mostly all masters are alike, and it is written once. */
         if (len == 0 || form != ticket.form) {
             ticket.form = (uint8_t)form;
-            len = format(engine, first, count, form, buf, now_ns);
+            len = format(engine, first, count, form, now_ns);
         }
-        link_send(link, buf, len, &ticket);
+        link_send(link, engine->command, len, &ticket);
     }
     if (refused != 0)
         put_off(engine, first, refused);
@@ -189,7 +188,6 @@ void engine_write_releases(struct engine *engine, int64_t now_ns)
 static bool write_in_full(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                           const struct redis_reply *reply, int64_t now_ns)
 {
-    char buf[REDIS_RELEASES_MAX];
     struct link *link = &engine->links[node];
     if (ticket->form == REDIS_IN_FULL || reply->kind != RESP_ERROR ||
         reason_of_redis_error(reply->str, reply->len) != REASON_NOSCRIPT ||
@@ -198,8 +196,8 @@ static bool write_in_full(struct engine *engine, unsigned node, const struct lin
     struct link_ticket again = *ticket;
     again.form = REDIS_IN_FULL;
     again.sent_ns = now_ns;
-    link_send(link, buf, format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, buf, now_ns),
-              &again);
+    size_t len = format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, now_ns);
+    link_send(link, engine->command, len, &again);
     return true;
 }
 
@@ -265,8 +263,7 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
         if (kind == ANSWER_FAILED)
             ask_alone(engine, node, operation, now_ns);
         else
-            engine_deliver(engine, node, operation, ROUND_VOTE, &(struct answer){.kind = kind},
-                           now_ns);
+            engine_deliver_vote(engine, node, operation, &(struct answer){.kind = kind}, now_ns);
         operation = next;
     }
 }

@@ -35,7 +35,6 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
 {
     char key[LIMIT_KEY];
     char tokens[2][LIMIT_TOKEN];
-    char buf[REDIS_COMMAND_MAX];
     struct redis_call call = {
         .key = key,
         .key_len = put_key(engine, key),
@@ -50,9 +49,9 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
         call.token = tokens[call.command == REDIS_SWAP || call.command == REDIS_RELEASE];
         call.old_token = tokens[0];
         call.ballot = call.command == REDIS_ACQUIRE_FENCED;
-        size_t len = redis_format(&call, REDIS_BY_SHA1, buf);
+        size_t len = redis_format(&call, REDIS_BY_SHA1, engine->command);
         link_send(
-            &engine->links[node], buf, len,
+            &engine->links[node], engine->command, len,
             &(struct link_ticket){.kind = TICKET_TRIAL, .command = (uint8_t)i, .sent_ns = now_ns});
         /* What was handed over and released is another's afterwards. */
         if (call.command == REDIS_RELEASE)

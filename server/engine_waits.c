@@ -295,7 +295,6 @@ static uint32_t reachable(const struct engine *engine, int64_t now_ns)
 static void look(struct engine *engine, struct resource *resource, unsigned node,
                  enum redis_form form, int64_t now_ns)
 {
-    char buf[REDIS_COMMAND_MAX];
     struct link *link = &engine->links[node];
     /* Where another daemon hands it over, it finds that we wait. */
     const struct redis_call call = {
@@ -306,19 +305,19 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
         .ttl_ms = engine->rules.max_ttl_ns / NS_PER_MS,
         .daemon = engine->daemon,
     };
-    size_t len = redis_format(&call, form, buf);
     const struct link_ticket ticket = {.kind = TICKET_LOOK,
                                        .form = (uint8_t)form,
                                        .sent_ns = now_ns,
                                        .tracking = engine->trackers[node].tracking,
                                        .owner = resource};
-    engine_settle_order(engine, resource, now_ns);
     engine->stats.looks++;
     engine->looking[node]++;
     resource_pin(resource);
+    engine_settle_order(engine, resource, now_ns);
     if (ticket.tracking != 0)
         tracker_ask(link, now_ns);
-    link_send(link, buf, len, &ticket);
+    size_t len = redis_format(&call, form, engine->command);
+    link_send(link, engine->command, len, &ticket);
 }
 
 void engine_on_seen(struct engine *engine, unsigned node, struct queue *queue,

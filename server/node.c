@@ -35,7 +35,7 @@ static bool take_replies(struct node *node, int64_t now_ns)
             fail(node, REASON_GARBAGE);
         if (result != RESP_REPLY)
             return result == RESP_MORE;
-        if (!engine_on_reply(&node->server->engine, node->index, node->channel, &node->resp.reply,
+        if (!engine_on_reply(&node->server->engine, node->index, node->channel, node->resp.reply,
                              now_ns))
             return false;
     }

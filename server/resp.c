@@ -15,7 +15,7 @@ struct place {
 static struct place place_of(const redisReadTask *task)
 {
     struct resp *resp = task->privdata;
-    struct redis_reply *reply = &resp->reply;
+    struct redis_reply *reply = &resp->built;
     if (task->parent == NULL)
         return (struct place){&reply->kind, &reply->integer, &reply->str, &reply->len};
     if (task->parent->parent == NULL && task->idx < RESP_ITEMS)
@@ -59,9 +59,9 @@ static void *begin_array(const redisReadTask *task, size_t elements)
     if (place.kind != NULL)
         *place.kind = RESP_ARRAY;
     if (task->parent == NULL)
-        resp->reply.item_count = elements;
+        resp->built.item_count = elements;
     else if (task->parent->parent == NULL)
-        resp->reply.nested_count = elements;
+        resp->built.nested_count = elements;
     return built(task);
 }
 
@@ -161,13 +161,12 @@ void resp_feed(struct resp *resp, const char *bytes, size_t len)
 enum { SHORT_LEN = 5 };
 static const struct {
     const char *bytes; /* SHORT_LEN */
-    enum resp_kind kind;
-    int64_t integer;
+    struct redis_reply reply;
 } shorts[] = {
-    {"+OK\r\n", RESP_STATUS, 0},
-    {":-3\r\n", RESP_INTEGER, -3},
-    {":-2\r\n", RESP_INTEGER, -2},
-    {"$-1\r\n", RESP_NIL, 0},
+    {"+OK\r\n", {.kind = RESP_STATUS, .str = "OK", .len = 2}},
+    {":-3\r\n", {.kind = RESP_INTEGER, .integer = -3}},
+    {":-2\r\n", {.kind = RESP_INTEGER, .integer = -2}},
+    {"$-1\r\n", {.kind = RESP_NIL}},
 };
 
 /* Where the next bytes are such a reply, take it; anything else is left to hiredis. */
@@ -179,10 +178,7 @@ static bool take_short(struct resp *resp)
     for (size_t i = 0; i < sizeof(shorts) / sizeof(shorts[0]); i++) {
         if (memcmp(reader->buf + reader->pos, shorts[i].bytes, SHORT_LEN) != 0)
             continue;
-        resp->reply.kind = shorts[i].kind;
-        resp->reply.integer = shorts[i].integer;
-        resp->reply.str = shorts[i].bytes + 1;
-        resp->reply.len = 2;
+        resp->reply = &shorts[i].reply;
         reader->pos += SHORT_LEN;
         return true;
     }
@@ -197,8 +193,8 @@ enum resp_result resp_next(struct resp *resp)
         return RESP_REPLY;
     if (!resp->begun) {
         resp->text_len = 0;
-        resp->reply.nested_count = 0;
-        resp->reply.nested_str = NULL;
+        resp->built.nested_count = 0;
+        resp->built.nested_str = NULL;
     }
     /* Where there is no byte to read, hiredis only tidies up its buffer. */
     resp->begun = resp->begun || reader->pos < reader->len;
@@ -207,5 +203,6 @@ enum resp_result resp_next(struct resp *resp)
     if (object == NULL)
         return reader->len - reader->pos > LIMIT_LINK_REPLY ? RESP_GARBAGE : RESP_MORE;
     resp->begun = false;
+    resp->reply = &resp->built;
     return RESP_REPLY;
 }

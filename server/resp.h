@@ -17,9 +17,10 @@
 enum { RESP_TEXT_MAX = 8192 };
 
 struct resp {
-    struct redisReader *reader; /* owned */
-    struct redis_reply reply;
-    enum resp_kind nested_kind; /* of the first item of a nested array; nobody asks */
+    struct redisReader *reader;      /* owned */
+    const struct redis_reply *reply; /* the one that has come */
+    struct redis_reply built;        /* what hiredis makes */
+    enum resp_kind nested_kind;      /* of the first item of a nested array; nobody asks */
     int64_t nested_integer;
     char text[RESP_TEXT_MAX]; /* where the strings of the reply are */
     size_t text_len;
@@ -34,7 +35,7 @@ void resp_deinit(struct resp *resp);
 bool resp_reset(struct resp *resp);
 
 enum resp_result {
-    RESP_REPLY,  /* resp->reply holds the next one; its strings live until the next call */
+    RESP_REPLY,  /* resp->reply is the next one; its strings live until the next call */
     RESP_MORE,   /* more bytes are needed */
     RESP_GARBAGE /* not Redis protocol, or a reply larger than LIMIT_LINK_REPLY */
 };

@@ -63,7 +63,7 @@ enum replies_compared replies_compare(struct resp *resp, struct resp *twin, cons
             return REPLIES_DIFFER;
         if (expected == RESP_GARBAGE)
             return REPLIES_GARBAGE;
-        if (!same_reply(&resp->reply, &twin->reply))
+        if (!same_reply(resp->reply, twin->reply))
             return REPLIES_DIFFER;
         (*count)++;
     }

@@ -169,8 +169,8 @@ static void say(struct wire *of, const char *bytes, size_t len)
             lose(of, REASON_GARBAGE);
         if (result != RESP_REPLY)
             return;
-        note(of, &of->resp.reply);
-        if (!engine_on_reply(&world.engine, of->node, of->channel, &of->resp.reply, world.now_ns))
+        note(of, of->resp.reply);
+        if (!engine_on_reply(&world.engine, of->node, of->channel, of->resp.reply, world.now_ns))
             return;
     }
 }

@@ -189,7 +189,7 @@ static void feed(struct sim *sim, unsigned index, unsigned wire_index)
         enum resp_result result = resp_next(resp);
         assert(result != RESP_GARBAGE);
         if (result == RESP_MORE || !engine_on_reply(&daemon->engine, wire->master, wire->channel,
-                                                    &resp->reply, daemon_clock_ns(sim, index)))
+                                                    resp->reply, daemon_clock_ns(sim, index)))
             return;
     }
 }

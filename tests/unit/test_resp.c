@@ -25,7 +25,7 @@ static const struct redis_reply *read_reply(const char *bytes)
 {
     resp_feed(&resp, bytes, strlen(bytes));
     ck_assert_int_eq(resp_next(&resp), RESP_REPLY);
-    return &resp.reply;
+    return resp.reply;
 }
 
 START_TEST(a_report_of_a_change_has_its_key)
