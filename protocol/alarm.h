@@ -1,11 +1,16 @@
 /*
  * What is to happen at some time: a set of alarms in order of their time. Pure, and intrusive: an
- * alarm lies inside of what it is for, so setting one costs no memory. The tree is that of libbsd.
+ * alarm lies inside of what it is for, so setting one costs no memory.
+ *
+ * It is a pairing heap: from each alarm hang others that are due behind it, in no order, so that
+ * one that is set behind all others costs a comparison, and one that nothing hangs from costs
+ * nothing to take away. Most are taken away long before they are due. In whatever order, one of n
+ * costs about the logarithm of n comparisons, over all of them; a single one may cost n: the first
+ * that is taken away of many that were only set, and puts them in order for those that follow.
  */
 #ifndef PROTOCOL_ALARM_H
 #define PROTOCOL_ALARM_H
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,17 +18,17 @@
 
 /* All zero is an alarm that is not set. */
 struct alarm {
-    RB_ENTRY(alarm) entry;
-    int64_t at_ns;   /* if it is set */
-    uint64_t serial; /* the one that was set first comes first */
+    struct alarm *below;  /* the first that hangs from it */
+    struct alarm *next;   /* ... and the next that hangs from where it does itself */
+    struct alarm **place; /* what points to it */
+    int64_t at_ns;        /* if it is set */
+    uint64_t serial;      /* the one that was set first comes first */
     bool set;
     uint8_t kind; /* of the owner: what it lies inside of */
 };
 
-RB_HEAD(alarm_tree, alarm);
-
 struct alarms {
-    struct alarm_tree tree;
+    struct alarm *first; /* all others hang from it */
     uint64_t serial;
     int64_t first_ns; /* when the first is due; ALARM_NEVER if none is set */
 };

@@ -4,7 +4,7 @@
 set -eu
 
 wanted="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev libxxhash-dev check
-        libbsd-dev redis-server clang libclang-rt-dev clang-format procps
+        redis-server clang libclang-rt-dev clang-format procps
         netcat-openbsd iproute2 spin tmux vim-tiny groff-base mandoc python3 nodejs
         valgrind pkg-config libsystemd-dev systemd libssl-dev openssl $*"
 

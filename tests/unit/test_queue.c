@@ -551,6 +551,7 @@ START_TEST(alarms_come_in_order_and_once)
     struct alarms alarms;
     uint64_t random = 1;
     int64_t last_ns = -1;
+    uint64_t last_serial = 0;
     unsigned left = 0;
     alarms_init(&alarms);
     ck_assert_int_eq(alarms.first_ns, ALARM_NEVER);
@@ -565,9 +566,14 @@ START_TEST(alarms_come_in_order_and_once)
     ck_assert_ptr_null(alarms_take(&alarms, -1));
     while (left > 0) {
         ck_assert_int_ge(alarms.first_ns, last_ns);
+        bool same = alarms.first_ns == last_ns;
         last_ns = alarms.first_ns;
         ck_assert_ptr_null(alarms_take(&alarms, last_ns - 1));
-        ck_assert(!alarms_take(&alarms, last_ns)->set);
+        const struct alarm *one = alarms_take(&alarms, last_ns);
+        ck_assert(!one->set);
+        ck_assert_int_eq(one->at_ns, last_ns);
+        ck_assert(!same || one->serial > last_serial);
+        last_serial = one->serial;
         left--;
     }
     ck_assert_ptr_null(alarms_take(&alarms, 5000));
