@@ -55,6 +55,9 @@ void extensions_deinit(struct extensions *extensions)
 static struct extended *find(const struct extensions *extensions, const char *token)
 {
     struct extended *extended;
+    /* Every token that is released is looked for, and mostly none has been extended. */
+    if (TAILQ_EMPTY(&extensions->least_recent))
+        return NULL;
     HASH_FIND_BYHASHVALUE(hh, extensions->by_token, token, LIMIT_TOKEN, hash_of(token), extended);
     return extended;
 }
