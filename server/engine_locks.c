@@ -177,8 +177,11 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
         forget_lock(engine, resource->lock);
 
     struct lock *lock = take_lock(engine);
-    memset(lock, 0, sizeof(*lock));
-    lock->alarm.kind = ALARM_LOCK;
+    lock->alarm = (struct alarm){.kind = ALARM_LOCK};
+    lock->due = (struct alarm){0};
+    lock->client = NULL;
+    lock->renewal = NULL;
+    lock->failed = NULL;
     lock->resource = resource;
     resource->lock = lock;
     memcpy(lock->token, operation->token, LIMIT_TOKEN);
