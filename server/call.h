@@ -31,7 +31,6 @@ struct engine_client {
 };
 
 struct call {
-    struct waiter waiter;         /* LOCK: its place in the queue of its resource */
     struct engine_client *client; /* the owner */
     struct operation *operation;  /* the round that is run for it; NULL while a LOCK waits */
     struct resource *resource;    /* LOCK */
@@ -45,7 +44,8 @@ struct call {
     bool hold;           /* LOCK */
     bool tagged;
     unsigned char tag_len;
-    char tag[LIMIT_TAG]; /* zeros behind it */
+    struct waiter waiter; /* LOCK: its place in the queue of its resource */
+    char tag[LIMIT_TAG];  /* zeros behind it */
 };
 
 /* NULL if there is no room. */
