@@ -424,16 +424,12 @@ static void drain_line(struct engine *engine, struct resource *resource)
     }
 }
 
-void engine_run_queue(struct engine *engine, struct resource *resource, int64_t now_ns)
+/* Somebody stands in line: do what the queue wants done. */
+static void run_line(struct engine *engine, struct resource *resource, int64_t now_ns)
 {
     struct queue *queue = &resource->queue;
     enum queue_want want = QUEUE_ASK;
     uint32_t nodes;
-    if (queue->length == 0) {
-        alarms_set(&engine->alarms, &resource->wake, ALARM_NEVER);
-        resource_release(&engine->resources, resource);
-        return;
-    }
     resource_pin(resource);
     if (engine->draining)
         drain_line(engine, resource);
@@ -451,6 +447,16 @@ void engine_run_queue(struct engine *engine, struct resource *resource, int64_t 
     resource->wake.kind = ALARM_WAKE;
     alarms_set(&engine->alarms, &resource->wake, queue_wake_ns(queue));
     resource_unpin(&engine->resources, resource);
+}
+
+void engine_run_queue(struct engine *engine, struct resource *resource, int64_t now_ns)
+{
+    if (resource->queue.length > 0) {
+        run_line(engine, resource, now_ns);
+        return;
+    }
+    alarms_set(&engine->alarms, &resource->wake, ALARM_NEVER);
+    resource_release(&engine->resources, resource);
 }
 
 void engine_drain_queues(struct engine *engine, int64_t now_ns)
