@@ -273,7 +273,9 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     /* However long it was held before that. */
     if (queue->handovers <= 1)
         queue->turn_ns = now_ns;
-    hold_everywhere(queue, until_ns, now_ns);
+    /* Who joins an empty line forgets what has been seen before. */
+    if (queue->length > 0)
+        hold_everywhere(queue, until_ns, now_ns);
 }
 
 static bool turn_is_over(const struct queue *queue, int64_t now_ns)
