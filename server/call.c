@@ -8,8 +8,8 @@ struct call *call_open(struct pool *calls, struct engine_client *client,
     struct call *call = pool_take(calls);
     if (call == NULL)
         return NULL;
+    /* Its place in a queue is set where it joins one. */
     memset(call, 0, offsetof(struct call, waiter));
-    call->waiter.wall = (struct alarm){0};
     memset(call->tag, 0, sizeof(call->tag));
     call->client = client;
     call->received_ns = now_ns;

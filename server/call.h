@@ -44,7 +44,7 @@ struct call {
     bool hold;           /* LOCK */
     bool tagged;
     unsigned char tag_len;
-    struct waiter waiter; /* LOCK: its place in the queue of its resource */
+    struct waiter waiter; /* LOCK: its place in the queue of its resource, once it has joined */
     char tag[LIMIT_TAG];  /* zeros behind it */
 };
 

@@ -510,7 +510,7 @@ static void join(struct engine *engine, struct call *call, const struct request 
         resource->last_outcome = OUTCOME_HELD;
     queue_join(queue, &call->waiter, now_ns);
     engine->holding += call->hold;
-    call->waiter.wall.kind = ALARM_WALL;
+    call->waiter.wall = (struct alarm){.kind = ALARM_WALL};
     if (!call->waits) {
         queue_note_overdue(queue, &call->waiter);
         return;
