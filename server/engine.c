@@ -567,7 +567,7 @@ static void owe_everywhere(struct engine *engine, const struct resource *resourc
 void engine_release(struct engine *engine, struct resource *resource, const char *token,
                     struct operation *operation, bool known, int64_t now_ns)
 {
-    resource_pin(resource);
+    assert(resource->pins > 0);
     forbid_planting(engine, resource, token, now_ns);
     if (operation == NULL)
         operation =
@@ -578,7 +578,6 @@ void engine_release(struct engine *engine, struct resource *resource, const char
         owe_everywhere(engine, resource, token, now_ns);
     else if (!known || !engine_hand_over(engine, operation, now_ns))
         engine_start(engine, operation, now_ns);
-    resource_unpin(&engine->resources, resource);
 }
 
 static void refuse(struct engine *engine, struct engine_client *client,

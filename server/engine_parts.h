@@ -49,7 +49,7 @@ void engine_owe(struct engine *engine, unsigned node, const struct operation *op
                 int64_t now_ns);
 
 /* Release a token, or hand it over to the next in line if this daemon has granted it (known).
- * Without a call, nobody is told. */
+ * Without a call, nobody is told. The resource is pinned. */
 void engine_release(struct engine *engine, struct resource *resource, const char *token,
                     struct operation *operation, bool known, int64_t now_ns);
 
