@@ -705,9 +705,12 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
 {
     const struct call *call;
+    assert(tag_len <= LIMIT_TAG);
+    /* Most have one request after the other. */
+    if (LIST_EMPTY(&client->calls))
+        return false;
     /* All are padded to one length, and most differ in the first eight bytes. */
     char padded[LIMIT_TAG] = {0};
-    assert(tag_len <= sizeof(padded));
     memcpy(padded, tag, tag_len);
     uint64_t first = eight_load(padded);
     LIST_FOREACH (call, &client->calls, of_client)
