@@ -22,8 +22,10 @@ void round_init(struct round *round, const struct round_rules *rules, enum round
 {
     assert(rules->node_count <= LIMIT_NODES);
     assert(rules->quorum == rules->node_count / 2 + 1);
-    /* What is known of holders means nothing before there is one, and is more than all the rest. */
-    memset(round, 0, offsetof(struct round, held_until_ns));
+    /* Times are set before they are read, and what is known of holders is more than all the rest.
+     * In two pieces, each so small that it takes a few moves and no loop. */
+    memset(round, 0, offsetof(struct round, reasons));
+    memset(round->reasons, 0, sizeof(round->reasons));
     round->rules = rules;
     round->kind = kind;
     round->phase = ROUND_VOTING;

@@ -98,10 +98,6 @@ struct round {
     bool token_releasing;
     bool may_bid_again; /* ACQUIRE: with a greater ballot; then the outcome may be OUTBID */
 
-    int64_t started_ns;
-    int64_t decided_ns; /* when the outcome was decided */
-    int64_t ttl_ns;
-
     /* Sets of nodes. Each node asked is in exactly one of pending, yes, absent, held, failed. */
     uint32_t pending;
     uint32_t yes;
@@ -114,6 +110,10 @@ struct round {
     int64_t ballot_seen;                /* the greatest they have shown */
     uint32_t under_way[ROUND_COMMANDS]; /* were sent this command and have not answered */
     enum reason reasons[LIMIT_NODES];   /* of the failed */
+
+    int64_t started_ns;
+    int64_t decided_ns; /* when the outcome was decided */
+    int64_t ttl_ns;
 
     /* Of the held; of the others, anything. */
     int64_t held_until_ns[LIMIT_NODES]; /* INT64_MAX unknown */
