@@ -149,6 +149,8 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     memset(engine, 0, sizeof(*engine));
     engine->rules = *rules;
     engine->io = *io;
+    assert(rules->key_prefix_len <= sizeof(engine->key_prefix));
+    memcpy(engine->key_prefix, rules->key_prefix, rules->key_prefix_len);
     engine->node_count = rules->round.node_count;
     init_guard(engine);
     engine->ticket_memory =
@@ -594,7 +596,7 @@ static size_t key_of(const struct engine *engine, const struct request *request,
 {
     size_t prefix_len = engine->rules.key_prefix_len;
     assert(prefix_len + request->resource_len <= LIMIT_KEY);
-    memcpy(key, engine->rules.key_prefix, prefix_len);
+    memcpy(key, engine->key_prefix, sizeof(engine->key_prefix));
     memcpy(key + prefix_len, request->resource, request->resource_len);
     return prefix_len + request->resource_len;
 }
