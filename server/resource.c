@@ -97,8 +97,8 @@ void resource_unpin(struct resources *resources, struct resource *resource)
 
 void resource_release(struct resources *resources, struct resource *resource)
 {
-    if (resource->pins > 0 || resource->lock != NULL || resource->queue.length > 0 ||
-        !LIST_EMPTY(&resource->operations))
+    if (resource->pins > 0 || !LIST_EMPTY(&resource->operations) || resource->lock != NULL ||
+        resource->queue.length > 0)
         return;
     assert(!resource->wake.set);
     assert(resource->waits == 0);
