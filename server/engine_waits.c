@@ -52,10 +52,10 @@ void engine_leave_line(struct engine *engine, struct call *call)
     if (call->waits) {
         engine->waiting--;
         note_waits(engine, call->resource, call->resource->waits - 1);
+        alarms_set(&engine->alarms, &call->waiter.wall, ALARM_NEVER);
     }
     if (call->hold)
         engine->holding--;
-    alarms_set(&engine->alarms, &call->waiter.wall, ALARM_NEVER);
 }
 
 /* What the last round for this resource has come to, for one who came at received_ns. */
