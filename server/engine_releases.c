@@ -252,6 +252,7 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
                         const struct redis_reply *reply, int64_t now_ns)
 {
     struct operation *operation = ticket->owner;
+    struct answer said = {0};
     if (write_in_full(engine, node, ticket, reply, now_ns))
         return;
     if (reply->kind == RESP_ERROR)
@@ -259,11 +260,11 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
     /* All of them wait for this answer, so none is gone before its turn. */
     for (unsigned i = 0; i < ticket->command; i++) {
         struct operation *next = operation->together;
-        enum answer_kind kind = redis_released(reply, ticket->command, i);
-        if (kind == ANSWER_FAILED)
+        said.kind = redis_released(reply, ticket->command, i);
+        if (said.kind == ANSWER_FAILED)
             ask_alone(engine, node, operation, now_ns);
         else
-            engine_deliver_vote(engine, node, operation, &(struct answer){.kind = kind}, now_ns);
+            engine_deliver_vote(engine, node, operation, &said, now_ns);
         operation = next;
     }
 }
