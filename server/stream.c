@@ -49,6 +49,7 @@ static bool is_passing(int error)
 static void lose(struct stream *stream)
 {
     stream->lost = true;
+    stream->room = 0;
     stream_set_reading(stream, false);
     event_del(stream->writable);
 }
@@ -66,12 +67,14 @@ static void put_out(struct stream *stream, const char *bytes, size_t len)
         lose_and_tell(stream);
 }
 
-/* Make room in the block. */
+/* Empty the block. */
 static void spill(struct stream *stream)
 {
-    if (stream->block_len > 0)
-        put_out(stream, stream->block, stream->block_len);
+    size_t len = stream->block_len;
+    stream->room += len;
     stream->block_len = 0;
+    if (len > 0)
+        put_out(stream, stream->block, len);
 }
 
 static void collect(struct stream *stream)
@@ -84,6 +87,7 @@ static void collect(struct stream *stream)
     else
         TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
     stream->block = pool_take(&streams->blocks);
+    stream->room = stream->block != NULL ? BLOCK : 0;
     stream->collected = true;
 }
 
@@ -97,24 +101,42 @@ static void uncollect(struct stream *stream)
         pool_give(&streams->blocks, stream->block);
     stream->block = NULL;
     stream->block_len = 0;
+    stream->room = 0;
     stream->collected = false;
 }
 
-void stream_write(struct stream *stream, const char *bytes, size_t len)
+/* There is room for them. */
+static void put_in(struct stream *stream, const char *bytes, size_t len)
+{
+    char *to = stream->block + stream->block_len;
+    stream->block_len += len;
+    stream->room -= len;
+    memcpy(to, bytes, len);
+}
+
+/* The first of a pass, or more than there is room for. Not inlined: whoever writes would save the
+ * registers for it each time. */
+__attribute__((noinline)) static void write_anew(struct stream *stream, const char *bytes,
+                                                 size_t len)
 {
     if (stream->lost)
         return;
     if (!stream->collected)
         collect(stream);
-    size_t room = stream->block != NULL ? BLOCK - stream->block_len : 0;
-    if (len > room)
+    if (len > stream->room)
         spill(stream);
-    if (stream->block == NULL || len > BLOCK) {
+    if (len > stream->room)
         put_out(stream, bytes, len);
-        return;
-    }
-    memcpy(stream->block + stream->block_len, bytes, len);
-    stream->block_len += len;
+    else
+        put_in(stream, bytes, len);
+}
+
+void stream_write(struct stream *stream, const char *bytes, size_t len)
+{
+    if (len > stream->room)
+        write_anew(stream, bytes, len);
+    else
+        put_in(stream, bytes, len);
 }
 
 size_t stream_unsent(const struct stream *stream)

@@ -84,6 +84,7 @@ struct stream {
     size_t fresh_len;
     char *block; /* lent while collected; NULL: there was none left */
     size_t block_len;
+    size_t room;               /* left in the block; 0 without one, and once it is lost */
     TAILQ_ENTRY(stream) entry; /* while collected */
     bool collected;            /* something was written in this pass */
     bool blocked;              /* `writable` is added */
@@ -121,7 +122,7 @@ void stream_consume(struct stream *stream, size_t len);
 /* Whether to read: true at first. Who is not read from is not noticed to end, either. */
 void stream_set_reading(struct stream *stream, bool reading);
 
-/* Once it is lost, nothing. */
+/* At least one byte. Once it is lost, nothing. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
 
 /* How many bytes were written that the kernel has not taken yet. */
