@@ -1,7 +1,7 @@
 /*
  * Eight bytes at a time. What is asked of each of them is asked of all in a dozen instructions, by
  * arithmetic on one word, where a loop takes as many for every byte. The top bit of each byte is
- * its answer; in which order the bytes are does not matter. Pure.
+ * its answer. Pure.
  */
 #ifndef PROTOCOL_EIGHT_H
 #define PROTOCOL_EIGHT_H
@@ -14,23 +14,42 @@
 /* The same byte eight times. */
 #define EIGHT_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
 
+/* The first of them is the lowest. */
 static inline uint64_t eight_load(const char *bytes)
 {
     uint64_t all;
     memcpy(&all, bytes, sizeof(all));
-    return all;
+    return le64toh(all);
 }
 
-/* Is one of them a control character, below 0x20 or 0x7f? */
-static inline bool eight_have_control(const char *bytes)
+/* At most eight, and behind them the same byte again and again. */
+static inline uint64_t eight_load_some(const char *bytes, size_t count, char rest)
 {
-    uint64_t all = eight_load(bytes);
-    uint64_t zero_if_7f = all ^ EIGHT_OF(0x7f);
-    /* What is subtracted borrows from the top bit where a byte is less; the lowest that does so has
-     * nothing borrowed from it, so there is one if and only if there seems to be one. */
-    uint64_t below_20 = (all - EIGHT_OF(0x20)) & ~all;
-    uint64_t is_7f = (zero_if_7f - EIGHT_OF(1)) & ~zero_if_7f;
-    return ((below_20 | is_7f) & EIGHT_OF(0x80)) != 0;
+    uint64_t all = EIGHT_OF((unsigned char)rest);
+    memcpy(&all, bytes, count);
+    return le64toh(all);
+}
+
+/* Which of them are a space or a control character: up to 0x20, or 0x7f? */
+static inline uint64_t eight_are_blank(uint64_t all)
+{
+    /* Without their top bits, so that no sum carries into the next byte. */
+    uint64_t low_bits = all & EIGHT_OF(0x7f);
+    uint64_t from_21 = low_bits + EIGHT_OF(0x80 - 0x21);
+    uint64_t is_7f = low_bits + EIGHT_OF(0x80 - 0x7f);
+    return ~((from_21 & ~is_7f) | all) & EIGHT_OF(0x80);
+}
+
+/* The place of the first whose answer is yes; there is one. */
+static inline size_t eight_first(uint64_t answers)
+{
+    return (size_t)__builtin_ctzll(answers) / 8;
+}
+
+/* The answers without that one. */
+static inline uint64_t eight_but_first(uint64_t answers)
+{
+    return answers & (answers - 1);
 }
 
 /* Which of them, if all are ASCII, are this character or a later one? */

@@ -10,23 +10,30 @@
 /* How much of a client's word an error quotes. */
 enum { QUOTE_MAX = 32 };
 
-/* The most words any request has: LOCK <resource> <ttl> WAIT <time> FENCE HOLD. */
-enum { WORDS_MAX = 8 };
+/* The most words that any request has: #<tag> LOCK <resource> <ttl> WAIT <time> FENCE HOLD; and one
+ * that is too many. */
+enum { WORDS_MAX = 9 };
 
 struct word {
     const char *at;
     size_t len;
 };
 
-static const char *const verb_words[VERB_COUNT] = {
-#define X(name, word, usage, text) [name] = word,
+/* Those of a line. */
+struct words {
+    struct word word[WORDS_MAX];
+    unsigned count; /* of those beyond WORDS_MAX, too, which are not kept */
+};
+
+static const struct word verb_words[VERB_COUNT] = {
+#define X(name, word, usage, text) [name] = {word, sizeof(word) - 1},
     VERB_TABLE(X)
 #undef X
 };
 
 const char *verb_word(enum verb verb)
 {
-    return verb_words[verb];
+    return verb_words[verb].at;
 }
 
 const char *verb_usage(enum verb verb)
@@ -88,26 +95,10 @@ static enum request_error fail_word(struct error *error, enum request_error code
 
 /* --- bytes and words --- */
 
-/* The first control character's place; len without one. */
-static size_t find_control(const char *line, size_t len)
-{
-    size_t i = 0;
-    while (len - i >= 8 && !eight_have_control(line + i))
-        i += 8;
-    /* What is left is less than eight, so some of those are looked at again. */
-    if (len >= 8 && len - i < 8 && !eight_have_control(line + len - 8))
-        return len;
-    while (i < len && (unsigned char)line[i] >= 0x20 && line[i] != 0x7f)
-        i++;
-    return i;
-}
-
-static enum request_error check_bytes(const char *line, size_t len, struct error *error)
+/* The i-th byte is a control character. */
+static enum request_error fail_byte(const char *line, size_t i, struct error *error)
 {
     static const char digits[] = "0123456789abcdef";
-    size_t i = find_control(line, len);
-    if (i == len)
-        return REQUEST_FINE;
     unsigned char byte = (unsigned char)line[i];
     const char hex[] = {'0', 'x', digits[byte >> 4], digits[byte & 15], '\0'};
     struct text text = begin_error(error);
@@ -119,38 +110,46 @@ static enum request_error check_bytes(const char *line, size_t len, struct error
     return REQUEST_BAD_BYTE;
 }
 
-/* The next word at or behind `at`; its len is 0 at the end of the line. */
-static struct word next_word(const char *at, const char *end)
+static void add_word(struct words *words, const char *at, size_t len)
 {
-    while (at < end && *at == ' ')
-        at++;
-    const char *stop = memchr(at, ' ', (size_t)(end - at));
-    return (struct word){at, (size_t)((stop != NULL ? stop : end) - at)};
+    if (len == 0)
+        return;
+    if (words->count < WORDS_MAX)
+        words->word[words->count] = (struct word){at, len};
+    words->count++;
 }
 
-/* Split into at most WORDS_MAX words; returns how many there are, also beyond that. */
-static size_t split(const char *at, const char *end, struct word *words)
+/* In one pass over the line, which stops at a control character: its place, or len without one. */
+static size_t split(const char *line, size_t len, struct words *words)
 {
-    size_t count = 0;
-    for (;;) {
-        struct word word = next_word(at, end);
-        if (word.len == 0)
-            return count;
-        if (count < WORDS_MAX)
-            words[count] = word;
-        count++;
-        at = word.at + word.len;
+    size_t start = 0;
+    words->count = 0;
+    for (size_t at = 0; at < len; at += 8) {
+        size_t left = len - at;
+        uint64_t all = left >= 8 ? eight_load(line + at) : eight_load_some(line + at, left, '-');
+        uint64_t blanks = eight_are_blank(all);
+        for (; blanks != 0; blanks = eight_but_first(blanks)) {
+            size_t stop = at + eight_first(blanks);
+            if (line[stop] != ' ')
+                return stop;
+            add_word(words, line + start, stop - start);
+            start = stop + 1;
+        }
     }
+    add_word(words, line + start, len - start);
+    return len;
 }
 
 /* Is it this one, of letters, in whatever case? `upper` has them in upper case: a byte is one of
  * them if it is so without the bit by which the two cases of a letter differ. */
-static bool is_word(const struct word *word, const char *upper)
+static bool is_word(const struct word *word, const struct word *upper)
 {
     size_t i = 0;
-    while (i < word->len && upper[i] != '\0' && (word->at[i] & ~('a' - 'A')) == upper[i])
+    if (word->len != upper->len)
+        return false;
+    while (i < word->len && (word->at[i] & ~('a' - 'A')) == upper->at[i])
         i++;
-    return i == word->len && upper[i] == '\0';
+    return i == word->len;
 }
 
 /* --- tags and labels --- */
@@ -180,21 +179,21 @@ static void set_tag(struct request *request, const struct word *word)
     request->tag_len = word->len - 1;
 }
 
-/* The first word of a line, and the tag if it is one. */
-static struct word take_tag(const char *line, const char *end, struct request *request)
+/* The first word, if it is one and a space follows: it is not cut off. */
+static void take_tag(const struct words *words, const char *end, struct request *request)
 {
-    struct word first = next_word(line, end);
-    bool whole = first.at + first.len < end; /* a space follows: it is not cut off */
+    const struct word *first = &words->word[0];
     request->tag = NULL;
     request->tag_len = 0;
-    if (whole && is_tag(&first))
-        set_tag(request, &first);
-    return first;
+    if (words->count > 0 && first->at + first->len < end && is_tag(first))
+        set_tag(request, first);
 }
 
 void request_tag(const char *line, size_t len, struct request *request)
 {
-    take_tag(line, line + len, request);
+    struct words words;
+    split(line, len, &words);
+    take_tag(&words, line + len, request);
 }
 
 bool request_is_http(const char *line, size_t len)
@@ -383,14 +382,15 @@ static enum request_error take_wait(const struct word *word, struct request *req
 static enum request_error take_options(const struct word *options, size_t count,
                                        struct request *request, struct error *error)
 {
+    static const struct word fence = {"FENCE", 5}, hold = {"HOLD", 4}, wait = {"WAIT", 4};
     bool waits = false;
     for (size_t at = 0; at < count; at++) {
         const struct word *option = &options[at];
-        if (is_word(option, "FENCE") && !request->fence) {
+        if (is_word(option, &fence) && !request->fence) {
             request->fence = true;
-        } else if (is_word(option, "HOLD") && !request->hold) {
+        } else if (is_word(option, &hold) && !request->hold) {
             request->hold = true;
-        } else if (is_word(option, "WAIT") && !waits) {
+        } else if (is_word(option, &wait) && !waits) {
             if (++at == count)
                 return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s");
             enum request_error failed = take_wait(&options[at], request, error);
@@ -399,7 +399,7 @@ static enum request_error take_options(const struct word *options, size_t count,
             waits = true;
         } else {
             bool twice =
-                is_word(option, "FENCE") || is_word(option, "HOLD") || is_word(option, "WAIT");
+                is_word(option, &fence) || is_word(option, &hold) || is_word(option, &wait);
             return fail_word(
                 error, REQUEST_BAD_ARGUMENTS,
                 "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD], and knows no ", option,
@@ -484,7 +484,7 @@ static enum request_error find_verb(const struct word *word, struct request *req
                                     struct error *error)
 {
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
-        if (!is_word(word, verb_words[verb]))
+        if (!is_word(word, &verb_words[verb]))
             continue;
         request->verb = (enum verb)verb;
         return REQUEST_FINE;
@@ -495,28 +495,27 @@ static enum request_error find_verb(const struct word *word, struct request *req
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error)
 {
-    const char *end = line + len;
+    struct words words;
+    const struct word *word = words.word;
     memset(request, 0, sizeof(*request));
-    struct word first = take_tag(line, end, request);
+    size_t control = split(line, len, &words);
+    take_tag(&words, line + len, request);
     if (len >= LIMIT_LINE)
         return fail(error, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes");
-    enum request_error failed = check_bytes(line, len, error);
-    if (failed != REQUEST_FINE)
-        return failed;
-    if (first.len == 0)
+    if (control < len)
+        return fail_byte(line, control, error);
+    if (words.count == 0)
         return REQUEST_EMPTY;
-    if (first.at[0] == '#') {
-        if (request->tag == NULL && !is_tag(&first))
+    if (word->at[0] == '#') {
+        if (request->tag == NULL && !is_tag(word))
             return fail(error, REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-");
-        set_tag(request, &first);
-        first = next_word(first.at + first.len, end);
-        if (first.len == 0)
+        set_tag(request, word++);
+        if (words.count == 1)
             return fail(error, REQUEST_UNKNOWN_VERB, "a verb has to follow the tag");
     }
-    failed = find_verb(&first, request, error);
+    enum request_error failed = find_verb(word++, request, error);
     if (failed != REQUEST_FINE)
         return failed;
-    struct word words[WORDS_MAX];
-    size_t count = split(first.at + first.len, end, words);
-    return parse_arguments(words, count, limits, request, error);
+    size_t taken = (size_t)(word - words.word);
+    return parse_arguments(word, words.count - taken, limits, request, error);
 }
