@@ -154,17 +154,19 @@ static bool is_word(const struct word *word, const struct word *upper)
 
 /* --- tags and labels --- */
 
+static bool is_label_byte(char byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+           (byte >= 'A' && byte <= 'Z') || (byte != '\0' && strchr("_.:-", byte) != NULL);
+}
+
 static bool is_label(const char *at, size_t len)
 {
     if (len == 0 || len > LIMIT_TAG)
         return false;
-    for (size_t i = 0; i < len; i++) {
-        char byte = at[i];
-        bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
-        bool digit = byte >= '0' && byte <= '9';
-        if (!digit && !letter && (byte == '\0' || strchr("_.:-", byte) == NULL))
+    for (size_t i = 0; i < len; i++)
+        if (!is_label_byte(at[i]))
             return false;
-    }
     return true;
 }
 
@@ -230,15 +232,14 @@ enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
 
     int64_t number = 0;
     size_t digits = 0;
-    while (digits < len && word[digits] >= '0' && word[digits] <= '9')
-        digits++;
+    for (; digits < len && word[digits] >= '0' && word[digits] <= '9'; digits++)
+        if (digits < LIMIT_TIME_DIGITS)
+            number = number * 10 + (word[digits] - '0');
     int64_t unit = unit_ms(word + digits, len - digits);
     if (digits == 0 || unit == 0)
         return REQUEST_BAD_TIME;
     if (digits > LIMIT_TIME_DIGITS)
         return REQUEST_TTL_RANGE;
-    for (size_t i = 0; i < digits; i++)
-        number = number * 10 + (word[i] - '0');
     if (number > most_ms / unit)
         return REQUEST_TTL_RANGE;
     *ms = number * unit;
@@ -251,9 +252,11 @@ static bool is_reserved(const struct word *resource, const struct request_limits
     static const char reserved[] = "redlockd:";
     const size_t len = sizeof(reserved) - 1;
     size_t by_prefix = limits->key_prefix_len < len ? limits->key_prefix_len : len;
-    return memcmp(limits->key_prefix, reserved, by_prefix) == 0 &&
-           resource->len >= len - by_prefix &&
-           memcmp(resource->at, reserved + by_prefix, len - by_prefix) == 0;
+    /* The resource first: as a rule its first byte differs, and a prefix may be near. */
+    size_t same = by_prefix;
+    for (size_t i = 0; i < resource->len && same < len && resource->at[i] == reserved[same]; i++)
+        same++;
+    return same == len && memcmp(limits->key_prefix, reserved, by_prefix) == 0;
 }
 
 static enum request_error take_resource(const struct word *word,

@@ -85,6 +85,8 @@ struct request_limits {
 /* Pointers are views into the line, without a final NUL, and live as long as it does. */
 struct request {
     enum verb verb;
+    bool fence;      /* LOCK: with a fencing token */
+    bool hold;       /* LOCK: for as long as the connection lives */
     const char *tag; /* NULL without one; without the '#' */
     size_t tag_len;
     const char *resource;
@@ -92,8 +94,6 @@ struct request {
     const char *token; /* LIMIT_TOKEN lower-case hex digits */
     int64_t ttl_ms;
     int64_t wait_ms; /* LOCK: 0 without WAIT */
-    bool fence;      /* LOCK: with a fencing token */
-    bool hold;       /* LOCK: for as long as the connection lives */
     const char *label;
     size_t label_len;
     const char *secret; /* AUTH: never to be quoted or logged */
