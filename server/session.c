@@ -305,26 +305,24 @@ static bool can_start_held_back(const struct session *session)
     return session->held_back_len > 0 && !session->untagged_under_way;
 }
 
-/* The lines that were held back, as far as they can start. */
+/* One line that was held back, and can start. */
 static void take_held_back(struct session *session)
 {
     char line[LIMIT_LINE + 1];
-    while (can_start_held_back(session) && has_more_turn(session)) {
-        ev_ssize_t len = evbuffer_copyout(session->held_back, line, sizeof(line));
-        assert(len > 0);
-        const char *end = memchr(line, '\n', (size_t)len);
-        assert(end != NULL);
-        size_t line_len = (size_t)(end - line);
-        bool secret = may_be_secret(session);
-        if (secret)
-            wipe(session->held_back, line_len);
-        evbuffer_drain(session->held_back, line_len + 1);
-        session->held_back_len -= line_len + 1;
-        session->turn_lines++;
-        take_line(session, line, line_len);
-        if (secret)
-            explicit_bzero(line, sizeof(line));
-    }
+    ev_ssize_t len = evbuffer_copyout(session->held_back, line, sizeof(line));
+    assert(len > 0);
+    const char *end = memchr(line, '\n', (size_t)len);
+    assert(end != NULL);
+    size_t line_len = (size_t)(end - line);
+    bool secret = may_be_secret(session);
+    if (secret)
+        wipe(session->held_back, line_len);
+    evbuffer_drain(session->held_back, line_len + 1);
+    session->held_back_len -= line_len + 1;
+    session->turn_lines++;
+    take_line(session, line, line_len);
+    if (secret)
+        explicit_bzero(line, sizeof(line));
 }
 
 static void hold_back(struct session *session, const char *line, size_t len)
@@ -363,8 +361,8 @@ static void on_line(struct session *session, const char *line, size_t len)
 
 /*
  * Take one line from the input. Of one that is too long, the start stands for the whole, and the
- * rest is thrown away up to its end. Returns false once there is no whole line, or no room to hold
- * one back.
+ * rest is thrown away up to its end. Returns false once there is no whole line, nothing left, or no
+ * room to hold a line back.
  */
 static bool take_input(struct session *session)
 {
@@ -392,21 +390,29 @@ static bool take_input(struct session *session)
         on_line(session, line, len);
     if (secret)
         explicit_bzero(line, len);
-    stream_consume(&session->stream, end != NULL ? len + 1 : len);
-    return true;
+    size_t taken = end != NULL ? len + 1 : len;
+    stream_consume(&session->stream, taken);
+    return taken < got;
+}
+
+static bool has_input(struct session *session)
+{
+    size_t left;
+    stream_input(&session->stream, &left);
+    return left > 0;
 }
 
 /* Everything that can be done now for this client. */
 static void serve(struct session *session)
 {
-    size_t left;
     session->turn_lines = 0;
-    take_held_back(session);
+    while (can_start_held_back(session) && has_more_turn(session))
+        take_held_back(session);
     while (has_more_turn(session) && take_input(session))
         ;
-    stream_input(&session->stream, &left);
     bool takes_more = may_take(session);
-    if (takes_more && !has_more_turn(session) && (left > 0 || can_start_held_back(session)))
+    if (takes_more && !has_more_turn(session) &&
+        (can_start_held_back(session) || has_input(session)))
         want_turn(session);
     /* Not read from while there is no room: then the client has to wait, not the daemon. Its end
      * has to be noticed all the same; and before its next turn, too: a LOCK must not be granted to
