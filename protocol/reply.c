@@ -5,16 +5,6 @@
 
 #include "protocol/text.h"
 
-static const char *word_of(enum outcome outcome)
-{
-    static const char *const words[] = {
-#define X(name, word) [name] = word,
-        OUTCOME_TABLE(X)
-#undef X
-    };
-    return words[outcome];
-}
-
 /* The LF always has its place. */
 static struct text begin(const char *tag, size_t tag_len, char *buf)
 {
@@ -32,6 +22,24 @@ static size_t end(struct text *line)
 {
     line->buf[line->len++] = '\n';
     return line->len;
+}
+
+/* The first word. */
+static void put_word(struct text *line, enum outcome outcome)
+{
+    static const struct {
+        char letters[16];
+        size_t len;
+    } words[] = {
+#define X(name, word) [name] = {word, sizeof(word) - 1},
+        OUTCOME_TABLE(X)
+#undef X
+    };
+    static_assert(2 + LIMIT_TAG + sizeof(words[0].letters) < LIMIT_REPLY, "there is room for it");
+    /* All sixteen, which is one move; what comes next goes over the zeros behind the word. */
+    const size_t all = sizeof(words[outcome].letters);
+    text_bytes(line, words[outcome].letters, all);
+    line->len -= all - words[outcome].len;
 }
 
 static void put_number(struct text *line, int64_t number)
@@ -74,7 +82,7 @@ static void put_nodes(struct text *line, const struct reply *reply)
 size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, char *buf)
 {
     struct text line = begin(tag, tag_len, buf);
-    text_string(&line, word_of(reply->outcome));
+    put_word(&line, reply->outcome);
     switch (reply->outcome) {
     case OUTCOME_OK:
         put_granted(&line, reply);
