@@ -43,7 +43,7 @@ static inline uint64_t eight_are_blank(uint64_t all)
 /* The place of the first whose answer is yes; there is one. */
 static inline size_t eight_first(uint64_t answers)
 {
-    return (size_t)__builtin_ctzll(answers) / 8;
+    return (unsigned)__builtin_ctzll(answers) / 8;
 }
 
 /* The answers without that one. */

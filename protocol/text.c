@@ -26,9 +26,15 @@ size_t text_digits(uint64_t number, char *to)
     return count;
 }
 
-void text_number(struct text *text, int64_t number)
+/* Not inlined: for an array of its own, text_number() would guard its stack with every number. */
+__attribute__((noinline)) static void cut_digits(struct text *text, uint64_t number)
 {
     char digits[TEXT_DIGITS];
+    text_cut(text, digits, text_digits(number, digits));
+}
+
+void text_number(struct text *text, int64_t number)
+{
     if (number < 0)
         text_byte(text, '-');
     /* Unsigned, so that the smallest number has a positive counterpart. */
@@ -36,7 +42,7 @@ void text_number(struct text *text, int64_t number)
     if (text->size - text->len >= TEXT_DIGITS)
         text->len += text_digits(positive, text->buf + text->len);
     else
-        text_bytes(text, digits, text_digits(positive, digits));
+        cut_digits(text, positive);
 }
 
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)
