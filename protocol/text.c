@@ -16,8 +16,10 @@ size_t text_digits(uint64_t number, char *to)
                                 "50515253545556575859606162636465666768697071727374"
                                 "75767778798081828384858687888990919293949596979899";
     size_t count = 1;
-    for (uint64_t power = 10; count < TEXT_DIGITS && number >= power; power *= 10)
-        count++;
+    uint64_t first = number;
+    for (; first >= 100; first /= 100)
+        count += 2;
+    count += first >= 10;
     size_t left = count;
     for (; left >= 2; number /= 100, left -= 2)
         memcpy(to + left - 2, pairs + number % 100 * 2, 2);
