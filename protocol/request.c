@@ -246,19 +246,19 @@ enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
     /* The longest time there is: what still fits in nanoseconds. */
     const int64_t most_ms = INT64_MAX / 1000000;
 
-    int64_t number = 0;
+    /* Unsigned, so that it may overflow: then there are too many digits. */
+    uint64_t number = 0;
     size_t digits = 0;
     for (; digits < len && word[digits] >= '0' && word[digits] <= '9'; digits++)
-        if (digits < LIMIT_TIME_DIGITS)
-            number = number * 10 + (word[digits] - '0');
+        number = number * 10 + (unsigned)(word[digits] - '0');
     int64_t unit = unit_ms(word + digits, len - digits);
     if (digits == 0 || unit == 0)
         return REQUEST_BAD_TIME;
     if (digits > LIMIT_TIME_DIGITS)
         return REQUEST_TTL_RANGE;
-    if (number > most_ms / unit)
+    if ((int64_t)number > most_ms / unit)
         return REQUEST_TTL_RANGE;
-    *ms = number * unit;
+    *ms = (int64_t)number * unit;
     return REQUEST_FINE;
 }
 
