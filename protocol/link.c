@@ -451,6 +451,20 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
     return ticket->kind != TICKET_OWED ? ticket : NULL;
 }
 
+const struct link_ticket *link_expects(const struct link *link)
+{
+    const struct link_ticket *ticket = &link->tickets[link->first];
+    bool well = link->state == LINK_UP && link->owed.unsent == 0;
+    return well && link->ticket_count > 0 && ticket->kind == TICKET_ROUND ? ticket : NULL;
+}
+
+void link_take(struct link *link, const struct link_ticket *ticket, int64_t now_ns)
+{
+    const struct link_ticket *taken = pop_ticket(link);
+    assert(taken == ticket);
+    histogram_add(&link->round_trips, now_ns - taken->sent_ns);
+}
+
 /* --- time --- */
 
 int64_t link_deadline_ns(const struct link *link)

@@ -194,6 +194,13 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns);
 const struct link_ticket *link_on_reply(struct link *link, const struct redis_reply *reply,
                                         int64_t now_ns);
 
+/*
+ * The same of a link that is well, of the answer to a round: whose it will be, and once that has
+ * come. NULL: not so, and it takes link_on_reply().
+ */
+const struct link_ticket *link_expects(const struct link *link);
+void link_take(struct link *link, const struct link_ticket *ticket, int64_t now_ns);
+
 /* Take the ticket of a round, of releases or a look off a link that is DOWN; NULL once there is
  * none. It lives until the next is taken. */
 const struct link_ticket *link_take_lost(struct link *link);

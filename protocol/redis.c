@@ -287,9 +287,14 @@ static struct answer answer_of_error(const struct redis_reply *reply)
     return failed(reason_of_redis_error(reply->str, reply->len));
 }
 
+bool redis_is_ok(const struct redis_reply *reply)
+{
+    return reply->kind == RESP_STATUS && reply->len == 2 && memcmp(reply->str, "OK", 2) == 0;
+}
+
 static struct answer answer_of_set(const struct redis_reply *reply)
 {
-    if (reply->kind == RESP_STATUS && reply->len == 2 && memcmp(reply->str, "OK", 2) == 0)
+    if (redis_is_ok(reply))
         return (struct answer){.kind = ANSWER_YES};
     if (reply->kind == RESP_NIL)
         return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1};

@@ -163,6 +163,9 @@ struct answer {
     bool wanted; /* REDIS_SWAP: another daemon waits for it */
 };
 
+/* Is it the OK of a SET? */
+bool redis_is_ok(const struct redis_reply *reply);
+
 /* Any reply of any master gives an answer: what makes no sense is FAILED with REASON_GARBAGE. */
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply);
 

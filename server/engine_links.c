@@ -443,12 +443,37 @@ static void on_reply(struct engine *engine, unsigned node, const struct redis_re
     }
 }
 
+/* What masters say most: yes, and nothing else, to a SET that asked for a vote. It is kept, which
+ * is what all of the following would come to. False: it is something else. */
+static bool keep_plain_yes(struct engine *engine, unsigned node, const struct redis_reply *reply,
+                           int64_t now_ns)
+{
+    struct link *link = &engine->links[node];
+    const struct link_ticket *ticket = link_expects(link);
+    if (ticket == NULL || ticket->command != ROUND_VOTE || !redis_is_ok(reply))
+        return false;
+    struct operation *operation = ticket->owner;
+    unsigned count = engine->vote_count[node];
+    if (operation->asks_by != REDIS_ACQUIRE || count == LIMIT_LINK_KEPT)
+        return false;
+    link_take(link, ticket, now_ns);
+    struct vote *vote = &votes_of(engine, node)[count];
+    vote->operation = operation;
+    vote->answer.kind = ANSWER_YES;
+    vote->sent_ns = ticket->sent_ns;
+    vote->epoch = ticket->epoch;
+    engine->vote_count[node] = count + 1;
+    return true;
+}
+
 bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
                      const struct redis_reply *reply, int64_t now_ns)
 {
     engine_catch_up(engine, now_ns);
     if (channel == CHANNEL_TRACKING)
         return on_tracker_reply(engine, node, reply, now_ns);
+    if (keep_plain_yes(engine, node, reply, now_ns))
+        return true;
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     const struct link_ticket *ticket = link_on_reply(link, reply, now_ns);
