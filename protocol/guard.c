@@ -52,11 +52,18 @@ static void begin_epoch(struct guard_node *node)
 
 /* --- who it is --- */
 
+/* Whoever changes a node gets it here: what guard_all_vote() has found is not known any more. */
+static struct guard_node *change(struct guard *guard, unsigned index)
+{
+    guard->all_vote_until_ns = 0;
+    return &guard->nodes[index];
+}
+
 /* Of the names of one server, all but the first in the alphabet are without a vote. */
 static void find_doubled(struct guard *guard)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        struct guard_node *node = &guard->nodes[i];
+        struct guard_node *node = change(guard, i);
         bool was_doubled = node->doubled;
         node->doubled = false;
         for (unsigned j = 0; j < guard->rules.node_count; j++)
@@ -74,7 +81,7 @@ static void find_doubled(struct guard *guard)
 
 void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     assert(!node->connected);
     /* Perhaps another server than before, or others have leased the name meanwhile. */
     node->leased_on = 0;
@@ -95,7 +102,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
 
 void guard_on_lost(struct guard *guard, unsigned index)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     node->connected = false;
     begin_epoch(node);
     find_doubled(guard);
@@ -116,7 +123,7 @@ static void doubt_ourselves(struct guard *guard, int64_t now_ns)
 {
     guard->doubt_until_ns = now_ns + guard->quarantine_ns;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        struct guard_node *node = &guard->nodes[i];
+        struct guard_node *node = change(guard, i);
         unsettle(guard, node, now_ns, INT64_MAX);
         begin_epoch(node);
         node->step_open = false;
@@ -157,7 +164,7 @@ static void on_steady(struct guard_node *node, const struct guard_sample *sample
 static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
                                         const struct guard_sample *sample)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     int64_t now_ns = sample->clock.received_ns;
     bool begins = !node->watch.begun || node->watch.loose;
     enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
@@ -408,7 +415,7 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
 bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64_t random,
                      struct guard_mark *mark)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     /* What could not be told from a fault of our own clock is nothing for the others, later. */
     if (node->mark == REASON_STEPPED && now_ns - node->stepped_ns > guard->fresh_ns)
         node->mark = REASON_NONE;
@@ -464,7 +471,7 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
 enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
                                    const struct guard_sample *sample)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     assert(node->connected);
     enum reason trouble_before = node->trouble;
     bool first = !node->sampled;
@@ -527,7 +534,7 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
 
 void guard_on_facts(struct guard *guard, unsigned index, const struct guard_facts *facts)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     enum reason before = node->facts_trouble;
     node->facts_trouble = facts->failed;
     if (facts->failed == REASON_NONE) {
@@ -610,7 +617,7 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
                         const char *digits, int64_t now_ns)
 {
     for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
-        struct guard_node *named = &guard->nodes[i];
+        struct guard_node *named = change(guard, i);
         if (!(beat->names & bit(i)))
             continue;
         uint32_t before = named->contested;
@@ -631,7 +638,7 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
 
 void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reason)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     if (node->beat_failed == REASON_NONE)
         begin_epoch(node);
     node->beat_failed = reason;
@@ -640,7 +647,7 @@ void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reaso
 void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
                    int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
 {
-    struct guard_node *node = &guard->nodes[index];
+    struct guard_node *node = change(guard, index);
     char copy[512];
     if (len >= sizeof(copy)) {
         guard_on_beat_failed(guard, index, REASON_GARBAGE);
@@ -718,6 +725,22 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     if (!node->settled)
         return REASON_UNSETTLED;
     return REASON_NONE;
+}
+
+bool guard_all_vote(struct guard *guard, int64_t now_ns)
+{
+    int64_t until_ns = INT64_MAX;
+    if (now_ns < guard->all_vote_until_ns)
+        return true;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        if (guard_refuses_vote(guard, i, now_ns) != REASON_NONE)
+            return false;
+        /* Time alone gives votes back, but for this. */
+        int64_t stale_ns = guard->nodes[i].beat_ns + guard->fresh_ns + 1;
+        until_ns = stale_ns < until_ns ? stale_ns : until_ns;
+    }
+    guard->all_vote_until_ns = until_ns;
+    return true;
 }
 
 enum reason guard_finds(const struct guard *guard, unsigned index, int64_t now_ns)

@@ -172,6 +172,7 @@ struct guard {
     int64_t heartbeat_ns; /* how often each node is to be looked at */
     int64_t fresh_ns;     /* how long such a look is good for */
     int64_t doubt_until_ns;
+    int64_t all_vote_until_ns; /* while no node changes, all may vote before that; 0: not known */
     bool word_done; /* what an operator's word was for: from now on a guard like any other */
     uint32_t probe; /* nodes that are to be probed now; the caller clears it */
     uint32_t beat;  /* nodes that are to get a heartbeat as soon as none is under way; likewise */
@@ -190,6 +191,9 @@ void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts
 
 /* Why the node may not vote now; REASON_NONE if it may. */
 enum reason guard_refuses_vote(const struct guard *guard, unsigned node, int64_t now_ns);
+
+/* May every node vote now? The same as to ask of each, and mostly known already. */
+bool guard_all_vote(struct guard *guard, int64_t now_ns);
 
 /* What stands against it by what the node itself has shown; REASON_NONE: nothing. */
 enum reason guard_finds(const struct guard *guard, unsigned node, int64_t now_ns);

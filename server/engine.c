@@ -528,15 +528,20 @@ static void survey(struct engine *engine, struct operation *operation, struct ro
 {
     bool release = operation->round.kind == ROUND_RELEASE;
     int64_t now_ns = event->now_ns;
+    bool asks_guard = !release && !guard_all_vote(&engine->guard, now_ns);
     for (unsigned i = 0; i < engine->node_count; i++) {
         const struct link *link = &engine->links[i];
-        reasons[i] = release ? link_refuses_release(link) : engine_refuses_vote(engine, i, now_ns);
+        uint32_t node = UINT32_C(1) << i;
+        reasons[i] = release ? link_refuses_release(link) : link_refuses_vote(link);
+        if (reasons[i] == REASON_NONE && asks_guard) {
+            reasons[i] = guard_refuses_vote(&engine->guard, i, now_ns);
+            if (reasons[i] != REASON_NONE && guard_carries(&engine->guard, i, now_ns))
+                event->carrying |= node;
+        }
         if (reasons[i] == REASON_NONE)
-            event->reachable |= UINT32_C(1) << i;
+            event->reachable |= node;
         else if (release)
             engine_owe(engine, i, operation, now_ns);
-        else if (link_refuses_vote(link) == REASON_NONE && guard_carries(&engine->guard, i, now_ns))
-            event->carrying |= UINT32_C(1) << i;
     }
 }
 

@@ -148,9 +148,22 @@ static void io_entropy(void *context, void *bytes, size_t len)
 
 /* --- one pass of its loop --- */
 
+/* What the guard remembers of all nodes is what it finds of each. */
+static void check_memory(struct sim *sim, unsigned index)
+{
+    struct guard *guard = &sim->daemons[index].engine.guard;
+    int64_t now_ns = daemon_clock_ns(sim, index);
+    bool all = true;
+    for (unsigned node = 0; node < sim->node_count; node++)
+        all = all && guard_refuses_vote(guard, node, now_ns) == REASON_NONE;
+    if (guard_all_vote(guard, now_ns) != all)
+        judge_violation(sim, "daemon %u remembers votes that are not so any more", index);
+}
+
 static void end_pass(struct sim *sim, unsigned index)
 {
     struct daemon *daemon = &sim->daemons[index];
+    check_memory(sim, index);
     bounds_note(&daemon->engine, sim->tally->met);
     const char *passed = bounds_passed(&daemon->engine);
     if (passed != NULL)

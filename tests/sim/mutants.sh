@@ -75,7 +75,12 @@ mutant no-quarantine all "$unfit" protocol/guard.c \
 mutant no-watch all "$unfit" protocol/watch.c \
     's/return WATCH_STEPPED;/return WATCH_STEADY;/'
 mutant no-probe-behind-votes all "$unfit" server/engine_links.c '
-    s/if (said.kind != ANSWER_FAILED && operation_is_vote(operation, command))/if (0)/'
+    s/if (!failed && operation_is_vote(operation, command))/if (0)/
+    s/if (keep_plain_yes(engine, node, reply, now_ns))/if (0)/'
+mutant remembers-votes all "remembers votes" protocol/guard.c \
+    's/guard->all_vote_until_ns = 0;/(void)guard;/'
+mutant remembers-votes-for-ever all "remembers votes" protocol/guard.c \
+    's/guard->all_vote_until_ns = until_ns;/guard->all_vote_until_ns = INT64_MAX;/'
 mutant no-epochs all "$unfit" protocol/guard.c \
     '/^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/'
 mutant always-settled all "$unfit" protocol/guard.c \
@@ -128,7 +133,7 @@ mutant owed-and-forgotten all "rests on" protocol/link.c \
 mutant lost-with-others cut,slow,daemon-stop,clients "rests on" server/engine_releases.c \
     's/^    engine_owe(engine, node, operation, now_ns);/    (void)0;/'
 mutant apart-and-unwritten apart "rests on\|keeps" server/engine_releases.c \
-    's/^            write_alone(engine, node, operation, .*release_form, now_ns);/            continue;/'
+    's/^            write_alone(engine, link->node, operation, .*release_form, now_ns);/            continue;/'
 mutant refused-and-believed denied "rests on" protocol/redis.c \
     '/^enum answer_kind redis_deleted/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
 mutant refused-and-forgotten denied "keeps" server/engine_releases.c \
@@ -169,7 +174,7 @@ mutant room-of-releases-taken all aborted protocol/link.c \
 mutant no-room-and-not-owed all "rests on" server/engine.c \
     '/^static void on_refused/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
 mutant owed-till-doomsday all "for ever\|rests on" protocol/link.c \
-    '/^bool link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
+    '/^const struct link_ticket \*link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
 mutant all-together all "aborted\|crashed" server/engine_releases.c \
     's/ && count < LIMIT_TOGETHER) {/) {/'
 mutant holds-without-end all "bound of holds" server/engine_waits.c \
@@ -178,7 +183,7 @@ mutant no-lock-forgotten all aborted server/engine_locks.c \
     '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
 mutant no-extended-forgotten all aborted server/extensions.c \
     '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
-mutant refused-in-line all aborted server/engine_waits.c \
+mutant refused-in-line all "aborted\|crashed" server/engine_waits.c \
     '/^static void answer_limit/,/^}/s/engine_leave_line(engine, call);/(void)0;/'
 mutant request-not-closed all "keeps\|crashed\|not met" server/engine.c \
     '/^static struct operation \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'

@@ -11,6 +11,16 @@
 
 /* --- time --- */
 
+/* What the guard remembers of all nodes is what it finds of each. */
+static void check_memory(struct world *world)
+{
+    bool all = true;
+    for (unsigned i = 0; i < world->node_count; i++)
+        all = all && guard_refuses_vote(&world->engine.guard, i, world->now_ns) == REASON_NONE;
+    if (guard_all_vote(&world->engine.guard, world->now_ns) != all)
+        ck_abort_msg("the guard remembers votes that are not so any more");
+}
+
 void world_settle(struct world *world)
 {
     bool busy = true;
@@ -23,6 +33,7 @@ void world_settle(struct world *world)
             busy = world_serve(world, i, &master->tracker) || busy;
             busy = world_tell(world, i) || busy;
         }
+        check_memory(world);
         if (engine_wants_flush(&world->engine) && !(world->lazy && busy)) {
             engine_flush(&world->engine, world->now_ns);
             busy = true;
