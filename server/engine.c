@@ -522,27 +522,44 @@ static bool being_released(const struct operation *operation)
     return false;
 }
 
-/* Which nodes may be asked, and why not the others. */
-static void survey(struct engine *engine, struct operation *operation, struct round_event *event,
-                   enum reason *reasons)
+/* Which nodes may be asked to release, and why not the others: they are owed it. */
+static void survey_links(struct engine *engine, struct operation *operation,
+                         struct round_event *event, enum reason *reasons)
 {
-    bool release = operation->round.kind == ROUND_RELEASE;
-    int64_t now_ns = event->now_ns;
-    bool asks_guard = !release && !guard_all_vote(&engine->guard, now_ns);
+    uint32_t reachable = 0;
     for (unsigned i = 0; i < engine->node_count; i++) {
-        const struct link *link = &engine->links[i];
-        uint32_t node = UINT32_C(1) << i;
-        reasons[i] = release ? link_refuses_release(link) : link_refuses_vote(link);
-        if (reasons[i] == REASON_NONE && asks_guard) {
-            reasons[i] = guard_refuses_vote(&engine->guard, i, now_ns);
-            if (reasons[i] != REASON_NONE && guard_carries(&engine->guard, i, now_ns))
-                event->carrying |= node;
+        enum reason reason = link_refuses_release(&engine->links[i]);
+        if (reason == REASON_NONE) {
+            reachable |= UINT32_C(1) << i;
+            continue;
         }
-        if (reasons[i] == REASON_NONE)
-            event->reachable |= node;
-        else if (release)
-            engine_owe(engine, i, operation, now_ns);
+        reasons[i] = reason;
+        engine_owe(engine, i, operation, event->now_ns);
     }
+    event->reachable = reachable;
+}
+
+/* Which nodes may be asked for their vote, and why not the others; and which of those carry locks.
+ */
+static void survey_votes(struct engine *engine, struct round_event *event, enum reason *reasons)
+{
+    int64_t now_ns = event->now_ns;
+    bool all_vote = guard_all_vote(&engine->guard, now_ns);
+    uint32_t reachable = 0;
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        enum reason reason = link_refuses_vote(&engine->links[i]);
+        bool linked = reason == REASON_NONE;
+        if (linked && !all_vote)
+            reason = guard_refuses_vote(&engine->guard, i, now_ns);
+        if (reason == REASON_NONE) {
+            reachable |= UINT32_C(1) << i;
+            continue;
+        }
+        reasons[i] = reason;
+        if (linked && guard_carries(&engine->guard, i, now_ns))
+            event->carrying |= UINT32_C(1) << i;
+    }
+    event->reachable = reachable;
 }
 
 void engine_start(struct engine *engine, struct operation *operation, int64_t now_ns)
@@ -555,7 +572,10 @@ void engine_start(struct engine *engine, struct operation *operation, int64_t no
     };
     if (operation->round.kind == ROUND_EXTEND && being_released(operation))
         operation->round.token_releasing = true;
-    survey(engine, operation, &event, reasons);
+    if (operation->round.kind == ROUND_RELEASE)
+        survey_links(engine, operation, &event, reasons);
+    else
+        survey_votes(engine, &event, reasons);
     /* Nothing has happened since the two were told. */
     assert((operation->shared_on & ~event.reachable) == 0);
     engine_step(engine, operation, &event);
