@@ -159,16 +159,16 @@ static struct vote *votes_of(struct engine *engine, unsigned node)
 static void deliver_votes(struct engine *engine, unsigned node, enum reason failed, int64_t now_ns)
 {
     const struct vote *votes = votes_of(engine, node);
+    const struct answer refused = {.kind = ANSWER_FAILED, .reason = failed};
+    const struct answer unchecked = {.kind = ANSWER_FAILED, .reason = REASON_UNCHECKED};
     unsigned count = engine->vote_count[node];
     uint32_t epoch = guard_epoch(&engine->guard, node);
     engine->vote_count[node] = 0;
     for (unsigned i = 0; i < count; i++) {
-        enum reason reason = failed;
-        if (reason == REASON_NONE && votes[i].epoch != epoch)
-            reason = REASON_UNCHECKED;
-        const struct answer not_counted = {.kind = ANSWER_FAILED, .reason = reason};
-        engine_deliver_vote(engine, node, votes[i].operation,
-                            reason == REASON_NONE ? &votes[i].answer : &not_counted, now_ns);
+        const struct answer *said = votes[i].epoch == epoch ? &votes[i].answer : &unchecked;
+        if (failed != REASON_NONE)
+            said = &refused;
+        engine_deliver_vote(engine, node, votes[i].operation, said, now_ns);
     }
 }
 
