@@ -384,7 +384,9 @@ static void on_start(struct round *round, const struct round_event *event,
     else if (round->kind == ROUND_ACQUIRE)
         round->missing = event->carrying;
     send_to(round, actions, ROUND_VOTE, round->sent);
-    judge(round, event->now_ns, actions);
+    /* Else nothing can be decided before there are votes. */
+    if (hopeless)
+        judge(round, event->now_ns, actions);
 }
 
 /* A vote that the outcome did not wait for. It can still tell an extension where to plant. */
