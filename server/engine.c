@@ -201,14 +201,10 @@ bool engine_reply(struct engine *engine, struct call *call, enum round_kind kind
 bool engine_say(struct engine *engine, struct call *call, const struct reply *reply)
 {
     struct engine_client *client = call->client;
-    char tag[LIMIT_TAG];
-    bool tagged = call->tagged;
-    size_t tag_len = call->tag_len;
-    memcpy(tag, call->tag, sizeof(tag));
     assert(call->operation == NULL);
-    call_close(&engine->calls, call);
     if (!client->gone)
-        engine->io.reply(engine->io.context, client, tagged ? tag : NULL, tag_len, reply);
+        engine->io.reply(engine->io.context, client, call_tag(call), call->tag_len, reply);
+    call_close(&engine->calls, call);
     return !client->gone;
 }
 
@@ -344,9 +340,11 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
     return refused;
 }
 
-/* The links to these nodes do not take a command of it. */
-static void on_refused(struct engine *engine, struct operation *operation,
-                       enum round_command command, uint32_t refused, int64_t now_ns)
+/* The links to these nodes do not take a command of it. Not inlined: it is rare, and with it every
+ * command that is sent would save more registers and guard its stack. */
+__attribute__((noinline)) static void on_refused(struct engine *engine, struct operation *operation,
+                                                 enum round_command command, uint32_t refused,
+                                                 int64_t now_ns)
 {
     bool release = operation_is_release(operation, command);
     bool swap = operation_is_swap(operation, command);
@@ -427,29 +425,39 @@ static bool on_settled(struct engine *engine, struct operation *operation, struc
     return true;
 }
 
-/* Do what a step asked for, and what follows if it settled the round. */
+void engine_end(struct engine *engine, struct operation *operation)
+{
+    struct resource *resource = operation->resource;
+    operation_free(&engine->operations, operation);
+    resource_release(&engine->resources, resource);
+}
+
+/* What a step asked for; the operation may be gone afterwards. */
+static inline void do_asked(struct engine *engine, struct operation *operation,
+                            const struct round_actions *actions, int64_t now_ns)
+{
+    if (actions->send_to != 0)
+        send(engine, operation, actions->send, actions->send_to, now_ns);
+    else if (round_is_finished(&operation->round))
+        engine_end(engine, operation);
+}
+
+/* Do what a step asked for that settled the round, and what follows. */
 static void follow(struct engine *engine, struct operation *operation,
-                   struct round_actions *actions, bool settled, int64_t now_ns)
+                   struct round_actions *actions, int64_t now_ns)
 {
     struct round *round = &operation->round;
     struct resource *resource = operation->resource;
     struct breaking *to_break = NULL;
     resource_pin(resource);
-    if (settled) {
-        TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
-        count_refusals(engine, round);
-        if (!on_settled(engine, operation, &to_break, now_ns))
-            round_step(round,
-                       &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = now_ns},
-                       actions);
-    }
-    if (actions->send_to != 0)
-        send(engine, operation, actions->send, actions->send_to, now_ns);
-    else if (round_is_finished(round))
-        operation_free(&engine->operations, operation);
+    TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
+    count_refusals(engine, round);
+    if (!on_settled(engine, operation, &to_break, now_ns))
+        round_step(round, &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = now_ns},
+                   actions);
+    do_asked(engine, operation, actions, now_ns);
     /* Behind the undo, so that the nodes are free for whoever is next. */
-    if (settled)
-        engine_run_queue(engine, resource, now_ns);
+    engine_run_queue(engine, resource, now_ns);
     if (to_break != NULL)
         engine_break_release(engine, resource, to_break, now_ns);
     resource_unpin(&engine->resources, resource);
@@ -461,18 +469,10 @@ void engine_step(struct engine *engine, struct operation *operation,
     bool was_settled = operation->round.phase == ROUND_SETTLED;
     struct round_actions actions;
     round_step(&operation->round, event, &actions);
-    bool settled = !was_settled && operation->round.phase == ROUND_SETTLED;
-    /* Of five answers two come before the decision and two behind it: nothing follows from those.
-     */
-    if (settled || actions.send_to != 0 || round_is_finished(&operation->round))
-        follow(engine, operation, &actions, settled, event->now_ns);
-}
-
-void engine_end(struct engine *engine, struct operation *operation)
-{
-    struct resource *resource = operation->resource;
-    operation_free(&engine->operations, operation);
-    resource_release(&engine->resources, resource);
+    if (!was_settled && operation->round.phase == ROUND_SETTLED)
+        follow(engine, operation, &actions, event->now_ns);
+    else
+        do_asked(engine, operation, &actions, event->now_ns);
 }
 
 /* --- requests --- */
