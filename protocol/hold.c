@@ -1,19 +1,17 @@
 #include "protocol/hold.h"
 
-void hold_init(struct hold *hold, const struct drift *drift, int64_t ttl_ns, int64_t since_ns)
+void hold_init(struct hold *hold, int64_t ttl_ns, int64_t since_ns, int64_t until_ns)
 {
     *hold = (struct hold){
         .ttl_ns = ttl_ns,
-        .drift_ns = drift_of(drift, ttl_ns),
+        .drift_ns = since_ns + ttl_ns - until_ns,
         .since_ns = since_ns,
-        .until_ns = since_ns + ttl_ns - drift_of(drift, ttl_ns),
+        .until_ns = until_ns,
     };
 }
 
-void hold_on_extended(struct hold *hold, const struct drift *drift, int64_t ttl_ns,
-                      int64_t started_ns)
+void hold_on_extended(struct hold *hold, int64_t until_ns)
 {
-    int64_t until_ns = started_ns + ttl_ns - drift_of(drift, ttl_ns);
     if (until_ns > hold->until_ns)
         hold->until_ns = until_ns;
     hold->retry_ns = 0;
@@ -52,7 +50,8 @@ int64_t hold_shortest_ms(const struct drift *drift, int64_t node_timeout_ns)
     struct hold hold;
     int64_t ttl_ms = 1;
     for (;; ttl_ms++) {
-        hold_init(&hold, drift, ttl_ms * NS_PER_MS, 0);
+        int64_t ttl_ns = ttl_ms * NS_PER_MS;
+        hold_init(&hold, ttl_ns, 0, valid_until(drift, ttl_ns, 0));
         if (hold_lost_ns(&hold) - hold_renew_ns(&hold, INT64_MAX) >= node_timeout_ns)
             return ttl_ms;
     }

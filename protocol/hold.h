@@ -25,11 +25,11 @@ struct hold {
     int64_t retry_ns; /* an extension has failed: the next not before this */
 };
 
-void hold_init(struct hold *hold, const struct drift *drift, int64_t ttl_ns, int64_t since_ns);
+/* Granted for ttl_ns by a round that began at since_ns, to be trusted until until_ns. */
+void hold_init(struct hold *hold, int64_t ttl_ns, int64_t since_ns, int64_t until_ns);
 
-/* An extension that began at started_ns was granted, for ttl_ns. It never shortens. */
-void hold_on_extended(struct hold *hold, const struct drift *drift, int64_t ttl_ns,
-                      int64_t started_ns);
+/* An extension was granted, to be trusted until then. It never shortens. */
+void hold_on_extended(struct hold *hold, int64_t until_ns);
 
 /* One has failed: when to try again. */
 void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns);

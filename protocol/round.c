@@ -52,7 +52,8 @@ unsigned round_voting(const struct round *round)
 
 int64_t round_validity_ns(const struct round *round, int64_t now_ns)
 {
-    return validity_left(&round->rules->drift, round->ttl_ns, round->started_ns, now_ns);
+    assert(now_ns >= round->started_ns);
+    return round->until_ns - now_ns;
 }
 
 int64_t round_plant_ttl_ms(const struct round *round, int64_t now_ns)
@@ -206,8 +207,9 @@ static struct verdict certainly(enum outcome outcome)
 }
 
 /* An acquire or an extension has its quorum: is there validity enough to be of use? */
-static enum outcome granted_or_late(const struct round *round, int64_t now_ns)
+static enum outcome granted_or_late(struct round *round, int64_t now_ns)
 {
+    round->until_ns = valid_until(&round->rules->drift, round->ttl_ns, round->started_ns);
     return round_validity_ns(round, now_ns) >= round->rules->min_validity_ns ? OUTCOME_OK
                                                                              : OUTCOME_LATE;
 }
@@ -225,7 +227,7 @@ static struct verdict judge_failed_acquire(const struct round *round)
     return (struct verdict){OUTCOME_NOQUORUM, said + nodes_count(round->pending) < quorum};
 }
 
-static struct verdict judge_extend(const struct round *round, int64_t now_ns)
+static struct verdict judge_extend(struct round *round, int64_t now_ns)
 {
     unsigned quorum = round->rules->quorum;
     /* So many denials that the token cannot have a quorum, ever again. */
@@ -313,7 +315,6 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
     unsigned quorum = round->rules->quorum;
     if (round->phase == ROUND_VOTING && nodes_count(round->yes) >= quorum) {
         enum outcome outcome = granted_or_late(round, now_ns);
-        round->decided_ns = now_ns;
         if (outcome == OUTCOME_OK)
             plant(round, actions, round->held | round->missing, now_ns);
         else
@@ -322,7 +323,6 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
         return;
     }
     if (round->phase == ROUND_VOTING && nodes_count(round->yes | round->pending) < quorum) {
-        round->decided_ns = now_ns;
         round->phase = ROUND_ANSWERING;
         undo(round, actions);
     }
@@ -352,7 +352,6 @@ static void judge(struct round *round, int64_t now_ns, struct round_actions *act
     }
     if (!verdict.certain)
         return;
-    round->decided_ns = now_ns;
     if (round->kind == ROUND_EXTEND && verdict.outcome == OUTCOME_OK)
         plant(round, actions, round->absent | round->missing, now_ns);
     settle(round, actions, verdict.outcome);
@@ -370,7 +369,6 @@ static void on_start(struct round *round, const struct round_event *event,
      * release goes wherever it can. */
     bool hopeless = nodes_count(event->reachable) < round->rules->quorum;
     if (hopeless && round->kind != ROUND_RELEASE) {
-        round->decided_ns = event->now_ns;
         settle(round, actions, OUTCOME_NOQUORUM);
         return;
     }
@@ -451,12 +449,11 @@ static void on_deadline(struct round *round, int64_t now_ns, struct round_action
 }
 
 /* Nobody waits for the answer any more. An acquire is undone; the others have no need to be. */
-static void on_cancel(struct round *round, int64_t now_ns, struct round_actions *actions)
+static void on_cancel(struct round *round, struct round_actions *actions)
 {
     round->cancelled = true;
     if (round->phase == ROUND_SETTLED)
         return;
-    round->decided_ns = now_ns;
     if (round->kind == ROUND_ACQUIRE && round->phase == ROUND_VOTING)
         undo(round, actions);
     settle(round, actions, OUTCOME_NOQUORUM);
@@ -497,7 +494,7 @@ void round_step(struct round *round, const struct round_event *event, struct rou
         on_deadline(round, event->now_ns, actions);
         break;
     case ROUND_EVENT_CANCEL:
-        on_cancel(round, event->now_ns, actions);
+        on_cancel(round, actions);
         break;
     case ROUND_EVENT_RELEASING:
         round->token_releasing = true;

@@ -112,7 +112,7 @@ struct round {
     enum reason reasons[LIMIT_NODES];   /* of the failed */
 
     int64_t started_ns;
-    int64_t decided_ns; /* when the outcome was decided */
+    int64_t until_ns; /* ACQUIRE, EXTEND, once a quorum has it: how long it may be trusted */
     int64_t ttl_ns;
 
     /* Of the held; of the others, anything. */

@@ -19,10 +19,9 @@ int64_t drift_of(const struct drift *drift, int64_t ttl_ns)
     return rate_share(drift, ttl_ns) + drift->margin_ns;
 }
 
-int64_t validity_left(const struct drift *drift, int64_t ttl_ns, int64_t started_ns, int64_t now_ns)
+int64_t valid_until(const struct drift *drift, int64_t ttl_ns, int64_t started_ns)
 {
-    assert(now_ns >= started_ns);
-    return ttl_ns - (now_ns - started_ns) - drift_of(drift, ttl_ns);
+    return started_ns + ttl_ns - drift_of(drift, ttl_ns);
 }
 
 int64_t elapsed_for_client_ms(const struct drift *drift, int64_t received_ns, int64_t now_ns)

@@ -25,9 +25,8 @@ struct drift {
 /* The drift to subtract from a time to live of ttl_ns. */
 int64_t drift_of(const struct drift *drift, int64_t ttl_ns);
 
-/* The validity left at now_ns of a lock whose round began at started_ns; may be negative. */
-int64_t validity_left(const struct drift *drift, int64_t ttl_ns, int64_t started_ns,
-                      int64_t now_ns);
+/* Until when a lock may be trusted whose round began at started_ns: t_decided + validity. */
+int64_t valid_until(const struct drift *drift, int64_t ttl_ns, int64_t started_ns);
 
 /*
  * The time from received_ns to now_ns as a client may count it on a clock of its own, in whole

@@ -189,7 +189,7 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
     lock->client_id = client->id;
     lock->carriers = carriers_of(round);
     lock->ends_ns = now_ns + round->ttl_ns;
-    hold_init(&lock->hold, &round->rules->drift, round->ttl_ns, round->started_ns);
+    hold_init(&lock->hold, round->ttl_ns, round->started_ns, round->until_ns);
     if (hold) {
         lock->client = client;
         LIST_INSERT_HEAD(&client->holds, lock, of_client);
@@ -222,7 +222,7 @@ const char *engine_refuses_extension(const struct engine *engine,
 /* It is known to live longer, whoever asked for that. */
 static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
 {
-    hold_on_extended(&lock->hold, &round->rules->drift, round->ttl_ns, round->started_ns);
+    hold_on_extended(&lock->hold, round->until_ns);
     lock->carriers = carriers_of(round);
     lock->failed = NULL;
     if (now_ns + round->ttl_ns > lock->ends_ns)

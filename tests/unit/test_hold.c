@@ -13,14 +13,24 @@ static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_M
 
 /* --- the arithmetic --- */
 
+static void grant(struct hold *hold, int64_t ttl_ns, int64_t since_ns)
+{
+    hold_init(hold, ttl_ns, since_ns, valid_until(&drift, ttl_ns, since_ns));
+}
+
+static void extend(struct hold *hold, int64_t ttl_ns, int64_t started_ns)
+{
+    hold_on_extended(hold, valid_until(&drift, ttl_ns, started_ns));
+}
+
 START_TEST(it_is_extended_after_a_third_and_lost_with_a_third_left)
 {
     struct hold hold;
-    hold_init(&hold, &drift, 30 * NS_PER_S, 100 * NS_PER_S);
+    grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
     ck_assert_int_eq(hold.until_ns, 130 * NS_PER_S - 310 * NS_PER_MS);
     ck_assert_int_eq(hold_renew_ns(&hold, 3600 * NS_PER_S), 110 * NS_PER_S);
     ck_assert_int_eq(hold_lost_ns(&hold), 120 * NS_PER_S - 310 * NS_PER_MS);
-    hold_on_extended(&hold, &drift, 30 * NS_PER_S, 110 * NS_PER_S);
+    extend(&hold, 30 * NS_PER_S, 110 * NS_PER_S);
     ck_assert_int_eq(hold_renew_ns(&hold, 3600 * NS_PER_S), 120 * NS_PER_S);
     ck_assert_int_eq(hold_lost_ns(&hold), 130 * NS_PER_S - 310 * NS_PER_MS);
 }
@@ -29,11 +39,11 @@ END_TEST
 START_TEST(an_extension_that_lands_late_or_is_shorter_shortens_nothing)
 {
     struct hold hold;
-    hold_init(&hold, &drift, 30 * NS_PER_S, 100 * NS_PER_S);
+    grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
     int64_t until_ns = hold.until_ns;
-    hold_on_extended(&hold, &drift, 1 * NS_PER_S, 110 * NS_PER_S);
+    extend(&hold, 1 * NS_PER_S, 110 * NS_PER_S);
     ck_assert_int_eq(hold.until_ns, until_ns);
-    hold_on_extended(&hold, &drift, 30 * NS_PER_S, 99 * NS_PER_S);
+    extend(&hold, 30 * NS_PER_S, 99 * NS_PER_S);
     ck_assert_int_eq(hold.until_ns, until_ns);
 }
 END_TEST
@@ -41,7 +51,7 @@ END_TEST
 START_TEST(it_is_not_extended_beyond_the_longest_hold)
 {
     struct hold hold;
-    hold_init(&hold, &drift, 30 * NS_PER_S, 100 * NS_PER_S);
+    grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
     ck_assert_int_eq(hold_renew_ns(&hold, 40 * NS_PER_S), 110 * NS_PER_S);
     ck_assert_int_eq(hold_renew_ns(&hold, 40 * NS_PER_S - 1), INT64_MAX);
 }
@@ -50,8 +60,8 @@ END_TEST
 START_TEST(it_may_be_extended_up_to_the_longest_hold_from_its_grant)
 {
     struct hold hold;
-    hold_init(&hold, &drift, 30 * NS_PER_S, 100 * NS_PER_S);
-    hold_on_extended(&hold, &drift, 30 * NS_PER_S, 105 * NS_PER_S);
+    grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
+    extend(&hold, 30 * NS_PER_S, 105 * NS_PER_S);
     ck_assert(hold_may_extend(&hold, 30 * NS_PER_S, 40 * NS_PER_S, 110 * NS_PER_S));
     ck_assert(!hold_may_extend(&hold, 30 * NS_PER_S, 40 * NS_PER_S, 110 * NS_PER_S + 1));
     ck_assert(hold_may_extend(&hold, 29 * NS_PER_S, 40 * NS_PER_S, 110 * NS_PER_S + 1));
@@ -63,9 +73,9 @@ START_TEST(the_shortest_leaves_time_for_a_round)
     struct hold hold;
     int64_t ttl_ms = hold_shortest_ms(&drift, 50 * NS_PER_MS);
     ck_assert_int_eq(ttl_ms, 186);
-    hold_init(&hold, &drift, ttl_ms * NS_PER_MS, 0);
+    grant(&hold, ttl_ms * NS_PER_MS, 0);
     ck_assert_int_ge(hold_lost_ns(&hold) - hold_renew_ns(&hold, INT64_MAX), 50 * NS_PER_MS);
-    hold_init(&hold, &drift, (ttl_ms - 1) * NS_PER_MS, 0);
+    grant(&hold, (ttl_ms - 1) * NS_PER_MS, 0);
     ck_assert_int_lt(hold_lost_ns(&hold) - hold_renew_ns(&hold, INT64_MAX), 50 * NS_PER_MS);
 }
 END_TEST
