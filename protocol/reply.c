@@ -1,6 +1,7 @@
 #include "protocol/reply.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "protocol/text.h"
@@ -56,9 +57,9 @@ static void put_granted(struct text *line, const struct reply *reply)
     text_bytes(line, reply->token, LIMIT_TOKEN);
     put_number(line, reply->validity_ms);
     put_number(line, reply->elapsed_ms);
-    if (reply->fence_field && reply->fence != 0)
+    if (reply->fence > 0)
         put_number(line, reply->fence);
-    else if (reply->fence_field)
+    else if (reply->fence == 0)
         text_string(line, " -");
 }
 

@@ -28,10 +28,11 @@ START_TEST(each_outcome_has_its_line)
         const char *line;
     } rows[] = {
         {{.outcome = OUTCOME_OK}, "OK\n"},
-        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 9890, .elapsed_ms = 3},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 9890, .elapsed_ms = 3, .fence = -1},
          "OK " TOKEN " 9890 3\n"},
-        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1, .fence_field = true},
-         "OK " TOKEN " 1 0 -\n"},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1}, "OK " TOKEN " 1 0 -\n"},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1, .fence = 7},
+         "OK " TOKEN " 1 0 7\n"},
         {{.outcome = OUTCOME_GONE}, "GONE\n"},
         {{.outcome = OUTCOME_HELD, .hint_ms = -1}, "HELD -1\n"},
         {{.outcome = OUTCOME_HELD, .hint_ms = INT64_MAX}, "HELD 9223372036854775807\n"},
