@@ -138,7 +138,8 @@ static bool init_tables(struct engine *engine)
     alarms_init(&engine->alarms);
     return extensions_init(&engine->extensions, rules->max_extensions, rules->max_hold_ns) &&
            operations_init(&engine->operations) &&
-           resources_init(&engine->resources, LIMIT_OPERATIONS + calls + LIMIT_LOCKS, seed) &&
+           resources_init(&engine->resources, LIMIT_OPERATIONS + calls + LIMIT_LOCKS,
+                          rules->key_prefix, rules->key_prefix_len, seed) &&
            pool_init(&engine->calls, sizeof(struct call), calls) && engine_locks_init(engine) &&
            engine_break_init(engine);
 }
@@ -149,8 +150,6 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     memset(engine, 0, sizeof(*engine));
     engine->rules = *rules;
     engine->io = *io;
-    assert(rules->key_prefix_len <= sizeof(engine->key_prefix));
-    memcpy(engine->key_prefix, rules->key_prefix, rules->key_prefix_len);
     engine->node_count = rules->round.node_count;
     init_guard(engine);
     engine->ticket_memory =
@@ -616,30 +615,9 @@ static void refuse(struct engine *engine, struct engine_client *client,
     engine->io.reply(engine->io.context, client, request->tag, request->tag_len, &reply);
 }
 
-/* Write the key that a request is about into key (LIMIT_KEY bytes); returns its length. */
-static size_t key_of(const struct engine *engine, const struct request *request, char *key)
-{
-    size_t prefix_len = engine->rules.key_prefix_len;
-    assert(prefix_len + request->resource_len <= LIMIT_KEY);
-    memcpy(key, engine->key_prefix, sizeof(engine->key_prefix));
-    memcpy(key + prefix_len, request->resource, request->resource_len);
-    return prefix_len + request->resource_len;
-}
-
 const struct resource *engine_find(const struct engine *engine, const struct request *request)
 {
-    char key[LIMIT_KEY];
-    size_t key_len = key_of(engine, request, key);
-    return resource_find(&engine->resources, key, key_len);
-}
-
-/* What is known of the key that a request is about; NULL if there is no room for it. */
-static struct resource *resource_of(struct engine *engine, const struct request *request)
-{
-    char key[LIMIT_KEY];
-    size_t key_len = key_of(engine, request, key);
-    return resource_take(&engine->resources, &engine->queue_rules, ++engine->queue_seed, key,
-                         key_len);
+    return resource_find(&engine->resources, request->resource, request->resource_len);
 }
 
 /* UNLOCK, EXTEND or STATUS: one round, at once. NULL if there is no room for it. */
@@ -719,7 +697,9 @@ void engine_submit(struct engine *engine, struct engine_client *client,
         refuse(engine, client, request, OUTCOME_LIMIT, "requests");
         return;
     }
-    struct resource *resource = resource_of(engine, request);
+    struct resource *resource =
+        resource_take(&engine->resources, &engine->queue_rules, ++engine->queue_seed,
+                      request->resource, request->resource_len);
     if (resource == NULL) {
         refuse(engine, client, request, OUTCOME_LIMIT, "operations");
         return;

@@ -181,7 +181,6 @@ struct engine_stats {
 
 struct engine {
     struct engine_rules rules;
-    char key_prefix[LIMIT_KEY_PREFIX]; /* of the rules; copied whole, it is a few moves */
     struct engine_io io;
     struct engine_wire wires[CHANNELS];
     struct link_io link_io;

@@ -128,13 +128,12 @@ static void tell(struct engine *engine, const struct engine_client *by,
                  const struct resource *resource, const char *token)
 {
     const struct lock *lock = resource->lock;
-    size_t prefix_len = engine->rules.key_prefix_len;
     bool known = lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0;
     engine->stats.broken++;
     engine->io.breaking(engine->io.context, by,
                         &(struct engine_broken){
-                            .resource = resource->key + prefix_len,
-                            .resource_len = resource->key_len - prefix_len,
+                            .resource = resource->name,
+                            .resource_len = resource->name_len,
                             .token = token,
                             .owner_id = known ? lock->client_id : 0,
                             .owner_label = known ? lock->client_label : "",

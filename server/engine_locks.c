@@ -110,12 +110,10 @@ static void forget_lock(struct engine *engine, struct lock *lock)
 static void push(struct engine *engine, const struct lock *lock, bool lost, const char *node,
                  const char *reason)
 {
-    const struct resource *resource = lock->resource;
-    size_t prefix_len = engine->rules.key_prefix_len;
     const struct push push = {
         .kind = lost ? PUSH_LOST : PUSH_WARN,
-        .resource = resource->key + prefix_len,
-        .resource_len = resource->key_len - prefix_len,
+        .resource = lock->resource->name,
+        .resource_len = lock->resource->name_len,
         .token = lock->token,
         .node = node,
         .reason = reason,

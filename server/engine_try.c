@@ -24,7 +24,7 @@ static size_t put_key(const struct engine *engine, char *key)
     static const char name[] = "redlockd-probe:";
     size_t len = engine->rules.key_prefix_len;
     assert(len + sizeof(name) - 1 + sizeof(engine->daemon) <= LIMIT_KEY);
-    memcpy(key, engine->key_prefix, sizeof(engine->key_prefix));
+    memcpy(key, engine->rules.key_prefix, len);
     memcpy(key + len, name, sizeof(name) - 1);
     len += sizeof(name) - 1;
     memcpy(key + len, engine->daemon, sizeof(engine->daemon));

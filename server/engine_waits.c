@@ -396,7 +396,7 @@ void engine_on_untracked(struct engine *engine, unsigned node, int64_t now_ns)
 void engine_on_changed(struct engine *engine, unsigned node, const char *key, size_t key_len,
                        int64_t now_ns)
 {
-    struct resource *resource = resource_find(&engine->resources, key, key_len);
+    struct resource *resource = resource_find_key(&engine->resources, key, key_len);
     if (resource == NULL || resource->queue.length == 0)
         return;
     queue_on_changed(&resource->queue, node);

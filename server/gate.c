@@ -242,17 +242,15 @@ bool gate_init(struct server *server)
 static bool may_keep(const struct session *session)
 {
     const struct permit *permit = &session->permit;
-    size_t prefix_len = session->server->engine.rules.key_prefix_len;
     const struct lock *lock;
     const struct call *call;
     LIST_FOREACH (lock, &session->client.holds, of_client)
-        if (permit_ask(permit, VERB_LOCK, lock->resource->key + prefix_len,
-                       lock->resource->key_len - prefix_len) != PERMIT_YES)
+        if (permit_ask(permit, VERB_LOCK, lock->resource->name, lock->resource->name_len) !=
+            PERMIT_YES)
             return false;
     LIST_FOREACH (call, &session->client.calls, of_client)
-        if (call->resource != NULL &&
-            permit_ask(permit, VERB_LOCK, call->resource->key + prefix_len,
-                       call->resource->key_len - prefix_len) != PERMIT_YES)
+        if (call->resource != NULL && permit_ask(permit, VERB_LOCK, call->resource->name,
+                                                 call->resource->name_len) != PERMIT_YES)
             return false;
     return true;
 }

@@ -121,9 +121,7 @@ static bool is_in_use(const struct resource *resource)
 /* Of what a user may not use he may not know, either; nor count it. */
 static bool may_see(const struct listing *to, const struct resource *resource)
 {
-    size_t prefix_len = to->server->engine.rules.key_prefix_len;
-    return permit_covers(&to->session->permit, resource->key + prefix_len,
-                         resource->key_len - prefix_len);
+    return permit_covers(&to->session->permit, resource->name, resource->name_len);
 }
 
 /* His own connections, or all to whom no resource is closed. */
@@ -137,9 +135,7 @@ static void list_lock(const struct listing *to, const struct resource *resource)
 {
     char place[16] = "-";
     unsigned number = engine_place(resource, &to->session->client);
-    size_t prefix_len = to->server->engine.rules.key_prefix_len;
-    int key_len = (int)(resource->key_len - prefix_len);
-    const char *key = resource->key + prefix_len;
+    int name_len = (int)resource->name_len;
     const struct lock *lock = resource->lock;
     if (number > 0)
         snprintf(place, sizeof(place), "%u", number);
@@ -147,14 +143,14 @@ static void list_lock(const struct listing *to, const struct resource *resource)
         line(to,
              "resource=%.*s token=- client=- name=- since_ms=-1 left_ms=-1 hold=no waiters=%u "
              "place=%s",
-             key_len, key, resource->queue.length, place);
+             name_len, resource->name, resource->queue.length, place);
         return;
     }
     int64_t left_ms = (lock->hold.until_ns - to->now_ns) / NS_PER_MS;
     line(to,
          "resource=%.*s token=%.8s client=%" PRIu64 " name=%s since_ms=%" PRId64 " left_ms=%" PRId64
          " hold=%s waiters=%u place=%s",
-         key_len, key, lock->token, lock->client_id, name_or_dash(lock->client_label),
+         name_len, resource->name, lock->token, lock->client_id, name_or_dash(lock->client_label),
          ms_since(to, lock->hold.since_ns), left_ms > 0 ? left_ms : 0,
          lock->client != NULL ? "yes" : "no", resource->queue.length, place);
 }

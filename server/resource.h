@@ -40,7 +40,9 @@ struct resource {
     enum reason last_reasons[LIMIT_NODES];
 
     size_t key_len;
-    char key[LIMIT_KEY]; /* with its prefix */
+    char key[LIMIT_KEY]; /* as masters know it: with its prefix */
+    const char *name;    /* ... and as clients do: what is behind that */
+    size_t name_len;
 };
 
 /* A lock that was granted through this daemon. */
@@ -65,21 +67,28 @@ TAILQ_HEAD(lock_list, lock);
 
 struct resources {
     struct pool pool;
-    struct resource *by_key;   /* uthash */
-    struct resource *sentinel; /* keeps the hash from ever being empty */
-    uint64_t seed;             /* of the hash */
+    struct resource *by_name;      /* uthash */
+    struct resource *sentinel;     /* keeps the hash from ever being empty */
+    uint64_t seed;                 /* of the hash */
+    char prefix[LIMIT_KEY_PREFIX]; /* of all keys; copied whole, it is a few moves */
+    size_t prefix_len;
 };
 
-/* False if there is not enough memory. */
-bool resources_init(struct resources *resources, size_t count, uint64_t seed);
+/* False if there is not enough memory. The prefix is copied. */
+bool resources_init(struct resources *resources, size_t count, const char *prefix,
+                    size_t prefix_len, uint64_t seed);
 void resources_deinit(struct resources *resources);
 
-/* What is known of a key; NULL: nothing. */
-struct resource *resource_find(const struct resources *resources, const char *key, size_t key_len);
+/* What is known of a name; NULL: nothing. Or of a key, which may be none of ours. */
+struct resource *resource_find(const struct resources *resources, const char *name,
+                               size_t name_len);
+struct resource *resource_find_key(const struct resources *resources, const char *key,
+                                   size_t key_len);
 
-/* The same, or else a new one, whose queue begins with this seed. NULL if there is no room. */
+/* What is known of a name, or else a new one, whose queue begins with this seed. NULL if there is
+ * no room. */
 struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
-                               uint32_t seed, const char *key, size_t key_len);
+                               uint32_t seed, const char *name, size_t name_len);
 
 /* While it is pinned it stays. */
 void resource_pin(struct resource *resource);

@@ -49,18 +49,16 @@ static int64_t quorum_back_ms(const struct status *status)
 
 /* --- the queues --- */
 
-static void take_queue(struct status_queue *to, const struct server *server,
-                       const struct resource *resource, int64_t now_ns)
+static void take_queue(struct status_queue *to, const struct resource *resource, int64_t now_ns)
 {
-    size_t prefix_len = server->engine.rules.key_prefix_len;
     const struct lock *lock = resource->lock;
     *to = (struct status_queue){
-        .resource_len = resource->key_len - prefix_len,
+        .resource_len = resource->name_len,
         .waits = resource->waits,
         .held = lock != NULL,
         .asking = resource->queue.phase == QUEUE_ASKING,
     };
-    memcpy(to->resource, resource->key + prefix_len, to->resource_len);
+    memcpy(to->resource, resource->name, to->resource_len);
     if (lock == NULL)
         return;
     to->hold = lock->client != NULL;
@@ -93,7 +91,7 @@ static void take_queues(struct status *status, const struct server *server, int6
         longest[place] = resource;
     }
     for (unsigned i = 0; i < status->queue_count; i++)
-        take_queue(&status->queues[i], server, longest[i], now_ns);
+        take_queue(&status->queues[i], longest[i], now_ns);
 }
 
 /* --- the whole --- */

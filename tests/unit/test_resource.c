@@ -1,0 +1,109 @@
+/*
+ * What is known of a name, and the key it has on the masters (server/resource.h).
+ */
+#include <string.h>
+
+#include "server/resource.h"
+#include "tests/runner.h"
+
+static const struct queue_rules rules = {.node_count = 3, .quorum = 2};
+static struct resources resources;
+
+static void begin(const char *prefix)
+{
+    ck_assert(resources_init(&resources, 10, prefix, strlen(prefix), 1));
+}
+
+static struct resource *take(const char *name)
+{
+    struct resource *resource = resource_take(&resources, &rules, 1, name, strlen(name));
+    ck_assert_ptr_nonnull(resource);
+    return resource;
+}
+
+static const struct resource *find_key(const char *key)
+{
+    return resource_find_key(&resources, key, strlen(key));
+}
+
+START_TEST(a_key_is_the_prefix_and_the_name)
+{
+    begin("p:");
+    struct resource *resource = take("a/b");
+    ck_assert_uint_eq(resource->key_len, 5);
+    ck_assert_mem_eq(resource->key, "p:a/b", 5);
+    ck_assert_uint_eq(resource->name_len, 3);
+    ck_assert_mem_eq(resource->name, "a/b", 3);
+    ck_assert_ptr_eq(take("a/b"), resource);
+    ck_assert_ptr_eq(resource_find(&resources, "a/b", 3), resource);
+    ck_assert_ptr_null(resource_find(&resources, "p:a/b", 5));
+    resources_deinit(&resources);
+}
+END_TEST
+
+START_TEST(a_key_of_somebody_else_is_none_of_ours)
+{
+    begin("p:");
+    struct resource *resource = take("a");
+    ck_assert_ptr_eq(find_key("p:a"), resource);
+    ck_assert_ptr_null(find_key("q:a"));
+    ck_assert_ptr_null(find_key("p:b"));
+    ck_assert_ptr_null(find_key("a"));
+    ck_assert_ptr_null(find_key("p:"));
+    ck_assert_ptr_null(find_key(""));
+    resources_deinit(&resources);
+}
+END_TEST
+
+START_TEST(without_a_prefix_the_key_is_the_name)
+{
+    begin("");
+    struct resource *resource = take("a");
+    ck_assert_ptr_eq(find_key("a"), resource);
+    ck_assert_ptr_null(find_key(""));
+    ck_assert_uint_eq(resource->key_len, 1);
+    resources_deinit(&resources);
+}
+END_TEST
+
+START_TEST(the_longest_prefix_and_the_longest_name_fit)
+{
+    char prefix[LIMIT_KEY_PREFIX + 1] = {0};
+    char name[LIMIT_RESOURCE + 1] = {0};
+    memset(prefix, 'p', LIMIT_KEY_PREFIX);
+    memset(name, 'n', LIMIT_RESOURCE);
+    begin(prefix);
+    struct resource *resource = take(name);
+    ck_assert_uint_eq(resource->key_len, LIMIT_KEY);
+    ck_assert_mem_eq(resource->key, prefix, LIMIT_KEY_PREFIX);
+    ck_assert_mem_eq(resource->key + LIMIT_KEY_PREFIX, name, LIMIT_RESOURCE);
+    resources_deinit(&resources);
+}
+END_TEST
+
+START_TEST(it_goes_once_nobody_is_at_work_on_it)
+{
+    begin("p:");
+    struct resource *resource = take("a");
+    resource_pin(resource);
+    resource_release(&resources, resource);
+    ck_assert_ptr_eq(find_key("p:a"), resource);
+    resource_unpin(&resources, resource);
+    ck_assert_ptr_null(find_key("p:a"));
+    ck_assert_ptr_null(resource_first(&resources));
+    resources_deinit(&resources);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("resource");
+    TCase *names = tcase_create("names");
+    tcase_add_test(names, a_key_is_the_prefix_and_the_name);
+    tcase_add_test(names, a_key_of_somebody_else_is_none_of_ours);
+    tcase_add_test(names, without_a_prefix_the_key_is_the_name);
+    tcase_add_test(names, the_longest_prefix_and_the_longest_name_fit);
+    tcase_add_test(names, it_goes_once_nobody_is_at_work_on_it);
+    suite_add_tcase(suite, names);
+    return suite;
+}
