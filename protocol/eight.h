@@ -67,21 +67,4 @@ static inline bool eight_are_hex(const char *bytes)
     return ((digits | letters) & ~all & EIGHT_OF(0x80)) == EIGHT_OF(0x80);
 }
 
-/* Four bytes as eight lower-case hex digits. Here the order of the bytes does matter. */
-static inline void eight_put_hex(const unsigned char *four, char *digits)
-{
-    uint32_t bytes;
-    memcpy(&bytes, four, sizeof(bytes));
-    bytes = le32toh(bytes);
-    /* Apart, so that each has sixteen bits, and then its upper half before its lower one. */
-    uint64_t all = (bytes | (uint64_t)bytes << 16) & 0x0000ffff0000ffff;
-    all = (all | all << 8) & 0x00ff00ff00ff00ff;
-    all = (all >> 4 | all << 8) & EIGHT_OF(15);
-    /* Those of 10 and more are letters; 6 adds a fifth bit to them. */
-    uint64_t letters = (all + EIGHT_OF(6)) >> 4 & EIGHT_OF(1);
-    all += EIGHT_OF('0') + letters * ('a' - 10 - '0');
-    all = htole64(all);
-    memcpy(digits, &all, sizeof(all));
-}
-
 #endif

@@ -47,13 +47,26 @@ void text_number(struct text *text, int64_t number)
         cut_digits(text, positive);
 }
 
+static char hex_digit(unsigned half)
+{
+    return (char)('0' + half + (half > 9 ? 'a' - '9' - 1 : 0));
+}
+
+void text_hex(const unsigned char *bytes, size_t count, char *digits)
+{
+    for (size_t i = 0; i < count; i++) {
+        digits[2 * i] = hex_digit(bytes[i] >> 4);
+        digits[2 * i + 1] = hex_digit(bytes[i] & 15);
+    }
+}
+
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)
 {
-    static const char digits[] = "0123456789abcdef";
     text_byte(text, '"');
     for (size_t i = 0; i < len && i < most; i++) {
         unsigned char byte = (unsigned char)bytes[i];
-        char escaped[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+        char escaped[4] = {'\\', 'x'};
+        text_hex(&byte, 1, escaped + 2);
         if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\')
             text_byte(text, bytes[i]);
         else

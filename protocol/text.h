@@ -46,6 +46,9 @@ void text_number(struct text *text, int64_t number);
 enum { TEXT_DIGITS = 20 };
 size_t text_digits(uint64_t number, char *to);
 
+/* Bytes as twice as many lower-case hex digits, without a NUL. */
+void text_hex(const unsigned char *bytes, size_t count, char *digits);
+
 /* Bytes from outside, in quotes: what is not printable ASCII as \x1b, and cut after `most`. */
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most);
 

@@ -8,6 +8,7 @@
 
 #include "protocol/eight.h"
 #include "protocol/nodes.h"
+#include "protocol/text.h"
 
 /* --- making and unmaking --- */
 
@@ -21,12 +22,14 @@ static uint32_t draw_random(struct engine *engine)
 /* Random bytes, fit for a token, as twice as many hex digits. */
 static void draw_digits(struct engine *engine, size_t count, char *digits)
 {
-    unsigned char bytes[LIMIT_TOKEN_BYTES];
+    /* A multiple of sixteen, and so many at a time are converted: to convert some that nobody needs
+     * is cheaper than to convert those four by themselves that a token has more than sixteen. */
+    unsigned char bytes[32] = {0};
+    char all[2 * sizeof(bytes)];
     assert(count <= sizeof(bytes));
-    assert(count % 4 == 0);
     engine->io.entropy(engine->io.context, bytes, count);
-    for (size_t i = 0; i < count; i += 4)
-        eight_put_hex(bytes + i, digits + 2 * i);
+    text_hex(bytes, sizeof(bytes), all);
+    memcpy(digits, all, 2 * count);
 }
 
 static uint32_t random_for_wire(void *context)

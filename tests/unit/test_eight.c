@@ -1,8 +1,6 @@
 /*
  * protocol/eight.h: every byte in every place, beside every other.
  */
-#include <stdio.h>
-
 #include "protocol/eight.h"
 #include "tests/runner.h"
 
@@ -56,21 +54,6 @@ START_TEST(loads_fewer_than_eight_and_puts_others_behind_them)
 }
 END_TEST
 
-START_TEST(writes_every_byte_in_every_place_in_hex)
-{
-    for (unsigned byte = 0; byte < 256; byte++)
-        for (unsigned place = 0; place < 4; place++) {
-            unsigned char four[4] = {0x5a, 0xa5, 0xf0, 0x0f};
-            char digits[9] = "", expected[9];
-            four[place] = (unsigned char)byte;
-            eight_put_hex(four, digits);
-            snprintf(expected, sizeof(expected), "%02x%02x%02x%02x", four[0], four[1], four[2],
-                     four[3]);
-            ck_assert_str_eq(digits, expected);
-        }
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("eight");
@@ -78,7 +61,6 @@ Suite *test_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, finds_blanks_and_hex_digits_as_a_loop_does);
     tcase_add_test(tests, loads_fewer_than_eight_and_puts_others_behind_them);
-    tcase_add_test(tests, writes_every_byte_in_every_place_in_hex);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -43,12 +43,30 @@ START_TEST(numbers_have_their_sign_and_are_cut_like_all_text)
 }
 END_TEST
 
+START_TEST(every_byte_has_its_two_hex_digits_in_every_place)
+{
+    enum { COUNT = 37 };
+    for (unsigned byte = 0; byte < 256; byte++)
+        for (unsigned place = 0; place < COUNT; place++) {
+            unsigned char bytes[COUNT];
+            char digits[2 * COUNT + 1] = "", expected[2 * COUNT + 1] = "";
+            for (unsigned i = 0; i < COUNT; i++)
+                bytes[i] = (unsigned char)(i == place ? byte : 0x1f * i);
+            text_hex(bytes, COUNT, digits);
+            for (unsigned i = 0; i < COUNT; i++)
+                snprintf(expected + 2 * (size_t)i, 3, "%02x", bytes[i]);
+            ck_assert_str_eq(digits, expected);
+        }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("text");
     TCase *tests = tcase_create("text");
     tcase_add_test(tests, digits_on_both_sides_of_each_power_of_ten);
     tcase_add_test(tests, numbers_have_their_sign_and_are_cut_like_all_text);
+    tcase_add_test(tests, every_byte_has_its_two_hex_digits_in_every_place);
     suite_add_tcase(suite, tests);
     return suite;
 }
