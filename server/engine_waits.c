@@ -170,13 +170,13 @@ static void ask(struct engine *engine, struct resource *resource, int64_t now_ns
         answer_limit(engine, call, limit);
 }
 
-bool engine_hand_over(struct engine *engine, struct operation *release, int64_t now_ns)
+/* Not inlined: where nobody waits, a release is to pay nothing for it. */
+__attribute__((noinline)) static bool hand_over(struct engine *engine, struct operation *release,
+                                                int64_t now_ns)
 {
     struct resource *resource = release->resource;
     uint32_t voters = 0;
     const char *limit;
-    if (engine->draining || !queue_may_hand_over(&resource->queue, now_ns))
-        return false;
     /* What is gathered with a release of the same key goes first. Now, since it may be so much that
      * a link takes no more votes. */
     engine_settle_order(engine, resource, now_ns);
@@ -197,6 +197,12 @@ bool engine_hand_over(struct engine *engine, struct operation *release, int64_t 
     engine_start(engine, release, now_ns);
     engine_start(engine, acquire, now_ns);
     return true;
+}
+
+bool engine_hand_over(struct engine *engine, struct operation *release, int64_t now_ns)
+{
+    return !engine->draining && queue_may_hand_over(&release->resource->queue, now_ns) &&
+           hand_over(engine, release, now_ns);
 }
 
 static bool grant(struct engine *engine, struct operation *operation, int64_t now_ns)
