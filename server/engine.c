@@ -22,8 +22,8 @@ static uint32_t draw_random(struct engine *engine)
 /* Random bytes, fit for a token, as twice as many hex digits. */
 static void draw_digits(struct engine *engine, size_t count, char *digits)
 {
-    /* A multiple of sixteen, and so many at a time are converted: to convert some that nobody needs
-     * is cheaper than to convert those four by themselves that a token has more than sixteen. */
+    /* In whole sixteens, as the compiler has them converted at once: twelve that nobody needs are
+     * cheaper than the last four of a token one by one. */
     unsigned char bytes[32] = {0};
     char all[2 * sizeof(bytes)];
     assert(count <= sizeof(bytes));
@@ -217,7 +217,8 @@ static int64_t elapsed_ms(const struct engine *engine, const struct operation *o
     return elapsed_for_client_ms(&engine->rules.round.drift, operation->call->received_ns, now_ns);
 }
 
-/* Why it was granted to nobody. Apart, since it is rare and the larger part of an answer. */
+/* What belongs to any outcome but OK. Not inlined: it is rare, and the larger part of all that an
+ * answer may have. */
 __attribute__((noinline)) static void explain(const struct engine *engine,
                                               const struct operation *operation,
                                               struct reply *reply, int64_t now_ns)
