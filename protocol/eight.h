@@ -22,12 +22,21 @@ static inline uint64_t eight_load(const char *bytes)
     return le64toh(all);
 }
 
-/* At most eight, and behind them the same byte again and again. */
+/* At most eight, and behind them the same byte again and again. Without memcpy(), which would be a
+ * call: the first four and the last four, which may have some in common, are all of them. */
 static inline uint64_t eight_load_some(const char *bytes, size_t count, char rest)
 {
-    uint64_t all = EIGHT_OF((unsigned char)rest);
-    memcpy(&all, bytes, count);
-    return le64toh(all);
+    uint64_t all = 0;
+    if (count >= 4) {
+        uint32_t first, last;
+        memcpy(&first, bytes, sizeof(first));
+        memcpy(&last, bytes + count - 4, sizeof(last));
+        all = le32toh(first) | (uint64_t)le32toh(last) << 8 * (count - 4);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            all |= (uint64_t)(unsigned char)bytes[i] << 8 * i;
+    }
+    return count == 8 ? all : all | EIGHT_OF((unsigned char)rest) << 8 * count;
 }
 
 /* Which of them are a space or a control character: up to 0x20, or 0x7f? */

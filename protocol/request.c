@@ -25,15 +25,21 @@ struct words {
     unsigned count; /* of those beyond WORDS_MAX, too, which are not kept */
 };
 
-static const struct word verb_words[VERB_COUNT] = {
-#define X(name, word, usage, text) [name] = {word, sizeof(word) - 1},
+/* A word of the protocol, in upper case: it is compared whole, and has zeros behind it. */
+enum { LETTERS = 8 };
+
+static const char verb_words[VERB_COUNT][LETTERS] = {
+#define X(name, word, usage, text) [name] = word,
     VERB_TABLE(X)
 #undef X
 };
+#define X(name, word, usage, text) static_assert(sizeof(word) <= LETTERS, "it ends in a zero");
+VERB_TABLE(X)
+#undef X
 
 const char *verb_word(enum verb verb)
 {
-    return verb_words[verb].at;
+    return verb_words[verb];
 }
 
 const char *verb_usage(enum verb verb)
@@ -156,16 +162,18 @@ static size_t split(const char *line, size_t len, struct words *words)
     return len;
 }
 
-/* Is it this one, of letters, in whatever case? `upper` has them in upper case: a byte is one of
- * them if it is so without the bit by which the two cases of a letter differ. */
-static bool is_word(const struct word *word, const struct word *upper)
+/* A word as it would be in upper case if it had letters only, with zeros behind it; 0 for one that
+ * is too long. The two cases of a letter differ in one bit, and no zero comes of a byte that may be
+ * in a word. */
+static uint64_t letters_of(const struct word *word)
 {
-    size_t i = 0;
-    if (word->len != upper->len)
-        return false;
-    while (i < word->len && (word->at[i] & ~('a' - 'A')) == upper->at[i])
-        i++;
-    return i == word->len;
+    const uint64_t case_bits = EIGHT_OF('a' - 'A');
+    return word->len <= LETTERS ? eight_load_some(word->at, word->len, '\0') & ~case_bits : 0;
+}
+
+static bool is_word(const struct word *word, const char upper[LETTERS])
+{
+    return letters_of(word) == eight_load(upper);
 }
 
 /* --- tags and labels --- */
@@ -173,7 +181,7 @@ static bool is_word(const struct word *word, const struct word *upper)
 static bool is_label_byte(char byte)
 {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-           (byte >= 'A' && byte <= 'Z') || (byte != '\0' && strchr("_.:-", byte) != NULL);
+           (byte >= 'A' && byte <= 'Z') || byte == '_' || byte == '.' || byte == ':' || byte == '-';
 }
 
 static bool is_label(const char *at, size_t len)
@@ -396,15 +404,15 @@ static enum request_error take_wait(const struct word *word, struct request *req
 static enum request_error take_options(const struct word *options, size_t count,
                                        struct request *request, struct error *error)
 {
-    static const struct word fence = {"FENCE", 5}, hold = {"HOLD", 4}, wait = {"WAIT", 4};
+    static const char fence[LETTERS] = "FENCE", hold[LETTERS] = "HOLD", wait[LETTERS] = "WAIT";
     bool waits = false;
     for (size_t at = 0; at < count; at++) {
         const struct word *option = &options[at];
-        if (is_word(option, &fence) && !request->fence) {
+        if (is_word(option, fence) && !request->fence) {
             request->fence = true;
-        } else if (is_word(option, &hold) && !request->hold) {
+        } else if (is_word(option, hold) && !request->hold) {
             request->hold = true;
-        } else if (is_word(option, &wait) && !waits) {
+        } else if (is_word(option, wait) && !waits) {
             if (++at == count)
                 return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s");
             enum request_error failed = take_wait(&options[at], request, error);
@@ -412,8 +420,7 @@ static enum request_error take_options(const struct word *options, size_t count,
                 return failed;
             waits = true;
         } else {
-            bool twice =
-                is_word(option, &fence) || is_word(option, &hold) || is_word(option, &wait);
+            bool twice = is_word(option, fence) || is_word(option, hold) || is_word(option, wait);
             return fail_word(
                 error, REQUEST_BAD_ARGUMENTS,
                 "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD], and knows no ", option,
@@ -494,7 +501,7 @@ static enum request_error find_verb(const struct word *word, struct request *req
                                     struct error *error)
 {
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
-        if (!is_word(word, &verb_words[verb]))
+        if (!is_word(word, verb_words[verb]))
             continue;
         request->verb = (enum verb)verb;
         return REQUEST_FINE;
