@@ -68,34 +68,34 @@ size_t session_room(const struct session *session)
     return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
 }
 
-/* Written whole, or not at all: then the session is dropped. */
-static void write_bytes(struct session *session, const char *bytes, size_t len)
+/* What was made where it is sent from: written whole, or not at all: then the session is dropped.
+ */
+static void write_piece(struct session *session, size_t len)
 {
     if (len > session_room(session))
         drop(session, "it does not read its answers");
     if (!session->dropped)
-        stream_write(&session->stream, bytes, len);
-}
-
-static void write_text(struct session *session, const char *text, const char *tag, size_t tag_len)
-{
-    char buf[LIMIT_REPLY];
-    write_bytes(session, buf, reply_format_line(text, strlen(text), tag, tag_len, buf));
-}
-
-static void write_error(struct session *session, enum request_error error, const char *text,
-                        const char *tag, size_t tag_len)
-{
-    char buf[LIMIT_REPLY];
-    const char *code = request_error_word(error);
-    write_bytes(session, buf, reply_format_error(code, text, tag, tag_len, buf));
+        stream_write_piece(&session->stream, len);
 }
 
 void session_write_line(struct session *session, const struct request *request, const char *line,
                         size_t len)
 {
-    char buf[LIMIT_REPLY];
-    write_bytes(session, buf, reply_format_line(line, len, request->tag, request->tag_len, buf));
+    char *piece = stream_piece(&session->stream);
+    write_piece(session, reply_format_line(line, len, request->tag, request->tag_len, piece));
+}
+
+static void write_text(struct session *session, const struct request *request, const char *text)
+{
+    session_write_line(session, request, text, strlen(text));
+}
+
+static void write_error(struct session *session, enum request_error error, const char *text,
+                        const char *tag, size_t tag_len)
+{
+    const char *code = request_error_word(error);
+    char *piece = stream_piece(&session->stream);
+    write_piece(session, reply_format_error(code, text, tag, tag_len, piece));
 }
 
 /* It will send no more; over TLS, as far as the kernel knows. */
@@ -116,8 +116,8 @@ static void answered(struct session *session, const char *tag)
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply)
 {
-    char buf[LIMIT_REPLY];
-    write_bytes(session, buf, reply_format(reply, tag, tag_len, buf));
+    char *piece = stream_piece(&session->stream);
+    write_piece(session, reply_format(reply, tag, tag_len, piece));
     answered(session, tag);
 }
 
@@ -133,12 +133,11 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 
 void session_on_push(struct session *session, const struct push *push)
 {
-    char buf[LIMIT_REPLY];
-    size_t len = reply_format_push(push, buf);
+    size_t len = reply_format_push(push, stream_piece(&session->stream));
     /* Nobody is dropped for these: a warning is a courtesy, and of losses there is one for each
      * lock, so their number is bounded. */
     if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
-        stream_write(&session->stream, buf, len);
+        stream_write_piece(&session->stream, len);
 }
 
 /* --- requests --- */
@@ -155,7 +154,7 @@ static void authenticate(struct session *session, const struct request *request)
 {
     bool closes;
     const char *answer = gate_auth(session, request->secret, request->secret_len, &closes);
-    write_text(session, answer, request->tag, request->tag_len);
+    write_text(session, request, answer);
     if (!closes)
         return;
     session->quitting = true;
@@ -190,7 +189,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_NAME:
         memcpy(session->client.label, request->label, request->label_len);
         session->client.label[request->label_len] = '\0';
-        write_text(session, "OK", request->tag, request->tag_len);
+        write_text(session, request, "OK");
         break;
     case VERB_NODES:
     case VERB_STATS:
@@ -204,13 +203,13 @@ static void run(struct session *session, const struct request *request)
     case VERB_PING:
         /* It proves what is held: what is lost by now has to be told of before it. */
         engine_catch_up(&server->engine, clock_now_ns());
-        write_text(session, "PONG", request->tag, request->tag_len);
+        write_text(session, request, "PONG");
         break;
     case VERB_VERSION:
-        write_text(session, "VERSION 1 redlockd/" REDLOCKD_VERSION, request->tag, request->tag_len);
+        write_text(session, request, "VERSION 1 redlockd/" REDLOCKD_VERSION);
         break;
     case VERB_QUIT:
-        write_text(session, "BYE", request->tag, request->tag_len);
+        write_text(session, request, "BYE");
         session->quitting = true;
         engine_client_quit(&server->engine, &session->client, clock_now_ns());
         want_sweep(session);

@@ -60,10 +60,13 @@ static void lose_and_tell(struct stream *stream)
     event_active(stream->writable, EV_WRITE, 0);
 }
 
+/* Of one that is lost, nothing is sent. */
 static void put_out(struct stream *stream, const char *bytes, size_t len)
 {
+    if (stream->lost)
+        return;
     stream->has_output = true;
-    if (!stream->lost && evbuffer_add(stream->output, bytes, len) != 0)
+    if (evbuffer_add(stream->output, bytes, len) != 0)
         lose_and_tell(stream);
 }
 
@@ -105,19 +108,9 @@ static void uncollect(struct stream *stream)
     stream->collected = false;
 }
 
-/* There is room for them. */
-static void put_in(struct stream *stream, const char *bytes, size_t len)
-{
-    char *to = stream->block + stream->block_len;
-    stream->block_len += len;
-    stream->room -= len;
-    memcpy(to, bytes, len);
-}
-
-/* The first of a pass, or more than there is room for. Not inlined: whoever writes would save the
- * registers for it each time. */
-__attribute__((noinline)) static void write_anew(struct stream *stream, const char *bytes,
-                                                 size_t len)
+/* As much room as there can be for so many: for the first of a pass, or more than were left. Not
+ * inlined: whoever writes would save the registers for it each time. */
+__attribute__((noinline)) static void make_room(struct stream *stream, size_t len)
 {
     if (stream->lost)
         return;
@@ -125,18 +118,51 @@ __attribute__((noinline)) static void write_anew(struct stream *stream, const ch
         collect(stream);
     if (len > stream->room)
         spill(stream);
-    if (len > stream->room)
-        put_out(stream, bytes, len);
-    else
-        put_in(stream, bytes, len);
+}
+
+static char *block_end(struct stream *stream)
+{
+    return stream->block + stream->block_len;
+}
+
+/* They are behind what the block had. */
+static void lengthen(struct stream *stream, size_t len)
+{
+    stream->block_len += len;
+    stream->room -= len;
 }
 
 void stream_write(struct stream *stream, const char *bytes, size_t len)
 {
     if (len > stream->room)
-        write_anew(stream, bytes, len);
+        make_room(stream, len);
+    if (len > stream->room) {
+        put_out(stream, bytes, len);
+    } else {
+        memcpy(block_end(stream), bytes, len);
+        lengthen(stream, len);
+    }
+}
+
+static bool has_room(const struct stream *stream)
+{
+    return stream->room >= STREAM_PIECE;
+}
+
+char *stream_piece(struct stream *stream)
+{
+    if (!has_room(stream))
+        make_room(stream, STREAM_PIECE);
+    return has_room(stream) ? block_end(stream) : stream->streams->spare;
+}
+
+void stream_write_piece(struct stream *stream, size_t len)
+{
+    assert(len <= STREAM_PIECE);
+    if (has_room(stream))
+        lengthen(stream, len);
     else
-        put_in(stream, bytes, len);
+        put_out(stream, stream->streams->spare, len);
 }
 
 size_t stream_unsent(const struct stream *stream)

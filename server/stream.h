@@ -31,6 +31,9 @@
 #include "protocol/limits.h"
 #include "server/pool.h"
 
+/* What is made where it is sent from has at most so many bytes: an answer. */
+enum { STREAM_PIECE = LIMIT_REPLY };
+
 struct stream;
 
 TAILQ_HEAD(stream_list, stream);
@@ -39,6 +42,7 @@ TAILQ_HEAD(stream_list, stream);
 struct streams {
     struct event_base *base;
     char *scratch; /* LIMIT_NODE_IO bytes, of which only those are touched that come at once */
+    char spare[STREAM_PIECE]; /* a piece that is being made, and has no room in a block */
     struct pool blocks;
     struct stream_list collected; /* those with something to be flushed */
     void (*wants_flush)(void *context);
@@ -124,6 +128,12 @@ void stream_set_reading(struct stream *stream, bool reading);
 
 /* At least one byte. Once it is lost, nothing. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
+
+/* The same without a copy: where up to STREAM_PIECE bytes may be made, and then, how many of them
+ * are to be written. Between the two nothing else is done with any stream; without the second,
+ * nothing is written. */
+char *stream_piece(struct stream *stream);
+void stream_write_piece(struct stream *stream, size_t len);
 
 /* How many bytes were written that the kernel has not taken yet. */
 size_t stream_unsent(const struct stream *stream);
