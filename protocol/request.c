@@ -202,7 +202,7 @@ static bool is_tag(const struct word *word)
 static void set_tag(struct request *request, const struct word *word)
 {
     request->tag = word->at + 1;
-    request->tag_len = word->len - 1;
+    request->tag_len = (uint16_t)(word->len - 1);
 }
 
 /* The first word, if it is one and a space follows: it is not cut off. */
@@ -294,7 +294,7 @@ static enum request_error take_resource(const struct word *word,
         return fail(error, REQUEST_BAD_RESOURCE,
                     "keys that begin with \"redlockd:\" are redlockd's own; take another name");
     request->resource = word->at;
-    request->resource_len = word->len;
+    request->resource_len = (uint16_t)word->len;
     return REQUEST_FINE;
 }
 
@@ -356,7 +356,7 @@ static enum request_error take_label(const struct word *word, struct request *re
     if (!is_label(word->at, word->len))
         return fail(error, REQUEST_BAD_ARGUMENTS, "a label has 1 to 32 bytes of A-Z a-z 0-9 _.:-");
     request->label = word->at;
-    request->label_len = word->len;
+    request->label_len = (uint16_t)word->len;
     return REQUEST_FINE;
 }
 
@@ -366,7 +366,7 @@ static enum request_error take_secret(const struct word *word, struct request *r
     if (word->len > LIMIT_SECRET)
         return fail(error, REQUEST_BAD_ARGUMENTS, "a secret has at most 256 bytes");
     request->secret = word->at;
-    request->secret_len = word->len;
+    request->secret_len = (uint16_t)word->len;
     return REQUEST_FINE;
 }
 

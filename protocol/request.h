@@ -8,6 +8,7 @@
 #ifndef PROTOCOL_REQUEST_H
 #define PROTOCOL_REQUEST_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -82,22 +83,25 @@ struct request_limits {
     size_t key_prefix_len;
 };
 
-/* Pointers are views into the line, without a final NUL, and live as long as it does. */
+static_assert(LIMIT_LINE <= UINT16_MAX, "the lengths in a request");
+
+/* Pointers are views into the line, without a final NUL, and live as long as it does. All of it is
+ * cleared for each line, so it is small. */
 struct request {
     enum verb verb;
-    bool fence;      /* LOCK: with a fencing token */
-    bool hold;       /* LOCK: for as long as the connection lives */
+    bool fence; /* LOCK: with a fencing token */
+    bool hold;  /* LOCK: for as long as the connection lives */
+    uint16_t tag_len;
+    uint16_t resource_len;
+    uint16_t label_len;
+    uint16_t secret_len;
     const char *tag; /* NULL without one; without the '#' */
-    size_t tag_len;
     const char *resource;
-    size_t resource_len;
     const char *token; /* LIMIT_TOKEN lower-case hex digits */
+    const char *label;
+    const char *secret; /* AUTH: never to be quoted or logged */
     int64_t ttl_ms;
     int64_t wait_ms; /* LOCK: 0 without WAIT */
-    const char *label;
-    size_t label_len;
-    const char *secret; /* AUTH: never to be quoted or logged */
-    size_t secret_len;
 };
 
 /*
