@@ -341,14 +341,18 @@ static bool has_room(const struct session *session)
     return session->held_back_len + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
 }
 
+/* Not inlined: for its request and the words of its line each line would guard the stack. */
+__attribute__((noinline)) static bool is_tagged(const char *line, size_t len)
+{
+    struct request request;
+    request_tag(line, len, &request);
+    return request.tag != NULL;
+}
+
 /* Behind those held back, unless it is tagged. */
 static bool waits_behind(const struct session *session, const char *line, size_t len)
 {
-    struct request tag;
-    if (session->held_back_len == 0)
-        return false;
-    request_tag(line, len, &tag);
-    return tag.tag == NULL;
+    return session->held_back_len > 0 && !is_tagged(line, len);
 }
 
 /* A complete line. */
