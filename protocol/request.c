@@ -209,17 +209,24 @@ static void set_tag(struct request *request, const struct word *word)
 static void take_tag(const struct words *words, const char *end, struct request *request)
 {
     const struct word *first = &words->word[0];
-    request->tag = NULL;
-    request->tag_len = 0;
     if (words->count > 0 && first->at + first->len < end && is_tag(first))
         set_tag(request, first);
 }
 
 void request_tag(const char *line, size_t len, struct request *request)
 {
-    struct words words;
-    split(line, len, &words);
-    take_tag(&words, line + len, request);
+    const char *const end = line + len;
+    const char *at = line;
+    request->tag = NULL;
+    request->tag_len = 0;
+    while (at < end && *at == ' ')
+        at++;
+    const char *space = memchr(at, ' ', (size_t)(end - at));
+    if (space == NULL)
+        return;
+    const struct word first = {at, (size_t)(space - at)};
+    if (is_tag(&first))
+        set_tag(request, &first);
 }
 
 bool request_is_http(const char *line, size_t len)
@@ -312,6 +319,19 @@ static bool is_token(const struct word *word)
     return i == LIMIT_TOKEN;
 }
 
+/* Its first digit that is none says what is wrong. */
+static enum request_error fail_digit(const struct word *token, struct error *error)
+{
+    size_t i = 0;
+    while (i < token->len && is_hex_digit(token->at[i]))
+        i++;
+    assert(i < token->len);
+    bool upper = token->at[i] >= 'A' && token->at[i] <= 'F';
+    return fail(error, REQUEST_BAD_TOKEN,
+                upper ? "a token is in lower case, as LOCK answered it"
+                      : "a token has hex digits only");
+}
+
 /* A token is a secret: no error quotes it. */
 static enum request_error take_token(const struct word *word, struct request *request,
                                      struct error *error)
@@ -319,19 +339,10 @@ static enum request_error take_token(const struct word *word, struct request *re
     if (word->len != LIMIT_TOKEN)
         return fail(error, REQUEST_BAD_TOKEN,
                     "a token has 40 hex digits, as LOCK answered it; this word has another length");
-    if (is_token(word)) {
-        request->token = word->at;
-        return REQUEST_FINE;
-    }
-    /* The first digit that is none says what is wrong. */
-    size_t i = 0;
-    while (i < word->len && is_hex_digit(word->at[i]))
-        i++;
-    assert(i < word->len);
-    bool upper = word->at[i] >= 'A' && word->at[i] <= 'F';
-    return fail(error, REQUEST_BAD_TOKEN,
-                upper ? "a token is in lower case, as LOCK answered it"
-                      : "a token has hex digits only");
+    if (!is_token(word))
+        return fail_digit(word, error);
+    request->token = word->at;
+    return REQUEST_FINE;
 }
 
 static enum request_error take_ttl(const struct word *word, const struct request_limits *limits,
@@ -400,9 +411,10 @@ static enum request_error take_wait(const struct word *word, struct request *req
     return REQUEST_WAIT_RANGE;
 }
 
-/* The options of LOCK: each at most once, in any order. */
-static enum request_error take_options(const struct word *options, size_t count,
-                                       struct request *request, struct error *error)
+/* The options of LOCK: each at most once, in any order. Not inlined: most have none, and would save
+ * registers for them. */
+__attribute__((noinline)) static enum request_error
+take_options(const struct word *options, size_t count, struct request *request, struct error *error)
 {
     static const char fence[LETTERS] = "FENCE", hold[LETTERS] = "HOLD", wait[LETTERS] = "WAIT";
     bool waits = false;
@@ -456,7 +468,8 @@ static enum request_error parse_arguments(const struct word *words, size_t count
             return failed;
         if ((failed = take_ttl(&words[1], limits, request, error)) != REQUEST_FINE)
             return failed;
-        if ((failed = take_options(words + 2, count - 2, request, error)) != REQUEST_FINE)
+        if (count > 2 &&
+            (failed = take_options(words + 2, count - 2, request, error)) != REQUEST_FINE)
             return failed;
         return check_hold(limits, request, error);
     case VERB_UNLOCK:
