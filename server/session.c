@@ -32,7 +32,7 @@ static void want_sweep(struct session *session)
 /* Go on with it in the next pass of the loop, behind what is ready by then. */
 static void want_turn(struct session *session)
 {
-    const struct timeval at_once = {0};
+    static const struct timeval at_once = {0};
     if (session->has_turn)
         return;
     session->has_turn = true;
@@ -68,8 +68,7 @@ size_t session_room(const struct session *session)
     return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
 }
 
-/* What was made where it is sent from: written whole, or not at all: then the session is dropped.
- */
+/* A piece of its stream: written whole, or not at all; then the session is dropped. */
 static void write_piece(struct session *session, size_t len)
 {
     if (len > session_room(session))
@@ -341,18 +340,14 @@ static bool has_room(const struct session *session)
     return session->held_back_len + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
 }
 
-/* Not inlined: for its request and the words of its line each line would guard the stack. */
-__attribute__((noinline)) static bool is_tagged(const char *line, size_t len)
-{
-    struct request request;
-    request_tag(line, len, &request);
-    return request.tag != NULL;
-}
-
 /* Behind those held back, unless it is tagged. */
 static bool waits_behind(const struct session *session, const char *line, size_t len)
 {
-    return session->held_back_len > 0 && !is_tagged(line, len);
+    struct request tag;
+    if (session->held_back_len == 0)
+        return false;
+    request_tag(line, len, &tag);
+    return tag.tag == NULL;
 }
 
 /* A complete line. */
