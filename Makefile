@@ -16,11 +16,12 @@ CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(BUILD)/generated
 CFLAGS   ?= -O2 -g -fstack-protector-strong
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 # What ships is optimised as a whole, across files, and with more inlined than by default: a fifth
-# of all instructions (docs/performance.md).
+# of all instructions (docs/performance.md). Not with members put together in pairs: for what is rare,
+# a function then begins with ten instructions that make such pairs.
 # Its objects carry both kinds of code, so that the links of tests need not take the time for that.
 # Whoever sets CFLAGS, or another compiler, decides himself.
 ifeq ($(origin CFLAGS) $(findstring gcc,$(CC)),file gcc)
-WHOLE    := -O3 -flto=auto -ffat-lto-objects \
+WHOLE    := -O3 -fno-tree-slp-vectorize -flto=auto -ffat-lto-objects \
             --param max-inline-insns-auto=60 --param inline-unit-growth=100
 PARTS    := -fno-lto
 endif

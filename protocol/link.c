@@ -453,9 +453,10 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
 
 const struct link_ticket *link_expects(const struct link *link)
 {
+    if (link->state != LINK_UP || link->owed.unsent > 0 || link->ticket_count == 0)
+        return NULL;
     const struct link_ticket *ticket = &link->tickets[link->first];
-    bool well = link->state == LINK_UP && link->owed.unsent == 0;
-    return well && link->ticket_count > 0 && ticket->kind == TICKET_ROUND ? ticket : NULL;
+    return ticket->kind == TICKET_ROUND ? ticket : NULL;
 }
 
 void link_take(struct link *link, const struct link_ticket *ticket, int64_t now_ns)

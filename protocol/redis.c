@@ -363,9 +363,14 @@ enum answer_kind redis_deleted(const struct redis_reply *reply)
     return reply->integer == 1 ? ANSWER_YES : ANSWER_ABSENT;
 }
 
+bool redis_all_released(const struct redis_reply *reply)
+{
+    return reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES;
+}
+
 enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index)
 {
-    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES)
+    if (redis_all_released(reply))
         return ANSWER_YES;
     if (reply->kind != RESP_STRING || reply->len != count)
         return ANSWER_FAILED;

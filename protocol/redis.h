@@ -180,6 +180,9 @@ enum answer_kind redis_deleted(const struct redis_reply *reply);
  * has to be asked for alone. */
 enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index);
 
+/* Is it YES for all of them? */
+bool redis_all_released(const struct redis_reply *reply);
+
 /* The fingerprint that `holder` would be for this value, never 0. */
 uint64_t redis_fingerprint(const char *value, size_t len);
 

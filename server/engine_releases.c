@@ -252,7 +252,8 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
                         const struct redis_reply *reply, int64_t now_ns)
 {
     struct operation *operation = ticket->owner;
-    struct answer said = {0};
+    struct answer said = {.kind = ANSWER_YES};
+    bool all_deleted = redis_all_released(reply);
     if (write_in_full(engine, node, ticket, reply, now_ns))
         return;
     if (reply->kind == RESP_ERROR)
@@ -260,7 +261,8 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
     /* All of them wait for this answer, so none is gone before its turn. */
     for (unsigned i = 0; i < ticket->command; i++) {
         struct operation *next = operation->together;
-        said.kind = redis_released(reply, ticket->command, i);
+        if (!all_deleted)
+            said.kind = redis_released(reply, ticket->command, i);
         if (said.kind == ANSWER_FAILED)
             ask_alone(engine, node, operation, now_ns);
         else

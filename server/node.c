@@ -29,16 +29,14 @@ static void fail(struct node *node, enum reason reason)
  * it, and many replies take some time. False if the connection is over. */
 static bool take_replies(struct node *node, int64_t now_ns)
 {
-    for (;;) {
-        enum resp_result result = resp_next(&node->resp);
-        if (result == RESP_GARBAGE)
-            fail(node, REASON_GARBAGE);
-        if (result != RESP_REPLY)
-            return result == RESP_MORE;
+    enum resp_result result;
+    while ((result = resp_next(&node->resp)) == RESP_REPLY)
         if (!engine_on_reply(&node->server->engine, node->index, node->channel, node->resp.reply,
                              now_ns))
             return false;
-    }
+    if (result == RESP_GARBAGE)
+        fail(node, REASON_GARBAGE);
+    return result == RESP_MORE;
 }
 
 static void node_on_input(void *context)
