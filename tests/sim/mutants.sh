@@ -166,13 +166,13 @@ from=$tight
 mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" protocol/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted server/engine_waits.c \
-    '/^bool engine_hand_over/,/^}/s/^    engine_settle_order(.*/    (void)0;/'
+    '/static bool hand_over(/,/^}/s/^    engine_settle_order(.*/    (void)0;/'
 mutant room-of-the-guard-taken all aborted protocol/link.c \
     's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant room-of-releases-taken all aborted protocol/link.c \
     's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant no-room-and-not-owed all "rests on" server/engine.c \
-    '/^static void on_refused/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
+    '/static void on_refused(/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
 mutant owed-till-doomsday all "for ever\|rests on" protocol/link.c \
     '/^const struct link_ticket \*link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
 mutant all-together all "aborted\|crashed" server/engine_releases.c \
