@@ -242,16 +242,28 @@ static void stream_on_writable(evutil_socket_t fd, short events, void *context)
 
 /* --- in --- */
 
+/*
+ * As long as its user takes it. That is not left to the watermark of libevent: it stops in the
+ * midst of what OpenSSL has decrypted already, and once there is room waits for the socket, where
+ * nothing may come any more. So what is kept may exceed the bound by what was read at once.
+ */
+static void set_tls_reading(struct stream *stream)
+{
+    stream->full = input_len(stream) >= stream->user->input_max;
+    if (stream->reading && !stream->full)
+        bufferevent_enable(stream->tls, EV_READ);
+    else
+        bufferevent_disable(stream->tls, EV_READ);
+}
+
 void stream_set_reading(struct stream *stream, bool reading)
 {
     bool may = reading && !stream->ended && !stream->lost;
     if (stream->reading == may)
         return;
     stream->reading = may;
-    if (stream->tls != NULL && may)
-        bufferevent_enable(stream->tls, EV_READ);
-    else if (stream->tls != NULL)
-        bufferevent_disable(stream->tls, EV_READ);
+    if (stream->tls != NULL)
+        set_tls_reading(stream);
     else if (may)
         event_add(stream->readable, NULL);
     else
@@ -282,6 +294,8 @@ void stream_consume(struct stream *stream, size_t len)
     if (stream->fresh_len == 0) {
         evbuffer_drain(stream->input, len);
         stream->has_input = stream->tls != NULL || input_len(stream) > 0;
+        if (stream->full)
+            set_tls_reading(stream);
         return;
     }
     assert(len <= stream->fresh_len);
@@ -382,6 +396,8 @@ static void stream_on_tls_read(struct bufferevent *tls, void *context)
     (void)tls;
     if (stream->lost)
         return;
+    if (input_len(stream) >= stream->user->input_max)
+        set_tls_reading(stream);
     stream->user->on_input(stream->context);
 }
 
@@ -451,7 +467,6 @@ bool stream_open_tls(struct stream *stream, struct streams *streams, struct buff
         stream_close(stream);
         return false;
     }
-    bufferevent_setwatermark(tls, EV_READ, 0, user->input_max);
     bufferevent_setcb(tls, stream_on_tls_read, stream_on_tls_written, stream_on_tls_event, stream);
     bufferevent_enable(tls, EV_WRITE);
     stream_set_reading(stream, true);

@@ -93,6 +93,7 @@ struct stream {
     bool collected;            /* something was written in this pass */
     bool blocked;              /* `writable` is added */
     bool reading;
+    bool full; /* TLS: so much is kept that nothing is read until some is consumed */
     bool ended;
     bool lost;
 };
