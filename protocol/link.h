@@ -165,7 +165,7 @@ enum reason link_refuses_vote(const struct link *link);
 enum reason link_refuses_release(const struct link *link);
 
 /* Write a command of a round, a look or the guard. The ticket of the first two comes back by
- * link_on_reply() or link_take_lost(). */
+ * link_on_reply(), link_take() or link_take_lost(). */
 void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket);
 
 /* The bytes just sent hold one more command. */

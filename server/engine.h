@@ -7,7 +7,7 @@
  * code.
  *
  *     engine_submit   -> (a LOCK: the queue of its resource) -> round_step
- *                     -> link_send to each node (an UNLOCK: gathered)
+ *                     -> link_expect for each node, io.write to all (an UNLOCK: gathered)
  *     engine_flush    -> the releases gathered in this pass, as few commands; and behind the votes
  *                        that were asked for, one probe of the guard a node
  *     engine_on_reply -> link_on_reply -> the vote is kept; once the probe has passed

@@ -1,7 +1,7 @@
 /*
- * What the daemon knows of one key: the rounds about it, who waits for it, and the lock it has
- * granted. A resource exists while any of these does. What the engine keeps; nobody else looks
- * inside.
+ * What the daemon knows of one resource, or its key: the rounds about it, who waits for it, and the
+ * lock it has granted. A resource exists while any of these does. What the engine keeps; nobody
+ * else looks inside.
  */
 #ifndef SERVER_RESOURCE_H
 #define SERVER_RESOURCE_H

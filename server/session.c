@@ -132,11 +132,11 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 
 void session_on_push(struct session *session, const struct push *push)
 {
-    size_t len = reply_format_push(push, stream_piece(&session->stream));
     /* Nobody is dropped for these: a warning is a courtesy, and of losses there is one for each
      * lock, so their number is bounded. */
     if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
-        stream_write_piece(&session->stream, len);
+        stream_write_piece(&session->stream,
+                           reply_format_push(push, stream_piece(&session->stream)));
 }
 
 /* --- requests --- */

@@ -7,7 +7,7 @@
  *                       the rest +--> input          input, output: evbuffers, empty as a rule;
  *                                                    over TLS those of libevent's bufferevent
  *     stream_write() --> block --+--send--> socket
- *                                |            ^
+ *     stream_piece() ----^       |            ^
  *                       the rest +--> output -+      once the kernel takes more
  *
  * All streams of a loop share one scratch, which is used by one at a time, and a pool of blocks,

@@ -5,7 +5,7 @@
  *
  *     here                            in the code
  *     begin_round, ask                protocol/round.c: on_start; engine_flush puts the probe behind
- *     take_vote, judge, grant         take_vote, judge_acquire, granted_or_late; validity_left
+ *     take_vote, judge, grant         take_vote, judge_acquire, granted_or_late; valid_until
  *     may_vote                        protocol/guard.c: guard_refuses_vote
  *     take_sample                     guard_on_sample: look_at_clock, look_at_record, adopt, on_step
  *     begin_epoch, counts             begin_epoch; deliver_votes in server/engine_links.c
