@@ -31,6 +31,5 @@ static const uint8_t counts[] = {FIFTEEN(0)};
 unsigned nodes_count(uint32_t nodes)
 {
     static_assert(sizeof(counts) == 1 << LIMIT_NODES, "there is one for each set");
-    assert(nodes < sizeof(counts));
-    return counts[nodes];
+    return counts[nodes & (sizeof(counts) - 1)];
 }

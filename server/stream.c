@@ -134,7 +134,6 @@ static void lengthen(struct stream *stream, size_t len)
 
 void stream_write(struct stream *stream, const char *bytes, size_t len)
 {
-    assert(len > 0);
     if (len > stream->room)
         make_room(stream, len);
     if (len > stream->room) {
