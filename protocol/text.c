@@ -17,7 +17,7 @@ size_t text_digits(uint64_t number, char *to)
                                 "75767778798081828384858687888990919293949596979899";
     size_t count = 1;
     uint64_t first = number;
-    /* As half of what is written into commands is. */
+    /* As lengths in commands and times in answers often are. */
     if (number < 10) {
         to[0] = (char)('0' + number);
         return 1;

@@ -65,8 +65,9 @@ struct stream_user {
     /* A master is flushed before the clients, since it works meanwhile, and read behind them: a
      * client's end over TLS, that was there first, comes before the answer to its LOCK. */
     bool master;
-    /* At most so many bytes are kept that were not consumed, or are read at once. Who leaves that
-     * many takes some in the next pass, or stops reading: the loop does not wait for him. */
+    /* At most so many bytes are kept that were not consumed, or are read at once; over TLS, and
+     * what was read with the last of them. Who leaves that many takes some in the next pass, or
+     * stops reading: the loop does not wait for him. */
     size_t input_max;
 };
 
