@@ -13,9 +13,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/clock.h"
 #include "tests/bench/must.h"
 #include "tests/bench/usage.h"
 
@@ -59,13 +59,6 @@ struct load {
     bool ending;
     unsigned to_send; /* requests that wait to be sent */
 };
-
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 static void write_out(struct connection *connection)
 {

@@ -3,8 +3,9 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { VALUE_TEXT = 32 };
+enum { VALUE_TEXT = 32, ROW_TEXT = 64 };
 
 static const char *value_text(double value, int digits, char *text)
 {
@@ -20,6 +21,20 @@ static double goal_value(const struct report *report, const struct goal *goal)
     if (goal->sense == NEVER_ABOVE)
         return sheet_largest(report->sheet, goal->row, goal->figure);
     return sheet_ratio(report->sheet, goal->row, goal->figure, goal->to_row, goal->to_figure);
+}
+
+/* The same of the proxy, whose own processor time is compared with what it has the masters do. */
+static double proxy_value(const struct report *report, const struct goal *goal)
+{
+    char row[ROW_TEXT];
+    struct goal of_proxy = *goal;
+    snprintf(row, sizeof(row), REPORT_PROXY "%s", goal->row);
+    if (!sheet_knows(report->sheet, row))
+        return NAN;
+    of_proxy.row = row;
+    if (goal->to_row != NULL && strcmp(goal->to_row, goal->row) == 0)
+        of_proxy.to_row = row;
+    return goal_value(report, &of_proxy);
 }
 
 static const char *verdict(const struct goal *goal, double value)
@@ -60,16 +75,18 @@ static void print_scenarios(const struct sheet *sheet)
 
 void report_print(const struct report *report)
 {
-    char measured[VALUE_TEXT], bound[VALUE_TEXT];
+    char measured[VALUE_TEXT], proxy[VALUE_TEXT], bound[VALUE_TEXT];
     printf("\n%s\n", report->of);
     print_scenarios(report->sheet);
-    printf("\n%-54s %9s %12s\n", "goal", "measured", "bound");
+    printf("\n%-54s %9s %9s %12s\n", "goal", "measured", "proxy", "bound");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         double value = goal_value(report, goal);
         if (isnan(value))
             continue;
-        printf("%-54s %9s %s %9s  %s\n", goal->text, value_text(value, goal_digits(goal), measured),
+        printf("%-54s %9s %9s %s %9s  %s\n", goal->text,
+               value_text(value, goal_digits(goal), measured),
+               value_text(proxy_value(report, goal), goal_digits(goal), proxy),
                goal->sense == AT_LEAST ? ">=" : "<=",
                value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
     }
@@ -100,15 +117,18 @@ static void write_header(FILE *out, const struct sheet *sheet)
 void report_markdown(const struct report *report, const char *path)
 {
     const struct sheet *sheet = report->sheet;
-    char text[VALUE_TEXT], bound[VALUE_TEXT];
+    char text[VALUE_TEXT], proxy[VALUE_TEXT], bound[VALUE_TEXT];
     FILE *out = create(path);
-    fprintf(out, "%s\n\n| goal | measured | bound | |\n|---|--:|--:|---|\n", report->of);
+    fprintf(out, "%s\n\n| goal | measured | proxy | bound | |\n|---|--:|--:|--:|---|\n",
+            report->of);
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         double value = goal_value(report, goal);
         if (!isnan(value))
-            fprintf(out, "| %s | %s | %s %s | %s |\n", goal->text,
-                    value_text(value, goal_digits(goal), text), goal->sense == AT_LEAST ? "≥" : "≤",
+            fprintf(out, "| %s | %s | %s | %s %s | %s |\n", goal->text,
+                    value_text(value, goal_digits(goal), text),
+                    value_text(proxy_value(report, goal), goal_digits(goal), proxy),
+                    goal->sense == AT_LEAST ? "≥" : "≤",
                     value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
     }
     fprintf(out, "\n");
@@ -169,6 +189,8 @@ void report_json(const struct report *report, const char *path)
         const struct goal *goal = &report->goals[i];
         fprintf(out, "%s\n  {\"goal\": \"%s\", ", i > 0 ? "," : "", goal->text);
         write_number(out, "measured", goal_value(report, goal), goal_digits(goal));
+        fprintf(out, ", ");
+        write_number(out, "proxy", proxy_value(report, goal), goal_digits(goal));
         fprintf(out, ", ");
         write_number(out, goal->sense == AT_LEAST ? "at_least" : "at_most", goal->bound, 2);
         fprintf(out, "}");

@@ -25,6 +25,10 @@ struct goal {
     double bound;
 };
 
+/* Where there is a row of this name before the name of a goal's, it is what the least of all
+ * daemons comes to (proxy.h), and is told beside. */
+#define REPORT_PROXY "proxy "
+
 struct report {
     const struct sheet *sheet;
     const struct goal *goals;

@@ -66,6 +66,8 @@ static struct totals take_totals(struct arena *arena, const struct scenario *sce
         totals.daemon_ns += usage_cpu_ns(arena->stage.daemon.pid);
     if (scenario->daemons > 1)
         totals.daemon_ns += usage_cpu_ns(arena->second.pid);
+    if (scenario->by_proxy)
+        totals.daemon_ns += usage_cpu_ns(arena->proxy.pid);
     if (scenario->on_etcd)
         totals.daemon_ns += usage_cpu_ns(arena->etcd.pid);
     totals.rss_mb = (double)process_memory_kib(arena->stage.daemon.pid) / 1024;
@@ -138,6 +140,8 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
         .hold_ns = scenario->hold_ms * NS_PER_MS,
         .for_ns = scenario->soak ? arena->soak_ns : arena->for_ns,
     };
+    if (scenario->by_proxy)
+        plan.ports[0] = arena->proxy.port;
     if (plan.together)
         plan.min_pairs = scenario->connections * scenario->depth * LINE_TURNS;
     if (scenario->trouble == ONE_HANGS)
@@ -233,6 +237,10 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
     for (unsigned i = 0; i < FIGURE_COUNT; i++)
         values[i] = NAN;
     begin_trouble(&arena->stage, scenario->trouble);
+    if (scenario->by_proxy)
+        proxy_start(&arena->proxy, &(struct proxy_plan){.masters = arena->stage.masters,
+                                                        .guarded = scenario->guarded,
+                                                        .line = scenario->kind == TOGETHER});
     struct totals before = take_totals(arena, scenario);
     run_kind(arena, scenario, &result);
     if (result.failed > 0)
@@ -240,5 +248,7 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
                 result.failed, result.failure);
     struct totals after = take_totals(arena, scenario);
     tell(scenario, &result, &before, &after, values);
+    if (scenario->by_proxy)
+        proxy_stop(&arena->proxy);
     end_trouble(&arena->stage, scenario->trouble);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "tests/bench/etcd.h"
+#include "tests/bench/proxy.h"
 #include "tests/bench/sheet.h"
 #include "tests/e2e/stage.h"
 
@@ -35,8 +36,9 @@ struct scenario {
     unsigned connections; /* of the limit and of peers: in flight */
     unsigned depth;
     unsigned hold_ms;
-    bool guarded;     /* the limit: see limit.h */
+    bool guarded;     /* the limit and the proxy: see rounds.h */
     unsigned daemons; /* of ours that take part */
+    bool by_proxy;    /* in their place, see proxy.h */
     bool over_unix;   /* the clients, by the socket of the first of them; else by TCP */
     enum scenario_trouble trouble;
     bool soak;        /* for arena.soak_ns, in the first round only; not at all if that is 0 */
@@ -49,6 +51,7 @@ struct arena {
     struct stage stage;   /* SCENARIO_MASTERS, a daemon */
     struct daemon second; /* on the same masters, where a scenario has two */
     struct etcd etcd;     /* where a peer is etcd */
+    struct proxy proxy;   /* while a scenario has it */
     int64_t for_ns;       /* how long each lasts; lines longer, until all had their turns */
     int64_t soak_ns;
 };

@@ -36,13 +36,25 @@ double sheet_median(const struct sheet *sheet, unsigned row, enum figure figure)
     return median(values, sheet->rounds[row]);
 }
 
-static unsigned find(const struct sheet *sheet, const char *name)
+/* row_count if there is none. */
+static unsigned look_for(const struct sheet *sheet, const char *name)
 {
     unsigned row = 0;
     while (row < sheet->row_count && strcmp(sheet->names[row], name) != 0)
         row++;
+    return row;
+}
+
+static unsigned find(const struct sheet *sheet, const char *name)
+{
+    unsigned row = look_for(sheet, name);
     ck_assert_msg(row < sheet->row_count, "there is no scenario %s", name);
     return row;
+}
+
+bool sheet_knows(const struct sheet *sheet, const char *name)
+{
+    return look_for(sheet, name) < sheet->row_count;
 }
 
 double sheet_largest(const struct sheet *sheet, const char *name, enum figure figure)

@@ -51,6 +51,9 @@ struct sheet {
     double values[SHEET_ROWS][FIGURE_COUNT][SHEET_ROUNDS];
 };
 
+/* Is there a row of this name? */
+bool sheet_knows(const struct sheet *sheet, const char *name);
+
 /* Of a row that was measured. */
 double sheet_median(const struct sheet *sheet, unsigned row, enum figure figure);
 

@@ -1,0 +1,295 @@
+#include "tests/bench/rounds.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/bench/clock.h"
+#include "tests/bench/must.h"
+
+enum {
+    QUORUM = ROUNDS_MASTERS / 2 + 1,
+    BUFFER = 1 << 18,
+    COMMAND = 256,
+    SHA1 = 40,
+    PENDING = 4096
+};
+
+/* The paper's. */
+static const char release_script[] =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) "
+    "else return 0 end";
+
+/* Behind the votes of a pass, as protocol/warden.c writes it. */
+static const char guard_commands[] = "*2\r\n$3\r\nGET\r\n$13\r\nredlockd:node\r\n"
+                                     "*1\r\n$4\r\nTIME\r\n"
+                                     "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
+enum { GUARD_COMMANDS = 3, GUARD_SLOT = ROUNDS_SLOTS };
+
+struct slot {
+    char acquire[COMMAND]; /* as RESP; what changes is the token, and NX */
+    char release[COMMAND];
+    size_t acquire_len;
+    size_t release_len;
+    size_t acquire_nx;    /* where NX is, or XX */
+    size_t acquire_token; /* where it is */
+    size_t release_token;
+    enum rounds_kind kind;
+    unsigned round; /* answers to earlier ones, or after QUORUM, are stragglers */
+    unsigned yes;
+};
+
+/* What a master has still to answer, in order. */
+struct pending {
+    unsigned short slot; /* or GUARD_SLOT */
+    unsigned round;
+};
+
+struct link {
+    int fd;
+    char input[BUFFER];
+    size_t input_len;
+    char output[BUFFER];
+    size_t output_len;
+    struct pending pending[PENDING];
+    unsigned first;
+    unsigned count;
+};
+
+struct rounds {
+    struct rounds_plan plan;
+    char sha1[SHA1 + 1]; /* of release_script */
+    struct link links[ROUNDS_MASTERS];
+    struct slot slots[ROUNDS_SLOTS];
+    uint64_t tokens;
+    bool votes; /* are asked for in this pass */
+};
+
+static void send_to(struct link *link, const char *bytes, size_t len)
+{
+    must(link->output_len + len <= BUFFER, "what is to be written has room");
+    memcpy(link->output + link->output_len, bytes, len);
+    link->output_len += len;
+}
+
+static void expect(struct link *link, unsigned slot, unsigned round)
+{
+    must(link->count < PENDING, "what is to be answered has room");
+    link->pending[(link->first + link->count++) % PENDING] =
+        (struct pending){(unsigned short)slot, round};
+}
+
+static void renew_token(struct rounds *rounds, struct slot *slot)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t token = ++rounds->tokens;
+    for (size_t i = 0; i < 16; i++, token >>= 4)
+        slot->acquire[slot->acquire_token + i] = digits[token & 15];
+    memcpy(slot->release + slot->release_token, slot->acquire + slot->acquire_token, 16);
+}
+
+void rounds_put(struct rounds *rounds, unsigned index, enum rounds_kind kind)
+{
+    struct slot *slot = &rounds->slots[index];
+    const char *command = kind == RELEASE ? slot->release : slot->acquire;
+    size_t len = kind == RELEASE ? slot->release_len : slot->acquire_len;
+    slot->kind = kind;
+    slot->round++;
+    slot->yes = 0;
+    if (kind != RELEASE) {
+        renew_token(rounds, slot);
+        slot->acquire[slot->acquire_nx] = kind == SWAP ? 'X' : 'N';
+        rounds->votes = true;
+    }
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
+        send_to(&rounds->links[i], command, len);
+        expect(&rounds->links[i], index, slot->round);
+    }
+}
+
+const char *rounds_token(const struct rounds *rounds, unsigned index)
+{
+    const struct slot *slot = &rounds->slots[index];
+    return slot->acquire + slot->acquire_token;
+}
+
+static void put_guard(struct rounds *rounds)
+{
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
+        send_to(&rounds->links[i], guard_commands, sizeof(guard_commands) - 1);
+        for (unsigned command = 0; command < GUARD_COMMANDS; command++)
+            expect(&rounds->links[i], GUARD_SLOT, 0);
+    }
+}
+
+static void on_answer(struct rounds *rounds, struct link *link, bool yes, int64_t now_ns)
+{
+    must(link->count > 0, "each answer was asked for");
+    struct pending pending = link->pending[link->first];
+    link->first = (link->first + 1) % PENDING;
+    link->count--;
+    if (pending.slot == GUARD_SLOT)
+        return;
+    must(yes, "nobody else uses these keys");
+    struct slot *slot = &rounds->slots[pending.slot];
+    if (pending.round == slot->round && ++slot->yes == QUORUM)
+        rounds->plan.done(rounds->plan.arg, pending.slot, slot->kind, now_ns);
+}
+
+/* How long the reply is; 0 if it is not all there. */
+static size_t reply_len(const char *at, const char *end)
+{
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    if (newline == NULL)
+        return 0;
+    size_t len = (size_t)(newline + 1 - at);
+    if (at[0] != '$' && at[0] != '*')
+        return len;
+    long size = strtol(at + 1, NULL, 10);
+    if (at[0] == '$' && size >= 0)
+        len += (size_t)size + 2;
+    for (long i = 0; at[0] == '*' && i < size; i++) {
+        size_t item = reply_len(at + len, end);
+        if (item == 0)
+            return 0;
+        len += item;
+    }
+    return len <= (size_t)(end - at) ? len : 0;
+}
+
+/* "+OK", ":1", or anything else, which is no. */
+void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns)
+{
+    struct link *link = &rounds->links[master];
+    ssize_t len =
+        recv(link->fd, link->input + link->input_len, BUFFER - link->input_len, MSG_DONTWAIT);
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    must(len > 0, "a master keeps its connection");
+    char *at = link->input;
+    char *end = at + link->input_len + (size_t)len;
+    size_t reply;
+    while ((reply = reply_len(at, end)) > 0) {
+        on_answer(rounds, link, at[0] == '+' || (at[0] == ':' && at[1] == '1'), now_ns);
+        at += reply;
+    }
+    link->input_len = (size_t)(end - at);
+    memmove(link->input, at, link->input_len);
+}
+
+static void write_out(struct link *link)
+{
+    size_t sent = 0;
+    while (sent < link->output_len) {
+        ssize_t len = send(link->fd, link->output + sent, link->output_len - sent, MSG_NOSIGNAL);
+        if (len < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        must(len > 0, "a master keeps its connection");
+        sent += (size_t)len;
+    }
+    link->output_len = 0;
+}
+
+static void write_all(struct rounds *rounds)
+{
+    if (rounds->plan.guarded && rounds->votes)
+        put_guard(rounds);
+    rounds->votes = false;
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
+        write_out(&rounds->links[i]);
+}
+
+/* What one pass may add has no room. */
+static bool lags(const struct link *link)
+{
+    return link->count > PENDING - ROUNDS_SLOTS - GUARD_COMMANDS;
+}
+
+void rounds_flush(struct rounds *rounds)
+{
+    write_all(rounds);
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
+        while (lags(&rounds->links[i])) {
+            poll(&(struct pollfd){.fd = rounds->links[i].fd, .events = POLLIN}, 1, 1000);
+            rounds_read(rounds, i, clock_ns());
+            write_all(rounds);
+        }
+}
+
+/* Format one command once; the token is a dummy of 40 digits, whose place is remembered. */
+static size_t format(char *to, size_t *token, unsigned count, const char *const *words)
+{
+    size_t len = (size_t)sprintf(to, "*%u\r\n", count);
+    for (unsigned i = 0; i < count; i++) {
+        len += (size_t)sprintf(to + len, "$%zu\r\n", strlen(words[i]));
+        if (words[i][0] == 'T')
+            *token = len;
+        len += (size_t)sprintf(to + len, "%s\r\n", words[i]);
+    }
+    must(len < COMMAND, "a command has room");
+    return len;
+}
+
+void rounds_name(struct rounds *rounds, unsigned index, const char *key)
+{
+    static const char token[ROUNDS_TOKEN + 1] = "T000000000000000000000000000000000000000";
+    struct slot *slot = &rounds->slots[index];
+    const char *const set[] = {"SET", key, token, "PX", "2000", "NX"};
+    const char *const evalsha[] = {"EVALSHA", rounds->sha1, "1", key, token};
+    slot->acquire_len = format(slot->acquire, &slot->acquire_token, 6, set);
+    slot->acquire_nx = slot->acquire_len - sizeof("NX\r\n") + 1;
+    slot->release_len = format(slot->release, &slot->release_token, 5, evalsha);
+}
+
+static int connect_one(const struct master *master)
+{
+    const int on = 1;
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)master->port)};
+    inet_pton(AF_INET, master->host, &where.sin_addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return fd;
+}
+
+struct rounds *rounds_open(const struct rounds_plan *plan)
+{
+    struct rounds *rounds = calloc(1, sizeof(*rounds));
+    ck_assert_ptr_nonnull(rounds);
+    rounds->plan = *plan;
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
+        struct master *master = &plan->masters[i];
+        snprintf(rounds->sha1, sizeof(rounds->sha1), "%s",
+                 master_text(master, "SCRIPT LOAD %s", release_script));
+        rounds->links[i].fd = connect_one(master);
+    }
+    return rounds;
+}
+
+void rounds_close(struct rounds *rounds)
+{
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
+        close(rounds->links[i].fd);
+    free(rounds);
+}
+
+int rounds_fd(const struct rounds *rounds, unsigned master)
+{
+    return rounds->links[master].fd;
+}
+
+bool rounds_owed(const struct rounds *rounds)
+{
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
+        if (rounds->links[i].count > 0)
+            return true;
+    return false;
+}
