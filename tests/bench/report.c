@@ -37,6 +37,14 @@ static double proxy_value(const struct report *report, const struct goal *goal)
     return goal_value(report, &of_proxy);
 }
 
+static bool tells_proxy(const struct report *report)
+{
+    for (unsigned i = 0; i < report->goal_count; i++)
+        if (!isnan(proxy_value(report, &report->goals[i])))
+            return true;
+    return false;
+}
+
 static const char *verdict(const struct goal *goal, double value)
 {
     bool met = goal->sense == AT_LEAST ? value >= goal->bound : value <= goal->bound;
@@ -56,7 +64,7 @@ static int goal_digits(const struct goal *goal)
 static void print_scenarios(const struct sheet *sheet)
 {
     char text[VALUE_TEXT];
-    printf("\n%-26s", "");
+    printf("\n%-28s", "");
     for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
         if (sheet_has(sheet, figure))
             printf(" %10s", figure_infos[figure].title);
@@ -64,7 +72,7 @@ static void print_scenarios(const struct sheet *sheet)
     for (unsigned row = 0; row < sheet->row_count; row++) {
         if (sheet->rounds[row] == 0)
             continue;
-        printf("%-26s", sheet->names[row]);
+        printf("%-28s", sheet->names[row]);
         for (unsigned figure = 0; figure < FIGURE_COUNT; figure++)
             if (sheet_has(sheet, figure))
                 printf(" %10s", value_text(sheet_median(sheet, row, figure),
@@ -73,22 +81,30 @@ static void print_scenarios(const struct sheet *sheet)
     }
 }
 
+static void print_goal(const struct goal *goal, double value, const char *proxy)
+{
+    char measured[VALUE_TEXT], bound[VALUE_TEXT];
+    printf("%-54s %9s %9s %s %9s  %s\n", goal->text, value_text(value, goal_digits(goal), measured),
+           proxy,
+           goal->sense == AT_LEAST ? ">=" : "<=", value_text(goal->bound, goal_digits(goal), bound),
+           verdict(goal, value));
+}
+
 void report_print(const struct report *report)
 {
-    char measured[VALUE_TEXT], proxy[VALUE_TEXT], bound[VALUE_TEXT];
+    char proxy[VALUE_TEXT] = "";
+    bool tells = tells_proxy(report);
     printf("\n%s\n", report->of);
     print_scenarios(report->sheet);
-    printf("\n%-54s %9s %9s %12s\n", "goal", "measured", "proxy", "bound");
+    printf("\n%-54s %9s %9s %12s\n", "goal", "measured", tells ? "proxy" : "", "bound");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         double value = goal_value(report, goal);
         if (isnan(value))
             continue;
-        printf("%-54s %9s %9s %s %9s  %s\n", goal->text,
-               value_text(value, goal_digits(goal), measured),
-               value_text(proxy_value(report, goal), goal_digits(goal), proxy),
-               goal->sense == AT_LEAST ? ">=" : "<=",
-               value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
+        if (tells)
+            value_text(proxy_value(report, goal), goal_digits(goal), proxy);
+        print_goal(goal, value, proxy);
     }
 }
 
@@ -114,24 +130,28 @@ static void write_header(FILE *out, const struct sheet *sheet)
     fprintf(out, "\n");
 }
 
-void report_markdown(const struct report *report, const char *path)
+static void write_goals(FILE *out, const struct report *report)
 {
-    const struct sheet *sheet = report->sheet;
-    char text[VALUE_TEXT], proxy[VALUE_TEXT], bound[VALUE_TEXT];
-    FILE *out = create(path);
-    fprintf(out, "%s\n\n| goal | measured | proxy | bound | |\n|---|--:|--:|--:|---|\n",
-            report->of);
+    char measured[VALUE_TEXT], proxy[VALUE_TEXT], bound[VALUE_TEXT];
+    bool tells = tells_proxy(report);
+    fprintf(out, "| goal | measured |%s bound | |\n", tells ? " proxy |" : "");
+    fprintf(out, "|---|--:|%s--:|---|\n", tells ? "--:|" : "");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         double value = goal_value(report, goal);
-        if (!isnan(value))
-            fprintf(out, "| %s | %s | %s | %s %s | %s |\n", goal->text,
-                    value_text(value, goal_digits(goal), text),
-                    value_text(proxy_value(report, goal), goal_digits(goal), proxy),
-                    goal->sense == AT_LEAST ? "≥" : "≤",
-                    value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
+        if (isnan(value))
+            continue;
+        fprintf(out, "| %s | %s |", goal->text, value_text(value, goal_digits(goal), measured));
+        if (tells)
+            fprintf(out, " %s |", value_text(proxy_value(report, goal), goal_digits(goal), proxy));
+        fprintf(out, " %s %s | %s |\n", goal->sense == AT_LEAST ? "≥" : "≤",
+                value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
     }
-    fprintf(out, "\n");
+}
+
+static void write_scenarios(FILE *out, const struct sheet *sheet)
+{
+    char text[VALUE_TEXT];
     write_header(out, sheet);
     for (unsigned row = 0; row < sheet->row_count; row++) {
         if (sheet->rounds[row] == 0)
@@ -144,6 +164,15 @@ void report_markdown(const struct report *report, const char *path)
                                    text));
         fprintf(out, "\n");
     }
+}
+
+void report_markdown(const struct report *report, const char *path)
+{
+    FILE *out = create(path);
+    fprintf(out, "%s\n\n", report->of);
+    write_goals(out, report);
+    fprintf(out, "\n");
+    write_scenarios(out, report->sheet);
     ck_assert_int_eq(fclose(out), 0);
 }
 
