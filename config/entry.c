@@ -1,25 +1,42 @@
 #include "config/entry.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/value.h"
 #include "protocol/spelling.h"
 
-bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
-                    struct report *report)
+enum { WHAT_TEXT = 128 };
+
+/* `what` it has to be, in words. */
+static bool has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
+                     const char *what, struct report *report)
 {
     if (node->broken)
         return false;
     if (yaml_node_is_empty(node))
-        report_error(report, node->mark, "%s: has no value; write %s, or leave it out", name,
-                     yaml_kind_name(kind));
+        report_error(report, node->mark, "%s: has no value; write %s, or leave it out", name, what);
     else if (node->kind != kind)
-        report_error(report, node->mark, "%s: has to be %s, not %s", name, yaml_kind_name(kind),
+        report_error(report, node->mark, "%s: has to be %s, not %s", name, what,
                      yaml_kind_name(node->kind));
     else
         return true;
     return false;
+}
+
+bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
+                    struct report *report)
+{
+    return has_kind(node, kind, name, yaml_kind_name(kind), report);
+}
+
+bool entry_is_mapping(const struct yaml_node *entry, const char *list, const char *example,
+                      struct report *report)
+{
+    char what[WHAT_TEXT];
+    snprintf(what, sizeof(what), "%s like %s", yaml_kind_name(YAML_MAPPING), example);
+    return has_kind(entry, YAML_MAPPING, list, what, report);
 }
 
 void entry_unknown(const struct yaml_node *key, const char *section, const char *const *known,

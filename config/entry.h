@@ -31,6 +31,10 @@ void entry_read_any(const struct yaml_node *entry, const char *list,
 bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
                     struct report *report);
 
+/* The same of an entry of a list, which is to look like the example. */
+bool entry_is_mapping(const struct yaml_node *entry, const char *list, const char *example,
+                      struct report *report);
+
 /* There is no such key in `section` ("" at the top); `known` are those there are, NULL last. */
 void entry_unknown(const struct yaml_node *key, const char *section, const char *const *known,
                    struct report *report);

@@ -108,7 +108,7 @@ static const struct entry_field fields[] = {
 static void read_one(struct config_node *node, const struct yaml_node *entry, struct report *report)
 {
     static const char example[] = "{name: a, url: \"redis://10.0.0.1:6379\"}";
-    if (!entry_has_kind(entry, YAML_MAPPING, "nodes", report))
+    if (!entry_is_mapping(entry, "nodes", example, report))
         return;
     entry_read(entry, "nodes", fields, node, report);
     if (yaml_node_child(entry, "name") == NULL)

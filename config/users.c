@@ -243,7 +243,7 @@ static const struct entry_field fields[] = {
 static void read_one(struct config_user *user, const struct yaml_node *entry, struct report *report)
 {
     user->verbs = permit_usual();
-    if (!entry_has_kind(entry, YAML_MAPPING, "auth.users", report))
+    if (!entry_is_mapping(entry, "auth.users", example, report))
         return;
     entry_read_any(entry, "auth.users", fields, user, report);
     if (yaml_node_child(entry, "name") == NULL)

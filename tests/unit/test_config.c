@@ -197,7 +197,8 @@ static const struct mistake mistakes[] = {
     {"!nodes:\n- {url: \"redis://i\"}\n- {name: c}\n- x\n",
      "f:2:3: nodes.name: missing; write {name: a, url: \"redis://10.0.0.1:6379\"}\n"
      "f:3:3: nodes.url: missing; write {name: a, url: \"redis://10.0.0.1:6379\"}\n"
-     "f:4:3: nodes: has to be a mapping, not a single value\n"},
+     "f:4:3: nodes: has to be a mapping like {name: a, url: \"redis://10.0.0.1:6379\"}, not a "
+     "single value\n"},
     {"!nodes:\n- {name: \"a:b\", url: [], username: u}\n" NODE("b") ", port: 5}\n" NODE("c") "}\n",
      "f:2:10: nodes.name: \"a:b\" is no name; write 1 to 32 of A-Z a-z 0-9 _ . -\n"
      "f:2:22: nodes.url: has to be a single value, not a list\n"

@@ -39,7 +39,9 @@ static const struct mistake {
     {"auth: {users: []}\n",
      "f:1:15: auth.users: the list is empty; write at least one, like {name: ci, secret_file: "
      "/etc/redlockd/ci.secret, resources: [\"ci:\"]}\n"},
-    {"auth: {users: [x]}\n", "f:1:16: auth.users: has to be a mapping, not a single value\n"},
+    {"auth: {users: [x]}\n",
+     "f:1:16: auth.users: has to be a mapping like {name: ci, secret_file: "
+     "/etc/redlockd/ci.secret, resources: [\"ci:\"]}, not a single value\n"},
     {"auth: {users: [{name: ci, secret_file: s}]}\n",
      "f:1:16: auth.users.resources: missing; write [\"ci:\"] for all that begin with ci:, [\"\"] "
      "for all\n"},
