@@ -1,3 +1,6 @@
+/*
+ * The time by which a benchmark measures: that of the machine, in ns, since some point.
+ */
 #ifndef TESTS_BENCH_CLOCK_H
 #define TESTS_BENCH_CLOCK_H
 

@@ -54,17 +54,14 @@ static void pass(struct rounds *rounds)
     rounds_flush(rounds);
 }
 
-static void start(struct limit *limit, unsigned in_flight, int64_t now_ns)
+static void name_slots(struct rounds *rounds, unsigned in_flight)
 {
     ck_assert_uint_le(in_flight, ROUNDS_SLOTS);
-    limit->running = in_flight;
     for (unsigned i = 0; i < in_flight; i++) {
         char key[32];
         snprintf(key, sizeof(key), "limit-%u", i);
-        rounds_name(limit->rounds, i, key);
-        put(limit, i, TAKE, now_ns);
+        rounds_name(rounds, i, key);
     }
-    rounds_flush(limit->rounds);
 }
 
 void limit_run(const struct limit_plan *plan, struct load_result *result)
@@ -73,9 +70,13 @@ void limit_run(const struct limit_plan *plan, struct load_result *result)
     memset(result, 0, sizeof(*result));
     limit.rounds = rounds_open(&(struct rounds_plan){
         .masters = plan->masters, .guarded = plan->guarded, .done = on_done, .arg = &limit});
+    name_slots(limit.rounds, plan->in_flight);
+    limit.running = plan->in_flight;
     int64_t cpu_ns = usage_cpu_ns(getpid());
     int64_t started_ns = clock_ns();
-    start(&limit, plan->in_flight, started_ns);
+    for (unsigned i = 0; i < plan->in_flight; i++)
+        put(&limit, i, TAKE, started_ns);
+    rounds_flush(limit.rounds);
     while (limit.running > 0 || rounds_owed(limit.rounds)) {
         pass(limit.rounds);
         if (!limit.ending && clock_ns() >= started_ns + plan->for_ns) {

@@ -1,6 +1,6 @@
 /*
- * What five Redis masters and the kernel allow: rounds.h without a daemon. Everything else is told
- * as a ratio to it.
+ * What five Redis masters and the kernel allow: rounds.h as in the paper, without a daemon. Whoever
+ * does the same rounds has that much to do, so everything else is told as a ratio to it.
  */
 #ifndef TESTS_BENCH_LIMIT_H
 #define TESTS_BENCH_LIMIT_H

@@ -1,10 +1,7 @@
 #include "tests/bench/load.h"
 
-#include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/bench/clock.h"
+#include "tests/bench/connect.h"
 #include "tests/bench/must.h"
 #include "tests/bench/usage.h"
 
@@ -183,17 +181,6 @@ static int connect_unix(const char *path)
     snprintf(where.sun_path, sizeof(where.sun_path), "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
-    return fd;
-}
-
-static int connect_tcp(const char *host, int port)
-{
-    const int on = 1;
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    inet_pton(AF_INET, host, &where.sin_addr);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return fd;
 }
 

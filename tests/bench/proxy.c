@@ -33,12 +33,6 @@ struct client {
     size_t output_len;
 };
 
-/* Who is to be told; its tag is that of its requests. */
-struct asker {
-    struct client *client;
-    bool named; /* has its slot a name? */
-};
-
 /* Who waits for the one resource of all, first come first. */
 struct line {
     unsigned tags[ROUNDS_SLOTS];
@@ -48,26 +42,26 @@ struct line {
     enum { FREE, UNDER_WAY, HELD } state;
 };
 
-struct state {
-    struct proxy_plan plan;
+struct serving {
     struct rounds *rounds;
+    bool in_line; /* all requests are for one resource */
     int epoll;
     int listening;
     struct client clients[CLIENTS];
-    unsigned client_count; /* whoever left keeps its place */
-    struct asker askers[ROUNDS_SLOTS];
+    unsigned client_count;               /* whoever left keeps its place */
+    struct client *askers[ROUNDS_SLOTS]; /* by their tags */
+    bool named[ROUNDS_SLOTS];
     struct line line;
 };
 
-/* The slot whose token it has been given; NULL where it has given it back. */
-static void answer(struct state *state, unsigned tag, const unsigned *slot)
+/* With the token it has been given; NULL where it has given it back. */
+static void answer(struct serving *serving, unsigned tag, const char *token)
 {
-    struct client *client = state->askers[tag].client;
+    struct client *client = serving->askers[tag];
     char *to = client->output + client->output_len;
     must(client->output_len + LINE <= BUFFER, "what a client is told has room");
-    int len = slot == NULL ? sprintf(to, "#%u OK\n", tag)
-                           : sprintf(to, "#%u OK %.*s 1978 0 -\n", tag, ROUNDS_TOKEN,
-                                     rounds_token(state->rounds, *slot));
+    int len = token == NULL ? sprintf(to, "#%u OK\n", tag)
+                            : sprintf(to, "#%u OK %.*s 1978 0 -\n", tag, ROUNDS_TOKEN, token);
     client->output_len += (size_t)len;
 }
 
@@ -75,78 +69,79 @@ static void answer(struct state *state, unsigned tag, const unsigned *slot)
 
 static void on_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now_ns)
 {
+    struct serving *serving = arg;
     (void)now_ns;
-    answer(arg, slot, kind == TAKE ? &slot : NULL);
+    answer(serving, slot, kind == TAKE ? rounds_token(serving->rounds, slot) : NULL);
 }
 
 /* --- all one resource, slot 0 --- */
 
-static void put_in_line(struct state *state, enum rounds_kind kind)
+static void put_in_line(struct serving *serving, enum rounds_kind kind)
 {
-    state->line.state = UNDER_WAY;
-    rounds_put(state->rounds, 0, kind);
+    serving->line.state = UNDER_WAY;
+    rounds_put(serving->rounds, 0, kind);
 }
 
-static void on_line_request(struct state *state, unsigned tag, bool lock)
+static void on_line_request(struct serving *serving, unsigned tag, bool lock)
 {
-    struct line *line = &state->line;
+    struct line *line = &serving->line;
     if (!lock) {
-        put_in_line(state, line->count > 0 ? SWAP : RELEASE);
+        put_in_line(serving, line->count > 0 ? SWAP : RELEASE);
         return;
     }
     line->tags[(line->first + line->count++) % ROUNDS_SLOTS] = tag;
     if (line->state == FREE)
-        put_in_line(state, TAKE);
+        put_in_line(serving, TAKE);
 }
 
 static void on_line_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now_ns)
 {
+    struct serving *serving = arg;
     (void)now_ns;
-    struct state *state = arg;
-    struct line *line = &state->line;
+    struct line *line = &serving->line;
     if (kind != TAKE)
-        answer(state, line->holder, NULL);
+        answer(serving, line->holder, NULL);
     if (kind != RELEASE) {
         line->state = HELD;
         line->holder = line->tags[line->first];
         line->first = (line->first + 1) % ROUNDS_SLOTS;
         line->count--;
-        answer(state, line->holder, &slot);
+        answer(serving, line->holder, rounds_token(serving->rounds, slot));
         return;
     }
     line->state = FREE;
     if (line->count > 0)
-        put_in_line(state, TAKE);
+        put_in_line(serving, TAKE);
 }
 
 /* --- clients --- */
 
-static void name_slot(struct state *state, struct asker *asker, unsigned slot, const char *lock)
+static void name_slot(struct serving *serving, unsigned slot, const char *lock)
 {
     char key[KEY];
     must(sscanf(lock, " LOCK %63s", key) == 1, "a slot begins with a LOCK");
-    rounds_name(state->rounds, slot, key);
-    asker->named = true;
+    rounds_name(serving->rounds, slot, key);
+    serving->named[slot] = true;
 }
 
 /* "#12 LOCK bench-12 2000", "#12 UNLOCK bench-12 6c7b..." */
-static void on_text(struct state *state, struct client *client, const char *text)
+static void on_text(struct serving *serving, struct client *client, const char *text)
 {
     char *rest;
     unsigned tag = (unsigned)strtoul(text + 1, &rest, 10);
     bool lock = rest[1] == 'L';
+    unsigned slot = serving->in_line ? 0 : tag;
     must(tag < ROUNDS_SLOTS, "a tag is one of a slot");
-    struct asker *asker = &state->askers[tag];
-    asker->client = client;
-    if (!asker->named)
-        name_slot(state, asker, tag, rest);
-    if (state->plan.line)
-        on_line_request(state, tag, lock);
+    serving->askers[tag] = client;
+    if (!serving->named[slot])
+        name_slot(serving, slot, rest);
+    if (serving->in_line)
+        on_line_request(serving, tag, lock);
     else
-        rounds_put(state->rounds, tag, lock ? TAKE : RELEASE);
+        rounds_put(serving->rounds, slot, lock ? TAKE : RELEASE);
 }
 
-static void read_in(struct state *state, struct client *client)
+static void read_in(struct serving *serving, struct client *client)
 {
     ssize_t len = recv(client->fd, client->input + client->input_len, BUFFER - client->input_len,
                        MSG_DONTWAIT);
@@ -162,7 +157,7 @@ static void read_in(struct state *state, struct client *client)
     char *newline;
     while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
         *newline = '\0';
-        on_text(state, client, at);
+        on_text(serving, client, at);
         at = newline + 1;
     }
     client->input_len = (size_t)(end - at);
@@ -178,77 +173,83 @@ static void write_out(struct client *client)
     client->output_len = 0;
 }
 
-static void watch(struct state *state, int fd, unsigned source)
+static void watch(struct serving *serving, int fd, unsigned source)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = source};
-    must(epoll_ctl(state->epoll, EPOLL_CTL_ADD, fd, &event) == 0, "epoll has room");
+    must(epoll_ctl(serving->epoll, EPOLL_CTL_ADD, fd, &event) == 0, "epoll has room");
 }
 
-static void accept_one(struct state *state)
+static void accept_one(struct serving *serving)
 {
     const int on = 1;
-    must(state->client_count < CLIENTS, "a client has a place");
-    struct client *client = &state->clients[state->client_count];
-    client->fd = accept4(state->listening, NULL, NULL, SOCK_CLOEXEC);
+    must(serving->client_count < CLIENTS, "a client has a place");
+    struct client *client = &serving->clients[serving->client_count];
+    client->fd = accept4(serving->listening, NULL, NULL, SOCK_CLOEXEC);
+    must(client->fd >= 0, "who connects stays");
     setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    watch(state, client->fd, state->client_count++);
+    watch(serving, client->fd, serving->client_count++);
 }
 
-static void pass(struct state *state)
+static void pass(struct serving *serving)
 {
     struct epoll_event events[SOURCES];
-    int count = epoll_wait(state->epoll, events, SOURCES, -1);
+    int count = epoll_wait(serving->epoll, events, SOURCES, -1);
     int64_t now_ns = clock_ns();
     for (int i = 0; i < count; i++) {
         unsigned source = events[i].data.u32;
         if (source == LISTENER)
-            accept_one(state);
+            accept_one(serving);
         else if (source >= MASTERS)
-            rounds_read(state->rounds, source - MASTERS, now_ns);
+            rounds_read(serving->rounds, source - MASTERS, now_ns);
         else
-            read_in(state, &state->clients[source]);
+            read_in(serving, &serving->clients[source]);
     }
-    rounds_flush(state->rounds);
-    for (unsigned i = 0; i < state->client_count; i++)
-        write_out(&state->clients[i]);
+    /* First, since masters may be waited for in it, and more be answered. */
+    rounds_flush(serving->rounds);
+    for (unsigned i = 0; i < serving->client_count; i++)
+        write_out(&serving->clients[i]);
 }
 
-static _Noreturn void serve(struct state *state)
+static _Noreturn void serve(struct serving *serving, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    state->epoll = epoll_create1(EPOLL_CLOEXEC);
-    watch(state, state->listening, LISTENER);
+    if (getppid() != parent)
+        _exit(1);
+    serving->epoll = epoll_create1(EPOLL_CLOEXEC);
+    watch(serving, serving->listening, LISTENER);
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
-        watch(state, rounds_fd(state->rounds, i), MASTERS + i);
+        watch(serving, rounds_fd(serving->rounds, i), MASTERS + i);
     for (;;)
-        pass(state);
+        pass(serving);
 }
 
 void proxy_start(struct proxy *proxy, const struct proxy_plan *plan)
 {
-    struct state *state = calloc(1, sizeof(*state));
+    struct serving *serving = calloc(1, sizeof(*serving));
     struct sockaddr_in where;
     socklen_t len = sizeof(where);
-    ck_assert_ptr_nonnull(state);
+    ck_assert_ptr_nonnull(serving);
     /* Connected here, since the connections by which a test asks its masters are this process's. */
-    state->plan = *plan;
-    state->rounds = rounds_open(&(struct rounds_plan){
+    serving->in_line = plan->line;
+    serving->rounds = rounds_open(&(struct rounds_plan){
         .masters = plan->masters,
         .guarded = plan->guarded,
+        .together = true,
         .done = plan->line ? on_line_done : on_done,
-        .arg = state,
+        .arg = serving,
     });
-    state->listening = port_listen(AF_INET, 0);
-    ck_assert_int_eq(listen(state->listening, CLIENTS), 0);
-    ck_assert_int_eq(getsockname(state->listening, (struct sockaddr *)&where, &len), 0);
+    serving->listening = port_listen(AF_INET, 0);
+    ck_assert_int_eq(listen(serving->listening, CLIENTS), 0);
+    ck_assert_int_eq(getsockname(serving->listening, (struct sockaddr *)&where, &len), 0);
     proxy->port = ntohs(where.sin_port);
+    pid_t parent = getpid();
     proxy->pid = fork();
     ck_assert_int_ge(proxy->pid, 0);
     if (proxy->pid == 0)
-        serve(state);
-    close(state->listening);
-    rounds_close(state->rounds);
-    free(state);
+        serve(serving, parent);
+    close(serving->listening);
+    rounds_close(serving->rounds);
+    free(serving);
 }
 
 void proxy_stop(struct proxy *proxy)

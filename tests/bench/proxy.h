@@ -1,7 +1,7 @@
 /*
- * The least that can stand between clients and masters: a process that does rounds.h for whoever
- * connects, answers as redlockd does, and decides, bounds and survives nothing. What it costs
- * beyond the limit is what any daemon costs; what redlockd costs beyond it is redlockd.
+ * What little a daemon can cost: a process that does rounds.h for whoever connects, the releases of
+ * a pass together, answers as redlockd does, and decides, bounds and survives nothing. What it
+ * costs beyond the limit is having a daemon; what redlockd costs beyond it is redlockd.
  */
 #ifndef TESTS_BENCH_PROXY_H
 #define TESTS_BENCH_PROXY_H

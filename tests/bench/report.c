@@ -40,7 +40,8 @@ static double proxy_value(const struct report *report, const struct goal *goal)
 static bool tells_proxy(const struct report *report)
 {
     for (unsigned i = 0; i < report->goal_count; i++)
-        if (!isnan(proxy_value(report, &report->goals[i])))
+        if (!isnan(goal_value(report, &report->goals[i])) &&
+            !isnan(proxy_value(report, &report->goals[i])))
             return true;
     return false;
 }
@@ -213,14 +214,17 @@ void report_json(const struct report *report, const char *path)
         fprintf(out, "}");
         comma = ",";
     }
+    bool tells = tells_proxy(report);
     fprintf(out, "},\n \"goals\": [");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         fprintf(out, "%s\n  {\"goal\": \"%s\", ", i > 0 ? "," : "", goal->text);
         write_number(out, "measured", goal_value(report, goal), goal_digits(goal));
         fprintf(out, ", ");
-        write_number(out, "proxy", proxy_value(report, goal), goal_digits(goal));
-        fprintf(out, ", ");
+        if (tells) {
+            write_number(out, "proxy", proxy_value(report, goal), goal_digits(goal));
+            fprintf(out, ", ");
+        }
         write_number(out, goal->sense == AT_LEAST ? "at_least" : "at_most", goal->bound, 2);
         fprintf(out, "}");
     }

@@ -1,10 +1,7 @@
 #include "tests/bench/rounds.h"
 
-#include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/bench/clock.h"
+#include "tests/bench/connect.h"
 #include "tests/bench/must.h"
 
 enum {
@@ -28,6 +26,14 @@ static const char release_script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) "
     "else return 0 end";
 
+/* The same for many. */
+static const char releases_script[] =
+    "local values, ours = redis.call('MGET', unpack(KEYS)), {} "
+    "for i, key in ipairs(KEYS) do if values[i] == ARGV[i] then ours[#ours + 1] = key end end "
+    "if #ours > 0 then redis.call('DEL', unpack(ours)) end "
+    "return #ours == #KEYS and 1 or 0";
+enum { TOGETHER = 64, TOKEN_WORD = sizeof("$40\r\n\r\n") - 1 + ROUNDS_TOKEN };
+
 /* Behind the votes of a pass, as protocol/warden.c writes it. */
 static const char guard_commands[] = "*2\r\n$3\r\nGET\r\n$13\r\nredlockd:node\r\n"
                                      "*1\r\n$4\r\nTIME\r\n"
@@ -42,6 +48,7 @@ struct slot {
     size_t acquire_nx;    /* where NX is, or XX */
     size_t acquire_token; /* where it is */
     size_t release_token;
+    size_t key_len; /* of the key as a word of RESP */
     enum rounds_kind kind;
     unsigned round; /* answers to earlier ones, or after QUORUM, are stragglers */
     unsigned yes;
@@ -50,6 +57,7 @@ struct slot {
 /* What a master has still to answer, in order. */
 struct pending {
     unsigned short slot; /* or GUARD_SLOT */
+    bool more;           /* the same answer is for the next one, too */
     unsigned round;
 };
 
@@ -66,11 +74,14 @@ struct link {
 
 struct rounds {
     struct rounds_plan plan;
-    char sha1[SHA1 + 1]; /* of release_script */
+    char release_sha1[SHA1 + 1];
+    char releases_sha1[SHA1 + 1];
     struct link links[ROUNDS_MASTERS];
     struct slot slots[ROUNDS_SLOTS];
     uint64_t tokens;
-    bool votes; /* are asked for in this pass */
+    bool votes;                       /* are asked for in this pass */
+    unsigned releasing[ROUNDS_SLOTS]; /* in this pass, if they go together */
+    unsigned releasing_count;
 };
 
 static void send_to(struct link *link, const char *bytes, size_t len)
@@ -80,11 +91,11 @@ static void send_to(struct link *link, const char *bytes, size_t len)
     link->output_len += len;
 }
 
-static void expect(struct link *link, unsigned slot, unsigned round)
+static void expect(struct link *link, unsigned slot, unsigned round, bool more)
 {
     must(link->count < PENDING, "what is to be answered has room");
     link->pending[(link->first + link->count++) % PENDING] =
-        (struct pending){(unsigned short)slot, round};
+        (struct pending){.slot = (unsigned short)slot, .more = more, .round = round};
 }
 
 static void renew_token(struct rounds *rounds, struct slot *slot)
@@ -101,6 +112,7 @@ void rounds_put(struct rounds *rounds, unsigned index, enum rounds_kind kind)
     struct slot *slot = &rounds->slots[index];
     const char *command = kind == RELEASE ? slot->release : slot->acquire;
     size_t len = kind == RELEASE ? slot->release_len : slot->acquire_len;
+    must(len > 0, "a slot has a name");
     slot->kind = kind;
     slot->round++;
     slot->yes = 0;
@@ -109,10 +121,60 @@ void rounds_put(struct rounds *rounds, unsigned index, enum rounds_kind kind)
         slot->acquire[slot->acquire_nx] = kind == SWAP ? 'X' : 'N';
         rounds->votes = true;
     }
+    if (rounds->plan.together && kind == RELEASE) {
+        rounds->releasing[rounds->releasing_count++] = index;
+        return;
+    }
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
         send_to(&rounds->links[i], command, len);
-        expect(&rounds->links[i], index, slot->round);
+        expect(&rounds->links[i], index, slot->round, false);
     }
+}
+
+static void append(char *text, size_t *len, const char *bytes, size_t count)
+{
+    memcpy(text + *len, bytes, count);
+    *len += count;
+}
+
+/* Key and token are the last words of each release. */
+static size_t format_releases(const struct rounds *rounds, const unsigned *slots, unsigned count,
+                              char *text)
+{
+    size_t len =
+        (size_t)sprintf(text, "*%u\r\n$7\r\nEVALSHA\r\n$%d\r\n%s\r\n$%d\r\n%u\r\n", 3 + 2 * count,
+                        SHA1, rounds->releases_sha1, count > 9 ? 2 : 1, count);
+    for (unsigned i = 0; i < count; i++) {
+        const struct slot *slot = &rounds->slots[slots[i]];
+        append(text, &len, slot->release + slot->release_len - TOKEN_WORD - slot->key_len,
+               slot->key_len);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        const struct slot *slot = &rounds->slots[slots[i]];
+        append(text, &len, slot->release + slot->release_len - TOKEN_WORD, TOKEN_WORD);
+    }
+    return len;
+}
+
+static void put_releases(struct rounds *rounds, const unsigned *slots, unsigned count)
+{
+    static char text[COMMAND * TOGETHER];
+    const struct slot *first = &rounds->slots[slots[0]];
+    bool alone = count == 1;
+    size_t len = alone ? first->release_len : format_releases(rounds, slots, count, text);
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
+        send_to(&rounds->links[i], alone ? first->release : text, len);
+        for (unsigned j = 0; j < count; j++)
+            expect(&rounds->links[i], slots[j], rounds->slots[slots[j]].round, j + 1 < count);
+    }
+}
+
+static void put_gathered(struct rounds *rounds)
+{
+    unsigned count = rounds->releasing_count;
+    for (unsigned i = 0; i < count; i += TOGETHER)
+        put_releases(rounds, rounds->releasing + i, count - i < TOGETHER ? count - i : TOGETHER);
+    rounds->releasing_count = 0;
 }
 
 const char *rounds_token(const struct rounds *rounds, unsigned index)
@@ -126,22 +188,31 @@ static void put_guard(struct rounds *rounds)
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
         send_to(&rounds->links[i], guard_commands, sizeof(guard_commands) - 1);
         for (unsigned command = 0; command < GUARD_COMMANDS; command++)
-            expect(&rounds->links[i], GUARD_SLOT, 0);
+            expect(&rounds->links[i], GUARD_SLOT, 0, false);
     }
 }
 
-static void on_answer(struct rounds *rounds, struct link *link, bool yes, int64_t now_ns)
+static struct pending take_pending(struct link *link)
 {
     must(link->count > 0, "each answer was asked for");
     struct pending pending = link->pending[link->first];
     link->first = (link->first + 1) % PENDING;
     link->count--;
-    if (pending.slot == GUARD_SLOT)
-        return;
-    must(yes, "nobody else uses these keys");
-    struct slot *slot = &rounds->slots[pending.slot];
-    if (pending.round == slot->round && ++slot->yes == QUORUM)
-        rounds->plan.done(rounds->plan.arg, pending.slot, slot->kind, now_ns);
+    return pending;
+}
+
+static void on_answer(struct rounds *rounds, struct link *link, bool yes, int64_t now_ns)
+{
+    struct pending pending;
+    do {
+        pending = take_pending(link);
+        if (pending.slot == GUARD_SLOT)
+            return;
+        must(yes, "nobody else uses these keys");
+        struct slot *slot = &rounds->slots[pending.slot];
+        if (pending.round == slot->round && ++slot->yes == QUORUM)
+            rounds->plan.done(rounds->plan.arg, pending.slot, slot->kind, now_ns);
+    } while (pending.more);
 }
 
 /* How long the reply is; 0 if it is not all there. */
@@ -200,6 +271,7 @@ static void write_out(struct link *link)
 
 static void write_all(struct rounds *rounds)
 {
+    put_gathered(rounds);
     if (rounds->plan.guarded && rounds->votes)
         put_guard(rounds);
     rounds->votes = false;
@@ -216,21 +288,24 @@ static bool lags(const struct link *link)
 void rounds_flush(struct rounds *rounds)
 {
     write_all(rounds);
+    /* One that was waited for may have made another lag. */
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
-        while (lags(&rounds->links[i])) {
+        for (; lags(&rounds->links[i]); i = 0) {
             poll(&(struct pollfd){.fd = rounds->links[i].fd, .events = POLLIN}, 1, 1000);
             rounds_read(rounds, i, clock_ns());
             write_all(rounds);
         }
 }
 
-/* Format one command once; the token is a dummy of 40 digits, whose place is remembered. */
+static const char dummy[ROUNDS_TOKEN + 1] = "0000000000000000000000000000000000000000";
+
+/* Format one command once; the place of the token, which is a dummy, is remembered. */
 static size_t format(char *to, size_t *token, unsigned count, const char *const *words)
 {
     size_t len = (size_t)sprintf(to, "*%u\r\n", count);
     for (unsigned i = 0; i < count; i++) {
         len += (size_t)sprintf(to + len, "$%zu\r\n", strlen(words[i]));
-        if (words[i][0] == 'T')
+        if (words[i] == dummy)
             *token = len;
         len += (size_t)sprintf(to + len, "%s\r\n", words[i]);
     }
@@ -240,24 +315,18 @@ static size_t format(char *to, size_t *token, unsigned count, const char *const 
 
 void rounds_name(struct rounds *rounds, unsigned index, const char *key)
 {
-    static const char token[ROUNDS_TOKEN + 1] = "T000000000000000000000000000000000000000";
     struct slot *slot = &rounds->slots[index];
-    const char *const set[] = {"SET", key, token, "PX", "2000", "NX"};
-    const char *const evalsha[] = {"EVALSHA", rounds->sha1, "1", key, token};
+    const char *const set[] = {"SET", key, dummy, "PX", "2000", "NX"};
+    const char *const evalsha[] = {"EVALSHA", rounds->release_sha1, "1", key, dummy};
     slot->acquire_len = format(slot->acquire, &slot->acquire_token, 6, set);
     slot->acquire_nx = slot->acquire_len - sizeof("NX\r\n") + 1;
     slot->release_len = format(slot->release, &slot->release_token, 5, evalsha);
+    slot->key_len = (size_t)snprintf(NULL, 0, "$%zu\r\n%s\r\n", strlen(key), key);
 }
 
-static int connect_one(const struct master *master)
+static void load_script(struct master *master, const char *script, char sha1[SHA1 + 1])
 {
-    const int on = 1;
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)master->port)};
-    inet_pton(AF_INET, master->host, &where.sin_addr);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    return fd;
+    snprintf(sha1, SHA1 + 1, "%s", master_text(master, "SCRIPT LOAD %s", script));
 }
 
 struct rounds *rounds_open(const struct rounds_plan *plan)
@@ -267,9 +336,9 @@ struct rounds *rounds_open(const struct rounds_plan *plan)
     rounds->plan = *plan;
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
         struct master *master = &plan->masters[i];
-        snprintf(rounds->sha1, sizeof(rounds->sha1), "%s",
-                 master_text(master, "SCRIPT LOAD %s", release_script));
-        rounds->links[i].fd = connect_one(master);
+        load_script(master, release_script, rounds->release_sha1);
+        load_script(master, releases_script, rounds->releases_sha1);
+        rounds->links[i].fd = connect_tcp(master->host, master->port);
     }
     return rounds;
 }

@@ -1,10 +1,7 @@
 /*
- * Redlock rounds and nothing else: no guard, no handling of errors, no bound. RESP is written by
- * itself, once to each master in a pass. Nothing that does the same rounds can be faster, which is
- * what limit.h and proxy.h are for.
- *
- * Guarded, each master is asked behind the votes of a pass what the guard of redlockd asks, and the
- * answers are not looked at: that is what the guard costs at least.
+ * Redlock rounds by a client that writes RESP by itself, once to each master in a pass, and handles
+ * no error: what limit.h and proxy.h have in common. Keys live for 2 s; a slot has one round under
+ * way at most.
  */
 #ifndef TESTS_BENCH_ROUNDS_H
 #define TESTS_BENCH_ROUNDS_H
@@ -24,12 +21,15 @@ enum rounds_kind {
 
 struct rounds;
 
-/* A quorum has said yes. */
+/* A quorum has said yes. Called out of rounds_read() and rounds_flush(); may put more. */
 typedef void rounds_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now_ns);
 
 struct rounds_plan {
     struct master *masters; /* ROUNDS_MASTERS of them, over TCP */
-    bool guarded;
+    bool guarded;  /* behind the votes of a pass, ask what the guard of redlockd asks; the answers
+                      are not looked at */
+    bool together; /* the releases of a pass are one script, as in redlockd; else one for each, as
+                      in the paper */
     rounds_done *done;
     void *arg;
 };
@@ -37,7 +37,7 @@ struct rounds_plan {
 struct rounds *rounds_open(const struct rounds_plan *plan);
 void rounds_close(struct rounds *rounds);
 
-/* What the slot locks; it has no round under way. */
+/* What the slot (below ROUNDS_SLOTS) locks: once, before anything is put. */
 void rounds_name(struct rounds *rounds, unsigned slot, const char *key);
 
 /* Written at the end of the pass. */
@@ -51,7 +51,7 @@ int rounds_fd(const struct rounds *rounds, unsigned master);
 void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns);
 
 /* The end of a pass. A quorum of quick masters must not run away from a slow one: where one has too
- * much to answer, it is waited for. */
+ * much to answer, its answers are read first. */
 void rounds_flush(struct rounds *rounds);
 
 /* Has a master still something to answer? */

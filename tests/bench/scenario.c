@@ -248,6 +248,7 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
                 result.failed, result.failure);
     struct totals after = take_totals(arena, scenario);
     tell(scenario, &result, &before, &after, values);
+    /* Behind take_totals(), for which each master has answered: no release of it is unread. */
     if (scenario->by_proxy)
         proxy_stop(&arena->proxy);
     end_trouble(&arena->stage, scenario->trouble);

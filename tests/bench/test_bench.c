@@ -1,6 +1,7 @@
 /*
  * `make bench`: what redlockd does, costs and adds, in one run and as ratios to what the masters
- * and the kernel allow (limit.h). bench.h says what can be set.
+ * and the kernel allow (limit.h), and beside how little a daemon can cost (proxy.h). bench.h says
+ * what can be set.
  */
 #include <stdio.h>
 #include <string.h>
