@@ -9,6 +9,7 @@
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 static struct names names;
@@ -135,6 +136,48 @@ START_TEST(a_nameserver_that_fails_is_in_the_log)
 }
 END_TEST
 
+/* The line of CLIENT LIST for the daemon's connection of this name; NULL: it has none. */
+static char *connection_of(struct master *master, const char *name)
+{
+    char named[64], *list = master->text;
+    snprintf(named, sizeof(named), " name=%s ", name);
+    master_text(master, "CLIENT LIST");
+    for (char *line; (line = strsep(&list, "\n")) != NULL;)
+        if (strstr(line, named) != NULL)
+            return line;
+    return NULL;
+}
+
+static void wait_connected(struct master *master, const char *name, const char *host)
+{
+    char local[64], what[96];
+    snprintf(local, sizeof(local), " laddr=%s:%d ", host, master->port);
+    snprintf(what, sizeof(what), "the connection %s at %s", name, host);
+    struct waiting waiting = waiting_for(what);
+    const char *line;
+    while ((line = connection_of(master, name)) == NULL || strstr(line, local) == NULL)
+        waiting_pause(&waiting);
+}
+
+/* Else it would be another server that tells of keys than the one that has them. */
+START_TEST(both_connections_lead_to_the_same_address)
+{
+    struct stage stage;
+    open_masters(&stage, __func__);
+    struct master *first = &stage.masters[0];
+    names_write_hosts(&names, "127.0.0.2 first.test\n");
+    start_daemon(&stage, NULL);
+    wait_connected(first, "redlockd-tracking", "127.0.0.2");
+    master_text(first, "CONFIG SET bind %s", "127.0.0.2 127.0.0.5");
+    names_write_hosts(&names, "127.0.0.5 first.test\n");
+    char *id = strstr(connection_of(first, "redlockd"), "id=");
+    master_integer(first, "CLIENT KILL ID %s", strsep(&id, " ") + strlen("id="));
+    wait_connected(first, "redlockd", "127.0.0.5");
+    wait_connected(first, "redlockd-tracking", "127.0.0.5");
+    stage_close(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("names of masters");
@@ -144,6 +187,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, hosts_that_have_changed_are_read_again_for_all_masters);
     tcase_add_test(tests, nameservers_that_have_changed_are_read_again);
     tcase_add_test(tests, a_nameserver_that_fails_is_in_the_log);
+    tcase_add_test(tests, both_connections_lead_to_the_same_address);
     suite_add_tcase(suite, tests);
     return suite;
 }
