@@ -1,7 +1,6 @@
 #include "tests/bench/load.h"
 
 #include <check.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +12,9 @@
 #include <unistd.h>
 
 #include "tests/bench/clock.h"
-#include "tests/bench/connect.h"
 #include "tests/bench/must.h"
 #include "tests/bench/usage.h"
+#include "tests/bench/wire.h"
 
 enum { BUFFER = 65536, LINE_MAX_LEN = 160, TOKEN_LEN = 40, RESOURCE_LEN = 32 };
 
@@ -35,8 +34,7 @@ struct slot {
 
 struct connection {
     int fd;
-    char input[BUFFER];
-    size_t input_len;
+    struct wire_lines input;
     char output[BUFFER];
     size_t output_len;
     bool dirty; /* there is output from this pass */
@@ -53,6 +51,7 @@ struct load {
     int64_t release_ns;
     int64_t released_ns; /* together: when the last one was given back; 0: not, or taken */
     int64_t started_ns;
+    int64_t now_ns;  /* when what is read in this pass was there */
     int64_t hang_ns; /* when plan->hangs is stopped; INT64_MAX: not, or was */
     bool ending;
     unsigned to_send; /* requests that wait to be sent */
@@ -60,15 +59,7 @@ struct load {
 
 static void write_out(struct connection *connection)
 {
-    size_t sent = 0;
-    while (sent < connection->output_len) {
-        ssize_t len = send(connection->fd, connection->output + sent, connection->output_len - sent,
-                           MSG_NOSIGNAL);
-        if (len < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        must(len > 0, "the daemon keeps its connections");
-        sent += (size_t)len;
-    }
+    wire_send(connection->fd, connection->output, connection->output_len);
     connection->output_len = 0;
     connection->dirty = false;
 }
@@ -135,8 +126,10 @@ static void on_granted(struct load *load, struct slot *slot, const char *token, 
 }
 
 /* "#12 OK 6c7b... 29689 0 -", "#12 OK". */
-static void on_line(struct load *load, const char *line, int64_t now_ns)
+static void on_line(void *arg, char *line)
 {
+    struct load *load = arg;
+    int64_t now_ns = load->now_ns;
     char *rest;
     must(line[0] == '#', "an answer of the daemon has a tag");
     unsigned tag = (unsigned)strtoul(line + 1, &rest, 10);
@@ -156,23 +149,10 @@ static void on_line(struct load *load, const char *line, int64_t now_ns)
     lock(load, slot, now_ns);
 }
 
-static void read_in(struct load *load, struct connection *connection, int64_t now_ns)
+static void read_in(struct load *load, struct connection *connection)
 {
-    ssize_t len = recv(connection->fd, connection->input + connection->input_len,
-                       BUFFER - connection->input_len, MSG_DONTWAIT);
-    if (len < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    must(len > 0, "the daemon keeps its connections");
-    char *at = connection->input;
-    char *end = at + connection->input_len + (size_t)len;
-    char *newline;
-    while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
-        *newline = '\0';
-        on_line(load, at, now_ns);
-        at = newline + 1;
-    }
-    connection->input_len = (size_t)(end - at);
-    memmove(connection->input, at, connection->input_len);
+    must(wire_read_lines(connection->fd, &connection->input, on_line, load),
+         "the daemon keeps its connections");
 }
 
 static int connect_unix(const char *path)
@@ -187,7 +167,7 @@ static int connect_unix(const char *path)
 static void connect_one(const struct load_plan *plan, struct connection *connection, int port,
                         int epoll)
 {
-    connection->fd = plan->path != NULL ? connect_unix(plan->path) : connect_tcp(plan->host, port);
+    connection->fd = plan->path != NULL ? connect_unix(plan->path) : wire_connect(plan->host, port);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     epoll_ctl(epoll, EPOLL_CTL_ADD, connection->fd, &event);
 }
@@ -259,8 +239,9 @@ static void pass(struct load *load, int epoll)
         load->holder = NULL;
         unlock(load, slot, now_ns);
     }
+    load->now_ns = now_ns;
     for (int i = 0; i < count; i++)
-        read_in(load, events[i].data.ptr, now_ns);
+        read_in(load, events[i].data.ptr);
     write_all(load);
 }
 

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <check.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -17,6 +16,7 @@
 #include "tests/bench/clock.h"
 #include "tests/bench/must.h"
 #include "tests/bench/rounds.h"
+#include "tests/bench/wire.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 
@@ -27,8 +27,7 @@ enum { MASTERS = CLIENTS, LISTENER = MASTERS + ROUNDS_MASTERS, SOURCES };
 
 struct client {
     int fd;
-    char input[BUFFER];
-    size_t input_len;
+    struct wire_lines input;
     char output[BUFFER];
     size_t output_len;
 };
@@ -49,6 +48,7 @@ struct serving {
     int listening;
     struct client clients[CLIENTS];
     unsigned client_count;               /* whoever left keeps its place */
+    struct client *reading;              /* whose lines are being read */
     struct client *askers[ROUNDS_SLOTS]; /* by their tags */
     bool named[ROUNDS_SLOTS];
     struct line line;
@@ -125,14 +125,15 @@ static void name_slot(struct serving *serving, unsigned slot, const char *lock)
 }
 
 /* "#12 LOCK bench-12 2000", "#12 UNLOCK bench-12 6c7b..." */
-static void on_text(struct serving *serving, struct client *client, const char *text)
+static void on_text(void *arg, char *text)
 {
+    struct serving *serving = arg;
     char *rest;
     unsigned tag = (unsigned)strtoul(text + 1, &rest, 10);
     bool lock = rest[1] == 'L';
     unsigned slot = serving->in_line ? 0 : tag;
     must(tag < ROUNDS_SLOTS, "a tag is one of a slot");
-    serving->askers[tag] = client;
+    serving->askers[tag] = serving->reading;
     if (!serving->named[slot])
         name_slot(serving, slot, rest);
     if (serving->in_line)
@@ -143,33 +144,14 @@ static void on_text(struct serving *serving, struct client *client, const char *
 
 static void read_in(struct serving *serving, struct client *client)
 {
-    ssize_t len = recv(client->fd, client->input + client->input_len, BUFFER - client->input_len,
-                       MSG_DONTWAIT);
-    if (len < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    must(len >= 0, "a client closes its connection");
-    if (len == 0) {
+    serving->reading = client;
+    if (!wire_read_lines(client->fd, &client->input, on_text, serving))
         close(client->fd);
-        return;
-    }
-    char *at = client->input;
-    char *end = at + client->input_len + (size_t)len;
-    char *newline;
-    while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
-        *newline = '\0';
-        on_text(serving, client, at);
-        at = newline + 1;
-    }
-    client->input_len = (size_t)(end - at);
-    memmove(client->input, at, client->input_len);
 }
 
 static void write_out(struct client *client)
 {
-    if (client->output_len == 0)
-        return;
-    ssize_t len = send(client->fd, client->output, client->output_len, MSG_NOSIGNAL);
-    must(len == (ssize_t)client->output_len, "a client reads what it is told");
+    wire_send(client->fd, client->output, client->output_len);
     client->output_len = 0;
 }
 
@@ -229,8 +211,8 @@ void proxy_start(struct proxy *proxy, const struct proxy_plan *plan)
     struct sockaddr_in where;
     socklen_t len = sizeof(where);
     ck_assert_ptr_nonnull(serving);
-    /* Connected here, since the connections by which a test asks its masters are this process's. */
     serving->in_line = plan->line;
+    /* Opened here, since the connections by which a test asks its masters are this process's. */
     serving->rounds = rounds_open(&(struct rounds_plan){
         .masters = plan->masters,
         .guarded = plan->guarded,

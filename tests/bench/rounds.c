@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "tests/bench/clock.h"
-#include "tests/bench/connect.h"
 #include "tests/bench/must.h"
+#include "tests/bench/wire.h"
 
 enum {
     QUORUM = ROUNDS_MASTERS / 2 + 1,
@@ -256,27 +256,17 @@ void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns)
     memmove(link->input, at, link->input_len);
 }
 
-static void write_out(struct link *link)
-{
-    size_t sent = 0;
-    while (sent < link->output_len) {
-        ssize_t len = send(link->fd, link->output + sent, link->output_len - sent, MSG_NOSIGNAL);
-        if (len < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        must(len > 0, "a master keeps its connection");
-        sent += (size_t)len;
-    }
-    link->output_len = 0;
-}
-
 static void write_all(struct rounds *rounds)
 {
     put_gathered(rounds);
     if (rounds->plan.guarded && rounds->votes)
         put_guard(rounds);
     rounds->votes = false;
-    for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
-        write_out(&rounds->links[i]);
+    for (unsigned i = 0; i < ROUNDS_MASTERS; i++) {
+        struct link *link = &rounds->links[i];
+        wire_send(link->fd, link->output, link->output_len);
+        link->output_len = 0;
+    }
 }
 
 /* What one pass may add has no room. */
@@ -338,7 +328,7 @@ struct rounds *rounds_open(const struct rounds_plan *plan)
         struct master *master = &plan->masters[i];
         load_script(master, release_script, rounds->release_sha1);
         load_script(master, releases_script, rounds->releases_sha1);
-        rounds->links[i].fd = connect_tcp(master->host, master->port);
+        rounds->links[i].fd = wire_connect(master->host, master->port);
     }
     return rounds;
 }
