@@ -8,29 +8,46 @@ void text_cut(struct text *text, const char *bytes, size_t len)
         text_byte(text, bytes[i]);
 }
 
-size_t text_digits(uint64_t number, char *to)
+/* Two at a time: a division takes longer than all the rest. */
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                            "25262728293031323334353637383940414243444546474849"
+                            "50515253545556575859606162636465666768697071727374"
+                            "75767778798081828384858687888990919293949596979899";
+
+static void put_pair(char *to, uint64_t below_100)
 {
-    /* Two at a time: a division takes longer than all the rest. */
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-                                "25262728293031323334353637383940414243444546474849"
-                                "50515253545556575859606162636465666768697071727374"
-                                "75767778798081828384858687888990919293949596979899";
-    size_t count = 1;
-    uint64_t first = number;
-    /* As lengths in commands and times in answers often are. */
+    memcpy(to, pairs + below_100 * 2, 2);
+}
+
+/* As lengths in commands are. */
+static size_t digits_below_100(uint64_t number, char *to)
+{
     if (number < 10) {
         to[0] = (char)('0' + number);
         return 1;
     }
-    for (; first >= 100; first /= 100)
-        count += 2;
-    count += first >= 10;
-    size_t left = count;
-    for (; left >= 2; number /= 100, left -= 2)
-        memcpy(to + left - 2, pairs + number % 100 * 2, 2);
-    if (left == 1)
-        to[0] = (char)('0' + number);
-    return count;
+    put_pair(to, number);
+    return 2;
+}
+
+/* Not inlined: whoever has a shorter number would save the registers for it. */
+__attribute__((noinline)) static size_t many_digits(uint64_t number, char *to)
+{
+    size_t count = text_digits(number / 10000, to);
+    put_pair(to + count, number / 100 % 100);
+    put_pair(to + count + 2, number % 100);
+    return count + 4;
+}
+
+size_t text_digits(uint64_t number, char *to)
+{
+    if (number < 100)
+        return digits_below_100(number, to);
+    if (number >= 10000)
+        return many_digits(number, to);
+    size_t count = digits_below_100(number / 100, to);
+    put_pair(to + count, number % 100);
+    return count + 2;
 }
 
 /* Not inlined: for an array of its own, text_number() would guard its stack with every number. */
