@@ -183,7 +183,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_STATUS:
     case VERB_BREAK:
         session->untagged_under_way = session->untagged_under_way || request->tag == NULL;
-        engine_submit(&server->engine, &session->client, request, clock_now_ns());
+        engine_submit(&server->engine, &session->client, request, session->turn_ns);
         break;
     case VERB_NAME:
         memcpy(session->client.label, request->label, request->label_len);
@@ -201,7 +201,7 @@ static void run(struct session *session, const struct request *request)
         break;
     case VERB_PING:
         /* It proves what is held: what is lost by now has to be told of before it. */
-        engine_catch_up(&server->engine, clock_now_ns());
+        engine_catch_up(&server->engine, session->turn_ns);
         write_text(session, request, "PONG");
         break;
     case VERB_VERSION:
@@ -210,7 +210,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_QUIT:
         write_text(session, request, "BYE");
         session->quitting = true;
-        engine_client_quit(&server->engine, &session->client, clock_now_ns());
+        engine_client_quit(&server->engine, &session->client, session->turn_ns);
         want_sweep(session);
         break;
     case VERB_AUTH:
@@ -406,6 +406,8 @@ static bool has_input(struct session *session)
 static void serve(struct session *session)
 {
     session->turn_lines = 0;
+    /* For all of the turn: no line of it was sent later than that. */
+    session->turn_ns = clock_now_ns();
     while (can_start_held_back(session) && has_more_turn(session))
         take_held_back(session);
     while (has_more_turn(session) && take_input(session))

@@ -67,6 +67,7 @@ struct session {
     bool untagged_under_way;
     bool discarding; /* inside a line that is too long */
     bool on_sweep;
+    int64_t turn_ns;     /* when this turn began, behind all that is served in it */
     unsigned turn_lines; /* taken in this turn */
     bool has_turn;       /* there is more to be taken in the next pass */
     bool ended;          /* the client will send no more */
