@@ -92,6 +92,7 @@ static void push_ticket(struct link *link, const struct link_ticket *ticket)
     slot->kind = ticket->kind;
     slot->command = ticket->command;
     slot->form = ticket->form;
+    slot->plain = ticket->plain;
     slot->epoch = ticket->epoch;
     slot->tracking = ticket->tracking;
     slot->sent_ns = ticket->sent_ns;

@@ -73,7 +73,7 @@ struct link_login {
 enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_UNKNOWN_ERROR = 127 };
 
 /* Whose answer comes next. TICKET_HEARTBEAT is the guard's too: the last answer of a heartbeat. */
-enum link_ticket_kind {
+enum __attribute__((packed)) link_ticket_kind {
     TICKET_GREETING,
     TICKET_OWED,
     TICKET_ROUND,
@@ -92,6 +92,7 @@ struct link_ticket {
      * form. */
     uint8_t command;
     uint8_t form;
+    bool plain;     /* TICKET_ROUND: OK is a vote of yes, and says all */
     uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */
     /* TICKET_ROUND, TICKET_LOOK: the key is tracked from then on, if the tracker is still the same;
      * 0: it is not. */

@@ -15,7 +15,7 @@
     X(OUTCOME_SHUTDOWN, "SHUTDOWN") /* the daemon is stopping */                                   \
     X(OUTCOME_OUTBID, "-")          /* never told: a quorum would vote for a greater ballot */
 
-enum outcome {
+enum __attribute__((packed)) outcome {
 #define X(name, word) name,
     OUTCOME_TABLE(X)
 #undef X

@@ -62,13 +62,13 @@ enum { QUEUE_IDLE_REPORTS = 10 };
 /* One that waits; lies inside of its request. */
 struct waiter {
     TAILQ_ENTRY(waiter) line;
-    struct alarm wall; /* of the owner: when its wait is over */
     bool overdue;      /* its wait is over; it only hears of the round that is under way */
+    struct alarm wall; /* of the owner: when its wait is over */
 };
 
 TAILQ_HEAD(waiter_line, waiter);
 
-enum queue_phase { QUEUE_WATCHING, QUEUE_ASKING, QUEUE_PAUSING };
+enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ASKING, QUEUE_PAUSING };
 
 struct queue_rules {
     unsigned node_count;
@@ -78,20 +78,30 @@ struct queue_rules {
     int64_t backoff_max_ns;
 };
 
+/* What is needed where nobody waits comes first, in 64 bytes, and what is long and rarely needed
+ * last: there is one of these for each lock. */
 struct queue {
     const struct queue_rules *rules;
     struct waiter_line line;
     unsigned length;
     unsigned overdue; /* of them */
     enum queue_phase phase;
-    int64_t ask_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
     bool ask_again; /* ASKING: it was released meanwhile */
+    bool wanted;    /* somebody else wants it, as was heard in this turn */
+    bool offered;   /* PAUSING: after a turn */
+    bool looked;    /* ... and the masters have been looked at since */
+    bool declined;  /* ASKING: nobody else took it in the pause */
+    int64_t ask_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
+
+    int64_t turn_ns;    /* when the first hand-over of this turn was */
+    unsigned handovers; /* in a row */
+    unsigned failures;  /* rounds in a row after which it paused */
+    unsigned turn;      /* so many hand-overs are one where somebody else waits */
+    uint32_t random;
 
     /* The key, as far as is known. Sets of nodes. */
     uint32_t free;
     uint32_t held;
-    int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
-    uint64_t holder;               /* of the last that was seen, a fingerprint */
     uint32_t tracked;              /* will tell of the next change */
     uint32_t changed;              /* have told of one, and are to be looked at */
     uint32_t looking;              /* are being looked at */
@@ -99,16 +109,8 @@ struct queue {
     unsigned idle_reports;         /* reports in a row that were for nothing */
     int64_t look_ns;               /* when to look at those that do not track */
     int64_t quiet_ns;              /* ... and the earliest to look at any */
-
-    unsigned failures;  /* rounds in a row after which it paused */
-    unsigned handovers; /* in a row */
-    unsigned turn;      /* so many of them are one where somebody else waits */
-    bool wanted;        /* somebody else wants it, as was heard in this turn */
-    bool offered;       /* PAUSING: after a turn */
-    bool looked;        /* ... and the masters have been looked at since */
-    bool declined;      /* ASKING: nobody else took it in the pause */
-    int64_t turn_ns;    /* when the first of them was */
-    uint32_t random;
+    uint64_t holder;               /* of the last that was seen, a fingerprint */
+    int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
 };
 
 void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t seed);

@@ -67,7 +67,7 @@
     X(REASON_RESET, "reset", "an operator changed the set of nodes or max_ttl (--reset-set)")      \
     X(REASON_BOOTSTRAP, "bootstrap", "an operator said that no lock is held")
 
-enum reason {
+enum __attribute__((packed)) reason {
 #define X(name, word, text) name,
     REASON_TABLE(X)
 #undef X

@@ -31,7 +31,7 @@
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
-enum redis_command {
+enum __attribute__((packed)) redis_command {
     REDIS_ACQUIRE,
     REDIS_ACQUIRE_FENCED,
     REDIS_SWAP,
@@ -143,7 +143,7 @@ struct redis_reply {
 };
 
 /* What a master's reply says about the token. */
-enum answer_kind {
+enum __attribute__((packed)) answer_kind {
     ANSWER_YES, /* acquired, prolonged, deleted, planted: the token held (or now holds) the key */
     ANSWER_ABSENT, /* there was no key */
     ANSWER_HELD,   /* the key holds something else */

@@ -22,10 +22,8 @@ void round_init(struct round *round, const struct round_rules *rules, enum round
 {
     assert(rules->node_count <= LIMIT_NODES);
     assert(rules->quorum == rules->node_count / 2 + 1);
-    /* Times are set before they are read, and what is known of holders is more than all the rest.
-     * In two pieces, each so small that it takes a few moves and no loop. */
-    memset(round, 0, offsetof(struct round, reasons));
-    memset(round->reasons, 0, sizeof(round->reasons));
+    /* What is known of holders is set before it is read, and more than all the rest. */
+    memset(round, 0, offsetof(struct round, ballot_seen));
     round->rules = rules;
     round->kind = kind;
     round->phase = ROUND_VOTING;
@@ -174,9 +172,9 @@ static void take_vote(struct round *round, unsigned node, const struct answer *a
         round->held |= bit(node);
         round->held_until_ns[node] = INT64_MAX;
         round->held_by[node] = 0;
-        round->outbid |= bit(node);
-        if (answer->ballot > round->ballot_seen)
+        if (round->outbid == 0 || answer->ballot > round->ballot_seen)
             round->ballot_seen = answer->ballot;
+        round->outbid |= bit(node);
         break;
     case ANSWER_FAILED:
         fail_node(round, node, answer->reason);

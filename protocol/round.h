@@ -44,8 +44,13 @@ struct round_rules {
     struct drift drift;
 };
 
-enum round_kind { ROUND_ACQUIRE, ROUND_EXTEND, ROUND_RELEASE, ROUND_STATUS };
-enum round_phase { ROUND_VOTING, ROUND_ANSWERING, ROUND_SETTLED };
+enum __attribute__((packed)) round_kind {
+    ROUND_ACQUIRE,
+    ROUND_EXTEND,
+    ROUND_RELEASE,
+    ROUND_STATUS
+};
+enum __attribute__((packed)) round_phase { ROUND_VOTING, ROUND_ANSWERING, ROUND_SETTLED };
 
 /* What a round may have under way on a node, besides each other. */
 enum round_command {
@@ -89,33 +94,35 @@ struct round_actions {
     bool answer;             /* tell the client round->outcome: true once in a round's life */
 };
 
+/* What each vote looks at comes first, then what each round needs, and at the end what few do:
+ * rounds are many, and the processor fetches them a line of 64 bytes at a time. */
 struct round {
     const struct round_rules *rules;
-    enum round_kind kind;
-    enum round_phase phase;
-    enum outcome outcome; /* once settled; meaningless before, and after a cancel */
-    bool cancelled;
-    bool token_releasing;
-    bool may_bid_again; /* ACQUIRE: with a greater ballot; then the outcome may be OUTBID */
+    int64_t started_ns;
 
     /* Sets of nodes. Each node asked is in exactly one of pending, yes, absent, held, failed. */
     uint32_t pending;
     uint32_t yes;
+    uint32_t under_way[ROUND_COMMANDS]; /* were sent this command and have not answered */
+    enum round_kind kind;
+    enum round_phase phase;
+
+    enum outcome outcome; /* once settled; meaningless before, and after a cancel */
+    bool cancelled;
     uint32_t absent;
     uint32_t held;
     uint32_t failed;
-    uint32_t sent;                      /* were sent the vote command, whatever came of it */
-    uint32_t missing;                   /* have no vote, and lack the key */
-    uint32_t outbid;                    /* of the held: refused for the ballot alone */
-    int64_t ballot_seen;                /* the greatest they have shown */
-    uint32_t under_way[ROUND_COMMANDS]; /* were sent this command and have not answered */
-    enum reason reasons[LIMIT_NODES];   /* of the failed */
-
-    int64_t started_ns;
-    int64_t until_ns; /* ACQUIRE, EXTEND, once a quorum has it: how long it may be trusted */
+    uint32_t sent;    /* were sent the vote command, whatever came of it */
+    uint32_t missing; /* have no vote, and lack the key */
+    uint32_t outbid;  /* of the held: refused for the ballot alone */
+    bool token_releasing;
+    bool may_bid_again; /* ACQUIRE: with a greater ballot; then the outcome may be OUTBID */
+    int64_t until_ns;   /* ACQUIRE, EXTEND, once a quorum has it: how long it may be trusted */
     int64_t ttl_ns;
+    enum reason reasons[LIMIT_NODES]; /* of the failed */
 
-    /* Of the held; of the others, anything. */
+    /* Of the outbid, and of the held; of the others, anything. */
+    int64_t ballot_seen;                /* the greatest they have shown */
     int64_t held_until_ns[LIMIT_NODES]; /* INT64_MAX unknown */
     uint64_t held_by[LIMIT_NODES];      /* 0 unknown */
 };

@@ -10,7 +10,6 @@ struct call *call_open(struct pool *calls, struct engine_client *client,
         return NULL;
     /* Its place in a queue is set where it joins one. */
     memset(call, 0, offsetof(struct call, waiter));
-    memset(call->tag, 0, sizeof(call->tag));
     call->client = client;
     call->received_ns = now_ns;
     call->tagged = request->tag != NULL;

@@ -36,16 +36,16 @@ struct call {
     struct resource *resource;    /* LOCK */
     LIST_ENTRY(call) of_client;
     int64_t received_ns;
-    int64_t ttl_ns;      /* LOCK */
-    int64_t ballot_seen; /* LOCK: the greatest it was outbid by */
-    bool outbid;         /* LOCK: its last round was */
-    bool waits;          /* LOCK: with WAIT */
-    bool fenced;         /* LOCK */
-    bool hold;           /* LOCK */
+    int64_t ttl_ns; /* LOCK */
+    bool outbid;    /* LOCK: its last round was */
+    bool waits;     /* LOCK: with WAIT */
+    bool fenced;    /* LOCK */
+    bool hold;      /* LOCK */
     bool tagged;
     unsigned char tag_len;
-    struct waiter waiter; /* LOCK: its place in the queue of its resource, once it has joined */
+    int64_t ballot_seen;  /* LOCK: the greatest it was outbid by */
     char tag[LIMIT_TAG];  /* zeros behind it */
+    struct waiter waiter; /* LOCK: its place in the queue of its resource, once it has joined */
 };
 
 /* NULL if there is no room. */

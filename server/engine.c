@@ -322,6 +322,7 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
     struct link_ticket ticket = {.kind = TICKET_ROUND,
                                  .command = (uint8_t)command,
                                  .form = REDIS_BY_SHA1,
+                                 .plain = operation_command(operation, command) == REDIS_ACQUIRE,
                                  .sent_ns = now_ns,
                                  .owner = operation};
     uint32_t refused = 0;

@@ -190,17 +190,18 @@ struct engine {
     struct fence fence;
     struct guard guard;
     struct warden wardens[LIMIT_NODES];
-    TAILQ_HEAD(, operation) gathered;  /* releases to be written at the end of this pass */
-    TAILQ_HEAD(, operation) unwritten; /* ... and those that some node did not take */
-    uint32_t refusing;                 /* nodes that refused several releases at once, lately */
-    uint32_t refusing_native;          /* ... or their own command for one */
-    uint32_t apart;                    /* ... and took each alone: until the next connection */
-    uint64_t refused_for[LIMIT_NODES]; /* as told by io.command_refused: reasons, a bit each */
-    uint32_t unguarded;                /* nodes that were asked for votes since their last probe */
-    bool errands;                      /* the guard may want something written */
+    STAILQ_HEAD(, operation) gathered;  /* releases to be written at the end of this pass */
+    STAILQ_HEAD(, operation) unwritten; /* ... and those that some node did not take */
+    uint32_t refusing;                  /* nodes that refused several releases at once, lately */
+    uint32_t refusing_native;           /* ... or their own command for one */
+    uint32_t apart;                     /* ... and took each alone: until the next connection */
+    uint64_t refused_for[LIMIT_NODES];  /* as told by io.command_refused: reasons, a bit each */
+    uint32_t unguarded;                 /* nodes that were asked for votes since their last probe */
+    bool errands;                       /* the guard may want something written */
     enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */
     /* Answers that wait for the probe behind them: LIMIT_LINK_KEPT for each node. */
     struct vote *votes;
+    struct answer *vote_answers;
     unsigned vote_count[LIMIT_NODES];
 
     struct tracker_io tracker_io;

@@ -4,23 +4,27 @@
 
 #include "server/engine_parts.h"
 
-/* The answer of a node to a command that asked for its vote, until the guard has passed. */
+/* The vote of a node, until the guard has passed. Nearly all of them are a plain yes; what another
+ * says more is kept apart, so that those lie close together. */
 struct vote {
     struct operation *operation;
-    struct answer answer;
     int64_t sent_ns;
     uint32_t epoch;
+    bool plain_yes;
 };
 
 bool engine_links_init(struct engine *engine)
 {
-    engine->votes = calloc(engine->node_count, LIMIT_LINK_KEPT * sizeof(struct vote));
-    return engine->votes != NULL;
+    size_t count = (size_t)engine->node_count * LIMIT_LINK_KEPT;
+    engine->votes = calloc(count, sizeof(struct vote));
+    engine->vote_answers = calloc(count, sizeof(struct answer));
+    return engine->votes != NULL && engine->vote_answers != NULL;
 }
 
 void engine_links_deinit(struct engine *engine)
 {
     free(engine->votes);
+    free(engine->vote_answers);
 }
 
 void engine_guard_votes(struct engine *engine, const struct operation *operation,
@@ -154,18 +158,28 @@ static struct vote *votes_of(struct engine *engine, unsigned node)
     return engine->votes + (size_t)node * LIMIT_LINK_KEPT;
 }
 
+/* ... at the same places, what they said that were no plain yes. */
+static struct answer *answers_of(struct engine *engine, unsigned node)
+{
+    return engine->vote_answers + (size_t)node * LIMIT_LINK_KEPT;
+}
+
 /* The guard has spoken about all votes of a node that wait: `failed` tells why they do not count.
  */
 static void deliver_votes(struct engine *engine, unsigned node, enum reason failed, int64_t now_ns)
 {
     const struct vote *votes = votes_of(engine, node);
+    const struct answer *answers = answers_of(engine, node);
+    const struct answer yes = {.kind = ANSWER_YES};
     const struct answer refused = {.kind = ANSWER_FAILED, .reason = failed};
     const struct answer unchecked = {.kind = ANSWER_FAILED, .reason = REASON_UNCHECKED};
     unsigned count = engine->vote_count[node];
     uint32_t epoch = guard_epoch(&engine->guard, node);
     engine->vote_count[node] = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct answer *said = votes[i].epoch == epoch ? &votes[i].answer : &unchecked;
+        const struct answer *said = votes[i].plain_yes ? &yes : &answers[i];
+        if (votes[i].epoch != epoch)
+            said = &unchecked;
         if (failed != REASON_NONE)
             said = &refused;
         engine_deliver_vote(engine, node, votes[i].operation, said, now_ns);
@@ -237,18 +251,20 @@ void engine_on_closed(struct engine *engine, unsigned node, enum channel channel
 static void keep_vote(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                       const struct answer *said, int64_t now_ns)
 {
+    unsigned count = engine->vote_count[node];
     /* While nothing is proven, votes pile up. */
-    if (engine->vote_count[node] == LIMIT_LINK_KEPT) {
+    if (count == LIMIT_LINK_KEPT) {
         engine_deliver(engine, node, ticket->owner, ROUND_VOTE,
                        &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
         return;
     }
-    votes_of(engine, node)[engine->vote_count[node]++] = (struct vote){
+    votes_of(engine, node)[count] = (struct vote){
         .operation = ticket->owner,
-        .answer = *said,
         .sent_ns = ticket->sent_ns,
         .epoch = ticket->epoch,
     };
+    answers_of(engine, node)[count] = *said;
+    engine->vote_count[node] = count + 1;
 }
 
 /* The scripts have been flushed: send it in full, which loads it again, in the same round, and in
@@ -379,7 +395,9 @@ static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
     while (late < count && now_ns - votes[late].sent_ns > engine->rules.round.node_timeout_ns)
         engine_deliver(engine, node, votes[late++].operation, ROUND_VOTE,
                        &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+    struct answer *answers = answers_of(engine, node);
     memmove(votes, votes + late, (count - late) * sizeof(votes[0]));
+    memmove(answers, answers + late, (count - late) * sizeof(answers[0]));
     engine->vote_count[node] = count - late;
     if (late < count)
         engine->guard.probe |= UINT32_C(1) << node;
@@ -450,18 +468,16 @@ static bool keep_plain_yes(struct engine *engine, unsigned node, const struct re
 {
     struct link *link = &engine->links[node];
     const struct link_ticket *ticket = link_expects(link);
-    if (ticket == NULL || ticket->command != ROUND_VOTE || !redis_is_ok(reply))
-        return false;
-    struct operation *operation = ticket->owner;
     unsigned count = engine->vote_count[node];
-    if (operation->asks_by != REDIS_ACQUIRE || count == LIMIT_LINK_KEPT)
+    if (ticket == NULL || !ticket->plain || !redis_is_ok(reply) || count == LIMIT_LINK_KEPT)
         return false;
     link_take(link, ticket, now_ns);
-    struct vote *vote = &votes_of(engine, node)[count];
-    vote->operation = operation;
-    vote->answer.kind = ANSWER_YES;
-    vote->sent_ns = ticket->sent_ns;
-    vote->epoch = ticket->epoch;
+    votes_of(engine, node)[count] = (struct vote){
+        .operation = ticket->owner,
+        .sent_ns = ticket->sent_ns,
+        .epoch = ticket->epoch,
+        .plain_yes = true,
+    };
     engine->vote_count[node] = count + 1;
     return true;
 }

@@ -5,8 +5,8 @@
 
 void engine_releases_init(struct engine *engine)
 {
-    TAILQ_INIT(&engine->gathered);
-    TAILQ_INIT(&engine->unwritten);
+    STAILQ_INIT(&engine->gathered);
+    STAILQ_INIT(&engine->unwritten);
 }
 
 /* --- gathering --- */
@@ -50,7 +50,7 @@ uint32_t engine_gather(struct engine *engine, struct operation *operation, uint3
         return refused;
     operation->gathered_for = gathered_for;
     operation->resource->gathered = true;
-    TAILQ_INSERT_TAIL(&engine->gathered, operation, gathered);
+    STAILQ_INSERT_TAIL(&engine->gathered, operation, gathered);
     return refused;
 }
 
@@ -59,18 +59,18 @@ uint32_t engine_gather(struct engine *engine, struct operation *operation, uint3
 /* Take the first that are gathered for the same nodes, as a chain; returns how many. */
 static unsigned take_chain(struct engine *engine, struct operation **first)
 {
-    struct operation *operation = TAILQ_FIRST(&engine->gathered);
+    struct operation *operation = STAILQ_FIRST(&engine->gathered);
     struct operation **end = first;
     uint32_t nodes = operation->gathered_for;
     unsigned count = 0;
     while (operation != NULL && operation->gathered_for == nodes && count < LIMIT_TOGETHER) {
-        TAILQ_REMOVE(&engine->gathered, operation, gathered);
+        STAILQ_REMOVE_HEAD(&engine->gathered, gathered);
         operation->resource->gathered = false;
         operation->gathered_for = 0;
         *end = operation;
         end = &operation->together;
         count++;
-        operation = TAILQ_FIRST(&engine->gathered);
+        operation = STAILQ_FIRST(&engine->gathered);
     }
     *end = NULL;
     return count;
@@ -99,14 +99,14 @@ static void put_off(struct engine *engine, struct operation *first, uint32_t ref
     for (struct operation *next; first != NULL; first = next) {
         next = first->together;
         first->gathered_for = refused;
-        TAILQ_INSERT_TAIL(&engine->unwritten, first, gathered);
+        STAILQ_INSERT_TAIL(&engine->unwritten, first, gathered);
     }
 }
 
 static void write_chain(struct engine *engine, int64_t now_ns)
 {
     struct operation *first;
-    uint32_t nodes = TAILQ_FIRST(&engine->gathered)->gathered_for;
+    uint32_t nodes = STAILQ_FIRST(&engine->gathered)->gathered_for;
     uint32_t refused = 0;
     unsigned count = take_chain(engine, &first);
     size_t len = 0;
@@ -160,10 +160,10 @@ static enum reason why_unwritten(const struct engine *engine, unsigned node)
 static void fail_unwritten(struct engine *engine, int64_t now_ns)
 {
     struct operation *operation;
-    while ((operation = TAILQ_FIRST(&engine->unwritten)) != NULL) {
+    while ((operation = STAILQ_FIRST(&engine->unwritten)) != NULL) {
         uint32_t nodes = operation->gathered_for;
         operation->gathered_for = 0;
-        TAILQ_REMOVE(&engine->unwritten, operation, gathered);
+        STAILQ_REMOVE_HEAD(&engine->unwritten, gathered);
         /* The last of them may finish it, and then it is gone. */
         for (; nodes != 0; nodes = nodes_behind_first(nodes)) {
             unsigned node = nodes_first(nodes);
@@ -174,12 +174,12 @@ static void fail_unwritten(struct engine *engine, int64_t now_ns)
 
 bool engine_wants_releases(const struct engine *engine)
 {
-    return !TAILQ_EMPTY(&engine->gathered) || !TAILQ_EMPTY(&engine->unwritten);
+    return !STAILQ_EMPTY(&engine->gathered) || !STAILQ_EMPTY(&engine->unwritten);
 }
 
 void engine_write_releases(struct engine *engine, int64_t now_ns)
 {
-    while (!TAILQ_EMPTY(&engine->gathered))
+    while (!STAILQ_EMPTY(&engine->gathered))
         write_chain(engine, now_ns);
     fail_unwritten(engine, now_ns);
 }

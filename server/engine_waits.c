@@ -240,7 +240,7 @@ static void go_on_waiting(struct engine *engine, struct operation *operation, in
     operation->call = NULL;
     call->operation = NULL;
     call->outbid = round->outcome == OUTCOME_OUTBID;
-    if (round->ballot_seen > call->ballot_seen)
+    if (round->outbid != 0 && round->ballot_seen > call->ballot_seen)
         call->ballot_seen = round->ballot_seen;
     if (call->outbid) {
         /* A quorum was free, but has seen a greater ballot: once more, at once, above it. Only

@@ -75,7 +75,7 @@ static void write_outcomes(const struct server *server, struct text *text)
             char word[16];
             exposition_number(&metric,
                               LABELS("verb", lower(verb_word(verbs[kind]), verb), "outcome",
-                                     lower(outcome_word(outcome), word)),
+                                     lower(outcome_word((enum outcome)outcome), word)),
                               server->engine.stats.outcomes[kind][outcome]);
         }
 }
@@ -206,7 +206,7 @@ static void write_votes(const struct server *server, struct text *text, int64_t 
     metric = exposition_metric(text, "redlockd_node_votes_refused_total", "counter",
                                "Rounds in which the master had no vote when they were decided.");
     for (unsigned i = 0; i < engine->node_count; i++)
-        for (unsigned reason = 0; reason < REASON_COUNT; reason++)
+        for (enum reason reason = 0; reason < REASON_COUNT; reason++)
             if (engine->stats.refused[i][reason] > 0)
                 exposition_number(
                     &metric, LABELS("node", node_name(server, i), "reason", reason_word(reason)),

@@ -15,6 +15,10 @@ void operations_deinit(struct operations *operations)
     pool_deinit(&operations->pool);
 }
 
+static_assert(offsetof(struct operation, round.phase) < POOL_LINE, "a vote takes one line");
+static_assert(offsetof(struct operation, round.ballot_seen) <= 2 * POOL_LINE,
+              "... and most rounds two");
+
 static const enum redis_command commands[] = {
     [ROUND_ACQUIRE] = REDIS_ACQUIRE,
     [ROUND_EXTEND] = REDIS_EXTEND,

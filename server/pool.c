@@ -6,9 +6,9 @@
 
 bool pool_init(struct pool *pool, size_t item_size, size_t count)
 {
-    assert(item_size >= sizeof(void *));
-    *pool = (struct pool){.item_size = item_size, .count = count};
-    pool->memory = calloc(count, item_size);
+    size_t lines = (item_size + POOL_LINE - 1) / POOL_LINE;
+    *pool = (struct pool){.item_size = lines * POOL_LINE, .count = count};
+    pool->memory = aligned_alloc(POOL_LINE, count * pool->item_size);
     return pool->memory != NULL;
 }
 

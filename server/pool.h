@@ -18,7 +18,11 @@ struct pool {
     size_t in_use;
 };
 
-/* Items of item_size, at least a pointer's. False if there is not enough memory. */
+/* Each item begins on a line of the processor's cache, so that its members can be put where what is
+ * needed together is fetched together. */
+enum { POOL_LINE = 64 };
+
+/* False if there is not enough memory. */
 bool pool_init(struct pool *pool, size_t item_size, size_t count);
 void pool_deinit(struct pool *pool);
 

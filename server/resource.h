@@ -6,6 +6,7 @@
 #ifndef SERVER_RESOURCE_H
 #define SERVER_RESOURCE_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,44 +24,48 @@ struct engine_client;
 struct lock;
 struct operation;
 
+/* In the order in which it is needed, as struct operation. */
 struct resource {
     UT_hash_handle hh;
-    LIST_HEAD(, operation) operations;
-    struct queue queue;
-    struct alarm wake;               /* of the queue */
-    struct operation *asking;        /* the round for the first in line */
-    struct lock *lock;               /* granted through this daemon, and not over yet */
-    unsigned waits;                  /* LOCKs with WAIT in its queue */
-    LIST_ENTRY(resource) waited_for; /* while there are any */
-    bool gathered;                   /* a release of it waits for the end of the pass */
-    unsigned pins;                   /* looks under way, and who is just at work on it */
+    struct lock *lock; /* granted through this daemon, and not over yet */
 
-    /* What the last round for the queue ended with, for those whose wait is over. */
-    enum outcome last_outcome;
-    enum reason last_reasons[LIMIT_NODES];
-
-    size_t key_len;
-    char key[LIMIT_KEY]; /* as masters know it: with its prefix */
-    const char *name;    /* ... and as clients do: what is behind that */
+    const char *name; /* as clients know it: what is behind the prefix of the key */
     size_t name_len;
+    size_t key_len;
+    LIST_HEAD(, operation) operations;
+    struct operation *asking;  /* the round for the first in line */
+    unsigned waits;            /* LOCKs with WAIT in its queue */
+    unsigned pins;             /* looks under way, and who is just at work on it */
+    bool gathered;             /* a release of it waits for the end of the pass */
+    enum outcome last_outcome; /* of the last round for the queue, for those whose wait is over */
+
+    alignas(POOL_LINE) struct queue queue;
+    struct alarm wake;                      /* of the queue */
+    alignas(POOL_LINE) char key[LIMIT_KEY]; /* as masters know it: with its prefix */
+
+    LIST_ENTRY(resource) waited_for;       /* while there are any */
+    enum reason last_reasons[LIMIT_NODES]; /* with last_outcome */
 };
 
 /* A lock that was granted through this daemon. */
 struct lock {
     struct alarm alarm;
-    struct alarm due; /* an extension is, and waits for its turn: by when it would be lost */
     struct resource *resource;
     struct engine_client *client; /* whose connection holds it; NULL for one without HOLD */
-    struct operation *renewal;    /* the extension that is under way; NULL: none */
-    LIST_ENTRY(lock) of_client;
-    TAILQ_ENTRY(lock) entry; /* of all that are held, or of all others by age */
-    struct hold hold;        /* without HOLD, too: since when, until when */
-    int64_t ends_ns;         /* when it is gone from the masters at the latest */
-    uint32_t carriers;       /* nodes that have it, as of the last round */
-    const char *failed;      /* why the last extension failed, one word; NULL: it did not */
-    uint64_t client_id;      /* who it was granted to */
-    char client_label[LIMIT_TAG + 1];
+
+    TAILQ_ENTRY(lock) entry;   /* of all that are held, or of all others by age */
+    struct operation *renewal; /* the extension that is under way; NULL: none */
     char token[LIMIT_TOKEN];
+
+    struct hold hold;   /* without HOLD, too: since when, until when */
+    int64_t ends_ns;    /* when it is gone from the masters at the latest */
+    const char *failed; /* why the last extension failed, one word; NULL: it did not */
+    uint64_t client_id; /* who it was granted to */
+
+    struct alarm due;  /* an extension is, and waits for its turn: by when it would be lost */
+    uint32_t carriers; /* nodes that have it, as of the last round */
+    char client_label[LIMIT_TAG + 1];
+    LIST_ENTRY(lock) of_client;
 };
 
 TAILQ_HEAD(lock_list, lock);

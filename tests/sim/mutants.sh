@@ -192,7 +192,7 @@ mutant renewals-not-counted-back all "keeps" server/engine_locks.c \
 mutant looks-not-counted-back all "keeps" server/engine_waits.c \
     '/^void engine_on_look_lost/,/^}/s/engine->looking\[node\]--;/(void)0;/'
 mutant kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c \
-    's/if (engine->vote_count\[node\] == LIMIT_LINK_KEPT)/if (0)/'
+    's/count == LIMIT_LINK_KEPT/0/'
 mutant kept-no-more-and-forgotten all "keeps" server/engine_links.c \
     '/^static void keep_vote/,/^}/s/^        engine_deliver(.*/        if (0) engine_deliver(engine, node, ticket->owner, ROUND_VOTE,/'
 mutant kept-no-more-and-counted all "$unfit" server/engine_links.c '

@@ -104,6 +104,7 @@ unsigned net_open(struct sim *sim, unsigned owner, unsigned master, enum channel
 
 void net_write(struct sim *sim, unsigned wire, const char *bytes, size_t len)
 {
+    assert(wire < SIM_WIRES);
     assert(sim->wires[wire].open_here);
     pipe_add(&sim->wires[wire].to_server, bytes, len);
 }
