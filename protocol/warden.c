@@ -66,22 +66,31 @@ static void ask(struct warden *warden, enum part part, const char *const *words,
     link_send(warden->link, buf, len, &ticket);
 }
 
-static void write_probe(struct warden *warden, enum part last, int64_t now_ns)
+const char warden_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
+                                  "*1\r\n$4\r\nTIME\r\n"
+                                  "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
+const size_t warden_probe_len = sizeof(warden_probe_bytes) - 1;
+
+static void expect_probe(struct warden *warden, enum part last, int64_t now_ns)
 {
-    static const char commands[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
-                                   "*1\r\n$4\r\nTIME\r\n"
-                                   "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
     struct link_ticket record = ticket_for(PART_RECORD, now_ns);
     struct link_ticket time = ticket_for(PART_TIME, now_ns);
     struct link_ticket replication = ticket_for(last, now_ns);
-    link_send(warden->link, commands, sizeof(commands) - 1, &record);
+    link_expect(warden->link, &record);
     link_expect(warden->link, &time);
     link_expect(warden->link, &replication);
 }
 
-void warden_probe_batch(struct warden *warden, int64_t now_ns)
+static void write_probe(struct warden *warden, enum part last, int64_t now_ns)
 {
-    write_probe(warden, PART_REPLICATION, now_ns);
+    const struct link_io *io = warden->link->io;
+    expect_probe(warden, last, now_ns);
+    io->write(io->context, warden->link->node, warden_probe_bytes, warden_probe_len);
+}
+
+void warden_expect_batch(struct warden *warden, int64_t now_ns)
+{
+    expect_probe(warden, PART_REPLICATION, now_ns);
 }
 
 void warden_probe(struct warden *warden, int64_t now_ns)

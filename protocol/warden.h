@@ -39,8 +39,13 @@ enum warden_result {
     WARDEN_LOOKED, /* facts, a beat or a mark have been taken */
 };
 
-/* Behind votes: always. By itself: unless one is under way already. */
-void warden_probe_batch(struct warden *warden, int64_t now_ns);
+/* Behind votes: always. These bytes, the same for all nodes, are written by the caller; the warden
+ * of each that gets them is told. */
+extern const char warden_probe_bytes[];
+extern const size_t warden_probe_len;
+void warden_expect_batch(struct warden *warden, int64_t now_ns);
+
+/* By itself: unless one is under way already. */
 void warden_probe(struct warden *warden, int64_t now_ns);
 
 void warden_heartbeat(struct warden *warden, int64_t now_ns);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "server/engine_parts.h"
 
 /* The vote of a node, until the guard has passed. Nearly all of them are a plain yes; what another
@@ -545,9 +546,10 @@ void engine_flush(struct engine *engine, int64_t now_ns)
     engine_write_releases(engine, now_ns);
     uint32_t unguarded = engine->unguarded;
     engine->unguarded = 0;
-    for (unsigned i = 0; i < engine->node_count && unguarded >> i != 0; i++)
-        if (unguarded & UINT32_C(1) << i)
-            warden_probe_batch(&engine->wardens[i], now_ns);
+    for (uint32_t rest = unguarded; rest != 0; rest = nodes_behind_first(rest))
+        warden_expect_batch(&engine->wardens[nodes_first(rest)], now_ns);
+    engine->io.write(engine->io.context, unguarded, CHANNEL_COMMANDS, warden_probe_bytes,
+                     warden_probe_len);
     if (engine->errands)
         run_errands(engine, now_ns);
 }

@@ -103,11 +103,18 @@ static void put_off(struct engine *engine, struct operation *first, uint32_t ref
     }
 }
 
+/* What has been formatted. */
+static void write_to(struct engine *engine, uint32_t nodes, size_t len)
+{
+    engine->io.write(engine->io.context, nodes, CHANNEL_COMMANDS, engine->command, len);
+}
+
 static void write_chain(struct engine *engine, int64_t now_ns)
 {
     struct operation *first;
     uint32_t nodes = STAILQ_FIRST(&engine->gathered)->gathered_for;
     uint32_t refused = 0;
+    uint32_t written_to = 0; /* by what is in engine->command */
     unsigned count = take_chain(engine, &first);
     size_t len = 0;
     struct link_ticket ticket = {
@@ -125,11 +132,15 @@ static void write_chain(struct engine *engine, int64_t now_ns)
         }
         /* Mostly all masters are alike, and it is written once. */
         if (len == 0 || form != ticket.form) {
+            write_to(engine, written_to, len);
+            written_to = 0;
             ticket.form = (uint8_t)form;
             len = format(engine, first, count, form, now_ns);
         }
-        link_send(link, engine->command, len, &ticket);
+        link_expect(link, &ticket);
+        written_to |= UINT32_C(1) << link->node;
     }
+    write_to(engine, written_to, len);
     if (refused != 0)
         put_off(engine, first, refused);
 }

@@ -351,6 +351,8 @@ void node_close(struct node *node)
     node->secured = false;
     lookup_leave(&node->lookup);
     if (stream_is_open(&node->stream)) {
+        if (node->channel == CHANNEL_COMMANDS)
+            fan_drop(&node->server->fan, node->index);
         have_reset(node->stream.fd);
         stream_close(&node->stream);
     }
@@ -359,9 +361,4 @@ void node_close(struct node *node)
         bufferevent_free(node->opening);
         node->opening = NULL;
     }
-}
-
-void node_write(struct node *node, const char *bytes, size_t len)
-{
-    stream_write(&node->stream, bytes, len);
 }

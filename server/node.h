@@ -63,6 +63,5 @@ void node_on_up(struct node *node);
 /* For struct engine_io. */
 void node_open(struct node *node);
 void node_close(struct node *node); /* what has not left yet never will */
-void node_write(struct node *node, const char *bytes, size_t len);
 
 #endif

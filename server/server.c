@@ -51,8 +51,12 @@ static void io_write(void *context, uint32_t nodes, enum channel channel, const 
                      size_t len)
 {
     struct server *server = context;
+    if (channel == CHANNEL_COMMANDS) {
+        fan_write(&server->fan, nodes, bytes, len);
+        return;
+    }
     for (; nodes != 0; nodes = nodes_behind_first(nodes))
-        node_write(&server->nodes[nodes_first(nodes)][channel], bytes, len);
+        stream_write(&server->nodes[nodes_first(nodes)][channel].stream, bytes, len);
 }
 
 static struct session *session_of(struct engine_client *client)
@@ -325,6 +329,7 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
         engine_flush(&server->engine, clock_now_ns());
     if (engine_wants_flush(&server->engine))
         server_want_flush(server);
+    fan_flush(&server->fan);
     streams_flush(&server->streams);
     set_timer(server);
 }
@@ -350,12 +355,13 @@ static void server_on_sweep(evutil_socket_t fd, short events, void *context)
 /* --- the end --- */
 
 /* Answers and releases must have left, too, before the loop may end. */
-static bool has_unwritten(const struct server *server)
+static bool has_unwritten(struct server *server)
 {
     const struct session *session;
     LIST_FOREACH (session, &server->sessions, entry)
         if (stream_unsent(&session->stream) > 0)
             return true;
+    fan_flush(&server->fan);
     for (unsigned i = 0; i < server->engine.node_count; i++) {
         const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;
         if (stream_is_open(stream) && stream_unsent(stream) > 0)
@@ -503,7 +509,7 @@ static bool start_loop(struct server *server)
     return client_log_start(&server->client_log, &server->log, server->base) &&
            handshakes_init(&server->handshakes, server) &&
            streams_init(&server->streams, server->base, streams_want_flush, server) &&
-           ends_init(&server->ends, server->base) &&
+           fan_init(&server->fan) && ends_init(&server->ends, server->base) &&
            resolver_init(&server->resolver, server->base) && server->flush != NULL &&
            server->sweep != NULL && server->turn != NULL && server->drain != NULL &&
            server->progress != NULL;
@@ -621,6 +627,8 @@ static bool start_engine(struct server *server)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             if (!node_init(&server->nodes[i][channel], server, i, channel, &config->nodes[i]))
                 return false;
+    for (unsigned i = 0; i < config->node_count; i++)
+        server->fan.streams[i] = &server->nodes[i][CHANNEL_COMMANDS].stream;
     return true;
 }
 
@@ -735,8 +743,10 @@ void server_stop(struct server *server)
     admin_stop(&server->admin);
     session_free_all(server);
     /* What became of them, releases above all. */
-    if (server->streams.scratch != NULL)
+    if (server->streams.scratch != NULL) {
+        fan_flush(&server->fan);
         streams_flush(&server->streams);
+    }
     gate_deinit(server);
     listeners_stop(server);
     handshakes_deinit(&server->handshakes);
@@ -748,6 +758,7 @@ void server_stop(struct server *server)
         tls_deinit(&server->node_tls[i]);
     }
     streams_deinit(&server->streams);
+    fan_deinit(&server->fan);
     ends_deinit(&server->ends);
     if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);

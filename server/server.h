@@ -26,6 +26,7 @@
 #include "server/ends.h"
 #include "server/engine.h"
 #include "server/entropy.h"
+#include "server/fan.h"
 #include "server/gate.h"
 #include "server/handshake.h"
 #include "server/listener.h"
@@ -58,6 +59,7 @@ struct server {
     struct resolver resolver;
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
+    struct fan fan;         /* what goes to several masters */
     struct ends ends;       /* of clients that are not read from */
 
     struct engine engine;

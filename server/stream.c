@@ -170,16 +170,23 @@ size_t stream_unsent(const struct stream *stream)
     return stream->lost ? 0 : stream->block_len + output_len(stream);
 }
 
-static void send_block(struct stream *stream)
+/* To the kernel; what it does not take is put out. */
+static void send_bytes(struct stream *stream, const char *bytes, size_t len)
 {
-    ssize_t sent = send(stream->fd, stream->block, stream->block_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = send(stream->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && !is_passing(errno)) {
         lose_and_tell(stream);
         return;
     }
     size_t taken = sent > 0 ? (size_t)sent : 0;
-    if (taken < stream->block_len)
-        put_out(stream, stream->block + taken, stream->block_len - taken);
+    if (taken < len)
+        put_out(stream, bytes + taken, len - taken);
+}
+
+/* May bytes go to the kernel past the output? */
+static bool is_direct(const struct stream *stream)
+{
+    return stream->tls == NULL && output_len(stream) == 0;
 }
 
 /* What the kernel has not taken yet: as much as it takes now. False if the connection is lost. */
@@ -203,21 +210,38 @@ static void tell_written(struct stream *stream)
         stream->user->on_written(stream->context);
 }
 
+/* What is put out now is sent once the kernel takes more. */
+static void send_rest(struct stream *stream)
+{
+    bool more = !stream->lost && !stream->blocked && output_len(stream) > 0;
+    if (stream->tls == NULL && more && !send_output(stream))
+        lose_and_tell(stream);
+    tell_written(stream);
+}
+
 static void flush(struct stream *stream)
 {
     /* Whoever read from it in this pass has told so; send() would find the same once more. */
     if (stream->lost)
         stream->block_len = 0;
-    bool direct = stream->tls == NULL && stream->block_len > 0 && output_len(stream) == 0;
-    if (direct)
-        send_block(stream);
+    if (stream->block_len > 0 && is_direct(stream))
+        send_bytes(stream, stream->block, stream->block_len);
     else
         spill(stream);
     uncollect(stream);
-    bool more = !stream->lost && !stream->blocked && output_len(stream) > 0;
-    if (stream->tls == NULL && more && !send_output(stream))
-        lose_and_tell(stream);
-    tell_written(stream);
+    send_rest(stream);
+}
+
+void stream_send(struct stream *stream, const char *bytes, size_t len)
+{
+    if (stream->lost)
+        return;
+    if (stream->collected || !is_direct(stream)) {
+        stream_write(stream, bytes, len);
+        return;
+    }
+    send_bytes(stream, bytes, len);
+    send_rest(stream);
 }
 
 void streams_flush(struct streams *streams)

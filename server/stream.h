@@ -131,9 +131,12 @@ void stream_set_reading(struct stream *stream, bool reading);
 /* At least one byte. Once it is lost, nothing. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
 
-/* The same without a copy: where up to STREAM_PIECE bytes may be made, and then, how many of them
- * are to be written. Between the two nothing else is done with any stream; without the second,
- * nothing is written. */
+/* The same, but at once where nothing was written before it: for whoever collects by himself. */
+void stream_send(struct stream *stream, const char *bytes, size_t len);
+
+/* The same as stream_write() without a copy: where up to STREAM_PIECE bytes may be made, and then,
+ * how many of them are to be written. Between the two nothing else is done with any stream; without
+ * the second, nothing is written. */
 char *stream_piece(struct stream *stream);
 void stream_write_piece(struct stream *stream, size_t len);
 
