@@ -351,7 +351,10 @@ START_TEST(cut_off_from_the_masters_everything_is_gone_before_the_deadline)
     fprintf(stderr, "gone %lld ms before the first key expires\n", (long long)left_ms);
     ck_assert_int_gt(left_ms, 0);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
-    ck_assert(wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote"));
+    /* It and the daemon give up within the same two milliseconds: either may be first. */
+    ck_assert(
+        wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
+        wrapper_complained(&wrapper, "redlock: a is lost: the daemon could not keep it: noquorum"));
     stage_continue_masters(&stage, 0, 2);
     stage_close(&stage);
 }
