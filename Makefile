@@ -95,7 +95,7 @@ help:
 	@echo 'make storm      RUNS=1000 SEED=n of redlock run, killed at random: no two commands at once'
 	@echo 'make bench      throughput, latency and processor time, as ratios to what Redis allows'
 	@echo 'make bench-peers    the same beside node-redlock (npm) and etcd (apt)'
-	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK: [PROFILE=1]'
+	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
 	@echo 'make asan       a build with ASan and UBSan, in build/asan'
 	@echo 'make clang      what ships by clang, in build/clang: it warns of what gcc does not'
 	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
@@ -350,7 +350,7 @@ $(PEERS)/installed: $(wildcard tests/bench/peers/*)
 	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# PROFILE=1: and in which functions.
+# PROFILE=1: and in which functions; MISSES=1: and how often data were not in the cache; CLIENTS=16x16.
 instructions: $(BUILD)/redlockd $(INSTRUCTIONS)
 	@sh tests/instructions.sh $(BUILD)/redlockd $(INSTRUCTIONS)
 

@@ -2,10 +2,14 @@
 # How many instructions the daemon executes for a pair of LOCK and UNLOCK (tests/bench/test_instructions.c),
 # against the figure in tests/bench/instructions.txt: more than 5 % above it is a failure.
 # usage: tests/instructions.sh REDLOCKD TEST
-# From the environment: PROFILE, and it is told in which functions; CALLGRIND_KEEP, a file for what
-# callgrind wrote.
+# From the environment: PROFILE, and it is told in which functions; CLIENTS, other than 64x1, and it is
+# compared with nothing; MISSES, and it is told how often data were not in the cache; CALLGRIND_KEEP, a
+# file for what callgrind wrote.
 set -eu
 kept=tests/bench/instructions.txt
+caches=
+# The first and the second of one processor; what others put there is not in it.
+[ -z "${MISSES:-}" ] || caches="--cache-sim=yes --D1=32768,8,64 --LL=1048576,16,64"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -14,17 +18,24 @@ cat >"$dir/redlockd" <<END
 case "\$*" in
     # Nothing but the serving daemon is counted.
     *--bootstrap*) exec "$1" "\$@" ;;
-    *) exec valgrind -q --tool=callgrind --callgrind-out-file="$dir/out" "$1" "\$@" ;;
+    *) exec valgrind -q --tool=callgrind $caches --callgrind-out-file="$dir/out" "$1" "\$@" ;;
 esac
 END
 chmod +x "$dir/redlockd"
 
 REDLOCKD=$dir/redlockd CALLGRIND_OUT=$dir/out "$2" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 now=$(sed -n 's/^instructions per pair: //p' "$dir/log")
+pairs=$(sed -n 's/^pairs: //p' "$dir/log")
 [ -z "${CALLGRIND_KEEP:-}" ] || cp "$dir/out.1" "$CALLGRIND_KEEP"
-if [ -n "${PROFILE:-}" ]; then
-    pairs=$(sed -n 's/^pairs: //p' "$dir/log")
-    python3 tests/bench/profile.py "$dir/out.1" "$pairs"
+[ -z "${PROFILE:-}" ] || python3 tests/bench/profile.py "$dir/out.1" "$pairs"
+[ -z "$caches" ] || awk -v pairs="$pairs" '
+    /^events:/ { for (i = 2; i <= NF; i++) column[$i] = i }
+    /^totals:/ { printf "misses per pair: %.1f of 32 KiB, %.1f of 1 MiB\n",
+                     ($column["D1mr"] + $column["D1mw"]) / pairs, ($column["DLmr"] + $column["DLmw"]) / pairs }
+' "$dir/out.1"
+if [ -n "${CLIENTS:-}" ]; then
+    echo "instructions per pair, $CLIENTS: $now"
+    exit
 fi
 before=$(cat "$kept" 2>/dev/null || echo 0)
 echo "instructions per pair: $now (kept in $kept: $before)"

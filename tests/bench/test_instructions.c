@@ -3,6 +3,8 @@
  * UNLOCK, guard and kernel's own aside, as callgrind counts them. Times differ from run to run;
  * this does not, to within some percent: how many requests come in one pass of its loop varies.
  *
+ * CLIENTS=16x16 in the environment: so many connections, and requests under way on each.
+ *
  * $REDLOCKD is a script that runs the daemon under callgrind; CALLGRIND_OUT the file it is to write
  * (tests/instructions.sh).
  */
@@ -16,7 +18,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-enum { MASTERS = 5, CONNECTIONS = 64, WARM_UP = 500, TIME_LIMIT_S = 600 };
+enum { MASTERS = 5, WARM_UP = 500, TIME_LIMIT_S = 600 };
 /* So many that what its connections cost is lost in them. */
 static const uint64_t pairs = 20000;
 
@@ -47,6 +49,10 @@ static uint64_t counted(void)
 START_TEST(instructions_of_a_pair)
 {
     struct stage stage;
+    unsigned connections = 64, depth = 1;
+    const char *clients = getenv("CLIENTS");
+    if (clients != NULL)
+        ck_assert_msg(sscanf(clients, "%ux%u", &connections, &depth) == 2, "CLIENTS=%s", clients);
     static struct load_result result;
     const struct daemon_plan plan = {
         .tcp_host = "127.0.0.1",
@@ -59,8 +65,8 @@ START_TEST(instructions_of_a_pair)
     struct load_plan load = {
         .host = "127.0.0.1",
         .ports = {stage.daemon.port},
-        .connections = CONNECTIONS,
-        .depth = 1,
+        .connections = connections,
+        .depth = depth,
         .for_ns = INT64_C(300000000000),
         .max_pairs = WARM_UP,
         .in_step = stage.daemon.pid,
