@@ -1,7 +1,8 @@
 /*
  * What the parts of the engine are to each other. For these files alone:
  *
- *     engine.c            requests, and the rounds that are run for them
+ *     engine.c            the rounds that are run for requests
+ *     engine_requests.c   what clients ask for, and their leaving
  *     engine_waits.c      LOCK: who waits for what, and whose turn it is
  *     engine_locks.c      the locks that were granted, and those that are held for a connection
  *     engine_break.c      locks that are released by force

@@ -185,7 +185,7 @@ mutant no-extended-forgotten all aborted server/extensions.c \
     '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
 mutant refused-in-line all "aborted\|crashed" server/engine_waits.c \
     '/^static void answer_limit/,/^}/s/engine_leave_line(engine, call);/(void)0;/'
-mutant request-not-closed all "keeps\|crashed\|not met" server/engine.c \
+mutant request-not-closed all "keeps\|crashed\|not met" server/engine_requests.c \
     '/^static struct operation \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'
 mutant renewals-not-counted-back all "keeps" server/engine_locks.c \
     's/^    engine->renewing -= .*/    (void)0;/'
@@ -200,7 +200,7 @@ mutant kept-no-more-and-counted all "$unfit" server/engine_links.c '
         s/^        engine_deliver(.*/        engine_deliver(engine, node, ticket->owner, ROUND_VOTE, said, now_ns);/
         /\.kind = ANSWER_FAILED/d
     }'
-mutant requests-without-end all "more requests under way" server/engine.c \
+mutant requests-without-end all "more requests under way" server/engine_requests.c \
     's/client->call_count >= LIMIT_CLIENT_REQUESTS/0/'
 mutant requests-not-counted-back all "bound that is not met" server/call.c \
     's/call->client->call_count--;/(void)0;/'
@@ -212,7 +212,7 @@ mutant who-does-not-wait-is-refused all "bound that is not met" server/engine_wa
     '/^static const char \*bound_met/,/^}/s/if (request->wait_ms == 0)/if (0)/'
 mutant no-room-for-a-call all "aborted\|crashed" server/engine_waits.c \
     '/^void engine_lock/,/^}/s/if (call == NULL) {/if (0) {/'
-mutant no-room-for-a-request all "aborted\|crashed" server/engine.c \
+mutant no-room-for-a-request all "aborted\|crashed" server/engine_requests.c \
     '/^static struct operation \*open_round/,/^}/s/if (call == NULL)/if (0)/'
 mutant no-room-to-break all "aborted\|crashed" server/engine_break.c \
     '/^void engine_break_release/,/^}/s/if (release == NULL) {/if (0) {/'
