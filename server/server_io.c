@@ -1,0 +1,269 @@
+#include "server/server_io.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "protocol/nodes.h"
+#include "server/clock.h"
+
+/* How long after the start a list that names a master twice ends it, unless all have voted. */
+#define STARTING_NS (5 * NS_PER_S)
+
+static void io_open(void *context, unsigned node, enum channel channel)
+{
+    struct server *server = context;
+    node_open(&server->nodes[node][channel]);
+}
+
+static void io_close(void *context, unsigned node, enum channel channel)
+{
+    struct server *server = context;
+    node_close(&server->nodes[node][channel]);
+}
+
+static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
+                     size_t len)
+{
+    struct server *server = context;
+    if (channel == CHANNEL_COMMANDS) {
+        fan_write(&server->fan, nodes, bytes, len);
+        return;
+    }
+    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+        stream_write(&server->nodes[nodes_first(nodes)][channel].stream, bytes, len);
+}
+
+static struct session *session_of(struct engine_client *client)
+{
+    return (struct session *)((char *)client - offsetof(struct session, client));
+}
+
+static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                     const struct reply *reply)
+{
+    (void)context;
+    session_on_reply(session_of(client), tag, tag_len, reply);
+}
+
+static void io_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
+{
+    (void)context;
+    session_on_undone(session_of(client), tag, tag_len);
+}
+
+static void io_push(void *context, struct engine_client *client, const struct push *push)
+{
+    struct server *server = context;
+    session_on_push(session_of(client), push);
+    /* At the end of the daemon all of them are, which its log says anyway. */
+    if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
+        return;
+    monitor_on_lost(&server->monitor, push->resource, push->resource_len, client->label,
+                    engine_loss_of(push->reason), clock_wall_ns());
+    char resource[LIMIT_RESOURCE + 1];
+    memcpy(resource, push->resource, push->resource_len);
+    resource[push->resource_len] = '\0';
+    client_log(&server->client_log, CLIENT_LOG_HOLD_LOST,
+               LOG_FIELDS(log_text("resource", resource), log_number("client", (int64_t)client->id),
+                          log_text("name", client->label), log_text("reason", push->reason)));
+}
+
+/* A whole token is never logged. */
+static void io_breaking(void *context, const struct engine_client *by,
+                        const struct engine_broken *broken)
+{
+    struct server *server = context;
+    const struct session *session =
+        (const struct session *)((const char *)by - offsetof(struct session, client));
+    char resource[LIMIT_RESOURCE + 1];
+    char token[8 + 1];
+    memcpy(resource, broken->resource, broken->resource_len);
+    resource[broken->resource_len] = '\0';
+    memcpy(token, broken->token, sizeof(token) - 1);
+    token[sizeof(token) - 1] = '\0';
+    log_event(&server->log, CONFIG_LOG_WARNING, "lock_broken",
+              LOG_FIELDS(log_text("resource", resource), log_text("token", token),
+                         log_text("user", session->user != NULL ? session->user->config->name : ""),
+                         log_text("peer", session->peer), log_text("name", by->label),
+                         log_number("by_client", (int64_t)by->id),
+                         log_number("of_client", (int64_t)broken->owner_id),
+                         log_text("of_name", broken->owner_label)));
+}
+
+/* What it said says more than that nobody knows it. */
+static const char *reason_meaning(const struct link *link, enum reason reason)
+{
+    return reason == REASON_ERROR && link->unknown_error[0] != '\0' ? link->unknown_error
+                                                                    : reason_text(reason);
+}
+
+/* It is down for another reason than any there was since it was last up. */
+static bool is_down_anew(struct server *server, unsigned node)
+{
+    const struct link *link = &server->engine.links[node];
+    uint64_t *told = &server->down_because[node];
+    uint64_t reason = UINT64_C(1) << link->reason;
+    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    bool is_new = link->state == LINK_DOWN && (*told & reason) == 0;
+    if (link->state == LINK_UP)
+        *told = 0;
+    else if (is_new)
+        *told |= reason;
+    return is_new;
+}
+
+/* Only edges that an operator would act on: a master gained or lost, and why. */
+static void log_link(struct server *server, unsigned node, enum link_state before)
+{
+    const struct link *link = &server->engine.links[node];
+    const char *name = server->config->nodes[node].name;
+    char address[SOCKADDR_TEXT] = "";
+    bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
+    bool down_anew = is_down_anew(server, node);
+    if (link->reason != REASON_UNRESOLVED)
+        node_address(&server->nodes[node][CHANNEL_COMMANDS], address);
+    const struct log_field behind_name = log_text(address[0] != '\0' ? "address" : NULL, address);
+    if (link->state == LINK_UP)
+        log_event(&server->log, CONFIG_LOG_INFO, "node_up",
+                  LOG_FIELDS(log_text("node", name), behind_name));
+    else if (link->state == LINK_SUSPECT || (link->state == LINK_DOWN && was_usable) || down_anew)
+        log_event(&server->log, CONFIG_LOG_WARNING,
+                  link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
+                  LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
+                             log_text("meaning", reason_meaning(link, link->reason)), behind_name));
+    else
+        log_event(&server->log, CONFIG_LOG_DEBUG, "node_state",
+                  LOG_FIELDS(log_text("node", name),
+                             log_text("state", link_state_word(link->state)),
+                             log_text("reason", reason_word(link->reason))));
+}
+
+static void io_link_changed(void *context, unsigned node, enum link_state before)
+{
+    struct server *server = context;
+    log_link(server, node, before);
+    if (server->engine.links[node].state == LINK_UP)
+        node_on_up(&server->nodes[node][CHANNEL_COMMANDS]);
+}
+
+static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
+                            int64_t now_ns)
+{
+    struct server *server = context;
+    const char *name = server->config->nodes[node].name;
+    const struct link *link = &server->engine.links[node];
+    bool of_link = link_refuses_vote(link) != REASON_NONE;
+    monitor_on_vote(&server->monitor, node, reason, now_ns);
+    server->votes += reason == REASON_NONE;
+    server->votes -= before == REASON_NONE;
+    server->was_whole = server->was_whole || server->votes == server->config->node_count;
+    /* Later, when a name is repointed by mistake, it costs a vote and not the service. */
+    if (reason == REASON_DOUBLED && !server->was_whole &&
+        now_ns - server->started_ns < STARTING_NS) {
+        log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
+                  LOG_FIELDS(log_text("node", name), log_text("why", reason_text(reason)),
+                             log_text("advice", "list each master once")));
+        server->failed = true;
+        event_base_loopbreak(server->base);
+        return;
+    }
+    if (reason == REASON_NONE)
+        log_event(&server->log, CONFIG_LOG_INFO, "node_votes", LOG_FIELDS(log_text("node", name)));
+    /* What the link has lost, it has logged; and each connection begins unchecked. */
+    else if (reason == REASON_OTHERSET) {
+        const struct record *theirs = &server->engine.guard.nodes[node].record;
+        log_event(
+            &server->log, CONFIG_LOG_ERROR, "node_without_vote",
+            LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
+                       log_text("meaning", reason_text(reason)), log_text("theirs", theirs->set_id),
+                       log_text("their_cluster", theirs->cluster),
+                       log_number("their_max_ttl_ms", theirs->max_ttl_ms),
+                       log_text("ours", server->engine.guard.set_id),
+                       log_text("our_cluster", server->config->cluster),
+                       log_number("our_max_ttl_ms", server->config->locks.max_ttl_ns / NS_PER_MS)));
+    } else if (!of_link && reason != REASON_UNCHECKED &&
+               !(server->engine.rules.bootstrap && reason == REASON_NEW)) {
+        int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
+        int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
+        /* At the first look at a record whose time has just come. */
+        if (left_ms == 0)
+            return;
+        log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
+                  LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
+                             log_text("meaning", reason_meaning(link, reason)),
+                             log_text("before", reason_word(before)),
+                             log_number("for_ms", left_ms)));
+    }
+}
+
+static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)
+{
+    struct server *server = context;
+    const struct link *link = &server->engine.links[node];
+    log_event(&server->log, CONFIG_LOG_WARNING, "command_refused",
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_text("reason", reason_word(reason)),
+                         log_text("meaning", reason_meaning(link, reason)),
+                         log_text("effect", release ? "released locks stay there until they end"
+                                                    : "its votes are lost")));
+}
+
+static void io_releases_refused(void *context, unsigned node, enum redis_form form)
+{
+    static const struct {
+        const char *meaning;
+        const char *advice;
+    } words[] = {
+        [REDIS_BY_SHA1] = {"it refuses to release several locks at once; each goes alone, which "
+                           "costs it more",
+                           "its ACL needs +mget +exists"},
+        [REDIS_DELIFEQ] = {"it refuses DELIFEQ; a script does the same, which costs it more",
+                           "its ACL needs +delifeq"},
+        [REDIS_DELEX] = {"it refuses DELEX; a script does the same, which costs it more",
+                         "its ACL needs +delex"},
+    };
+    struct server *server = context;
+    log_event(&server->log, CONFIG_LOG_WARNING, "releases_refused",
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_text("meaning", words[form].meaning),
+                         log_text("advice", words[form].advice)));
+}
+
+static void io_tried(void *context, unsigned node, const char *what, enum reason refused)
+{
+    probe_on_tried(context, node, what, refused);
+}
+
+static int64_t io_wall_us(void *context)
+{
+    (void)context;
+    return clock_wall_ns() / 1000;
+}
+
+static void io_entropy(void *context, void *bytes, size_t len)
+{
+    struct server *server = context;
+    entropy_fill(&server->entropy, bytes, len);
+}
+
+struct engine_io server_io(struct server *server)
+{
+    return (struct engine_io){
+        .context = server,
+        .open = io_open,
+        .close = io_close,
+        .write = io_write,
+        .reply = io_reply,
+        .undone = io_undone,
+        .push = io_push,
+        .breaking = io_breaking,
+        .link_changed = io_link_changed,
+        .vote_changed = io_vote_changed,
+        .command_refused = io_command_refused,
+        .releases_refused = io_releases_refused,
+        .tried = io_tried,
+        .wall_us = io_wall_us,
+        .entropy = io_entropy,
+    };
+}
