@@ -14,6 +14,10 @@ CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wconversion -Wstrict-prototypes
 CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(BUILD)/generated -I.
 CFLAGS   ?= -O2 -g -fstack-protector-strong
+# What is taken from a pool is filled with this, in builds for tests alone.
+ifneq ($(SANITIZE)$(TIGHT),)
+CPPFLAGS += -DPOOL_FILL=0x5a
+endif
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 # What ships is optimised as a whole, across files, and with more inlined than by default: a fifth
 # of all instructions (docs/performance.md). Not with members put together in pairs: for what is rare,

@@ -96,7 +96,7 @@ static void push_ticket(struct link *link, const struct link_ticket *ticket)
     slot->epoch = ticket->epoch;
     slot->tracking = ticket->tracking;
     slot->sent_ns = ticket->sent_ns;
-    slot->owner = ticket->owner;
+    slot->owed_end = ticket->owed_end; /* of the union the longer one */
     link->ticket_count++;
     link->load += weight(ticket);
 }

@@ -169,7 +169,7 @@ enum reason link_refuses_release(const struct link *link);
  * link_on_reply(), link_take() or link_take_lost(). */
 void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket);
 
-/* The bytes just sent hold one more command. */
+/* What is written to the node together, before or behind this, holds one more command. */
 void link_expect(struct link *link, const struct link_ticket *ticket);
 
 /* The reason behind an error that is no answer to a round; an unknown one is remembered. */

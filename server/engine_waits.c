@@ -71,7 +71,7 @@ static struct reply last_reply(const struct engine *engine, const struct resourc
         .node_names = engine->rules.node_names,
         .node_reasons = resource->last_reasons,
     };
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->node_count && reply.outcome == OUTCOME_NOQUORUM; i++)
         reply.voting += resource->last_reasons[i] == REASON_NONE;
     return reply;
 }

@@ -4,9 +4,8 @@
  *
  *     fan_write(nodes) --> bytes, as long as the nodes are the same --fan_flush--> send() to each
  *                            |
- *                            +-- before what is for others, or for one alone: copied to their
- *                                streams, so that each gets all in the order in which it was
- * written
+ *                            +-- before what is for others, or for one alone: to their streams,
+ *                                so that each gets all in the order of its being written
  */
 #ifndef SERVER_FAN_H
 #define SERVER_FAN_H

@@ -206,11 +206,12 @@ static void write_votes(const struct server *server, struct text *text, int64_t 
     metric = exposition_metric(text, "redlockd_node_votes_refused_total", "counter",
                                "Rounds in which the master had no vote when they were decided.");
     for (unsigned i = 0; i < engine->node_count; i++)
-        for (enum reason reason = 0; reason < REASON_COUNT; reason++)
+        for (unsigned reason = 0; reason < REASON_COUNT; reason++)
             if (engine->stats.refused[i][reason] > 0)
-                exposition_number(
-                    &metric, LABELS("node", node_name(server, i), "reason", reason_word(reason)),
-                    engine->stats.refused[i][reason]);
+                exposition_number(&metric,
+                                  LABELS("node", node_name(server, i), "reason",
+                                         reason_word((enum reason)reason)),
+                                  engine->stats.refused[i][reason]);
     gauge(text, "redlockd_nodes", "Masters in the configuration.", engine->node_count);
     gauge(text, "redlockd_nodes_needed", "How many of them have to vote: the quorum.",
           engine->rules.round.quorum);

@@ -27,6 +27,12 @@ void *pool_take(struct pool *pool)
         item = pool->memory + pool->touched++ * pool->item_size;
     if (item != NULL)
         pool->in_use++;
+#ifdef POOL_FILL
+    /* So that tests find who reads what nobody has set: as a pointer, a bool or a number it is off.
+     */
+    if (item != NULL)
+        memset(item, POOL_FILL, pool->item_size);
+#endif
     return item;
 }
 

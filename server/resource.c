@@ -34,6 +34,7 @@ bool resources_init(struct resources *resources, size_t count, const char *prefi
     /* uthash frees its table with the last item and allocates it with the first. An item that stays
      * keeps that off the way of a request; no name is empty, so nobody finds it. */
     resources->sentinel = pool_take(&resources->pool);
+    resources->sentinel->name = "";
     resources->sentinel->name_len = 0;
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_name, resources->sentinel->name, 0, 0,
                                 resources->sentinel);

@@ -44,7 +44,7 @@ struct resource {
     alignas(POOL_LINE) char key[LIMIT_KEY]; /* as masters know it: with its prefix */
 
     LIST_ENTRY(resource) waited_for;       /* while there are any */
-    enum reason last_reasons[LIMIT_NODES]; /* with last_outcome */
+    enum reason last_reasons[LIMIT_NODES]; /* with OUTCOME_NOQUORUM as the last one */
 };
 
 /* A lock that was granted through this daemon. */

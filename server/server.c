@@ -82,13 +82,13 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
     struct server *server = context;
     (void)fd;
     (void)events;
-    server->flush_due = false;
     if (engine_wants_flush(&server->engine))
         engine_flush(&server->engine, clock_now_ns());
-    if (engine_wants_flush(&server->engine))
-        server_want_flush(server);
     fan_flush(&server->fan);
     streams_flush(&server->streams);
+    server->flush_due = false;
+    if (engine_wants_flush(&server->engine))
+        server_want_flush(server);
     set_timer(server);
 }
 
@@ -113,13 +113,14 @@ static void server_on_sweep(evutil_socket_t fd, short events, void *context)
 /* --- the end --- */
 
 /* Answers and releases must have left, too, before the loop may end. */
-static bool has_unwritten(struct server *server)
+static bool has_unwritten(const struct server *server)
 {
     const struct session *session;
+    if (server->fan.len > 0)
+        return true;
     LIST_FOREACH (session, &server->sessions, entry)
         if (stream_unsent(&session->stream) > 0)
             return true;
-    fan_flush(&server->fan);
     for (unsigned i = 0; i < server->engine.node_count; i++) {
         const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;
         if (stream_is_open(stream) && stream_unsent(stream) > 0)

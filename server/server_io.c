@@ -28,6 +28,7 @@ static void io_write(void *context, uint32_t nodes, enum channel channel, const 
     struct server *server = context;
     if (channel == CHANNEL_COMMANDS) {
         fan_write(&server->fan, nodes, bytes, len);
+        server_want_flush(server);
         return;
     }
     for (; nodes != 0; nodes = nodes_behind_first(nodes))

@@ -8,6 +8,7 @@
  *                                                    over TLS those of libevent's bufferevent
  *     stream_write() --> block --+--send--> socket
  *     stream_piece() ----^       |            ^
+ *     stream_send()  ------------+            |
  *                       the rest +--> output -+      once the kernel takes more
  *
  * All streams of a loop share one scratch, which is used by one at a time, and a pool of blocks,
@@ -15,8 +16,8 @@
  * are sent, and send whole lines, nothing is allocated.
  *
  * What is written is collected until streams_flush(), whose caller lets everything come first that
- * belongs into the same pass. Callbacks come from the loop alone, never out of stream_write() or
- * streams_flush(), but for on_written.
+ * belongs into the same pass. Callbacks come from the loop alone, never out of stream_write(),
+ * stream_send() or streams_flush(), but for on_written.
  */
 #ifndef SERVER_STREAM_H
 #define SERVER_STREAM_H

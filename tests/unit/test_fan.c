@@ -192,6 +192,40 @@ START_TEST(much_is_whole_for_each)
 }
 END_TEST
 
+/* Of what goes out from the fan itself the kernel takes a part; the rest goes out without another
+ * write. */
+START_TEST(what_the_kernel_takes_a_part_of_is_whole)
+{
+    enum { WRITE = 25000 };
+    struct bench bench;
+    static char sent[2 * WRITE];
+    set_up(&bench, SOCK_STREAM);
+    for (size_t i = 0; i < sizeof(sent); i++)
+        sent[i] = (char)(i * 31 + i / 251);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_int_eq(
+            setsockopt(bench.stream[i].fd, SOL_SOCKET, SO_SNDBUF, &(int){8000}, sizeof(int)), 0);
+    fan_write(&bench.fan, ALL, sent, WRITE);
+    fan_write(&bench.fan, ALL, sent + WRITE, WRITE);
+    flush(&bench);
+    for (unsigned i = 0; i < NODES; i++) {
+        char got[sizeof(sent) + 1];
+        size_t len = 0;
+        ck_assert_uint_gt(stream_unsent(&bench.stream[i]), 0);
+        ck_assert_uint_lt(stream_unsent(&bench.stream[i]), sizeof(sent));
+        for (unsigned passes = 0; passes < 1000; passes++) {
+            ssize_t more = recv(bench.other[i], got + len, sizeof(got) - len, 0);
+            len += more > 0 ? (size_t)more : 0;
+            event_base_loop(bench.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+        }
+        ck_assert_uint_eq(len, sizeof(sent));
+        ck_assert(memcmp(got, sent, len) == 0);
+        ck_assert_uint_eq(stream_unsent(&bench.stream[i]), 0);
+    }
+    tear_down(&bench);
+}
+END_TEST
+
 START_TEST(one_that_is_lost_takes_nothing_from_the_others)
 {
     struct bench bench;
@@ -205,6 +239,9 @@ START_TEST(one_that_is_lost_takes_nothing_from_the_others)
         check_got(bench.other[2], "x");
     }
     ck_assert(bench.stream[1].lost);
+    fan_write(&bench.fan, ALL, "x", 1);
+    fan_flush(&bench.fan);
+    ck_assert(!bench.stream[1].collected);
     ck_assert_uint_eq(stream_unsent(&bench.stream[1]), 0);
     tear_down(&bench);
 }
@@ -218,6 +255,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, each_gets_what_is_its_own_in_order);
     tcase_add_test(tests, what_was_for_a_connection_that_is_closed_is_dropped);
     tcase_add_test(tests, much_is_whole_for_each);
+    tcase_add_test(tests, what_the_kernel_takes_a_part_of_is_whole);
     tcase_add_test(tests, one_that_is_lost_takes_nothing_from_the_others);
     suite_add_tcase(suite, tests);
     return suite;

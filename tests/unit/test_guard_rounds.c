@@ -35,6 +35,30 @@ START_TEST(slow_answer_is_probed_again_in_the_same_round)
 }
 END_TEST
 
+/* While the samples of slow masters prove nothing, the votes for b become too old; those for a,
+ * which is held, wait on behind them. */
+START_TEST(vote_behind_one_that_is_too_old_keeps_its_answer)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        world_set(&w, i, "a", "somebody else", 0);
+        w.masters[i].delay_ns = 20 * NS_PER_MS;
+    }
+    world_send(&w, "#b LOCK b 10s");
+    world_pass_ms(&w, 35);
+    world_send(&w, "#a LOCK a 10s FENCE");
+    world_pass_ms(&w, 22);
+    ck_assert_uint_eq(w.reply_count, 1);
+    ck_assert_str_eq(w.replies[0],
+                     "#b NOQUORUM 0/5 need=3 a:timeout b:timeout c:timeout d:timeout e:timeout");
+    ck_assert_uint_eq(w.engine.vote_count[0], 1);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 0;
+    world_pass_ms(&w, 20);
+    ck_assert_uint_eq(w.reply_count, 2);
+    ck_assert_str_eq(w.replies[1], "#a HELD -1");
+}
+END_TEST
+
 START_TEST(slow_master_under_load_piles_up_no_votes)
 {
     w.masters[0].delay_ns = 20 * NS_PER_MS;
@@ -156,6 +180,7 @@ Suite *test_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, five, end);
     tcase_add_test(tests, slow_answer_is_probed_again_in_the_same_round);
+    tcase_add_test(tests, vote_behind_one_that_is_too_old_keeps_its_answer);
     tcase_add_test(tests, slow_master_under_load_piles_up_no_votes);
     tcase_add_test(tests, flushed_scripts_do_not_overflow_a_link);
     tcase_add_test(tests, fenced_vote_is_not_sent_again_behind_its_undo);
