@@ -234,6 +234,7 @@ static void flush(struct stream *stream)
 
 void stream_send(struct stream *stream, const char *bytes, size_t len)
 {
+    assert(stream_is_open(stream));
     if (stream->lost)
         return;
     if (stream->collected || !is_direct(stream)) {
