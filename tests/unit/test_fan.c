@@ -87,6 +87,13 @@ static void check_got(int other, const char *text)
         ck_assert_mem_eq(got, text, (size_t)len);
 }
 
+/* Bytes that tell where they belong. */
+static void fill(char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (char)(i * 31 + i / 251);
+}
+
 START_TEST(what_is_alike_goes_out_to_each_at_once)
 {
     struct bench bench;
@@ -157,8 +164,7 @@ START_TEST(what_was_for_a_connection_that_is_closed_is_dropped)
 }
 END_TEST
 
-/* More in a pass than there is room for, and more than the kernel takes, by masters that read
- * slowly, and not at the same speed. */
+/* More in a pass than the fan has room for, to masters that do not read at the same speed. */
 START_TEST(much_is_whole_for_each)
 {
     struct bench bench;
@@ -167,8 +173,7 @@ START_TEST(much_is_whole_for_each)
     size_t len[NODES] = {0};
     size_t written = 0;
     set_up(&bench, SOCK_STREAM);
-    for (size_t i = 0; i < MUCH; i++)
-        sent[i] = (char)(i * 31 + i / 251);
+    fill(sent, MUCH);
     while (len[0] < MUCH || len[1] < MUCH || len[2] < MUCH) {
         for (unsigned piece = 0; piece < 7; piece++) {
             size_t some = 1 + written % REDIS_RELEASES_MAX;
@@ -200,8 +205,7 @@ START_TEST(what_the_kernel_takes_a_part_of_is_whole)
     struct bench bench;
     static char sent[2 * WRITE];
     set_up(&bench, SOCK_STREAM);
-    for (size_t i = 0; i < sizeof(sent); i++)
-        sent[i] = (char)(i * 31 + i / 251);
+    fill(sent, sizeof(sent));
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_int_eq(
             setsockopt(bench.stream[i].fd, SOL_SOCKET, SO_SNDBUF, &(int){8000}, sizeof(int)), 0);
