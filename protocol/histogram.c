@@ -19,14 +19,19 @@ static const int64_t bounds_ns[HISTOGRAM_BUCKETS] = {
 
 static const uint8_t first_bucket[64] = {SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)};
 
-void histogram_add(struct histogram *histogram, int64_t duration_ns)
+void histogram_add_many(struct histogram *histogram, int64_t duration_ns, unsigned count)
 {
     uint64_t took_ns = duration_ns > 0 ? (uint64_t)duration_ns : 0;
     unsigned power = 63 - (unsigned)__builtin_clzll(took_ns | 1);
     unsigned bucket = first_bucket[power];
     bucket += took_ns > (uint64_t)bounds_ns[bucket];
-    histogram->counts[bucket]++;
-    histogram->sum_ns += took_ns;
+    histogram->counts[bucket] += count;
+    histogram->sum_ns += count * took_ns;
+}
+
+void histogram_add(struct histogram *histogram, int64_t duration_ns)
+{
+    histogram_add_many(histogram, duration_ns, 1);
 }
 
 int64_t histogram_bound_ns(unsigned bucket)

@@ -51,6 +51,8 @@ struct histogram {
 
 /* A duration below 0 counts as 0. */
 void histogram_add(struct histogram *histogram, int64_t duration_ns);
+/* The same of so many that took as long. */
+void histogram_add_many(struct histogram *histogram, int64_t duration_ns, unsigned count);
 
 /* The bound of a bucket, INT64_MAX for the last; and as text, in seconds, "+Inf" for the last. */
 int64_t histogram_bound_ns(unsigned bucket);

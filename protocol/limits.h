@@ -87,7 +87,8 @@ enum {
     LIMIT_LINK_OWED_BYTES = LIMIT_HOLDS * 96,
     LIMIT_LINK_OWED_UNDER_WAY = 64,
 
-    /* ... answers to votes that wait for the guard to speak about them, ... */
+    /* ... answers to votes that wait for the guard to speak about them, where a run of yeses is
+     * one, ... */
     LIMIT_LINK_KEPT = LIMIT_LINK_COMMANDS,
 
     /* ... and bytes read from it in one pass of the loop. */

@@ -94,21 +94,43 @@ static void push_ticket(struct link *link, const struct link_ticket *ticket)
     slot->form = ticket->form;
     slot->plain = ticket->plain;
     slot->epoch = ticket->epoch;
-    slot->tracking = ticket->tracking;
+    slot->tracking = ticket->tracking; /* or the number */
+    slot->more = 0;
     slot->sent_ns = ticket->sent_ns;
     slot->owed_end = ticket->owed_end; /* of the union the longer one */
     link->ticket_count++;
     link->load += weight(ticket);
 }
 
+static void drop_first(struct link *link)
+{
+    link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
+    link->ticket_count--;
+}
+
+/* The first of a run have been answered: it goes on behind them. */
+static void shorten(struct link_ticket *run, unsigned count)
+{
+    assert(count <= run->more);
+    run->number += count;
+    run->more -= count;
+    for (; count > 0; count--)
+        run->owner = ((struct link_owner *)run->owner)->next;
+}
+
 static const struct link_ticket *pop_ticket(struct link *link)
 {
     assert(link->ticket_count > 0);
-    const struct link_ticket *ticket = &link->tickets[link->first];
-    link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
-    link->ticket_count--;
+    struct link_ticket *ticket = &link->tickets[link->first];
     link->load -= weight(ticket);
-    return ticket;
+    if (ticket->more == 0) {
+        drop_first(link);
+        return ticket;
+    }
+    link->single = *ticket;
+    link->single.more = 0;
+    shorten(ticket, 1);
+    return &link->single;
 }
 
 static void write_words(struct link *link, const struct link_ticket *ticket,
@@ -399,6 +421,22 @@ void link_expect(struct link *link, const struct link_ticket *ticket)
     push_ticket(link, ticket);
 }
 
+bool link_expect_vote(struct link *link, const struct link_ticket *ticket)
+{
+    assert(link->state == LINK_UP);
+    assert(ticket->plain);
+    struct link_ticket *last =
+        &link->tickets[(link->first + link->ticket_count - 1) % LIMIT_LINK_COMMANDS];
+    if (link->ticket_count > 0 && last->plain && last->number + last->more + 1 == ticket->number &&
+        last->epoch == ticket->epoch) {
+        last->more++;
+        link->load++;
+        return true;
+    }
+    push_ticket(link, ticket);
+    return false;
+}
+
 void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket)
 {
     link_expect(link, ticket);
@@ -452,19 +490,25 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
     return ticket->kind != TICKET_OWED ? ticket : NULL;
 }
 
-const struct link_ticket *link_expects(const struct link *link)
+const struct link_ticket *link_expects_votes(const struct link *link)
 {
     if (link->state != LINK_UP || link->owed.unsent > 0 || link->ticket_count == 0)
         return NULL;
     const struct link_ticket *ticket = &link->tickets[link->first];
-    return ticket->kind == TICKET_ROUND ? ticket : NULL;
+    return ticket->plain ? ticket : NULL;
 }
 
-void link_take(struct link *link, const struct link_ticket *ticket, int64_t now_ns)
+void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
 {
-    const struct link_ticket *taken = pop_ticket(link);
-    assert(taken == ticket);
-    histogram_add(&link->round_trips, now_ns - taken->sent_ns);
+    struct link_ticket *run = &link->tickets[link->first];
+    assert(run->plain);
+    assert(count > 0);
+    histogram_add_many(&link->round_trips, now_ns - run->sent_ns, count);
+    link->load -= count;
+    if (count > run->more)
+        drop_first(link);
+    else
+        shorten(run, count);
 }
 
 /* --- time --- */

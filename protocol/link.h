@@ -85,6 +85,14 @@ enum __attribute__((packed)) link_ticket_kind {
     TICKET_TRIAL,    /* whether the node does what rounds ask for */
 };
 
+/*
+ * Plain votes that are asked for one behind the other go by one ticket, as a run: each of them has
+ * an answer of its own, and its owner begins with the next.
+ */
+struct link_owner {
+    struct link_owner *next;
+};
+
 struct link_ticket {
     enum link_ticket_kind kind;
     /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step; of the guard:
@@ -92,12 +100,16 @@ struct link_ticket {
      * form. */
     uint8_t command;
     uint8_t form;
-    bool plain;     /* TICKET_ROUND: OK is a vote of yes, and says all */
+    bool plain;     /* TICKET_ROUND: a vote, of which OK says all: yes */
     uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */
-    /* TICKET_ROUND, TICKET_LOOK: the key is tracked from then on, if the tracker is still the same;
-     * 0: it is not. */
-    uint32_t tracking;
-    int64_t sent_ns;
+    union {
+        /* TICKET_ROUND, TICKET_LOOK: the key is tracked from then on, if the tracker is still the
+         * same; 0: it is not. */
+        uint32_t tracking;
+        uint32_t number; /* plain: which it is of all that were asked for, of whichever node */
+    };
+    uint32_t more;   /* plain: votes of this run behind this one */
+    int64_t sent_ns; /* of a run, the first */
     union {
         void *owner;       /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK: of the engine */
         uint64_t owed_end; /* TICKET_OWED */
@@ -123,7 +135,8 @@ struct link {
     struct link_ticket *tickets; /* LIMIT_LINK_COMMANDS of them */
     unsigned first;
     unsigned ticket_count;
-    unsigned load; /* the tickets, but each of several releases counts */
+    unsigned load;             /* the tickets, but each of several releases or votes counts */
+    struct link_ticket single; /* of a run, the one that was taken last */
 
     unsigned greetings_due;       /* answers of this part of the greeting not in yet */
     int64_t heartbeat_ns;         /* when the last heartbeat was sent */
@@ -166,11 +179,15 @@ enum reason link_refuses_vote(const struct link *link);
 enum reason link_refuses_release(const struct link *link);
 
 /* Write a command of a round, a look or the guard. The ticket of the first two comes back by
- * link_on_reply(), link_take() or link_take_lost(). */
+ * link_on_reply(), link_take_votes() or link_take_lost(). */
 void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket);
 
 /* What is written to the node together, before or behind this, holds one more command. */
 void link_expect(struct link *link, const struct link_ticket *ticket);
+
+/* The same of a plain vote. True: it belongs to a run, and the owner of the one asked for before
+ * has to have this one's as its next. */
+bool link_expect_vote(struct link *link, const struct link_ticket *ticket);
 
 /* The reason behind an error that is no answer to a round; an unknown one is remembered. */
 enum reason link_reason_of(struct link *link, const struct redis_reply *error);
@@ -196,11 +213,12 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
                                         int64_t now_ns);
 
 /*
- * The same of a link that is well, of the answer to a round: whose it will be, and once that has
- * come. NULL: not so, and it takes link_on_reply().
+ * The same of a link that is well, of answers to plain votes: whose the next will be, with as many
+ * more as its run has, and once so many of them have come. NULL: not so, and it takes
+ * link_on_reply().
  */
-const struct link_ticket *link_expects(const struct link *link);
-void link_take(struct link *link, const struct link_ticket *ticket, int64_t now_ns);
+const struct link_ticket *link_expects_votes(const struct link *link);
+void link_take_votes(struct link *link, unsigned count, int64_t now_ns);
 
 /* Take the ticket of a round, of releases or a look off a link that is DOWN; NULL once there is
  * none. It lives until the next is taken. */

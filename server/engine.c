@@ -327,6 +327,9 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
     uint32_t refused = 0;
     engine_settle_order(engine, operation->resource, now_ns);
     size_t len = engine_format(engine, operation, command, REDIS_BY_SHA1, now_ns);
+    bool joined = false;
+    if (ticket.plain)
+        ticket.number = ++engine->plain_votes;
     for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
         unsigned node = nodes_first(rest);
         struct link *link = &engine->links[node];
@@ -335,10 +338,19 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
             continue;
         }
         ticket.epoch = guard_epoch(&engine->guard, node);
+        if (ticket.plain) {
+            joined |= link_expect_vote(link, &ticket);
+            continue;
+        }
         if (command == ROUND_UNDO)
             ticket.tracking = track_undo(engine, node, &operation->resource->queue, now_ns);
         link_expect(link, &ticket);
     }
+    /* It waits for an answer where its run is, so it is still there. */
+    if (joined)
+        engine->asked_last->together = operation;
+    if (ticket.plain)
+        engine->asked_last = operation;
     engine->io.write(engine->io.context, nodes & ~refused, CHANNEL_COMMANDS, engine->command, len);
     engine_guard_votes(engine, operation, command, nodes & ~refused);
     return refused;

@@ -10,7 +10,8 @@
  *                     -> link_expect for each node, io.write to all (an UNLOCK: gathered)
  *     engine_flush    -> the releases gathered in this pass, as few commands; and behind the votes
  *                        that were asked for, one probe of the guard a node
- *     engine_on_reply -> link_on_reply -> the vote is kept; once the probe has passed
+ *     engine_on_replies
+ *                     -> link_on_reply -> the vote is kept; once the probe has passed
  *                     -> round_step -> io.reply
  *
  * No function of engine_io may call the engine back.
@@ -204,6 +205,9 @@ struct engine {
     struct vote *votes;
     struct answer *vote_answers;
     unsigned vote_count[LIMIT_NODES];
+    /* Plain votes that were asked for; and for what last, which may be over. */
+    uint32_t plain_votes;
+    struct operation *asked_last;
 
     struct tracker_io tracker_io;
     struct tracker trackers[LIMIT_NODES];
@@ -294,9 +298,10 @@ void engine_on_connected(struct engine *engine, unsigned node, enum channel chan
 void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
                       enum reason reason, int64_t now_ns);
 
-/* A reply. False if the connection was closed over it: then no more replies of this one. */
-bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
-                     const struct redis_reply *reply, int64_t now_ns);
+/* A reply that has come `count` times in a row, from 1 on. Returns how many of these it has dealt
+ * with; 0: the connection was closed over it, and no more replies of this one come. */
+unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel channel,
+                           const struct redis_reply *reply, unsigned count, int64_t now_ns);
 
 /* Is there something to be written behind what this pass wrote? Then, at its end, that. */
 bool engine_wants_flush(const struct engine *engine);

@@ -5,13 +5,13 @@
 #include "protocol/nodes.h"
 #include "server/engine_parts.h"
 
-/* The vote of a node, until the guard has passed. Nearly all of them are a plain yes; what another
- * says more is kept apart, so that those lie close together. */
+/* Votes of a node, until the guard has passed. Nearly all of them are a plain yes, and most of
+ * these are a run: they are kept as one. What another says more is kept apart. */
 struct vote {
     struct operation *operation;
     int64_t sent_ns;
     uint32_t epoch;
-    bool plain_yes;
+    uint32_t plain; /* so many say yes, of this operation and those together with it; 0: another */
 };
 
 bool engine_links_init(struct engine *engine)
@@ -165,6 +165,19 @@ static struct answer *answers_of(struct engine *engine, unsigned node)
     return engine->vote_answers + (size_t)node * LIMIT_LINK_KEPT;
 }
 
+/* What is kept as one. */
+static inline void deliver_kept(struct engine *engine, unsigned node, const struct vote *vote,
+                                const struct answer *said, int64_t now_ns)
+{
+    struct operation *operation = vote->operation;
+    unsigned count = vote->plain > 0 ? vote->plain : 1;
+    for (unsigned i = 0; i < count; i++) {
+        struct operation *next = operation->together;
+        engine_deliver_vote(engine, node, operation, said, now_ns);
+        operation = next;
+    }
+}
+
 /* The guard has spoken about all votes of a node that wait: `failed` tells why they do not count.
  */
 static void deliver_votes(struct engine *engine, unsigned node, enum reason failed, int64_t now_ns)
@@ -178,12 +191,12 @@ static void deliver_votes(struct engine *engine, unsigned node, enum reason fail
     uint32_t epoch = guard_epoch(&engine->guard, node);
     engine->vote_count[node] = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct answer *said = votes[i].plain_yes ? &yes : &answers[i];
+        const struct answer *said = votes[i].plain > 0 ? &yes : &answers[i];
         if (votes[i].epoch != epoch)
             said = &unchecked;
         if (failed != REASON_NONE)
             said = &refused;
-        engine_deliver_vote(engine, node, votes[i].operation, said, now_ns);
+        deliver_kept(engine, node, &votes[i], said, now_ns);
     }
 }
 
@@ -286,7 +299,8 @@ static bool send_in_full(struct engine *engine, unsigned node, const struct link
     size_t len = engine_format(engine, ticket->owner, ticket->command, REDIS_IN_FULL, now_ns);
     struct link_ticket again = *ticket;
     again.form = REDIS_IN_FULL;
-    again.tracking = 0; /* that was asked for once */
+    again.plain = false; /* of no run */
+    again.tracking = 0;  /* that was asked for once */
     again.sent_ns = now_ns;
     link_send(link, engine->command, len, &again);
     engine_guard_votes(engine, operation, ticket->command, UINT32_C(1) << node);
@@ -394,8 +408,8 @@ static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
     unsigned count = engine->vote_count[node];
     unsigned late = 0;
     while (late < count && now_ns - votes[late].sent_ns > engine->rules.round.node_timeout_ns)
-        engine_deliver(engine, node, votes[late++].operation, ROUND_VOTE,
-                       &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+        deliver_kept(engine, node, &votes[late++],
+                     &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
     struct answer *answers = answers_of(engine, node);
     memmove(votes, votes + late, (count - late) * sizeof(votes[0]));
     memmove(answers, answers + late, (count - late) * sizeof(answers[0]));
@@ -462,35 +476,38 @@ static void on_reply(struct engine *engine, unsigned node, const struct redis_re
     }
 }
 
-/* What masters say most: yes, and nothing else, to a SET that asked for a vote. It is kept, which
- * is what all of the following would come to. False: it is something else. */
-static bool keep_plain_yes(struct engine *engine, unsigned node, const struct redis_reply *reply,
-                           int64_t now_ns)
+/* What masters say most: yes, and nothing else, to SETs that asked for votes. They are kept, which
+ * is what all of the following would come to. Returns how many; 0: it is something else. */
+static unsigned keep_plain_yes(struct engine *engine, unsigned node,
+                               const struct redis_reply *reply, unsigned count, int64_t now_ns)
 {
     struct link *link = &engine->links[node];
-    const struct link_ticket *ticket = link_expects(link);
-    unsigned count = engine->vote_count[node];
-    if (ticket == NULL || !ticket->plain || !redis_is_ok(reply) || count == LIMIT_LINK_KEPT)
-        return false;
-    link_take(link, ticket, now_ns);
-    votes_of(engine, node)[count] = (struct vote){
-        .operation = ticket->owner,
-        .sent_ns = ticket->sent_ns,
-        .epoch = ticket->epoch,
-        .plain_yes = true,
+    const struct link_ticket *run = link_expects_votes(link);
+    unsigned kept = engine->vote_count[node];
+    if (run == NULL || !redis_is_ok(reply) || kept == LIMIT_LINK_KEPT)
+        return 0;
+    if (count > run->more + 1)
+        count = run->more + 1;
+    votes_of(engine, node)[kept] = (struct vote){
+        .operation = run->owner,
+        .sent_ns = run->sent_ns,
+        .epoch = run->epoch,
+        .plain = count,
     };
-    engine->vote_count[node] = count + 1;
-    return true;
+    engine->vote_count[node] = kept + 1;
+    link_take_votes(link, count, now_ns);
+    return count;
 }
 
-bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
-                     const struct redis_reply *reply, int64_t now_ns)
+unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel channel,
+                           const struct redis_reply *reply, unsigned count, int64_t now_ns)
 {
     engine_catch_up(engine, now_ns);
     if (channel == CHANNEL_TRACKING)
         return on_tracker_reply(engine, node, reply, now_ns);
-    if (keep_plain_yes(engine, node, reply, now_ns))
-        return true;
+    unsigned kept = keep_plain_yes(engine, node, reply, count, now_ns);
+    if (kept > 0)
+        return kept;
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     const struct link_ticket *ticket = link_on_reply(link, reply, now_ns);
@@ -498,14 +515,14 @@ bool engine_on_reply(struct engine *engine, unsigned node, enum channel channel,
         note_link(engine, node, before, now_ns);
     if (link->state == LINK_DOWN) {
         fail_lost(engine, node, now_ns);
-        return false;
+        return 0;
     }
     if (ticket != NULL)
         on_reply(engine, node, reply, ticket, now_ns);
     /* Late: it has not answered in time yet, and is asked again. */
     if (link->state == LINK_SUSPECT)
         link_heartbeat(link, now_ns);
-    return true;
+    return 1;
 }
 
 /* --- the end of a pass --- */

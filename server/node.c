@@ -30,10 +30,13 @@ static void fail(struct node *node, enum reason reason)
 static bool take_replies(struct node *node, int64_t now_ns)
 {
     enum resp_result result;
-    while ((result = resp_next(&node->resp)) == RESP_REPLY)
-        if (!engine_on_reply(&node->server->engine, node->index, node->channel, node->resp.reply,
-                             now_ns))
+    while ((result = resp_next(&node->resp)) == RESP_REPLY) {
+        unsigned taken = engine_on_replies(&node->server->engine, node->index, node->channel,
+                                           node->resp.reply, node->resp.again + 1, now_ns);
+        if (taken == 0)
             return false;
+        resp_skip(&node->resp, taken - 1);
+    }
     if (result == RESP_GARBAGE)
         fail(node, REASON_GARBAGE);
     return result == RESP_MORE;

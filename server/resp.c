@@ -1,5 +1,6 @@
 #include "server/resp.h"
 
+#include <assert.h>
 #include <hiredis/hiredis.h>
 #include <hiredis/read.h>
 #include <string.h>
@@ -143,6 +144,7 @@ bool resp_reset(struct resp *resp)
     };
     resp_deinit(resp);
     resp->begun = false;
+    resp->again = 0;
     resp->reader = redisReaderCreateWithFunctions(&functions);
     if (resp->reader != NULL)
         resp->reader->privdata = resp;
@@ -173,22 +175,38 @@ static const struct {
 static bool take_short(struct resp *resp)
 {
     redisReader *reader = resp->reader;
-    if (reader->len - reader->pos < SHORT_LEN)
-        return false;
+    const char *end = reader->buf + reader->len;
+    const char *next = reader->buf + reader->pos;
     for (size_t i = 0; i < sizeof(shorts) / sizeof(shorts[0]); i++) {
-        if (memcmp(reader->buf + reader->pos, shorts[i].bytes, SHORT_LEN) != 0)
+        unsigned count = 0;
+        for (; end - next >= SHORT_LEN && memcmp(next, shorts[i].bytes, SHORT_LEN) == 0; count++)
+            next += SHORT_LEN;
+        if (count == 0)
             continue;
         resp->reply = &shorts[i].reply;
+        resp->again = count - 1;
         reader->pos += SHORT_LEN;
         return true;
     }
     return false;
 }
 
+void resp_skip(struct resp *resp, unsigned count)
+{
+    redisReader *reader = resp->reader;
+    assert(count <= resp->again);
+    resp->again -= count;
+    reader->pos += (size_t)count * SHORT_LEN;
+}
+
 enum resp_result resp_next(struct resp *resp)
 {
     redisReader *reader = resp->reader;
     void *object = NULL;
+    if (resp->again > 0) {
+        resp_skip(resp, 1);
+        return RESP_REPLY;
+    }
     if (!resp->begun && take_short(resp))
         return RESP_REPLY;
     if (!resp->begun) {

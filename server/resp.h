@@ -24,7 +24,8 @@ struct resp {
     int64_t nested_integer;
     char text[RESP_TEXT_MAX]; /* where the strings of the reply are */
     size_t text_len;
-    bool begun; /* hiredis has seen a part of the next reply, and so gets the rest */
+    unsigned again; /* so many times more the reply comes right behind */
+    bool begun;     /* hiredis has seen a part of the next reply, and so gets the rest */
 };
 
 /* False if there is not enough memory. */
@@ -42,5 +43,8 @@ enum resp_result {
 
 void resp_feed(struct resp *resp, const char *bytes, size_t len);
 enum resp_result resp_next(struct resp *resp);
+
+/* So many of resp->again have been dealt with, too. */
+void resp_skip(struct resp *resp, unsigned count);
 
 #endif

@@ -3,7 +3,7 @@
  * sessions.
  *
  *     session.c  bytes of a client  -> request_parse -> engine_submit
- *     node.c     bytes of a master  -> resp_next     -> engine_on_reply
+ *     node.c     bytes of a master  -> resp_next     -> engine_on_replies
  *     timer      the engine's next deadline          -> engine_on_timer
  *
  * Each callback reads the clock, translates, and calls the engine; it decides nothing. What a

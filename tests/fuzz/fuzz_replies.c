@@ -170,8 +170,13 @@ static void say(struct wire *of, const char *bytes, size_t len)
         if (result != RESP_REPLY)
             return;
         note(of, of->resp.reply);
-        if (!engine_on_reply(&world.engine, of->node, of->channel, of->resp.reply, world.now_ns))
+        unsigned taken = engine_on_replies(&world.engine, of->node, of->channel, of->resp.reply,
+                                           of->resp.again + 1, world.now_ns);
+        if (taken == 0)
             return;
+        for (unsigned i = 1; i < taken; i++)
+            note(of, of->resp.reply);
+        resp_skip(&of->resp, taken - 1);
     }
 }
 

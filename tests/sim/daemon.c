@@ -201,9 +201,14 @@ static void feed(struct sim *sim, unsigned index, unsigned wire_index)
     for (;;) {
         enum resp_result result = resp_next(resp);
         assert(result != RESP_GARBAGE);
-        if (result == RESP_MORE || !engine_on_reply(&daemon->engine, wire->master, wire->channel,
-                                                    resp->reply, daemon_clock_ns(sim, index)))
+        if (result == RESP_MORE)
             return;
+        unsigned taken =
+            engine_on_replies(&daemon->engine, wire->master, wire->channel, resp->reply,
+                              resp->again + 1, daemon_clock_ns(sim, index));
+        if (taken == 0)
+            return;
+        resp_skip(resp, taken - 1);
     }
 }
 

@@ -76,7 +76,7 @@ mutant no-watch all "$unfit" protocol/watch.c \
     's/return WATCH_STEPPED;/return WATCH_STEADY;/'
 mutant no-probe-behind-votes all "$unfit" server/engine_links.c '
     s/if (!failed && operation_is_vote(operation, command))/if (0)/
-    s/if (keep_plain_yes(engine, node, reply, now_ns))/if (0)/'
+    s/unsigned kept = keep_plain_yes(.*/unsigned kept = 0;/'
 mutant remembers-votes all "remembers votes" protocol/guard.c \
     's/guard->all_vote_until_ns = 0;/(void)guard;/'
 mutant remembers-votes-for-ever all "remembers votes" protocol/guard.c \
@@ -191,8 +191,9 @@ mutant renewals-not-counted-back all "keeps" server/engine_locks.c \
     's/^    engine->renewing -= .*/    (void)0;/'
 mutant looks-not-counted-back all "keeps" server/engine_waits.c \
     '/^void engine_on_look_lost/,/^}/s/engine->looking\[node\]--;/(void)0;/'
-mutant kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c \
-    's/count == LIMIT_LINK_KEPT/0/'
+mutant kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c '
+    s/count == LIMIT_LINK_KEPT/0/
+    s/kept == LIMIT_LINK_KEPT/0/'
 mutant kept-no-more-and-forgotten all "keeps" server/engine_links.c \
     '/^static void keep_vote/,/^}/s/^        engine_deliver(.*/        if (0) engine_deliver(engine, node, ticket->owner, ROUND_VOTE,/'
 mutant kept-no-more-and-counted all "$unfit" server/engine_links.c '

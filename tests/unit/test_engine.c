@@ -593,7 +593,7 @@ END_TEST
 START_TEST(a_reply_nobody_asked_for_closes_the_link)
 {
     const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
-    ck_assert(!engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &stray, w.now_ns));
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &stray, 1, w.now_ns));
     ck_assert_int_eq(w.engine.links[0].reason, REASON_GARBAGE);
 }
 END_TEST
@@ -626,9 +626,9 @@ START_TEST(a_greeting_that_is_refused_names_the_reason)
     for (unsigned i = 0; i < 2; i++) {
         const struct link *link = reconnect(i);
         /* CLIENT SETNAME and CLIENT ID may be refused, INFO may not. */
-        ck_assert(engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], w.now_ns));
-        ck_assert(engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], w.now_ns));
-        ck_assert(!engine_on_reply(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], w.now_ns));
+        ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
+        ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
+        ck_assert(!engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], 1, w.now_ns));
         ck_assert_int_eq(link->reason, reasons[i]);
     }
 }
@@ -640,7 +640,7 @@ START_TEST(a_master_with_too_many_clients_says_so_first)
     const struct redis_reply refusal = {
         .kind = RESP_ERROR, .str = "ERR max number of clients reached", .len = 33};
     const struct link *link = reconnect(0);
-    ck_assert(!engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &refusal, w.now_ns));
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &refusal, 1, w.now_ns));
     ck_assert_int_eq(link->reason, REASON_MAXCLIENTS);
 }
 END_TEST
@@ -650,9 +650,9 @@ START_TEST(an_error_that_is_not_known_is_remembered)
     const struct redis_reply fine = {.kind = RESP_STATUS, .str = "OK", .len = 2};
     const struct redis_reply strange = {.kind = RESP_ERROR, .str = "ERR is strange", .len = 14};
     const struct link *link = reconnect(0);
-    ck_assert(engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &fine, w.now_ns));
-    ck_assert(engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &fine, w.now_ns));
-    ck_assert(!engine_on_reply(&w.engine, 0, CHANNEL_COMMANDS, &strange, w.now_ns));
+    ck_assert(engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &fine, 1, w.now_ns));
+    ck_assert(engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &fine, 1, w.now_ns));
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &strange, 1, w.now_ns));
     ck_assert_int_eq(link->reason, REASON_ERROR);
     ck_assert_str_eq(link->unknown_error, "ERR is strange");
 }

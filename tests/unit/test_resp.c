@@ -87,6 +87,10 @@ START_TEST(a_new_connection_starts_afresh)
     ck_assert_ptr_null(reply->nested_str);
     ck_assert_uint_eq(resp.text_len, 0);
     ck_assert_int_eq(read_reply("+OK\r\n")->kind, RESP_STATUS);
+    ck_assert_int_eq(read_reply("+OK\r\n+OK\r\n+OK\r\n")->kind, RESP_STATUS);
+    ck_assert_uint_eq(resp.again, 2);
+    ck_assert(resp_reset(&resp));
+    ck_assert_int_eq(resp_next(&resp), RESP_MORE);
 }
 END_TEST
 
@@ -113,6 +117,7 @@ START_TEST(replies_that_are_known_by_their_bytes_are_those_of_hiredis)
     } rows[] = {
         {"+OK\r\n:-3\r\n:-2\r\n$-1\r\n", 4},
         {"+OK\r\n:-4\r\n+OK\r\n:-12\r\n:-2\r\n:1\r\n$-1\r\n", 7},
+        {"+OK\r\n+OK\r\n+OK\r\n+OK\r\n$-1\r\n$-1\r\n:-3\r\n+OK\r\n+OK\r\n", 9},
         {"*4\r\n+OK\r\n:-3\r\n:-2\r\n$-1\r\n+OK\r\n", 2},
         {"*2\r\n*1\r\n$-1\r\n:-3\r\n:-2\r\n", 2},
         {"$5\r\n+OK\r\n\r\n:-3\r\n$0\r\n\r\n$-1\r\n", 4},

@@ -173,7 +173,7 @@ void world_deliver(struct world *world, unsigned node, struct world_inbox *inbox
     if (world->diverted & UINT32_C(1) << node)
         world->divert(world, node, channel, &answer);
     else
-        engine_on_reply(&world->engine, node, channel, &answer, world->now_ns);
+        engine_on_replies(&world->engine, node, channel, &answer, 1, world->now_ns);
 }
 
 static struct redis_reply run_subscriber(struct world_inbox *inbox, char **words)

@@ -1,0 +1,187 @@
+/*
+ * Plain votes that are asked for one behind the other and go as a run, by one ticket: in the
+ * engine, on fake masters and virtual time.
+ */
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+
+static void three(void)
+{
+    world_init(&w, 3);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+static void ask_for(const char *names)
+{
+    for (; *names != '\0'; names++)
+        world_send(&w, "#%c LOCK %c 10s", *names, *names);
+}
+
+/* One behind the other. */
+static void expect_grants(const char *names)
+{
+    for (; *names != '\0'; names++)
+        world_expect_grant(&w, (char[]){*names, '\0'});
+}
+
+/* So many answers of OK, as they come from one read. Returns how many were taken. */
+static unsigned say_ok(unsigned node, unsigned count)
+{
+    static const struct redis_reply ok = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    return engine_on_replies(&w.engine, node, CHANNEL_COMMANDS, &ok, count, w.now_ns);
+}
+
+static void expect_tickets(unsigned node, unsigned tickets, unsigned load)
+{
+    ck_assert_uint_eq(w.engine.links[node].ticket_count, tickets);
+    ck_assert_uint_eq(w.engine.links[node].load, load);
+}
+
+static void mute(bool are_mute)
+{
+    for (unsigned i = 0; i < w.node_count; i++)
+        w.masters[i].mute = are_mute;
+}
+
+START_TEST(votes_of_one_pass_have_one_ticket_and_count_each)
+{
+    ask_for("abc");
+    for (unsigned i = 0; i < 3; i++)
+        expect_tickets(i, 1, 3);
+    world_settle(&w);
+    expect_grants("abc");
+    expect_tickets(0, 0, 0);
+}
+END_TEST
+
+START_TEST(another_command_ends_a_run)
+{
+    ask_for("ab");
+    world_send(&w, "#f LOCK f 10s FENCE");
+    ask_for("cd");
+    expect_tickets(0, 3, 5);
+    world_settle(&w);
+    expect_grants("abfcd");
+}
+END_TEST
+
+START_TEST(votes_of_two_epochs_are_two_runs)
+{
+    ask_for("a");
+    for (unsigned i = 0; i < 3; i++)
+        w.engine.guard.nodes[i].epoch++;
+    ask_for("b");
+    expect_tickets(0, 2, 2);
+    world_settle(&w);
+    world_expect(&w, "#a NOQUORUM 1/3 need=2 a:unchecked b:unchecked");
+    world_expect_grant(&w, "b");
+}
+END_TEST
+
+/* Of the same link that does not take one of them, or of another: what is behind it is in no run
+ * with what is before. */
+START_TEST(vote_that_a_node_was_not_asked_for_ends_its_run)
+{
+    ask_for("a");
+    w.engine.links[0].load += LIMIT_LINK_VOTES;
+    ask_for("b");
+    w.engine.links[0].load -= LIMIT_LINK_VOTES;
+    ask_for("c");
+    expect_tickets(0, 2, 2);
+    expect_tickets(1, 1, 3);
+    world_settle(&w);
+    expect_grants("acb");
+    ck_assert_uint_eq(world_count(&w, "a"), 3);
+    ck_assert_uint_eq(world_count(&w, "b"), 2);
+    ck_assert_uint_eq(world_count(&w, "c"), 3);
+}
+END_TEST
+
+START_TEST(refusal_in_a_run_is_that_of_its_lock)
+{
+    world_occupy(&w, "b", 5000);
+    world_set(&w, 1, "c", "foreign", 5000);
+    ask_for("abcd");
+    world_settle(&w);
+    expect_grants("adc");
+    world_expect(&w, "#b HELD 5000");
+    expect_tickets(0, 0, 0);
+}
+END_TEST
+
+START_TEST(answers_to_a_part_of_a_run_leave_the_rest_of_it)
+{
+    mute(true);
+    ask_for("abcde");
+    world_settle(&w);
+    expect_tickets(0, 4, 8); /* and three of the guard */
+    ck_assert_uint_eq(say_ok(0, 2), 2);
+    expect_tickets(0, 4, 6);
+    /* Those behind the run are not its own. */
+    ck_assert_uint_eq(say_ok(0, 9), 3);
+    expect_tickets(0, 3, 3);
+    ck_assert_uint_eq(w.engine.vote_count[0], 2);
+}
+END_TEST
+
+START_TEST(answers_that_come_at_once_are_votes_of_each)
+{
+    mute(true);
+    ask_for("abcd");
+    world_settle(&w);
+    mute(false);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(say_ok(i, 4), 4);
+    /* Nothing is granted before the guard has spoken, nor where it never does. */
+    ck_assert_ptr_null(world_next_reply(&w));
+    world_cut(&w, 0);
+    world_cut(&w, 1);
+    world_settle(&w);
+    for (const char *tag = "abcd"; *tag != '\0'; tag++)
+        world_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
+}
+END_TEST
+
+START_TEST(run_that_is_lost_comes_back_vote_by_vote)
+{
+    mute(true);
+    ask_for("abcd");
+    world_settle(&w);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(say_ok(i, 1), 1);
+    mute(false);
+    for (unsigned i = 0; i < 3; i++)
+        world_cut(&w, i);
+    world_settle(&w);
+    for (const char *tag = "abcd"; *tag != '\0'; tag++)
+        world_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
+    world_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    expect_tickets(0, 0, 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("runs");
+    TCase *tests = tcase_create("runs");
+    tcase_add_checked_fixture(tests, three, end);
+    tcase_add_test(tests, votes_of_one_pass_have_one_ticket_and_count_each);
+    tcase_add_test(tests, another_command_ends_a_run);
+    tcase_add_test(tests, votes_of_two_epochs_are_two_runs);
+    tcase_add_test(tests, vote_that_a_node_was_not_asked_for_ends_its_run);
+    tcase_add_test(tests, refusal_in_a_run_is_that_of_its_lock);
+    tcase_add_test(tests, answers_to_a_part_of_a_run_leave_the_rest_of_it);
+    tcase_add_test(tests, answers_that_come_at_once_are_votes_of_each);
+    tcase_add_test(tests, run_that_is_lost_comes_back_vote_by_vote);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
