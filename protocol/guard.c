@@ -15,11 +15,6 @@
 #define ENTRY_TIME_MAX   (INT64_MAX / 4)
 #define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
-static uint32_t bit(unsigned node)
-{
-    return UINT32_C(1) << node;
-}
-
 static int64_t min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -146,7 +141,7 @@ static void on_step(struct guard *guard, struct guard_node *node, int64_t now_ns
     if (together >= guard->rules.quorum)
         doubt_ourselves(guard, now_ns);
     /* Once more to confirm it, and the others to see whether ours kept pace with them. */
-    guard->probe |= bit(guard->rules.node_count) - 1;
+    guard->probe |= nodes_all(guard->rules.node_count);
 }
 
 static void on_steady(struct guard_node *node, const struct guard_sample *sample)
@@ -181,7 +176,7 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
         /* Should the clock now step forward again, what was left there would hide it. */
         node->step_open = false;
         node->renew_ns = now_ns;
-        guard->beat |= bit(index);
+        guard->beat |= nodes_only(index);
         begin_epoch(node);
         break;
     case WATCH_LOST:
@@ -501,14 +496,14 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         node->tainted = false;
     if (node->trouble == REASON_NONE && node->announce) {
         node->announce = false;
-        guard->beat = bit(guard->rules.node_count) - 1;
+        guard->beat = nodes_all(guard->rules.node_count);
     }
     /* Who is not told that it is durable leaves what others have found out; and two who disagree
      * must not write against each other all the time, so it is granted later than withdrawn. */
     bool may_tell =
         !node->durable || sample->clock.received_ns - node->adopted_ns >= guard->quarantine_ns;
     if (node->trouble == REASON_NONE && node->mark == REASON_NONE &&
-        (guard->rules.durable & bit(index)) && node->facts_known &&
+        (guard->rules.durable & nodes_only(index)) && node->facts_known &&
         node->record.durable != node->durable && may_tell)
         node->mark = REASON_DURABLE;
     if (node->trouble != REASON_NONE)
@@ -519,7 +514,7 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         if (node->trusted) {
             node->settled = true;
             node->trusted = false;
-            guard->beat |= bit(index);
+            guard->beat |= nodes_only(index);
         }
         return GUARD_PASS;
     case WATCH_UNCLEAR:
@@ -540,7 +535,7 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
     if (facts->failed == REASON_NONE) {
         node->facts_known = true;
         node->evicted = facts->evicted;
-        node->durable = facts->durable && (guard->rules.durable & bit(index));
+        node->durable = facts->durable && (guard->rules.durable & nodes_only(index));
         node->tainted = node->tainted || facts->may_evict;
         if (facts->may_evict)
             node->facts_trouble = REASON_EVICTION;
@@ -570,7 +565,7 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
         if (has_word(guard) || !named->connected || !named->sampled || named->doubled ||
             named->trouble != REASON_NONE)
             continue;
-        beat->names |= bit(i);
+        beat->names |= nodes_only(i);
         describe(named, beat->servers[i]);
     }
     if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
@@ -618,18 +613,18 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
 {
     for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
         struct guard_node *named = change(guard, i);
-        if (!(beat->names & bit(i)))
+        if (!(beat->names & nodes_only(i)))
             continue;
         uint32_t before = named->contested;
         char server[2 * RECORD_ID + 2];
         describe(named, server);
         /* What was asked for before the server changed was for the other. */
         if (*digits++ == '1') {
-            named->contested |= bit(index);
+            named->contested |= nodes_only(index);
             named->contested_until_ns = now_ns + guard->quarantine_ns;
         } else if (strcmp(beat->servers[i], server) == 0) {
-            named->contested &= ~bit(index);
-            named->leased_on |= bit(index);
+            named->contested &= ~nodes_only(index);
+            named->leased_on |= nodes_only(index);
         }
         if (before == 0 && named->contested != 0)
             begin_epoch(named);
@@ -670,7 +665,7 @@ void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat 
     unsigned waited_for;
     if (has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {
         guard->word_done = true;
-        guard->beat = bit(guard->rules.node_count) - 1;
+        guard->beat = nodes_all(guard->rules.node_count);
     }
     if (node->settled || node->steady_ns == 0 || now_ns < guard->doubt_until_ns ||
         now_ns < node->stepped_until_ns)

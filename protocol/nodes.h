@@ -7,6 +7,17 @@
 
 #include <stdint.h>
 
+/* The set of this node alone; and all, of so many. */
+static inline uint32_t nodes_only(unsigned node)
+{
+    return UINT32_C(1) << node;
+}
+
+static inline uint32_t nodes_all(unsigned count)
+{
+    return nodes_only(count) - 1;
+}
+
 /* How many are in it. */
 unsigned nodes_count(uint32_t nodes);
 

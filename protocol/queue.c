@@ -8,16 +8,6 @@
 /* Redis counts in whole milliseconds, rounded down: to ask a moment earlier would be in vain. */
 #define ROUNDED_NS NS_PER_MS
 
-static uint32_t bit(unsigned node)
-{
-    return UINT32_C(1) << node;
-}
-
-static uint32_t all_nodes(const struct queue *queue)
-{
-    return bit(queue->rules->node_count) - 1;
-}
-
 /* From least_ns to most_ns. The generator is that of Numerical Recipes: it has to spread, no more.
  */
 static int64_t draw_ns(struct queue *queue, int64_t least_ns, int64_t most_ns)
@@ -83,11 +73,11 @@ static int64_t free_ns(const struct queue *queue)
     if (nodes_count(queue->free) >= queue->rules->quorum)
         return 0;
     for (unsigned i = 0; i < queue->rules->node_count; i++) {
-        if (!(queue->held & bit(i)))
+        if (!(queue->held & nodes_only(i)))
             continue;
         unsigned by_then = nodes_count(queue->free);
         for (unsigned j = 0; j < queue->rules->node_count; j++)
-            by_then += (queue->held & bit(j)) && queue->until_ns[j] <= queue->until_ns[i];
+            by_then += (queue->held & nodes_only(j)) && queue->until_ns[j] <= queue->until_ns[i];
         if (by_then >= queue->rules->quorum && queue->until_ns[i] < earliest_ns)
             earliest_ns = queue->until_ns[i];
     }
@@ -128,44 +118,44 @@ static void note_report(struct queue *queue, bool unchanged, int64_t now_ns)
 
 static void forget_node(struct queue *queue, unsigned node)
 {
-    queue->free &= ~bit(node);
-    queue->held &= ~bit(node);
-    queue->tracked &= ~bit(node);
+    queue->free &= ~nodes_only(node);
+    queue->held &= ~nodes_only(node);
+    queue->tracked &= ~nodes_only(node);
 }
 
 void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns)
 {
     int64_t until_ns =
         seen->pttl_ms >= 0 ? now_ns + seen->pttl_ms * NS_PER_MS + ROUNDED_NS : ALARM_NEVER;
-    bool reported = queue->reported & bit(node);
-    queue->looking &= ~bit(node);
-    queue->reported &= ~bit(node);
+    bool reported = queue->reported & nodes_only(node);
+    queue->looking &= ~nodes_only(node);
+    queue->reported &= ~nodes_only(node);
     forget_node(queue, node);
     /* It has changed behind what was seen; the two came on different connections. */
-    if (queue->changed & bit(node))
+    if (queue->changed & nodes_only(node))
         return;
     if (reported)
         note_report(queue, is_unchanged(queue, node, seen, until_ns), now_ns);
     if (seen->held)
-        queue->held |= bit(node);
+        queue->held |= nodes_only(node);
     else
-        queue->free |= bit(node);
+        queue->free |= nodes_only(node);
     if (seen->tracked)
-        queue->tracked |= bit(node);
+        queue->tracked |= nodes_only(node);
     queue->holder = seen->held ? seen->holder : 0;
     queue->until_ns[node] = until_ns;
 }
 
 void queue_on_unseen(struct queue *queue, unsigned node)
 {
-    queue->looking &= ~bit(node);
-    queue->reported &= ~bit(node);
+    queue->looking &= ~nodes_only(node);
+    queue->reported &= ~nodes_only(node);
 }
 
 void queue_on_changed(struct queue *queue, unsigned node)
 {
     forget_node(queue, node);
-    queue->changed |= bit(node);
+    queue->changed |= nodes_only(node);
 }
 
 static void look_soon(struct queue *queue, int64_t now_ns)
@@ -176,15 +166,15 @@ static void look_soon(struct queue *queue, int64_t now_ns)
 
 void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
 {
-    queue->tracked &= ~bit(node);
-    queue->changed &= ~bit(node);
+    queue->tracked &= ~nodes_only(node);
+    queue->changed &= ~nodes_only(node);
     look_soon(queue, now_ns);
 }
 
 static void hold_everywhere(struct queue *queue, int64_t until_ns, int64_t now_ns)
 {
     forget_sight(queue);
-    queue->held = all_nodes(queue);
+    queue->held = nodes_all(queue->rules->node_count);
     for (unsigned i = 0; i < queue->rules->node_count; i++)
         queue->until_ns[i] = until_ns + ROUNDED_NS;
     queue->quiet_ns = queue->look_ns = now_ns + QUEUE_QUIET_NS;

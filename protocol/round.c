@@ -7,16 +7,6 @@
 
 #include "protocol/nodes.h"
 
-static uint32_t bit(unsigned node)
-{
-    return UINT32_C(1) << node;
-}
-
-static uint32_t all_nodes(const struct round *round)
-{
-    return bit(round->rules->node_count) - 1;
-}
-
 void round_init(struct round *round, const struct round_rules *rules, enum round_kind kind,
                 int64_t ttl_ns)
 {
@@ -67,7 +57,7 @@ static unsigned largest_holding(const struct round *round)
     unsigned largest = 0;
     unsigned unknown = 0;
     for (unsigned i = 0; i < round->rules->node_count; i++) {
-        if (!(round->held & bit(i)))
+        if (!(round->held & nodes_only(i)))
             continue;
         if (round->held_by[i] == 0) {
             unknown++;
@@ -75,7 +65,7 @@ static unsigned largest_holding(const struct round *round)
         }
         unsigned same = 0;
         for (unsigned j = 0; j < round->rules->node_count; j++)
-            same += (round->held & bit(j)) && round->held_by[j] == round->held_by[i];
+            same += (round->held & nodes_only(j)) && round->held_by[j] == round->held_by[i];
         largest = same > largest ? same : largest;
     }
     return largest + unknown;
@@ -104,12 +94,12 @@ int64_t round_hint_ms(const struct round *round, int64_t now_ns)
     int64_t earliest_ns = INT64_MAX;
     uint32_t free_now = round->yes | round->absent;
     for (unsigned i = 0; i < round->rules->node_count; i++) {
-        if (!(round->held & bit(i)) || round->held_until_ns[i] == INT64_MAX)
+        if (!(round->held & nodes_only(i)) || round->held_until_ns[i] == INT64_MAX)
             continue;
         unsigned free_by_then = nodes_count(free_now);
         for (unsigned j = 0; j < round->rules->node_count; j++)
             free_by_then +=
-                (round->held & bit(j)) && round->held_until_ns[j] <= round->held_until_ns[i];
+                (round->held & nodes_only(j)) && round->held_until_ns[j] <= round->held_until_ns[i];
         if (free_by_then >= round->rules->quorum && round->held_until_ns[i] < earliest_ns)
             earliest_ns = round->held_until_ns[i];
     }
@@ -138,8 +128,8 @@ static void remember_holder(struct round *round, unsigned node, const struct ans
 static void fail_node(struct round *round, unsigned node, enum reason reason)
 {
     assert(reason != REASON_NONE);
-    round->pending &= ~bit(node);
-    round->failed |= bit(node);
+    round->pending &= ~nodes_only(node);
+    round->failed |= nodes_only(node);
     round->reasons[node] = reason;
 }
 
@@ -152,35 +142,35 @@ static bool is_late(const struct round *round, int64_t now_ns)
 static void take_vote(struct round *round, unsigned node, const struct answer *answer,
                       int64_t now_ns)
 {
-    assert(round->pending & bit(node));
+    assert(round->pending & nodes_only(node));
     if (is_late(round, now_ns)) {
         fail_node(round, node, REASON_TIMEOUT);
         return;
     }
     switch (answer->kind) {
     case ANSWER_YES:
-        round->yes |= bit(node);
+        round->yes |= nodes_only(node);
         break;
     case ANSWER_ABSENT:
-        round->absent |= bit(node);
+        round->absent |= nodes_only(node);
         break;
     case ANSWER_HELD:
-        round->held |= bit(node);
+        round->held |= nodes_only(node);
         remember_holder(round, node, answer, now_ns);
         break;
     case ANSWER_OUTBID:
-        round->held |= bit(node);
+        round->held |= nodes_only(node);
         round->held_until_ns[node] = INT64_MAX;
         round->held_by[node] = 0;
         if (round->outbid == 0 || answer->ballot > round->ballot_seen)
             round->ballot_seen = answer->ballot;
-        round->outbid |= bit(node);
+        round->outbid |= nodes_only(node);
         break;
     case ANSWER_FAILED:
         fail_node(round, node, answer->reason);
         return;
     }
-    round->pending &= ~bit(node);
+    round->pending &= ~nodes_only(node);
 }
 
 static void fail_all_pending(struct round *round, enum reason reason)
@@ -359,7 +349,7 @@ static void on_start(struct round *round, const struct round_event *event,
                      struct round_actions *actions)
 {
     round->started_ns = event->now_ns;
-    uint32_t out = all_nodes(round) & ~event->reachable;
+    uint32_t out = nodes_all(round->rules->node_count) & ~event->reachable;
     for (; out != 0; out = nodes_behind_first(out))
         fail_node(round, nodes_first(out), event->unreachable_because[nodes_first(out)]);
 
@@ -391,15 +381,15 @@ static void on_straggler(struct round *round, const struct round_event *event,
 {
     bool extended =
         round->kind == ROUND_EXTEND && !round->cancelled && round->outcome == OUTCOME_OK;
-    round->pending &= ~bit(event->node);
+    round->pending &= ~nodes_only(event->node);
     if (extended && event->answer->kind == ANSWER_ABSENT && !is_late(round, event->now_ns))
-        plant(round, actions, bit(event->node), event->now_ns);
+        plant(round, actions, nodes_only(event->node), event->now_ns);
 }
 
 static void on_answer(struct round *round, const struct round_event *event,
                       struct round_actions *actions)
 {
-    uint32_t node = bit(event->node);
+    uint32_t node = nodes_only(event->node);
     assert(round->under_way[event->command] & node);
     round->under_way[event->command] &= ~node;
     if (round->phase == ROUND_SETTLED) {
@@ -475,7 +465,7 @@ static void check_invariants(const struct round *round)
     assert(round->pending + round->yes + round->absent + round->held + round->failed ==
            (round->pending | round->yes | round->absent | round->held | round->failed));
     assert((round->pending & ~round->under_way[ROUND_VOTE]) == 0);
-    assert((round->sent & ~all_nodes(round)) == 0);
+    assert((round->sent & ~nodes_all(round->rules->node_count)) == 0);
 }
 
 void round_step(struct round *round, const struct round_event *event, struct round_actions *actions)
@@ -506,7 +496,7 @@ void round_step(struct round *round, const struct round_event *event, struct rou
 
 bool round_count_quietly(struct round *round, unsigned index, int64_t now_ns)
 {
-    uint32_t node = bit(index);
+    uint32_t node = nodes_only(index);
     assert(round->under_way[ROUND_VOTE] & node);
     if (round->phase != ROUND_SETTLED) {
         unsigned quorum = round->rules->quorum;

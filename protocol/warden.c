@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
+
 /* Which answer a ticket waits for. */
 enum part {
     PART_MEMORY,
@@ -131,7 +133,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = clock_key;
     words[count++] = vouch_key;
     for (unsigned i = 0; i < LIMIT_NODES; i++) {
-        if (!(beat->names & UINT32_C(1) << i))
+        if (!(beat->names & nodes_only(i)))
             continue;
         snprintf(name_keys[i], sizeof(name_keys[i]), "redlockd:name:%s:%s", set_id,
                  warden->guard->rules.node_names[i]);
@@ -146,7 +148,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = lease;
     words[count++] = fresh;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
-        if (beat->names & UINT32_C(1) << i)
+        if (beat->names & nodes_only(i))
             words[count++] = beat->servers[i];
     words[count] = NULL;
     ask(warden, PART_BEAT, words, now_ns);
@@ -156,7 +158,7 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns)
 {
     /* The facts first: a record that is written says how many keys had been evicted by then. */
     ask(warden, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
-    if (warden->guard->rules.durable & UINT32_C(1) << warden->node)
+    if (warden->guard->rules.durable & nodes_only(warden->node))
         for (size_t i = 0; i < SETTINGS; i++)
             ask(warden, PART_SETTING,
                 (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
@@ -303,7 +305,7 @@ static void take_memory(struct warden *warden, const struct redis_reply *reply)
     size_t max_len = 0;
     size_t policy_len = 0;
     warden->facts =
-        (struct guard_facts){.durable = warden->guard->rules.durable & UINT32_C(1) << warden->node};
+        (struct guard_facts){.durable = warden->guard->rules.durable & nodes_only(warden->node)};
     if (is_error(warden, reply, &warden->facts.failed))
         return;
     bool text = reply->kind == RESP_STRING;

@@ -52,8 +52,7 @@ static void close_wire(void *context, unsigned node)
 static void write_wire(void *context, unsigned node, const char *bytes, size_t len)
 {
     const struct engine_wire *wire = context;
-    wire->engine->io.write(wire->engine->io.context, UINT32_C(1) << node, wire->channel, bytes,
-                           len);
+    wire->engine->io.write(wire->engine->io.context, nodes_only(node), wire->channel, bytes, len);
 }
 
 static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
@@ -334,7 +333,7 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
         unsigned node = nodes_first(rest);
         struct link *link = &engine->links[node];
         if ((release ? link_refuses_release(link) : link_refuses_vote(link)) != REASON_NONE) {
-            refused |= UINT32_C(1) << node;
+            refused |= nodes_only(node);
             continue;
         }
         ticket.epoch = guard_epoch(&engine->guard, node);
@@ -365,13 +364,13 @@ __attribute__((noinline)) static void on_refused(struct engine *engine, struct o
     bool release = operation_is_release(operation, command);
     bool swap = operation_is_swap(operation, command);
     for (unsigned i = 0; i < engine->node_count && release; i++)
-        if (refused & UINT32_C(1) << i)
+        if (refused & nodes_only(i))
             engine_owe(engine, i, operation, now_ns);
     /* Last, because it may finish the round: then it is gone. */
     for (unsigned i = 0; i < engine->node_count && refused != 0; i++) {
-        if (!(refused & UINT32_C(1) << i))
+        if (!(refused & nodes_only(i)))
             continue;
-        refused &= ~(UINT32_C(1) << i);
+        refused &= ~nodes_only(i);
         if (swap)
             engine_fail_swap(engine, i, operation, REASON_BACKLOG, now_ns);
         else
@@ -531,7 +530,7 @@ static void survey_links(struct engine *engine, struct operation *operation,
     for (unsigned i = 0; i < engine->node_count; i++) {
         enum reason reason = link_refuses_release(&engine->links[i]);
         if (reason == REASON_NONE) {
-            reachable |= UINT32_C(1) << i;
+            reachable |= nodes_only(i);
             continue;
         }
         reasons[i] = reason;
@@ -553,12 +552,12 @@ static void survey_votes(struct engine *engine, struct round_event *event, enum 
         if (linked && !all_vote)
             reason = guard_refuses_vote(&engine->guard, i, now_ns);
         if (reason == REASON_NONE) {
-            reachable |= UINT32_C(1) << i;
+            reachable |= nodes_only(i);
             continue;
         }
         reasons[i] = reason;
         if (linked && guard_carries(&engine->guard, i, now_ns))
-            event->carrying |= UINT32_C(1) << i;
+            event->carrying |= nodes_only(i);
     }
     event->reachable = reachable;
 }

@@ -75,7 +75,7 @@ static const char *find_token(const struct breaking *breaking, const struct roun
     for (unsigned i = 0; i < round->rules->node_count; i++) {
         unsigned same = 0;
         for (unsigned j = 0; j < round->rules->node_count; j++)
-            same += (round->held & UINT32_C(1) << j) != 0 &&
+            same += (round->held & nodes_only(j)) != 0 &&
                     memcmp(breaking->seen[i], breaking->seen[j], LIMIT_TOKEN) == 0;
         if (breaking->seen[i][0] != '\0' && same >= round->rules->quorum)
             return breaking->seen[i];

@@ -70,7 +70,7 @@ static void start_tracking(struct engine *engine, unsigned node, int64_t now_ns)
 {
     struct tracker *tracker = &engine->trackers[node];
     if (tracker->state != TRACKER_LISTENING || !is_connected(engine->links[node].state) ||
-        engine->untracked & UINT32_C(1) << node)
+        engine->untracked & nodes_only(node))
         return;
     tracker_start(tracker, &engine->links[node], now_ns);
     engine_on_tracked(engine, node, now_ns);
@@ -88,7 +88,7 @@ static void on_tracking_reply(struct engine *engine, unsigned node, const struct
 {
     if (reply->kind != RESP_ERROR || engine->trackers[node].tracking == 0)
         return;
-    engine->untracked |= UINT32_C(1) << node;
+    engine->untracked |= nodes_only(node);
     stop_tracking(engine, node, now_ns);
 }
 
@@ -101,7 +101,7 @@ static bool on_tracker_reply(struct engine *engine, unsigned node, const struct 
     case TRACKER_NOTHING:
         break;
     case TRACKER_READY:
-        engine->untracked &= ~(UINT32_C(1) << node);
+        engine->untracked &= ~nodes_only(node);
         start_tracking(engine, node, now_ns);
         break;
     case TRACKER_LOST:
@@ -132,10 +132,10 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
     } else if (is_connected(before) && !is_connected(link->state)) {
         warden_on_lost(&engine->wardens[node]);
         stop_tracking(engine, node, now_ns);
-        engine->untracked &= ~(UINT32_C(1) << node);
-        engine->refusing &= ~(UINT32_C(1) << node);
-        engine->refusing_native &= ~(UINT32_C(1) << node);
-        engine->apart &= ~(UINT32_C(1) << node);
+        engine->untracked &= ~nodes_only(node);
+        engine->refusing &= ~nodes_only(node);
+        engine->refusing_native &= ~nodes_only(node);
+        engine->apart &= ~nodes_only(node);
         engine->refused_for[node] = 0;
     }
     note_votes(engine, now_ns);
@@ -207,7 +207,7 @@ static void fail_lost(struct engine *engine, unsigned node, int64_t now_ns)
     const struct link_ticket *ticket;
     if (link->state != LINK_DOWN)
         return;
-    engine->unguarded &= ~(UINT32_C(1) << node);
+    engine->unguarded &= ~nodes_only(node);
     deliver_votes(engine, node, link->reason, now_ns);
     while (link->state == LINK_DOWN && (ticket = link_take_lost(link)) != NULL) {
         struct operation *operation = ticket->owner;
@@ -303,7 +303,7 @@ static bool send_in_full(struct engine *engine, unsigned node, const struct link
     again.tracking = 0;  /* that was asked for once */
     again.sent_ns = now_ns;
     link_send(link, engine->command, len, &again);
-    engine_guard_votes(engine, operation, ticket->command, UINT32_C(1) << node);
+    engine_guard_votes(engine, operation, ticket->command, nodes_only(node));
     return true;
 }
 
@@ -415,7 +415,7 @@ static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
     memmove(answers, answers + late, (count - late) * sizeof(answers[0]));
     engine->vote_count[node] = count - late;
     if (late < count)
-        engine->guard.probe |= UINT32_C(1) << node;
+        engine->guard.probe |= nodes_only(node);
 }
 
 static void on_guard_reply(struct engine *engine, unsigned node, const struct redis_reply *reply,
@@ -541,7 +541,7 @@ static void run_errands(struct engine *engine, int64_t now_ns)
     engine->errands = false;
     guard->probe = 0;
     for (unsigned i = 0; i < engine->node_count; i++) {
-        uint32_t node = UINT32_C(1) << i;
+        uint32_t node = nodes_only(i);
         if (!is_connected(engine->links[i].state)) {
             guard->beat &= ~node;
             continue;

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "server/engine_parts.h"
 
 bool engine_locks_init(struct engine *engine)
@@ -357,9 +358,9 @@ void engine_warn_holds(struct engine *engine, unsigned node, enum reason reason)
 {
     struct lock *lock;
     TAILQ_FOREACH (lock, &engine->held, entry) {
-        if (!(lock->carriers & UINT32_C(1) << node))
+        if (!(lock->carriers & nodes_only(node)))
             continue;
-        lock->carriers &= ~(UINT32_C(1) << node);
+        lock->carriers &= ~nodes_only(node);
         push(engine, lock, false, engine->rules.node_names[node], reason_word(reason));
     }
 }

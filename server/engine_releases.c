@@ -42,7 +42,7 @@ uint32_t engine_gather(struct engine *engine, struct operation *operation, uint3
     for (uint32_t rest = nodes & engine->apart; rest != 0; rest = nodes_behind_first(rest)) {
         struct link *link = &engine->links[nodes_first(rest)];
         if (link_refuses_release(link) != REASON_NONE)
-            refused |= UINT32_C(1) << link->node;
+            refused |= nodes_only(link->node);
         else
             write_alone(engine, link->node, operation, link->release_form, now_ns);
     }
@@ -127,7 +127,7 @@ static void write_chain(struct engine *engine, int64_t now_ns)
         struct link *link = &engine->links[nodes_first(rest)];
         enum redis_form form = count > 1 ? REDIS_BY_SHA1 : link->release_form;
         if (link_refuses_release(link) != REASON_NONE) {
-            refused |= UINT32_C(1) << link->node;
+            refused |= nodes_only(link->node);
             continue;
         }
         /* Mostly all masters are alike, and it is written once. */
@@ -138,7 +138,7 @@ static void write_chain(struct engine *engine, int64_t now_ns)
             len = format(engine, first, count, form, now_ns);
         }
         link_expect(link, &ticket);
-        written_to |= UINT32_C(1) << link->node;
+        written_to |= nodes_only(link->node);
     }
     write_to(engine, written_to, len);
     if (refused != 0)
@@ -233,7 +233,7 @@ void engine_on_native_release(struct engine *engine, unsigned node,
                        now_ns);
         return;
     }
-    engine->refusing_native |= UINT32_C(1) << node;
+    engine->refusing_native |= nodes_only(node);
     ask_alone(engine, node, ticket->owner, now_ns);
 }
 
@@ -241,7 +241,7 @@ void engine_on_native_release(struct engine *engine, unsigned node,
  * other command needs. Any other trouble the script has as well. */
 void engine_on_released_alone(struct engine *engine, unsigned node, enum answer_kind said)
 {
-    uint32_t bit = UINT32_C(1) << node;
+    uint32_t bit = nodes_only(node);
     struct link *link = &engine->links[node];
     bool apart = engine->refusing & bit;
     bool native = engine->refusing_native & bit;
@@ -268,7 +268,7 @@ void engine_on_releases(struct engine *engine, unsigned node, const struct link_
     if (write_in_full(engine, node, ticket, reply, now_ns))
         return;
     if (reply->kind == RESP_ERROR)
-        engine->refusing |= UINT32_C(1) << node;
+        engine->refusing |= nodes_only(node);
     /* All of them wait for this answer, so none is gone before its turn. */
     for (unsigned i = 0; i < ticket->command; i++) {
         struct operation *next = operation->together;

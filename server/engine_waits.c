@@ -183,7 +183,7 @@ __attribute__((noinline)) static bool hand_over(struct engine *engine, struct op
     for (unsigned i = 0; i < engine->node_count; i++)
         if (engine_refuses_vote(engine, i, now_ns) == REASON_NONE &&
             link_refuses_release(&engine->links[i]) == REASON_NONE)
-            voters |= UINT32_C(1) << i;
+            voters |= nodes_only(i);
     if (nodes_count(voters) < engine->rules.round.quorum)
         return false;
     struct operation *acquire = open_acquire(engine, first_in_line(resource), &limit);
@@ -294,7 +294,7 @@ static uint32_t reachable(const struct engine *engine, int64_t now_ns)
     for (unsigned i = 0; i < engine->node_count; i++)
         if (engine->looking[i] < LIMIT_LINK_LOOKS &&
             engine_refuses_vote(engine, i, now_ns) == REASON_NONE)
-            nodes |= UINT32_C(1) << i;
+            nodes |= nodes_only(i);
     return nodes;
 }
 
@@ -448,7 +448,7 @@ static void run_line(struct engine *engine, struct resource *resource, int64_t n
     }
     if (want == QUEUE_LOOK)
         for (unsigned i = 0; i < engine->node_count; i++)
-            if (nodes & UINT32_C(1) << i)
+            if (nodes & nodes_only(i))
                 look(engine, resource, i, REDIS_BY_SHA1, now_ns);
     resource->wake.kind = ALARM_WAKE;
     alarms_set(&engine->alarms, &resource->wake, queue_wake_ns(queue));

@@ -51,7 +51,7 @@ void fan_write(struct fan *fan, uint32_t nodes, const char *bytes, size_t len)
 
 void fan_drop(struct fan *fan, unsigned node)
 {
-    fan->nodes &= ~(UINT32_C(1) << node);
+    fan->nodes &= ~nodes_only(node);
 }
 
 void fan_flush(struct fan *fan)

@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "protocol/nodes.h"
 #include "server/clock.h"
 #include "server/listeners.h"
 #include "server/reload.h"
@@ -330,7 +331,7 @@ static struct engine_rules rules_of(const struct config *config)
     for (unsigned i = 0; i < config->node_count; i++) {
         const struct config_node *node = &config->nodes[i];
         rules.node_names[i] = node->name;
-        rules.durable |= node->durable ? UINT32_C(1) << i : 0;
+        rules.durable |= node->durable ? nodes_only(i) : 0;
         rules.logins[i] = (struct link_login){node->username, node->password, node->database};
     }
     return rules;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "protocol/text.h"
 #include "server/resp.h"
 #include "tests/fuzz/fuzz.h"
@@ -305,7 +306,7 @@ static void check_granted(const struct asked *request, const struct reply *answe
     token[LIMIT_TOKEN] = '\0';
     for (unsigned i = 0; i < world.node_count; i++) {
         const char *value = world_value(&world, i, resources[request->resource]);
-        if (world.diverted & UINT32_C(1) << i)
+        if (world.diverted & nodes_only(i))
             votes += yes[i] > request->yes[i];
         else
             votes += value != NULL && strcmp(value, token) == 0;
@@ -467,7 +468,7 @@ static void trouble(void)
         world.masters[node].scripts_flushed = !world.masters[node].scripts_flushed;
     else if (how & 16)
         world.masters[node].untracked = !world.masters[node].untracked;
-    else if (!(world.diverted & UINT32_C(1) << node))
+    else if (!(world.diverted & nodes_only(node)))
         world.masters[node].hung = !world.masters[node].hung;
 }
 
@@ -555,7 +556,7 @@ static void begin(unsigned how)
         world.durable = 7;
         world_restart_engine(&world, "here");
     }
-    world.diverted = (UINT32_C(1) << liars) - 1;
+    world.diverted = nodes_all(liars);
     world.divert = divert;
     world_reply = world.engine.io.reply;
     world_undone = world.engine.io.undone;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "protocol/round.h"
 #include "tests/runner.h"
 
@@ -142,7 +143,7 @@ static void step(struct state *state, unsigned round, const struct round_event *
     round_step(&state->rounds[round], event, &actions);
     for (unsigned node = 0; node < NODES; node++) {
         struct channel *channel = &state->channels[round][node];
-        if (!(actions.send_to & UINT32_C(1) << node))
+        if (!(actions.send_to & nodes_only(node)))
             continue;
         EXPECT(channel->sent < COMMANDS);
         channel->commands[channel->sent++] = (unsigned char)actions.send;

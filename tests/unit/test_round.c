@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "protocol/round.h"
 #include "tests/runner.h"
 
@@ -84,7 +85,7 @@ static void begin_with(struct trial *trial, unsigned nodes, enum round_kind kind
 
 static void begin(struct trial *trial, unsigned nodes, enum round_kind kind)
 {
-    begin_with(trial, nodes, kind, (UINT32_C(1) << nodes) - 1);
+    begin_with(trial, nodes, kind, nodes_all(nodes));
 }
 
 static const struct answer yes = {.kind = ANSWER_YES};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nodes.h"
 #include "tests/unit/world_answer.h"
 #include "tests/unit/world_master.h"
 #include "tests/unit/world_tracking.h"
@@ -170,7 +171,7 @@ void world_deliver(struct world *world, unsigned node, struct world_inbox *inbox
     enum channel channel = inbox == &master->tracker ? CHANNEL_TRACKING : CHANNEL_COMMANDS;
     if (!inbox->open || master->mute)
         return;
-    if (world->diverted & UINT32_C(1) << node)
+    if (world->diverted & nodes_only(node))
         world->divert(world, node, channel, &answer);
     else
         engine_on_replies(&world->engine, node, channel, &answer, 1, world->now_ns);
