@@ -1,19 +1,11 @@
-#include "protocol/guard.h"
-
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "protocol/guard_parts.h"
 #include "protocol/nodes.h"
 
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define FRESH_NS     (5 * NS_PER_S)
-
-/* What a clock entry may say, so that sums and differences of it do not overflow. */
-#define ENTRY_TIME_MAX   (INT64_MAX / 4)
-#define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
 static int64_t min(int64_t a, int64_t b)
 {
@@ -39,26 +31,13 @@ uint32_t guard_epoch(const struct guard *guard, unsigned node)
     return guard->nodes[node].epoch;
 }
 
-/* Whatever was written to it before does not count any more. */
-static void begin_epoch(struct guard_node *node)
-{
-    node->epoch++;
-}
-
 /* --- who it is --- */
-
-/* Whoever changes a node gets it here: what guard_all_vote() has found is not known any more. */
-static struct guard_node *change(struct guard *guard, unsigned index)
-{
-    guard->all_vote_until_ns = 0;
-    return &guard->nodes[index];
-}
 
 /* Of the names of one server, all but the first in the alphabet are without a vote. */
 static void find_doubled(struct guard *guard)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        struct guard_node *node = change(guard, i);
+        struct guard_node *node = guard_change(guard, i);
         bool was_doubled = node->doubled;
         node->doubled = false;
         for (unsigned j = 0; j < guard->rules.node_count; j++)
@@ -67,7 +46,7 @@ static void find_doubled(struct guard *guard)
                              strcmp(node->run_id, guard->nodes[j].run_id) == 0 &&
                              strcmp(guard->rules.node_names[j], guard->rules.node_names[i]) < 0);
         if (node->doubled != was_doubled) {
-            begin_epoch(node);
+            guard_begin_epoch(node);
             node->leased_on = 0;
             node->announce = true;
         }
@@ -76,7 +55,7 @@ static void find_doubled(struct guard *guard)
 
 void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
 {
-    struct guard_node *node = change(guard, index);
+    struct guard_node *node = guard_change(guard, index);
     assert(!node->connected);
     /* Perhaps another server than before, or others have leased the name meanwhile. */
     node->leased_on = 0;
@@ -91,15 +70,15 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
     node->mark = REASON_NONE;
     node->mark_under_way = false;
     node->beat_ns = 0;
-    begin_epoch(node);
+    guard_begin_epoch(node);
     find_doubled(guard);
 }
 
 void guard_on_lost(struct guard *guard, unsigned index)
 {
-    struct guard_node *node = change(guard, index);
+    struct guard_node *node = guard_change(guard, index);
     node->connected = false;
-    begin_epoch(node);
+    guard_begin_epoch(node);
     find_doubled(guard);
 }
 
@@ -118,18 +97,18 @@ static void doubt_ourselves(struct guard *guard, int64_t now_ns)
 {
     guard->doubt_until_ns = now_ns + guard->quarantine_ns;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        struct guard_node *node = change(guard, i);
+        struct guard_node *node = guard_change(guard, i);
         unsettle(guard, node, now_ns, INT64_MAX);
-        begin_epoch(node);
+        guard_begin_epoch(node);
         node->step_open = false;
         node->mark = REASON_NONE;
     }
 }
 
-static void on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
+void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
 {
     unsettle(guard, node, now_ns, time_us);
-    begin_epoch(node);
+    guard_begin_epoch(node);
     node->stepped_ns = now_ns;
     node->stepped_until_ns = now_ns + guard->quarantine_ns;
     node->step_open = true;
@@ -159,7 +138,7 @@ static void on_steady(struct guard_node *node, const struct guard_sample *sample
 static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
                                         const struct guard_sample *sample)
 {
-    struct guard_node *node = change(guard, index);
+    struct guard_node *node = guard_change(guard, index);
     int64_t now_ns = sample->clock.received_ns;
     bool begins = !node->watch.begun || node->watch.loose;
     enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
@@ -170,18 +149,18 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
         on_steady(node, sample);
         break;
     case WATCH_STEPPED:
-        on_step(guard, node, now_ns, sample->clock.time_us);
+        guard_on_step(guard, node, now_ns, sample->clock.time_us);
         break;
     case WATCH_STEPPED_BACK:
         /* Should the clock now step forward again, what was left there would hide it. */
         node->step_open = false;
         node->renew_ns = now_ns;
         guard->beat |= nodes_only(index);
-        begin_epoch(node);
+        guard_begin_epoch(node);
         break;
     case WATCH_LOST:
         unsettle(guard, node, now_ns, sample->clock.time_us);
-        begin_epoch(node);
+        guard_begin_epoch(node);
         break;
     case WATCH_UNCLEAR:
         break;
@@ -236,7 +215,7 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     node->quarantine_ms = record->quarantine_ms;
     node->adopted_ns = sample->clock.received_ns;
     node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
-    begin_epoch(node);
+    guard_begin_epoch(node);
     node->leased_on = 0;
     node->announce = true;
     /* Another daemon has seen the same step, and was first. */
@@ -298,175 +277,12 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
     return REASON_NONE;
 }
 
-/* How many nodes bear a record of our set; and how many at most, of one other. */
-static bool outnumbered(const struct guard *guard)
-{
-    unsigned ours = 0;
-    unsigned theirs = 0;
-    for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        const struct guard_node *node = &guard->nodes[i];
-        if (!node->sampled || !node->readable)
-            continue;
-        unsigned same = 0;
-        for (unsigned j = 0; j < guard->rules.node_count; j++)
-            same += guard->nodes[j].sampled && guard->nodes[j].readable &&
-                    strcmp(guard->nodes[j].record.set_id, node->record.set_id) == 0;
-        if (strcmp(node->record.set_id, guard->set_id) == 0)
-            ours = same;
-        else if (same > theirs)
-            theirs = same;
-    }
-    return theirs > ours;
-}
-
-static unsigned count_sampled(const struct guard *guard)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < guard->rules.node_count; i++)
-        count += guard->nodes[i].connected && guard->nodes[i].sampled;
-    return count;
-}
-
-/* Has our clock kept pace with a majority of the nodes since? Then the step is the node's own. */
-static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < guard->rules.node_count; i++)
-        count += guard->nodes[i].connected && guard->nodes[i].settled &&
-                 guard->nodes[i].steady_ns >= then_ns;
-    return count >= guard->rules.quorum;
-}
-
-static bool has_word(const struct guard *guard)
-{
-    return (guard->rules.bootstrap || guard->rules.reset_set != NULL) && !guard->word_done;
-}
-
-/* Does this node stand against the operator's word: a record where there must be none, or one that
- * the word does not speak of? */
-static bool stands_against(const struct guard *guard, const struct guard_node *node)
-{
-    if (!node->connected || !node->sampled)
-        return false;
-    if (guard->rules.bootstrap)
-        return node->trouble == REASON_NONE
-                   ? !node->by_word || node->quarantine_why != REASON_BOOTSTRAP
-                   : node->trouble != REASON_NEW;
-    return node->trouble == REASON_RECORD ||
-           (node->trouble == REASON_OTHERSET &&
-            strcmp(node->record.set_id, guard->rules.reset_set) != 0);
-}
-
-enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
-{
-    enum guard_progress progress = GUARD_DONE;
-    if (guard->word_done)
-        return GUARD_DONE;
-    for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        const struct guard_node *node = &guard->nodes[i];
-        if (stands_against(guard, node)) {
-            *index = i;
-            return GUARD_REFUSED;
-        }
-        bool done = node->connected && node->sampled && node->trouble == REASON_NONE &&
-                    (node->entry_left || !guard->rules.bootstrap);
-        /* One that is away is what an operator can do something about. */
-        bool away = !node->connected || !node->sampled;
-        if (!done && (away || progress == GUARD_DONE))
-            *index = i;
-        if (!done)
-            progress = GUARD_UNDER_WAY;
-    }
-    return progress;
-}
-
-/* May a record for this reason be written now? */
-static bool may_mark(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
-{
-    if (!node->connected || !node->sampled || !node->facts_known || node->mark_under_way)
-        return false;
-    /* Where it cannot be written, it is tried again with the heartbeats. */
-    if (node->marked_ns != 0 && now_ns - node->marked_ns < guard->heartbeat_ns)
-        return false;
-    /* For this the record has to be right but for the quarantine. */
-    if (node->mark == REASON_STEPPED && node->trouble != REASON_NONE)
-        return false;
-    if (has_word(guard)) {
-        unsigned against;
-        if (count_sampled(guard) < guard->rules.node_count ||
-            guard_progress(guard, &against) == GUARD_REFUSED)
-            return false;
-    }
-    if (node->mark == REASON_RESET)
-        return true;
-    if (now_ns < guard->doubt_until_ns || outnumbered(guard))
-        return false;
-    if (node->mark == REASON_STEPPED)
-        return kept_pace_since(guard, node->stepped_ns);
-    /* Who sees but a few nodes may be the one with the wrong list. */
-    return count_sampled(guard) >= guard->rules.quorum;
-}
-
-bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64_t random,
-                     struct guard_mark *mark)
-{
-    struct guard_node *node = change(guard, index);
-    /* What could not be told from a fault of our own clock is nothing for the others, later. */
-    if (node->mark == REASON_STEPPED && now_ns - node->stepped_ns > guard->fresh_ns)
-        node->mark = REASON_NONE;
-    if (guard->rules.looks_on || node->mark == REASON_NONE || !may_mark(guard, node, now_ns))
-        return false;
-    bool trusted = guard->rules.bootstrap && !guard->word_done && node->mark == REASON_NEW;
-    int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
-    /* Locks of the old set may live as long as that let them. */
-    bool keeps_data = node->mark == REASON_DURABLE || node->mark == REASON_STEPPED;
-    if ((node->mark == REASON_RESET || keeps_data) && node->record.quarantine_ms > quarantine_ms)
-        quarantine_ms = node->record.quarantine_ms;
-    for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        const struct guard_node *other = &guard->nodes[i];
-        if (now_ns <= other->quarantine_until_ns && other->quarantine_ms > quarantine_ms)
-            quarantine_ms = other->quarantine_ms;
-    }
-    struct record record = {
-        .quarantine_ms = quarantine_ms,
-        .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
-        .evicted = node->evicted,
-        .durable = node->durable,
-        .mark = node->mark == REASON_DURABLE ? node->record.mark : random,
-        .why = trusted ? REASON_BOOTSTRAP : node->mark,
-    };
-    memcpy(record.set_id, guard->set_id, sizeof(record.set_id));
-    snprintf(record.cluster, sizeof(record.cluster), "%s", guard->rules.cluster);
-    memcpy(record.id, keeps_data ? node->record.id : node->run_id, sizeof(record.id));
-    memcpy(record.run_id, node->run_id, sizeof(record.run_id));
-    memcpy(record.replid, node->replid, RECORD_ID);
-    memcpy(mark->expected, node->seen, node->seen_len);
-    mark->expected_len = node->seen_len;
-    mark->text_len = record_format(&record, mark->text);
-    mark->quarantine_us = trusted || node->mark == REASON_DURABLE ? 0 : quarantine_ms * 1000;
-    /* For one run it only rises, also where the record that we remember is gone, and the clock was
-     * stepped back; else it would be taken for an old one for ever. And a new quarantine must not
-     * look like the old one. */
-    mark->join_us = strcmp(node->join_run_id, node->run_id) == 0
-                        ? node->join_us + (node->mark != REASON_DURABLE)
-                        : 0;
-    mark->run_id = node->mark == REASON_DURABLE ? node->record.run_id : node->run_id;
-    /* Should it not be written, a step is tried again; for the rest each sample asks anew. */
-    if (node->mark != REASON_STEPPED)
-        node->mark = REASON_NONE;
-    node->mark_under_way = true;
-    node->marked_ns = now_ns;
-    node->by_word = trusted;
-    node->trusted = trusted;
-    return true;
-}
-
-/* --- samples, facts, beats --- */
+/* --- samples, facts --- */
 
 enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
                                    const struct guard_sample *sample)
 {
-    struct guard_node *node = change(guard, index);
+    struct guard_node *node = guard_change(guard, index);
     assert(node->connected);
     enum reason trouble_before = node->trouble;
     bool first = !node->sampled;
@@ -474,7 +290,7 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
     node->mark_under_way = false;
     if (sample->failed != REASON_NONE) {
         node->trouble = sample->failed;
-        begin_epoch(node);
+        guard_begin_epoch(node);
         return GUARD_FAIL;
     }
     if (node->mark != REASON_STEPPED)
@@ -486,7 +302,7 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         node->record.evicted != node->evicted)
         node->trouble = wants_record(node, REASON_EVICTED);
     if (node->trouble != trouble_before || first)
-        begin_epoch(node);
+        guard_begin_epoch(node);
     /* While it was in trouble, its name was not leased, and others may have leased it. */
     if (node->trouble == REASON_NONE && trouble_before != REASON_NONE) {
         node->leased_on = 0;
@@ -529,7 +345,7 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
 
 void guard_on_facts(struct guard *guard, unsigned index, const struct guard_facts *facts)
 {
-    struct guard_node *node = change(guard, index);
+    struct guard_node *node = guard_change(guard, index);
     enum reason before = node->facts_trouble;
     node->facts_trouble = facts->failed;
     if (facts->failed == REASON_NONE) {
@@ -541,139 +357,7 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
             node->facts_trouble = REASON_EVICTION;
     }
     if (node->facts_trouble != before)
-        begin_epoch(node);
-}
-
-/* What a lease on its name is for: the data, and who has it. A copy of the data is another server.
- */
-static void describe(const struct guard_node *node, char *server)
-{
-    snprintf(server, 2 * RECORD_ID + 2, "%s %s", node->record.id, node->run_id);
-}
-
-void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
-{
-    const struct guard_node *node = &guard->nodes[index];
-    *beat = (struct guard_beat){
-        .vouch_ttl_ms = 2 * guard->fresh_ns / NS_PER_MS,
-        .lease_ms = guard->quarantine_ns / NS_PER_MS,
-        .fresh_ms = guard->fresh_ns / NS_PER_MS,
-    };
-    for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        const struct guard_node *named = &guard->nodes[i];
-        /* Whose word does not hold may have named the wrong masters. */
-        if (has_word(guard) || !named->connected || !named->sampled || named->doubled ||
-            named->trouble != REASON_NONE)
-            continue;
-        beat->names |= nodes_only(i);
-        describe(named, beat->servers[i]);
-    }
-    if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
-        return;
-    const struct watch *watch = &node->watch;
-    snprintf(beat->entry, sizeof(beat->entry),
-             "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64, watch->at_ns,
-             watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns);
-    snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64, node->steady_time_us);
-}
-
-/* What a settled daemon of this host has left. */
-static void take_entry(struct guard *guard, struct guard_node *node, const char *entry,
-                       int64_t now_ns)
-{
-    struct watch earlier = {.begun = true};
-    if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64, &earlier.at_ns,
-               &earlier.low_ns, &earlier.high_ns, &earlier.floor_ns, &earlier.tight_ns) != 5)
-        return;
-    /* Who planted numbers that make no sense learns nothing by it. */
-    const int64_t times[] = {earlier.at_ns, earlier.tight_ns};
-    const int64_t offsets[] = {earlier.low_ns, earlier.high_ns, earlier.floor_ns};
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-        if (times[i] < 0 || times[i] > ENTRY_TIME_MAX)
-            return;
-    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
-        if (offsets[i] < -ENTRY_OFFSET_MAX || offsets[i] > ENTRY_OFFSET_MAX)
-            return;
-    switch (watch_resume(&node->watch, &guard->rules.drift, &earlier)) {
-    case WATCH_STEADY:
-        node->settled = true;
-        break;
-    case WATCH_STEPPED:
-        on_step(guard, node, now_ns, node->steady_time_us);
-        break;
-    case WATCH_UNCLEAR:
-    case WATCH_STEPPED_BACK:
-    case WATCH_LOST:
-        break;
-    }
-}
-
-static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *beat,
-                        const char *digits, int64_t now_ns)
-{
-    for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
-        struct guard_node *named = change(guard, i);
-        if (!(beat->names & nodes_only(i)))
-            continue;
-        uint32_t before = named->contested;
-        char server[2 * RECORD_ID + 2];
-        describe(named, server);
-        /* What was asked for before the server changed was for the other. */
-        if (*digits++ == '1') {
-            named->contested |= nodes_only(index);
-            named->contested_until_ns = now_ns + guard->quarantine_ns;
-        } else if (strcmp(beat->servers[i], server) == 0) {
-            named->contested &= ~nodes_only(index);
-            named->leased_on |= nodes_only(index);
-        }
-        if (before == 0 && named->contested != 0)
-            begin_epoch(named);
-    }
-}
-
-void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reason)
-{
-    struct guard_node *node = change(guard, index);
-    if (node->beat_failed == REASON_NONE)
-        begin_epoch(node);
-    node->beat_failed = reason;
-}
-
-void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
-                   int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
-{
-    struct guard_node *node = change(guard, index);
-    char copy[512];
-    if (len >= sizeof(copy)) {
-        guard_on_beat_failed(guard, index, REASON_GARBAGE);
-        return;
-    }
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    char *vouch = strchr(copy, ' ');
-    char *entry = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
-    if (entry == NULL) {
-        guard_on_beat_failed(guard, index, REASON_GARBAGE);
-        return;
-    }
-    node->beat_ns = sent_ns;
-    node->beat_failed = REASON_NONE;
-    node->entry_left = node->entry_left || beat->entry[0] != '\0';
-    if (sent_ns >= node->renew_ns && (!node->settled || beat->entry[0] != '\0'))
-        node->renew_ns = 0;
-    take_leases(guard, index, beat, copy, now_ns);
-    unsigned waited_for;
-    if (has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {
-        guard->word_done = true;
-        guard->beat = nodes_all(guard->rules.node_count);
-    }
-    if (node->settled || node->steady_ns == 0 || now_ns < guard->doubt_until_ns ||
-        now_ns < node->stepped_until_ns)
-        return;
-    if (strtoll(vouch + 1, NULL, 10) > node->first_time_us)
-        node->settled = true;
-    else
-        take_entry(guard, node, entry + 1, now_ns);
+        guard_begin_epoch(node);
 }
 
 /* --- the vote --- */

@@ -94,9 +94,9 @@ mutant evicted-not-compared all "$unfit" protocol/guard.c \
 mutant written-when-closed all aborted server/engine_links.c '
     s/^    link_on_closed(link, reason, now_ns);/    engine_catch_up(engine, now_ns);\
 &/'
-mutant quarantines-alike step-back,flush,daemon-stop,clients "$unfit" protocol/guard.c '
-    s/same_end && node->quarantine_mark == record->mark/same_end/
-    s/REASON_DURABLE ? node->record.mark : random/REASON_DURABLE ? node->record.mark : 0/'
+mutant quarantines-alike step-back,flush,daemon-stop,clients "$unfit" protocol/guard.c \
+    's/same_end && node->quarantine_mark == record->mark/same_end/' protocol/guard_marks.c \
+    's/REASON_DURABLE ? node->record.mark : random/REASON_DURABLE ? node->record.mark : 0/'
 mutant slow-beginning step-forward,slow,hang,clients "$unfit" protocol/watch.c '
     s/bool anew = watch->loose && tight;/bool anew = false;\
     if (watch->loose \&\& tight) {\

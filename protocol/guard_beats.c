@@ -1,0 +1,143 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/guard_parts.h"
+#include "protocol/nodes.h"
+
+/* What a clock entry may say, so that sums and differences of it do not overflow. */
+#define ENTRY_TIME_MAX   (INT64_MAX / 4)
+#define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
+
+/* What a lease on its name is for: the data, and who has it. A copy of the data is another server.
+ */
+static void describe(const struct guard_node *node, char *server)
+{
+    snprintf(server, 2 * RECORD_ID + 2, "%s %s", node->record.id, node->run_id);
+}
+
+void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    *beat = (struct guard_beat){
+        .vouch_ttl_ms = 2 * guard->fresh_ns / NS_PER_MS,
+        .lease_ms = guard->quarantine_ns / NS_PER_MS,
+        .fresh_ms = guard->fresh_ns / NS_PER_MS,
+    };
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        const struct guard_node *named = &guard->nodes[i];
+        /* Whose word does not hold may have named the wrong masters. */
+        if (guard_has_word(guard) || !named->connected || !named->sampled || named->doubled ||
+            named->trouble != REASON_NONE)
+            continue;
+        beat->names |= nodes_only(i);
+        describe(named, beat->servers[i]);
+    }
+    if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
+        return;
+    const struct watch *watch = &node->watch;
+    snprintf(beat->entry, sizeof(beat->entry),
+             "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64, watch->at_ns,
+             watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns);
+    snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64, node->steady_time_us);
+}
+
+/* What a settled daemon of this host has left. */
+static void take_entry(struct guard *guard, struct guard_node *node, const char *entry,
+                       int64_t now_ns)
+{
+    struct watch earlier = {.begun = true};
+    if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64, &earlier.at_ns,
+               &earlier.low_ns, &earlier.high_ns, &earlier.floor_ns, &earlier.tight_ns) != 5)
+        return;
+    /* Who planted numbers that make no sense learns nothing by it. */
+    const int64_t times[] = {earlier.at_ns, earlier.tight_ns};
+    const int64_t offsets[] = {earlier.low_ns, earlier.high_ns, earlier.floor_ns};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i] < 0 || times[i] > ENTRY_TIME_MAX)
+            return;
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+        if (offsets[i] < -ENTRY_OFFSET_MAX || offsets[i] > ENTRY_OFFSET_MAX)
+            return;
+    switch (watch_resume(&node->watch, &guard->rules.drift, &earlier)) {
+    case WATCH_STEADY:
+        node->settled = true;
+        break;
+    case WATCH_STEPPED:
+        guard_on_step(guard, node, now_ns, node->steady_time_us);
+        break;
+    case WATCH_UNCLEAR:
+    case WATCH_STEPPED_BACK:
+    case WATCH_LOST:
+        break;
+    }
+}
+
+static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *beat,
+                        const char *digits, int64_t now_ns)
+{
+    for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
+        struct guard_node *named = guard_change(guard, i);
+        if (!(beat->names & nodes_only(i)))
+            continue;
+        uint32_t before = named->contested;
+        char server[2 * RECORD_ID + 2];
+        describe(named, server);
+        /* What was asked for before the server changed was for the other. */
+        if (*digits++ == '1') {
+            named->contested |= nodes_only(index);
+            named->contested_until_ns = now_ns + guard->quarantine_ns;
+        } else if (strcmp(beat->servers[i], server) == 0) {
+            named->contested &= ~nodes_only(index);
+            named->leased_on |= nodes_only(index);
+        }
+        if (before == 0 && named->contested != 0)
+            guard_begin_epoch(named);
+    }
+}
+
+void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reason)
+{
+    struct guard_node *node = guard_change(guard, index);
+    if (node->beat_failed == REASON_NONE)
+        guard_begin_epoch(node);
+    node->beat_failed = reason;
+}
+
+void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
+                   int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
+{
+    struct guard_node *node = guard_change(guard, index);
+    char copy[512];
+    if (len >= sizeof(copy)) {
+        guard_on_beat_failed(guard, index, REASON_GARBAGE);
+        return;
+    }
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    char *vouch = strchr(copy, ' ');
+    char *entry = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
+    if (entry == NULL) {
+        guard_on_beat_failed(guard, index, REASON_GARBAGE);
+        return;
+    }
+    node->beat_ns = sent_ns;
+    node->beat_failed = REASON_NONE;
+    node->entry_left = node->entry_left || beat->entry[0] != '\0';
+    if (sent_ns >= node->renew_ns && (!node->settled || beat->entry[0] != '\0'))
+        node->renew_ns = 0;
+    take_leases(guard, index, beat, copy, now_ns);
+    unsigned waited_for;
+    if (guard_has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {
+        guard->word_done = true;
+        guard->beat = nodes_all(guard->rules.node_count);
+    }
+    if (node->settled || node->steady_ns == 0 || now_ns < guard->doubt_until_ns ||
+        now_ns < node->stepped_until_ns)
+        return;
+    if (strtoll(vouch + 1, NULL, 10) > node->first_time_us)
+        node->settled = true;
+    else
+        take_entry(guard, node, entry + 1, now_ns);
+}
