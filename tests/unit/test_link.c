@@ -1,0 +1,145 @@
+/*
+ * protocol/link.h in the engine, on fake masters and virtual time: what becomes of a connection.
+ * Whose answer is whose: test_runs.c.
+ */
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+static struct world w;
+
+static void five(void)
+{
+    world_init(&w, 5);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+START_TEST(a_hung_master_is_suspect_then_given_up_then_back)
+{
+    w.masters[2].hung = true;
+    world_pass_ms(&w, 1100);
+    ck_assert_int_eq(w.engine.links[2].state, LINK_SUSPECT);
+    world_pass_ms(&w, 1100);
+    ck_assert_int_ne(w.engine.links[2].state, LINK_SUSPECT);
+    ck_assert_int_eq(w.engine.links[2].reason, REASON_HUNG);
+    w.masters[2].hung = false;
+    world_pass_ms(&w, 3000);
+    ck_assert_int_eq(w.engine.links[2].state, LINK_UP);
+    ck_assert_int_eq(w.engine.links[2].reason, REASON_NONE);
+}
+END_TEST
+
+START_TEST(a_master_that_answers_late_stays_suspect_until_it_is_in_time)
+{
+    w.masters[2].hung = true;
+    world_pass_ms(&w, 1100);
+    ck_assert_int_eq(w.engine.links[2].state, LINK_SUSPECT);
+    w.masters[2].hung = false;
+    world_settle(&w); /* the late heartbeat, and a fresh one that is in time */
+    ck_assert_int_eq(w.engine.links[2].state, LINK_UP);
+}
+END_TEST
+
+START_TEST(a_dead_master_is_tried_ever_less_often)
+{
+    world_kill(&w, 0);
+    world_pass_ms(&w, 60000);
+    unsigned attempts = w.engine.links[0].attempts;
+    ck_assert_uint_ge(attempts, 30);
+    ck_assert_uint_le(attempts, 70);
+    ck_assert_int_eq(w.engine.links[0].reason, REASON_REFUSED);
+    /* Through all of them it is away since it was lost. */
+    ck_assert_int_eq(w.engine.links[0].since_ns, w.now_ns - 60 * NS_PER_S);
+    world_restart(&w, 0);
+    world_pass_ms(&w, 2100);
+    ck_assert_int_eq(w.engine.links[0].state, LINK_UP);
+}
+END_TEST
+
+START_TEST(a_reply_nobody_asked_for_closes_the_link)
+{
+    const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &stray, 1, w.now_ns));
+    ck_assert_int_eq(w.engine.links[0].reason, REASON_GARBAGE);
+}
+END_TEST
+
+/* It is lost, and connected to anew; nothing has been answered yet. */
+static struct link *reconnect(unsigned node)
+{
+    struct link *link = &w.engine.links[node];
+    world_kill(&w, node);
+    world_pass_ms(&w, 100);
+    ck_assert_int_eq(link->state, LINK_DOWN);
+    w.now_ns = engine_deadline_ns(&w.engine);
+    while (link->state == LINK_DOWN) {
+        w.now_ns = engine_deadline_ns(&w.engine);
+        engine_on_timer(&w.engine, w.now_ns);
+    }
+    w.masters[node].current.open = true;
+    w.masters[node].connecting = false;
+    engine_on_connected(&w.engine, node, CHANNEL_COMMANDS, w.now_ns);
+    return link;
+}
+
+START_TEST(a_greeting_that_is_refused_names_the_reason)
+{
+    const struct redis_reply refusals[] = {
+        {.kind = RESP_ERROR, .str = "NOAUTH Authentication required.", .len = 31},
+        {.kind = RESP_STRING, .str = "no run id", .len = 9},
+    };
+    const enum reason reasons[] = {REASON_NOAUTH, REASON_GARBAGE};
+    for (unsigned i = 0; i < 2; i++) {
+        const struct link *link = reconnect(i);
+        /* CLIENT SETNAME and CLIENT ID may be refused, INFO may not. */
+        ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
+        ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
+        ck_assert(!engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], 1, w.now_ns));
+        ck_assert_int_eq(link->reason, reasons[i]);
+    }
+}
+END_TEST
+
+/* Said before anything was read, so it comes as the answer to what may be refused. */
+START_TEST(a_master_with_too_many_clients_says_so_first)
+{
+    const struct redis_reply refusal = {
+        .kind = RESP_ERROR, .str = "ERR max number of clients reached", .len = 33};
+    const struct link *link = reconnect(0);
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &refusal, 1, w.now_ns));
+    ck_assert_int_eq(link->reason, REASON_MAXCLIENTS);
+}
+END_TEST
+
+START_TEST(an_error_that_is_not_known_is_remembered)
+{
+    const struct redis_reply fine = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    const struct redis_reply strange = {.kind = RESP_ERROR, .str = "ERR is strange", .len = 14};
+    const struct link *link = reconnect(0);
+    ck_assert(engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &fine, 1, w.now_ns));
+    ck_assert(engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &fine, 1, w.now_ns));
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &strange, 1, w.now_ns));
+    ck_assert_int_eq(link->reason, REASON_ERROR);
+    ck_assert_str_eq(link->unknown_error, "ERR is strange");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("link");
+    TCase *cases = tcase_create("link");
+    tcase_set_timeout(cases, 60);
+    tcase_add_checked_fixture(cases, five, end);
+    tcase_add_test(cases, a_hung_master_is_suspect_then_given_up_then_back);
+    tcase_add_test(cases, a_master_that_answers_late_stays_suspect_until_it_is_in_time);
+    tcase_add_test(cases, a_dead_master_is_tried_ever_less_often);
+    tcase_add_test(cases, a_reply_nobody_asked_for_closes_the_link);
+    tcase_add_test(cases, a_greeting_that_is_refused_names_the_reason);
+    tcase_add_test(cases, a_master_with_too_many_clients_says_so_first);
+    tcase_add_test(cases, an_error_that_is_not_known_is_remembered);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
