@@ -1,6 +1,6 @@
 /*
- * Clients over TLS: who gets in, how a connection ends and what that means to a HOLD, and what
- * those cost who are slow, many, or no TLS at all.
+ * Clients over TLS: who gets in, and what those cost who are slow, many, or no TLS at all. Those
+ * who are in: test_tls_sessions.c.
  */
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -16,73 +16,11 @@
 #include "tests/dice.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
-#include "tests/e2e/secure.h"
-#include "tests/e2e/stage.h"
+#include "tests/e2e/tls_stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 enum { HANDSHAKES = 64 /* LIMIT_HANDSHAKES */, HELLO_MAX = 4096 };
-
-static void make_certificates(const char *dir)
-{
-    static const char here[] = "DNS:localhost,IP:127.0.0.1";
-    static const struct certs_plan plans[] = {
-        {.name = "ca"},
-        {.name = "stranger"},
-        {.name = "daemon", .issuer = "ca", .names = here},
-        {.name = "old-daemon", .issuer = "ca", .names = here, .from_s = -7200, .until_s = -60},
-        {.name = "client", .issuer = "ca", .common = "worker 7"},
-        {.name = "nameless", .issuer = "ca", .common = "", .names = "DNS:w7.example"},
-        {.name = "wrong", .issuer = "stranger"},
-        {.name = "self"},
-        {.name = "expired", .issuer = "ca", .from_s = -7200, .until_s = -60},
-        {.name = "early", .issuer = "ca", .from_s = 7200, .until_s = 9000},
-    };
-    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
-        certs_make(dir, &plans[i]);
-}
-
-/* A daemon with a TLS address; `certificate` names its own, `fields` are more in YAML. */
-static void open_with(struct stage *stage, const char *test, const char *certificate,
-                      const char *ca_and_more)
-{
-    char fields[512];
-    signal(SIGPIPE, SIG_IGN);
-    const struct stage_plan masters = {.masters = 3, .over_unix = true};
-    stage_open_masters(stage, test, &masters);
-    const char *dir = stage->sandbox.dir;
-    make_certificates(dir);
-    int len = snprintf(fields, sizeof(fields), ", certificate: %s/%s.crt, key: %s/%s.key", dir,
-                       certificate, dir, certificate);
-    if (ca_and_more != NULL)
-        snprintf(fields + len, sizeof(fields) - (size_t)len, ", client_ca: %s/ca.crt%s", dir,
-                 ca_and_more);
-    const struct daemon_plan plan = {
-        .node_timeout_ms = 100, .tcp_host = "127.0.0.1", .tls_fields = fields};
-    daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, stage->master_count, &plan);
-    daemon_bootstrap(&stage->daemon);
-    daemon_start(&stage->daemon, 0);
-    daemon_wait_up(&stage->daemon, stage->master_count);
-    daemon_connect(&stage->daemon, &stage->client);
-    client_expect(&stage->client, "PONG", "PING"); /* accepted, for those who count descriptors */
-}
-
-static void open_plain(struct stage *stage, const char *test)
-{
-    open_with(stage, test, "daemon", NULL);
-}
-
-static const struct secure_plan anybody = {.ca = "ca", .host = "localhost"};
-
-static void connect_to(struct secure *client, const struct stage *stage)
-{
-    secure_connect(client, &stage->sandbox, stage->daemon.port, &anybody);
-}
-
-static void matches(const char *line, const char *begin)
-{
-    ck_assert_msg(strncmp(line, begin, strlen(begin)) == 0, "%s, instead of %s", line, begin);
-}
 
 /* --- who gets in --- */
 
@@ -92,13 +30,13 @@ START_TEST(a_client_is_served_and_told_the_end)
 {
     struct stage stage;
     struct secure client;
-    struct secure_plan plan = anybody;
+    struct secure_plan plan = tls_anybody;
     char line[128];
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     plan.version = versions[_i];
     secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
     ck_assert_int_eq(SSL_version(client.ssl), versions[_i]);
-    matches(secure_ask(&client, "LOCK a 10s"), "OK ");
+    tls_expect(secure_ask(&client, "LOCK a 10s"), "OK ");
     snprintf(line, sizeof(line), "UNLOCK a %.40s", client.line + 3);
     ck_assert_str_eq(secure_ask(&client, line), "OK");
     ck_assert_str_eq(secure_ask(&client, "QUIT"), "BYE");
@@ -113,9 +51,9 @@ START_TEST(nothing_older_and_no_renegotiation)
 {
     struct stage stage;
     struct secure client;
-    struct secure_plan plan = anybody;
-    open_plain(&stage, __func__);
-    secure_open(&client, &stage.sandbox, stage.daemon.port, &anybody);
+    struct secure_plan plan = tls_anybody;
+    tls_stage_open(&stage, __func__);
+    secure_open(&client, &stage.sandbox, stage.daemon.port, &tls_anybody);
     SSL_set_security_level(client.ssl, 0);
     SSL_set_min_proto_version(client.ssl, TLS1_VERSION);
     SSL_set_max_proto_version(client.ssl, TLS1_1_VERSION);
@@ -163,7 +101,7 @@ START_TEST(a_certificate_is_required_and_verified)
 {
     struct stage stage;
     struct secure client;
-    open_with(&stage, __func__, "daemon", "");
+    tls_stage_open_with(&stage, __func__, "daemon", "");
     for (unsigned v = 0; v < 2; v++)
         for (size_t i = 0; i < sizeof(certificates) / sizeof(certificates[0]); i++) {
             bool in = gets_in(&client, &stage, certificates[i].own, versions[v]);
@@ -184,7 +122,7 @@ START_TEST(an_optional_certificate_is_verified_if_there_is_one)
 {
     struct stage stage;
     struct secure client;
-    open_with(&stage, __func__, "daemon", ", client_certificate: optional");
+    tls_stage_open_with(&stage, __func__, "daemon", ", client_certificate: optional");
     ck_assert(gets_in(&client, &stage, NULL, 0));
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn="), 0);
     secure_close(&client);
@@ -204,7 +142,7 @@ START_TEST(a_resumed_session_keeps_its_certificate)
     struct secure again;
     const struct secure_plan plan = {.ca = "ca", .own = "client"};
     const struct secure_plan nobody = {.ca = "ca"};
-    open_with(&stage, __func__, "daemon", "");
+    tls_stage_open_with(&stage, __func__, "daemon", "");
     secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     SSL_SESSION *session = SSL_get1_session(client.ssl);
@@ -241,13 +179,13 @@ START_TEST(a_reload_brings_the_certificates_as_they_are_now)
     struct secure before;
     struct secure after;
     const struct secure_plan renewed = {.ca = "ca", .host = "w7.example"};
-    open_plain(&stage, __func__);
-    connect_to(&before, &stage);
+    tls_stage_open(&stage, __func__);
+    tls_stage_connect(&before, &stage);
     /* A key that does not belong to it: nothing changes. */
     renew(&stage, "nameless", "wrong");
     kill(stage.daemon.pid, SIGHUP);
     daemon_wait_log(&stage.daemon, "reload_refused", "in_force");
-    connect_to(&after, &stage);
+    tls_stage_connect(&after, &stage);
     ck_assert_str_eq(secure_ask(&after, "PING"), "PONG");
     secure_close(&after);
     /* The right one: whoever connects from now on sees it, and who is there goes on. */
@@ -270,9 +208,9 @@ START_TEST(a_client_that_refuses_us_is_told_of)
 {
     struct stage stage;
     struct secure client;
-    open_with(&stage, __func__, "old-daemon", NULL);
+    tls_stage_open_with(&stage, __func__, "old-daemon", NULL);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "old-daemon.crt has expired"), 2);
-    ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port, &anybody));
+    ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port, &tls_anybody));
     daemon_wait_log(&stage.daemon, "tls_failed", "our certificate has expired");
     ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port,
                           &(struct secure_plan){.ca = "stranger"}));
@@ -293,7 +231,7 @@ START_TEST(the_manual_makes_certificates)
     struct secure client;
     char script[SANDBOX_FILE];
     char command[256];
-    open_with(&stage, __func__, "daemon", "");
+    tls_stage_open_with(&stage, __func__, "daemon", "");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
     char *text = sandbox_read("docs/operations.md");
@@ -328,7 +266,7 @@ START_TEST(plain_text_is_closed_with_one_line_in_the_log)
     struct stage stage;
     struct client client;
     char bytes[64];
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_send(&client, texts[_i]);
     ssize_t got;
@@ -376,7 +314,7 @@ START_TEST(a_handshake_that_is_cut_anywhere_leaves_nothing)
     struct stage stage;
     unsigned char hello[HELLO_MAX];
     size_t len = make_hello(hello);
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     unsigned before = process_open_files(stage.daemon.pid);
     for (size_t cut = 0; cut <= len; cut += 3) {
         struct client client;
@@ -401,7 +339,7 @@ START_TEST(garbage_lets_nobody_in)
     unsigned char bytes[HELLO_MAX];
     size_t len = make_hello(hello);
     struct dice dice = {.state = 1};
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     unsigned before = process_open_files(stage.daemon.pid);
     for (unsigned i = 0; i < TRIES; i++) {
         struct client client;
@@ -432,7 +370,7 @@ START_TEST(a_slow_handshake_ends)
     struct client client;
     unsigned char hello[HELLO_MAX];
     make_hello(hello);
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_send_bytes(&client, hello, 60);
     daemon_wait_log(&stage.daemon, "tls_failed", "took too long");
@@ -469,11 +407,11 @@ START_TEST(those_who_only_take_places_do_not_keep_others_out)
     enum { MANY = 2 * HANDSHAKES };
     struct stage stage;
     struct secure client;
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     struct client *silent = take_places(&stage, MANY);
     /* Other addresses do not mind. */
     client_expect(&stage.client, "PONG", "PING");
-    connect_to(&client, &stage);
+    tls_stage_connect(&client, &stage);
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     secure_close(&client);
     leave_places(silent, MANY);
@@ -504,12 +442,12 @@ START_TEST(an_address_that_comes_while_places_are_taken_waits_for_one)
     enum { MANY = HANDSHAKES + 4 };
     struct stage stage;
     struct secure client;
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     int port = add_address(&stage);
     struct client *silent = take_places(&stage, MANY);
     kill(stage.daemon.pid, SIGHUP);
     daemon_wait_log(&stage.daemon, " reloaded ", "changed=listen");
-    secure_connect(&client, &stage.sandbox, port, &anybody);
+    secure_connect(&client, &stage.sandbox, port, &tls_anybody);
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     secure_close(&client);
     leave_places(silent, MANY);
@@ -540,10 +478,10 @@ START_TEST(many_handshakes_at_once_all_come_to_an_end)
     struct stage stage;
     struct secure *clients = calloc(MANY, sizeof(*clients));
     ck_assert_ptr_nonnull(clients);
-    open_plain(&stage, __func__);
+    tls_stage_open(&stage, __func__);
     kill(stage.daemon.pid, SIGSTOP);
     for (unsigned i = 0; i < MANY; i++) {
-        secure_open(&clients[i], &stage.sandbox, stage.daemon.port, &anybody);
+        secure_open(&clients[i], &stage.sandbox, stage.daemon.port, &tls_anybody);
         fcntl(clients[i].fd, F_SETFL, O_NONBLOCK);
         ck_assert_int_ne(SSL_do_handshake(clients[i].ssl), 1);
     }
@@ -557,309 +495,6 @@ START_TEST(many_handshakes_at_once_all_come_to_an_end)
         secure_close(&clients[i]);
     stage_wait_clients(&stage, 1);
     free(clients);
-    stage_close(&stage);
-}
-END_TEST
-
-/* --- how it ends --- */
-
-struct held {
-    struct secure client;
-    int64_t until_ms;
-};
-
-static void hold(struct held *held, const struct stage *stage, const char *ttl)
-{
-    char line[64];
-    long validity_ms;
-    long elapsed_ms;
-    connect_to(&held->client, stage);
-    int64_t sent_ms = waiting_clock_ms();
-    snprintf(line, sizeof(line), "LOCK a %s HOLD", ttl);
-    ck_assert_int_eq(
-        sscanf(secure_ask(&held->client, line), "OK %*s %ld %ld", &validity_ms, &elapsed_ms), 2);
-    held->until_ms = sent_ms + validity_ms + elapsed_ms;
-}
-
-static void quit(struct secure *client)
-{
-    ck_assert_str_eq(secure_ask(client, "QUIT"), "BYE");
-    ck_assert(secure_ends_well(client));
-    secure_cut(client);
-}
-
-/* close_notify, and it still reads; the connection itself stays. */
-static void half_close(struct secure *client)
-{
-    secure_send(client, "#1 STATUS a\n#2 PING\n");
-    secure_half_close(client);
-    ck_assert_ptr_nonnull(strstr(secure_read(client), "PONG"));
-    matches(secure_read(client), "#1 ");
-    ck_assert(secure_ends_well(client));
-    secure_cut(client);
-}
-
-static void (*const orderly[])(struct secure *) = {secure_close, quit, half_close};
-
-START_TEST(an_end_in_order_releases_a_hold_at_once)
-{
-    struct stage stage;
-    struct held held;
-    open_plain(&stage, __func__);
-    hold(&held, &stage, "60s");
-    orderly[_i](&held.client);
-    stage_wait_key(&stage, "redlock:a", 0);
-    stage_wait_clients(&stage, 1);
-    stage_close(&stage);
-}
-END_TEST
-
-/* A FIN alone can be made by anybody on the way, and so can a reset. */
-static void (*const disorderly[])(struct secure *) = {secure_cut, secure_reset};
-
-START_TEST(any_other_end_releases_nothing_before_the_deadline)
-{
-    struct stage stage;
-    struct held held;
-    open_plain(&stage, __func__);
-    hold(&held, &stage, "2s");
-    disorderly[_i](&held.client);
-    stage_wait_clients(&stage, 1);
-    stage_wait_key(&stage, "redlock:a", 3);
-    stage_wait_key(&stage, "redlock:a", 0);
-    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
-    stage_close(&stage);
-}
-END_TEST
-
-/* A process of its own: its kernel sends a FIN, and nobody is there to say close_notify. */
-START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
-{
-    struct stage stage;
-    struct held held;
-    int told[2];
-    int64_t until_ms;
-    open_plain(&stage, __func__);
-    ck_assert_int_eq(pipe(told), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        hold(&held, &stage, "2s");
-        if (write(told[1], &held.until_ms, sizeof(held.until_ms)) < 0)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    ck_assert_int_eq(read(told[0], &until_ms, sizeof(until_ms)), sizeof(until_ms));
-    process_kill(child);
-    daemon_wait_log(&stage.daemon, "client_dropped", "");
-    stage_wait_key(&stage, "redlock:a", 0);
-    ck_assert_int_ge(waiting_clock_ms(), until_ms);
-    close(told[0]);
-    close(told[1]);
-    stage_close(&stage);
-}
-END_TEST
-
-/* Short connections of clients that just close would fill the log. */
-START_TEST(a_plain_close_is_worth_a_line_only_where_it_costs_a_lock)
-{
-    struct stage stage;
-    struct secure client;
-    struct held held;
-    open_plain(&stage, __func__);
-    connect_to(&client, &stage);
-    matches(secure_ask(&client, "LOCK b 2s"), "OK ");
-    secure_cut(&client);
-    hold(&held, &stage, "2s");
-    secure_cut(&held.client);
-    stage_wait_clients(&stage, 1);
-    daemon_wait_log(&stage.daemon, "debug client_dropped", "without a close_notify");
-    daemon_wait_log(&stage.daemon, "info client_dropped", "without a close_notify");
-    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "info client_dropped"), 1);
-    stage_close(&stage);
-}
-END_TEST
-
-/* The record that ends it is changed on its way. */
-START_TEST(a_forged_end_releases_nothing)
-{
-    static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 1, 0};
-    struct stage stage;
-    struct held held;
-    open_plain(&stage, __func__);
-    hold(&held, &stage, "2s");
-    ck_assert_int_eq(send(held.client.fd, alert, sizeof(alert), 0), sizeof(alert));
-    secure_cut(&held.client);
-    stage_wait_clients(&stage, 1);
-    stage_wait_key(&stage, "redlock:a", 0);
-    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
-    stage_close(&stage);
-}
-END_TEST
-
-START_TEST(what_was_said_before_the_end_is_done)
-{
-    struct stage stage;
-    struct secure client;
-    char line[128];
-    open_plain(&stage, __func__);
-    connect_to(&client, &stage);
-    matches(secure_ask(&client, "LOCK a 60s"), "OK ");
-    snprintf(line, sizeof(line), "PING\nUNLOCK a %.40s\n", client.line + 3);
-    kill(stage.daemon.pid, SIGSTOP); /* it finds the request and the end at once */
-    secure_send(&client, line);
-    secure_half_close(&client);
-    kill(stage.daemon.pid, SIGCONT);
-    ck_assert_str_eq(secure_read(&client), "PONG");
-    ck_assert_str_eq(secure_read(&client), "OK");
-    ck_assert(secure_ends_well(&client));
-    secure_cut(&client);
-    stage_close(&stage);
-}
-END_TEST
-
-/* A LOCK and the end behind it, at once: nobody is there for the answer. */
-START_TEST(a_lock_in_front_of_the_end_is_undone)
-{
-    struct stage stage;
-    struct secure client;
-    open_plain(&stage, __func__);
-    connect_to(&client, &stage);
-    kill(stage.daemon.pid, SIGSTOP);
-    secure_send(&client, "LOCK a 60s HOLD\n");
-    secure_half_close(&client);
-    kill(stage.daemon.pid, SIGCONT);
-    matches(secure_read(&client), "ERR bad-arguments ");
-    stage_wait_key(&stage, "redlock:a", 0);
-    secure_cut(&client);
-    stage_close(&stage);
-}
-END_TEST
-
-/* At once: in small packets, the kernel takes less, and an end behind them might not get through.
- */
-static void send_lines(struct secure *client, const char *line, unsigned count)
-{
-    size_t len = strlen(line);
-    char *lines = calloc(count, len + 1);
-    ck_assert_ptr_nonnull(lines);
-    for (unsigned i = 0; i < count; i++)
-        memcpy(lines + i * len, line, len);
-    secure_send(client, lines);
-    free(lines);
-}
-
-/* So many lines behind one that waits that the daemon does not read on, and then the end: with a
- * close_notify that it cannot see yet, or without one. */
-START_TEST(an_end_that_is_not_read_yet_undoes_a_lock_that_waits)
-{
-    /* More than the daemon reads, but not more than its kernel takes. */
-    enum { LINES = 560 };
-    struct stage stage;
-    struct held held;
-    struct grant other;
-    bool in_order = _i == 0;
-    open_plain(&stage, __func__);
-    other = client_lock(&stage.client, "b", "60s");
-    hold(&held, &stage, in_order ? "60s" : "4s");
-    secure_send(&held.client, "LOCK b 60s WAIT 1h\n");
-    send_lines(&held.client, "STATUS cccccccccccccccccccccccccccccccccccccccccccccccccc\n", LINES);
-    stage_wait_stats(&stage.client, " waiting=1 ");
-    if (in_order) {
-        secure_half_close(&held.client);
-        shutdown(held.client.fd, SHUT_WR);
-        matches(secure_read(&held.client), "ERR bad-arguments ");
-        for (unsigned i = 0; i < LINES; i++)
-            ck_assert_str_eq(secure_read(&held.client), "FREE");
-        ck_assert(secure_ends_well(&held.client));
-        stage_wait_key(&stage, "redlock:a", 0);
-        secure_cut(&held.client);
-    } else {
-        secure_cut(&held.client);
-        stage_wait_stats(&stage.client, " waiting=0 ");
-        stage_wait_clients(&stage, 1);
-        stage_wait_key(&stage, "redlock:a", 0);
-        ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
-    }
-    client_expect(&stage.client, "OK", "UNLOCK b %s", other.token);
-    stage_close(&stage);
-}
-END_TEST
-
-/* It ended in order, and then cannot be written to: the session must not wait for that for ever. */
-START_TEST(who_cannot_be_answered_behind_its_end_is_forgotten)
-{
-    /* Their answers, of 1.2 KB, are more than the kernels take, and less than one may leave unread.
-     */
-    enum { REQUESTS = 190 };
-    struct stage stage;
-    struct secure client;
-    struct secure_plan narrow = anybody;
-    bool all_answered = _i == 1;
-    open_plain(&stage, __func__);
-    narrow.narrow = true;
-    secure_connect(&client, &stage.sandbox, stage.daemon.port, &narrow);
-    send_lines(&client, "HELP\n", REQUESTS);
-    secure_half_close(&client);
-    struct waiting waiting = waiting_for("all to be answered, and the client to be there still");
-    while (all_answered && client_count(&stage.client, "CLIENTS", " requests=190 ") != 1)
-        waiting_pause(&waiting);
-    secure_reset(&client);
-    stage_wait_clients(&stage, 1);
-    stage_close(&stage);
-}
-END_TEST
-
-/* --- bounds --- */
-
-/* So many that there is no room for all of them at once, in records of the largest size. */
-START_TEST(many_requests_at_once_are_all_answered)
-{
-    enum { REQUESTS = 20000 };
-    struct stage stage;
-    struct secure client;
-    open_plain(&stage, __func__);
-    connect_to(&client, &stage);
-    char *lines = malloc(REQUESTS * 5 + 1);
-    ck_assert_ptr_nonnull(lines);
-    for (unsigned i = 0; i < REQUESTS; i++)
-        memcpy(lines + i * 5, "PING\n", 6);
-    secure_send(&client, lines);
-    for (unsigned i = 0; i < REQUESTS; i++)
-        ck_assert_str_eq(secure_read(&client), "PONG");
-    free(lines);
-    secure_close(&client);
-    stage_close(&stage);
-}
-END_TEST
-
-/* Many of them: what one may leave unread is bounded, whatever TLS keeps besides. */
-START_TEST(who_does_not_read_is_dropped_within_bounds)
-{
-    enum { CLIENTS = 50, ANSWERS_KIB = 256 };
-    struct stage stage;
-    struct secure clients[CLIENTS];
-    char request[1000];
-    open_plain(&stage, __func__);
-    long before_kib = process_memory_kib(stage.daemon.pid);
-    for (unsigned i = 0; i < sizeof(request) - 5; i += 5)
-        memcpy(request + i, "HELP\n", 6);
-    for (unsigned i = 0; i < CLIENTS; i++) {
-        connect_to(&clients[i], &stage);
-        struct timeval moment = {.tv_usec = 50000};
-        setsockopt(clients[i].fd, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof(moment));
-        while (SSL_write(clients[i].ssl, request, (int)strlen(request)) > 0)
-            continue;
-        ERR_clear_error();
-    }
-    /* All of them are dropped; how many lines that is worth has a bound. */
-    stage_wait_clients(&stage, 1);
-    ck_assert_uint_gt(daemon_count_log(&stage.daemon, "it does not read its answers"), 0);
-    if (!process_is_sanitized) /* it keeps what was freed */
-        ck_assert_int_lt(process_memory_kib(stage.daemon.pid) - before_kib,
-                         CLIENTS * (ANSWERS_KIB + 64));
-    for (unsigned i = 0; i < CLIENTS; i++)
-        secure_reset(&clients[i]);
     stage_close(&stage);
 }
 END_TEST
@@ -883,17 +518,6 @@ Suite *test_suite(void)
     tcase_add_test(tests, those_who_only_take_places_do_not_keep_others_out);
     tcase_add_test(tests, an_address_that_comes_while_places_are_taken_waits_for_one);
     tcase_add_test(tests, many_handshakes_at_once_all_come_to_an_end);
-    tcase_add_loop_test(tests, an_end_in_order_releases_a_hold_at_once, 0, 3);
-    tcase_add_loop_test(tests, any_other_end_releases_nothing_before_the_deadline, 0, 2);
-    tcase_add_test(tests, a_killed_client_keeps_its_hold_until_the_deadline);
-    tcase_add_test(tests, a_plain_close_is_worth_a_line_only_where_it_costs_a_lock);
-    tcase_add_test(tests, a_forged_end_releases_nothing);
-    tcase_add_test(tests, what_was_said_before_the_end_is_done);
-    tcase_add_test(tests, a_lock_in_front_of_the_end_is_undone);
-    tcase_add_loop_test(tests, an_end_that_is_not_read_yet_undoes_a_lock_that_waits, 0, 2);
-    tcase_add_loop_test(tests, who_cannot_be_answered_behind_its_end_is_forgotten, 0, 2);
-    tcase_add_test(tests, many_requests_at_once_are_all_answered);
-    tcase_add_test(tests, who_does_not_read_is_dropped_within_bounds);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,0 +1,339 @@
+/*
+ * Clients over TLS that are in: how a connection ends and what that means to a HOLD, and what those
+ * may cost who ask for much and read little.
+ */
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/tls_stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+/* --- how it ends --- */
+
+struct held {
+    struct secure client;
+    int64_t until_ms;
+};
+
+static void hold(struct held *held, const struct stage *stage, const char *ttl)
+{
+    char line[64];
+    long validity_ms;
+    long elapsed_ms;
+    tls_stage_connect(&held->client, stage);
+    int64_t sent_ms = waiting_clock_ms();
+    snprintf(line, sizeof(line), "LOCK a %s HOLD", ttl);
+    ck_assert_int_eq(
+        sscanf(secure_ask(&held->client, line), "OK %*s %ld %ld", &validity_ms, &elapsed_ms), 2);
+    held->until_ms = sent_ms + validity_ms + elapsed_ms;
+}
+
+static void quit(struct secure *client)
+{
+    ck_assert_str_eq(secure_ask(client, "QUIT"), "BYE");
+    ck_assert(secure_ends_well(client));
+    secure_cut(client);
+}
+
+/* close_notify, and it still reads; the connection itself stays. */
+static void half_close(struct secure *client)
+{
+    secure_send(client, "#1 STATUS a\n#2 PING\n");
+    secure_half_close(client);
+    ck_assert_ptr_nonnull(strstr(secure_read(client), "PONG"));
+    tls_expect(secure_read(client), "#1 ");
+    ck_assert(secure_ends_well(client));
+    secure_cut(client);
+}
+
+static void (*const orderly[])(struct secure *) = {secure_close, quit, half_close};
+
+START_TEST(an_end_in_order_releases_a_hold_at_once)
+{
+    struct stage stage;
+    struct held held;
+    tls_stage_open(&stage, __func__);
+    hold(&held, &stage, "60s");
+    orderly[_i](&held.client);
+    stage_wait_key(&stage, "redlock:a", 0);
+    stage_wait_clients(&stage, 1);
+    stage_close(&stage);
+}
+END_TEST
+
+/* A FIN alone can be made by tls_anybody on the way, and so can a reset. */
+static void (*const disorderly[])(struct secure *) = {secure_cut, secure_reset};
+
+START_TEST(any_other_end_releases_nothing_before_the_deadline)
+{
+    struct stage stage;
+    struct held held;
+    tls_stage_open(&stage, __func__);
+    hold(&held, &stage, "2s");
+    disorderly[_i](&held.client);
+    stage_wait_clients(&stage, 1);
+    stage_wait_key(&stage, "redlock:a", 3);
+    stage_wait_key(&stage, "redlock:a", 0);
+    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    stage_close(&stage);
+}
+END_TEST
+
+/* A process of its own: its kernel sends a FIN, and nobody is there to say close_notify. */
+START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
+{
+    struct stage stage;
+    struct held held;
+    int told[2];
+    int64_t until_ms;
+    tls_stage_open(&stage, __func__);
+    ck_assert_int_eq(pipe(told), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        hold(&held, &stage, "2s");
+        if (write(told[1], &held.until_ms, sizeof(held.until_ms)) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    ck_assert_int_eq(read(told[0], &until_ms, sizeof(until_ms)), sizeof(until_ms));
+    process_kill(child);
+    daemon_wait_log(&stage.daemon, "client_dropped", "");
+    stage_wait_key(&stage, "redlock:a", 0);
+    ck_assert_int_ge(waiting_clock_ms(), until_ms);
+    close(told[0]);
+    close(told[1]);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Short connections of clients that just close would fill the log. */
+START_TEST(a_plain_close_is_worth_a_line_only_where_it_costs_a_lock)
+{
+    struct stage stage;
+    struct secure client;
+    struct held held;
+    tls_stage_open(&stage, __func__);
+    tls_stage_connect(&client, &stage);
+    tls_expect(secure_ask(&client, "LOCK b 2s"), "OK ");
+    secure_cut(&client);
+    hold(&held, &stage, "2s");
+    secure_cut(&held.client);
+    stage_wait_clients(&stage, 1);
+    daemon_wait_log(&stage.daemon, "debug client_dropped", "without a close_notify");
+    daemon_wait_log(&stage.daemon, "info client_dropped", "without a close_notify");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "info client_dropped"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
+/* The record that ends it is changed on its way. */
+START_TEST(a_forged_end_releases_nothing)
+{
+    static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 1, 0};
+    struct stage stage;
+    struct held held;
+    tls_stage_open(&stage, __func__);
+    hold(&held, &stage, "2s");
+    ck_assert_int_eq(send(held.client.fd, alert, sizeof(alert), 0), sizeof(alert));
+    secure_cut(&held.client);
+    stage_wait_clients(&stage, 1);
+    stage_wait_key(&stage, "redlock:a", 0);
+    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(what_was_said_before_the_end_is_done)
+{
+    struct stage stage;
+    struct secure client;
+    char line[128];
+    tls_stage_open(&stage, __func__);
+    tls_stage_connect(&client, &stage);
+    tls_expect(secure_ask(&client, "LOCK a 60s"), "OK ");
+    snprintf(line, sizeof(line), "PING\nUNLOCK a %.40s\n", client.line + 3);
+    kill(stage.daemon.pid, SIGSTOP); /* it finds the request and the end at once */
+    secure_send(&client, line);
+    secure_half_close(&client);
+    kill(stage.daemon.pid, SIGCONT);
+    ck_assert_str_eq(secure_read(&client), "PONG");
+    ck_assert_str_eq(secure_read(&client), "OK");
+    ck_assert(secure_ends_well(&client));
+    secure_cut(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+/* A LOCK and the end behind it, at once: nobody is there for the answer. */
+START_TEST(a_lock_in_front_of_the_end_is_undone)
+{
+    struct stage stage;
+    struct secure client;
+    tls_stage_open(&stage, __func__);
+    tls_stage_connect(&client, &stage);
+    kill(stage.daemon.pid, SIGSTOP);
+    secure_send(&client, "LOCK a 60s HOLD\n");
+    secure_half_close(&client);
+    kill(stage.daemon.pid, SIGCONT);
+    tls_expect(secure_read(&client), "ERR bad-arguments ");
+    stage_wait_key(&stage, "redlock:a", 0);
+    secure_cut(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+/* At once: in small packets, the kernel takes less, and an end behind them might not get through.
+ */
+static void send_lines(struct secure *client, const char *line, unsigned count)
+{
+    size_t len = strlen(line);
+    char *lines = calloc(count, len + 1);
+    ck_assert_ptr_nonnull(lines);
+    for (unsigned i = 0; i < count; i++)
+        memcpy(lines + i * len, line, len);
+    secure_send(client, lines);
+    free(lines);
+}
+
+/* So many lines behind one that waits that the daemon does not read on, and then the end: with a
+ * close_notify that it cannot see yet, or without one. */
+START_TEST(an_end_that_is_not_read_yet_undoes_a_lock_that_waits)
+{
+    /* More than the daemon reads, but not more than its kernel takes. */
+    enum { LINES = 560 };
+    struct stage stage;
+    struct held held;
+    struct grant other;
+    bool in_order = _i == 0;
+    tls_stage_open(&stage, __func__);
+    other = client_lock(&stage.client, "b", "60s");
+    hold(&held, &stage, in_order ? "60s" : "4s");
+    secure_send(&held.client, "LOCK b 60s WAIT 1h\n");
+    send_lines(&held.client, "STATUS cccccccccccccccccccccccccccccccccccccccccccccccccc\n", LINES);
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    if (in_order) {
+        secure_half_close(&held.client);
+        shutdown(held.client.fd, SHUT_WR);
+        tls_expect(secure_read(&held.client), "ERR bad-arguments ");
+        for (unsigned i = 0; i < LINES; i++)
+            ck_assert_str_eq(secure_read(&held.client), "FREE");
+        ck_assert(secure_ends_well(&held.client));
+        stage_wait_key(&stage, "redlock:a", 0);
+        secure_cut(&held.client);
+    } else {
+        secure_cut(&held.client);
+        stage_wait_stats(&stage.client, " waiting=0 ");
+        stage_wait_clients(&stage, 1);
+        stage_wait_key(&stage, "redlock:a", 0);
+        ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    }
+    client_expect(&stage.client, "OK", "UNLOCK b %s", other.token);
+    stage_close(&stage);
+}
+END_TEST
+
+/* It ended in order, and then cannot be written to: the session must not wait for that for ever. */
+START_TEST(who_cannot_be_answered_behind_its_end_is_forgotten)
+{
+    /* Their answers, of 1.2 KB, are more than the kernels take, and less than one may leave unread.
+     */
+    enum { REQUESTS = 190 };
+    struct stage stage;
+    struct secure client;
+    struct secure_plan narrow = tls_anybody;
+    bool all_answered = _i == 1;
+    tls_stage_open(&stage, __func__);
+    narrow.narrow = true;
+    secure_connect(&client, &stage.sandbox, stage.daemon.port, &narrow);
+    send_lines(&client, "HELP\n", REQUESTS);
+    secure_half_close(&client);
+    struct waiting waiting = waiting_for("all to be answered, and the client to be there still");
+    while (all_answered && client_count(&stage.client, "CLIENTS", " requests=190 ") != 1)
+        waiting_pause(&waiting);
+    secure_reset(&client);
+    stage_wait_clients(&stage, 1);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- bounds --- */
+
+/* So many that there is no room for all of them at once, in records of the largest size. */
+START_TEST(many_requests_at_once_are_all_answered)
+{
+    enum { REQUESTS = 20000 };
+    struct stage stage;
+    struct secure client;
+    tls_stage_open(&stage, __func__);
+    tls_stage_connect(&client, &stage);
+    char *lines = malloc(REQUESTS * 5 + 1);
+    ck_assert_ptr_nonnull(lines);
+    for (unsigned i = 0; i < REQUESTS; i++)
+        memcpy(lines + i * 5, "PING\n", 6);
+    secure_send(&client, lines);
+    for (unsigned i = 0; i < REQUESTS; i++)
+        ck_assert_str_eq(secure_read(&client), "PONG");
+    free(lines);
+    secure_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Many of them: what one may leave unread is bounded, whatever TLS keeps besides. */
+START_TEST(who_does_not_read_is_dropped_within_bounds)
+{
+    enum { CLIENTS = 50, ANSWERS_KIB = 256 };
+    struct stage stage;
+    struct secure clients[CLIENTS];
+    char request[1000];
+    tls_stage_open(&stage, __func__);
+    long before_kib = process_memory_kib(stage.daemon.pid);
+    for (unsigned i = 0; i < sizeof(request) - 5; i += 5)
+        memcpy(request + i, "HELP\n", 6);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        tls_stage_connect(&clients[i], &stage);
+        struct timeval moment = {.tv_usec = 50000};
+        setsockopt(clients[i].fd, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof(moment));
+        while (SSL_write(clients[i].ssl, request, (int)strlen(request)) > 0)
+            continue;
+        ERR_clear_error();
+    }
+    /* All of them are dropped; how many lines that is worth has a bound. */
+    stage_wait_clients(&stage, 1);
+    ck_assert_uint_gt(daemon_count_log(&stage.daemon, "it does not read its answers"), 0);
+    if (!process_is_sanitized) /* it keeps what was freed */
+        ck_assert_int_lt(process_memory_kib(stage.daemon.pid) - before_kib,
+                         CLIENTS * (ANSWERS_KIB + 64));
+    for (unsigned i = 0; i < CLIENTS; i++)
+        secure_reset(&clients[i]);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("tls_sessions");
+    TCase *tests = sandbox_case("tls_sessions");
+    tcase_add_loop_test(tests, an_end_in_order_releases_a_hold_at_once, 0, 3);
+    tcase_add_loop_test(tests, any_other_end_releases_nothing_before_the_deadline, 0, 2);
+    tcase_add_test(tests, a_killed_client_keeps_its_hold_until_the_deadline);
+    tcase_add_test(tests, a_plain_close_is_worth_a_line_only_where_it_costs_a_lock);
+    tcase_add_test(tests, a_forged_end_releases_nothing);
+    tcase_add_test(tests, what_was_said_before_the_end_is_done);
+    tcase_add_test(tests, a_lock_in_front_of_the_end_is_undone);
+    tcase_add_loop_test(tests, an_end_that_is_not_read_yet_undoes_a_lock_that_waits, 0, 2);
+    tcase_add_loop_test(tests, who_cannot_be_answered_behind_its_end_is_forgotten, 0, 2);
+    tcase_add_test(tests, many_requests_at_once_are_all_answered);
+    tcase_add_test(tests, who_does_not_read_is_dropped_within_bounds);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
