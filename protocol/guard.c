@@ -33,6 +33,12 @@ uint32_t guard_epoch(const struct guard *guard, unsigned node)
 
 /* --- who it is --- */
 
+struct guard_node *guard_change(struct guard *guard, unsigned index)
+{
+    guard->all_vote_until_ns = 0;
+    return &guard->nodes[index];
+}
+
 /* Of the names of one server, all but the first in the alphabet are without a vote. */
 static void find_doubled(struct guard *guard)
 {

@@ -10,23 +10,23 @@
 
 #include "protocol/guard.h"
 
-/* Whoever changes a node gets it here: what guard_all_vote() has found is not known any more. */
-static inline struct guard_node *guard_change(struct guard *guard, unsigned index)
-{
-    guard->all_vote_until_ns = 0;
-    return &guard->nodes[index];
-}
-
 /* Whatever was written to it before does not count any more. */
 static inline void guard_begin_epoch(struct guard_node *node)
 {
     node->epoch++;
 }
 
-/* Its clock has stepped forward: guard.c. */
+/* --- guard.c --- */
+
+/* Whoever changes a node gets it here: what guard_all_vote() has found is not known any more. */
+struct guard_node *guard_change(struct guard *guard, unsigned index);
+
+/* Its clock has stepped forward. */
 void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us);
 
-/* Is there an operator's word still to be carried out? guard_marks.c. */
+/* --- guard_marks.c --- */
+
+/* Is there an operator's word still to be carried out? */
 bool guard_has_word(const struct guard *guard);
 
 #endif

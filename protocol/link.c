@@ -115,7 +115,7 @@ static void shorten(struct link_ticket *run, unsigned count)
     run->number += count;
     run->more -= count;
     for (; count > 0; count--)
-        run->owner = ((struct link_owner *)run->owner)->next;
+        memcpy(&run->owner, run->owner, sizeof(run->owner)); /* whatever else it is */
 }
 
 static const struct link_ticket *pop_ticket(struct link *link)
@@ -503,12 +503,21 @@ void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
     struct link_ticket *run = &link->tickets[link->first];
     assert(run->plain);
     assert(count > 0);
+    assert(count <= run->more + 1);
     histogram_add_many(&link->round_trips, now_ns - run->sent_ns, count);
     link->load -= count;
     if (count > run->more)
         drop_first(link);
     else
         shorten(run, count);
+}
+
+unsigned link_unanswered(const struct link *link)
+{
+    unsigned count = link->ticket_count;
+    for (unsigned i = 0; i < link->ticket_count; i++)
+        count += link->tickets[(link->first + i) % LIMIT_LINK_COMMANDS].more;
+    return count;
 }
 
 /* --- time --- */

@@ -87,12 +87,8 @@ enum __attribute__((packed)) link_ticket_kind {
 
 /*
  * Plain votes that are asked for one behind the other go by one ticket, as a run: each of them has
- * an answer of its own, and its owner begins with the next.
+ * an answer of its own, and its owner begins with a pointer to the next.
  */
-struct link_owner {
-    struct link_owner *next;
-};
-
 struct link_ticket {
     enum link_ticket_kind kind;
     /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step; of the guard:
@@ -186,7 +182,8 @@ void link_send(struct link *link, const char *bytes, size_t len, const struct li
 void link_expect(struct link *link, const struct link_ticket *ticket);
 
 /* The same of a plain vote. True: it belongs to a run, and the owner of the one asked for before
- * has to have this one's as its next. */
+ * has to have this one's as its next. Only votes with one number behind the other do: so the next
+ * of an owner is the same on every link. */
 bool link_expect_vote(struct link *link, const struct link_ticket *ticket);
 
 /* The reason behind an error that is no answer to a round; an unknown one is remembered. */
@@ -219,6 +216,9 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
  */
 const struct link_ticket *link_expects_votes(const struct link *link);
 void link_take_votes(struct link *link, unsigned count, int64_t now_ns);
+
+/* Commands that are not answered yet. */
+unsigned link_unanswered(const struct link *link);
 
 /* Take the ticket of a round, of releases or a look off a link that is DOWN; NULL once there is
  * none. It lives until the next is taken. */

@@ -346,8 +346,10 @@ static uint32_t write_to(struct engine *engine, struct operation *operation,
         link_expect(link, &ticket);
     }
     /* It waits for an answer where its run is, so it is still there. */
-    if (joined)
+    if (joined) {
+        assert(engine->asked_last->together == NULL);
         engine->asked_last->together = operation;
+    }
     if (ticket.plain)
         engine->asked_last = operation;
     engine->io.write(engine->io.context, nodes & ~refused, CHANNEL_COMMANDS, engine->command, len);

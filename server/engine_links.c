@@ -407,6 +407,7 @@ static void wait_for_guard(struct engine *engine, unsigned node, int64_t now_ns)
     struct vote *votes = votes_of(engine, node);
     unsigned count = engine->vote_count[node];
     unsigned late = 0;
+    /* Of a run, since the first was asked for: by less than a pass too early for the others. */
     while (late < count && now_ns - votes[late].sent_ns > engine->rules.round.node_timeout_ns)
         deliver_kept(engine, node, &votes[late++],
                      &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);

@@ -66,7 +66,7 @@ static void list_nodes(const struct listing *to)
              server->config->nodes[i].name, server->config->nodes[i].address.url,
              link_state_word(link->state), reason == REASON_NONE ? "yes" : "no",
              reason_word(reason), no_vote_for_ms(to, i), ms_since(to, link->since_ns),
-             link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000, link->ticket_count,
+             link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000, link_unanswered(link),
              link->owed.count, engine->trackers[i].tracking != 0 ? "yes" : "no");
     }
 }

@@ -243,7 +243,7 @@ static void write_links(const struct server *server, struct text *text)
                                "Commands that the master has not answered yet.");
     for (unsigned i = 0; i < engine->node_count; i++)
         exposition_number(&metric, LABEL("node", node_name(server, i)),
-                          engine->links[i].ticket_count);
+                          link_unanswered(&engine->links[i]));
     metric = exposition_metric(text, "redlockd_node_releases_owed", "gauge",
                                "Releases that the master has not confirmed, kept for later.");
     for (unsigned i = 0; i < engine->node_count; i++)

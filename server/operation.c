@@ -15,6 +15,7 @@ void operations_deinit(struct operations *operations)
     pool_deinit(&operations->pool);
 }
 
+static_assert(offsetof(struct operation, together) == 0, "as links find the next of a run");
 static_assert(offsetof(struct operation, round.phase) < POOL_LINE, "a vote takes one line");
 static_assert(offsetof(struct operation, round.ballot_seen) <= 2 * POOL_LINE,
               "... and most rounds two");

@@ -25,7 +25,8 @@ struct breaking;
  * a time: the first is all that a vote touches which decides nothing, as four of five do.
  *
  * A release is gathered, to be written at the end of this pass; once it has been written as one
- * command with others, it is together with the next of them.
+ * command with others, it is together with the next of them. Likewise a plain vote with the next of
+ * its run (protocol/link.h), where links look for it: first of all.
  *
  * A hand-over is two rounds at once, the release of one token and the acquire of the next, which
  * share the votes: one command does both on a node. The answer is taken by the one, and once its

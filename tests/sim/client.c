@@ -57,7 +57,7 @@ static void ask_aside(struct sim *sim, unsigned connection)
             .resource = sim_below(sim, sim->resource_count),
             .ttl_ms = sim->limits.ttl_min_ms + sim_below(sim, 60),
             .wait_ms = sim_below(sim, 2) == 0 ? 1 + sim_below(sim, 300) : 0,
-            .fence = sim_below(sim, 2) == 0,
+            .fence = sim_below(sim, 4) < sim->fenced,
             .aside = true,
         };
         connection_send(sim, connection, &request);
@@ -73,7 +73,7 @@ static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct s
     client->state = CLIENT_ASKING;
     client->asked = connection;
     connection_send(sim, connection, request);
-    if (bounds_are_crowded() && !sim->recovering && sim_below(sim, 6) == 0)
+    if (!sim->recovering && sim->asks_aside > 0 && sim_below(sim, sim->asks_aside) == 0)
         ask_aside(sim, connection);
     /* Some have no patience: they end the connection. */
     if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 12) == 0)
@@ -118,7 +118,7 @@ static void ask_for_lock(struct sim *sim, unsigned index)
         .resource = sim_below(sim, sim->resource_count),
         .ttl_ms = some_ttl_ms(sim),
         .wait_ms = some_wait_ms(sim),
-        .fence = sim_below(sim, 4) != 0,
+        .fence = sim_below(sim, 4) < sim->fenced,
         .hold = sim_below(sim, 4) == 0,
     };
     if (request.hold && request.ttl_ms < sim->limits.hold_ttl_min_ms)

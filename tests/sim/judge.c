@@ -27,9 +27,9 @@ void judge_violation(struct sim *sim, const char *form, ...)
 
 /* --- tokens --- */
 
-/* So many rounds in so little time are not for those who wait, of whom there are few; nor are so
- * many for one key, in vain, of those who pause. */
-enum { ROUNDS_MAX = 30, ROUNDS_IN_VAIN_MAX = 12 };
+/* So many rounds for each key, on average, in so little time are not for those who wait, of whom
+ * there are few; nor are so many for one key, in vain, of those who pause. */
+enum { ROUNDS_MAX = 10, ROUNDS_IN_VAIN_MAX = 12 };
 #define ROUNDS_NS (100 * NS_PER_MS)
 
 static void check_zeal(struct sim *sim, unsigned daemon)
@@ -40,7 +40,10 @@ static void check_zeal(struct sim *sim, unsigned daemon)
             break;
         rounds += sim->tokens[i - 1].daemon == daemon;
     }
-    if (rounds > ROUNDS_MAX)
+    unsigned keys = SIM_FEW_RESOURCES;
+    if (sim->resource_count > keys)
+        keys = sim->resource_count;
+    if (rounds > ROUNDS_MAX * keys)
         judge_violation(sim, "daemon %u asks over and over", daemon);
 }
 

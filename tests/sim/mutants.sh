@@ -191,9 +191,14 @@ mutant renewals-not-counted-back all "keeps" server/engine_locks.c \
     's/^    engine->renewing -= .*/    (void)0;/'
 mutant looks-not-counted-back all "keeps" server/engine_waits.c \
     '/^void engine_on_look_lost/,/^}/s/engine->looking\[node\]--;/(void)0;/'
-mutant kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c '
-    s/count == LIMIT_LINK_KEPT/0/
-    s/kept == LIMIT_LINK_KEPT/0/'
+mutant kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c \
+    's/count == LIMIT_LINK_KEPT/0/'
+mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c \
+    's/kept == LIMIT_LINK_KEPT/0/'
+mutant run-of-the-last-node-alone all "aborted\|crashed" server/engine.c \
+    's/joined |= link_expect_vote/joined = link_expect_vote/'
+mutant run-of-a-slot-before all "aborted\|crashed" protocol/link.c \
+    '/^static void push_ticket/,/^}/s/    slot->more = 0;/    (void)0;/'
 mutant kept-no-more-and-forgotten all "keeps" server/engine_links.c \
     '/^static void keep_vote/,/^}/s/^        engine_deliver(.*/        if (0) engine_deliver(engine, node, ticket->owner, ROUND_VOTE,/'
 mutant kept-no-more-and-counted all "$unfit" server/engine_links.c '

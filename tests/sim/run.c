@@ -145,7 +145,11 @@ static void choose(struct sim *sim)
     sim->node_count = sim_below(sim, 3) == 0 ? 5 : 3;
     sim->daemon_count = 1 + sim_below(sim, SIM_DAEMONS);
     sim->client_count = 2 + sim_below(sim, SIM_FEW_CLIENTS - 1);
-    sim->resource_count = 1 + sim_below(sim, SIM_RESOURCES);
+    sim->resource_count =
+        1 + sim_below(sim, sim_below(sim, 4) == 0 ? SIM_RESOURCES : SIM_FEW_RESOURCES);
+    sim->fenced = sim_below(sim, 2) == 0 ? 3 : 1;
+    /* In a crowd not as often: those who look on would take it for zeal. */
+    sim->asks_aside = bounds_are_crowded() ? 6 : sim_below(sim, 2) == 0 ? 2 : 0;
     sim->max_ttl_ms = max_ttls_ms[sim_below(sim, 8)];
     sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
     sim->bootstrapped = sim_below(sim, 10) != 0;

@@ -40,7 +40,8 @@ enum {
     SIM_OWNERS = SIM_DAEMONS + 1,
     SIM_FEW_CLIENTS = 6,
     SIM_CLIENTS = 12, /* in a crowd: bounds.h */
-    SIM_RESOURCES = 3,
+    SIM_RESOURCES = 8,
+    SIM_FEW_RESOURCES = 3,
     SIM_WIRES = 512,
     SIM_SEGMENTS = 256,
     SIM_CONNECTIONS = 128,
@@ -288,6 +289,8 @@ struct sim {
     unsigned daemon_count;
     unsigned client_count;
     unsigned resource_count;
+    unsigned fenced;     /* of four LOCKs, on average */
+    unsigned asks_aside; /* a client asks for more at once as often as one in so many; 0: never */
     int64_t max_ttl_ms;
     int64_t fence_ttl_ms;
     bool bootstrapped;

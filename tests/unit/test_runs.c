@@ -86,19 +86,21 @@ START_TEST(votes_of_two_epochs_are_two_runs)
 }
 END_TEST
 
-/* Of the same link that does not take one of them, or of another: what is behind it is in no run
- * with what is before. */
-START_TEST(vote_that_a_node_was_not_asked_for_ends_its_run)
+/* Whichever node it is, the last one that is asked or another: what is behind the vote that its
+ * link did not take is in no run with what is before. */
+START_TEST(vote_that_a_node_was_not_asked_for_ends_its_run_there)
 {
+    const unsigned node = (unsigned)_i;
     ask_for("a");
-    w.engine.links[0].load += LIMIT_LINK_VOTES;
+    w.engine.links[node].load += LIMIT_LINK_VOTES;
     ask_for("b");
-    w.engine.links[0].load -= LIMIT_LINK_VOTES;
+    w.engine.links[node].load -= LIMIT_LINK_VOTES;
     ask_for("c");
-    expect_tickets(0, 2, 2);
-    expect_tickets(1, 1, 3);
+    for (unsigned i = 0; i < 3; i++)
+        expect_tickets(i, i == node ? 2 : 1, i == node ? 2 : 3);
     world_settle(&w);
-    expect_grants("acb");
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_ptr_nonnull(strstr(world_heard(&w), " OK "));
     ck_assert_uint_eq(world_count(&w, "a"), 3);
     ck_assert_uint_eq(world_count(&w, "b"), 2);
     ck_assert_uint_eq(world_count(&w, "c"), 3);
@@ -169,6 +171,59 @@ START_TEST(run_that_is_lost_comes_back_vote_by_vote)
 }
 END_TEST
 
+/* While the samples of slow masters prove nothing. */
+START_TEST(run_that_is_kept_too_long_comes_back_vote_by_vote)
+{
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].delay_ns = 20 * NS_PER_MS;
+    ask_for("abc");
+    world_pass_ms(&w, 45);
+    ck_assert_uint_eq(w.engine.vote_count[0], 1);
+    world_pass_ms(&w, 55);
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].delay_ns = 0;
+    world_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.engine.vote_count[0], 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+}
+END_TEST
+
+/* A ring goes round: whatever its slots held before. */
+START_TEST(ticket_has_nothing_of_the_one_before_in_its_slot)
+{
+    for (unsigned i = 0; i < 3; i++)
+        memset(w.engine.links[i].tickets, 0xff, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
+    ask_for("ab");
+    world_settle(&w);
+    expect_grants("ab");
+    expect_tickets(0, 0, 0);
+}
+END_TEST
+
+/* For those who look at them: commands, not runs; and each vote has had its round trip. */
+START_TEST(each_vote_of_a_run_is_told_of)
+{
+    const struct link *link = &w.engine.links[0];
+    uint64_t before = 0;
+    uint64_t after = 0;
+    mute(true);
+    ask_for("abcd");
+    ck_assert_uint_eq(link_unanswered(link), 4);
+    world_settle(&w);
+    ck_assert_uint_eq(link_unanswered(link), 4 + 3);
+    uint64_t before_ns = link->round_trips.sum_ns;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        before += link->round_trips.counts[i];
+    w.now_ns += NS_PER_MS;
+    say_ok(0, 3);
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        after += link->round_trips.counts[i];
+    ck_assert_uint_eq(after, before + 3);
+    ck_assert_uint_eq(link->round_trips.sum_ns, before_ns + 3 * NS_PER_MS);
+    ck_assert_uint_eq(link_unanswered(link), 1 + 3);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("runs");
@@ -177,11 +232,14 @@ Suite *test_suite(void)
     tcase_add_test(tests, votes_of_one_pass_have_one_ticket_and_count_each);
     tcase_add_test(tests, another_command_ends_a_run);
     tcase_add_test(tests, votes_of_two_epochs_are_two_runs);
-    tcase_add_test(tests, vote_that_a_node_was_not_asked_for_ends_its_run);
+    tcase_add_loop_test(tests, vote_that_a_node_was_not_asked_for_ends_its_run_there, 0, 3);
     tcase_add_test(tests, refusal_in_a_run_is_that_of_its_lock);
     tcase_add_test(tests, answers_to_a_part_of_a_run_leave_the_rest_of_it);
     tcase_add_test(tests, answers_that_come_at_once_are_votes_of_each);
     tcase_add_test(tests, run_that_is_lost_comes_back_vote_by_vote);
+    tcase_add_test(tests, run_that_is_kept_too_long_comes_back_vote_by_vote);
+    tcase_add_test(tests, ticket_has_nothing_of_the_one_before_in_its_slot);
+    tcase_add_test(tests, each_vote_of_a_run_is_told_of);
     suite_add_tcase(suite, tests);
     return suite;
 }

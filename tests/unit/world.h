@@ -46,6 +46,7 @@ struct world_inbox {
     size_t len;   /* of what is left */
     bool open;    /* replies can still be sent */
     int64_t client_id;
+    unsigned oks; /* answers of OK that the engine has not got yet */
     /* When what was written arrives: a ring. Positions count all bytes ever written. */
     uint64_t written;
     struct {

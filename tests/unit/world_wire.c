@@ -14,6 +14,7 @@
 void world_clear_inbox(struct world_inbox *inbox)
 {
     inbox->start = inbox->len = 0;
+    inbox->oks = 0;
     inbox->open = false;
     inbox->written = 0;
     inbox->first_arrival = inbox->arrival_count = 0;
@@ -36,6 +37,7 @@ static void connect_node(struct world *world, unsigned node)
         return;
     }
     master->current.len = 0;
+    master->current.oks = 0;
     master->current.open = true;
     master->current.client_id = ++master->next_client_id;
     engine_on_connected(&world->engine, node, CHANNEL_COMMANDS, world->now_ns);
@@ -164,6 +166,17 @@ int64_t world_arrival_ns(const struct world_master *master)
 
 /* --- commands and answers --- */
 
+static void deliver_oks(struct world *world, unsigned node)
+{
+    static const struct redis_reply ok = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    struct world_inbox *inbox = &world->masters[node].current;
+    while (inbox->open && inbox->oks > 0) {
+        unsigned taken = engine_on_replies(&world->engine, node, CHANNEL_COMMANDS, &ok, inbox->oks,
+                                           world->now_ns);
+        inbox->oks = taken > 0 ? inbox->oks - taken : 0;
+    }
+}
+
 void world_deliver(struct world *world, unsigned node, struct world_inbox *inbox,
                    struct redis_reply answer)
 {
@@ -171,9 +184,18 @@ void world_deliver(struct world *world, unsigned node, struct world_inbox *inbox
     enum channel channel = inbox == &master->tracker ? CHANNEL_TRACKING : CHANNEL_COMMANDS;
     if (!inbox->open || master->mute)
         return;
-    if (world->diverted & nodes_only(node))
+    if (world->diverted & nodes_only(node)) {
         world->divert(world, node, channel, &answer);
-    else
+        return;
+    }
+    /* As they come in one read: at once, in front of what comes behind them. */
+    if (channel == CHANNEL_COMMANDS && redis_is_ok(&answer)) {
+        inbox->oks++;
+        return;
+    }
+    if (channel == CHANNEL_COMMANDS)
+        deliver_oks(world, node);
+    if (inbox->open)
         engine_on_replies(&world->engine, node, channel, &answer, 1, world->now_ns);
 }
 
@@ -196,8 +218,12 @@ bool world_serve(struct world *world, unsigned node, struct world_inbox *inbox)
     char *words[WORDS + 1] = {NULL}; /* one of them ends them */
     if (world->masters[node].hung || world->masters[node].dead)
         return false;
-    if (!has_arrived(world, inbox) || !take_command(inbox, buf, words))
-        return false;
+    if (!has_arrived(world, inbox) || !take_command(inbox, buf, words)) {
+        bool kept = inbox == &world->masters[node].current && inbox->open && inbox->oks > 0;
+        if (kept)
+            deliver_oks(world, node);
+        return kept;
+    }
     world_deliver(world, node, inbox,
                   inbox == &world->masters[node].tracker ? run_subscriber(inbox, words)
                                                          : world_run(world, node, inbox, words));
