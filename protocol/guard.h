@@ -40,7 +40,10 @@
 #include "protocol/record.h"
 #include "protocol/watch.h"
 
-enum { GUARD_ENTRY_MAX = 128 };
+enum {
+    GUARD_ENTRY_MAX = 128,
+    GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" "),
+};
 
 struct guard_rules {
     unsigned node_count;
@@ -49,6 +52,7 @@ struct guard_rules {
     int64_t max_ttl_ns;
     const char *cluster;
     const char *node_names[LIMIT_NODES];
+    unsigned databases[LIMIT_NODES]; /* of the servers that the names lead to */
     /* Nodes that keep on disk whatever they have answered, if their settings say so too. */
     uint32_t durable;
     /* An operator's word that no lock is held: masters without a record are trusted at once, if all
@@ -105,7 +109,8 @@ struct guard_beat {
     int64_t lease_ms;
     int64_t fresh_ms; /* a lease not renewed for so long is taken over by the same server */
     uint32_t names;   /* the nodes that are known */
-    char servers[LIMIT_NODES][2 * RECORD_ID + 2]; /* "<id of the record> <run_id>" */
+    /* "<id of the record> <run_id>"; "<database>/" before it where that is not 0. */
+    char servers[LIMIT_NODES][GUARD_SERVER_MAX];
 };
 
 struct guard_node {

@@ -10,11 +10,14 @@
 #define ENTRY_TIME_MAX   (INT64_MAX / 4)
 #define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
-/* What a lease on its name is for: the data, and who has it. A copy of the data is another server.
- */
-static void describe(const struct guard_node *node, char *server)
+/* What a lease on its name is for: the data, and who has it. A copy of the data is another server,
+ * and so is another database. It comes first, because beat.lua compares the id by its place. */
+static void describe(const struct guard *guard, unsigned index, char server[GUARD_SERVER_MAX])
 {
-    snprintf(server, 2 * RECORD_ID + 2, "%s %s", node->record.id, node->run_id);
+    const struct guard_node *node = &guard->nodes[index];
+    unsigned database = guard->rules.databases[index];
+    int len = database != 0 ? snprintf(server, GUARD_SERVER_MAX, "%u/", database) : 0;
+    snprintf(server + len, GUARD_SERVER_MAX - (size_t)len, "%s %s", node->record.id, node->run_id);
 }
 
 void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
@@ -32,7 +35,7 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
             named->trouble != REASON_NONE)
             continue;
         beat->names |= nodes_only(i);
-        describe(named, beat->servers[i]);
+        describe(guard, i, beat->servers[i]);
     }
     if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
         return;
@@ -82,8 +85,8 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
         if (!(beat->names & nodes_only(i)))
             continue;
         uint32_t before = named->contested;
-        char server[2 * RECORD_ID + 2];
-        describe(named, server);
+        char server[GUARD_SERVER_MAX];
+        describe(guard, i, server);
         /* What was asked for before the server changed was for the other. */
         if (*digits++ == '1') {
             named->contested |= nodes_only(index);

@@ -75,6 +75,8 @@ static void init_guard(struct engine *engine)
         .looks_on = engine->rules.looks_on,
     };
     memcpy(rules.node_names, engine->rules.node_names, sizeof(rules.node_names));
+    for (unsigned i = 0; i < engine->node_count; i++)
+        rules.databases[i] = engine->rules.logins[i].database;
     guard_init(&engine->guard, &rules);
     for (unsigned i = 0; i < engine->node_count; i++) {
         engine->wardens[i] = (struct warden){

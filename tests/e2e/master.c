@@ -194,7 +194,7 @@ void master_url(const struct master *master, char *url)
         snprintf(url, MASTER_URL, "rediss://%s:%d",
                  master->tls->host != NULL ? master->tls->host : master->host, master->port);
     else if (master->over_tcp)
-        snprintf(url, MASTER_URL, "redis://%s:%d", master->host, master->port);
+        snprintf(url, MASTER_URL, "redis://%s:%d/%u", master->host, master->port, master->database);
     else
         snprintf(url, MASTER_URL, "unix:%s", master->socket);
 }

@@ -33,6 +33,7 @@ struct master {
     int64_t ahead_ms;       /* what it is ahead */
     char host[MASTER_HOST]; /* where it listens by TCP, if it does */
     int port;
+    unsigned database; /* that daemons are told of, over TCP */
     const struct master_tls *tls;
     char socket[SANDBOX_FILE];
     redisContext *context; /* ours, for the commands of the test */

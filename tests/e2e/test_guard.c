@@ -487,6 +487,36 @@ START_TEST(daemons_with_other_nodes_or_max_ttl_are_refused)
 }
 END_TEST
 
+/* Three of five names lead to another database of the same servers: whoever comes second has no
+ * vote from those, once they are no longer new. */
+START_TEST(names_that_lead_to_another_database_are_repointed)
+{
+    struct stage stage;
+    struct stage_plan plan = careful;
+    struct daemon_plan second = careful.daemon;
+    struct daemon other;
+    struct client client;
+    plan.over_unix = false;
+    second.name = "moved";
+    stage_open(&stage, __func__, &plan);
+    struct master moved[5];
+    memcpy(moved, stage.masters, sizeof(moved));
+    moved[0].database = moved[1].database = moved[2].database = 1;
+    daemon_prepare(&other, &stage.sandbox, moved, 5, &second);
+    daemon_start(&other, 0);
+    daemon_wait_up(&other, 2);
+    daemon_connect(&other, &client);
+    struct waiting waiting = waiting_for("the names to be found leased to others");
+    while (client_count(&client, "NODES", "vote=no reason=repointed") != 3)
+        waiting_pause(&waiting);
+    client_expect_match(&client, "NOQUORUM [0-2]/5 need=3 a:repointed .*", "LOCK a 1s");
+    client_lock(&stage.client, "a", "1s");
+    client_close(&client);
+    daemon_stop(&other);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- tokens that have ended --- */
 
 START_TEST(token_that_has_ended_is_gone_whatever_happens_then)
@@ -532,6 +562,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, master_listed_twice_is_refused_at_the_start);
     tcase_add_test(tests, master_that_becomes_another_one_costs_one_vote);
     tcase_add_test(tests, daemons_with_other_nodes_or_max_ttl_are_refused);
+    tcase_add_test(tests, names_that_lead_to_another_database_are_repointed);
     tcase_add_test(tests, token_that_has_ended_is_gone_whatever_happens_then);
     suite_add_tcase(suite, tests);
     return suite;
