@@ -3,8 +3,9 @@
 
 #include "server/engine_parts.h"
 
-/* Long enough for all of them, and soon over if the last is refused. */
-enum { TTL_MS = 2000 };
+/* Long enough for all of them, and soon over if the last is refused. An extension that does not
+ * make it longer would not set a time. */
+enum { TTL_MS = 2000, EXTENDED_MS = 2 * TTL_MS };
 
 /* In this order, on one key: it is taken, prolonged, looked at, handed over and released, as every
  * command of a round would do it. */
@@ -38,7 +39,6 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
     struct redis_call call = {
         .key = key,
         .key_len = put_key(engine, key),
-        .ttl_ms = TTL_MS,
         .fence_ttl_ms = TTL_MS,
         .daemon = engine->daemon,
     };
@@ -46,6 +46,7 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
     engine_make_token(engine, tokens[1]);
     for (unsigned i = 0; i < ENGINE_TRIALS; i++) {
         call.command = trials[i].command;
+        call.ttl_ms = call.command == REDIS_EXTEND ? EXTENDED_MS : TTL_MS;
         call.token = tokens[call.command == REDIS_SWAP || call.command == REDIS_RELEASE];
         call.old_token = tokens[0];
         call.ballot = call.command == REDIS_ACQUIRE_FENCED;

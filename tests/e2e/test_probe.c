@@ -107,11 +107,12 @@ START_TEST(an_acl_that_is_too_narrow_is_told)
     open_trusted(__func__);
     masters_run(&stage.masters[0], 1, "ACL SETUSER default -del");
     masters_run(&stage.masters[1], 1, "ACL SETUSER default resetkeys ~redlockd:*");
+    masters_run(&stage.masters[2], 1, "ACL SETUSER default -pexpire");
     probe(1);
     expect('a', "noperm to release.lua: ");
     expect('b', "noperm to SET: ");
-    expect('c', "well");
-    masters_run(stage.masters, 2, "ACL SETUSER default +@all allkeys");
+    expect('c', "noperm to extend.lua: ");
+    masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
     close_all();
 }
 END_TEST
