@@ -411,12 +411,13 @@ static enum request_error take_wait(const struct word *word, struct request *req
     return REQUEST_WAIT_RANGE;
 }
 
+static const char fence[LETTERS] = "FENCE", hold[LETTERS] = "HOLD", wait[LETTERS] = "WAIT";
+
 /* The options of LOCK: each at most once, in any order. Not inlined: most have none, and would save
  * registers for them. */
 __attribute__((noinline)) static enum request_error
 take_options(const struct word *options, size_t count, struct request *request, struct error *error)
 {
-    static const char fence[LETTERS] = "FENCE", hold[LETTERS] = "HOLD", wait[LETTERS] = "WAIT";
     bool waits = false;
     for (size_t at = 0; at < count; at++) {
         const struct word *option = &options[at];
@@ -443,16 +444,33 @@ take_options(const struct word *options, size_t count, struct request *request, 
 }
 
 /* A lock that is to be extended by the daemon has to live long enough for that. */
-static enum request_error check_hold(const struct request_limits *limits,
-                                     const struct request *request, struct error *error)
+static enum request_error fail_hold(const struct request_limits *limits, struct error *error)
 {
-    if (!request->hold || request->ttl_ms >= limits->hold_ttl_min_ms)
-        return REQUEST_FINE;
     bool none = limits->hold_ttl_min_ms > limits->ttl_max_ms;
     return fail_ttl(error,
                     none ? "there is no HOLD here: it takes a ttl of " : "with HOLD a ttl is from ",
                     limits->hold_ttl_min_ms, none ? ", and max_ttl is " : " to ",
                     limits->ttl_max_ms, none ? "" : " here");
+}
+
+/* The arguments of LOCK, of which there are two at least. */
+static enum request_error parse_lock(const struct word *words, size_t count,
+                                     const struct request_limits *limits, struct request *request,
+                                     struct error *error)
+{
+    enum request_error failed = take_resource(&words[0], limits, request, error);
+    if (failed != REQUEST_FINE)
+        return failed;
+    failed = take_ttl(&words[1], limits, request, error);
+    /* With HOLD the range is another one. */
+    for (size_t i = 2; i < count && failed == REQUEST_TTL_RANGE; i++)
+        if (is_word(&words[i], hold))
+            return fail_hold(limits, error);
+    if (failed == REQUEST_FINE && count > 2)
+        failed = take_options(words + 2, count - 2, request, error);
+    if (failed == REQUEST_FINE && request->hold && request->ttl_ms < limits->hold_ttl_min_ms)
+        return fail_hold(limits, error);
+    return failed;
 }
 
 static enum request_error parse_arguments(const struct word *words, size_t count,
@@ -462,16 +480,8 @@ static enum request_error parse_arguments(const struct word *words, size_t count
     enum request_error failed = REQUEST_FINE;
     switch (request->verb) {
     case VERB_LOCK:
-        if (count < 2)
-            return fail_usage(request->verb, error);
-        if ((failed = take_resource(&words[0], limits, request, error)) != REQUEST_FINE)
-            return failed;
-        if ((failed = take_ttl(&words[1], limits, request, error)) != REQUEST_FINE)
-            return failed;
-        if (count > 2 &&
-            (failed = take_options(words + 2, count - 2, request, error)) != REQUEST_FINE)
-            return failed;
-        return check_hold(limits, request, error);
+        return count >= 2 ? parse_lock(words, count, limits, request, error)
+                          : fail_usage(request->verb, error);
     case VERB_UNLOCK:
     case VERB_EXTEND:
         if (count != (request->verb == VERB_UNLOCK ? 2 : 3))

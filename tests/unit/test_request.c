@@ -158,6 +158,8 @@ static const struct {
     {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
     {"LOCK a 1s WAIT 999999999999999", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
     {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
+    {"LOCK a 1h FENCE HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
+    {"LOCK a 1h FENCE", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
     {"AUTH", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"AUTH a b", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"LOCKS a b", REQUEST_BAD_ARGUMENTS, "LOCKS takes [<resource>]"},
