@@ -465,7 +465,8 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
     case REASON_STEPPED:
         return now_ns < node->stepped_until_ns ? node->stepped_until_ns : node->quarantine_until_ns;
     case REASON_UNSETTLED:
-        return node->settle_ns;
+        /* Behind that, the next steady sample settles it. */
+        return node->settle_ns > now_ns ? node->settle_ns : now_ns;
     case REASON_NEW:
     case REASON_RESTARTED:
     case REASON_FLUSHED:

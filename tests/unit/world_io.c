@@ -91,6 +91,8 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     const struct world *world = context;
     ck_assert_int_ne(before, reason);
     ck_assert_int_eq(engine_refuses_vote(&world->engine, node, now_ns), reason);
+    /* Operators are told for how long. */
+    ck_assert_int_ge(guard_refuses_until_ns(&world->engine.guard, node, now_ns), now_ns);
 }
 
 static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)
