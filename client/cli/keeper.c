@@ -152,7 +152,8 @@ static _Noreturn void end(struct keeper *keeper)
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     enum redlock_status status = redlock_release(plan->redlock, &lock);
     if (status == REDLOCK_GONE && !ended.lost)
-        snprintf(over.text, sizeof(over.text), "was not held any more when the command ended");
+        snprintf(over.text, sizeof(over.text),
+                 "was not found on a majority of the masters when the command ended");
     else if (status != REDLOCK_OK && !ended.lost)
         snprintf(over.text, sizeof(over.text), "could not be released, and ends by itself: %.160s",
                  redlock_error(plan->redlock));
