@@ -12,7 +12,7 @@ enum { QUOTE_MAX = 32 };
 
 /* The most words that any request has: #<tag> LOCK <resource> <ttl> WAIT <time> FENCE HOLD; and one
  * that is too many. */
-enum { WORDS_MAX = 9 };
+enum { WORDS_MAX = 9, LOCK_WORDS = 6 /* behind its verb */ };
 
 struct word {
     const char *at;
@@ -462,8 +462,9 @@ static enum request_error parse_lock(const struct word *words, size_t count,
     if (failed != REQUEST_FINE)
         return failed;
     failed = take_ttl(&words[1], limits, request, error);
-    /* With HOLD the range is another one. */
-    for (size_t i = 2; i < count && failed == REQUEST_TTL_RANGE; i++)
+    /* With HOLD the range is another one. Where there are more words than a LOCK has, not all are
+     * kept. */
+    for (size_t i = 2; i < count && i < LOCK_WORDS && failed == REQUEST_TTL_RANGE; i++)
         if (is_word(&words[i], hold))
             return fail_hold(limits, error);
     if (failed == REQUEST_FINE && count > 2)

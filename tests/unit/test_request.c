@@ -159,6 +159,7 @@ static const struct {
     {"LOCK a 1s WAIT 999999999999999", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
     {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
     {"LOCK a 1h FENCE HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
+    {"LOCK a 1h a b c d e f g h i j HOLD", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
     {"LOCK a 1h FENCE", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
     {"AUTH", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"AUTH a b", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
