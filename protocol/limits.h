@@ -45,6 +45,10 @@ enum {
      * megabytes for each, and where it has no more it drops what others send. */
     LIMIT_SOCKET_BUFFER = 64 * 1024,
 
+    /* ... and what is sent at once: the kernel sends a segment whole or, until 200 ms have passed,
+     * not at all, and by loopback one may be larger than the room that is left in such a buffer. */
+    LIMIT_SEGMENT = LIMIT_SOCKET_BUFFER / 8,
+
     /* Users (auth): how many, what each may be given, and the length of a secret. */
     LIMIT_USERS = 256,
     LIMIT_USER_NAME = 32,

@@ -217,6 +217,16 @@ static int fail(struct error *error, int fd, const char *what, const char *url)
     return -1;
 }
 
+/* Of a listening socket; those that are accepted have the same. */
+static void bound_buffers(int fd)
+{
+    const int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel takes twice that */
+    const int segment = LIMIT_SEGMENT;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+}
+
 /* The first address, preferably of IPv4: where `localhost` means both, people try 127.0.0.1. */
 static const struct addrinfo *choose(const struct addrinfo *found)
 {
@@ -252,15 +262,12 @@ int listener_bind_tcp(const struct config_listen *config, struct error *error)
     }
     const struct addrinfo *chosen = choose(found);
     int on = 1;
-    int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel takes twice that */
     int fd = socket(chosen->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         fail(error, fd, "no socket", address->url);
     } else {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        /* Those that are accepted have the same. */
-        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+        bound_buffers(fd);
         if (chosen->ai_family == AF_INET6)
             setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
         if (!bind_or_elsewhere(fd, chosen, config->any_port) || listen(fd, BACKLOG) != 0)
@@ -409,6 +416,8 @@ bool listener_start(struct listener *listener, struct server *server,
 bool listener_take(struct listener *listener, struct server *server,
                    const struct config_listen *config, int fd, struct error *error)
 {
+    if (config->address.kind == ADDRESS_TCP)
+        bound_buffers(fd);
     if (begin(listener, server, config, true, error))
         return accept_on(listener, fd, error);
     close(fd);

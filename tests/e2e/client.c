@@ -185,6 +185,14 @@ const char *client_read(struct client *client)
     return client->line;
 }
 
+int client_segment(const struct client *client)
+{
+    int segment = 0;
+    socklen_t len = sizeof(segment);
+    ck_assert_int_eq(getsockopt(client->fd, IPPROTO_TCP, TCP_MAXSEG, &segment, &len), 0);
+    return segment;
+}
+
 bool client_has_input(const struct client *client)
 {
     struct pollfd ready = {.fd = client->fd, .events = POLLIN};

@@ -49,6 +49,9 @@ bool client_try_send(struct client *client, const char *text);
 /* The next line, without its LF; it lives until the next call. */
 const char *client_read(struct client *client);
 
+/* What the kernel sends at once over TCP, in bytes. */
+int client_segment(const struct client *client);
+
 /* Has anything arrived that was not read? */
 bool client_has_input(const struct client *client);
 

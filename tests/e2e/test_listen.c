@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "protocol/limits.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/stage.h"
 #include "tests/runner.h"
@@ -171,6 +172,8 @@ START_TEST(ipv4_is_served)
     client_lock(&client, "a", "10s");
     ck_assert_uint_eq(client_count(&client, "CLIENTS", "peer=127.0.0.1:"), 1);
     daemon_wait_log(&stage.daemon, " listening ", "address=tcp://127.0.0.1:");
+    /* By loopback it would be 64 KiB, more than there may be room for: limits.h. */
+    ck_assert_int_le(client_segment(&client), LIMIT_SEGMENT);
     client_close(&client);
     stage_close(&stage);
 }

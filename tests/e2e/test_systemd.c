@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "protocol/limits.h"
 #include "server/systemd.h"
 #include "tests/e2e/notify.h"
 #include "tests/e2e/port.h"
@@ -245,6 +246,7 @@ START_TEST(socket_handed_over_takes_the_place_of_its_entry)
     start(&stage);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_lock(&client, "a", "10s");
+    ck_assert_int_le(client_segment(&client), LIMIT_SEGMENT);
     client_close(&client);
     close(sockets[0]);
     stage_close(&stage);
