@@ -10,10 +10,15 @@ elseif not value then
     return -2
 end
 local pttl = redis.call('PTTL', KEYS[1])
--- A token of ours that would live longer than any lock may: the clock was stepped back.
+-- A token of ours that would live longer than any lock may: the clock was stepped back. How long that
+-- is says the record, which is of those who vote here: whoever asks may be a daemon of another set.
 if pttl > tonumber(ARGV[2]) and #value == 40 and not string.find(value, '[^0-9a-f]') then
-    pttl = tonumber(ARGV[2])
-    redis.call('PEXPIRE', KEYS[1], pttl)
+    local record = redis.pcall('GET', 'redlockd:node')
+    local most = type(record) == 'string' and string.match(record, ' max_ttl_ms=(%d+) ')
+    if most and pttl > tonumber(most) then
+        pttl = tonumber(most)
+        redis.call('PEXPIRE', KEYS[1], most)
+    end
 end
 if ARGV[3] then
     local waits = 'redlockd:waits:' .. KEYS[1]

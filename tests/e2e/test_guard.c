@@ -467,6 +467,8 @@ START_TEST(daemons_with_other_nodes_or_max_ttl_are_refused)
     struct daemon other;
     struct client client;
     stage_open(&stage, __func__, &patient);
+    client_lock(&stage.client, "held", "30s");
+    stage_wait_key(&stage, "redlock:held", 5);
     static const struct daemon_plan plans[] = {{.name = "nodes"},
                                                {.name = "max", .locks = ", max_ttl: 2s"}};
     for (unsigned i = 0; i < 2; i++) {
@@ -478,6 +480,11 @@ START_TEST(daemons_with_other_nodes_or_max_ttl_are_refused)
         while (client_count(&client, "NODES", "vote=no reason=otherset") != (i == 0 ? 3 : 5))
             waiting_pause(&waiting);
         client_expect_match(&client, "NOQUORUM 0/[35] need=[23] a:otherset .*", "LOCK a 1s");
+        /* Releases go to all masters. What it is about lives longer than this daemon thinks any
+         * lock does; that does not make it shorter. */
+        client_expect_match(&client, "GONE", "UNLOCK held %040d", 0);
+        for (unsigned node = 0; node < 5; node++)
+            ck_assert_int_gt(master_integer(&stage.masters[node], "PTTL redlock:held"), 20000);
         client_close(&client);
         daemon_stop(&other);
         daemon_wait_log(&other, "node=a reason=otherset", "theirs=");

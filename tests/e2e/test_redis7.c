@@ -201,7 +201,7 @@ static void try_mark(void)
     /* Each compares with its own; they differ in microseconds only. */
     bool right = below(3) != 0;
     snprintf(begin, sizeof(begin),
-             "redlockd/1 set=0123456789abcdef cluster=c max_ttl_ms=1 id=%040u run_id=%040u "
+             "redlockd/1 set=0123456789abcdef cluster=c max_ttl_ms=20000 id=%040u run_id=%040u "
              "replid=%040u evicted=0 durable=no mark=0123456789abcdef why=new quarantine_ms=1 "
              "join_us=",
              below(3), below(2), below(3));

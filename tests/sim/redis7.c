@@ -293,19 +293,28 @@ static void leave_word(const struct run *run, int64_t pttl_ms, const struct word
         set_word(run, &waits, daemon, ms + 1000);
 }
 
+/* No lock lives longer than the record says. */
+static void trim(const struct run *run, struct redis7_key *key)
+{
+    struct record record;
+    const struct redis7_key *found = find(run->server, RECORD_KEY, strlen(RECORD_KEY), run->now_ms);
+    if (found != NULL && record_parse(found->value, found->value_len, &record) &&
+        pttl(run, key) > record.max_ttl_ms)
+        live_until(run, key, run->now_ms + record.max_ttl_ms);
+}
+
 static void run_release(const struct run *run)
 {
     struct redis7_key *key = find_word(run, &run->words[3]);
-    int64_t max_ttl_ms = number(&run->words[5]);
     if (key == NULL) {
         put_number(run->out, ':', -2);
     } else if (holds(key, &run->words[4])) {
         delete_key(run->server, key);
         put_number(run->out, ':', -3);
     } else {
-        if (pttl(run, key) > max_ttl_ms && key->value_len == LIMIT_TOKEN &&
+        if (pttl(run, key) > number(&run->words[5]) && key->value_len == LIMIT_TOKEN &&
             strspn(key->value, "0123456789abcdef") == LIMIT_TOKEN)
-            live_until(run, key, run->now_ms + max_ttl_ms);
+            trim(run, key);
         put_holder(run, key);
         if (run->count > 6)
             leave_word(run, pttl(run, key), &run->words[5], &run->words[6]);
