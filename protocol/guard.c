@@ -109,6 +109,7 @@ static void doubt_ourselves(struct guard *guard, int64_t now_ns)
         node->step_open = false;
         node->mark = REASON_NONE;
     }
+    guard->beat = nodes_all(guard->rules.node_count);
 }
 
 void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
@@ -118,6 +119,7 @@ void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns,
     node->stepped_ns = now_ns;
     node->stepped_until_ns = now_ns + guard->quarantine_ns;
     node->step_open = true;
+    guard->beat |= nodes_only((unsigned)(node - guard->nodes));
     unsigned together = 0;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         int64_t stepped_ns = guard->nodes[i].stepped_ns;
@@ -210,6 +212,13 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     if (same_end)
         left_us = most_ms * 1000;
     int64_t left_ns = left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000;
+    /* Whoever writes that a quarantine begins does so while the record before it is there, so it
+     * ends later than this. If not, it is another server, database or copy than the one that we had
+     * votes of. And one that lost data has not kept everything, whoever says so. */
+    bool same_run = strcmp(node->join_run_id, record->run_id) == 0;
+    bool replaced = node->adopted_len > 0 &&
+                    (node->quarantine_mark != record->mark || (!same_run && node->tainted));
+    int64_t least_ns = replaced ? node->known_ns + guard->quarantine_ns : 0;
     memcpy(node->adopted, node->seen, node->seen_len);
     node->adopted_len = node->seen_len;
     memcpy(node->join_run_id, record->run_id, sizeof(node->join_run_id));
@@ -221,6 +230,11 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     node->quarantine_ms = record->quarantine_ms;
     node->adopted_ns = sample->clock.received_ns;
     node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
+    if (least_ns > node->quarantine_until_ns) {
+        node->quarantine_until_ns = least_ns;
+        node->quarantine_why = same_run ? REASON_FLUSHED : REASON_RESTARTED;
+    }
+    node->lost_keys = false;
     guard_begin_epoch(node);
     node->leased_on = 0;
     node->announce = true;
@@ -285,6 +299,20 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
 
 /* --- samples, facts --- */
 
+static bool has_facts(const struct guard_node *node)
+{
+    return node->facts_known &&
+           (node->facts_trouble == REASON_NONE || node->facts_trouble == REASON_EVICTION);
+}
+
+/* The record says how many keys had been evicted when it was written. */
+static void compare_evicted(struct guard_node *node)
+{
+    if (node->sampled && node->facts_known && node->trouble == REASON_NONE &&
+        node->record.evicted != node->evicted)
+        node->lost_keys = true;
+}
+
 enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
                                    const struct guard_sample *sample)
 {
@@ -303,10 +331,13 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         node->mark = REASON_NONE;
     enum watch_verdict clock = look_at_clock(guard, index, sample);
     node->trouble = sample->master ? look_at_record(guard, node, sample) : REASON_REPLICA;
-    /* The record says how many keys had been evicted when it was written. */
-    if (node->trouble == REASON_NONE && node->facts_known && node->facts_trouble == REASON_NONE &&
-        node->record.evicted != node->evicted)
-        node->trouble = wants_record(node, REASON_EVICTED);
+    if (node->trouble == REASON_NONE) {
+        node->known_ns = sample->clock.received_ns;
+        compare_evicted(node);
+        /* Also while it may go on with that: a daemon that comes later must hear of it. */
+        if (node->lost_keys && has_facts(node))
+            node->trouble = wants_record(node, REASON_EVICTED);
+    }
     if (node->trouble != trouble_before || first)
         guard_begin_epoch(node);
     /* While it was in trouble, its name was not leased, and others may have leased it. */
@@ -361,6 +392,7 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
         node->tainted = node->tainted || facts->may_evict;
         if (facts->may_evict)
             node->facts_trouble = REASON_EVICTION;
+        compare_evicted(node);
     }
     if (node->facts_trouble != before)
         guard_begin_epoch(node);
@@ -375,12 +407,32 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
     return nodes_count(node->leased_on) >= guard->rules.quorum;
 }
 
-/* What it has told against itself. */
+/* Is there nothing to be done about it but to write its record, and to wait? */
+static bool is_for_us(enum reason trouble)
+{
+    switch (trouble) {
+    case REASON_NONE:
+    case REASON_NEW:
+    case REASON_RESTARTED:
+    case REASON_FLUSHED:
+    case REASON_FAILEDOVER:
+    case REASON_OLDDATA:
+    case REASON_EVICTED:
+    case REASON_DURABLE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What it has told against itself; first what an operator can do something about. */
 static enum reason has_shown(const struct guard_node *node)
 {
     if (node->doubled)
         return REASON_DOUBLED;
-    return node->trouble != REASON_NONE ? node->trouble : node->facts_trouble;
+    if (node->facts_trouble != REASON_NONE && is_for_us(node->trouble))
+        return node->facts_trouble;
+    return node->trouble;
 }
 
 enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_t now_ns)
@@ -457,7 +509,8 @@ bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)
 int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     const struct guard_node *node = &guard->nodes[index];
-    switch (guard_refuses_vote(guard, index, now_ns)) {
+    enum reason reason = guard_refuses_vote(guard, index, now_ns);
+    switch (reason) {
     case REASON_NONE:
         return now_ns;
     case REASON_DOUBT:
@@ -467,18 +520,14 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
     case REASON_UNSETTLED:
         /* Behind that, the next steady sample settles it. */
         return node->settle_ns > now_ns ? node->settle_ns : now_ns;
-    case REASON_NEW:
-    case REASON_RESTARTED:
-    case REASON_FLUSHED:
-    case REASON_FAILEDOVER:
-    case REASON_OLDDATA:
-    case REASON_EVICTED:
-        /* Its record is about to be written. */
-        if (node->trouble != REASON_NONE)
-            return now_ns + guard->quarantine_ns;
-        break;
     default:
         break;
     }
-    return now_ns <= node->quarantine_until_ns ? node->quarantine_until_ns : INT64_MAX;
+    /* Its record is about to be written. */
+    if (node->trouble == reason && is_for_us(reason))
+        return now_ns + (reason == REASON_DURABLE ? guard->heartbeat_ns : guard->quarantine_ns);
+    /* Of what is else, when it ends depends on somebody else. */
+    return reason == node->quarantine_why && now_ns <= node->quarantine_until_ns
+               ? node->quarantine_until_ns
+               : INT64_MAX;
 }

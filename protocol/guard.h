@@ -103,8 +103,9 @@ struct guard_mark {
 
 /* What a heartbeat leaves on a node. */
 struct guard_beat {
-    char entry[GUARD_ENTRY_MAX]; /* "" if this daemon is not settled there */
-    char vouch[24];              /* likewise */
+    /* "" if this daemon is not settled there: what is there stays; "-" if nothing may stay. */
+    char entry[GUARD_ENTRY_MAX];
+    char vouch[24]; /* "" likewise */
     int64_t vouch_ttl_ms;
     int64_t lease_ms;
     int64_t fresh_ms; /* a lease not renewed for so long is taken over by the same server */
@@ -127,6 +128,7 @@ struct guard_node {
     char adopted[LIMIT_RECORD];
     size_t adopted_len; /* 0: none yet */
     int64_t adopted_ns;
+    int64_t known_ns; /* when the adopted one was last seen there */
     char join_run_id[RECORD_ID + 1];
     int64_t join_us; /* of that run, the highest adopted */
     uint64_t quarantine_mark;
@@ -149,7 +151,8 @@ struct guard_node {
     /* Facts, and what other daemons left. */
     bool facts_known;
     bool durable;
-    bool tainted; /* it has lost data, or may have, and no record says so yet */
+    bool tainted;   /* it has lost data, or may have, and no record says so yet */
+    bool lost_keys; /* it has evicted some since its record was written; the counter may be reset */
     enum reason facts_trouble;
     int64_t evicted;
     int64_t beat_ns; /* when the last heartbeat that was answered was sent */

@@ -10,6 +10,10 @@
 #define ENTRY_TIME_MAX   (INT64_MAX / 4)
 #define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
+/* In place of an entry: nobody may go on from what was left there before. As beat.lua says where
+ * there is none. */
+#define NO_ENTRY "-"
+
 /* What a lease on its name is for: the data, and who has it. A copy of the data is another server,
  * and so is another database. It comes first, because beat.lua compares the id by its place. */
 static void describe(const struct guard *guard, unsigned index, char server[GUARD_SERVER_MAX])
@@ -37,7 +41,13 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
         beat->names |= nodes_only(i);
         describe(guard, i, beat->servers[i]);
     }
-    if (!node->settled || now_ns < guard->doubt_until_ns || node->steady_ns == 0)
+    /* Should the clock go back to where it was, the entry would fit, and hide the step from who
+     * starts in between. */
+    if (now_ns < guard->doubt_until_ns || now_ns < node->stepped_until_ns) {
+        memcpy(beat->entry, NO_ENTRY, sizeof(NO_ENTRY));
+        return;
+    }
+    if (!node->settled || node->steady_ns == 0)
         return;
     const struct watch *watch = &node->watch;
     snprintf(beat->entry, sizeof(beat->entry),
@@ -127,7 +137,8 @@ void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat 
     }
     node->beat_ns = sent_ns;
     node->beat_failed = REASON_NONE;
-    node->entry_left = node->entry_left || beat->entry[0] != '\0';
+    node->entry_left =
+        node->entry_left || (beat->entry[0] != '\0' && strcmp(beat->entry, NO_ENTRY) != 0);
     if (sent_ns >= node->renew_ns && (!node->settled || beat->entry[0] != '\0'))
         node->renew_ns = 0;
     take_leases(guard, index, beat, copy, now_ns);

@@ -312,6 +312,71 @@ START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 }
 END_TEST
 
+/* While it may evict, what it has evicted is on record for whoever comes later. */
+START_TEST(keys_evicted_while_it_may_evict_are_on_record)
+{
+    w.masters[0].may_evict = true;
+    world_pass_ms(&w, LOOKED_MS);
+    w.masters[0].evicted = 6;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=6 "));
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=evicted "));
+    world_expect_votes(&w, 0, 0, "eviction");
+    w.masters[0].may_evict = false;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "evicted");
+}
+END_TEST
+
+/* Where no record could be written meanwhile, CONFIG RESETSTAT makes the counter what it was. */
+START_TEST(counter_that_is_reset_hides_no_eviction)
+{
+    w.masters[0].may_evict = true;
+    for (unsigned i = 2; i < 5; i++)
+        world_kill(&w, i);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    w.masters[0].evicted = 6;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=0 "));
+    w.masters[0].may_evict = false;
+    w.masters[0].evicted = 0;
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].dead = false;
+    world_pass_ms(&w, 10 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "evicted");
+}
+END_TEST
+
+/* An operator can do something about it, and must, before time heals the rest. */
+START_TEST(new_master_that_may_evict_is_told_so)
+{
+    world_deinit(&w);
+    world_init_unknown(&w, 5);
+    w.masters[0].may_evict = true;
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "eviction");
+    world_expect_votes(&w, 1, 4, "new");
+    ck_assert_int_eq(guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns), INT64_MAX);
+    ck_assert_int_lt(guard_refuses_until_ns(&w.engine.guard, 1, w.now_ns), INT64_MAX);
+}
+END_TEST
+
+/* By SWAPDB, say: the record is of this run, and what it tells of is long over, but for us it was
+ * another one until now. */
+START_TEST(record_that_takes_the_place_of_another_is_a_loss)
+{
+    char record[LIMIT_RECORD];
+    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    char *mark = strstr(record, " mark=") + strlen(" mark=");
+    char *last = record + strlen(record) - 1;
+    *mark = *mark == '0' ? '1' : '0';
+    ck_assert_int_lt(*last, '9');
+    ++*last;
+    world_set(&w, 0, RECORD_KEY, record, 0);
+    world_expect_quarantine(&w, 0, 0, "flushed");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("guard");
@@ -343,6 +408,10 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, master_in_cluster_mode_has_no_vote, 0, 2);
     tcase_add_test(tests, master_that_may_evict_has_no_vote);
     tcase_add_test(tests, master_that_has_evicted_has_no_vote_for_max_ttl);
+    tcase_add_test(tests, keys_evicted_while_it_may_evict_are_on_record);
+    tcase_add_test(tests, counter_that_is_reset_hides_no_eviction);
+    tcase_add_test(tests, new_master_that_may_evict_is_told_so);
+    tcase_add_test(tests, record_that_takes_the_place_of_another_is_a_loss);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -282,6 +282,41 @@ START_TEST(step_back_and_less_forward_around_a_restart)
 }
 END_TEST
 
+/* What the keys lived through, and the daemon saw, does not go away with the daemon. */
+START_TEST(step_forward_and_back_around_a_restart)
+{
+    unsigned last = _i == 0 ? 2 : 4;
+    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    world_lock_on_three(&w);
+    world_step_clock(&w, 0, last, 70);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "doubt");
+    world_step_clock(&w, 0, last, -70);
+    world_restart_engine(&w, "here");
+    world_expect_no_grant_for_s(&w, 55);
+}
+END_TEST
+
+/* One alone, and no quorum to write down that it did. */
+START_TEST(step_that_could_not_be_recorded_outlives_the_daemon)
+{
+    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    world_lock_on_three(&w);
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].hung = true;
+    world_pass_ms(&w, 5 * LOOKED_MS);
+    world_step_clock(&w, 0, 0, 70);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "stepped");
+    ck_assert_ptr_null(strstr(world_value(&w, 0, RECORD_KEY), "why=stepped"));
+    world_step_clock(&w, 0, 0, -70);
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].hung = false;
+    world_restart_engine(&w, "here");
+    world_expect_no_grant_for_s(&w, 45);
+}
+END_TEST
+
 START_TEST(clock_entry_that_makes_no_sense_is_none)
 {
     world_set(&w, 1, world_guard_key(&w, "clock", ":there"),
@@ -320,6 +355,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, step_that_nobody_saw_on_another_host);
     tcase_add_test(tests, step_back_and_forward_around_a_restart);
     tcase_add_test(tests, step_back_and_less_forward_around_a_restart);
+    tcase_add_loop_test(tests, step_forward_and_back_around_a_restart, 0, 2);
+    tcase_add_test(tests, step_that_could_not_be_recorded_outlives_the_daemon);
     tcase_add_test(tests, clock_entry_that_makes_no_sense_is_none);
     suite_add_tcase(suite, tests);
     return suite;

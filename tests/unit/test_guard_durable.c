@@ -184,6 +184,27 @@ START_TEST(loss_that_was_not_recorded_outlives_a_durable_restart)
 }
 END_TEST
 
+/* ... also where a daemon that has not seen it says that all is well. */
+START_TEST(loss_that_another_daemon_did_not_see_outlives_its_record)
+{
+    char replid[RECORD_ID + 1];
+    open_durable("always");
+    memcpy(replid, w.masters[0].replid, sizeof(replid));
+    for (unsigned i = 1; i < 4; i++)
+        world_kill(&w, i);
+    world_pass_ms(&w, 1000);
+    snprintf(w.masters[0].replid, sizeof(w.masters[0].replid), "%040u", 99);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "failedover");
+    memcpy(w.masters[0].replid, replid, sizeof(replid)); /* as its record has it */
+    world_restart_recorded(&w, 0);
+    for (unsigned i = 1; i < 4; i++)
+        world_restart(&w, i);
+    world_pass_ms(&w, 10 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "restarted");
+}
+END_TEST
+
 START_TEST(change_of_durability_begins_no_quarantine)
 {
     open_durable("always");
@@ -256,6 +277,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, durable_restart_from_two_runs_back_is_none);
     tcase_add_test(tests, copy_of_a_durable_master_is_another_server);
     tcase_add_test(tests, loss_that_was_not_recorded_outlives_a_durable_restart);
+    tcase_add_test(tests, loss_that_another_daemon_did_not_see_outlives_its_record);
     tcase_add_test(tests, change_of_durability_begins_no_quarantine);
     tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_write_against_each_other);
     tcase_add_test(tests, durable_restart_keeps_the_length_of_a_quarantine);

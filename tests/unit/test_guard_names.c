@@ -87,6 +87,20 @@ START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 }
 END_TEST
 
+/* One daemon, and all leases on the name are over: it knows itself whose votes it has counted. */
+START_TEST(name_that_leads_back_needs_no_witness)
+{
+    lead_to_stranger();
+    world_lock_on_three(&w);
+    lead_to(&original);
+    for (unsigned i = 0; i < 5; i++)
+        world_delete(&w, i, world_guard_key(&w, "name", ":a"));
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "restarted");
+    world_expect_no_grant_for_s(&w, 56);
+}
+END_TEST
+
 START_TEST(name_that_leads_back_while_the_daemon_is_down_has_none_either)
 {
     lead_to_stranger();
@@ -173,6 +187,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, doubled_master_has_one_vote);
     tcase_add_test(tests, name_that_others_know_as_another_server_has_no_vote);
     tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
+    tcase_add_test(tests, name_that_leads_back_needs_no_witness);
     tcase_add_test(tests, name_that_leads_back_while_the_daemon_is_down_has_none_either);
     tcase_add_test(tests, contest_is_remembered_when_its_witness_is_lost);
     tcase_add_test(tests, lease_is_taken_anew_after_a_reconnect);
