@@ -159,8 +159,9 @@ static const char *expand_dollar(struct reader *reader, struct mark mark, const 
     memcpy(name, in + 2, len);
     name[len] = '\0';
     const char *value = getenv(name);
-    if (value == NULL) {
-        report_error(reader->report, mark, "the environment variable %s is not set", name);
+    if (value == NULL || value[0] == '\0') {
+        report_error(reader->report, mark, "the environment variable %s is %s", name,
+                     value == NULL ? "not set" : "empty");
         return NULL;
     }
     text_string(out, value);

@@ -446,11 +446,12 @@ take_options(const struct word *options, size_t count, struct request *request, 
 /* A lock that is to be extended by the daemon has to live long enough for that. */
 static enum request_error fail_hold(const struct request_limits *limits, struct error *error)
 {
-    bool none = limits->hold_ttl_min_ms > limits->ttl_max_ms;
-    return fail_ttl(error,
-                    none ? "there is no HOLD here: it takes a ttl of " : "with HOLD a ttl is from ",
-                    limits->hold_ttl_min_ms, none ? ", and max_ttl is " : " to ",
-                    limits->ttl_max_ms, none ? "" : " here");
+    int64_t least_ms =
+        limits->hold_ttl_min_ms > limits->ttl_min_ms ? limits->hold_ttl_min_ms : limits->ttl_min_ms;
+    bool none = least_ms > limits->ttl_max_ms;
+    return fail_ttl(
+        error, none ? "there is no HOLD here: it takes a ttl of " : "with HOLD a ttl is from ",
+        least_ms, none ? ", and max_ttl is " : " to ", limits->ttl_max_ms, none ? "" : " here");
 }
 
 /* The arguments of LOCK, of which there are two at least. */

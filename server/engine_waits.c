@@ -135,7 +135,9 @@ static struct operation *open_acquire(struct engine *engine, struct call *call, 
 {
     struct resource *resource = call->resource;
     int64_t ballot = 0;
-    if (call->fenced) {
+    /* Whoever stood in line when the rule came gets one, too. */
+    bool fenced = call->fenced || engine->rules.fence_always;
+    if (fenced) {
         ballot = fence_propose(&engine->fence, engine->io.wall_us(engine->io.context),
                                call->ballot_seen);
         *limit = "fence";
@@ -150,9 +152,9 @@ static struct operation *open_acquire(struct engine *engine, struct call *call, 
     operation_set_call(operation, call);
     engine_make_token(engine, operation->token);
     operation->ballot = ballot;
-    if (call->fenced)
+    if (fenced)
         operation->asks_by = REDIS_ACQUIRE_FENCED;
-    operation->round.may_bid_again = call->fenced && !call->outbid;
+    operation->round.may_bid_again = fenced && !call->outbid;
     resource->asking = operation;
     queue_on_asked(&resource->queue);
     engine->stats.asked++;
@@ -552,7 +554,7 @@ void engine_lock(struct engine *engine, struct engine_client *client, const stru
     call->resource = resource;
     call->ttl_ns = request->ttl_ms * NS_PER_MS;
     call->waits = request->wait_ms > 0;
-    call->fenced = request->fence || engine->rules.fence_always;
+    call->fenced = request->fence;
     call->hold = request->hold;
     join(engine, call, request, now_ns);
     engine_run_queue(engine, resource, now_ns);

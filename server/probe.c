@@ -173,6 +173,8 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
     int64_t left_ns = server->engine.guard.nodes[node].quarantine_until_ns - now_ns;
     if (left_ns > 0)
         fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
+    else if (reason == REASON_DURABLE)
+        fprintf(out, "no vote for some seconds from the start on (durable); else ");
     else if (reason == REASON_NEW)
         fprintf(out, "no vote for max_ttl from the start on, unless by --bootstrap (new); else ");
     else

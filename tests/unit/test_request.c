@@ -222,6 +222,18 @@ START_TEST(where_max_ttl_is_too_short_for_a_hold_the_answer_says_so)
 }
 END_TEST
 
+/* ... and a long min_validity asks for more than a HOLD does. */
+START_TEST(the_least_ttl_of_a_hold_is_no_less_than_that_of_any_lock)
+{
+    static const char line[] = "LOCK a 2s HOLD";
+    const struct request_limits strict = {
+        .ttl_min_ms = 2032, .ttl_max_ms = 10000, .hold_ttl_min_ms = 186, .key_prefix = ""};
+    struct request held;
+    ck_assert_int_eq(request_parse(line, strlen(line), &strict, &held, &error), REQUEST_TTL_RANGE);
+    ck_assert_str_eq(error.text, "with HOLD a ttl is from 2032ms to 10s here");
+}
+END_TEST
+
 START_TEST(a_line_of_2048_bytes_without_its_end_is_too_long)
 {
     char line[LIMIT_LINE + 1] = "#x PING";
@@ -433,6 +445,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, each_bad_line_has_its_code_and_advice, 0,
                         (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
     tcase_add_test(cases, where_max_ttl_is_too_short_for_a_hold_the_answer_says_so);
+    tcase_add_test(cases, the_least_ttl_of_a_hold_is_no_less_than_that_of_any_lock);
     tcase_add_test(cases, a_line_of_2048_bytes_without_its_end_is_too_long);
     tcase_add_test(cases, the_ends_of_the_ttl_range_are_inside);
     tcase_add_test(cases, a_resource_has_1_to_256_bytes);

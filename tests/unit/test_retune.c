@@ -97,6 +97,20 @@ START_TEST(fences_for_all_begin_at_once)
 }
 END_TEST
 
+START_TEST(who_stood_in_line_when_fences_for_all_began_gets_one)
+{
+    struct engine_rules rules = w.engine.rules;
+    hold("LOCK a 9s");
+    world_say(&w, "LOCK a 9s WAIT 60s");
+    rules.fence_always = true;
+    engine_retune(&w.engine, &rules);
+    world_pass_ms(&w, 12000);
+    const char *reply = world_heard(&w);
+    ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
+    ck_assert_str_ne(reply + strlen(reply) - 2, " -");
+}
+END_TEST
+
 START_TEST(logins_count_for_the_next_connection)
 {
     struct engine_rules rules = w.engine.rules;
@@ -136,6 +150,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, fewer_extensions_count_at_once);
     tcase_add_test(tests, fewer_waiters_count_at_once_and_those_in_line_stay);
     tcase_add_test(tests, fences_for_all_begin_at_once);
+    tcase_add_test(tests, who_stood_in_line_when_fences_for_all_began_gets_one);
     tcase_add_test(tests, logins_count_for_the_next_connection);
     tcase_add_test(tests, pauses_count_for_queues_that_there_are);
     suite_add_tcase(suite, tests);
