@@ -641,9 +641,12 @@ void session_evict(struct session *session, const char *line, const char *why)
         session_room(session) == LIMIT_CLIENT_OUTPUT)
         (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
     session->client.gone = true;
-    log_event(&session->server->log, CONFIG_LOG_DEBUG, "client_evicted",
+    /* Locks end with it. */
+    log_event(&session->server->log,
+              session->client.hold_count > 0 ? CONFIG_LOG_INFO : CONFIG_LOG_DEBUG, "client_evicted",
               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
-                         log_text("peer", session->peer), log_text("why", why)));
+                         log_text("peer", session->peer), log_text("why", why),
+                         log_number("holds", session->client.hold_count)));
     session_free(session);
 }
 

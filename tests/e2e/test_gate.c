@@ -160,6 +160,7 @@ START_TEST(who_holds_what_he_may_not_any_more_is_closed)
     renew(&house, users(&house, "\"cd:\"", "tester"));
     expect_closed(&house, "DENIED the users of this daemon have changed");
     stage_wait_key(&house.stage, "redlock:ci:a", 3);
+    daemon_wait_log(&house.stage.daemon, " info client_evicted", "holds=1");
     close_house(&house);
 }
 END_TEST
