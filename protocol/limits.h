@@ -35,9 +35,11 @@ enum {
      * loop, and each may take a millisecond of it. */
     LIMIT_HANDSHAKES = 64,
 
-    /* One pass of the loop: lines of one client, and connections accepted by one listener, before
-     * it is the turn of others; and bytes of a client that wait for its next turn. */
+    /* One pass of the loop: lines of one client, also of one who had the pass before for himself,
+     * and connections accepted by one listener, before it is the turn of others; and bytes of a
+     * client that wait for its next turn. */
     LIMIT_TURN_LINES = 16,
+    LIMIT_TURN_ALONE = 64,
     LIMIT_TURN_ACCEPTS = 512,
     LIMIT_CLIENT_INPUT = 16 * 1024,
 

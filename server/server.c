@@ -87,6 +87,7 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
         engine_flush(&server->engine, clock_now_ns());
     fan_flush(&server->fan);
     streams_flush(&server->streams);
+    session_end_pass(server);
     server->flush_due = false;
     if (engine_wants_flush(&server->engine))
         server_want_flush(server);
@@ -434,6 +435,7 @@ bool server_start(struct server *server, struct config *config, const struct log
     LIST_INIT(&server->sessions);
     LIST_INIT(&server->swept);
     TAILQ_INIT(&server->turns);
+    server->turn_lines = LIMIT_TURN_LINES;
     monitor_init(&server->monitor, server->started_ns);
     if (!start_node_tls(server)) {
         server_stop(server);

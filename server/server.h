@@ -76,6 +76,8 @@ struct server {
     struct gate gate;           /* who they are, and what they may do */
     struct origins origins;     /* where they come from */
     struct session_queue turns; /* sessions that had more to say than one turn takes */
+    unsigned turn_lines;        /* so much */
+    unsigned turn_count;        /* turns in this pass of the loop */
     struct event *turn;         /* the next pass, for them */
     unsigned session_count;
     unsigned client_limit; /* of the configuration, or what descriptors allow */

@@ -196,7 +196,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_CLIENTS:
     case VERB_HELP:
         if (walks_over_all(request))
-            session->turn_lines = LIMIT_TURN_LINES;
+            session->turn_lines = server->turn_lines;
         listing_write(server, session, request);
         break;
     case VERB_PING:
@@ -297,7 +297,7 @@ static void wipe(struct evbuffer *buffer, size_t len)
 
 static bool has_more_turn(const struct session *session)
 {
-    return may_take(session) && session->turn_lines < LIMIT_TURN_LINES;
+    return may_take(session) && session->turn_lines < session->server->turn_lines;
 }
 
 static bool can_start_held_back(const struct session *session)
@@ -406,6 +406,7 @@ static bool has_input(struct session *session)
 static void serve(struct session *session)
 {
     session->turn_lines = 0;
+    session->server->turn_count++;
     /* For all of the turn: no line of it was sent later than that. */
     session->turn_ns = clock_now_ns();
     while (can_start_held_back(session) && has_more_turn(session))
@@ -655,6 +656,13 @@ void session_free_all(struct server *server)
     struct session *session;
     while ((session = LIST_FIRST(&server->sessions)) != NULL)
         session_free(session);
+}
+
+void session_end_pass(struct server *server)
+{
+    if (server->turn_count > 0)
+        server->turn_lines = server->turn_count == 1 ? LIMIT_TURN_ALONE : LIMIT_TURN_LINES;
+    server->turn_count = 0;
 }
 
 void session_take_turns(struct server *server)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/limits.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -144,13 +145,40 @@ START_TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
 }
 END_TEST
 
+static unsigned count_calls(struct master *master, const char *command)
+{
+    char name[32];
+    unsigned calls = 0;
+    snprintf(name, sizeof(name), "cmdstat_%s:", command);
+    const char *line = strstr(master_text(master, "INFO commandstats"), name);
+    ck_assert(line == NULL || sscanf(line + strlen(name), "calls=%u", &calls) == 1);
+    return calls;
+}
+
+/* In his first pass he is not known to be alone; from then on what he sends at once goes together,
+ * and behind it each master is asked by the guard once. */
+START_TEST(who_is_alone_has_longer_turns)
+{
+    struct stage stage;
+    char batch[LIMIT_TURN_ALONE * 32];
+    size_t len = 0;
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < LIMIT_TURN_ALONE; i++)
+        len += (size_t)sprintf(batch + len, "#%u LOCK r%u 30s\n", i, i);
+    client_lock(&stage.client, "a", "30s");
+    unsigned before = count_calls(&stage.masters[0], "info");
+    client_send_bytes(&stage.client, batch, len);
+    for (unsigned i = 0; i < LIMIT_TURN_ALONE; i++)
+        client_read_match(&stage.client, "#[0-9]+ OK .*");
+    /* This count, one heartbeat, and what is behind the votes. */
+    ck_assert_uint_le(count_calls(&stage.masters[0], "info") - before, 3);
+    stage_close(&stage);
+}
+END_TEST
+
 static unsigned scripts_run(struct master *master)
 {
-    unsigned calls = 0;
-    const char *stats = master_text(master, "INFO commandstats");
-    const char *line = strstr(stats, "cmdstat_evalsha:calls=");
-    ck_assert(line == NULL || sscanf(line, "cmdstat_evalsha:calls=%u", &calls) == 1);
-    return calls;
+    return count_calls(master, "evalsha");
 }
 
 START_TEST(unlocks_of_one_segment_each_have_their_own_outcome)
@@ -327,6 +355,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, listing_of_a_tagged_request_is_tagged_line_by_line);
     tcase_add_test(tests, thousand_pipelined_requests_are_answered_in_order);
     tcase_add_test(tests, hundreds_of_tagged_locks_at_once_are_all_granted);
+    tcase_add_test(tests, who_is_alone_has_longer_turns);
     tcase_add_test(tests, unlocks_of_one_segment_each_have_their_own_outcome);
     tcase_add_test(
         tests, unlocks_of_one_segment_have_their_outcome_also_where_a_master_refuses_them_together);
