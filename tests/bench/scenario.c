@@ -2,9 +2,11 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/bench/limit.h"
 #include "tests/bench/load.h"
@@ -125,6 +127,39 @@ static void end_trouble(struct stage *stage, enum scenario_trouble trouble)
     stage_wait_nodes(stage, "vote=yes", SCENARIO_MASTERS);
 }
 
+/* --- who else has the processors --- */
+
+enum { MAX_OTHERS = 64 };
+
+struct others {
+    pid_t pids[MAX_OTHERS];
+    unsigned count;
+};
+
+static void begin_sharing(struct others *others, const struct arena *arena,
+                          const struct scenario *scenario)
+{
+    static const char *const restless[] = {"sh", "-c", "while :; do :; done", NULL};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    others->count = 0;
+    if (scenario->batch)
+        ck_assert_int_eq(
+            sched_setscheduler(arena->stage.daemon.pid, SCHED_BATCH, &(struct sched_param){0}), 0);
+    while (scenario->busy && others->count < MAX_OTHERS && others->count < processors)
+        others->pids[others->count++] =
+            process_start(&(struct process_plan){.argv = restless, .errors = "/dev/null"});
+}
+
+static void end_sharing(struct others *others, const struct arena *arena,
+                        const struct scenario *scenario)
+{
+    while (others->count > 0)
+        process_kill(others->pids[--others->count]);
+    if (scenario->batch)
+        ck_assert_int_eq(
+            sched_setscheduler(arena->stage.daemon.pid, SCHED_OTHER, &(struct sched_param){0}), 0);
+}
+
 /* --- one run --- */
 
 static void run_load(struct arena *arena, const struct scenario *scenario,
@@ -234,9 +269,11 @@ static void tell(const struct scenario *scenario, const struct load_result *resu
 void scenario_run(struct arena *arena, const struct scenario *scenario, double values[FIGURE_COUNT])
 {
     static struct load_result result;
+    struct others others;
     for (unsigned i = 0; i < FIGURE_COUNT; i++)
         values[i] = NAN;
     begin_trouble(&arena->stage, scenario->trouble);
+    begin_sharing(&others, arena, scenario);
     if (scenario->by_proxy)
         proxy_start(&arena->proxy, &(struct proxy_plan){.masters = arena->stage.masters,
                                                         .guarded = scenario->guarded,
@@ -251,5 +288,6 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
     /* Behind take_totals(), for which each master has answered: no release of it is unread. */
     if (scenario->by_proxy)
         proxy_stop(&arena->proxy);
+    end_sharing(&others, arena, scenario);
     end_trouble(&arena->stage, scenario->trouble);
 }

@@ -40,6 +40,8 @@ struct scenario {
     unsigned daemons; /* of ours that take part */
     bool by_proxy;    /* in their place, see proxy.h */
     bool over_unix;   /* the clients, by the socket of the first of them; else by TCP */
+    bool batch;       /* the first of them by SCHED_BATCH: it preempts nobody when it wakes */
+    bool busy;        /* beside as many others as there are processors, who never rest */
     enum scenario_trouble trouble;
     bool soak;        /* for arena.soak_ns, in the first round only; not at all if that is 0 */
     const char *peer; /* see peer.h */
