@@ -257,8 +257,11 @@ static void take_time(struct warden *warden, const struct link_ticket *ticket,
         seconds = number_of(reply->items[0].str, reply->items[0].len);
         micros = number_of(reply->items[1].str, reply->items[1].len);
     }
-    /* Before the year 2200, so that it fits in nanoseconds. */
-    if (seconds < 0 || seconds > 7258118400 || micros < 0 || micros > 999999)
+    /* Up to the year 2200, so that it fits in nanoseconds. A clock that is further is stepped, and
+     * that is seen by this, too. */
+    if (seconds > 7258118400)
+        seconds = 7258118400;
+    if (seconds < 0 || micros < 0 || micros > 999999)
         fail(&sample->failed, REASON_GARBAGE);
     else
         sample->clock.time_us = seconds * 1000000 + micros;

@@ -31,6 +31,18 @@ START_TEST(stepped_clock_costs_the_vote_for_max_ttl)
 }
 END_TEST
 
+/* It goes on from there, and it comes back. */
+START_TEST(clock_beyond_the_year_2200_is_a_stepped_one)
+{
+    world_lock_on_three(&w);
+    world_step_clock(&w, 0, 0, INT64_C(7500000000));
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "stepped");
+    world_step_clock(&w, 0, 0, -INT64_C(7500000000));
+    world_expect_no_grant_for_s(&w, 55);
+}
+END_TEST
+
 START_TEST(two_stepped_clocks_cost_two_votes)
 {
     world_step_clock(&w, 3, 4, 60);
@@ -336,6 +348,7 @@ Suite *test_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, five, end);
     tcase_add_test(tests, stepped_clock_costs_the_vote_for_max_ttl);
+    tcase_add_test(tests, clock_beyond_the_year_2200_is_a_stepped_one);
     tcase_add_test(tests, two_stepped_clocks_cost_two_votes);
     tcase_add_test(tests, majority_of_stepped_clocks_is_a_doubt_about_our_own);
     tcase_add_test(tests, clock_that_steps_back_keeps_its_vote);
