@@ -9,15 +9,17 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local entry = redis.call('GET', KEYS[1]) or '-'
 local vouch = redis.call('GET', KEYS[2])
+-- A vouch from the future is one from before the clock was stepped back. It must not wait for its time
+-- to come: it knows nothing of that.
+if vouch and tonumber(vouch) > now then
+    redis.call('DEL', KEYS[2])
+    vouch = false
+end
 if ARGV[1] ~= '' then
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
--- A vouch from the future is one from before the clock was stepped back.
 if ARGV[3] ~= '' and tonumber(ARGV[3]) <= now then
     redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-end
-if not vouch or tonumber(vouch) > now then
-    vouch = '-'
 end
 local contested = ''
 for i = 3, #KEYS do
@@ -36,4 +38,4 @@ for i = 3, #KEYS do
         contested = contested .. '0'
     end
 end
-return contested .. ' ' .. vouch .. ' ' .. entry
+return contested .. ' ' .. (vouch or '-') .. ' ' .. entry

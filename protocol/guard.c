@@ -193,48 +193,64 @@ static bool is_durable_restart(const struct guard_node *node, int64_t now_ns)
     bool newest =
         node->adopted_len == 0 || (node->adopted_len == node->seen_len &&
                                    memcmp(node->adopted, node->seen, node->seen_len) == 0);
-    return node->durable && node->record.durable && newest && !node->tainted &&
+    return node->durable && node->record.durable && newest && !node->tainted && !node->lost_keys &&
            now_ns >= node->stepped_until_ns;
+}
+
+/*
+ * Its record takes the place of another one: until when it has no vote at least, whatever the new
+ * one says. Whoever begins a quarantine writes so while the record before it is there, so that its
+ * end is about this or later. Else it is another server, database or copy than the one we had votes
+ * of. And one that is known to have lost data has not kept everything, whoever says so.
+ */
+static int64_t least_until_ns(const struct guard *guard, const struct guard_node *node,
+                              const struct guard_sample *sample)
+{
+    if (node->adopted_len == 0)
+        return 0;
+    if (node->quarantine_mark != node->record.mark)
+        return node->known_ns + guard->quarantine_ns;
+    if (node->tainted && strcmp(node->join_run_id, node->record.run_id) != 0)
+        return sample->clock.received_ns + guard->quarantine_ns;
+    return 0;
 }
 
 static void adopt(struct guard *guard, struct guard_node *node, const struct guard_sample *sample)
 {
     const struct record *record = &node->record;
+    int64_t now_ns = sample->clock.received_ns;
     /* A clock that was stepped back must not put it off for an hour. */
     int64_t ours_ms = guard->quarantine_ns / NS_PER_MS + 1;
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
-    bool same_end = node->adopted_len > 0 && strcmp(node->join_run_id, record->run_id) == 0 &&
-                    node->join_us == record->join_us;
+    bool same_run = strcmp(node->join_run_id, record->run_id) == 0;
+    bool same_end = node->adopted_len > 0 && same_run && node->join_us == record->join_us;
     bool same_quarantine = same_end && node->quarantine_mark == record->mark;
     /* Two that end alike, because the clock was set back: one of them has not begun when we think
      * it has. */
     if (same_end)
         left_us = most_ms * 1000;
     int64_t left_ns = left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000;
-    /* Whoever writes that a quarantine begins does so while the record before it is there, so it
-     * ends later than this. If not, it is another server, database or copy than the one that we had
-     * votes of. And one that lost data has not kept everything, whoever says so. */
-    bool same_run = strcmp(node->join_run_id, record->run_id) == 0;
-    bool replaced = node->adopted_len > 0 &&
-                    (node->quarantine_mark != record->mark || (!same_run && node->tainted));
-    int64_t least_ns = replaced ? node->known_ns + guard->quarantine_ns : 0;
+    int64_t least_ns = least_until_ns(guard, node, sample);
+    /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
+    if (!same_quarantine)
+        node->quarantine_until_ns = now_ns + left_ns;
+    node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
+    if (least_ns > node->quarantine_until_ns) {
+        if (node->quarantine_until_ns <= now_ns)
+            node->quarantine_why = same_run ? REASON_FLUSHED : REASON_RESTARTED;
+        node->quarantine_until_ns = least_ns;
+    }
+    /* Who says so has seen them, too, or a loss of everything. */
+    if (node->quarantine_mark != record->mark)
+        node->lost_keys = false;
     memcpy(node->adopted, node->seen, node->seen_len);
     node->adopted_len = node->seen_len;
     memcpy(node->join_run_id, record->run_id, sizeof(node->join_run_id));
     node->join_us = record->join_us;
     node->quarantine_mark = record->mark;
-    /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
-    if (!same_quarantine)
-        node->quarantine_until_ns = sample->clock.received_ns + left_ns;
     node->quarantine_ms = record->quarantine_ms;
-    node->adopted_ns = sample->clock.received_ns;
-    node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
-    if (least_ns > node->quarantine_until_ns) {
-        node->quarantine_until_ns = least_ns;
-        node->quarantine_why = same_run ? REASON_FLUSHED : REASON_RESTARTED;
-    }
-    node->lost_keys = false;
+    node->adopted_ns = now_ns;
     guard_begin_epoch(node);
     node->leased_on = 0;
     node->announce = true;
@@ -299,10 +315,15 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
 
 /* --- samples, facts --- */
 
-static bool has_facts(const struct guard_node *node)
+static void record_eviction(const struct guard *guard, struct guard_node *node)
 {
-    return node->facts_known &&
-           (node->facts_trouble == REASON_NONE || node->facts_trouble == REASON_EVICTION);
+    if (node->facts_known && node->facts_trouble == REASON_NONE)
+        node->trouble = wants_record(node, REASON_EVICTED);
+    /* While it may go on with that it has no vote anyway, but a daemon that comes later must hear
+     * of it. An operator's word comes first: the record that it writes must not be another at once.
+     */
+    else if (node->facts_trouble == REASON_EVICTION && !guard_has_word(guard))
+        wants_record(node, REASON_EVICTED);
 }
 
 /* The record says how many keys had been evicted when it was written. */
@@ -334,9 +355,8 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
     if (node->trouble == REASON_NONE) {
         node->known_ns = sample->clock.received_ns;
         compare_evicted(node);
-        /* Also while it may go on with that: a daemon that comes later must hear of it. */
-        if (node->lost_keys && has_facts(node))
-            node->trouble = wants_record(node, REASON_EVICTED);
+        if (node->lost_keys)
+            record_eviction(guard, node);
     }
     if (node->trouble != trouble_before || first)
         guard_begin_epoch(node);
@@ -347,7 +367,7 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
     }
     if (node->trouble == REASON_NONE && node->facts_known && node->facts_trouble == REASON_NONE)
         node->tainted = false;
-    if (node->trouble == REASON_NONE && node->announce) {
+    if (node->trouble == REASON_NONE && node->facts_trouble == REASON_NONE && node->announce) {
         node->announce = false;
         guard->beat = nodes_all(guard->rules.node_count);
     }
@@ -407,8 +427,9 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
     return nodes_count(node->leased_on) >= guard->rules.quorum;
 }
 
-/* Is there nothing to be done about it but to write its record, and to wait? */
-static bool is_for_us(enum reason trouble)
+/* Is there nothing to be done about it, but to write its record and to wait? Nor is there about
+ * none. */
+static bool heals_by_record(enum reason trouble)
 {
     switch (trouble) {
     case REASON_NONE:
@@ -430,7 +451,7 @@ static enum reason has_shown(const struct guard_node *node)
 {
     if (node->doubled)
         return REASON_DOUBLED;
-    if (node->facts_trouble != REASON_NONE && is_for_us(node->trouble))
+    if (node->facts_trouble != REASON_NONE && heals_by_record(node->trouble))
         return node->facts_trouble;
     return node->trouble;
 }
@@ -524,7 +545,7 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
         break;
     }
     /* Its record is about to be written. */
-    if (node->trouble == reason && is_for_us(reason))
+    if (node->trouble == reason && heals_by_record(reason))
         return now_ns + (reason == REASON_DURABLE ? guard->heartbeat_ns : guard->quarantine_ns);
     /* Of what is else, when it ends depends on somebody else. */
     return reason == node->quarantine_why && now_ns <= node->quarantine_until_ns

@@ -128,6 +128,7 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
     bool trusted = guard->rules.bootstrap && !guard->word_done && node->mark == REASON_NEW;
     int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
     /* Locks of the old set may live as long as that let them. */
+    bool keeps_run = node->mark == REASON_DURABLE && strcmp(node->record.run_id, node->run_id) == 0;
     bool keeps_data = node->mark == REASON_DURABLE || node->mark == REASON_STEPPED;
     if ((node->mark == REASON_RESET || keeps_data) && node->record.quarantine_ms > quarantine_ms)
         quarantine_ms = node->record.quarantine_ms;
@@ -139,7 +140,8 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
     struct record record = {
         .quarantine_ms = quarantine_ms,
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
-        .evicted = node->evicted,
+        /* Without a quarantine nothing is told that asks for one. */
+        .evicted = keeps_run ? node->record.evicted : node->evicted,
         .durable = node->durable,
         .mark = node->mark == REASON_DURABLE ? node->record.mark : random,
         .why = trusted ? REASON_BOOTSTRAP : node->mark,

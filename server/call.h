@@ -39,7 +39,7 @@ struct call {
     int64_t ttl_ns; /* LOCK */
     bool outbid;    /* LOCK: its last round was */
     bool waits;     /* LOCK: with WAIT */
-    bool fenced;    /* LOCK: with FENCE */
+    bool fenced;    /* LOCK */
     bool hold;      /* LOCK */
     bool tagged;
     unsigned char tag_len;

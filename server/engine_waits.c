@@ -554,7 +554,7 @@ void engine_lock(struct engine *engine, struct engine_client *client, const stru
     call->resource = resource;
     call->ttl_ns = request->ttl_ms * NS_PER_MS;
     call->waits = request->wait_ms > 0;
-    call->fenced = request->fence;
+    call->fenced = request->fence || engine->rules.fence_always;
     call->hold = request->hold;
     join(engine, call, request, now_ns);
     engine_run_queue(engine, resource, now_ns);

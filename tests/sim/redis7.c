@@ -479,13 +479,17 @@ static void run_beat(const struct run *run)
     char entry[160] = "-";
     char vouch[32] = "-";
     size_t len = 0;
-    const struct redis7_key *key = find_word(run, &names[0]);
+    struct redis7_key *key = find_word(run, &names[0]);
     if (key != NULL)
         snprintf(entry, sizeof(entry), "%.159s", key->value);
     key = find_word(run, &names[1]);
-    if (key != NULL && number_of_text(key->value, key->value_len) <= run->now_us)
+    bool from_the_future = key != NULL && number_of_text(key->value, key->value_len) > run->now_us;
+    if (from_the_future)
+        delete_key(run->server, key);
+    else if (key != NULL)
         snprintf(vouch, sizeof(vouch), "%.31s", key->value);
-    if (is_too_much(run))
+    /* A script that has written something goes on, however full it is. */
+    if (!from_the_future && is_too_much(run))
         return;
     if (arguments[0].len > 0)
         set_word(run, &names[0], &arguments[0], number(&arguments[1]));

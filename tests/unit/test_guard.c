@@ -2,6 +2,7 @@
  * What a master has lost costs it its vote for max_ttl, and its record says so to all daemons: the
  * guard in the engine, on fake masters and virtual time.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -347,6 +348,65 @@ START_TEST(counter_that_is_reset_hides_no_eviction)
 }
 END_TEST
 
+/* Another daemon, which has not seen that, writes of something else. */
+START_TEST(evicted_keys_are_not_forgotten_over_another_word)
+{
+    w.masters[0].may_evict = true;
+    for (unsigned i = 2; i < 5; i++)
+        world_kill(&w, i);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    w.masters[0].evicted = 6;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    w.masters[0].may_evict = false;
+    w.masters[0].evicted = 0;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_forge(&w, 0, "durable=no", "durable=yes");
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].dead = false;
+    world_pass_ms(&w, 10 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "evicted");
+}
+END_TEST
+
+/* What another daemon has written ends when it says, whenever we come to see it. */
+START_TEST(quarantine_that_is_seen_late_is_no_longer)
+{
+    world_pass_ms(&w, LOOKED_MS);
+    w.masters[0].hung = true;
+    char record[LIMIT_RECORD];
+    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    char *mark = strstr(record, " mark=") + strlen(" mark=");
+    *mark = *mark == '0' ? '1' : '0';
+    sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
+            (w.now_ns + w.masters[0].clock_ns) / 1000 + QUARANTINE_MS * INT64_C(1000));
+    world_set(&w, 0, RECORD_KEY, record, 0);
+    world_pass_ms(&w, 30000);
+    w.masters[0].hung = false;
+    world_pass_ms(&w, 10000);
+    ck_assert_str_ne(world_vote(&w, 0), "-");
+    world_pass_ms(&w, QUARANTINE_MS - 40000 + 3 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+/* What is evicted while it is carried out does not stand against it. */
+START_TEST(word_of_an_operator_goes_before_evicted_keys)
+{
+    unsigned against;
+    w.masters[0].may_evict = true;
+    world_pass_ms(&w, LOOKED_MS);
+    /* As if the last heartbeat were still under way. */
+    w.masters[4].hung = true;
+    w.engine.guard.nodes[4].entry_left = false;
+    w.engine.guard.word_done = false;
+    w.masters[0].evicted = 6;
+    world_pass_ms(&w, LOOKED_MS);
+    ck_assert_int_eq(guard_progress(&w.engine.guard, &against), GUARD_UNDER_WAY);
+    ck_assert_uint_eq(against, 4);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=bootstrap "));
+}
+END_TEST
+
 /* An operator can do something about it, and must, before time heals the rest. */
 START_TEST(new_master_that_may_evict_is_told_so)
 {
@@ -410,6 +470,9 @@ Suite *test_suite(void)
     tcase_add_test(tests, master_that_has_evicted_has_no_vote_for_max_ttl);
     tcase_add_test(tests, keys_evicted_while_it_may_evict_are_on_record);
     tcase_add_test(tests, counter_that_is_reset_hides_no_eviction);
+    tcase_add_test(tests, evicted_keys_are_not_forgotten_over_another_word);
+    tcase_add_test(tests, quarantine_that_is_seen_late_is_no_longer);
+    tcase_add_test(tests, word_of_an_operator_goes_before_evicted_keys);
     tcase_add_test(tests, new_master_that_may_evict_is_told_so);
     tcase_add_test(tests, record_that_takes_the_place_of_another_is_a_loss);
     suite_add_tcase(suite, tests);

@@ -309,6 +309,41 @@ START_TEST(step_forward_and_back_around_a_restart)
 }
 END_TEST
 
+/* They go back further than they went forward: what a settled daemon had vouched for then lies
+ * ahead of who starts, who would take it for a look after his own first one. */
+START_TEST(step_forward_and_further_back_around_a_restart)
+{
+    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    world_lock_on_three(&w);
+    world_pass_ms(&w, 51500);
+    world_step_clock(&w, 0, 4, 9);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "doubt");
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_ptr_null(world_value(&w, i, "a"));
+    world_step_clock(&w, 0, 4, -9 - 3);
+    world_pass_ms(&w, 10);
+    world_restart_engine(&w, _i == 0 ? "here" : "elsewhere");
+    world_expect_no_grant_for_s(&w, 5);
+}
+END_TEST
+
+/* The others' clocks went on as ours did, but which of us is right nobody knows. */
+START_TEST(doubt_takes_the_entry_away_everywhere)
+{
+    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    world_step_clock(&w, 0, 2, 70);
+    for (unsigned ms = 0; strcmp(world_vote(&w, 4), "doubt") != 0; ms++) {
+        ck_assert_uint_lt(ms, LOOKED_MS);
+        world_pass_ms(&w, 1);
+    }
+    /* Not with the next heartbeat. */
+    world_pass_ms(&w, 10);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(world_value(&w, i, world_guard_key(&w, "clock", ":here")), "-");
+}
+END_TEST
+
 /* One alone, and no quorum to write down that it did. */
 START_TEST(step_that_could_not_be_recorded_outlives_the_daemon)
 {
@@ -369,6 +404,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, step_back_and_forward_around_a_restart);
     tcase_add_test(tests, step_back_and_less_forward_around_a_restart);
     tcase_add_loop_test(tests, step_forward_and_back_around_a_restart, 0, 2);
+    tcase_add_loop_test(tests, step_forward_and_further_back_around_a_restart, 0, 2);
+    tcase_add_test(tests, doubt_takes_the_entry_away_everywhere);
     tcase_add_test(tests, step_that_could_not_be_recorded_outlives_the_daemon);
     tcase_add_test(tests, clock_entry_that_makes_no_sense_is_none);
     suite_add_tcase(suite, tests);

@@ -48,8 +48,10 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
     value = world_value(world, node, words[4]);
     snprintf(vouch, sizeof(vouch), "%.31s", value != NULL ? value : "-");
     int64_t now_us = world_clock_ns(world, node) / 1000;
-    if (atoll(vouch) > now_us)
+    if (atoll(vouch) > now_us) {
         snprintf(vouch, sizeof(vouch), "-");
+        world_delete(world, node, words[4]);
+    }
     if (arguments[0][0] != '\0')
         world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
     if (arguments[2][0] != '\0' && atoll(arguments[2]) <= now_us)
