@@ -48,7 +48,8 @@ enum {
     LIMIT_SOCKET_BUFFER = 64 * 1024,
 
     /* ... and what is sent at once: the kernel sends a segment whole or, until 200 ms have passed,
-     * not at all, and by loopback one may be larger than what this buffer lets the other side send. */
+     * not at all, and by loopback one may be larger than what this buffer lets the other side send.
+     */
     LIMIT_SEGMENT = LIMIT_SOCKET_BUFFER / 8,
 
     /* Users (auth): how many, what each may be given, and the length of a secret. */
