@@ -1,6 +1,6 @@
 -- A daemon's heartbeat: leave what other daemons need to know, and read what they left.
 -- KEYS[1] the clock entry of this host, KEYS[2] the vouch, KEYS[3..] the names that are known.
--- ARGV[1] the entry ('' leaves it), ARGV[2] its time to live in milliseconds, ARGV[3] the vouch
+-- ARGV[1] the entry ('' leaves it, '-' deletes it), ARGV[2] its time to live in milliseconds, ARGV[3] the vouch
 -- ('' leaves it), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] after how long without
 -- renewal one may go to another run of the same server, ARGV[7..] the servers, "<id> <run_id>", or
 -- with "<database>/" in front. The first 40 bytes are never alike for two databases.
@@ -15,7 +15,9 @@ if vouch and tonumber(vouch) > now then
     redis.call('DEL', KEYS[2])
     vouch = false
 end
-if ARGV[1] ~= '' then
+if ARGV[1] == '-' then
+    redis.call('DEL', KEYS[1])
+elseif ARGV[1] ~= '' then
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
 if ARGV[3] ~= '' and tonumber(ARGV[3]) <= now then

@@ -215,32 +215,43 @@ static int64_t least_until_ns(const struct guard *guard, const struct guard_node
     return 0;
 }
 
-static void adopt(struct guard *guard, struct guard_node *node, const struct guard_sample *sample)
+/* Has an operator given his word since we saw the record before? Then it stays as it is. */
+static bool is_by_word_since(const struct guard_node *node, const struct guard_sample *sample)
+{
+    int64_t since_us = (sample->clock.received_ns - node->known_ns) / 1000;
+    return node->record.why == REASON_BOOTSTRAP &&
+           node->record.join_us >= sample->clock.time_us - since_us;
+}
+
+/* Until when it has no vote by what the record says. */
+static int64_t says_until_ns(const struct guard *guard, const struct guard_node *node,
+                             const struct guard_sample *sample)
 {
     const struct record *record = &node->record;
-    int64_t now_ns = sample->clock.received_ns;
     /* A clock that was stepped back must not put it off for an hour. */
     int64_t ours_ms = guard->quarantine_ns / NS_PER_MS + 1;
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
-    bool same_run = strcmp(node->join_run_id, record->run_id) == 0;
-    bool same_end = node->adopted_len > 0 && same_run && node->join_us == record->join_us;
-    bool same_quarantine = same_end && node->quarantine_mark == record->mark;
+    bool same_end = node->adopted_len > 0 && strcmp(node->join_run_id, record->run_id) == 0 &&
+                    node->join_us == record->join_us;
+    /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
+    if (same_end && node->quarantine_mark == record->mark)
+        return node->quarantine_until_ns;
     /* Two that end alike, because the clock was set back: one of them has not begun when we think
      * it has. */
     if (same_end)
         left_us = most_ms * 1000;
-    int64_t left_ns = left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000;
+    return sample->clock.received_ns + (left_us <= 0 ? 0 : min(left_us, most_ms * 1000) * 1000);
+}
+
+static void adopt(struct guard *guard, struct guard_node *node, const struct guard_sample *sample)
+{
+    const struct record *record = &node->record;
+    int64_t now_ns = sample->clock.received_ns;
+    int64_t says_ns = says_until_ns(guard, node, sample);
     int64_t least_ns = least_until_ns(guard, node, sample);
-    /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
-    if (!same_quarantine)
-        node->quarantine_until_ns = now_ns + left_ns;
+    node->quarantine_until_ns = says_ns > least_ns ? says_ns : least_ns;
     node->quarantine_why = record->why != REASON_NONE ? record->why : REASON_RECORD;
-    if (least_ns > node->quarantine_until_ns) {
-        if (node->quarantine_until_ns <= now_ns)
-            node->quarantine_why = same_run ? REASON_FLUSHED : REASON_RESTARTED;
-        node->quarantine_until_ns = least_ns;
-    }
     /* Who says so has seen them, too, or a loss of everything. */
     if (node->quarantine_mark != record->mark)
         node->lost_keys = false;
@@ -309,6 +320,13 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
         return REASON_NONE;
     if (strcmp(node->join_run_id, record->run_id) == 0 && record->join_us < node->join_us)
         return wants_record(node, REASON_OLDDATA);
+    /* Daemons that have not seen the one before have to hear of it. */
+    if (!is_by_word_since(node, sample) &&
+        least_until_ns(guard, node, sample) >
+            says_until_ns(guard, node, sample) + guard->heartbeat_ns)
+        return wants_record(node, strcmp(node->join_run_id, record->run_id) == 0
+                                      ? REASON_FLUSHED
+                                      : REASON_RESTARTED);
     adopt(guard, node, sample);
     return REASON_NONE;
 }
@@ -408,7 +426,9 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
     if (facts->failed == REASON_NONE) {
         node->facts_known = true;
         node->evicted = facts->evicted;
-        node->durable = facts->durable && (guard->rules.durable & nodes_only(index));
+        /* What it evicts it loses, and after a restart its settings may be others. */
+        node->durable =
+            facts->durable && !facts->may_evict && (guard->rules.durable & nodes_only(index));
         node->tainted = node->tainted || facts->may_evict;
         if (facts->may_evict)
             node->facts_trouble = REASON_EVICTION;

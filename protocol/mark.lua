@@ -16,5 +16,8 @@ if run == ARGV[4] and tonumber(earlier) >= join then
 end
 -- Not tostring(), which would round.
 local record = ARGV[2] .. string.format('%.0f', join)
+-- A script that has written something may go on where memory is short: what was lost has to be written
+-- down.
+redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], record)
 return record

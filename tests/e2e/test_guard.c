@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protocol/record.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -461,6 +462,24 @@ START_TEST(master_that_becomes_another_one_costs_one_vote)
 }
 END_TEST
 
+/* Where there is no memory for anything else: a daemon that comes later has to hear of the loss. */
+START_TEST(loss_is_recorded_where_memory_is_short)
+{
+    struct stage stage;
+    struct master *master;
+    stage_open(&stage, __func__, &patient);
+    master = &stage.masters[0];
+    master_text(master, "CONFIG SET maxmemory 1");
+    master_text(master, "DEL " RECORD_KEY);
+    daemon_wait_log(&stage.daemon, "node=a reason=flushed", "for_ms=");
+    struct waiting waiting = waiting_for("the record");
+    while (master_text(master, "GET " RECORD_KEY) == NULL)
+        waiting_pause(&waiting);
+    ck_assert_ptr_nonnull(strstr(master_text(master, "GET " RECORD_KEY), " why=flushed "));
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(daemons_with_other_nodes_or_max_ttl_are_refused)
 {
     struct stage stage;
@@ -568,6 +587,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, replica_is_refused);
     tcase_add_test(tests, master_listed_twice_is_refused_at_the_start);
     tcase_add_test(tests, master_that_becomes_another_one_costs_one_vote);
+    tcase_add_test(tests, loss_is_recorded_where_memory_is_short);
     tcase_add_test(tests, daemons_with_other_nodes_or_max_ttl_are_refused);
     tcase_add_test(tests, names_that_lead_to_another_database_are_repointed);
     tcase_add_test(tests, token_that_has_ended_is_gone_whatever_happens_then);

@@ -439,8 +439,6 @@ static void run_mark(const struct run *run)
                    current != NULL ? current->value_len : 0);
         return;
     }
-    if (is_too_much(run))
-        return;
     int64_t join_us = run->now_us + number(&run->words[6]);
     if (join_us < number(&run->words[8]))
         join_us = number(&run->words[8]);
@@ -484,14 +482,18 @@ static void run_beat(const struct run *run)
         snprintf(entry, sizeof(entry), "%.159s", key->value);
     key = find_word(run, &names[1]);
     bool from_the_future = key != NULL && number_of_text(key->value, key->value_len) > run->now_us;
+    bool no_entry = is(&arguments[0], "-");
     if (from_the_future)
         delete_key(run->server, key);
     else if (key != NULL)
         snprintf(vouch, sizeof(vouch), "%.31s", key->value);
     /* A script that has written something goes on, however full it is. */
-    if (!from_the_future && is_too_much(run))
+    if (!from_the_future && !no_entry && is_too_much(run))
         return;
-    if (arguments[0].len > 0)
+    key = find_word(run, &names[0]);
+    if (no_entry && key != NULL)
+        delete_key(run->server, key);
+    else if (!no_entry && arguments[0].len > 0)
         set_word(run, &names[0], &arguments[0], number(&arguments[1]));
     if (arguments[2].len > 0 && number(&arguments[2]) <= run->now_us)
         set_word(run, &names[1], &arguments[2], number(&arguments[3]));

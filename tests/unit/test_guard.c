@@ -348,6 +348,22 @@ START_TEST(counter_that_is_reset_hides_no_eviction)
 }
 END_TEST
 
+/* Then there is nothing that we saw and he did not. */
+START_TEST(word_of_an_operator_stays_as_it_is)
+{
+    char record[LIMIT_RECORD];
+    world_pass_ms(&w, 5000);
+    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    char *mark = strstr(record, " mark=") + strlen(" mark=");
+    *mark = *mark == '0' ? '1' : '0';
+    sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
+            (w.now_ns + w.masters[0].clock_ns) / 1000);
+    world_set(&w, 0, RECORD_KEY, record, 0);
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
+}
+END_TEST
+
 /* Another daemon, which has not seen that, writes of something else. */
 START_TEST(evicted_keys_are_not_forgotten_over_another_word)
 {
@@ -426,6 +442,7 @@ END_TEST
 START_TEST(record_that_takes_the_place_of_another_is_a_loss)
 {
     char record[LIMIT_RECORD];
+    world_pass_ms(&w, 5000);
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
     char *mark = strstr(record, " mark=") + strlen(" mark=");
     char *last = record + strlen(record) - 1;
@@ -433,7 +450,14 @@ START_TEST(record_that_takes_the_place_of_another_is_a_loss)
     ck_assert_int_lt(*last, '9');
     ++*last;
     world_set(&w, 0, RECORD_KEY, record, 0);
-    world_expect_quarantine(&w, 0, 0, "flushed");
+    world_pass_ms(&w, LOOKED_MS);
+    /* A daemon that comes now hears of it. */
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=flushed "));
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, 50000);
+    world_expect_votes(&w, 0, 0, "flushed");
+    world_pass_ms(&w, QUARANTINE_MS - 50000 + LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -470,6 +494,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, master_that_has_evicted_has_no_vote_for_max_ttl);
     tcase_add_test(tests, keys_evicted_while_it_may_evict_are_on_record);
     tcase_add_test(tests, counter_that_is_reset_hides_no_eviction);
+    tcase_add_test(tests, word_of_an_operator_stays_as_it_is);
     tcase_add_test(tests, evicted_keys_are_not_forgotten_over_another_word);
     tcase_add_test(tests, quarantine_that_is_seen_late_is_no_longer);
     tcase_add_test(tests, word_of_an_operator_goes_before_evicted_keys);

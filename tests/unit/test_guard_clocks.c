@@ -340,7 +340,7 @@ START_TEST(doubt_takes_the_entry_away_everywhere)
     /* Not with the next heartbeat. */
     world_pass_ms(&w, 10);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_str_eq(world_value(&w, i, world_guard_key(&w, "clock", ":here")), "-");
+        ck_assert_ptr_null(world_value(&w, i, world_guard_key(&w, "clock", ":here")));
 }
 END_TEST
 

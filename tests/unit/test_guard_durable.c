@@ -210,6 +210,20 @@ START_TEST(loss_that_another_daemon_did_not_see_outlives_its_record)
 }
 END_TEST
 
+/* What it evicts it loses, and after a restart nobody may know. */
+START_TEST(master_that_may_evict_is_not_durable)
+{
+    open_durable("always");
+    w.masters[0].may_evict = true;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    w.masters[0].may_evict = false;
+    world_restart_with_data(&w, 0);
+    world_pass_ms(&w, 8 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "restarted");
+}
+END_TEST
+
 START_TEST(change_of_durability_begins_no_quarantine)
 {
     open_durable("always");
@@ -283,6 +297,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, copy_of_a_durable_master_is_another_server);
     tcase_add_test(tests, loss_that_was_not_recorded_outlives_a_durable_restart);
     tcase_add_loop_test(tests, loss_that_another_daemon_did_not_see_outlives_its_record, 0, 2);
+    tcase_add_test(tests, master_that_may_evict_is_not_durable);
     tcase_add_test(tests, change_of_durability_begins_no_quarantine);
     tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_write_against_each_other);
     tcase_add_test(tests, durable_restart_keeps_the_length_of_a_quarantine);

@@ -52,7 +52,9 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
         snprintf(vouch, sizeof(vouch), "-");
         world_delete(world, node, words[4]);
     }
-    if (arguments[0][0] != '\0')
+    if (strcmp(arguments[0], "-") == 0)
+        world_delete(world, node, words[3]);
+    else if (arguments[0][0] != '\0')
         world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
     if (arguments[2][0] != '\0' && atoll(arguments[2]) <= now_us)
         world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
