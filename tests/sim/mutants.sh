@@ -94,7 +94,7 @@ mutant evicted-not-compared all "$unfit" protocol/guard.c \
 mutant written-when-closed all aborted server/engine_links.c '
     s/^    link_on_closed(link, reason, now_ns);/    engine_catch_up(engine, now_ns);\
 &/'
-mutant quarantines-alike step-back,flush,daemon-stop,clients "$unfit" protocol/guard.c \
+mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" protocol/guard.c \
     's/same_end && node->quarantine_mark == record->mark/same_end/' protocol/guard_marks.c \
     's/REASON_DURABLE ? node->record.mark : random/REASON_DURABLE ? node->record.mark : 0/'
 mutant slow-beginning step-forward,slow,hang,clients "$unfit" protocol/watch.c '
