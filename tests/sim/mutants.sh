@@ -71,7 +71,7 @@ mutant no-guard all "$unfit" protocol/guard.c '
     /^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/
     /^enum guard_verdict guard_on_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/'
 mutant no-quarantine all "$unfit" protocol/guard.c \
-    's/received_ns + left_ns;/received_ns;/'
+    's|= says_ns > least_ns ? says_ns : least_ns;|= now_ns;|'
 mutant no-watch all "$unfit" protocol/watch.c \
     's/return WATCH_STEPPED;/return WATCH_STEADY;/'
 mutant no-probe-behind-votes all "$unfit" server/engine_links.c '
