@@ -1,9 +1,9 @@
 -- A daemon's heartbeat: leave what other daemons need to know, and read what they left.
 -- KEYS[1] the clock entry of this host, KEYS[2] the vouch, KEYS[3..] the names that are known.
--- ARGV[1] the entry ('' leaves it, '-' deletes it), ARGV[2] its time to live in milliseconds, ARGV[3] the vouch
--- ('' leaves it), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] after how long without
--- renewal one may go to another run of the same server, ARGV[7..] the servers, "<id> <run_id>", or
--- with "<database>/" in front. The first 40 bytes are never alike for two databases.
+-- ARGV[1] the entry ('' leaves it, '-' deletes it), ARGV[2] its time to live in milliseconds, ARGV[3]
+-- the vouch ('' leaves it), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] after how
+-- long without renewal one may go to another run of the same server, ARGV[7..] the servers, "<id>
+-- <run_id>", or with "<database>/" in front. The first 40 bytes are never alike for two databases.
 -- Answers "<a digit for each name, 1 if it is leased to another server> <vouch> <entry>".
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

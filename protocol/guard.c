@@ -447,8 +447,7 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
     return nodes_count(node->leased_on) >= guard->rules.quorum;
 }
 
-/* Is there nothing to be done about it, but to write its record and to wait? Nor is there about
- * none. */
+/* REASON_NONE, or is there nothing to be done about it but to write its record and to wait? */
 static bool heals_by_record(enum reason trouble)
 {
     switch (trouble) {

@@ -103,9 +103,9 @@ struct guard_mark {
 
 /* What a heartbeat leaves on a node. */
 struct guard_beat {
-    /* "" if this daemon is not settled there: what is there stays; "-" if nothing may stay. */
+    /* "" leaves the one that is there, as long as this daemon is not settled; "-" deletes it. */
     char entry[GUARD_ENTRY_MAX];
-    char vouch[24]; /* "" likewise */
+    char vouch[24]; /* "" leaves the one that is there */
     int64_t vouch_ttl_ms;
     int64_t lease_ms;
     int64_t fresh_ms; /* a lease not renewed for so long is taken over by the same server */

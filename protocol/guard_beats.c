@@ -10,8 +10,7 @@
 #define ENTRY_TIME_MAX   (INT64_MAX / 4)
 #define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
-/* In place of an entry: nobody may go on from what was left there before. As beat.lua says where
- * there is none. */
+/* In place of an entry: the one that is there is deleted, for nobody may go on from it. */
 #define NO_ENTRY "-"
 
 /* What a lease on its name is for: the data, and who has it. A copy of the data is another server,

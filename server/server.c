@@ -78,6 +78,15 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
 
 /* After all that was active when it was asked for: the guard's probes go behind the votes that were
  * asked for in it, then everything goes out, and the timer is set for what is due next. */
+/* Where one client had this pass for himself, his next turn is longer: as many rounds go together
+ * as if they came from several. */
+static void measure_turns(struct server *server)
+{
+    if (server->turn_count > 0)
+        server->turn_lines = server->turn_count == 1 ? LIMIT_TURN_ALONE : LIMIT_TURN_LINES;
+    server->turn_count = 0;
+}
+
 static void server_on_flush(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
@@ -87,7 +96,7 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
         engine_flush(&server->engine, clock_now_ns());
     fan_flush(&server->fan);
     streams_flush(&server->streams);
-    session_end_pass(server);
+    measure_turns(server);
     server->flush_due = false;
     if (engine_wants_flush(&server->engine))
         server_want_flush(server);

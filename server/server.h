@@ -76,7 +76,7 @@ struct server {
     struct gate gate;           /* who they are, and what they may do */
     struct origins origins;     /* where they come from */
     struct session_queue turns; /* sessions that had more to say than one turn takes */
-    unsigned turn_lines;        /* so much */
+    unsigned turn_lines;        /* so many lines may be said in one */
     unsigned turn_count;        /* turns in this pass of the loop */
     struct event *turn;         /* the next pass, for them */
     unsigned session_count;

@@ -658,13 +658,6 @@ void session_free_all(struct server *server)
         session_free(session);
 }
 
-void session_end_pass(struct server *server)
-{
-    if (server->turn_count > 0)
-        server->turn_lines = server->turn_count == 1 ? LIMIT_TURN_ALONE : LIMIT_TURN_LINES;
-    server->turn_count = 0;
-}
-
 void session_take_turns(struct server *server)
 {
     struct session_queue turns = TAILQ_HEAD_INITIALIZER(turns);

@@ -95,10 +95,6 @@ void session_sweep(struct server *server);
 /* The sessions that had more to say than one turn takes: see struct server. */
 void session_take_turns(struct server *server);
 
-/* A pass of the loop is over. Where one client had it for himself, his next turn is longer: as many
- * rounds go together as if they came from several. */
-void session_end_pass(struct server *server);
-
 /* For struct engine_io. */
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply);

@@ -313,6 +313,39 @@ START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 }
 END_TEST
 
+/* A has evicted keys while it may, with no quorum to write that down, and is repaired, with its
+ * counter reset. */
+static void evict_unrecorded(void)
+{
+    w.masters[0].may_evict = true;
+    for (unsigned i = 2; i < 5; i++)
+        world_kill(&w, i);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    w.masters[0].evicted = 6;
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=0 "));
+    w.masters[0].may_evict = false;
+    w.masters[0].evicted = 0;
+}
+
+static void bring_back_quorum(void)
+{
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].dead = false;
+}
+
+/* By another daemon, on A, for a quarantine of its own that ends so long from now. */
+static void write_another_record(int64_t ends_in_ms)
+{
+    char record[LIMIT_RECORD];
+    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    char *mark = strstr(record, " mark=") + strlen(" mark=");
+    *mark = *mark == '0' ? '1' : '0';
+    sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
+            (w.now_ns + w.masters[0].clock_ns) / 1000 + ends_in_ms * 1000);
+    world_set(&w, 0, RECORD_KEY, record, 0);
+}
+
 /* While it may evict, what it has evicted is on record for whoever comes later. */
 START_TEST(keys_evicted_while_it_may_evict_are_on_record)
 {
@@ -332,17 +365,8 @@ END_TEST
 /* Where no record could be written meanwhile, CONFIG RESETSTAT makes the counter what it was. */
 START_TEST(counter_that_is_reset_hides_no_eviction)
 {
-    w.masters[0].may_evict = true;
-    for (unsigned i = 2; i < 5; i++)
-        world_kill(&w, i);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    w.masters[0].evicted = 6;
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=0 "));
-    w.masters[0].may_evict = false;
-    w.masters[0].evicted = 0;
-    for (unsigned i = 2; i < 5; i++)
-        w.masters[i].dead = false;
+    evict_unrecorded();
+    bring_back_quorum();
     world_pass_ms(&w, 10 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "evicted");
 }
@@ -353,12 +377,8 @@ START_TEST(word_of_an_operator_stays_as_it_is)
 {
     char record[LIMIT_RECORD];
     world_pass_ms(&w, 5000);
+    write_another_record(0);
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    char *mark = strstr(record, " mark=") + strlen(" mark=");
-    *mark = *mark == '0' ? '1' : '0';
-    sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
-            (w.now_ns + w.masters[0].clock_ns) / 1000);
-    world_set(&w, 0, RECORD_KEY, record, 0);
     world_pass_ms(&w, 3 * LOOKED_MS);
     ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
 }
@@ -367,18 +387,10 @@ END_TEST
 /* Another daemon, which has not seen that, writes of something else. */
 START_TEST(evicted_keys_are_not_forgotten_over_another_word)
 {
-    w.masters[0].may_evict = true;
-    for (unsigned i = 2; i < 5; i++)
-        world_kill(&w, i);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    w.masters[0].evicted = 6;
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    w.masters[0].may_evict = false;
-    w.masters[0].evicted = 0;
+    evict_unrecorded();
     world_pass_ms(&w, 2 * LOOKED_MS);
     world_forge(&w, 0, "durable=no", "durable=yes");
-    for (unsigned i = 2; i < 5; i++)
-        w.masters[i].dead = false;
+    bring_back_quorum();
     world_pass_ms(&w, 10 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "evicted");
 }
@@ -389,13 +401,7 @@ START_TEST(quarantine_that_is_seen_late_is_no_longer)
 {
     world_pass_ms(&w, LOOKED_MS);
     w.masters[0].hung = true;
-    char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    char *mark = strstr(record, " mark=") + strlen(" mark=");
-    *mark = *mark == '0' ? '1' : '0';
-    sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
-            (w.now_ns + w.masters[0].clock_ns) / 1000 + QUARANTINE_MS * INT64_C(1000));
-    world_set(&w, 0, RECORD_KEY, record, 0);
+    write_another_record(QUARANTINE_MS);
     world_pass_ms(&w, 30000);
     w.masters[0].hung = false;
     world_pass_ms(&w, 10000);
