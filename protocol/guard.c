@@ -76,6 +76,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
     node->mark = REASON_NONE;
     node->mark_under_way = false;
     node->beat_ns = 0;
+    node->entry_left = false;
     guard_begin_epoch(node);
     find_doubled(guard);
 }
@@ -90,12 +91,23 @@ void guard_on_lost(struct guard *guard, unsigned index)
 
 /* --- its clock --- */
 
-static void unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
+void guard_unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
 {
     node->settled = false;
+    node->entry_left = false;
     node->settle_ns = now_ns + guard->quarantine_ns;
     node->first_time_us = time_us;
     node->steady_ns = 0;
+}
+
+/* Else who starts later might go on from bounds that fit again, once the clock is back where it
+ * was. */
+static void tell_of_step(struct guard *guard, unsigned index, int64_t now_ns)
+{
+    struct guard_node *node = guard_change(guard, index);
+    node->tell_ns = now_ns;
+    node->entry_left = false;
+    guard->beat |= nodes_only(index);
 }
 
 /* Most clocks cannot step at once: ours has. */
@@ -104,22 +116,22 @@ static void doubt_ourselves(struct guard *guard, int64_t now_ns)
     guard->doubt_until_ns = now_ns + guard->quarantine_ns;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         struct guard_node *node = guard_change(guard, i);
-        unsettle(guard, node, now_ns, INT64_MAX);
+        guard_unsettle(guard, node, now_ns, INT64_MAX);
         guard_begin_epoch(node);
+        tell_of_step(guard, i, now_ns);
         node->step_open = false;
         node->mark = REASON_NONE;
     }
-    guard->beat = nodes_all(guard->rules.node_count);
 }
 
 void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
 {
-    unsettle(guard, node, now_ns, time_us);
+    guard_unsettle(guard, node, now_ns, time_us);
     guard_begin_epoch(node);
     node->stepped_ns = now_ns;
     node->stepped_until_ns = now_ns + guard->quarantine_ns;
     node->step_open = true;
-    guard->beat |= nodes_only((unsigned)(node - guard->nodes));
+    tell_of_step(guard, (unsigned)(node - guard->nodes), now_ns);
     unsigned together = 0;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         int64_t stepped_ns = guard->nodes[i].stepped_ns;
@@ -149,9 +161,14 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
     struct guard_node *node = guard_change(guard, index);
     int64_t now_ns = sample->clock.received_ns;
     bool begins = !node->watch.begun || node->watch.loose;
+    /* Others may have seen a step meanwhile. */
+    if (node->watch.begun && sample->clock.sent_ns - node->watch.at_ns > 2 * guard->heartbeat_ns) {
+        node->blind_ns = sample->clock.sent_ns;
+        guard->beat |= nodes_only(index);
+    }
     enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
     if (begins && !node->watch.loose && verdict == WATCH_STEADY)
-        unsettle(guard, node, now_ns, sample->clock.time_us);
+        guard_unsettle(guard, node, now_ns, sample->clock.time_us);
     switch (verdict) {
     case WATCH_STEADY:
         on_steady(node, sample);
@@ -162,12 +179,11 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
     case WATCH_STEPPED_BACK:
         /* Should the clock now step forward again, what was left there would hide it. */
         node->step_open = false;
-        node->renew_ns = now_ns;
-        guard->beat |= nodes_only(index);
+        tell_of_step(guard, index, now_ns);
         guard_begin_epoch(node);
         break;
     case WATCH_LOST:
-        unsettle(guard, node, now_ns, sample->clock.time_us);
+        guard_unsettle(guard, node, now_ns, sample->clock.time_us);
         guard_begin_epoch(node);
         break;
     case WATCH_UNCLEAR:
@@ -405,9 +421,11 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
         if (node->trusted) {
             node->settled = true;
             node->trusted = false;
-            guard->beat |= nodes_only(index);
         }
-        return GUARD_PASS;
+        if (!node->entry_left && node->beat_failed == REASON_NONE &&
+            guard_has_bounds(guard, node, sample->clock.received_ns))
+            guard->beat |= nodes_only(index);
+        return node->blind_ns != 0 ? GUARD_WAIT : GUARD_PASS;
     case WATCH_UNCLEAR:
         return GUARD_WAIT;
     case WATCH_STEPPED:
@@ -497,7 +515,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     if (!node->watch.begun)
         return REASON_CLOCK;
     if (!node->facts_known || node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns ||
-        node->renew_ns != 0 || !is_leased(guard, node))
+        node->tell_ns != 0 || !is_leased(guard, node))
         return REASON_UNCHECKED;
     if (!node->settled)
         return REASON_UNSETTLED;

@@ -22,7 +22,8 @@
  * A daemon counts a node only if it is settled there: if nothing can have happened to the clock
  * before this daemon looked. It is, once it has watched for a quarantine; or its host has, whose
  * last bounds a daemon left on the master (the clock entry); or a settled daemon has found the
- * clock steady later than our first sample (a vouch).
+ * clock steady later than our first sample (a vouch). Who sees a step leaves word of it on the
+ * master: bounds from before are good for nobody then, and who did not look meanwhile begins anew.
  *
  * Two daemons must not come to know different masters by one name. Each leaves on every node the
  * server it knows by each name, as a lease for a quarantine; who finds a name leased to another
@@ -41,7 +42,8 @@
 #include "protocol/watch.h"
 
 enum {
-    GUARD_ENTRY_MAX = 128,
+    GUARD_ENTRY_MAX = 160,
+    GUARD_STEP_MAX = 24,
     GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" "),
 };
 
@@ -86,7 +88,8 @@ struct guard_facts {
 
 enum guard_verdict {
     GUARD_PASS, /* the votes asked for before, in the present epoch, count */
-    GUARD_WAIT, /* the answer was slow, nothing is proven: probe again */
+    GUARD_WAIT, /* nothing is proven yet, the answer was slow or others have to be heard: probe
+                   again */
     GUARD_FAIL, /* they do not count */
 };
 
@@ -103,7 +106,8 @@ struct guard_mark {
 
 /* What a heartbeat leaves on a node. */
 struct guard_beat {
-    /* "" leaves the one that is there, as long as this daemon is not settled; "-" deletes it. */
+    /* "" leaves the one that is there; "-": there has been a step, and all that are there are void.
+     */
     char entry[GUARD_ENTRY_MAX];
     char vouch[24]; /* "" leaves the one that is there */
     int64_t vouch_ttl_ms;
@@ -146,7 +150,12 @@ struct guard_node {
     int64_t steady_time_us; /* its clock then */
     int64_t stepped_ns;     /* 0: never */
     int64_t stepped_until_ns;
-    bool step_open; /* not yet confirmed by a second sample */
+    bool step_open;   /* not yet confirmed by a second sample */
+    int64_t tell_ns;  /* of a step since then the others have still to be told; 0: of none */
+    int64_t blind_ns; /* it was not looked at for long: since then what others saw is to be heard
+                         of, before a vote of it counts; 0: it is watched */
+    char known_step[GUARD_STEP_MAX]; /* the last one that is told of there; "" not heard yet */
+    int64_t known_step_ns;           /* when that was heard first */
 
     /* Facts, and what other daemons left. */
     bool facts_known;
@@ -159,7 +168,6 @@ struct guard_node {
     enum reason beat_failed;
     uint32_t contested; /* nodes where the name is leased to another server */
     int64_t contested_until_ns;
-    int64_t renew_ns; /* since then the entry and the vouch left there are wrong; 0: they are not */
     uint32_t leased_on; /* nodes where the name has been leased to this server */
     bool announce;      /* that is still to be asked for */
     bool doubled;
@@ -169,7 +177,7 @@ struct guard_node {
     int64_t marked_ns; /* when the last one was written */
     bool by_word;      /* we wrote its record on an operator's word */
     bool trusted;      /* ... and that is still to settle it */
-    bool entry_left;   /* a heartbeat has left the clock entry, so that this host is known here */
+    bool entry_left;   /* the clock entry of this host is there, and good */
     uint32_t epoch;
 };
 
@@ -231,8 +239,7 @@ bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, uint64_
                      struct guard_mark *mark);
 
 /* What to leave with a heartbeat, and what it found: "<a digit for each name: 1 contested> <vouch
- * or
- * -> <entry or ->", the answer of beat.lua. */
+ * or -> <step or -> <entry or ->", the answer of beat.lua. */
 void guard_beat(const struct guard *guard, unsigned node, int64_t now_ns, struct guard_beat *beat);
 void guard_on_beat(struct guard *guard, unsigned node, const struct guard_beat *beat,
                    int64_t sent_ns, const char *text, size_t len, int64_t now_ns);

@@ -10,8 +10,8 @@
 #define ENTRY_TIME_MAX   (INT64_MAX / 4)
 #define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
-/* In place of an entry: the one that is there is deleted, for nobody may go on from it. */
-#define NO_ENTRY "-"
+/* In place of an entry: there has been a step, and nobody may go on from any that is there. */
+#define STEPPED "-"
 
 /* What a lease on its name is for: the data, and who has it. A copy of the data is another server,
  * and so is another database. It comes first, because beat.lua compares the id by its place. */
@@ -21,6 +21,14 @@ static void describe(const struct guard *guard, unsigned index, char server[GUAR
     unsigned database = guard->rules.databases[index];
     int len = database != 0 ? snprintf(server, GUARD_SERVER_MAX, "%u/", database) : 0;
     snprintf(server + len, GUARD_SERVER_MAX - (size_t)len, "%s %s", node->record.id, node->run_id);
+}
+
+/* From before the last step was heard of they are no bounds: it may have been after them. */
+bool guard_has_bounds(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
+{
+    return node->settled && node->steady_ns != 0 && node->known_step[0] != '\0' &&
+           node->steady_ns >= node->known_step_ns && node->tell_ns == 0 &&
+           now_ns >= guard->doubt_until_ns && now_ns >= node->stepped_until_ns;
 }
 
 void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
@@ -40,19 +48,15 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
         beat->names |= nodes_only(i);
         describe(guard, i, beat->servers[i]);
     }
-    /* Should the clock go back to where it was, the entry would fit, and hide the step from who
-     * starts in between. */
-    if (now_ns < guard->doubt_until_ns || now_ns < node->stepped_until_ns) {
-        memcpy(beat->entry, NO_ENTRY, sizeof(NO_ENTRY));
-        return;
-    }
-    if (!node->settled || node->steady_ns == 0)
-        return;
     const struct watch *watch = &node->watch;
-    snprintf(beat->entry, sizeof(beat->entry),
-             "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64, watch->at_ns,
-             watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns);
-    snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64, node->steady_time_us);
+    if (node->tell_ns != 0)
+        memcpy(beat->entry, STEPPED, sizeof(STEPPED));
+    else if (guard_has_bounds(guard, node, now_ns))
+        snprintf(beat->entry, sizeof(beat->entry),
+                 "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", watch->at_ns,
+                 watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns, node->known_step);
+    if (node->settled && node->steady_ns != 0)
+        snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64, node->steady_time_us);
 }
 
 /* What a settled daemon of this host has left. */
@@ -60,8 +64,11 @@ static void take_entry(struct guard *guard, struct guard_node *node, const char 
                        int64_t now_ns)
 {
     struct watch earlier = {.begun = true};
-    if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64, &earlier.at_ns,
-               &earlier.low_ns, &earlier.high_ns, &earlier.floor_ns, &earlier.tight_ns) != 5)
+    int len = 0;
+    if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%n",
+               &earlier.at_ns, &earlier.low_ns, &earlier.high_ns, &earlier.floor_ns,
+               &earlier.tight_ns, &len) != 5 ||
+        strcmp(entry + len, node->known_step) != 0)
         return;
     /* Who planted numbers that make no sense learns nothing by it. */
     const int64_t times[] = {earlier.at_ns, earlier.tight_ns};
@@ -117,6 +124,22 @@ void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reaso
     node->beat_failed = reason;
 }
 
+/* What the others know of steps. Who did not look meanwhile may not have seen it, and what it
+ * counts on may be gone. */
+static void hear_of_step(struct guard *guard, struct guard_node *node, const char *step,
+                         int64_t now_ns)
+{
+    if (strcmp(step, node->known_step) == 0)
+        return;
+    snprintf(node->known_step, sizeof(node->known_step), "%s", step);
+    node->known_step_ns = now_ns;
+    node->entry_left = false;
+    if (node->blind_ns != 0) {
+        guard_unsettle(guard, node, now_ns, node->steady_time_us);
+        guard_begin_epoch(node);
+    }
+}
+
 void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
                    int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
 {
@@ -129,17 +152,22 @@ void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat 
     memcpy(copy, text, len);
     copy[len] = '\0';
     char *vouch = strchr(copy, ' ');
-    char *entry = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
-    if (entry == NULL) {
+    char *step = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
+    char *entry = step != NULL ? strchr(step + 1, ' ') : NULL;
+    if (entry == NULL || entry - step > GUARD_STEP_MAX) {
         guard_on_beat_failed(guard, index, REASON_GARBAGE);
         return;
     }
+    *entry = '\0';
+    bool told = strcmp(beat->entry, STEPPED) == 0;
     node->beat_ns = sent_ns;
     node->beat_failed = REASON_NONE;
-    node->entry_left =
-        node->entry_left || (beat->entry[0] != '\0' && strcmp(beat->entry, NO_ENTRY) != 0);
-    if (sent_ns >= node->renew_ns && (!node->settled || beat->entry[0] != '\0'))
-        node->renew_ns = 0;
+    node->entry_left = node->entry_left || (beat->entry[0] != '\0' && !told);
+    hear_of_step(guard, node, step + 1, now_ns);
+    if (told && sent_ns >= node->tell_ns)
+        node->tell_ns = 0;
+    if (sent_ns >= node->blind_ns)
+        node->blind_ns = 0;
     take_leases(guard, index, beat, copy, now_ns);
     unsigned waited_for;
     if (guard_has_word(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {

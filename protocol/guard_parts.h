@@ -21,8 +21,16 @@ static inline void guard_begin_epoch(struct guard_node *node)
 /* Whoever changes a node gets it here: what guard_all_vote() has found is not known any more. */
 struct guard_node *guard_change(struct guard *guard, unsigned index);
 
+/* Nothing is known of its clock from before now, when it says time_us. */
+void guard_unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us);
+
 /* Its clock has stepped forward. */
 void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us);
+
+/* --- guard_beats.c --- */
+
+/* Is there something new to tell the next daemon of this host about the node's clock? */
+bool guard_has_bounds(const struct guard *guard, const struct guard_node *node, int64_t now_ns);
 
 /* --- guard_marks.c --- */
 

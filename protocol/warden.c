@@ -109,6 +109,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     const char *set_id = warden->guard->set_id;
     char clock_key[160];
     char vouch_key[48];
+    char step_key[48];
     char name_keys[LIMIT_NODES][LIMIT_NODE_NAME + 48];
     char ttl[24];
     char vouch_ttl[24];
@@ -117,11 +118,12 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     char key_count[4];
     const char *words[8 + 2 * LIMIT_NODES + 8];
     unsigned count = 0;
-    unsigned keys = 2;
+    unsigned keys = 3;
     guard_beat(warden->guard, warden->node, now_ns, beat);
     /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
     snprintf(clock_key, sizeof(clock_key), "redlockd:clock:%s:%s", set_id, warden->clock_id);
     snprintf(vouch_key, sizeof(vouch_key), "redlockd:vouch:%s", set_id);
+    snprintf(step_key, sizeof(step_key), "redlockd:step:%s", set_id);
     snprintf(vouch_ttl, sizeof(vouch_ttl), "%" PRId64, beat->vouch_ttl_ms);
     snprintf(ttl, sizeof(ttl), "%d", ENTRY_TTL_MS);
     snprintf(lease, sizeof(lease), "%" PRId64, beat->lease_ms);
@@ -132,6 +134,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = key_count;
     words[count++] = clock_key;
     words[count++] = vouch_key;
+    words[count++] = step_key;
     for (unsigned i = 0; i < LIMIT_NODES; i++) {
         if (!(beat->names & nodes_only(i)))
             continue;

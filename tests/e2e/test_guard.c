@@ -278,6 +278,61 @@ START_TEST(step_that_nobody_saw_is_respected_on_another_host)
 }
 END_TEST
 
+/* Three clocks go forward and back. The first daemon sees it, and ends. */
+static void step_and_back_and_end(struct stage *stage)
+{
+    step_three_forward(stage);
+    stage_wait_nodes(stage, "reason=doubt", 3);
+    step_three_back(stage);
+    process_kill(stage->daemon.pid);
+    stage->daemon.pid = 0;
+    bring_back_others(stage);
+}
+
+/* On another host there was one before. What it left fits the clocks again. */
+START_TEST(step_and_back_that_one_daemon_saw_is_known_on_another_host)
+{
+    struct stage stage;
+    struct second second;
+    const struct daemon_plan elsewhere = {.locks = careful.daemon.locks, .elsewhere = true};
+    stage_open(&stage, __func__, &careful);
+    open_second(&stage, &second, &elsewhere);
+    stage_wait_nodes(&stage, "vote=yes", 5);
+    close_second(&second);
+    int64_t deadline_ms = hold_on_three(&stage);
+    step_and_back_and_end(&stage);
+    daemon_start(&second.daemon, 0);
+    daemon_wait_up(&second.daemon, 0);
+    daemon_connect(&second.daemon, &second.client);
+    expect_grant_after(&second.client, deadline_ms);
+    close_second(&second);
+    unlink(stage.daemon.socket);
+    stage_close(&stage);
+}
+END_TEST
+
+/* ... and one that does not look meanwhile, for longer than a look may be away. */
+START_TEST(step_and_back_that_a_stopped_daemon_did_not_see_is_told_to_it)
+{
+    struct stage stage;
+    struct second second;
+    stage_open(&stage, __func__, &careful);
+    open_second(&stage, &second, &careful.daemon);
+    kill(second.daemon.pid, SIGSTOP);
+    int64_t until_ms = waiting_clock_ms() + 2100;
+    int64_t deadline_ms = hold_on_three(&stage);
+    step_and_back_and_end(&stage);
+    struct waiting waiting = waiting_for("two seconds to pass");
+    while (waiting_clock_ms() < until_ms)
+        waiting_pause(&waiting);
+    kill(second.daemon.pid, SIGCONT);
+    expect_grant_after(&second.client, deadline_ms);
+    close_second(&second);
+    unlink(stage.daemon.socket);
+    stage_close(&stage);
+}
+END_TEST
+
 /* max_ttl is a minute: only what it finds on the masters can have settled it in time. */
 START_TEST(daemon_restarted_on_its_host_grants_at_once)
 {
@@ -578,6 +633,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, critics_example);
     tcase_add_test(tests, step_that_nobody_saw_is_respected_on_the_same_host);
     tcase_add_test(tests, step_that_nobody_saw_is_respected_on_another_host);
+    tcase_add_test(tests, step_and_back_that_one_daemon_saw_is_known_on_another_host);
+    tcase_add_test(tests, step_and_back_that_a_stopped_daemon_did_not_see_is_told_to_it);
     tcase_add_test(tests, daemon_restarted_on_its_host_grants_at_once);
     tcase_add_test(tests, newcomer_on_another_host_grants_beside_a_live_daemon);
     tcase_add_test(tests, newcomer_on_another_host_waits_where_no_daemon_lives);

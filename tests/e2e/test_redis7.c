@@ -239,13 +239,40 @@ static void try_beat(void)
         "2222222222222222222222222222222222222222 a",
     };
     static const char *const vouches[] = {"", "1700000000000000", "9700000000000000"};
-    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_BEAT), "4",
-                                       "redlockd:clock:x", "redlockd:vouch:x", "redlockd:name:a",
-                                       "redlockd:name:b", below(2) == 0 ? "" : "1:2:3:4:5", "60000",
-                                       vouches[below(3)], "60000", "60000",
-                                       below(2) == 0 ? "3000" : "-1", servers[below(3)],
-                                       servers[below(3)]},
-                      15);
+    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_BEAT), "5",
+                                       "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
+                                       "redlockd:name:a", "redlockd:name:b",
+                                       below(2) == 0 ? "" : "1:2:3:4:5", "60000", vouches[below(3)],
+                                       "60000", "60000", below(2) == 0 ? "3000" : "-1",
+                                       servers[below(3)], servers[below(3)]},
+                      16);
+}
+
+/* One that is ahead of the clock rises by a millisecond; else what it becomes differs by when it
+ * was asked.
+ */
+static void try_beat_of_a_step(void)
+{
+    static const char *const set[] = {"SET", "redlockd:step:x", "9700000000000000"};
+    static const char *const get[] = {"GET", "redlockd:step:x"};
+    const char *const beat[] = {"EVALSHA",
+                                redis_script_sha1(REDIS_SCRIPT_BEAT),
+                                "3",
+                                "redlockd:clock:x",
+                                "redlockd:vouch:x",
+                                "redlockd:step:x",
+                                "-",
+                                "60000",
+                                "",
+                                "60000",
+                                "60000",
+                                "3000"};
+    expect_same_words(set, 3);
+    expect_same_words(beat, 12);
+    expect_same_words(get, 2);
+    expect_same_words((const char *[]){"GET", "redlockd:clock:x"}, 2);
+    const char *step = master_text(&stage.masters[0], "GET redlockd:step:x");
+    ck_assert_str_eq(step, "9700000000001000");
 }
 
 /* Left before the clock was set back: who reads it takes it away. */
@@ -255,9 +282,10 @@ static void try_beat_on_a_vouch_from_the_future(void)
     static const char *const get[] = {"GET", "redlockd:vouch:x"};
     const char *const beat[] = {"EVALSHA",
                                 redis_script_sha1(REDIS_SCRIPT_BEAT),
-                                "2",
+                                "3",
                                 "redlockd:clock:x",
                                 "redlockd:vouch:x",
+                                "redlockd:step:x",
                                 "",
                                 "60000",
                                 "",
@@ -266,7 +294,7 @@ static void try_beat_on_a_vouch_from_the_future(void)
                                 "3000"};
     expect_same_words(set, 5);
     expect_same_words(get, 2);
-    expect_same_words(beat, 11);
+    expect_same_words(beat, 12);
     expect_same_words(get, 2);
     ck_assert_ptr_null(master_text(&stage.masters[0], "GET redlockd:vouch:x"));
 }
@@ -312,6 +340,7 @@ START_TEST(the_simulated_redis_answers_like_a_real_one)
     session = redis7_accept(&fake);
     load_scripts();
     try_beat_on_a_vouch_from_the_future();
+    try_beat_of_a_step();
     for (unsigned i = 0; i < COMMANDS; i++) {
         unsigned what = below(100);
         if (what < 55)

@@ -178,19 +178,18 @@ static void hang_end(struct sim *sim, struct sim_fault_run *run)
     net_serve_all(sim, run->master);
 }
 
-static bool step(struct sim *sim, struct sim_fault_run *run, bool forward)
+static int64_t some_distance_ns(struct sim *sim)
 {
     static const int64_t distances_ms[] = {3, 8, 15, 50, 200, 1000, 10000, 100000};
-    struct master *master = some_master(sim, run);
-    int64_t distance_ns = distances_ms[sim_below(sim, 8)] * NS_PER_MS;
-    /* Forth and back again is what no guard sees. */
-    if (master->steps_forward != forward)
-        return false;
-    sim_note(sim, "FAULT the clock of %c steps by %s%.0f ms\n", 'a' + run->master,
-             forward ? "" : "-", (double)distance_ns / 1e6);
-    master->clock.shown_ns += forward ? distance_ns : -distance_ns;
-    if (!forward)
-        return true;
+    return distances_ms[sim_below(sim, 8)] * NS_PER_MS;
+}
+
+static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
+{
+    struct master *master = &sim->masters[run->master];
+    sim_note(sim, "FAULT the clock of %c steps by %.0f ms\n", 'a' + run->master,
+             (double)distance_ns / 1e6);
+    master->clock.shown_ns += distance_ns;
     master->ends_early_ns = sim->now_ns;
     foreign_give_up(sim);
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
@@ -200,17 +199,64 @@ static bool step(struct sim *sim, struct sim_fault_run *run, bool forward)
     int64_t unseen_ns = (SIM_MARGIN_MS + (fault_may(sim, FAULT_RATES) ? 80 : 0)) * NS_PER_MS;
     if (distance_ns > unseen_ns)
         judge_on_forgot(sim, run->master);
-    return true;
+}
+
+static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
+{
+    sim_note(sim, "FAULT the clock of %c steps back by %.0f ms\n", 'a' + run->master,
+             (double)distance_ns / 1e6);
+    sim->masters[run->master].clock.shown_ns -= distance_ns;
 }
 
 static bool step_forward_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    return step(sim, run, true);
+    if (some_master(sim, run)->steps != STEPS_FORWARD)
+        return false;
+    step_forward(sim, run, some_distance_ns(sim));
+    return true;
 }
 
 static bool step_back_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    return step(sim, run, false);
+    if (some_master(sim, run)->steps != STEPS_BACK)
+        return false;
+    step_back(sim, run, some_distance_ns(sim));
+    return true;
+}
+
+/* What daemons have left word of. */
+static const struct redis7_key *last_step(struct sim *sim, unsigned index)
+{
+    struct master *master = &sim->masters[index];
+    char key[REDIS7_KEY];
+    int len = snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.guard.set_id);
+    return redis7_find(&master->redis, key, (size_t)len,
+                       clock_at(&master->clock, sim->now_ns) / 1000);
+}
+
+static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->steps != STEPS_AND_BACK)
+        return false;
+    const struct redis7_key *told = last_step(sim, run->master);
+    snprintf(run->told, sizeof(run->told), "%.31s", told != NULL ? told->value : "");
+    run->begun_ns = sim->now_ns;
+    run->distance_ns = some_distance_ns(sim);
+    step_forward(sim, run, run->distance_ns);
+    master->steps = STEPS_NO_MORE;
+    return true;
+}
+
+/* Who does not look for so long, two heartbeats, is told of it, if somebody else has seen it. Else
+ * it stays: nobody could know. */
+static void step_and_back_end(struct sim *sim, struct sim_fault_run *run)
+{
+    const struct redis7_key *told = last_step(sim, run->master);
+    bool seen = told != NULL && strcmp(told->value, run->told) != 0;
+    if (seen && !sim->masters[run->master].dead &&
+        sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.guard.heartbeat_ns)
+        step_back(sim, run, run->distance_ns);
 }
 
 static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
@@ -470,6 +516,7 @@ static const struct {
     {"hang", hang_begin, hang_end, 5, 2000},
     {"step-forward", step_forward_begin, NULL, 0, 0},
     {"step-back", step_back_begin, NULL, 0, 0},
+    {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000},
     {"trouble", trouble_begin, trouble_end, 5, 2000},
     {"full", full_begin, full_end, 5, 2000},
     {"scripts", scripts_begin, scripts_end, 1, 1000},

@@ -89,6 +89,10 @@ mutant no-replication-id all "$unfit" protocol/guard.c \
     's/memcmp(record->replid, sample->replid, RECORD_ID) != 0/0/'
 mutant evicted-not-compared all "$unfit" protocol/guard.c \
     's/node->record.evicted != node->evicted)/0)/'
+mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" protocol/guard_beats.c \
+    's/strcmp(entry + len, node->known_step) != 0)/0)/'
+mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" protocol/guard_beats.c \
+    's/if (node->blind_ns != 0) {/if (0) {/'
 
 # --- what the simulator has found once, put back ---
 mutant written-when-closed all aborted server/engine_links.c '

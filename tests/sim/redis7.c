@@ -476,31 +476,41 @@ static void run_beat(const struct run *run)
     char answer[512];
     char entry[160] = "-";
     char vouch[32] = "-";
+    char step[32] = "-";
     size_t len = 0;
     struct redis7_key *key = find_word(run, &names[0]);
     if (key != NULL)
         snprintf(entry, sizeof(entry), "%.159s", key->value);
     key = find_word(run, &names[1]);
     bool from_the_future = key != NULL && number_of_text(key->value, key->value_len) > run->now_us;
-    bool no_entry = is(&arguments[0], "-");
+    bool stepped = is(&arguments[0], "-");
     if (from_the_future)
         delete_key(run->server, key);
     else if (key != NULL)
         snprintf(vouch, sizeof(vouch), "%.31s", key->value);
     /* A script that has written something goes on, however full it is. */
-    if (!from_the_future && !no_entry && is_too_much(run))
+    if (!from_the_future && !stepped && is_too_much(run))
         return;
+    key = find_word(run, &names[2]);
+    int64_t known_us = key != NULL ? number_of_text(key->value, key->value_len) : 0;
+    if (key != NULL)
+        snprintf(step, sizeof(step), "%.31s", key->value);
     key = find_word(run, &names[0]);
-    if (no_entry && key != NULL)
-        delete_key(run->server, key);
-    else if (!no_entry && arguments[0].len > 0)
+    if (stepped) {
+        char text[32];
+        int text_len = snprintf(text, sizeof(text), "%" PRId64,
+                                run->now_us > known_us + 1000 ? run->now_us : known_us + 1000);
+        if (key != NULL)
+            delete_key(run->server, key);
+        set_text(run, &names[2], text, (size_t)text_len, 0);
+    } else if (arguments[0].len > 0)
         set_word(run, &names[0], &arguments[0], number(&arguments[1]));
     if (arguments[2].len > 0 && number(&arguments[2]) <= run->now_us)
         set_word(run, &names[1], &arguments[2], number(&arguments[3]));
-    for (unsigned i = 2; i < keys; i++)
-        answer[len++] = run_lease(run, &names[i], &arguments[4 + i], number(&arguments[4]),
+    for (unsigned i = 3; i < keys; i++)
+        answer[len++] = run_lease(run, &names[i], &arguments[3 + i], number(&arguments[4]),
                                   number(&arguments[5]));
-    len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s", vouch, entry);
+    len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s", vouch, step, entry);
     put_string(run->out, answer, len);
 }
 

@@ -99,6 +99,9 @@ struct wire {
     struct pipe to_client;
 };
 
+/* Forth and back again is what no guard sees, unless it looks in between. */
+enum sim_steps { STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK, STEPS_NO_MORE };
+
 struct master {
     struct redis7 redis;
     struct sim_clock clock;
@@ -109,7 +112,7 @@ struct master {
     int64_t blocked_ns[SIM_OWNERS][2]; /* until then nothing passes; to and from the master */
     int64_t forgot_ns;                 /* when it last lost what it should have kept */
     int64_t ends_early_ns;             /* when it last lost that, or its clock stepped forward */
-    bool steps_forward;                /* its clock is stepped in one direction only */
+    enum sim_steps steps;              /* of its clock */
     struct redis7_data snapshot;
 };
 
@@ -274,6 +277,9 @@ struct sim_fault_run {
     unsigned kind;
     unsigned master;
     unsigned owner;
+    int64_t distance_ns; /* of a step */
+    int64_t begun_ns;
+    char told[32]; /* the last one that was told of before */
 };
 
 enum { SIM_ACTIVE_FAULTS = 64 };

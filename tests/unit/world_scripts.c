@@ -41,27 +41,34 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
     unsigned keys = (unsigned)atoi(words[2]);
     char **arguments = words + 3 + keys;
     const char *value = world_value(world, node, words[3]);
-    char entry[128];
+    char entry[160];
     char vouch[32];
+    char step[32];
     size_t len = 0;
-    snprintf(entry, sizeof(entry), "%.127s", value != NULL ? value : "-");
+    snprintf(entry, sizeof(entry), "%.159s", value != NULL ? value : "-");
     value = world_value(world, node, words[4]);
     snprintf(vouch, sizeof(vouch), "%.31s", value != NULL ? value : "-");
+    value = world_value(world, node, words[5]);
+    snprintf(step, sizeof(step), "%.31s", value != NULL ? value : "-");
     int64_t now_us = world_clock_ns(world, node) / 1000;
     if (atoll(vouch) > now_us) {
         snprintf(vouch, sizeof(vouch), "-");
         world_delete(world, node, words[4]);
     }
-    if (strcmp(arguments[0], "-") == 0)
+    if (strcmp(arguments[0], "-") == 0) {
+        char next[32];
+        int64_t next_us = atoll(step) + 1000 > now_us ? atoll(step) + 1000 : now_us;
+        snprintf(next, sizeof(next), "%" PRId64, next_us);
         world_delete(world, node, words[3]);
-    else if (arguments[0][0] != '\0')
+        world_set(world, node, words[5], next, 0);
+    } else if (arguments[0][0] != '\0')
         world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
     if (arguments[2][0] != '\0' && atoll(arguments[2]) <= now_us)
         world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
     int64_t lease_ns = atoll(arguments[4]) * NS_PER_MS;
     int64_t fresh_ns = atoll(arguments[5]) * NS_PER_MS;
-    for (unsigned i = 2; i < keys; i++) {
-        const char *server = arguments[4 + i];
+    for (unsigned i = 3; i < keys; i++) {
+        const char *server = arguments[3 + i];
         struct world_key *seen = world_find_key(world, node, words[3 + i]);
         int64_t left_ns = seen != NULL ? seen->expires_ns - world_clock_ns(world, node) : 0;
         bool other = seen != NULL && strcmp(seen->value, server) != 0 &&
@@ -72,7 +79,7 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
         else if (left_ns > lease_ns)
             seen->expires_ns = world_clock_ns(world, node) + lease_ns;
     }
-    snprintf(answer + len, sizeof(answer) - len, " %s %s", vouch, entry);
+    snprintf(answer + len, sizeof(answer) - len, " %s %s %s", vouch, step, entry);
     return world_text(RESP_STRING, answer);
 }
 
