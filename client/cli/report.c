@@ -91,6 +91,8 @@ int report_wrong(const struct options *options, const char *what)
         report_message("`redlock help` lists the commands");
     if (options->json) {
         struct json json = report_begin(redlock_status_word(REDLOCK_INVALID));
+        if (options->name != NULL)
+            json_text(&json, "resource", options->name);
         json_text(&json, "message", what);
         report_end(&json);
     }

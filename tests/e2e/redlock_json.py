@@ -37,6 +37,8 @@ else:
     }[words]
     assert got["status"] == status, got
     assert ("hint_ms" in got) == (status == "held"), got
+    named = [word for word in words.split()[1:] if not word.startswith("-")]
+    assert got.get("resource") == (named[0] if named else None), got
     if words == "lock --fence new":
         assert len(got["token"]) == 40 and got["fence"] > 0, got
         assert got["left_ms"] > 0 and got["deadline_ms"] > 0, got

@@ -320,6 +320,9 @@ START_TEST(wrong_usage_is_answered_with_what_would_be_right)
     expect(&stage, "--url nonsense ping", 125, "", "redlock: nonsense is no.*\n");
     expect(&stage, "lock --json", 125,
            "\\{\"status\":\"invalid\",\"message\":\"lock needs a NAME\"\\}\n", "redlock: .*\n");
+    expect(&stage, "lock --json a b", 125,
+           "\\{\"status\":\"invalid\",\"resource\":\"a\",\"message\":\"what is .*\\}\n",
+           "redlock: .*\n");
     stage_close(&stage);
 }
 END_TEST
