@@ -54,14 +54,24 @@ static void print_command(const struct command *command)
            text[strlen(text) - 1] == '?' ? "" : ".");
     fputs(command->more, stdout);
     putchar('\n');
-    unsigned common = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_HELP);
+    unsigned common = OPTION_BIT(OPTION_HELP);
+    if (command->function != command_help)
+        common |= OPTION_BIT(OPTION_JSON);
     if (command->function != command_help && command->function != command_version)
         common |=
             OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_SECRET_FILE) | OPTION_BIT(OPTION_TIMEOUT);
     print_options(command->options | common);
 }
 
-static int fail(const struct options *options)
+/* What is right is told by the help of all, not by that of help. */
+static int refuse(const struct options *options, const char *what)
+{
+    struct options nowhere = *options;
+    nowhere.command = NULL;
+    return report_wrong(&nowhere, what);
+}
+
+static int fail_unknown(const struct options *options)
 {
     char what[256] = "";
     struct text text = {.buf = what, .size = sizeof(what) - 1};
@@ -73,21 +83,21 @@ static int fail(const struct options *options)
         text_string(&text, meant);
         text_string(&text, "?");
     }
-    struct options nowhere = *options;
-    nowhere.command = NULL;
-    return report_wrong(&nowhere, what);
+    return refuse(options, what);
 }
 
 int command_help(const struct options *options)
 {
     const struct command *command;
+    if (options->json)
+        return refuse(options, "help is text for people: leave --json out");
     if (options->topic == NULL) {
         print_all();
         return EXIT_DONE;
     }
     command = command_find(options->topic);
     if (command == NULL)
-        return fail(options);
+        return fail_unknown(options);
     print_command(command);
     return EXIT_DONE;
 }

@@ -9,7 +9,8 @@ _redlock_options()
     run) echo "$lock --on-lost --grace --conflict-exit $common" ;;
     lock) echo "$lock $common" ;;
     extend) echo "--ttl $common" ;;
-    help | version) echo '--json --help' ;;
+    help) echo '--help' ;;
+    version) echo '--json --help' ;;
     '') echo "$common --version" ;;
     *) echo "$common" ;;
     esac

@@ -323,6 +323,10 @@ START_TEST(wrong_usage_is_answered_with_what_would_be_right)
     expect(&stage, "lock --json a b", 125,
            "\\{\"status\":\"invalid\",\"resource\":\"a\",\"message\":\"what is .*\\}\n",
            "redlock: .*\n");
+    expect(&stage, "help --json", 125, "\\{\"status\":\"invalid\",\"message\":\"help is .*\\}\n",
+           "redlock: help is text for people: .*\nredlock: `redlock help` .*\n");
+    expect(&stage, "lock --json --help", 125, "\\{\"status\":\"invalid\",.*\\}\n",
+           "redlock: help is .*\n");
     stage_close(&stage);
 }
 END_TEST
