@@ -6,7 +6,7 @@ build=$1 least=$2
 total=0 covered=0
 for source in protocol/*.c client/answer.c client/question.c client/verdict.c client/hold.c \
     client/talk.c client/cli/duration.c client/cli/fields.c client/cli/json.c client/cli/options.c \
-    client/cli/signals.c client/cli/table.c config/*.c \
+    client/cli/shell.c client/cli/signals.c client/cli/table.c config/*.c \
     server/engine*.c server/call.c server/operation.c server/resource.c server/extensions.c \
     server/monitor.c server/exposition.c server/html.c server/page.c server/status_text.c; do
     # gcov's summary: "Lines executed:97.30% of 37"

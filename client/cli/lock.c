@@ -13,8 +13,11 @@
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
+#include "client/cli/shell.h"
 #include "client/cli/terminal.h"
 #include "client/cli/wait.h"
+
+enum { UNLOCK_SIZE = 4000 }; /* the longest name; and a url and a file that somebody may type */
 
 static void print_lock(const struct options *options, const struct redlock_lock *lock)
 {
@@ -34,16 +37,36 @@ static void print_lock(const struct options *options, const struct redlock_lock 
     }
 }
 
-/* Whoever typed it wants to know what to do with that number; a script does not. */
-static void explain(const struct redlock_lock *lock)
+/* For a shell. It finds the same daemon, and is the same user there. */
+static void put_unlock(struct text *text, const struct options *options,
+                       const struct redlock_lock *lock)
 {
-    char left[DURATION_PRINTED], name[REPORT_NAME];
+    text_string(text, "redlock unlock");
+    if (options->given & OPTION_BIT(OPTION_URL)) {
+        text_string(text, " --url");
+        shell_word(text, options->url);
+    }
+    if (options->given & OPTION_BIT(OPTION_SECRET_FILE)) {
+        text_string(text, " --secret-file");
+        shell_word(text, options->secret_file);
+    }
+    if (lock->resource[0] == '-')
+        text_string(text, " --");
+    shell_word(text, lock->resource);
+    shell_word(text, lock->token);
+}
+
+/* Whoever typed it wants to know what to do with that number; a script does not. */
+static void explain(const struct options *options, const struct redlock_lock *lock)
+{
+    char left[DURATION_PRINTED], unlock[UNLOCK_SIZE] = "";
+    struct text text = {.buf = unlock, .size = sizeof(unlock) - 1};
     int64_t left_ms = redlock_left_ms(lock);
     if (!terminal_is(STDOUT_FILENO) || left_ms <= 0)
         return;
     duration_print(left_ms, left);
-    report_message("good for %s; to give it back:  redlock unlock %s %s", left,
-                   report_name(lock->resource, name), lock->token);
+    put_unlock(&text, options, lock);
+    report_message("good for %s; to give it back:  %s", left, unlock);
 }
 
 int command_lock(const struct options *options)
@@ -65,7 +88,7 @@ int command_lock(const struct options *options)
             unwritten = errno;
             (void)redlock_release(redlock, &lock);
         } else if (!options->json) {
-            explain(&lock);
+            explain(options, &lock);
         }
     }
     redlock_free(redlock);

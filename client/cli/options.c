@@ -29,7 +29,6 @@ struct parser {
     struct options *options;
     struct error *error;
     unsigned allowed; /* options, here */
-    unsigned seen;
 };
 
 /* --- errors --- */
@@ -129,7 +128,7 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
 {
     struct options *options = parser->options;
     struct error why;
-    parser->seen |= OPTION_BIT(id);
+    options->given |= OPTION_BIT(id);
     switch (id) {
     case OPTION_TTL:
         return take_duration(parser, id, text, 1, &options->ttl_ms);
@@ -218,7 +217,7 @@ static bool take_options(struct parser *parser, int argc, char **argv, bool end_
             return false;
     }
     unsigned both = OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK);
-    if ((parser->seen & both) == both)
+    if ((parser->options->given & both) == both)
         return fail(parser->error, "--wait and --nonblock exclude each other");
     return true;
 }
@@ -300,12 +299,12 @@ static bool find_command(struct parser *parser, const char *name)
 static bool asks_otherwise(const struct parser *parser, const char *word)
 {
     struct options *options = parser->options;
-    if (parser->seen & OPTION_BIT(OPTION_HELP)) {
+    if (options->given & OPTION_BIT(OPTION_HELP)) {
         options->topic = options->command != NULL ? options->command->name : word;
         options->command = command_find("help");
         return true;
     }
-    if (parser->seen & OPTION_BIT(OPTION_VERSION)) {
+    if (options->given & OPTION_BIT(OPTION_VERSION)) {
         options->command = command_find("version");
         return true;
     }

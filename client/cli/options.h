@@ -61,6 +61,7 @@ enum { WAIT_FOREVER = -1 };
 /* The texts are those of the command line. */
 struct options {
     const struct command *command; /* NULL: not known (only if the parsing failed) */
+    unsigned given;                /* OPTION_BIT()s of all that stand there */
 
     const char *url;         /* NULL: not given */
     const char *secret_file; /* NULL: not given */

@@ -516,10 +516,48 @@ END_TEST
 START_TEST(who_takes_a_lock_by_hand_is_told_how_to_give_it_back)
 {
     struct stage stage;
+    char words[LINE_SIZE], shown[LINE_SIZE], secret[SANDBOX_FILE];
     open_stage(&stage, __func__);
     expect_shown("lock deploy", "[0-9a-f]{40}\nredlock: good for 29\\.[0-9]s; "
                                 "to give it back:  redlock unlock deploy [0-9a-f]{40}\n");
+    sandbox_write(sandbox_path(&stage.sandbox, "secret", secret), "0123456789abcdef\n");
+    snprintf(words, sizeof(words), "lock --secret-file %s secret", secret);
+    snprintf(shown, sizeof(shown), "[^ ]* good .* unlock --secret-file %s secret [0-9a-f]*\n",
+             secret);
+    expect_shown(words, shown);
     expect_shown("lock --json other", "\\{\"status\":\"ok\",.*\\}\n");
+    stage_close(&stage);
+}
+END_TEST
+
+/* What is shown for a lock, as a shell takes it that knows no other daemon. */
+static void check_unlocks(const struct stage *stage, const char *name)
+{
+    static const char lead[] = "to give it back:  redlock ";
+    char text[LINE_SIZE];
+    snprintf(text, sizeof(text), "lock --url unix:%s -- %s", stage->daemon.socket, name);
+    char *shown = show(text);
+    const char *hint = strstr(shown, lead);
+    ck_assert_msg(hint != NULL, "redlock %s shows: %s", text, shown);
+    snprintf(text, sizeof(text), "$REDLOCK %s", hint + strlen(lead));
+    const char *argv[] = {"bash", "-c", text, NULL};
+    struct command command;
+    command_run(&command, &stage->sandbox, argv);
+    ck_assert_msg(command.status == 0, "%s: %s", text, command.errors);
+    command_free(&command);
+    free(shown);
+}
+
+START_TEST(what_is_told_to_give_a_lock_back_does_so_in_a_shell)
+{
+    static const char *const names[] = {"deploy",      "-v",         "it's", "$(false)", "a;b&c",
+                                        "caf\xc3\xa9", "a\x9b\xff-", "#x",   "*"};
+    struct stage stage;
+    open_stage(&stage, __func__);
+    setenv("REDLOCK_URL", "unix:/nobody/there", 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        check_unlocks(&stage, names[i]);
+    stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
 END_TEST
@@ -596,6 +634,7 @@ static TCase *case_output(void)
     tcase_add_test(tests, colours_are_left_out_where_they_are_not_wanted);
     tcase_add_test(tests, a_wait_shows_nothing_where_it_could_not_take_it_back);
     tcase_add_test(tests, who_takes_a_lock_by_hand_is_told_how_to_give_it_back);
+    tcase_add_test(tests, what_is_told_to_give_a_lock_back_does_so_in_a_shell);
     tcase_add_test(tests, a_name_does_nothing_to_the_terminal);
     tcase_add_test(tests, bash_completes_commands_options_and_names);
     return tests;

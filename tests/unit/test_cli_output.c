@@ -7,6 +7,7 @@
 
 #include "client/cli/fields.h"
 #include "client/cli/json.h"
+#include "client/cli/shell.h"
 #include "client/cli/table.h"
 #include "protocol/utf8.h"
 #include "tests/runner.h"
@@ -346,6 +347,37 @@ START_TEST(columns_beyond_the_most_are_left_out)
 }
 END_TEST
 
+/* --- words for a shell --- */
+
+START_TEST(words_are_quoted_where_a_shell_would_take_them_otherwise)
+{
+    static const struct {
+        const char *word;
+        const char *quoted;
+    } cases[] = {
+        {"deploy:eu-1", " deploy:eu-1"},
+        {"tcp://127.0.0.1:7335", " tcp://127.0.0.1:7335"},
+        {"", " ''"},
+        {"$(reboot)", " '$(reboot)'"},
+        {"a\\b*", " 'a\\b*'"},
+        {"~", " '~'"},
+        {"it's", " 'it'\\''s'"},
+        {"caf\xc3\xa9", " 'caf\xc3\xa9'"},
+        {"a\x9b"
+         "1",
+         " 'a'$'\\233''1'"}, /* digits behind it are not part of it */
+        {"\xe2\x80\xae", " ''$'\\342'''$'\\200'''$'\\256'''"},
+        {"a\n", " 'a'$'\\012'''"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char buf[64] = "";
+        struct text text = {.buf = buf, .size = sizeof(buf) - 1};
+        shell_word(&text, cases[i].word);
+        ck_assert_str_eq(buf, cases[i].quoted);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("cli: output");
@@ -367,6 +399,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, other_keys_begin_another_table);
     tcase_add_test(tests, lines_of_any_form_are_survived);
     tcase_add_test(tests, columns_beyond_the_most_are_left_out);
+    tcase_add_test(tests, words_are_quoted_where_a_shell_would_take_them_otherwise);
     suite_add_tcase(suite, tests);
     return suite;
 }
