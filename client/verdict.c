@@ -123,6 +123,18 @@ static enum verdict held(const struct question *question, struct word rest,
     return VERDICT_FINAL;
 }
 
+/* The wait in line is part of that time. */
+static enum verdict late(struct word rest, struct redlock_event *event, struct text *text)
+{
+    struct word word;
+    int64_t elapsed_ms;
+    if (!answer_take(&rest, &word) || !answer_number(word, ANSWER_MS_MAX, &elapsed_ms))
+        return VERDICT_GARBLED;
+    decide(event, REDLOCK_LATE, text, "the masters granted it too late, after ", nothing);
+    put_time(text, elapsed_ms);
+    return VERDICT_FINAL;
+}
+
 /* The line of the listing that is about the resource has "place=<n>", or "place=-". */
 static enum verdict place(const struct question *question, struct word body,
                           struct redlock_event *event)
@@ -167,7 +179,6 @@ static const struct meaning {
     [ANSWER_GONE] = {EXTEND | RELEASE, REDLOCK_GONE, "it is not held by this token any more"},
     [ANSWER_FREE] = {QUERY | BREAK, REDLOCK_FREE, "nobody holds it"},
     [ANSWER_NOQUORUM] = {VOTED, REDLOCK_NOQUORUM, "too few masters could vote"},
-    [ANSWER_LATE] = {ACQUIRE | EXTEND, REDLOCK_LATE, "the masters granted it too late"},
     [ANSWER_LIMIT] = {ALL, REDLOCK_LIMIT, "a limit of the daemon is met"},
     [ANSWER_SHUTDOWN] = {ALL, REDLOCK_SHUTDOWN, "the daemon is stopping"},
     [ANSWER_DENIED] = {ALL, REDLOCK_DENIED, "the daemon does not allow it"},
@@ -186,6 +197,8 @@ enum verdict verdict_on(const struct question *question, const struct moments *m
         return grant(question, moments, answer->rest, event, text);
     if (answer->first == ANSWER_HELD && (asked & (ACQUIRE | QUERY | BREAK)) != 0)
         return held(question, answer->rest, event, text);
+    if (answer->first == ANSWER_LATE && (asked & (ACQUIRE | EXTEND)) != 0)
+        return late(answer->rest, event, text);
     if ((asked & meaning->answers) != 0) {
         bool said = meaning->status == REDLOCK_OK;
         return decide(event, meaning->status, text, meaning->why, said ? nothing : answer->rest);

@@ -331,6 +331,17 @@ START_TEST(a_hint_is_a_time_or_unknown)
 }
 END_TEST
 
+START_TEST(what_came_too_late_tells_how_long_it_took)
+{
+    ck_assert_int_eq(on(&acquire, "LATE 545"), VERDICT_FINAL);
+    ck_assert_str_eq(said, "the masters granted it too late, after 545 ms");
+    ck_assert_int_eq(on(&extend, "LATE 2981 new=1"), VERDICT_FINAL);
+    ck_assert_str_eq(said, "the masters granted it too late, after 2.9 s");
+    ck_assert_int_eq(on(&acquire, "LATE"), VERDICT_GARBLED);
+    ck_assert_int_eq(on(&acquire, "LATE soon"), VERDICT_GARBLED);
+}
+END_TEST
+
 START_TEST(the_details_are_told_in_plain_letters)
 {
     ck_assert_int_eq(on(&acquire, "NOQUORUM 1/3 need=2 b:timeout"), VERDICT_FINAL);
@@ -519,6 +530,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, each_word_answers_what_it_can_answer, 0,
                         sizeof(meanings) / sizeof(meanings[0]));
     tcase_add_test(cases, a_hint_is_a_time_or_unknown);
+    tcase_add_test(cases, what_came_too_late_tells_how_long_it_took);
     tcase_add_test(cases, the_details_are_told_in_plain_letters);
     tcase_add_loop_test(cases, a_place_in_line_is_found_in_the_listing, 0,
                         sizeof(places) / sizeof(places[0]));
