@@ -79,28 +79,38 @@ static bool find_gid(const char *word, uint32_t *id)
     return found != NULL;
 }
 
+struct id_kind {
+    const char *key;
+    const char *what;
+    const char *many; /* what to do if there are too many */
+    bool (*find)(const char *word, uint32_t *id);
+};
+
+static const struct id_kind uid_kind = {"auth.users.uids", "user", "use a group", find_uid};
+static const struct id_kind gid_kind = {"auth.users.gids", "group",
+                                        "list the rest with another user", find_gid};
+
 /* Names of this host, or numbers. Returns how many were taken. */
-static size_t read_ids(const struct yaml_node *list, const char *name, const char *what,
-                       bool (*find)(const char *word, uint32_t *id), uint32_t ids[LIMIT_USER_IDS],
-                       struct report *report)
+static size_t read_ids(const struct yaml_node *list, const struct id_kind *kind,
+                       uint32_t ids[LIMIT_USER_IDS], struct report *report)
 {
     size_t count = 0;
     for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
         uint32_t id;
         int64_t number;
-        if (!entry_has_kind(value, YAML_SCALAR, name, report))
+        if (!entry_has_kind(value, YAML_SCALAR, kind->key, report))
             continue;
         if (count == LIMIT_USER_IDS) {
-            report_error(report, value->mark, "%s: more than %d; use a group", name,
-                         LIMIT_USER_IDS);
+            report_error(report, value->mark, "%s: more than %d; %s", kind->key, LIMIT_USER_IDS,
+                         kind->many);
             return count;
         }
-        if (!find(value->text, &id)) {
+        if (!kind->find(value->text, &id)) {
             if (value_integer(value->text, &number) != NULL || number >= UINT32_MAX) {
                 report_error(report, value->mark,
                              "%s: \"%s\" is no %s of this host; write the name of one, or its "
                              "number",
-                             name, value->text, what);
+                             kind->key, value->text, kind->what);
                 continue;
             }
             id = (uint32_t)number;
@@ -113,15 +123,15 @@ static size_t read_ids(const struct yaml_node *list, const char *name, const cha
 static void set_uids(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_user *user = target;
-    if (entry_has_kind(value, YAML_SEQUENCE, "auth.users.uids", report))
-        user->uid_count = read_ids(value, "auth.users.uids", "user", find_uid, user->uids, report);
+    if (entry_has_kind(value, YAML_SEQUENCE, uid_kind.key, report))
+        user->uid_count = read_ids(value, &uid_kind, user->uids, report);
 }
 
 static void set_gids(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_user *user = target;
-    if (entry_has_kind(value, YAML_SEQUENCE, "auth.users.gids", report))
-        user->gid_count = read_ids(value, "auth.users.gids", "group", find_gid, user->gids, report);
+    if (entry_has_kind(value, YAML_SEQUENCE, gid_kind.key, report))
+        user->gid_count = read_ids(value, &gid_kind, user->gids, report);
 }
 
 /* --- what he may do --- */

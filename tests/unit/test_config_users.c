@@ -137,6 +137,26 @@ START_TEST(users_have_a_greatest_number)
 }
 END_TEST
 
+static void check_ids_have_a_greatest_number(const char *key, const char *report)
+{
+    char text[2048];
+    size_t len = (size_t)sprintf(text, "auth:\n  users:\n  - name: a\n    %s:\n", key);
+    for (int i = 0; i <= LIMIT_USER_IDS; i++)
+        len += (size_t)sprintf(text + len, "    - %d\n", 5000 + i);
+    sprintf(text + len, "    verbs: [stats]\n" NODES);
+    ck_assert_ptr_null(configs_read(text));
+    ck_assert_str_eq(configs_report(), report);
+}
+
+START_TEST(ids_of_a_user_have_a_greatest_number)
+{
+    check_ids_have_a_greatest_number("uids",
+                                     "f:37:7: auth.users.uids: more than 32; use a group\n");
+    check_ids_have_a_greatest_number(
+        "gids", "f:37:7: auth.users.gids: more than 32; list the rest with another user\n");
+}
+END_TEST
+
 /* --- what is right --- */
 
 START_TEST(users_are_read_as_written)
@@ -179,6 +199,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
                         (int)(sizeof(mistakes) / sizeof(mistakes[0])));
     tcase_add_test(tests, users_have_a_greatest_number);
+    tcase_add_test(tests, ids_of_a_user_have_a_greatest_number);
     tcase_add_test(tests, users_are_read_as_written);
     suite_add_tcase(suite, tests);
     return suite;
