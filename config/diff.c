@@ -44,7 +44,8 @@ static const struct rule rules[] = {
      nodes_equal_durable},
     {"nodes.ca, certificate, key", "they are read at the start", nodes_equal_tls},
     /* For the next connection; those there are have been let in. */
-    {"nodes.username, nodes.password_file", NULL, nodes_equal_logins},
+    {"nodes.username", NULL, nodes_equal_usernames},
+    {"nodes.password_file", NULL, nodes_equal_passwords},
     {"locks", BY_KEYS, NULL},
     {"locks.key_prefix", "the keys of all locks begin with it", NULL},
     {"locks.max_ttl", OF_THE_SET, NULL},

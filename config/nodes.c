@@ -239,9 +239,14 @@ static bool same_durable(const struct config_node *a, const struct config_node *
     return a->durable == b->durable;
 }
 
-static bool same_login(const struct config_node *a, const struct config_node *b)
+static bool same_username(const struct config_node *a, const struct config_node *b)
 {
-    return value_same_text(a->username, b->username) && value_same_text(a->password, b->password);
+    return value_same_text(a->username, b->username);
+}
+
+static bool same_password(const struct config_node *a, const struct config_node *b)
+{
+    return value_same_text(a->password, b->password);
 }
 
 static bool same_tls(const struct config_node *a, const struct config_node *b)
@@ -259,9 +264,14 @@ bool nodes_equal_durable(const struct config *a, const struct config *b)
     return each_equal(a, b, same_durable);
 }
 
-bool nodes_equal_logins(const struct config *a, const struct config *b)
+bool nodes_equal_usernames(const struct config *a, const struct config *b)
 {
-    return each_equal(a, b, same_login);
+    return each_equal(a, b, same_username);
+}
+
+bool nodes_equal_passwords(const struct config *a, const struct config *b)
+{
+    return each_equal(a, b, same_password);
 }
 
 bool nodes_equal_tls(const struct config *a, const struct config *b)

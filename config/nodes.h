@@ -17,7 +17,8 @@ bool nodes_equal(const struct config *a, const struct config *b);
 bool nodes_equal_servers(const struct config *a, const struct config *b);
 bool nodes_equal_durable(const struct config *a, const struct config *b);
 bool nodes_equal_tls(const struct config *a, const struct config *b);
-bool nodes_equal_logins(const struct config *a, const struct config *b);
+bool nodes_equal_usernames(const struct config *a, const struct config *b);
+bool nodes_equal_passwords(const struct config *a, const struct config *b);
 void nodes_swap_logins(struct config *a, struct config *b);
 
 void nodes_free(struct config *config);

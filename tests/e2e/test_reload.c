@@ -154,7 +154,7 @@ START_TEST(secret_is_read_again)
     daemon_wait_up(&stage.daemon, 3);
     daemon_connect(&stage.daemon, &stage.client);
     sandbox_write(path, "new\n");
-    reload_well(&stage.daemon, "\"nodes.username, nodes.password_file\"");
+    reload_well(&stage.daemon, "nodes.password_file");
     for (unsigned i = 0; i < 3; i++) {
         master_text(&stage.masters[i], "CONFIG SET requirepass new");
         master_integer(&stage.masters[i], "CLIENT KILL TYPE normal SKIPME yes");

@@ -57,7 +57,11 @@ static const struct change changes[] = {
      "nodes.durable"},
     {"nodes", NODES_ALONE,
      "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", ", password_file: secret"), false,
-     "nodes.username, nodes.password_file"},
+     "nodes.password_file"},
+    {"nodes", "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", ", password_file: secret"),
+     "nodes:\n" NODE_AT("1", "") NODE_AT("2", "")
+         NODE_AT("3", ", username: u, password_file: secret"),
+     false, "nodes.username"},
     {"locks.key_prefix", "locks: {key_prefix: \"a:\"}\n", "locks: {key_prefix: \"b:\"}\n", true,
      NULL},
     {"locks.max_ttl", "locks: {max_ttl: 60s}\n", "locks: {max_ttl: 61s}\n", true, NULL},
@@ -211,7 +215,7 @@ START_TEST(order_of_nodes_does_not_matter)
         "nodes:\n" NODE_AT("3", "") NODE_AT("1", ", password_file: secret") NODE_AT("2", ""));
     config_diff(running, login, &diff);
     ck_assert_uint_eq(diff.count, 1);
-    ck_assert_str_eq(diff.found[0].name, "nodes.username, nodes.password_file");
+    ck_assert_str_eq(diff.found[0].name, "nodes.password_file");
     config_adopt(running, login);
     ck_assert_str_eq(running->nodes[0].password, "of 1");
     ck_assert_ptr_null(running->nodes[1].password);
