@@ -58,12 +58,11 @@ struct flags {
 
 enum { FLAG_DEV = 256, FLAG_BOOTSTRAP, FLAG_RESET_SET, FLAG_PROBE };
 
-/* What was asked for, and what to exit with. */
-static int print(const char *text)
+/* What to exit with: whoever asked for something has to know that it is not all there. */
+static int printed(int status)
 {
-    fputs(text, stdout);
-    if (fflush(stdout) == 0)
-        return EXIT_SUCCESS;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return status;
     fprintf(stderr, "redlockd: cannot write to standard output: %s\n", strerror(errno));
     return EXIT_FAILURE;
 }
@@ -128,10 +127,12 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
             flags->task.only_that = true;
             break;
         case 'V':
-            *status = print("redlockd " REDLOCKD_VERSION "\n");
+            puts("redlockd " REDLOCKD_VERSION);
+            *status = EXIT_SUCCESS;
             return false;
         case 'h':
-            *status = print(usage);
+            fputs(usage, stdout);
+            *status = EXIT_SUCCESS;
             return false;
         default:
             fputs("redlockd -h lists the flags\n", stderr);
@@ -237,7 +238,7 @@ int main(int argc, char **argv)
     int status;
     open_standard();
     if (!parse_flags(argc, argv, &flags, &status))
-        return status;
+        return printed(status);
     signal(SIGPIPE, SIG_IGN);
     /* By these, others are told to open their log again: no reason to end, and lose all holds. */
     signal(SIGUSR1, SIG_IGN);
@@ -257,5 +258,5 @@ int main(int argc, char **argv)
     else
         status = flags.dev ? run_dev(config, &log) : run(config, &log, &flags.task);
     config_free(config);
-    return status;
+    return printed(status);
 }

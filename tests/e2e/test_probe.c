@@ -68,6 +68,21 @@ START_TEST(masters_that_would_vote_are_well)
 }
 END_TEST
 
+START_TEST(findings_that_nobody_gets_are_a_failure)
+{
+    char line[2 * SANDBOX_FILE + 64];
+    const char *argv[] = {"sh", "-c", line, NULL};
+    open_trusted(__func__);
+    snprintf(line, sizeof(line), "exec %s -t --probe -c %s >/dev/full", daemon_program(),
+             stage.daemon.config);
+    command_run(&command, &stage.sandbox, argv);
+    ck_assert_int_eq(command.status, 1);
+    ck_assert_str_eq(command.errors,
+                     "redlockd: cannot write to standard output: No space left on device\n");
+    close_all();
+}
+END_TEST
+
 /* So that the operator may still give his word afterwards. */
 START_TEST(new_masters_are_left_new)
 {
@@ -191,6 +206,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("probe");
     TCase *tests = sandbox_case("probe");
     tcase_add_test(tests, masters_that_would_vote_are_well);
+    tcase_add_test(tests, findings_that_nobody_gets_are_a_failure);
     tcase_add_test(tests, new_masters_are_left_new);
     tcase_add_test(tests, each_is_told_what_stands_against_it);
     tcase_add_test(tests, an_acl_that_is_too_narrow_is_told);
