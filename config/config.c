@@ -380,7 +380,8 @@ static void check_max_ttl(const struct loading *loading)
                  max_ttl, needed);
 }
 
-/* A section that has lost its users to a comment must not let everybody in. */
+/* A section that has lost its users to a comment must not let everybody in; and there has to be a
+ * way in for each. */
 static void check_auth(const struct loading *loading)
 {
     const struct found *auth = found(loading, "auth");
@@ -388,6 +389,9 @@ static void check_auth(const struct loading *loading)
     if (auth->value != NULL && !auth->wrong && users->value == NULL)
         report_error(loading->report, auth->value->key->mark,
                      "auth: has no users; list them in auth.users, or leave auth out");
+    if (users->value != NULL && !users->wrong && !found(loading, "listen")->wrong &&
+        !listens_may_be_unix(loading->config))
+        users_check_secrets(loading->config->users, users->value, loading->report);
 }
 
 static void check_whole(const struct loading *loading)

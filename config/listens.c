@@ -212,6 +212,14 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
     }
 }
 
+bool listens_may_be_unix(const struct config *config)
+{
+    bool may = false;
+    for (size_t i = 0; i < config->listen_count; i++)
+        may = may || config->listens[i].address.host == NULL;
+    return may;
+}
+
 /* --- two configurations --- */
 
 static const struct config_listen *find(const struct config *config,

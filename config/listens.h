@@ -20,6 +20,9 @@ void listens_read(struct config *config, const struct yaml_node *list, struct re
 void listens_check_local(const struct config *config, const struct yaml_node *list,
                          struct report *report);
 
+/* Is there a unix socket among them? Also if one is not to be read, and could have been one. */
+bool listens_may_be_unix(const struct config *config);
+
 /* Do two configurations name the same addresses, in whatever order? */
 bool listens_equal(const struct config *a, const struct config *b);
 /* And have those that are in both what they were opened with: text, mode and group? */

@@ -349,6 +349,19 @@ struct config_users *users_read(const struct yaml_node *list, struct report *rep
     return users;
 }
 
+void users_check_secrets(const struct config_users *users, const struct yaml_node *list,
+                         struct report *report)
+{
+    const struct yaml_node *entry = list->children;
+    for (size_t i = 0; i < users->count; i++, entry = entry->next) {
+        const struct config_user *user = &users->list[i];
+        if (user->uid_count + user->gid_count > 0 && yaml_node_child(entry, "secret_file") == NULL)
+            report_error(report, entry->mark,
+                         "auth.users: nobody can be this user, since listen has no unix socket; "
+                         "add one, or give secret_file");
+    }
+}
+
 void users_free(struct config_users *users)
 {
     if (users == NULL)

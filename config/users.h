@@ -35,6 +35,11 @@ struct config_users {
 /* Never NULL; to be released by users_free(). */
 struct config_users *users_read(const struct yaml_node *list, struct report *report);
 
+/* Refuse who has nothing but uids and gids, after users_read() with the same list: for where there
+ * is no unix socket to listen on. */
+void users_check_secrets(const struct config_users *users, const struct yaml_node *list,
+                         struct report *report);
+
 /* The same users, secrets included, in the same order? NULL is like nothing but NULL. */
 bool users_equal(const struct config_users *a, const struct config_users *b);
 void users_swap(struct config_users **a, struct config_users **b);

@@ -12,6 +12,9 @@
 
 #define SECRET "0123456789abcdefXYZ"
 
+/* For users without a secret. */
+#define LISTEN_UNIX "listen: [\"unix:/run/a\"]\n"
+
 static void write_secrets(void)
 {
     configs_open();
@@ -68,6 +71,21 @@ static const struct mistake {
     {"auth: {users: [{name: ci, uids: [], resources: [a]}]}\n",
      "f:1:16: auth.users: nobody can be this user; give secret_file, or uids or gids for unix "
      "sockets\n"},
+    {"auth:\n  users:\n  - {name: a, uids: [0], resources: [a]}\n"
+     "  - {name: b, secret_file: s, uids: [1], resources: [a]}\n"
+     "  - {name: c, gids: [0], resources: [a]}\n",
+     "f:3:5: auth.users: nobody can be this user, since listen has no unix socket; add one, or "
+     "give "
+     "secret_file\n"
+     "f:5:5: auth.users: nobody can be this user, since listen has no unix socket; add one, or "
+     "give "
+     "secret_file\n"},
+    /* Nobody knows what that was to be. */
+    {"listen: [\"unix\"]\nauth: {users: [{name: a, uids: [0], resources: [a]}]}\n",
+     "f:1:10: listen: \"unix\" is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "unix:/run/redlockd/redlockd.sock\n"},
+    {"listen: unix\nauth: {users: [{name: a, uids: [0], resources: [a]}]}\n",
+     "f:1:9: listen: has to be a list, not a single value\n"},
     {"auth: {users: [{name: ci, secret_file: short, resources: [a]}]}\n",
      "f:1:40: auth.users.secret_file: short is shorter than 16 bytes, which can be guessed; make "
      "one by: openssl rand -hex 32\n"},
@@ -88,10 +106,10 @@ static const struct mistake {
      "its number\n"
      "f:1:53: auth.users.gids: \"-1\" is no group of this host; write the name of one, or its "
      "number\n"},
-    {"auth:\n  users:\n  - {name: a, uids: [0, 5], gids: [7], resources: [a]}\n"
-     "  - {name: b, uids: [9, root], gids: [7], resources: [b]}\n",
-     "f:4:21: auth.users.uids: 0 is the user in line 3 already; he can only be one\n"
-     "f:4:38: auth.users.gids: 7 is the user in line 3 already; it can only be one\n"},
+    {LISTEN_UNIX "auth:\n  users:\n  - {name: a, uids: [0, 5], gids: [7], resources: [a]}\n"
+                 "  - {name: b, uids: [9, root], gids: [7], resources: [b]}\n",
+     "f:5:21: auth.users.uids: 0 is the user in line 4 already; he can only be one\n"
+     "f:5:38: auth.users.gids: 7 is the user in line 4 already; it can only be one\n"},
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [lokc]}]}\n",
      "f:1:66: auth.users.verbs: \"lokc\" is none of them; did you mean lock?\n"},
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [frobnicate]}]}\n",
@@ -126,13 +144,13 @@ START_TEST(users_have_a_greatest_number)
 {
     char *text = malloc(200000);
     ck_assert_ptr_nonnull(text);
-    size_t len = (size_t)sprintf(text, "auth:\n  users:\n");
+    size_t len = (size_t)sprintf(text, LISTEN_UNIX "auth:\n  users:\n");
     for (int i = 0; i <= LIMIT_USERS; i++)
         len += (size_t)sprintf(text + len, "  - {name: u%d, uids: [%d], verbs: [stats]}\n", i,
                                5000 + i);
     strcpy(text + len, NODES);
     ck_assert_ptr_null(configs_read(text));
-    ck_assert_str_eq(configs_report(), "f:259:5: auth.users: more than 256; leave some out\n");
+    ck_assert_str_eq(configs_report(), "f:260:5: auth.users: more than 256; leave some out\n");
     free(text);
 }
 END_TEST
@@ -140,7 +158,7 @@ END_TEST
 static void check_ids_have_a_greatest_number(const char *key, const char *report)
 {
     char text[2048];
-    size_t len = (size_t)sprintf(text, "auth:\n  users:\n  - name: a\n    %s:\n", key);
+    size_t len = (size_t)sprintf(text, LISTEN_UNIX "auth:\n  users:\n  - name: a\n    %s:\n", key);
     for (int i = 0; i <= LIMIT_USER_IDS; i++)
         len += (size_t)sprintf(text + len, "    - %d\n", 5000 + i);
     sprintf(text + len, "    verbs: [stats]\n" NODES);
@@ -151,9 +169,9 @@ static void check_ids_have_a_greatest_number(const char *key, const char *report
 START_TEST(ids_of_a_user_have_a_greatest_number)
 {
     check_ids_have_a_greatest_number("uids",
-                                     "f:37:7: auth.users.uids: more than 32; use a group\n");
+                                     "f:38:7: auth.users.uids: more than 32; use a group\n");
     check_ids_have_a_greatest_number(
-        "gids", "f:37:7: auth.users.gids: more than 32; list the rest with another user\n");
+        "gids", "f:38:7: auth.users.gids: more than 32; list the rest with another user\n");
 }
 END_TEST
 
@@ -162,7 +180,8 @@ END_TEST
 START_TEST(users_are_read_as_written)
 {
     struct config *config = configs_read(
-        "listen: [\"tcp://0.0.0.0:1\"]\n" /* with users it may be reached from elsewhere */
+        "listen: [\"tcp://0.0.0.0:1\", \"unix:/run/a\"]\n" /* with users it may be reached from
+                                                              elsewhere */
         "auth:\n  users:\n"
         "  - {name: ci, secret_file: s, resources: [\"ci:\", \"build/\"]}\n"
         "  - {name: ops, secret_file: least, resources: [\"\"], verbs: [All]}\n"

@@ -346,6 +346,9 @@ START_TEST(what_the_example_comments_out_is_right_too)
             keys++;
         }
         strcat(strcat(uncommented, line), "\n");
+        /* Without one, nobody could be the user that is shown. */
+        if (strcmp(line, "listen:") == 0)
+            strcat(uncommented, "  - unix:/run/redlockd.sock\n");
     }
     ck_assert_uint_eq(keys, 2);
     struct config *config = configs_read(uncommented);

@@ -18,7 +18,8 @@
 /* --- every key --- */
 
 #define USERS(prefix, verbs)                                                                       \
-    "auth: {users: [{name: u, uids: [0], resources: [" prefix "], verbs: [" verbs "]}]}\n"
+    LISTEN_UNIX "auth: {users: [{name: u, uids: [0], resources: [" prefix "], verbs: [" verbs      \
+                "]}]}\n"
 
 struct change {
     const char *key;  /* of the file */
@@ -89,7 +90,7 @@ static const struct change changes[] = {
      false, NULL},
     {"limits.auth_timeout", "limits: {auth_timeout: 5s}\n", "limits: {auth_timeout: 6s}\n", false,
      NULL},
-    {"auth.users", "", USERS("a", "lock"), false, NULL},
+    {"auth.users", LISTEN_UNIX, USERS("a", "lock"), false, NULL},
     {"auth.users", USERS("a", "lock"), USERS("b", "lock"), false, NULL},
     {"auth.users", USERS("a", "lock"), USERS("a", "all"), false, NULL},
     {"limits.waiters", "limits: {waiters: 7}\n", "limits: {waiters: 8}\n", true, NULL},
