@@ -37,20 +37,47 @@ static void close_one(struct listener *listener)
     free(listener);
 }
 
+typedef bool address_relation(const struct config_address *, const struct config_address *);
+
+static struct listener *find(const struct server *server, const struct config_listen *config,
+                             address_relation *is_related)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (is_related(&server->listeners[i]->config->address, &config->address))
+            return server->listeners[i];
+    return NULL;
+}
+
+static bool add_one(struct server *server, const struct config_listen *config, int given,
+                    struct error *error)
+{
+    struct listener *listener = open_one(server, config, given, error);
+    if (listener == NULL)
+        return false;
+    server->listeners[server->listener_count++] = listener;
+    log_listener(server, "listening", listener);
+    return true;
+}
+
+/* Those of systemd first: one that no entry names is in the way of another entry, perhaps, and that
+ * would be told that somebody else is. */
 static bool open_all(struct server *server, struct sockets *sockets, struct error *error)
 {
     const struct config *config = server->config;
     assert(config->listen_count <= LISTENS_MAX);
     for (size_t i = 0; i < config->listen_count; i++) {
-        const struct config_listen *listen = &config->listens[i];
-        struct listener *listener =
-            open_one(server, listen, sockets_take(sockets, &listen->address), error);
-        if (listener == NULL)
+        int given = sockets_take(sockets, &config->listens[i].address);
+        if (given >= 0 && !add_one(server, &config->listens[i], given, error))
             return false;
-        server->listeners[server->listener_count++] = listener;
-        log_listener(server, "listening", listener);
     }
-    return sockets_all_taken(sockets, error);
+    if (!sockets_all_taken(sockets, error))
+        return false;
+    for (size_t i = 0; i < config->listen_count; i++) {
+        const struct config_listen *listen = &config->listens[i];
+        if (find(server, listen, url_equal) == NULL && !add_one(server, listen, -1, error))
+            return false;
+    }
+    return true;
 }
 
 bool listeners_start(struct server *server)
@@ -81,17 +108,6 @@ static bool is_among(const struct listener *listener, struct listener *const *li
         if (listeners[i] == listener)
             return true;
     return false;
-}
-
-typedef bool address_relation(const struct config_address *, const struct config_address *);
-
-static struct listener *find(const struct server *server, const struct config_listen *config,
-                             address_relation *is_related)
-{
-    for (size_t i = 0; i < server->listener_count; i++)
-        if (is_related(&server->listeners[i]->config->address, &config->address))
-            return server->listeners[i];
-    return NULL;
 }
 
 /* One that is not ours already. Old ones are not closed before all new ones could be opened. */

@@ -292,6 +292,28 @@ START_TEST(socket_that_no_entry_names_is_an_error)
 }
 END_TEST
 
+/* It is in the way of the entry, which must not be told that somebody else is. */
+START_TEST(socket_of_every_address_is_not_the_one_of_an_entry)
+{
+    struct stage stage;
+    char address[64];
+    prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
+    struct sockaddr_in where = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)stage.daemon.port)};
+    int sockets[] = {socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    ck_assert_int_eq(bind(sockets[0], (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(listen(sockets[0], 1), 0);
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
+    snprintf(address, sizeof(address), "0.0.0.0 port %d, which `listen` does not name",
+             stage.daemon.port);
+    daemon_wait_log(&stage.daemon, "listen_failed", address);
+    close(sockets[0]);
+    stage_close_masters(&stage);
+}
+END_TEST
+
 START_TEST(socket_that_does_not_listen_is_an_error)
 {
     struct stage stage;
@@ -512,6 +534,7 @@ Suite *test_suite(void)
     tcase_add_test(given, socket_handed_over_takes_the_place_of_its_entry);
     tcase_add_test(given, unix_socket_handed_over_keeps_its_file);
     tcase_add_test(given, socket_that_no_entry_names_is_an_error);
+    tcase_add_test(given, socket_of_every_address_is_not_the_one_of_an_entry);
     tcase_add_test(given, socket_that_does_not_listen_is_an_error);
     tcase_add_test(given, a_reload_does_not_give_up_a_socket_that_was_handed_over);
     tcase_add_test(given, restart_under_load_refuses_no_connection_and_loses_no_lock);
