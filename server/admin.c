@@ -389,7 +389,7 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
 {
     const struct config_listen where = {.address = *address};
     *admin = (struct admin){.server = server};
-    int fd = listener_bind_tcp(&where, error);
+    int fd = listener_bind_tcp(server, &where, error);
     if (fd < 0)
         return false;
     process_init(&admin->process);

@@ -217,6 +217,53 @@ static int fail(struct error *error, int fd, const char *what, const char *url)
     return -1;
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* By whatever path. What stands in place of its own file is not its own. */
+static bool is_at_file(const struct listener *listener, const struct stat *file)
+{
+    struct stat its;
+    return listener_is_reachable(listener) && lstat(listener->config->address.path, &its) == 0 &&
+           is_same_file(&its, file);
+}
+
+/* An address of ours that may be what is in the way of this one: a name, or every address, can mean
+ * it, too. NULL: there is none. */
+static const struct config_address *find_rival(const struct server *server,
+                                               const struct config_address *address)
+{
+    bool local = address->kind == ADDRESS_UNIX;
+    struct stat file;
+    if (local && lstat(address->path, &file) != 0)
+        return NULL;
+    for (size_t i = 0; i < server->listener_count; i++) {
+        const struct listener *listener = server->listeners[i];
+        const struct config_address *ours = &listener->config->address;
+        if (ours->kind == address->kind &&
+            (local ? is_at_file(listener, &file) : ours->port == address->port))
+            return ours;
+    }
+    return NULL;
+}
+
+/* As fail(), but somebody listens there already, and that may be us. */
+static int fail_in_use(struct error *error, int fd, const char *what, const struct server *server,
+                       const struct config_address *address)
+{
+    const struct config_address *ours = find_rival(server, address);
+    errno = EADDRINUSE;
+    if (ours == NULL)
+        return fail(error, fd, what, address->url);
+    snprintf(error->text, sizeof(error->text), "%.80s: %s; %.80s is open here, and has that %s",
+             address->url, strerror(errno), ours->url,
+             ours->kind == ADDRESS_UNIX ? "file" : "port");
+    close(fd);
+    return -1;
+}
+
 /* Of a listening socket; those that are accepted have the same. */
 static void bound_buffers(int fd)
 {
@@ -247,7 +294,8 @@ static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_por
     return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
 }
 
-int listener_bind_tcp(const struct config_listen *config, struct error *error)
+int listener_bind_tcp(const struct server *server, const struct config_listen *config,
+                      struct error *error)
 {
     const struct config_address *address = &config->address;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -271,7 +319,8 @@ int listener_bind_tcp(const struct config_listen *config, struct error *error)
         if (chosen->ai_family == AF_INET6)
             setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
         if (!bind_or_elsewhere(fd, chosen, config->any_port) || listen(fd, BACKLOG) != 0)
-            fd = fail(error, fd, "cannot listen", address->url);
+            fd = errno == EADDRINUSE ? fail_in_use(error, fd, "cannot listen", server, address)
+                                     : fail(error, fd, "cannot listen", address->url);
     }
     freeaddrinfo(found);
     return fd;
@@ -302,8 +351,7 @@ static bool note_file(const struct listener *listener, struct stat *file)
 static bool has_its_file(const struct listener *listener)
 {
     struct stat file;
-    return note_file(listener, &file) && file.st_dev == listener->file.st_dev &&
-           file.st_ino == listener->file.st_ino;
+    return note_file(listener, &file) && is_same_file(&file, &listener->file);
 }
 
 /* Of those that systemd has given, it takes care. */
@@ -337,8 +385,8 @@ static int bind_unix(struct listener *listener, struct error *error)
     }
     umask(saved);
     if (failed != 0 && errno == EADDRINUSE)
-        return fail(error, fd, "another daemon listens there, or the file is no socket",
-                    config->address.url);
+        return fail_in_use(error, fd, "another daemon listens there, or the file is no socket",
+                           listener->server, &config->address);
     if (failed != 0)
         return fail(error, fd, "cannot make the socket", config->address.url);
     const char *cannot = NULL;
@@ -405,7 +453,7 @@ bool listener_start(struct listener *listener, struct server *server,
 {
     if (!begin(listener, server, config, false, error))
         return false;
-    int fd = config->address.kind == ADDRESS_TCP ? listener_bind_tcp(config, error)
+    int fd = config->address.kind == ADDRESS_TCP ? listener_bind_tcp(server, config, error)
                                                  : bind_unix(listener, error);
     if (fd >= 0)
         return accept_on(listener, fd, error);

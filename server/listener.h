@@ -54,8 +54,10 @@ bool listener_start(struct listener *listener, struct server *server,
 bool listener_take(struct listener *listener, struct server *server,
                    const struct config_listen *config, int fd, struct error *error);
 
-/* A socket that listens there, by TCP; -1: the error says why not. */
-int listener_bind_tcp(const struct config_listen *config, struct error *error);
+/* A socket that listens there, by TCP; -1: the error says why not, and if the server itself may be
+ * what listens there already. */
+int listener_bind_tcp(const struct server *server, const struct config_listen *config,
+                      struct error *error);
 
 /* Can clients still come? Not where the file of a unix socket is gone, or is another's by now. */
 bool listener_is_reachable(const struct listener *listener);

@@ -3,6 +3,7 @@
  */
 #include <grp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -221,6 +222,52 @@ START_TEST(port_in_use_is_a_clear_error)
 }
 END_TEST
 
+/* --- two entries that are one --- */
+
+/* Its configuration has that entry, too, behind the others. */
+static void listen_too(const struct daemon *daemon, const char *url)
+{
+    char text[4096];
+    char *file = sandbox_read(daemon->config);
+    char *nodes = strstr(file, "nodes:\n");
+    ck_assert_ptr_nonnull(nodes);
+    snprintf(text, sizeof(text), "%.*s  - %s\n%s", (int)(nodes - file), file, url, nodes);
+    sandbox_write(daemon->config, text);
+    free(file);
+}
+
+static void check_refuses_both(struct daemon *daemon, const char *url, const char *why)
+{
+    listen_too(daemon, url);
+    ck_assert_int_ne(daemon_refuses(daemon), 0);
+    daemon_wait_log(daemon, "listen_failed", why);
+    ck_assert_uint_eq(daemon_count_log(daemon, "another daemon"), 0);
+    ck_assert(!sandbox_exists(daemon->socket));
+}
+
+START_TEST(an_entry_that_another_one_has_taken_is_told_so)
+{
+    struct stage stage;
+    char url[2 * SANDBOX_FILE];
+    char why[2 * SANDBOX_FILE];
+    const struct daemon_plan plan = {.tcp_host = "127.0.0.1"};
+    stage_open_masters(&stage, __func__, &three);
+
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &plan);
+    snprintf(url, sizeof(url), "unix:/.%s", stage.daemon.socket);
+    snprintf(why, sizeof(why), "in use; unix:%s is open here, and has that file",
+             stage.daemon.socket);
+    check_refuses_both(&stage.daemon, url, why);
+
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &plan);
+    snprintf(url, sizeof(url), "tcp://localhost:%d", stage.daemon.port);
+    snprintf(why, sizeof(why), "in use; tcp://127.0.0.1:%d is open here, and has that port",
+             stage.daemon.port);
+    check_refuses_both(&stage.daemon, url, why);
+    stage_close_masters(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("listen");
@@ -236,6 +283,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, ipv4_is_served);
     tcase_add_test(tests, ipv6_is_served);
     tcase_add_test(tests, port_in_use_is_a_clear_error);
+    tcase_add_test(tests, an_entry_that_another_one_has_taken_is_told_so);
     suite_add_tcase(suite, tests);
     return suite;
 }
