@@ -50,14 +50,14 @@ static const struct rule rules[] = {
     {"locks.key_prefix", "the keys of all locks begin with it", NULL},
     {"locks.max_ttl", OF_THE_SET, NULL},
     {"locks.min_validity", OF_ROUNDS, NULL},
-    {"locks.clock_drift_rate", OF_ROUNDS, NULL},
-    {"locks.clock_drift_margin", OF_ROUNDS, NULL},
+    {"locks.clock_drift_rate", OF_THE_SET, NULL},
+    {"locks.clock_drift_margin", OF_THE_SET, NULL},
     /* Only whether a lock is extended hangs on these two. */
     {"locks.max_hold", NULL, NULL},
     {"locks.max_extensions", NULL, NULL},
     /* A ballot is drawn when a round begins, and has to be larger than all before, as ever. */
     {"locks.fence", NULL, NULL},
-    {"locks.fence_ttl", "how long masters remember a fence has to hold for those given out", NULL},
+    {"locks.fence_ttl", OF_THE_SET, NULL},
     {"rounds", BY_KEYS, NULL},
     {"rounds.node_timeout", OF_ROUNDS, NULL},
     {"rounds.backoff_min", NULL, NULL},

@@ -17,8 +17,13 @@ void guard_init(struct guard *guard, const struct guard_rules *rules)
     assert(rules->node_count <= LIMIT_NODES);
     memset(guard, 0, sizeof(*guard));
     guard->rules = *rules;
-    record_set_id(rules->cluster, rules->node_names, rules->node_count,
-                  rules->max_ttl_ns / NS_PER_MS, guard->set_id);
+    record_set_id(&(struct record_set){.cluster = rules->cluster,
+                                       .node_names = rules->node_names,
+                                       .node_count = rules->node_count,
+                                       .max_ttl_ns = rules->max_ttl_ns,
+                                       .drift = rules->drift,
+                                       .fence_ttl_ns = rules->fence_ttl_ns},
+                  guard->set_id);
     guard->quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
     /* A look must be good for less than a quarantine: who keeps an old link to a master that was
      * replaced has to notice before the new one votes. */

@@ -52,6 +52,7 @@ struct guard_rules {
     unsigned quorum;
     struct drift drift;
     int64_t max_ttl_ns;
+    int64_t fence_ttl_ns;
     const char *cluster;
     const char *node_names[LIMIT_NODES];
     unsigned databases[LIMIT_NODES]; /* of the servers that the names lead to */

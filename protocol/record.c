@@ -97,16 +97,17 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void record_set_id(const char *cluster, const char *const *node_names, unsigned node_count,
-                   int64_t max_ttl_ms, char *set_id)
+void record_set_id(const struct record_set *set, char *set_id)
 {
-    char text[LIMIT_CLUSTER_NAME + LIMIT_NODES * (LIMIT_NODE_NAME + 1) + 32];
+    char text[LIMIT_CLUSTER_NAME + LIMIT_NODES * (LIMIT_NODE_NAME + 1) + 128];
     const char *sorted[LIMIT_NODES];
-    assert(node_count <= LIMIT_NODES);
-    memcpy(sorted, node_names, node_count * sizeof(sorted[0]));
-    qsort(sorted, node_count, sizeof(sorted[0]), compare_names);
-    size_t len = (size_t)snprintf(text, sizeof(text), "%s %" PRId64, cluster, max_ttl_ms);
-    for (unsigned i = 0; i < node_count; i++)
+    assert(set->node_count <= LIMIT_NODES);
+    memcpy(sorted, set->node_names, set->node_count * sizeof(sorted[0]));
+    qsort(sorted, set->node_count, sizeof(sorted[0]), compare_names);
+    size_t len = (size_t)snprintf(
+        text, sizeof(text), "%s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, set->cluster,
+        set->max_ttl_ns, set->drift.rate_ppm, set->drift.margin_ns, set->fence_ttl_ns);
+    for (unsigned i = 0; i < set->node_count; i++)
         len += (size_t)snprintf(text + len, sizeof(text) - len, " %s", sorted[i]);
     assert(len < sizeof(text));
     snprintf(set_id, RECORD_SET_ID + 1, "%016" PRIx64, redis_fingerprint(text, len));

@@ -19,6 +19,7 @@
 
 #include "protocol/limits.h"
 #include "protocol/reason.h"
+#include "protocol/validity.h"
 
 #define RECORD_KEY "redlockd:node"
 
@@ -49,12 +50,22 @@ size_t record_format(const struct record *record, char *buf);
 /* False if this is not a record, or one of a version that we do not know. */
 bool record_parse(const char *text, size_t len, struct record *record);
 
+/* What daemons on the same masters have to agree about. */
+struct record_set {
+    const char *cluster;
+    const char *const *node_names; /* in any order */
+    unsigned node_count;
+    int64_t max_ttl_ns;
+    struct drift drift;
+    int64_t fence_ttl_ns;
+};
+
 /*
- * The id of a set: a hash over the name of the cluster, the names of its nodes in any order, and
- * max_ttl. Two daemons with different ones must not share a master: their quorums need not meet, or
- * one would let a master vote while the locks of the other may still live.
+ * The id of a set: a hash over all of it. Two daemons with different ones must not share a master:
+ * their quorums need not meet; or one would let a master vote while the locks of the other may
+ * still live, since it waits for less, or takes for steady a clock that has cost the other more
+ * than its locks pay for; or it would let fences be forgotten that the other counts on.
  */
-void record_set_id(const char *cluster, const char *const *node_names, unsigned node_count,
-                   int64_t max_ttl_ms, char *set_id);
+void record_set_id(const struct record_set *set, char *set_id);
 
 #endif

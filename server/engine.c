@@ -68,6 +68,7 @@ static void init_guard(struct engine *engine)
         .quorum = engine->rules.round.quorum,
         .drift = engine->rules.round.drift,
         .max_ttl_ns = engine->rules.max_ttl_ns,
+        .fence_ttl_ns = engine->rules.fence_ttl_ns,
         .cluster = engine->rules.cluster,
         .durable = engine->rules.durable,
         .bootstrap = engine->rules.bootstrap,

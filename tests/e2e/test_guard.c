@@ -535,7 +535,7 @@ START_TEST(loss_is_recorded_where_memory_is_short)
 }
 END_TEST
 
-START_TEST(daemons_with_other_nodes_or_max_ttl_are_refused)
+START_TEST(daemons_of_another_set_are_refused)
 {
     struct stage stage;
     struct daemon other;
@@ -544,8 +544,10 @@ START_TEST(daemons_with_other_nodes_or_max_ttl_are_refused)
     client_lock(&stage.client, "held", "30s");
     stage_wait_key(&stage, "redlock:held", 5);
     static const struct daemon_plan plans[] = {{.name = "nodes"},
-                                               {.name = "max", .locks = ", max_ttl: 2s"}};
-    for (unsigned i = 0; i < 2; i++) {
+                                               {.name = "max", .locks = ", max_ttl: 2s"},
+                                               {.name = "r", .locks = ", clock_drift_rate: 2%"},
+                                               {.name = "f", .locks = ", fence_ttl: 2h"}};
+    for (unsigned i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
         daemon_prepare(&other, &stage.sandbox, stage.masters, i == 0 ? 3 : 5, &plans[i]);
         daemon_start(&other, 0);
         daemon_wait_up(&other, 0);
@@ -645,7 +647,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, master_listed_twice_is_refused_at_the_start);
     tcase_add_test(tests, master_that_becomes_another_one_costs_one_vote);
     tcase_add_test(tests, loss_is_recorded_where_memory_is_short);
-    tcase_add_test(tests, daemons_with_other_nodes_or_max_ttl_are_refused);
+    tcase_add_test(tests, daemons_of_another_set_are_refused);
     tcase_add_test(tests, names_that_lead_to_another_database_are_repointed);
     tcase_add_test(tests, token_that_has_ended_is_gone_whatever_happens_then);
     suite_add_tcase(suite, tests);
