@@ -207,15 +207,16 @@ static enum reason wants_record(struct guard_node *node, enum reason why)
     return why;
 }
 
-/* It said before the restart that it keeps everything; what it has kept is what we saw last; and
- * nothing had happened to it that no record told of. */
-static bool is_durable_restart(const struct guard_node *node, int64_t now_ns)
+/* It said before the restart that it keeps everything; what it has kept is what we saw last; it has
+ * had no other data since; and nothing had happened to it that no record told of. */
+static bool is_durable_restart(const struct guard_node *node, const struct guard_sample *sample)
 {
+    int64_t now_ns = sample->clock.received_ns;
     bool newest =
         node->adopted_len == 0 || (node->adopted_len == node->seen_len &&
                                    memcmp(node->adopted, node->seen, node->seen_len) == 0);
-    return node->durable && node->record.durable && newest && !node->tainted && !node->lost_keys &&
-           now_ns >= node->stepped_until_ns;
+    return node->durable && node->record.durable && newest && !sample->was_replica &&
+           !node->tainted && !node->lost_keys && now_ns >= node->stepped_until_ns;
 }
 
 /*
@@ -331,9 +332,8 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
         return REASON_OTHERSET;
     }
     if (strcmp(record->run_id, node->run_id) != 0)
-        return wants_record(node, is_durable_restart(node, sample->clock.received_ns)
-                                      ? REASON_DURABLE
-                                      : REASON_RESTARTED);
+        return wants_record(node,
+                            is_durable_restart(node, sample) ? REASON_DURABLE : REASON_RESTARTED);
     if (memcmp(record->replid, sample->replid, RECORD_ID) != 0)
         return wants_record(node, REASON_FAILEDOVER);
     if (node->adopted_len == node->seen_len &&

@@ -76,6 +76,7 @@ struct guard_sample {
     size_t record_len;
     bool master;        /* INFO replication: role */
     bool replicated;    /* INFO replication: it has replicas, so it may fail over to one */
+    bool was_replica;   /* INFO replication: since it started, so its data may be another's */
     const char *replid; /* INFO replication: master_replid, RECORD_ID bytes */
 };
 

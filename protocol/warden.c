@@ -270,6 +270,10 @@ static void take_time(struct warden *warden, const struct link_ticket *ticket,
         sample->clock.time_us = seconds * 1000000 + micros;
 }
 
+/* Behind its own id, that of a master it had. */
+static const char never_replica[] =
+    "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
+
 static void take_replication(struct warden *warden, const struct redis_reply *reply)
 {
     struct guard_sample *sample = &warden->sample;
@@ -289,6 +293,9 @@ static void take_replication(struct warden *warden, const struct redis_reply *re
     const char *replicas =
         redis_info_field(reply->str, reply->len, "connected_slaves", &replicas_len);
     sample->replicated = replicas == NULL || replicas_len != 1 || replicas[0] != '0';
+    size_t left = (size_t)(reply->str + reply->len - replid) - RECORD_ID;
+    sample->was_replica = left < sizeof(never_replica) - 1 ||
+                          memcmp(replid + RECORD_ID, never_replica, sizeof(never_replica) - 1) != 0;
     sample->master = role_len == 6 && memcmp(role, "master", 6) == 0;
     memcpy(warden->replid, replid, RECORD_ID);
 }

@@ -307,7 +307,9 @@ static void load_scripts(void)
 
 static void try_something_else(void)
 {
-    switch (below(6)) {
+    static const char *const settings[] = {"appendonly", "appendfsync",
+                                           "no-appendfsync-on-rewrite"};
+    switch (below(7)) {
     case 0:
         redis7_flush_scripts(&fake);
         masters_run(&stage.masters[0], 1, "SCRIPT FLUSH");
@@ -323,6 +325,9 @@ static void try_something_else(void)
         expect_same_words((const char *[]){"EVAL", REDIS7_FOREIGN_RELEASE, "1", "r1",
                                            "1111111111111111111111111111111111111111"},
                           5);
+        break;
+    case 4:
+        expect_same_words((const char *[]){"CONFIG", "GET", settings[below(3)]}, 3);
         break;
     default:
         load_scripts();

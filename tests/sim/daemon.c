@@ -364,8 +364,10 @@ static void fill_rules(const struct sim *sim, const struct daemon *daemon, bool 
         .bootstrap = bootstrap,
         .clock_id = daemon->clock_id,
     };
-    for (unsigned i = 0; i < sim->node_count; i++)
+    for (unsigned i = 0; i < sim->node_count; i++) {
         rules->node_names[i] = names[i];
+        rules->durable |= sim->masters[i].durable ? nodes_only(i) : 0;
+    }
     if (!bounds_are_in_force())
         return;
     rules->waiters = sim_bounds.waiters;

@@ -11,20 +11,32 @@ static struct master *some_master(struct sim *sim, struct sim_fault_run *run)
     return &sim->masters[run->master];
 }
 
+/* What a durable one does not save, has evicted or got from another, no guard sees that begins to
+ * look behind a restart. */
+static bool may_be_killed(const struct master *master)
+{
+    const struct redis7 *redis = &master->redis;
+    return !master->dead && (!master->durable || (redis->saves && !redis->may_evict &&
+                                                  redis->evicted == 0 && !redis->was_replica));
+}
+
 static void kill_master(struct sim *sim, unsigned index)
 {
     struct master *master = &sim->masters[index];
     master->dead = true;
     master->hung = false;
     net_kill_master(sim, index);
-    judge_on_forgot(sim, index);
+    if (!master->redis.saves)
+        judge_on_forgot(sim, index);
 }
 
 static void start_master(struct sim *sim, unsigned index, const struct redis7_data *data)
 {
     struct master *master = &sim->masters[index];
+    unsigned saved = master->redis.saves ? master->redis.data.count : 0;
     sim->ids += 2;
     redis7_start(&master->redis, sim->ids);
+    master->redis.data.count = saved;
     if (data != NULL)
         memcpy(&master->redis.data, data, sizeof(*data));
     master->dead = false;
@@ -32,7 +44,7 @@ static void start_master(struct sim *sim, unsigned index, const struct redis7_da
 
 static bool restart_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    if (some_master(sim, run)->dead)
+    if (!may_be_killed(some_master(sim, run)))
         return false;
     sim_note(sim, "FAULT %c is killed\n", 'a' + run->master);
     kill_master(sim, run->master);
@@ -41,11 +53,13 @@ static bool restart_begin(struct sim *sim, struct sim_fault_run *run)
 
 static void restart_end(struct sim *sim, struct sim_fault_run *run)
 {
-    sim_note(sim, "FAULT %c starts again, empty\n", 'a' + run->master);
+    sim_note(sim, "FAULT %c starts again, %s\n", 'a' + run->master,
+             sim->masters[run->master].redis.saves ? "with all it had" : "empty");
     start_master(sim, run->master, NULL);
 }
 
-/* Its data is saved now, and found again when it is killed and started later. */
+/* Its data is saved now, and found again when it is killed and started later. Files of before are
+ * not put back where the last ones are trusted. */
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct master *master = some_master(sim, run);
@@ -58,7 +72,7 @@ static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 static void snapshot_end(struct sim *sim, struct sim_fault_run *run)
 {
     struct master *master = &sim->masters[run->master];
-    if (master->dead)
+    if (master->dead || master->durable)
         return;
     sim_note(sim, "FAULT %c is killed and starts with older data\n", 'a' + run->master);
     kill_master(sim, run->master);
@@ -68,13 +82,12 @@ static void snapshot_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool loading_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
-    if (master->dead)
+    if (!may_be_killed(some_master(sim, run)))
         return false;
     sim_note(sim, "FAULT %c is killed and starts again, loading\n", 'a' + run->master);
     kill_master(sim, run->master);
     start_master(sim, run->master, NULL);
-    master->redis.loading = true;
+    sim->masters[run->master].redis.loading = true;
     return true;
 }
 
@@ -156,6 +169,23 @@ static void evict_end(struct sim *sim, struct sim_fault_run *run)
             judge_on_forgot(sim, run->master);
     net_say(sim, run->master);
     master->redis.may_evict = false;
+}
+
+/* Its settings are others for a while: what it has then, a restart may cost it. */
+static bool unsaved_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct master *master = some_master(sim, run);
+    if (master->dead || !master->redis.saves)
+        return false;
+    sim_note(sim, "FAULT %c does not save\n", 'a' + run->master);
+    master->redis.saves = false;
+    return true;
+}
+
+static void unsaved_end(struct sim *sim, struct sim_fault_run *run)
+{
+    sim_note(sim, "FAULT %c saves again\n", 'a' + run->master);
+    sim->masters[run->master].redis.saves = true;
 }
 
 static bool hang_begin(struct sim *sim, struct sim_fault_run *run)
@@ -513,6 +543,7 @@ static const struct {
     {"failback", snapshot_begin, failback_end, 10, 3000},
     {"replica", replica_begin, replica_end, 10, 2000},
     {"evict", evict_begin, evict_end, 2500, 4000},
+    {"unsaved", unsaved_begin, unsaved_end, 5, 3000},
     {"hang", hang_begin, hang_end, 5, 2000},
     {"step-forward", step_forward_begin, NULL, 0, 0},
     {"step-back", step_back_begin, NULL, 0, 0},

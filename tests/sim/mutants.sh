@@ -93,6 +93,8 @@ mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$u
     's/strcmp(entry + len, node->known_step) != 0)/0)/'
 mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" protocol/guard_beats.c \
     's/if (node->blind_ns != 0) {/if (0) {/'
+mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
+    "$unfit" protocol/guard.c 's/newest \&\& !sample->was_replica/newest/'
 
 # --- what the simulator has found once, put back ---
 mutant written-when-closed all aborted server/engine_links.c '

@@ -612,8 +612,11 @@ static size_t write_replication(const struct redis7 *server, char *info)
     memcpy(info, begin, len);
     memcpy(info + len, "master_replid:", 14);
     memcpy(info + len + 14, server->replid, REDIS7_ID);
-    memcpy(info + len + 14 + REDIS7_ID, "\r\n", 2);
-    return len + 14 + REDIS7_ID + 2;
+    len += 14 + REDIS7_ID;
+    memcpy(info + len, "\r\nmaster_replid2:", 17);
+    memset(info + len + 17, server->was_replica ? 'f' : '0', REDIS7_ID);
+    memcpy(info + len + 17 + REDIS7_ID, "\r\n", 2);
+    return len + 17 + REDIS7_ID + 2;
 }
 
 static const char *version_of(const struct redis7 *server)
@@ -643,6 +646,20 @@ static void run_info(const struct run *run)
         len = (size_t)snprintf(info, sizeof(info), "# Stats\r\nevicted_keys:%" PRId64 "\r\n",
                                server->evicted);
     put_string(run->out, info, len);
+}
+
+/* CONFIG GET, of the three by which it saves. */
+static void run_config(const struct run *run)
+{
+    const struct word *name = &run->words[2];
+    const char *value = "no";
+    if (is(name, "appendonly"))
+        value = run->server->saves ? "yes" : "no";
+    else if (is(name, "appendfsync"))
+        value = "always";
+    put(run->out, "*2\r\n");
+    put_string(run->out, name->at, name->len);
+    put_string(run->out, value, strlen(value));
 }
 
 static void run_script_load(const struct run *run)
@@ -724,6 +741,7 @@ static const struct {
     {"DELEX", run_delex, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"EVAL", run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"CLIENT", run_client, 0},
+    {"CONFIG", run_config, 0},
     {"PING", run_ping, REFUSED_LOADING},
     {"SCRIPT", run_script_load, REFUSED_LOADING},
     {"SUBSCRIBE", run_subscribe, 0},
@@ -821,7 +839,7 @@ void redis7_start(struct redis7 *server, uint64_t number_of_it)
     server->data.count = 0;
     make_id(server->run_id, number_of_it);
     make_id(server->replid, number_of_it + 1);
-    server->replica = false;
+    server->replica = server->was_replica = false;
     server->evicted = 0;
     server->trouble[0] = '\0';
     memset(server->scripts, 0, sizeof(server->scripts));
@@ -913,5 +931,6 @@ void redis7_flush_scripts(struct redis7 *server)
 
 void redis7_new_replid(struct redis7 *server, uint64_t number_of_it)
 {
+    server->was_replica = true;
     make_id(server->replid, number_of_it);
 }

@@ -112,6 +112,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.apart = master->redis.denied = master->redis.deaf_to_scripts = false;
     master->redis.release_form = forms[sim_below(sim, sizeof(forms) / sizeof(forms[0]))];
     master->redis.together = master->redis.native = 0;
+    master->durable = master->redis.saves = sim_below(sim, 3) == 0;
     master->dead = master->hung = false;
     static const enum sim_steps steps[] = {STEPS_FORWARD, STEPS_FORWARD, STEPS_BACK,
                                            STEPS_AND_BACK};

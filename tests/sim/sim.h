@@ -113,6 +113,7 @@ struct master {
     int64_t forgot_ns;                 /* when it last lost what it should have kept */
     int64_t ends_early_ns;             /* when it last lost that, or its clock stepped forward */
     enum sim_steps steps;              /* of its clock */
+    bool durable;                      /* so the daemons are told */
     struct redis7_data snapshot;
 };
 

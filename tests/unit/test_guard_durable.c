@@ -97,6 +97,16 @@ START_TEST(master_with_a_replica_is_not_durable)
 }
 END_TEST
 
+/* With data of another one, perhaps, from before: which had our record by then. */
+START_TEST(replica_in_between_is_no_durable_restart)
+{
+    open_durable("always");
+    world_restart_with_data(&w, 0);
+    w.masters[0].was_replica = true;
+    world_expect_quarantine(&w, 0, 0, "restarted");
+}
+END_TEST
+
 START_TEST(durable_restart_does_not_shorten_a_quarantine)
 {
     open_durable("always");
@@ -290,6 +300,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, master_that_syncs_every_second_is_not_durable);
     tcase_add_test(tests, durability_has_to_be_recorded_before_the_restart);
     tcase_add_test(tests, master_with_a_replica_is_not_durable);
+    tcase_add_test(tests, replica_in_between_is_no_durable_restart);
     tcase_add_test(tests, durable_restart_does_not_shorten_a_quarantine);
     tcase_add_test(tests, durable_master_that_lost_its_data_all_the_same_has_no_vote);
     tcase_add_test(tests, durable_restart_with_an_older_record_is_none);

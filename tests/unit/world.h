@@ -73,6 +73,7 @@ struct world_master {
     char run_id[41];
     char replid[41];
     bool replica;
+    bool was_replica; /* since it started, of another one */
     bool clustered;
     int replicas;
     char fsync[16]; /* its setting appendfsync */

@@ -159,7 +159,7 @@ static struct redis_reply run_client(struct world *world, unsigned node, struct 
 
 static struct redis_reply run_info(struct world_master *master, const char *section)
 {
-    static char info[256];
+    static char info[320];
     if (strcmp(section, "server") == 0)
         snprintf(info, sizeof(info), "# Server\r\n%s\r\n%s:%s\r\nrun_id:%s\r\n",
                  master->version != NULL ? master->version : "redis_version:7.0.15",
@@ -169,8 +169,10 @@ static struct redis_reply run_info(struct world_master *master, const char *sect
                  master->clustered ? "cluster" : "standalone", master->run_id);
     else if (strcmp(section, "replication") == 0)
         snprintf(info, sizeof(info),
-                 "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%s\r\n",
-                 master->replica ? "slave" : "master", master->replicas, master->replid);
+                 "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%s\r\n"
+                 "master_replid2:%040d\r\n",
+                 master->replica ? "slave" : "master", master->replicas, master->replid,
+                 master->was_replica);
     else if (strcmp(section, "memory") == 0)
         snprintf(info, sizeof(info), "maxmemory:%d\r\nmaxmemory_policy:%s\r\n",
                  master->may_evict ? 1000000 : 0, master->may_evict ? "allkeys-lru" : "noeviction");
