@@ -238,9 +238,16 @@ static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distan
     sim->masters[run->master].clock.shown_ns -= distance_ns;
 }
 
+static bool may_step(struct master *master, enum sim_steps steps)
+{
+    if (master->steps == STEPS_NOT_YET)
+        master->steps = steps;
+    return master->steps == steps;
+}
+
 static bool step_forward_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    if (some_master(sim, run)->steps != STEPS_FORWARD)
+    if (!may_step(some_master(sim, run), STEPS_FORWARD))
         return false;
     step_forward(sim, run, some_distance_ns(sim));
     return true;
@@ -248,7 +255,7 @@ static bool step_forward_begin(struct sim *sim, struct sim_fault_run *run)
 
 static bool step_back_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    if (some_master(sim, run)->steps != STEPS_BACK)
+    if (!may_step(some_master(sim, run), STEPS_BACK))
         return false;
     step_back(sim, run, some_distance_ns(sim));
     return true;
@@ -267,14 +274,14 @@ static const struct redis7_key *last_step(struct sim *sim, unsigned index)
 static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct master *master = some_master(sim, run);
-    if (master->steps != STEPS_AND_BACK)
+    if (master->steps != STEPS_NOT_YET)
         return false;
     const struct redis7_key *told = last_step(sim, run->master);
     snprintf(run->told, sizeof(run->told), "%.31s", told != NULL ? told->value : "");
     run->begun_ns = sim->now_ns;
     run->distance_ns = some_distance_ns(sim);
     step_forward(sim, run, run->distance_ns);
-    master->steps = STEPS_NO_MORE;
+    master->steps = STEPS_AND_BACK;
     return true;
 }
 

@@ -114,9 +114,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.together = master->redis.native = 0;
     master->durable = master->redis.saves = sim_below(sim, 3) == 0;
     master->dead = master->hung = false;
-    static const enum sim_steps steps[] = {STEPS_FORWARD, STEPS_FORWARD, STEPS_BACK,
-                                           STEPS_AND_BACK};
-    master->steps = steps[sim_below(sim, 4)];
+    master->steps = STEPS_NOT_YET;
     master->forgot_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
     for (unsigned owner = 0; owner < SIM_OWNERS; owner++) {
         master->latency_ns[owner] = 20000 + sim_below(sim, 500000);

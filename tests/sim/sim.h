@@ -99,8 +99,9 @@ struct wire {
     struct pipe to_client;
 };
 
-/* Forth and back again is what no guard sees, unless it looks in between. */
-enum sim_steps { STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK, STEPS_NO_MORE };
+/* Forth and back again is what no guard sees, unless it looks in between: the first step of a clock
+ * decides. */
+enum sim_steps { STEPS_NOT_YET, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
 struct master {
     struct redis7 redis;
