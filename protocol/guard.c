@@ -105,9 +105,7 @@ void guard_unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns
     node->steady_ns = 0;
 }
 
-/* Else who starts later might go on from bounds that fit again, once the clock is back where it
- * was. */
-static void tell_of_step(struct guard *guard, unsigned index, int64_t now_ns)
+void guard_tell_of_step(struct guard *guard, unsigned index, int64_t now_ns)
 {
     struct guard_node *node = guard_change(guard, index);
     node->tell_ns = now_ns;
@@ -123,7 +121,7 @@ static void doubt_ourselves(struct guard *guard, int64_t now_ns)
         struct guard_node *node = guard_change(guard, i);
         guard_unsettle(guard, node, now_ns, INT64_MAX);
         guard_begin_epoch(node);
-        tell_of_step(guard, i, now_ns);
+        guard_tell_of_step(guard, i, now_ns);
         node->step_open = false;
         node->mark = REASON_NONE;
     }
@@ -136,7 +134,7 @@ void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns,
     node->stepped_ns = now_ns;
     node->stepped_until_ns = now_ns + guard->quarantine_ns;
     node->step_open = true;
-    tell_of_step(guard, (unsigned)(node - guard->nodes), now_ns);
+    guard_tell_of_step(guard, (unsigned)(node - guard->nodes), now_ns);
     unsigned together = 0;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         int64_t stepped_ns = guard->nodes[i].stepped_ns;
@@ -166,11 +164,10 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
     struct guard_node *node = guard_change(guard, index);
     int64_t now_ns = sample->clock.received_ns;
     bool begins = !node->watch.begun || node->watch.loose;
-    /* Others may have seen a step meanwhile. */
-    if (node->watch.begun && sample->clock.sent_ns - node->watch.at_ns > 2 * guard->heartbeat_ns) {
-        node->blind_ns = sample->clock.sent_ns;
-        guard->beat |= nodes_only(index);
-    }
+    /* A heartbeat may be late by as much as that, and no healthy daemon has to ask the others. */
+    bool away =
+        node->watch.begun && sample->clock.sent_ns - node->looked_ns > 2 * guard->heartbeat_ns;
+    bool told_since = node->known_step_ns > node->looked_ns;
     enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
     if (begins && !node->watch.loose && verdict == WATCH_STEADY)
         guard_unsettle(guard, node, now_ns, sample->clock.time_us);
@@ -184,7 +181,7 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
     case WATCH_STEPPED_BACK:
         /* Should the clock now step forward again, what was left there would hide it. */
         node->step_open = false;
-        tell_of_step(guard, index, now_ns);
+        guard_tell_of_step(guard, index, now_ns);
         guard_begin_epoch(node);
         break;
     case WATCH_LOST:
@@ -192,7 +189,19 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
         guard_begin_epoch(node);
         break;
     case WATCH_UNCLEAR:
-        break;
+        return verdict;
+    }
+    /* When it was asked for: who was stopped since then reads the answer late. */
+    node->looked_ns = sample->clock.sent_ns;
+    node->looked_time_us = sample->clock.time_us;
+    /* Others may have seen a step meanwhile; of one we have even heard. */
+    if (away) {
+        node->blind_ns = sample->clock.sent_ns;
+        guard->beat |= nodes_only(index);
+        if (told_since) {
+            guard_unsettle(guard, node, now_ns, sample->clock.time_us);
+            guard_begin_epoch(node);
+        }
     }
     return verdict;
 }

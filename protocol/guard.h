@@ -111,7 +111,8 @@ struct guard_beat {
     /* "" leaves the one that is there; "-": there has been a step, and all that are there are void.
      */
     char entry[GUARD_ENTRY_MAX];
-    char vouch[24]; /* "" leaves the one that is there */
+    char vouch[24]; /* "" leaves the one that is there; so does another step than this */
+    char step[GUARD_STEP_MAX];
     int64_t vouch_ttl_ms;
     int64_t lease_ms;
     int64_t fresh_ms; /* a lease not renewed for so long is taken over by the same server */
@@ -150,12 +151,14 @@ struct guard_node {
     int64_t first_time_us;  /* its clock at the first sample of this watch */
     int64_t steady_ns;      /* when the last steady sample was sent; 0 none */
     int64_t steady_time_us; /* its clock then */
+    int64_t looked_ns;      /* when the last sample that proved something was sent */
+    int64_t looked_time_us; /* its clock then */
     int64_t stepped_ns;     /* 0: never */
     int64_t stepped_until_ns;
     bool step_open;   /* not yet confirmed by a second sample */
     int64_t tell_ns;  /* of a step since then the others have still to be told; 0: of none */
-    int64_t blind_ns; /* it was not looked at for long: since then what others saw is to be heard
-                         of, before a vote of it counts; 0: it is watched */
+    int64_t blind_ns; /* it was not looked at for long: a heartbeat sent since then has to be heard
+                         before a vote of it counts; 0: it is watched */
     char known_step[GUARD_STEP_MAX]; /* the last one that is told of there; "" not heard yet */
     int64_t known_step_ns;           /* when that was heard first */
 

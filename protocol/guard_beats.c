@@ -23,11 +23,11 @@ static void describe(const struct guard *guard, unsigned index, char server[GUAR
     snprintf(server + len, GUARD_SERVER_MAX - (size_t)len, "%s %s", node->record.id, node->run_id);
 }
 
-/* From before the last step was heard of they are no bounds: it may have been after them. */
+/* What is from before the last step was heard of does not count: it may be from before the step. */
 bool guard_has_bounds(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
 {
     return node->settled && node->steady_ns != 0 && node->known_step[0] != '\0' &&
-           node->steady_ns >= node->known_step_ns && node->tell_ns == 0 &&
+           node->steady_ns >= node->known_step_ns && node->tell_ns == 0 && node->blind_ns == 0 &&
            now_ns >= guard->doubt_until_ns && now_ns >= node->stepped_until_ns;
 }
 
@@ -51,18 +51,19 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
     const struct watch *watch = &node->watch;
     if (node->tell_ns != 0)
         memcpy(beat->entry, STEPPED, sizeof(STEPPED));
-    else if (guard_has_bounds(guard, node, now_ns))
+    else if (guard_has_bounds(guard, node, now_ns)) {
         snprintf(beat->entry, sizeof(beat->entry),
                  "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", watch->at_ns,
                  watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns, node->known_step);
-    if (node->settled && node->steady_ns != 0)
         snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64, node->steady_time_us);
+    }
+    snprintf(beat->step, sizeof(beat->step), "%s", node->known_step);
 }
 
 /* What a settled daemon of this host has left. */
-static void take_entry(struct guard *guard, struct guard_node *node, const char *entry,
-                       int64_t now_ns)
+static void take_entry(struct guard *guard, unsigned index, const char *entry, int64_t now_ns)
 {
+    struct guard_node *node = guard_change(guard, index);
     struct watch earlier = {.begun = true};
     int len = 0;
     if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%n",
@@ -86,8 +87,11 @@ static void take_entry(struct guard *guard, struct guard_node *node, const char 
     case WATCH_STEPPED:
         guard_on_step(guard, node, now_ns, node->steady_time_us);
         break;
-    case WATCH_UNCLEAR:
     case WATCH_STEPPED_BACK:
+        node->settled = true;
+        guard_tell_of_step(guard, index, now_ns);
+        break;
+    case WATCH_UNCLEAR:
     case WATCH_LOST:
         break;
     }
@@ -124,8 +128,8 @@ void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reaso
     node->beat_failed = reason;
 }
 
-/* What the others know of steps. Who did not look meanwhile may not have seen it, and what it
- * counts on may be gone. */
+/* The last step that is known there. Bounds are left anew, behind the next look. Who did not look
+ * meanwhile may not have seen it, and what it counts on may be gone. */
 static void hear_of_step(struct guard *guard, struct guard_node *node, const char *step,
                          int64_t now_ns)
 {
@@ -134,8 +138,9 @@ static void hear_of_step(struct guard *guard, struct guard_node *node, const cha
     snprintf(node->known_step, sizeof(node->known_step), "%s", step);
     node->known_step_ns = now_ns;
     node->entry_left = false;
+    guard->probe |= nodes_only((unsigned)(node - guard->nodes));
     if (node->blind_ns != 0) {
-        guard_unsettle(guard, node, now_ns, node->steady_time_us);
+        guard_unsettle(guard, node, now_ns, node->looked_time_us);
         guard_begin_epoch(node);
     }
 }
@@ -180,5 +185,5 @@ void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat 
     if (strtoll(vouch + 1, NULL, 10) > node->first_time_us)
         node->settled = true;
     else
-        take_entry(guard, node, entry + 1, now_ns);
+        take_entry(guard, index, entry + 1, now_ns);
 }

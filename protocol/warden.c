@@ -150,6 +150,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = vouch_ttl;
     words[count++] = lease;
     words[count++] = fresh;
+    words[count++] = beat->step;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         if (beat->names & nodes_only(i))
             words[count++] = beat->servers[i];
@@ -369,15 +370,18 @@ static void take_beat(struct warden *warden, const struct link_ticket *ticket,
                       const struct redis_reply *reply, int64_t now_ns)
 {
     bool text = reply->kind == RESP_STRING;
-    /* The scripts were flushed: the next heartbeat brings the whole one, which loads it again. */
-    warden->beat_in_full = !text;
     enum reason failed = REASON_NONE;
+    if (!text && !is_error(warden, reply, &failed))
+        failed = REASON_GARBAGE;
+    warden->beat_in_full = !text;
     if (text)
         guard_on_beat(warden->guard, warden->node, &warden->beat, ticket->sent_ns, reply->str,
                       reply->len, now_ns);
-    else if (!is_error(warden, reply, &failed) || failed != REASON_NOSCRIPT)
-        guard_on_beat_failed(warden->guard, warden->node,
-                             failed != REASON_NONE ? failed : REASON_GARBAGE);
+    /* The scripts were flushed: another heartbeat brings the whole one, which loads it again. */
+    else if (failed == REASON_NOSCRIPT)
+        warden->guard->beat |= nodes_only(warden->node);
+    else
+        guard_on_beat_failed(warden->guard, warden->node, failed);
 }
 
 enum warden_result warden_on_reply(struct warden *warden, const struct link_ticket *ticket,

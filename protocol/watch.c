@@ -142,6 +142,8 @@ enum watch_verdict watch_resume(struct watch *watch, const struct drift *drift,
     if (!earlier->begun || passed_ns < 0)
         return WATCH_UNCLEAR;
     int64_t floor_ns = earlier->floor_ns + allowed_ns(drift, watch->at_ns - earlier->tight_ns);
+    if (watch->high_ns < earlier->low_ns - drifted_ns(drift, passed_ns))
+        return WATCH_STEPPED_BACK;
     if (is_steady(drift, watch->high_ns, floor_ns)) {
         watch->floor_ns = min(watch->floor_ns, floor_ns);
         return WATCH_STEADY;

@@ -62,8 +62,8 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
 
 /*
  * Does this watch, just begun, go on where the other one, of the same clocks, left off? STEADY: it
- * does, and now knows what the other knew. STEPPED: there was a step in between. UNCLEAR: it cannot
- * be told.
+ * does, and now knows what the other knew. STEPPED, STEPPED_BACK: there was a step in between.
+ * UNCLEAR: it cannot be told.
  */
 enum watch_verdict watch_resume(struct watch *watch, const struct drift *drift,
                                 const struct watch *earlier);

@@ -123,7 +123,7 @@ static void expect_same(const char *bytes, size_t len)
 static void expect_same_words(const char *const *words, size_t count)
 {
     char buf[REDIS_COMMAND_MAX];
-    size_t lens[16];
+    size_t lens[17];
     for (size_t i = 0; i < count; i++)
         lens[i] = strlen(words[i]);
     expect_same(buf, redis_format_words(words, lens, count, buf, sizeof(buf)));
@@ -244,13 +244,12 @@ static void try_beat(void)
                                        "redlockd:name:a", "redlockd:name:b",
                                        below(2) == 0 ? "" : "1:2:3:4:5", "60000", vouches[below(3)],
                                        "60000", "60000", below(2) == 0 ? "3000" : "-1",
-                                       servers[below(3)], servers[below(3)]},
-                      16);
+                                       below(2) == 0 ? "-" : "9700000000001000", servers[below(3)],
+                                       servers[below(3)]},
+                      17);
 }
 
-/* One that is ahead of the clock rises by a millisecond; else what it becomes differs by when it
- * was asked.
- */
+/* One that is ahead of the clock rises by a millisecond; else it would be the time of each. */
 static void try_beat_of_a_step(void)
 {
     static const char *const set[] = {"SET", "redlockd:step:x", "9700000000000000"};
@@ -266,11 +265,13 @@ static void try_beat_of_a_step(void)
                                 "",
                                 "60000",
                                 "60000",
-                                "3000"};
+                                "3000",
+                                "-"};
     expect_same_words(set, 3);
-    expect_same_words(beat, 12);
+    expect_same_words(beat, 13);
     expect_same_words(get, 2);
     expect_same_words((const char *[]){"GET", "redlockd:clock:x"}, 2);
+    expect_same_words((const char *[]){"GET", "redlockd:vouch:x"}, 2);
     const char *step = master_text(&stage.masters[0], "GET redlockd:step:x");
     ck_assert_str_eq(step, "9700000000001000");
 }
@@ -291,10 +292,11 @@ static void try_beat_on_a_vouch_from_the_future(void)
                                 "",
                                 "60000",
                                 "60000",
-                                "3000"};
+                                "3000",
+                                "-"};
     expect_same_words(set, 5);
     expect_same_words(get, 2);
-    expect_same_words(beat, 12);
+    expect_same_words(beat, 13);
     expect_same_words(get, 2);
     ck_assert_ptr_null(master_text(&stage.masters[0], "GET redlockd:vouch:x"));
 }

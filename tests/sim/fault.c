@@ -271,6 +271,17 @@ static const struct redis7_key *last_step(struct sim *sim, unsigned index)
                        clock_at(&master->clock, sim->now_ns) / 1000);
 }
 
+static void step(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
+{
+    if (distance_ns >= 0)
+        step_forward(sim, run, distance_ns);
+    else
+        step_back(sim, run, -distance_ns);
+}
+
+/* What is smaller, an answer may hide from one daemon and not from the other. */
+enum { SEEN_MS = 150 };
+
 static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct master *master = some_master(sim, run);
@@ -279,21 +290,25 @@ static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
     const struct redis7_key *told = last_step(sim, run->master);
     snprintf(run->told, sizeof(run->told), "%.31s", told != NULL ? told->value : "");
     run->begun_ns = sim->now_ns;
-    run->distance_ns = some_distance_ns(sim);
-    step_forward(sim, run, run->distance_ns);
+    run->distance_ns = SEEN_MS * NS_PER_MS + some_distance_ns(sim);
+    if (sim_below(sim, 2) == 0)
+        run->distance_ns = -run->distance_ns;
+    step(sim, run, run->distance_ns);
     master->steps = STEPS_AND_BACK;
     return true;
 }
 
 /* Who does not look for so long, two heartbeats, is told of it, if somebody else has seen it. Else
- * it stays: nobody could know. */
+ * it stays: nobody could know. Back it may be further than it was forth. */
 static void step_and_back_end(struct sim *sim, struct sim_fault_run *run)
 {
     const struct redis7_key *told = last_step(sim, run->master);
     bool seen = told != NULL && strcmp(told->value, run->told) != 0;
+    bool further = run->distance_ns > 0 && sim_below(sim, 3) == 0;
     if (seen && !sim->masters[run->master].dead &&
         sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.guard.heartbeat_ns)
-        step_back(sim, run, run->distance_ns);
+        step(sim, run,
+             -run->distance_ns - (further ? sim_between(sim, 0, 2 * run->distance_ns) : 0));
 }
 
 static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
@@ -567,7 +582,7 @@ static const struct {
     {"partition", partition_begin, NULL, 0, 0},
     {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000},
     {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000},
-    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 3000},
+    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000},
     {"daemon-wall", daemon_wall_begin, NULL, 0, 0},
 };
 

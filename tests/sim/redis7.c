@@ -502,13 +502,16 @@ static void run_beat(const struct run *run)
                                 run->now_us > known_us + 1000 ? run->now_us : known_us + 1000);
         if (key != NULL)
             delete_key(run->server, key);
+        key = find_word(run, &names[1]);
+        if (key != NULL)
+            delete_key(run->server, key);
         set_text(run, &names[2], text, (size_t)text_len, 0);
     } else if (arguments[0].len > 0)
         set_word(run, &names[0], &arguments[0], number(&arguments[1]));
-    if (arguments[2].len > 0 && number(&arguments[2]) <= run->now_us)
+    if (arguments[2].len > 0 && is(&arguments[6], step) && number(&arguments[2]) <= run->now_us)
         set_word(run, &names[1], &arguments[2], number(&arguments[3]));
     for (unsigned i = 3; i < keys; i++)
-        answer[len++] = run_lease(run, &names[i], &arguments[3 + i], number(&arguments[4]),
+        answer[len++] = run_lease(run, &names[i], &arguments[4 + i], number(&arguments[4]),
                                   number(&arguments[5]));
     len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s", vouch, step, entry);
     put_string(run->out, answer, len);

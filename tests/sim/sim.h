@@ -279,7 +279,7 @@ struct sim_fault_run {
     unsigned kind;
     unsigned master;
     unsigned owner;
-    int64_t distance_ns; /* of a step */
+    int64_t distance_ns; /* of a step; negative: back */
     int64_t begun_ns;
     char told[32]; /* the last one that was told of before */
 };

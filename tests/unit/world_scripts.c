@@ -60,15 +60,16 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
         int64_t next_us = atoll(step) + 1000 > now_us ? atoll(step) + 1000 : now_us;
         snprintf(next, sizeof(next), "%" PRId64, next_us);
         world_delete(world, node, words[3]);
+        world_delete(world, node, words[4]);
         world_set(world, node, words[5], next, 0);
     } else if (arguments[0][0] != '\0')
         world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
-    if (arguments[2][0] != '\0' && atoll(arguments[2]) <= now_us)
+    if (arguments[2][0] != '\0' && strcmp(arguments[6], step) == 0 && atoll(arguments[2]) <= now_us)
         world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
     int64_t lease_ns = atoll(arguments[4]) * NS_PER_MS;
     int64_t fresh_ns = atoll(arguments[5]) * NS_PER_MS;
     for (unsigned i = 3; i < keys; i++) {
-        const char *server = arguments[3 + i];
+        const char *server = arguments[4 + i];
         struct world_key *seen = world_find_key(world, node, words[3 + i]);
         int64_t left_ns = seen != NULL ? seen->expires_ns - world_clock_ns(world, node) : 0;
         bool other = seen != NULL && strcmp(seen->value, server) != 0 &&

@@ -1,0 +1,413 @@
+/*
+ * What one daemon saw of a master's clock is known to the others: to those that start later, on
+ * whatever host, and to those that did not look meanwhile. The guard in the engine, on fake masters
+ * and virtual time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world_guard.h"
+
+/* Daemons on the same masters: "here", "elsewhere" and, where it says so, a third one. */
+static struct world w;
+static struct world v;
+static struct world third;
+
+static void five(void)
+{
+    world_init(&w, 5);
+    world_pass_ms(&w, LOOKED_MS);
+}
+
+static void end(void)
+{
+    world_deinit(&w);
+}
+
+/* The clocks of a quorum. */
+static void step(int64_t seconds)
+{
+    world_step_clock(&w, 0, 2, seconds);
+}
+
+/* Both in turns, for so long. */
+static void pass_both(struct world *other, int64_t ms)
+{
+    for (int64_t i = 0; i < ms; i++) {
+        world_pass_ms(&w, 1);
+        world_share(other, &w);
+        other->now_ns -= NS_PER_MS;
+        world_pass_ms(other, 1);
+        world_share(&w, other);
+    }
+}
+
+static void join(struct world *other, const char *clock_id)
+{
+    world_join(other, &w, clock_id);
+    w.now_ns = other->now_ns;
+}
+
+/* --- those that start later --- */
+
+/* A daemon of another host has been here, and ended less than ten minutes ago: its bounds are still
+ * there, and fit again once the clocks are back where they were. */
+static void with_bounds_of_elsewhere(void)
+{
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, QUARANTINE_MS + 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, 120 * 1000);
+    world_expect_votes(&w, 0, 4, "-");
+}
+
+START_TEST(step_forward_and_back_is_known_on_another_host)
+{
+    with_bounds_of_elsewhere();
+    world_lock_on_three(&w);
+    step(70);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "doubt");
+    step(-70);
+    world_restart_engine(&w, "elsewhere");
+    world_expect_no_grant_for_s(&w, 55);
+}
+END_TEST
+
+/* Seen by a look, or by who starts, in the bounds of its own host. */
+START_TEST(step_back_and_forward_is_known_on_another_host)
+{
+    with_bounds_of_elsewhere();
+    step(-70);
+    if (_i == 1)
+        world_restart_engine(&w, "here");
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_lock_on_three(&w);
+    step(70);
+    world_restart_engine(&w, "elsewhere");
+    world_expect_no_grant_for_s(&w, 55);
+}
+END_TEST
+
+/* Else bounds from before the step would be left as if they were from after it. */
+START_TEST(bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of)
+{
+    static const char told[] = "1700000000000000";
+    const struct guard_node *node = &w.engine.guard.nodes[0];
+    const char *entry;
+    w.masters[0].delay_ns = NS_PER_MS;
+    world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
+    for (unsigned ms = 0;; ms++) {
+        ck_assert_uint_lt(ms, 2 * LOOKED_MS);
+        world_pass_ms(&w, 1);
+        entry = world_value(&w, 0, world_guard_key(&w, "clock", ":here"));
+        ck_assert_ptr_nonnull(entry);
+        if (strstr(entry, told) != NULL)
+            break;
+    }
+    ck_assert_int_gt(atoll(entry), node->known_step_ns);
+    /* Not with the next heartbeat. */
+    ck_assert_int_lt(w.now_ns, node->known_step_ns + 10 * NS_PER_MS);
+    world_restart_engine(&w, "here");
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
+/* It may have looked before the step. */
+START_TEST(who_does_not_know_the_last_step_leaves_no_vouch)
+{
+    static const char told[] = "1700000000000000";
+    const struct guard_node *node = &w.engine.guard.nodes[0];
+    w.masters[0].delay_ns = NS_PER_MS;
+    world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
+    world_delete(&w, 0, world_guard_key(&w, "vouch", ""));
+    for (unsigned ms = 0; strcmp(node->known_step, told) != 0; ms++) {
+        ck_assert_uint_lt(ms, LOOKED_MS);
+        world_pass_ms(&w, 1);
+    }
+    ck_assert_ptr_null(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
+    world_pass_ms(&w, 10);
+    ck_assert_ptr_nonnull(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
+}
+END_TEST
+
+/* Not with the next heartbeat: whoever starts then would have to wait. */
+START_TEST(bounds_are_left_as_soon_as_there_are_votes)
+{
+    world_restart_engine(&w, "elsewhere");
+    for (unsigned ms = 0; strcmp(world_vote(&w, 0), "-") != 0; ms++) {
+        ck_assert_uint_lt(ms, QUARANTINE_MS + LOOKED_MS);
+        world_pass_ms(&w, 1);
+    }
+    world_pass_ms(&w, 10);
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
+/* --- those that do not look meanwhile --- */
+
+static struct redis_reply unread[WORLD_NODES * 64];
+static char unread_text[WORLD_NODES * 64][RESP_ITEMS][512];
+static unsigned unread_from[WORLD_NODES * 64];
+static unsigned unread_count;
+
+static const char *copy(char text[512], const char *str, size_t len)
+{
+    return str == NULL ? NULL : (snprintf(text, 512, "%.*s", (int)len, str), text);
+}
+
+/* It waits in the socket of who is stopped. */
+static void leave_unread(struct world *world, unsigned node, enum channel channel,
+                         const struct redis_reply *reply)
+{
+    unsigned i = unread_count++;
+    (void)world;
+    ck_assert_int_eq(channel, CHANNEL_COMMANDS);
+    ck_assert_uint_lt(i, WORLD_NODES * 64);
+    unread_from[i] = node;
+    unread[i] = *reply;
+    unread[i].str = copy(unread_text[i][0], reply->str, reply->len);
+    for (unsigned item = 0; item < RESP_ITEMS && item < reply->item_count; item++)
+        unread[i].items[item].str =
+            copy(unread_text[i][item], reply->items[item].str, reply->items[item].len);
+}
+
+static void read_all(struct world *world)
+{
+    world->diverted = 0;
+    for (unsigned i = 0; i < unread_count; i++)
+        engine_on_replies(&world->engine, unread_from[i], CHANNEL_COMMANDS, &unread[i], 1,
+                          world->now_ns);
+    unread_count = 0;
+}
+
+static const struct {
+    int64_t stopped_ms;
+    bool probe_under_way;
+} stops[] = {{2500, false}, {30000, false}, {5000, true}};
+
+START_TEST(who_did_not_look_begins_anew_after_a_step)
+{
+    join(&v, "elsewhere");
+    pass_both(&v, 4000);
+    world_expect_votes(&v, 0, 4, "-");
+    world_lock_on_three(&v);
+    world_share(&w, &v);
+    if (stops[_i].probe_under_way) {
+        v.diverted = 0x1f;
+        v.divert = leave_unread;
+        world_say(&v, "LOCK other 1s");
+        world_share(&w, &v);
+    }
+    step(70);
+    world_pass_ms(&w, stops[_i].stopped_ms - 100);
+    world_expect_votes(&w, 0, 4, "doubt");
+    step(-70);
+    world_pass_ms(&w, 100);
+    world_share(&v, &w);
+    /* Sockets are read before timers run. */
+    read_all(&v);
+    v.reply_count = 0;
+    const char *reply = world_ask(&v, "LOCK a 60s");
+    ck_assert_msg(!world_granted(reply), "%s", reply);
+    v.reply_count = 0;
+    world_expect_no_grant_for_s(&v, 25);
+    world_deinit(&v);
+}
+END_TEST
+
+/* Its first heartbeat is about what it saw before it was stopped, and the clocks went further back
+ * than forward: to who has begun to look since, that lies ahead. */
+START_TEST(who_did_not_look_vouches_for_nothing_from_before)
+{
+    join(&v, "elsewhere");
+    pass_both(&v, 4000);
+    world_lock_on_three(&w);
+    world_share(&v, &w);
+    pass_both(&v, 49000);
+    step(12);
+    world_pass_ms(&w, 1500);
+    world_expect_votes(&w, 0, 4, "doubt");
+    step(-12 - 4);
+    world_pass_ms(&w, 1500);
+    join(&third, "third");
+    pass_both(&third, 3000);
+    world_share(&v, &w);
+    world_pass_ms(&v, 500);
+    world_share(&third, &v);
+    world_expect_no_grant_for_s(&third, 3);
+    world_deinit(&third);
+    world_deinit(&v);
+}
+END_TEST
+
+/* --- in small --- */
+
+/* A probe of the node that is executed when it is answered. */
+static enum guard_verdict look(unsigned node, int64_t sent_ns)
+{
+    const char *record = world_value(&w, node, RECORD_KEY);
+    const struct guard_sample sample = {
+        .clock = {.sent_ns = sent_ns,
+                  .received_ns = w.now_ns,
+                  .time_us = (w.now_ns + w.masters[node].clock_ns) / 1000},
+        .record = record,
+        .record_len = strlen(record),
+        .master = true,
+        .replid = w.masters[node].replid,
+    };
+    return guard_on_sample(&w.engine.guard, node, &sample);
+}
+
+/* The answer to a heartbeat: "<vouch> <step> <entry>". */
+static void hear(unsigned node, int64_t sent_ns, const char *answer)
+{
+    struct guard_beat beat;
+    char text[96];
+    guard_beat(&w.engine.guard, node, sent_ns, &beat);
+    beat.names = 0;
+    size_t len = (size_t)snprintf(text, sizeof(text), " %s", answer);
+    guard_on_beat(&w.engine.guard, node, &beat, sent_ns, text, len, w.now_ns);
+}
+
+/* By a heartbeat that was sent behind it. */
+START_TEST(step_back_is_told_before_the_node_votes)
+{
+    world_step_clock(&w, 0, 0, -60);
+    ck_assert_int_eq(look(0, w.now_ns), GUARD_FAIL);
+    world_expect_votes(&w, 0, 0, "unchecked");
+    hear(0, w.now_ns - 1, "- - -");
+    world_expect_votes(&w, 0, 0, "unchecked");
+    hear(0, w.now_ns, "- - -");
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+START_TEST(who_did_not_look_hears_the_others_before_a_vote_counts)
+{
+    struct guard_beat beat;
+    w.now_ns += 3 * NS_PER_S;
+    ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
+    guard_beat(&w.engine.guard, 0, w.now_ns, &beat);
+    ck_assert_str_eq(beat.vouch, "");
+    hear(0, w.now_ns - 1, "- - -");
+    ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
+    hear(0, w.now_ns, "- - -");
+    ck_assert_int_eq(look(0, w.now_ns), GUARD_PASS);
+}
+END_TEST
+
+START_TEST(answer_that_is_read_late_is_no_look_of_then)
+{
+    int64_t sent_ns = w.now_ns;
+    w.now_ns += 30 * NS_PER_S;
+    const struct world_master *master = &w.masters[0];
+    const char *record = world_value(&w, 0, RECORD_KEY);
+    const struct guard_sample late = {
+        .clock = {sent_ns, w.now_ns, (sent_ns + master->clock_ns) / 1000},
+        .record = record,
+        .record_len = strlen(record),
+        .master = true,
+        .replid = master->replid,
+    };
+    guard_on_sample(&w.engine.guard, 0, &late);
+    ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
+}
+END_TEST
+
+/* The looks beside it had told nothing, so it is as if nobody had looked. */
+START_TEST(step_that_was_heard_of_with_unclear_looks_counts_for_the_next)
+{
+    ck_assert_int_eq(look(0, w.now_ns), GUARD_PASS);
+    w.now_ns += NS_PER_S;
+    ck_assert_int_eq(look(0, w.now_ns - 40 * NS_PER_MS), GUARD_WAIT);
+    hear(0, w.now_ns, "- 1700000000000000 -");
+    w.now_ns += 50 * NS_PER_MS;
+    ck_assert_int_eq(look(0, w.now_ns - 40 * NS_PER_MS), GUARD_WAIT);
+    w.now_ns += 30 * NS_PER_S;
+    look(0, w.now_ns);
+    hear(0, w.now_ns, "- 1700000000000000 -");
+    world_expect_votes(&w, 0, 0, "unsettled");
+}
+END_TEST
+
+/* Whatever its first look was: nothing, or that the clock has gone back. */
+START_TEST(who_begins_anew_does_not_go_by_a_vouch_from_before)
+{
+    char answer[64];
+    ck_assert_int_eq(look(0, w.now_ns), GUARD_PASS);
+    int64_t vouch_us = (w.now_ns + NS_PER_S / 10 + w.masters[0].clock_ns) / 1000;
+    snprintf(answer, sizeof(answer), "%" PRId64 " 1700000000000000 -", vouch_us);
+    w.now_ns += 5 * NS_PER_S;
+    world_step_clock(&w, 0, 0, _i == 0 ? 0 : -1);
+    look(0, w.now_ns - (_i == 0 ? 40 * NS_PER_MS : 0));
+    for (unsigned i = 0; i < 3; i++) {
+        hear(0, w.now_ns, answer);
+        w.now_ns += NS_PER_MS;
+        look(0, w.now_ns);
+    }
+    world_expect_votes(&w, 0, 0, "unsettled");
+}
+END_TEST
+
+static uint64_t count_heartbeats(void)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        count += w.engine.links[0].round_trips.counts[i];
+    return count;
+}
+
+START_TEST(slow_answers_cause_no_more_heartbeats)
+{
+    w.masters[0].delay_ns = 20 * NS_PER_MS;
+    world_pass_ms(&w, 5000);
+    uint64_t before = count_heartbeats();
+    world_pass_ms(&w, 10000);
+    ck_assert_uint_le(count_heartbeats() - before, 11);
+}
+END_TEST
+
+/* Not with the next heartbeat: until then there is no vote. */
+START_TEST(step_is_told_at_once_though_scripts_are_gone)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].scripts_flushed = true;
+    world_step_clock(&w, 0, 4, -60);
+    ck_assert(!world_granted(world_ask(&w, "LOCK a 10s")));
+    world_pass_ms(&w, 10);
+    world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("guard_steps");
+    TCase *tests = tcase_create("told");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_test(tests, step_forward_and_back_is_known_on_another_host);
+    tcase_add_loop_test(tests, step_back_and_forward_is_known_on_another_host, 0, 2);
+    tcase_add_test(tests, bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of);
+    tcase_add_test(tests, who_does_not_know_the_last_step_leaves_no_vouch);
+    tcase_add_test(tests, bounds_are_left_as_soon_as_there_are_votes);
+    tcase_add_loop_test(tests, who_did_not_look_begins_anew_after_a_step, 0,
+                        sizeof(stops) / sizeof(stops[0]));
+    tcase_add_test(tests, who_did_not_look_vouches_for_nothing_from_before);
+    tcase_add_test(tests, step_back_is_told_before_the_node_votes);
+    tcase_add_test(tests, who_did_not_look_hears_the_others_before_a_vote_counts);
+    tcase_add_test(tests, answer_that_is_read_late_is_no_look_of_then);
+    tcase_add_test(tests, step_that_was_heard_of_with_unclear_looks_counts_for_the_next);
+    tcase_add_loop_test(tests, who_begins_anew_does_not_go_by_a_vouch_from_before, 0, 2);
+    tcase_add_test(tests, slow_answers_cause_no_more_heartbeats);
+    tcase_add_test(tests, step_is_told_at_once_though_scripts_are_gone);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
