@@ -90,8 +90,7 @@ struct guard_facts {
 
 enum guard_verdict {
     GUARD_PASS, /* the votes asked for before, in the present epoch, count */
-    GUARD_WAIT, /* nothing is proven yet, the answer was slow or others have to be heard: probe
-                   again */
+    GUARD_WAIT, /* not yet: the answer was slow, or the others have to be heard; probe again */
     GUARD_FAIL, /* they do not count */
 };
 
@@ -108,11 +107,10 @@ struct guard_mark {
 
 /* What a heartbeat leaves on a node. */
 struct guard_beat {
-    /* "" leaves the one that is there; "-": there has been a step, and all that are there are void.
-     */
+    /* "" leaves the one there; "-": there has been a step, all entries and the vouch are void. */
     char entry[GUARD_ENTRY_MAX];
-    char vouch[24]; /* "" leaves the one that is there; so does another step than this */
-    char step[GUARD_STEP_MAX];
+    char vouch[24];            /* "" leaves the one there */
+    char step[GUARD_STEP_MAX]; /* where another one is found, the vouch is not left */
     int64_t vouch_ttl_ms;
     int64_t lease_ms;
     int64_t fresh_ms; /* a lease not renewed for so long is taken over by the same server */
