@@ -2,8 +2,11 @@
 
 #include <check.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /*
@@ -33,6 +36,24 @@ int port_listen(int family, int port)
     return -1;
 }
 
+/*
+ * Several tests run at a time, and between the look at a port and the server that binds it another
+ * one could pick it as well. A name in the abstract namespace of unix sockets is there once, and
+ * goes with the process that has it.
+ */
+static bool claimed(int port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "redlockd-test-port-%d", port);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len;
+    if (bind(fd, (const struct sockaddr *)&name, (socklen_t)size) == 0)
+        return true; /* open, and so claimed, until this process ends */
+    close(fd);
+    return false;
+}
+
 int port_free(void)
 {
     for (int i = 0; i < PORT_TRIES; i++) {
@@ -43,7 +64,8 @@ int port_free(void)
         if (fd < 0)
             continue;
         close(fd);
-        return port;
+        if (claimed(port))
+            return port;
     }
     ck_abort_msg("no free port in %d tries", PORT_TRIES);
 }
