@@ -1,0 +1,253 @@
+#include "tests/sim/redis7_parts.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/redis.h"
+
+/* DELIFEQ <key> <token> of Valkey, DELEX <key> IFEQ <token> of Redis. */
+static void compare_and_delete(const struct run *run, enum redis_form form,
+                               const struct word *token)
+{
+    struct redis7_key *key = key_find(run, &run->words[1]);
+    bool ours = key != NULL && key_holds(key, token);
+    run->server->native++;
+    if (run->server->release_form != form) {
+        out_text(run->out, "-ERR unknown command\r\n");
+        return;
+    }
+    if (run->server->denied) {
+        out_text(run->out, "-NOPERM User redlockd has no permissions to run this command\r\n");
+        return;
+    }
+    if (ours)
+        key_delete(run->server, key);
+    out_number(run->out, ':', ours);
+}
+
+static void run_delifeq(const struct run *run)
+{
+    compare_and_delete(run, REDIS_DELIFEQ, &run->words[2]);
+}
+
+static void run_delex(const struct run *run)
+{
+    compare_and_delete(run, REDIS_DELEX, &run->words[3]);
+}
+
+static void run_get(const struct run *run)
+{
+    const struct redis7_key *key = key_find(run, &run->words[1]);
+    if (key == NULL)
+        out_nil(run->out);
+    else
+        out_string(run->out, key->value, key->value_len);
+    if (run->session->caching && run->session->tracking)
+        key_track(run, &run->words[1]);
+}
+
+/* SET key value NX PX ttl */
+static void run_set(const struct run *run)
+{
+    if (run_is_too_much(run))
+        return;
+    if (key_find(run, &run->words[1]) != NULL) {
+        out_nil(run->out);
+        return;
+    }
+    key_set(run, &run->words[1], &run->words[2], word_number(&run->words[5]));
+    out_text(run->out, "+OK\r\n");
+}
+
+/* A number, as a string of digits. */
+static void out_digits(struct bytes *out, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    out_string(out, digits + at, sizeof(digits) - at);
+}
+
+static void run_time(const struct run *run)
+{
+    out_text(run->out, "*2\r\n");
+    out_digits(run->out, run->now_us / 1000000);
+    out_digits(run->out, run->now_us % 1000000);
+}
+
+/* Asked for with every probe: so it is put together by hand. */
+static size_t write_replication(const struct redis7 *server, char *info)
+{
+    static const char masters[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
+    static const char slaves[] = "# Replication\r\nrole:slave\r\nconnected_slaves:0\r\n";
+    const char *begin = server->replica ? slaves : masters;
+    size_t len = strlen(begin);
+    memcpy(info, begin, len);
+    memcpy(info + len, "master_replid:", 14);
+    memcpy(info + len + 14, server->replid, REDIS7_ID);
+    len += 14 + REDIS7_ID;
+    memcpy(info + len, "\r\nmaster_replid2:", 17);
+    memset(info + len + 17, server->was_replica ? 'f' : '0', REDIS7_ID);
+    memcpy(info + len + 17 + REDIS7_ID, "\r\n", 2);
+    return len + 17 + REDIS7_ID + 2;
+}
+
+static const char *version_of(const struct redis7 *server)
+{
+    if (server->release_form == REDIS_DELIFEQ)
+        return "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode";
+    return server->release_form == REDIS_DELEX ? "redis_version:8.6.3\r\nredis_mode"
+                                               : "redis_version:7.0.15\r\nredis_mode";
+}
+
+static void run_info(const struct run *run)
+{
+    const struct redis7 *server = run->server;
+    const struct word *section = &run->words[1];
+    char info[320];
+    size_t len = 0;
+    if (word_is(section, "replication"))
+        len = write_replication(server, info);
+    else if (word_is(section, "server"))
+        len = (size_t)snprintf(info, sizeof(info), "# Server\r\n%s:standalone\r\nrun_id:%s\r\n",
+                               version_of(server), server->run_id);
+    else if (word_is(section, "memory"))
+        len = (size_t)snprintf(
+            info, sizeof(info), "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n",
+            server->may_evict ? 1000000 : 0, server->may_evict ? "volatile-lru" : "noeviction");
+    else if (word_is(section, "stats"))
+        len = (size_t)snprintf(info, sizeof(info), "# Stats\r\nevicted_keys:%" PRId64 "\r\n",
+                               server->evicted);
+    out_string(run->out, info, len);
+}
+
+/* CONFIG GET, of the three by which it saves. */
+static void run_config(const struct run *run)
+{
+    const struct word *name = &run->words[2];
+    const char *value = "no";
+    if (word_is(name, "appendonly"))
+        value = run->server->saves ? "yes" : "no";
+    else if (word_is(name, "appendfsync"))
+        value = "always";
+    out_text(run->out, "*2\r\n");
+    out_string(run->out, name->at, name->len);
+    out_string(run->out, value, strlen(value));
+}
+
+static void run_script_load(const struct run *run)
+{
+    for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
+        if (word_is(&run->words[2], redis_script_text(i))) {
+            run->server->scripts[i] = !run->server->deaf_to_scripts;
+            out_string(run->out, redis_script_sha1(i), LIMIT_TOKEN);
+            return;
+        }
+    assert(false && "redlockd loads its own scripts only");
+}
+
+static void run_client(const struct run *run)
+{
+    struct redis7_session *session = run->session;
+    const struct word *what = &run->words[1];
+    if (word_is(what, "ID")) {
+        out_number(run->out, ':', session->id);
+        return;
+    }
+    if (word_is(what, "KILL")) {
+        struct redis7_session *victim = redis7_session(run->server, word_number(&run->words[3]));
+        if (victim != NULL)
+            victim->killed = true;
+        out_number(run->out, ':', victim != NULL);
+        return;
+    }
+    if (word_is(what, "TRACKING")) {
+        if (run->server->untracked) {
+            out_text(run->out,
+                     "-ERR Unknown subcommand or wrong number of arguments for 'TRACKING'\r\n");
+            return;
+        }
+        if (redis7_session(run->server, word_number(&run->words[4])) == NULL) {
+            out_text(run->out, "-ERR The client ID you want redirect to does not exist\r\n");
+            return;
+        }
+        session->tracking = true;
+        session->redirect = word_number(&run->words[4]);
+    } else if (word_is(what, "CACHING")) {
+        if (!session->tracking) {
+            out_text(run->out,
+                     "-ERR CLIENT CACHING can be called only when the client is in tracking "
+                     "mode with OPTIN or OPTOUT mode enabled\r\n");
+            return;
+        }
+        session->caching = true;
+    }
+    out_text(run->out, "+OK\r\n");
+}
+
+static void run_subscribe(const struct run *run)
+{
+    run->session->subscribed = true;
+    out_text(run->out, "*3\r\n$9\r\nsubscribe\r\n");
+    out_string(run->out, run->words[1].at, run->words[1].len);
+    out_text(run->out, ":1\r\n");
+}
+
+static void run_ping(const struct run *run)
+{
+    out_text(run->out, run->session->subscribed ? "*2\r\n$4\r\npong\r\n$0\r\n\r\n" : "+PONG\r\n");
+}
+
+/* What is refused while it loads its data, and what in trouble: both are about keys. */
+enum { REFUSED_LOADING = 1, REFUSED_IN_TROUBLE = 2 };
+
+static const struct {
+    const char *word;
+    void (*run)(const struct run *);
+    unsigned refused;
+} commands[] = {
+    {"GET", run_get, REFUSED_LOADING},
+    {"TIME", run_time, 0},
+    {"INFO", run_info, 0},
+    {"EVALSHA", redis7_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"SET", run_set, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"DELIFEQ", run_delifeq, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"DELEX", run_delex, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"EVAL", redis7_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"CLIENT", run_client, 0},
+    {"CONFIG", run_config, 0},
+    {"PING", run_ping, REFUSED_LOADING},
+    {"SCRIPT", run_script_load, REFUSED_LOADING},
+    {"SUBSCRIBE", run_subscribe, 0},
+};
+
+void redis7_execute(const struct run *run)
+{
+    struct redis7 *server = run->server;
+    server->commands++;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (!word_is(&run->words[0], commands[i].word))
+            continue;
+        if (server->loading && (commands[i].refused & REFUSED_LOADING)) {
+            out_text(run->out, "-LOADING Redis is loading the dataset in memory\r\n");
+        } else if (server->trouble[0] != '\0' && (commands[i].refused & REFUSED_IN_TROUBLE)) {
+            out_text(run->out, "-");
+            out_text(run->out, server->trouble);
+            out_text(run->out, "\r\n");
+        } else {
+            /* CACHING is for the one command behind it, whatever comes of that. */
+            bool was_caching = run->session->caching;
+            commands[i].run(run);
+            if (was_caching)
+                run->session->caching = false;
+            return;
+        }
+        run->session->caching = false;
+        return;
+    }
+    assert(false && "redlockd sends nothing else");
+}

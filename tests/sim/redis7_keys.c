@@ -1,0 +1,208 @@
+#include "tests/sim/redis7_parts.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* --- words --- */
+
+bool word_is(const struct word *word, const char *text)
+{
+    size_t len = strlen(text);
+    return word->len == len && memcmp(word->at, text, len) == 0;
+}
+
+bool word_same(const struct word *one, const struct word *other)
+{
+    return one->len == other->len && memcmp(one->at, other->at, one->len) == 0;
+}
+
+int64_t word_number(const struct word *word)
+{
+    int64_t value = 0;
+    bool negative = word->len > 0 && word->at[0] == '-';
+    for (size_t i = negative; i < word->len && word->at[i] >= '0' && word->at[i] <= '9'; i++)
+        value = 10 * value + (word->at[i] - '0');
+    return negative ? -value : value;
+}
+
+/* --- answers --- */
+
+void out_text(struct bytes *out, const char *text)
+{
+    bytes_add(out, text, strlen(text));
+}
+
+void out_number(struct bytes *out, char kind, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    digits[--at] = '\n';
+    digits[--at] = '\r';
+    do
+        digits[--at] = (char)('0' + left % 10);
+    while ((left /= 10) != 0);
+    if (value < 0)
+        digits[--at] = '-';
+    digits[--at] = kind;
+    bytes_add(out, digits + at, sizeof(digits) - at);
+}
+
+void out_string(struct bytes *out, const char *text, size_t len)
+{
+    out_number(out, '$', (int64_t)len);
+    bytes_add(out, text, len);
+    out_text(out, "\r\n");
+}
+
+void out_nil(struct bytes *out)
+{
+    out_text(out, "$-1\r\n");
+}
+/* --- keys --- */
+
+static uint32_t hash_of(const char *text, size_t len)
+{
+    uint32_t hash = 2166136261;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 16777619;
+    return hash;
+}
+
+/* Those that track this key, or all keys where it is NULL, are told once. */
+static void invalidate(struct redis7 *server, const char *key, size_t key_len)
+{
+    for (unsigned i = 0; i < server->tracked_count; i++) {
+        struct redis7_tracked *tracked = &server->tracked[i];
+        if (strlen(tracked->key) != key_len || memcmp(tracked->key, key, key_len) != 0)
+            continue;
+        struct redis7_session *who = redis7_session(server, tracked->session);
+        struct redis7_session *told = who != NULL ? redis7_session(server, who->redirect) : NULL;
+        if (told != NULL && told->subscribed) {
+            out_text(&told->output, "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n");
+            out_string(&told->output, key, key_len);
+        }
+        *tracked = server->tracked[--server->tracked_count];
+        i--;
+    }
+}
+
+void keys_invalidate_all(struct redis7 *server)
+{
+    for (unsigned i = 0; i < server->session_end; i++) {
+        const struct redis7_session *who = &server->sessions[i];
+        struct redis7_session *told =
+            who->id != 0 && who->tracking ? redis7_session(server, who->redirect) : NULL;
+        if (told != NULL && told->subscribed)
+            out_text(&told->output,
+                     "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n");
+    }
+    server->tracked_count = 0;
+}
+
+void key_track(const struct run *run, const struct word *key)
+{
+    struct redis7 *server = run->server;
+    for (unsigned i = 0; i < server->tracked_count; i++)
+        if (server->tracked[i].session == run->session->id && word_is(key, server->tracked[i].key))
+            return;
+    assert(server->tracked_count < REDIS7_KEYS && key->len < REDIS7_KEY);
+    struct redis7_tracked *tracked = &server->tracked[server->tracked_count++];
+    memcpy(tracked->key, key->at, key->len);
+    tracked->key[key->len] = '\0';
+    tracked->session = run->session->id;
+}
+
+void key_delete(struct redis7 *server, struct redis7_key *key)
+{
+    char name[REDIS7_KEY];
+    size_t len = key->len;
+    memcpy(name, key->name, len);
+    struct redis7_key *last = &server->data.keys[--server->data.count];
+    if (key != last)
+        memcpy(key, last, sizeof(*key));
+    invalidate(server, name, len);
+}
+
+static struct redis7_key *find(struct redis7 *server, const char *name, size_t len, int64_t now_ms)
+{
+    uint32_t hash = hash_of(name, len);
+    for (unsigned i = 0; i < server->data.count; i++) {
+        struct redis7_key *key = &server->data.keys[i];
+        if (key->hash != hash || key->len != len || memcmp(key->name, name, len) != 0)
+            continue;
+        if (now_ms <= key->ends_ms)
+            return key;
+        key_delete(server, key);
+        return NULL;
+    }
+    return NULL;
+}
+
+const struct redis7_key *redis7_find(struct redis7 *server, const char *key, size_t key_len,
+                                     int64_t now_us)
+{
+    return find(server, key, key_len, now_us / 1000);
+}
+
+struct redis7_key *key_find(const struct run *run, const struct word *name)
+{
+    return find(run->server, name->at, name->len, run->now_ms);
+}
+
+void key_set_text(const struct run *run, const struct word *name, const char *value, size_t len,
+                  int64_t ttl_ms)
+{
+    struct redis7 *server = run->server;
+    struct redis7_key *key = key_find(run, name);
+    if (key == NULL) {
+        assert(server->data.count < REDIS7_KEYS && name->len < REDIS7_KEY);
+        key = &server->data.keys[server->data.count++];
+        key->hash = hash_of(name->at, name->len);
+        key->len = (uint32_t)name->len;
+        memcpy(key->name, name->at, name->len);
+    }
+    assert(len < sizeof(key->value));
+    memcpy(key->value, value, len);
+    key->value[len] = '\0';
+    key->value_len = len;
+    key->ends_ms = ttl_ms != 0 ? run->now_ms + ttl_ms : INT64_MAX;
+    invalidate(server, name->at, name->len);
+    server->on_set(server->watcher, name->at, name->len, value, len, key->ends_ms);
+}
+
+void key_set(const struct run *run, const struct word *name, const struct word *value,
+             int64_t ttl_ms)
+{
+    key_set_text(run, name, value->at, value->len, ttl_ms);
+}
+
+void key_live_until(const struct run *run, struct redis7_key *key, int64_t ends_ms)
+{
+    key->ends_ms = ends_ms;
+    invalidate(run->server, key->name, key->len);
+    run->server->on_set(run->server->watcher, key->name, key->len, key->value, key->value_len,
+                        ends_ms);
+}
+
+int64_t key_number(const struct redis7_key *key)
+{
+    return word_number(&(struct word){key->value, key->value_len});
+}
+
+int64_t key_pttl(const struct run *run, const struct redis7_key *key)
+{
+    return key->ends_ms == INT64_MAX ? -1 : key->ends_ms - run->now_ms;
+}
+
+bool key_holds(const struct redis7_key *key, const struct word *token)
+{
+    return key->value_len == token->len && memcmp(key->value, token->at, token->len) == 0;
+}
+
+bool run_is_too_much(const struct run *run)
+{
+    if (run->server->full)
+        out_text(run->out, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    return run->server->full;
+}

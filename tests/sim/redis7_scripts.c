@@ -1,0 +1,309 @@
+#include "tests/sim/redis7_parts.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/record.h"
+#include "protocol/redis.h"
+
+/* {pttl, start of the value} */
+static void out_holder(const struct run *run, const struct redis7_key *key)
+{
+    out_text(run->out, "*2\r\n");
+    out_number(run->out, ':', key_pttl(run, key));
+    out_string(run->out, key->value, key->value_len < LIMIT_TOKEN ? key->value_len : LIMIT_TOKEN);
+}
+
+/* redlockd:waits:<key> */
+static struct word waits_key(const struct run *run, char name[REDIS7_KEY])
+{
+    const struct word *key = &run->words[3];
+    int len = snprintf(name, REDIS7_KEY, "redlockd:waits:%.*s", (int)key->len, key->at);
+    assert(len < REDIS7_KEY);
+    return (struct word){name, (size_t)len};
+}
+
+static void leave_word(const struct run *run, int64_t pttl_ms, const struct word *max_ttl,
+                       const struct word *daemon)
+{
+    char name[REDIS7_KEY];
+    struct word waits = waits_key(run, name);
+    const struct redis7_key *before = key_find(run, &waits);
+    int64_t ms = pttl_ms > 0 ? pttl_ms : 0;
+    ms = ms < word_number(max_ttl) ? ms : word_number(max_ttl);
+    if (run->server->full)
+        return;
+    if (before == NULL || !key_holds(before, daemon) || key_pttl(run, before) < ms)
+        key_set(run, &waits, daemon, ms + 1000);
+}
+
+/* No lock lives longer than the record says. */
+static void trim(const struct run *run, struct redis7_key *key)
+{
+    struct record record;
+    const struct word name = {RECORD_KEY, strlen(RECORD_KEY)};
+    const struct redis7_key *found = key_find(run, &name);
+    if (found != NULL && record_parse(found->value, found->value_len, &record) &&
+        key_pttl(run, key) > record.max_ttl_ms)
+        key_live_until(run, key, run->now_ms + record.max_ttl_ms);
+}
+
+static void run_release(const struct run *run)
+{
+    struct redis7_key *key = key_find(run, &run->words[3]);
+    if (key == NULL) {
+        out_number(run->out, ':', -2);
+    } else if (key_holds(key, &run->words[4])) {
+        key_delete(run->server, key);
+        out_number(run->out, ':', -3);
+    } else {
+        if (key_pttl(run, key) > word_number(&run->words[5]) && key->value_len == LIMIT_TOKEN &&
+            strspn(key->value, "0123456789abcdef") == LIMIT_TOKEN)
+            trim(run, key);
+        out_holder(run, key);
+        if (run->count > 6)
+            leave_word(run, key_pttl(run, key), &run->words[5], &run->words[6]);
+    }
+}
+
+static void run_releases(const struct run *run)
+{
+    char letters[REDIS7_TOGETHER];
+    unsigned count = (unsigned)word_number(&run->words[2]);
+    bool all = true;
+    if (run->server->apart) {
+        out_text(run->out,
+                 "-ERR The user executing the script can't run this command or subcommand\r\n");
+        return;
+    }
+    run->server->together++;
+    for (unsigned i = 0; i < count; i++) {
+        struct redis7_key *key = key_find(run, &run->words[3 + i]);
+        bool ours = key != NULL && key_holds(key, &run->words[3 + count + i]);
+        /* Both would be told that they have deleted it. */
+        for (unsigned j = 0; j < i; j++)
+            assert(!word_same(&run->words[3 + j], &run->words[3 + i]));
+        letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
+        all = all && ours;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct redis7_key *key = key_find(run, &run->words[3 + i]);
+        if (letters[i] == 'd' && key != NULL)
+            key_delete(run->server, key);
+    }
+    if (all)
+        out_number(run->out, ':', -3);
+    else
+        out_string(run->out, letters, count);
+}
+
+static void run_extend(const struct run *run)
+{
+    struct redis7_key *key = key_find(run, &run->words[3]);
+    int64_t ttl_ms = word_number(&run->words[5]);
+    if (key == NULL) {
+        out_number(run->out, ':', -2);
+    } else if (!key_holds(key, &run->words[4])) {
+        out_holder(run, key);
+    } else {
+        if (key_pttl(run, key) >= 0 && key_pttl(run, key) < ttl_ms)
+            key_live_until(run, key, run->now_ms + ttl_ms);
+        out_number(run->out, ':', -3);
+    }
+}
+
+static void run_status(const struct run *run)
+{
+    const struct redis7_key *key = key_find(run, &run->words[3]);
+    if (key == NULL) {
+        out_number(run->out, ':', -2);
+        return;
+    }
+    out_holder(run, key);
+    if (run->count > 4 && !(run->count > 6 && key_holds(key, &run->words[6])))
+        leave_word(run, key_pttl(run, key), &run->words[4], &run->words[5]);
+}
+
+static void run_fence(const struct run *run)
+{
+    if (key_find(run, &run->words[3]) != NULL) {
+        out_nil(run->out);
+        return;
+    }
+    const struct redis7_key *seen = key_find(run, &run->words[4]);
+    if (seen != NULL && key_number(seen) >= word_number(&run->words[7])) {
+        out_string(run->out, seen->value, seen->value_len);
+        return;
+    }
+    if (run_is_too_much(run))
+        return;
+    key_set(run, &run->words[3], &run->words[5], word_number(&run->words[6]));
+    key_set(run, &run->words[4], &run->words[7], word_number(&run->words[8]));
+    out_number(run->out, ':', -3);
+}
+
+static void run_swap(const struct run *run)
+{
+    char name[REDIS7_KEY];
+    bool fenced = word_number(&run->words[2]) == 2;
+    const struct word *arguments = run->words + (fenced ? 5 : 4);
+    struct redis7_key *key = key_find(run, &run->words[3]);
+    if (key != NULL && !key_holds(key, &arguments[0])) {
+        out_holder(run, key);
+        return;
+    }
+    bool was_there = key != NULL;
+    const struct redis7_key *seen = fenced ? key_find(run, &run->words[4]) : NULL;
+    if (seen != NULL && key_number(seen) >= word_number(&arguments[4])) {
+        out_text(run->out, "*2\r\n");
+        out_number(run->out, ':', was_there ? -3 : -2);
+        out_string(run->out, seen->value, seen->value_len);
+        if (was_there)
+            key_delete(run->server, key_find(run, &run->words[3]));
+        return;
+    }
+    struct word waits = waits_key(run, name);
+    const struct redis7_key *word = key_find(run, &waits);
+    bool wanted = word != NULL && !key_holds(word, &arguments[3]);
+    if (run_is_too_much(run))
+        return;
+    key_set(run, &run->words[3], &arguments[1], word_number(&arguments[2]));
+    if (fenced)
+        key_set(run, &run->words[4], &arguments[4], word_number(&arguments[5]));
+    out_number(run->out, ':', (was_there ? -3 : -4) - 2 * wanted);
+}
+
+static void run_mark(const struct run *run)
+{
+    const struct redis7_key *current = key_find(run, &run->words[3]);
+    const struct word *expected = &run->words[4];
+    const struct word *begin = &run->words[5];
+    char record[LIMIT_RECORD];
+    if (current != NULL ? !key_holds(current, expected) : expected->len != 0) {
+        out_string(run->out, current != NULL ? current->value : "",
+                   current != NULL ? current->value_len : 0);
+        return;
+    }
+    int64_t join_us = run->now_us + word_number(&run->words[6]);
+    if (join_us < word_number(&run->words[8]))
+        join_us = word_number(&run->words[8]);
+    struct record earlier;
+    if (current != NULL && record_parse(current->value, current->value_len, &earlier) &&
+        word_is(&run->words[7], earlier.run_id) && earlier.join_us >= join_us)
+        join_us = earlier.join_us + (word_number(&run->words[6]) != 0);
+    int len = snprintf(record, sizeof(record), "%.*s%" PRId64, (int)begin->len, begin->at, join_us);
+    key_set_text(run, &run->words[3], record, (size_t)len, 0);
+    out_string(run->out, record, (size_t)len);
+}
+
+/* The lease of a name: '1' if another server has it. */
+static char run_lease(const struct run *run, const struct word *name, const struct word *server,
+                      int64_t lease_ms, int64_t fresh_ms)
+{
+    struct redis7_key *seen = key_find(run, name);
+    bool other = seen != NULL && !key_holds(seen, server);
+    bool same_server = other && seen->value_len >= 40 && server->len >= 40 &&
+                       memcmp(seen->value, server->at, 40) == 0;
+    if (other && !(same_server && lease_ms - key_pttl(run, seen) > fresh_ms)) {
+        if (key_pttl(run, seen) > lease_ms)
+            key_live_until(run, seen, run->now_ms + lease_ms);
+        return '1';
+    }
+    key_set(run, name, server, lease_ms);
+    return '0';
+}
+
+static void run_beat(const struct run *run)
+{
+    unsigned keys = (unsigned)word_number(&run->words[2]);
+    const struct word *names = run->words + 3;
+    const struct word *arguments = names + keys;
+    char answer[512];
+    char entry[160] = "-";
+    char vouch[32] = "-";
+    char step[32] = "-";
+    size_t len = 0;
+    struct redis7_key *key = key_find(run, &names[0]);
+    if (key != NULL)
+        snprintf(entry, sizeof(entry), "%.159s", key->value);
+    key = key_find(run, &names[1]);
+    bool from_the_future = key != NULL && key_number(key) > run->now_us;
+    bool stepped = word_is(&arguments[0], "-");
+    if (from_the_future)
+        key_delete(run->server, key);
+    else if (key != NULL)
+        snprintf(vouch, sizeof(vouch), "%.31s", key->value);
+    /* A script that has written something goes on, however full it is. */
+    if (!from_the_future && !stepped && run_is_too_much(run))
+        return;
+    key = key_find(run, &names[2]);
+    int64_t known_us = key != NULL ? key_number(key) : 0;
+    if (key != NULL)
+        snprintf(step, sizeof(step), "%.31s", key->value);
+    key = key_find(run, &names[0]);
+    if (stepped) {
+        char text[32];
+        int text_len = snprintf(text, sizeof(text), "%" PRId64,
+                                run->now_us > known_us + 1000 ? run->now_us : known_us + 1000);
+        if (key != NULL)
+            key_delete(run->server, key);
+        key = key_find(run, &names[1]);
+        if (key != NULL)
+            key_delete(run->server, key);
+        key_set_text(run, &names[2], text, (size_t)text_len, 0);
+    } else if (arguments[0].len > 0)
+        key_set(run, &names[0], &arguments[0], word_number(&arguments[1]));
+    if (arguments[2].len > 0 && word_is(&arguments[6], step) &&
+        word_number(&arguments[2]) <= run->now_us)
+        key_set(run, &names[1], &arguments[2], word_number(&arguments[3]));
+    for (unsigned i = 3; i < keys; i++)
+        answer[len++] = run_lease(run, &names[i], &arguments[4 + i], word_number(&arguments[4]),
+                                  word_number(&arguments[5]));
+    len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s", vouch, step, entry);
+    out_string(run->out, answer, len);
+}
+
+/* What other libraries release with: the script of the paper. */
+static void run_foreign_release(const struct run *run)
+{
+    struct redis7_key *key = key_find(run, &run->words[3]);
+    bool ours = key != NULL && key_holds(key, &run->words[4]);
+    if (ours)
+        key_delete(run->server, key);
+    out_number(run->out, ':', ours);
+}
+
+static void run_script(const struct run *run, unsigned script)
+{
+    static void (*const scripts[REDIS_SCRIPT_COUNT])(const struct run *) = {
+        [REDIS_SCRIPT_RELEASE] = run_release, [REDIS_SCRIPT_RELEASES] = run_releases,
+        [REDIS_SCRIPT_EXTEND] = run_extend,   [REDIS_SCRIPT_STATUS] = run_status,
+        [REDIS_SCRIPT_FENCE] = run_fence,     [REDIS_SCRIPT_SWAP] = run_swap,
+        [REDIS_SCRIPT_MARK] = run_mark,       [REDIS_SCRIPT_BEAT] = run_beat,
+    };
+    scripts[script](run);
+}
+void redis7_run_eval(const struct run *run)
+{
+    struct redis7 *server = run->server;
+    bool in_full = run->words[0].len == 4;
+    if (in_full && word_is(&run->words[1], REDIS7_FOREIGN_RELEASE)) {
+        run_foreign_release(run);
+        return;
+    }
+    for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++) {
+        if (!word_is(&run->words[1], in_full ? redis_script_text(i) : redis_script_sha1(i)))
+            continue;
+        if (!in_full && !server->scripts[i])
+            break;
+        server->scripts[i] = !server->deaf_to_scripts;
+        run_script(run, i);
+        /* All of them read their first key, and a read is what is tracked. */
+        if (run->session->caching && run->session->tracking)
+            key_track(run, &run->words[3]);
+        return;
+    }
+    out_text(run->out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+}
