@@ -333,7 +333,8 @@ static bool remove_stale(const struct sockaddr_un *where)
     struct stat found;
     if (lstat(where->sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
         return false;
-    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Where the queue of one who listens is full, a socket that blocks would wait for him. */
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe < 0)
         return false;
     bool stale = connect(probe, (const struct sockaddr *)where, sizeof(*where)) != 0 &&

@@ -1,6 +1,7 @@
 /*
  * Where the daemon listens, and what it says where it cannot.
  */
+#include <errno.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,6 +148,39 @@ START_TEST(live_unix_socket_is_not_taken_over)
 }
 END_TEST
 
+/* Somebody listens there who accepts nobody, and the kernel lets no more wait for him. */
+static void crowd_socket(const char *path, int fds[3])
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    memcpy(where.sun_path, path, strlen(path));
+    for (unsigned i = 0; i < 3; i++) {
+        fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        ck_assert_int_ge(fds[i], 0);
+    }
+    ck_assert_int_eq(bind(fds[0], (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(listen(fds[0], 0), 0);
+    ck_assert_int_eq(connect(fds[1], (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(connect(fds[2], (struct sockaddr *)&where, sizeof(where)), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+}
+
+START_TEST(unix_socket_of_one_who_accepts_nobody_is_not_waited_for)
+{
+    struct stage stage;
+    int fds[3];
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    crowd_socket(stage.daemon.socket, fds);
+    ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
+    daemon_wait_log(&stage.daemon, "listen_failed", "another daemon listens there");
+    ck_assert(sandbox_exists(stage.daemon.socket));
+    unlink(stage.daemon.socket);
+    for (unsigned i = 0; i < 3; i++)
+        close(fds[i]);
+    stage_close_masters(&stage);
+}
+END_TEST
+
 START_TEST(file_that_is_no_socket_is_not_removed)
 {
     struct stage stage;
@@ -279,6 +313,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, stale_unix_socket_is_replaced);
     tcase_add_test(tests, unix_socket_of_another_daemon_stays);
     tcase_add_test(tests, live_unix_socket_is_not_taken_over);
+    tcase_add_test(tests, unix_socket_of_one_who_accepts_nobody_is_not_waited_for);
     tcase_add_test(tests, file_that_is_no_socket_is_not_removed);
     tcase_add_test(tests, ipv4_is_served);
     tcase_add_test(tests, ipv6_is_served);
