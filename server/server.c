@@ -76,8 +76,6 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     server_want_flush(server);
 }
 
-/* After all that was active when it was asked for: the guard's probes go behind the votes that were
- * asked for in it, then everything goes out, and the timer is set for what is due next. */
 /* Where one client had this pass for himself, his next turn is longer: as many rounds go together
  * as if they came from several. */
 static void measure_turns(struct server *server)
@@ -87,6 +85,8 @@ static void measure_turns(struct server *server)
     server->turn_count = 0;
 }
 
+/* After all that was active when it was asked for: the guard's probes go behind the votes that were
+ * asked for in it, then everything goes out, and the timer is set for what is due next. */
 static void server_on_flush(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;

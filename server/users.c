@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the secret of somebody without one would be a digest of, if there was one. */
+/* A secret as it is kept and compared: see users.h. False if OpenSSL has no memory for it. */
 static bool digest(const struct users *users, const char *secret, size_t len,
                    unsigned char to[USERS_DIGEST])
 {
