@@ -42,7 +42,8 @@ static bool is_steady(const struct drift *drift, int64_t high_ns, int64_t floor_
     return high_ns <= floor_ns + drift->margin_ns / 4 * 3;
 }
 
-bool watch_is_tight(const struct drift *drift, const struct watch_sample *sample)
+/* How quick an answer must be for a watch to begin with it: half the margin. */
+static bool is_tight(const struct drift *drift, const struct watch_sample *sample)
 {
     return sample->received_ns - sample->sent_ns <= drift->margin_ns / 2;
 }
@@ -52,7 +53,7 @@ static void begin(struct watch *watch, const struct drift *drift, const struct w
     int64_t time_ns = sample->time_us * 1000;
     *watch = (struct watch){
         .begun = true,
-        .loose = !watch_is_tight(drift, sample),
+        .loose = !is_tight(drift, sample),
         .at_ns = sample->received_ns,
         .low_ns = time_ns - sample->received_ns,
         .high_ns = time_ns + TIME_NS - sample->sent_ns,
@@ -85,7 +86,7 @@ static void follow(struct watch *watch, const struct drift *drift, const struct 
         watch->low_ns = low_ns;
         watch->high_ns = high_ns;
     }
-    if (watch_is_tight(drift, sample)) {
+    if (is_tight(drift, sample)) {
         int64_t risen_ns =
             watch->floor_ns + allowed_ns(drift, sample->received_ns - watch->tight_ns);
         watch->floor_ns = min(risen_ns, watch->low_ns);
@@ -97,7 +98,7 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
                               const struct watch_sample *sample)
 {
     assert(sample->sent_ns <= sample->received_ns);
-    bool tight = watch_is_tight(drift, sample);
+    bool tight = is_tight(drift, sample);
     if (!watch->begun && !tight)
         return WATCH_UNCLEAR;
     if (!watch->begun) {

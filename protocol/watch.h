@@ -52,11 +52,9 @@ struct watch_sample {
     int64_t time_us; /* the master's clock, as TIME gives it */
 };
 
-/* How quick an answer must be for a watch to begin with it: half the margin. */
-bool watch_is_tight(const struct drift *drift, const struct watch_sample *sample);
-
-/* The first sample, a tight one, gives STEADY and nothing to compare with; and so does the first
- * tight one after a watch has begun anew with a slow answer, unless it shows a further step. */
+/* A sample is tight if its answer took half the margin at most. The first one, which has to be
+ * tight, gives STEADY and nothing to compare with; and so does the first tight one after a watch
+ * has begun anew with a slow answer, unless it shows a further step. */
 enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
                               const struct watch_sample *sample);
 

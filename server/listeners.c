@@ -173,6 +173,17 @@ static bool prepare_one(struct server *server, const struct config_listen *confi
     return true;
 }
 
+/* Close again what was opened. */
+static void abandon(struct server *server, struct listeners_change *change)
+{
+    for (size_t i = 0; i < change->count; i++) {
+        tls_deinit(&change->tls[i]);
+        if (!is_among(change->wanted[i], server->listeners, server->listener_count))
+            close_one(change->wanted[i]);
+    }
+    change->count = 0;
+}
+
 bool listeners_prepare(struct server *server, const struct config *wanted,
                        struct listeners_change *change, struct error *error)
 {
@@ -182,18 +193,8 @@ bool listeners_prepare(struct server *server, const struct config *wanted,
         prepared = prepare_one(server, &wanted->listens[i], change, error);
     if (prepared && may_go(server, change, error))
         return true;
-    listeners_abandon(server, change);
+    abandon(server, change);
     return false;
-}
-
-void listeners_abandon(struct server *server, struct listeners_change *change)
-{
-    for (size_t i = 0; i < change->count; i++) {
-        tls_deinit(&change->tls[i]);
-        if (!is_among(change->wanted[i], server->listeners, server->listener_count))
-            close_one(change->wanted[i]);
-    }
-    change->count = 0;
 }
 
 void listeners_commit(struct server *server, struct listeners_change *change)

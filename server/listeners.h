@@ -33,8 +33,6 @@ struct listeners_change {
 /* Open what is new; on failure the error says why, and all is as it was. */
 bool listeners_prepare(struct server *server, const struct config *wanted,
                        struct listeners_change *change, struct error *error);
-/* Close again what was opened. */
-void listeners_abandon(struct server *server, struct listeners_change *change);
 /* Close what is gone; the connections it accepted live on. By now the server's configuration is the
  * wanted one, and what was its own before must not be freed yet. */
 void listeners_commit(struct server *server, struct listeners_change *change);
