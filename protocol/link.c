@@ -319,6 +319,12 @@ enum reason link_reason_of(struct link *link, const struct redis_reply *error)
     return reason;
 }
 
+const char *link_reason_text(const struct link *link, enum reason reason)
+{
+    bool unknown = reason == REASON_ERROR && link->unknown_error[0] != '\0';
+    return unknown ? link->unknown_error : reason_text(reason);
+}
+
 static bool is_standalone(const struct redis_reply *reply)
 {
     static const char standalone[] = "standalone";

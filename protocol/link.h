@@ -188,6 +188,8 @@ bool link_expect_vote(struct link *link, const struct link_ticket *ticket);
 
 /* The reason behind an error that is no answer to a round; an unknown one is remembered. */
 enum reason link_reason_of(struct link *link, const struct redis_reply *error);
+/* The same for a person: of an unknown one, what it said says more than that nobody knows it. */
+const char *link_reason_text(const struct link *link, enum reason reason);
 
 /* Have a heartbeat written, if none is under way: when the link has come up, before its time, and
  * once the answer of the last one has been taken, if the link is SUSPECT still. */

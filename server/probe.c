@@ -143,13 +143,6 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
     return true;
 }
 
-/* What it said, where nobody knows that. */
-static const char *meaning(const struct link *link, enum reason reason)
-{
-    return reason == REASON_ERROR && link->unknown_error[0] != '\0' ? link->unknown_error
-                                                                    : reason_text(reason);
-}
-
 static bool report_node(const struct server *server, unsigned node, int64_t now_ns, FILE *out)
 {
     const struct probe_node *probed = &server->probe.nodes[node];
@@ -157,11 +150,11 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
     enum reason reason = found(server, node, now_ns);
     if (probed->refused != NULL) {
         fprintf(out, "%s to %s: %s\n", reason_word(probed->reason), probed->refused,
-                meaning(link, probed->reason));
+                link_reason_text(link, probed->reason));
         return false;
     }
     if (reason != REASON_NONE && !passes_by_itself(reason)) {
-        fprintf(out, "%s: %s\n", reason_word(reason), meaning(link, reason));
+        fprintf(out, "%s: %s\n", reason_word(reason), link_reason_text(link, reason));
         return false;
     }
     if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < ENGINE_TRIALS) {

@@ -92,13 +92,6 @@ static void io_breaking(void *context, const struct engine_client *by,
                          log_text("of_name", broken->owner_label)));
 }
 
-/* What it said says more than that nobody knows it. */
-static const char *reason_meaning(const struct link *link, enum reason reason)
-{
-    return reason == REASON_ERROR && link->unknown_error[0] != '\0' ? link->unknown_error
-                                                                    : reason_text(reason);
-}
-
 /* It is down for another reason than any there was since it was last up. */
 static bool is_down_anew(struct server *server, unsigned node)
 {
@@ -132,7 +125,8 @@ static void log_link(struct server *server, unsigned node, enum link_state befor
         log_event(&server->log, CONFIG_LOG_WARNING,
                   link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
-                             log_text("meaning", reason_meaning(link, link->reason)), behind_name));
+                             log_text("meaning", link_reason_text(link, link->reason)),
+                             behind_name));
     else
         log_event(&server->log, CONFIG_LOG_DEBUG, "node_state",
                   LOG_FIELDS(log_text("node", name),
@@ -192,7 +186,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
             return;
         log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
-                             log_text("meaning", reason_meaning(link, reason)),
+                             log_text("meaning", link_reason_text(link, reason)),
                              log_text("before", reason_word(before)),
                              log_number("for_ms", left_ms)));
     }
@@ -205,7 +199,7 @@ static void io_command_refused(void *context, unsigned node, enum reason reason,
     log_event(&server->log, CONFIG_LOG_WARNING, "command_refused",
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
-                         log_text("meaning", reason_meaning(link, reason)),
+                         log_text("meaning", link_reason_text(link, reason)),
                          log_text("effect", release ? "released locks stay there until they end"
                                                     : "its votes are lost")));
 }
