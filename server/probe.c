@@ -1,7 +1,9 @@
 #include "server/probe.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "server/html.h"
 #include "server/server.h"
 
 /* Such a node gets its vote by waiting. */
@@ -143,18 +145,28 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
     return true;
 }
 
+/* What a master says may be a command to a terminal. */
+static void report_reason(const struct link *link, enum reason reason, FILE *out)
+{
+    char visible[VISIBLE_MAX];
+    const char *says = link_reason_text(link, reason);
+    size_t len = visible_bytes(says, strlen(says), LIMIT_URL, visible);
+    fprintf(out, ": %.*s\n", (int)len, visible);
+}
+
 static bool report_node(const struct server *server, unsigned node, int64_t now_ns, FILE *out)
 {
     const struct probe_node *probed = &server->probe.nodes[node];
     const struct link *link = &server->engine.links[node];
     enum reason reason = found(server, node, now_ns);
     if (probed->refused != NULL) {
-        fprintf(out, "%s to %s: %s\n", reason_word(probed->reason), probed->refused,
-                link_reason_text(link, probed->reason));
+        fprintf(out, "%s to %s", reason_word(probed->reason), probed->refused);
+        report_reason(link, probed->reason, out);
         return false;
     }
     if (reason != REASON_NONE && !passes_by_itself(reason)) {
-        fprintf(out, "%s: %s\n", reason_word(reason), link_reason_text(link, reason));
+        fputs(reason_word(reason), out);
+        report_reason(link, reason, out);
         return false;
     }
     if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < ENGINE_TRIALS) {

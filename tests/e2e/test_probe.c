@@ -1,9 +1,13 @@
 /*
  * redlockd -t --probe: what it says of masters in each state, and that it leaves them as they were.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "tests/e2e/command.h"
 #include "tests/e2e/process.h"
@@ -116,6 +120,50 @@ START_TEST(each_is_told_what_stands_against_it)
 }
 END_TEST
 
+/* A daemon's to one master: that for commands, and that by which changes are told. */
+enum { CONNECTIONS = 2 };
+
+/* In place of a master: its answer to whatever it is asked. */
+static void *answer_all(void *listening)
+{
+    static const char answer[] = "-ERR \033[2J says this\r\n";
+    char bytes[4096];
+    ssize_t len;
+    int fd;
+    while ((fd = accept(*(const int *)listening, NULL, NULL)) >= 0) {
+        while ((len = read(fd, bytes, sizeof(bytes))) > 0)
+            for (ssize_t i = 0; i < len; i++)
+                if (bytes[i] == '*' && (i == 0 || bytes[i - 1] == '\n'))
+                    (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* It is for a person, and goes to his terminal. */
+START_TEST(an_error_that_nobody_knows_is_shown_and_commands_no_terminal)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    pthread_t threads[CONNECTIONS];
+    open_trusted(__func__);
+    master_kill(&stage.masters[0]);
+    unlink(stage.masters[0].socket);
+    memcpy(where.sun_path, stage.masters[0].socket, strlen(stage.masters[0].socket));
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listening, (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(listen(listening, CONNECTIONS), 0);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, answer_all, &listening), 0);
+    probe(1);
+    expect('a', "error: ERR \\x1b[2J says this\n");
+    shutdown(listening, SHUT_RDWR);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        pthread_join(threads[i], NULL);
+    close(listening);
+    close_all();
+}
+END_TEST
+
 /* What the guard asks for is answered: only a lock would tell. */
 START_TEST(an_acl_that_is_too_narrow_is_told)
 {
@@ -210,6 +258,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, new_masters_are_left_new);
     tcase_add_test(tests, each_is_told_what_stands_against_it);
     tcase_add_test(tests, an_acl_that_is_too_narrow_is_told);
+    tcase_add_test(tests, an_error_that_nobody_knows_is_shown_and_commands_no_terminal);
     tcase_add_test(tests, a_master_that_hangs_keeps_nobody_for_long);
     tcase_add_test(tests, masters_of_another_set_are_told_and_not_touched);
     tcase_add_test(tests, durable_in_the_configuration_alone_is_told);
