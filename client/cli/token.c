@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/clock.h"
 #include "client/cli/command.h"
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
-
-enum { NS_PER_MS = 1000000 };
 
 static bool is_token(const char *text, size_t len)
 {
