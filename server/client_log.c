@@ -2,7 +2,6 @@
 
 #include <stdint.h>
 
-#include "protocol/validity.h"
 #include "server/clock.h"
 
 static const struct {
@@ -34,11 +33,7 @@ static void set_summary(struct client_log *log, int64_t now_ns)
     }
     if (first_ns == INT64_MAX || event_pending(log->summary, EV_TIMEOUT, NULL))
         return;
-    int64_t delay_ns = first_ns > now_ns ? first_ns - now_ns : 0;
-    const struct timeval delay = {
-        .tv_sec = delay_ns / NS_PER_S,
-        .tv_usec = delay_ns % NS_PER_S / 1000 + 1,
-    };
+    const struct timeval delay = clock_delay(first_ns - now_ns);
     event_add(log->summary, &delay);
 }
 

@@ -7,6 +7,8 @@
 
 #include "protocol/validity.h"
 
+#define US_PER_S (NS_PER_S / 1000)
+
 static int64_t read_clock_ns(clockid_t id)
 {
     struct timespec now;
@@ -23,6 +25,12 @@ int64_t clock_now_ns(void)
 int64_t clock_wall_ns(void)
 {
     return read_clock_ns(CLOCK_REALTIME);
+}
+
+struct timeval clock_delay(int64_t delay_ns)
+{
+    int64_t us = delay_ns > 0 ? (delay_ns + 999) / 1000 : 0;
+    return (struct timeval){.tv_sec = us / US_PER_S, .tv_usec = us % US_PER_S};
 }
 
 void clock_name(char *name, size_t size)

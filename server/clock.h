@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/time.h>
 
 /*
  * Nanoseconds since boot, the time suspended included: the keys on the masters go on expiring while
@@ -18,6 +19,9 @@ int64_t clock_now_ns(void);
  * its own, and so has a container that counts from elsewhere (a time namespace).
  */
 void clock_name(char *name, size_t size);
+
+/* For a timer of libevent: in so long, rounded up; at once where that has passed. */
+struct timeval clock_delay(int64_t delay_ns);
 
 /* Nanoseconds since 1970: for log lines, and for ballots (protocol/fence.h). */
 int64_t clock_wall_ns(void);

@@ -87,10 +87,8 @@ static void set_timer(struct server *server)
         event_del(gate->timer);
         return;
     }
-    int64_t left_ns = first->at_gate_ns + server->config->limits.auth_timeout_ns - clock_now_ns();
-    left_ns = left_ns > 0 ? left_ns : 0;
-    const struct timeval left = {.tv_sec = left_ns / NS_PER_S,
-                                 .tv_usec = (left_ns % NS_PER_S + 999) / 1000};
+    const struct timeval left =
+        clock_delay(first->at_gate_ns + server->config->limits.auth_timeout_ns - clock_now_ns());
     event_add(gate->timer, &left);
 }
 

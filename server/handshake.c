@@ -34,11 +34,7 @@ static void rearm(struct handshakes *handshakes)
         return;
     }
     int64_t patience_ns = handshakes_full(handshakes) ? CROWDED_NS : PATIENCE_NS;
-    int64_t left_ns = oldest->since_ns + patience_ns - clock_now_ns();
-    if (left_ns < 0)
-        left_ns = 0;
-    const struct timeval delay = {.tv_sec = left_ns / NS_PER_S,
-                                  .tv_usec = (left_ns % NS_PER_S + 999) / 1000};
+    const struct timeval delay = clock_delay(oldest->since_ns + patience_ns - clock_now_ns());
     event_add(handshakes->timer, &delay);
 }
 

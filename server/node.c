@@ -136,9 +136,7 @@ static int take_socket(struct node *node)
  */
 static struct timeval patience_of(const struct node *node)
 {
-    int64_t patience_ns = link_patience_ns(&node->server->engine.links[node->index]) / 2;
-    return (struct timeval){.tv_sec = patience_ns / NS_PER_S,
-                            .tv_usec = patience_ns % NS_PER_S / 1000};
+    return clock_delay(link_patience_ns(&node->server->engine.links[node->index]) / 2);
 }
 
 /* Connected: the socket goes to a bufferevent that does TLS over it. */

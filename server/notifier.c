@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 #include <time.h>
 
+#include "server/clock.h"
 #include "server/server.h"
 #include "server/systemd.h"
 
@@ -52,10 +52,7 @@ static void notifier_on_watchdog(evutil_socket_t fd, short events, void *context
 static struct event *start_timer(struct notifier *notifier, int64_t every_ns,
                                  event_callback_fn callback)
 {
-    const struct timeval every = {
-        .tv_sec = every_ns / NS_PER_S,
-        .tv_usec = every_ns % NS_PER_S / 1000,
-    };
+    const struct timeval every = clock_delay(every_ns);
     struct event *timer = event_new(notifier->server->base, -1, EV_PERSIST, callback, notifier);
     if (timer != NULL)
         event_add(timer, &every);
