@@ -65,7 +65,7 @@
       "it serves daemons of another set: with other nodes, or other times")                        \
     X(REASON_RECORD, "record", "its record is of another version of redlockd, or damaged")         \
     X(REASON_DURABLE, "durable", "it restarted with all its data, or its durability has changed")  \
-    X(REASON_RESET, "reset", "an operator changed the set of nodes or max_ttl (--reset-set)")      \
+    X(REASON_RESET, "reset", "an operator changed the set (--reset-set)")                          \
     X(REASON_BOOTSTRAP, "bootstrap", "an operator said that no lock is held")
 
 enum __attribute__((packed)) reason {
