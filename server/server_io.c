@@ -142,54 +142,79 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
         node_on_up(&server->nodes[node][CHANNEL_COMMANDS]);
 }
 
+static void log_other_set(const struct server *server, unsigned node)
+{
+    const struct record *theirs = &server->engine.guard.nodes[node].record;
+    log_event(
+        &server->log, CONFIG_LOG_ERROR, "node_without_vote",
+        LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                   log_text("reason", reason_word(REASON_OTHERSET)),
+                   log_text("meaning", reason_text(REASON_OTHERSET)),
+                   log_text("theirs", theirs->set_id), log_text("their_cluster", theirs->cluster),
+                   log_number("their_max_ttl_ms", theirs->max_ttl_ms),
+                   log_text("ours", server->engine.guard.set_id),
+                   log_text("our_cluster", server->config->cluster),
+                   log_number("our_max_ttl_ms", server->config->locks.max_ttl_ns / NS_PER_MS)));
+}
+
+static void log_no_vote(const struct server *server, unsigned node, enum reason before,
+                        enum reason reason, int64_t now_ns)
+{
+    int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
+    int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
+    /* At the first look at a record whose time has just come. */
+    if (left_ms == 0)
+        return;
+    log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_text("reason", reason_word(reason)),
+                         log_text("meaning", link_reason_text(&server->engine.links[node], reason)),
+                         log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
+}
+
+static void log_vote(const struct server *server, unsigned node, enum reason before,
+                     enum reason reason, int64_t now_ns)
+{
+    const struct engine *engine = &server->engine;
+    /* What the link has lost, it has logged; each connection begins unchecked; and where the
+     * masters are to be trusted, they are new. */
+    bool expected = link_refuses_vote(&engine->links[node]) != REASON_NONE ||
+                    reason == REASON_UNCHECKED || (engine->rules.bootstrap && reason == REASON_NEW);
+    if (reason == REASON_NONE)
+        log_event(&server->log, CONFIG_LOG_INFO, "node_votes",
+                  LOG_FIELDS(log_text("node", server->config->nodes[node].name)));
+    else if (reason == REASON_OTHERSET)
+        log_other_set(server, node);
+    else if (!expected)
+        log_no_vote(server, node, before, reason, now_ns);
+}
+
+/* A list that names a master twice is a mistake at the start. Later, when a name is repointed by
+ * mistake, it costs a vote and not the service. */
+static bool is_doubled_at_start(const struct server *server, enum reason reason, int64_t now_ns)
+{
+    return reason == REASON_DOUBLED && !server->was_whole &&
+           now_ns - server->started_ns < STARTING_NS;
+}
+
 static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
                             int64_t now_ns)
 {
     struct server *server = context;
-    const char *name = server->config->nodes[node].name;
-    const struct link *link = &server->engine.links[node];
-    bool of_link = link_refuses_vote(link) != REASON_NONE;
     monitor_on_vote(&server->monitor, node, reason, now_ns);
     server->votes += reason == REASON_NONE;
     server->votes -= before == REASON_NONE;
     server->was_whole = server->was_whole || server->votes == server->config->node_count;
-    /* Later, when a name is repointed by mistake, it costs a vote and not the service. */
-    if (reason == REASON_DOUBLED && !server->was_whole &&
-        now_ns - server->started_ns < STARTING_NS) {
-        log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
-                  LOG_FIELDS(log_text("node", name), log_text("why", reason_text(reason)),
-                             log_text("advice", "list each master once")));
-        server->failed = true;
-        event_base_loopbreak(server->base);
+    if (!is_doubled_at_start(server, reason, now_ns)) {
+        log_vote(server, node, before, reason, now_ns);
         return;
     }
-    if (reason == REASON_NONE)
-        log_event(&server->log, CONFIG_LOG_INFO, "node_votes", LOG_FIELDS(log_text("node", name)));
-    /* What the link has lost, it has logged; and each connection begins unchecked. */
-    else if (reason == REASON_OTHERSET) {
-        const struct record *theirs = &server->engine.guard.nodes[node].record;
-        log_event(
-            &server->log, CONFIG_LOG_ERROR, "node_without_vote",
-            LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
-                       log_text("meaning", reason_text(reason)), log_text("theirs", theirs->set_id),
-                       log_text("their_cluster", theirs->cluster),
-                       log_number("their_max_ttl_ms", theirs->max_ttl_ms),
-                       log_text("ours", server->engine.guard.set_id),
-                       log_text("our_cluster", server->config->cluster),
-                       log_number("our_max_ttl_ms", server->config->locks.max_ttl_ns / NS_PER_MS)));
-    } else if (!of_link && reason != REASON_UNCHECKED &&
-               !(server->engine.rules.bootstrap && reason == REASON_NEW)) {
-        int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
-        int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
-        /* At the first look at a record whose time has just come. */
-        if (left_ms == 0)
-            return;
-        log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
-                  LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(reason)),
-                             log_text("meaning", link_reason_text(link, reason)),
-                             log_text("before", reason_word(before)),
-                             log_number("for_ms", left_ms)));
-    }
+    log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_text("why", reason_text(reason)),
+                         log_text("advice", "list each master once")));
+    server->failed = true;
+    event_base_loopbreak(server->base);
 }
 
 static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)
