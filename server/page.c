@@ -16,8 +16,9 @@ enum { SAMPLES_A_COLUMN = 3, COLUMNS = MONITOR_SAMPLES / SAMPLES_A_COLUMN, PLOT_
 /* What of a name is shown. */
 enum { NAME_SHOWN = 80 };
 
-/* The state of the whole, as the style sheet and the icon call it. */
-enum mood { MOOD_WELL, MOOD_LESS, MOOD_BAD };
+/* The state of the whole, as the style sheet and the icon call it; of a second, there may be no
+ * sample. */
+enum mood { MOOD_WELL, MOOD_LESS, MOOD_BAD, MOOD_UNKNOWN, MOODS };
 
 static enum mood mood_of(const struct status *status)
 {
@@ -78,32 +79,34 @@ static void write_lack(const struct status *status, struct text *text)
     text_string(text, "Locks held now cannot be extended, and end with their time to live.");
 }
 
+/* That of the sample with this number, the oldest first. */
+static enum mood mood_at(const struct status *status, unsigned index)
+{
+    const struct monitor_sample *sample = monitor_ago(status->monitor, MONITOR_SAMPLES - 1 - index);
+    if (sample == NULL)
+        return MOOD_UNKNOWN;
+    if (sample->voting < status->quorum)
+        return MOOD_BAD;
+    return sample->voting == status->node_count ? MOOD_WELL : MOOD_LESS;
+}
+
 /* How many voted, over the samples: one rectangle for each stretch of the same mood. */
 static void write_history(const struct status *status, struct text *text)
 {
-    static const char *const classes[] = {"well", "less", "bad", "none"};
+    static const char *const classes[MOODS] = {"well", "less", "bad", "none"};
+    enum mood mood = mood_at(status, 0);
     unsigned begin = 0;
-    unsigned before = 4;
     text_format(text,
                 "<svg class=history viewBox=\"0 0 %d 8\" preserveAspectRatio=none role=img "
                 "aria-label=\"Whether locks could be granted in the last five minutes\">",
                 MONITOR_SAMPLES);
-    for (unsigned i = 0; i <= MONITOR_SAMPLES; i++) {
-        const struct monitor_sample *sample = NULL;
-        unsigned now = 4;
-        if (i < MONITOR_SAMPLES) {
-            sample = monitor_ago(status->monitor, MONITOR_SAMPLES - 1 - i);
-            now = sample == NULL                        ? 3
-                  : sample->voting < status->quorum     ? (unsigned)MOOD_BAD
-                  : sample->voting < status->node_count ? (unsigned)MOOD_LESS
-                                                        : (unsigned)MOOD_WELL;
-        }
-        if (now == before)
+    for (unsigned i = 1; i <= MONITOR_SAMPLES; i++) {
+        enum mood next = i < MONITOR_SAMPLES ? mood_at(status, i) : MOODS;
+        if (next == mood)
             continue;
-        if (before < 4)
-            text_format(text, "<rect class=%s x=%u width=%u height=8 />", classes[before], begin,
-                        i - begin);
-        before = now;
+        text_format(text, "<rect class=%s x=%u width=%u height=8 />", classes[mood], begin,
+                    i - begin);
+        mood = next;
         begin = i;
     }
     text_string(text, "</svg>");
