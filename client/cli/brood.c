@@ -156,13 +156,27 @@ bool brood_is_visible(void)
     return read && self.pid == getpid() && self.parent == getppid();
 }
 
+static bool is_ours(const struct process *process)
+{
+    return process->parent == getpid() && !is_other(process->pid);
+}
+
+static void reap(const struct process *process, pid_t leader)
+{
+    if (process->pid != leader)
+        waitpid(process->pid, NULL, WNOHANG);
+}
+
 bool brood_group_lives(pid_t leader)
 {
     struct census census = begin_census();
     struct process process;
     bool lives = false;
-    while (!lives && next_process(&census, &process))
-        lives = process.group == leader && !process.ended;
+    while (next_process(&census, &process)) {
+        lives = lives || (process.group == leader && !process.ended);
+        if (is_ours(&process) && process.ended)
+            reap(&process, leader);
+    }
     end_census(&census);
     return lives || census.failed != 0;
 }
@@ -175,11 +189,11 @@ static bool kill_children(pid_t leader)
     struct process process;
     bool left = false;
     while (next_process(&census, &process)) {
-        bool ours = process.parent == getpid() && !is_other(process.pid);
+        bool ours = is_ours(&process);
         if (ours && !process.ended)
             kill(process.pid, SIGKILL);
-        else if (ours && process.pid != leader)
-            waitpid(process.pid, NULL, WNOHANG);
+        else if (ours)
+            reap(&process, leader);
         /* Who was just reaped may have left children to us behind our back: look again. */
         if ((ours || process.group == leader) && !(process.ended && process.pid == leader))
             left = true;

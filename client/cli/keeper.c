@@ -243,7 +243,8 @@ static void extend(struct keeper *keeper, int64_t now_ns)
 
 /* --- the loop --- */
 
-/* What ended in between; the command itself stays as it is. */
+/* What ended in between; the command itself stays as it is, and once it has ended, who ends then is
+ * left to brood_group_lives(). */
 static void look_at_children(struct keeper *keeper)
 {
     struct signalfd_siginfo signal;

@@ -627,6 +627,44 @@ START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
 }
 END_TEST
 
+/* Those whose parents have ended are the keeper's children; the remains of the command, which stay,
+ * must not hide theirs. */
+START_TEST(who_ends_in_a_group_that_outlives_its_command_is_reaped)
+{
+    enum { ORPHANS = 3 };
+    struct stage stage;
+    struct wrapper wrapper;
+    char go[SANDBOX_FILE];
+    char end[SANDBOX_FILE];
+    pid_t pids[1 + ORPHANS]; /* the command's first */
+    stage_open(&stage, __func__, &three);
+    sandbox_path(&stage.sandbox, "go", go);
+    sandbox_path(&stage.sandbox, "end", end);
+    start(
+        &stage, &wrapper,
+        WORDS("a",
+              SHELL("echo pid $$;"
+                    "(for i in 1 2 3; do"
+                    "   (sh -c 'echo pid $$; while [ ! -e \"$0\" ]; do sleep 0.01; done' \"$0\" &);"
+                    " done; while [ ! -e \"$1\" ]; do sleep 0.01; done) & exit 0"),
+              go, end));
+    struct waiting waiting = waiting_for("the orphans to be there");
+    while (printed_pids(&wrapper, pids, 1 + ORPHANS) < 1 + ORPHANS)
+        waiting_pause(&waiting);
+    wait_gone(pids[0]);
+    sandbox_write(go, "");
+    waiting = waiting_for("the orphans to be reaped");
+    for (unsigned i = 1; i <= ORPHANS; i++)
+        while (kill(pids[i], 0) == 0)
+            waiting_pause(&waiting);
+    sandbox_write(end, "");
+    ck_assert_int_eq(wrapper_wait(&wrapper), 0);
+    unlink(go);
+    unlink(end);
+    stage_close(&stage);
+}
+END_TEST
+
 /* What has left the group lives on: a daemon was started, and that was the whole point. */
 START_TEST(a_daemon_that_it_has_started_is_left_in_peace)
 {
@@ -730,6 +768,7 @@ Suite *test_suite(void)
     tcase_add_test(ends, whoever_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, a_keeper_that_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, the_lock_outlives_the_command_until_its_group_has_ended);
+    tcase_add_test(ends, who_ends_in_a_group_that_outlives_its_command_is_reaped);
     tcase_add_test(ends, a_daemon_that_it_has_started_is_left_in_peace);
     suite_add_tcase(suite, ends);
     TCase *daemons = sandbox_case("daemons");
