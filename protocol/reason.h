@@ -62,7 +62,8 @@
     X(REASON_DOUBLED, "doubled", "another node of the list is the same Redis server")              \
     X(REASON_REPOINTED, "repointed", "other daemons know another Redis server by this name")       \
     X(REASON_OTHERSET, "otherset",                                                                 \
-      "it serves daemons of another set: with other nodes, or other times")                        \
+      "it serves daemons of another set: another cluster, other nodes, or another max_ttl, "       \
+      "fence_ttl or clock drift")                                                                  \
     X(REASON_RECORD, "record", "its record is of another version of redlockd, or damaged")         \
     X(REASON_DURABLE, "durable", "it restarted with all its data, or its durability has changed")  \
     X(REASON_RESET, "reset", "an operator changed the set (--reset-set)")                          \

@@ -177,7 +177,7 @@ static const struct resource_path {
     {"/metrics", "text/plain; version=0.0.4; charset=utf-8", write_metrics},
 };
 
-/* NULL if there is not enough memory, or it is larger than it may be. */
+/* NULL: it is larger than it may be, or there is not enough memory. */
 static struct admin_body *body_of(struct admin *admin, size_t index)
 {
     int64_t now_ns = clock_now_ns();
@@ -266,7 +266,8 @@ static void answer_body(struct admin *admin, struct evhttp_request *request, siz
 {
     struct admin_body *body = body_of(admin, index);
     if (body == NULL) {
-        answer_string(request, HTTP_INTERNAL, "Internal Server Error", "not enough memory\n");
+        answer_string(request, HTTP_INTERNAL, "Internal Server Error",
+                      "it would be larger than it may be, or there is not enough memory\n");
         return;
     }
     add_headers(request, paths[index].type, body->len,

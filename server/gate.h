@@ -48,10 +48,9 @@ void gate_deinit(struct server *server);
 
 /*
  * Other users in place of those there are, once server->config has them; the old ones are released
- * by the caller, afterwards. Connections go on as the
- * user of the same name, or the one their unix socket says now. Those whose user is gone are
- * closed, and so are those that hold or wait for what they may not lock any more. False if there is
- * not enough memory: then nothing has changed.
+ * by the caller, afterwards. Connections go on as the user of the same name, or the one their unix
+ * socket says now. Those whose user is gone are closed, and so are those that hold or wait for what
+ * they may not lock any more. False if there is not enough memory: then nothing has changed.
  */
 bool gate_renew(struct server *server);
 

@@ -149,7 +149,7 @@ static void stop(struct front *front, int signal)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     bool all = stops_all(front, signal);
-    struct sigaction before;
+    struct sigaction before = by_default; /* SIGSTOP has no other, and none is told */
     sigset_t only;
     foreground_take_back(&front->terminal, false);
     sigemptyset(&only);
