@@ -308,21 +308,34 @@ static void come_up(struct link *link, int64_t now_ns)
     send_owed(link, now_ns);
 }
 
+/* Does it say more than the reason behind it? From within a script Redis does not name the command
+ * that the ACL refuses. */
+static bool says_more(const struct redis_reply *error, enum reason reason)
+{
+    static const char refusal[] = "NOPERM ";
+    size_t len = sizeof(refusal) - 1;
+    return reason == REASON_ERROR ||
+           (reason == REASON_NOPERM && error->len > len && memcmp(error->str, refusal, len) == 0);
+}
+
 enum reason link_reason_of(struct link *link, const struct redis_reply *error)
 {
     enum reason reason = reason_of_redis_error(error->str, error->len);
-    size_t len = error->len < LINK_UNKNOWN_ERROR ? error->len : LINK_UNKNOWN_ERROR;
-    if (reason != REASON_ERROR)
-        return reason;
-    memcpy(link->unknown_error, error->str, len);
-    link->unknown_error[len] = '\0';
+    size_t len = error->len < LINK_SAID ? error->len : LINK_SAID;
+    if (says_more(error, reason)) {
+        link->said_reason = reason;
+        memcpy(link->said, error->str, len);
+        link->said[len] = '\0';
+    } else if (reason == link->said_reason) {
+        link->said_reason = REASON_NONE;
+        link->said[0] = '\0';
+    }
     return reason;
 }
 
-const char *link_reason_text(const struct link *link, enum reason reason)
+const char *link_meaning(const struct link *link, enum reason reason)
 {
-    bool unknown = reason == REASON_ERROR && link->unknown_error[0] != '\0';
-    return unknown ? link->unknown_error : reason_text(reason);
+    return reason == link->said_reason && link->said[0] != '\0' ? link->said : reason_text(reason);
 }
 
 static bool is_standalone(const struct redis_reply *reply)
@@ -353,7 +366,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     case GREET_KILL:
         /* Who is not there cannot be killed; but whoever is has to be. */
         if (error && reason_of_redis_error(reply->str, reply->len) == REASON_NOPERM)
-            return REASON_NOPERM;
+            return link_reason_of(link, reply);
         if (step == GREET_ID && reply->kind == RESP_INTEGER)
             link->client_id = reply->integer;
         return REASON_NONE;
@@ -384,7 +397,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     reason = link_reason_of(link, reply);
     /* Where AUTH has another name, its error has the password in it. */
     if (step == GREET_AUTH)
-        explicit_bzero(link->unknown_error, sizeof(link->unknown_error));
+        explicit_bzero(link->said, sizeof(link->said));
     return reason;
 }
 

@@ -70,7 +70,7 @@ struct link_login {
     unsigned database;
 };
 
-enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_UNKNOWN_ERROR = 127 };
+enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_SAID = 127 };
 
 /* Whose answer comes next. TICKET_HEARTBEAT is the guard's too: the last answer of a heartbeat. */
 enum __attribute__((packed)) link_ticket_kind {
@@ -152,7 +152,8 @@ struct link {
     int64_t last_client_id;
 
     enum redis_form release_form; /* on this connection, of a release that goes alone */
-    char unknown_error[LINK_UNKNOWN_ERROR + 1]; /* the last that was REASON_ERROR */
+    enum reason said_reason;      /* of the last error that says more than its reason, or NONE */
+    char said[LINK_SAID + 1];
 };
 
 struct link_rules {
@@ -186,10 +187,11 @@ void link_expect(struct link *link, const struct link_ticket *ticket);
  * of an owner is the same on every link. */
 bool link_expect_vote(struct link *link, const struct link_ticket *ticket);
 
-/* The reason behind an error that is no answer to a round; an unknown one is remembered. */
+/* The reason behind an error that is no answer to a round. What it says is remembered where that is
+ * more than the reason: an unknown error, and which command an ACL refuses. */
 enum reason link_reason_of(struct link *link, const struct redis_reply *error);
-/* The same for a person: of an unknown one, what it said says more than that nobody knows it. */
-const char *link_reason_text(const struct link *link, enum reason reason);
+/* What the master said for this reason, or what the reason means. */
+const char *link_meaning(const struct link *link, enum reason reason);
 
 /* Have a heartbeat written, if none is under way: when the link has come up, before its time, and
  * once the answer of the last one has been taken, if the link is SUSPECT still. */

@@ -97,6 +97,8 @@ void probe_on_tried(struct server *server, unsigned node, const char *what, enum
         return;
     probed->refused = what;
     probed->reason = refused;
+    snprintf(probed->meaning, sizeof(probed->meaning), "%s",
+             link_meaning(&server->engine.links[node], refused));
 }
 
 /* --- telling --- */
@@ -146,11 +148,10 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
 }
 
 /* What a master says may be a command to a terminal. */
-static void report_reason(const struct link *link, enum reason reason, FILE *out)
+static void report_meaning(const char *meaning, FILE *out)
 {
     char visible[VISIBLE_MAX];
-    const char *says = link_reason_text(link, reason);
-    size_t len = visible_bytes(says, strlen(says), LIMIT_URL, visible);
+    size_t len = visible_bytes(meaning, strlen(meaning), LIMIT_URL, visible);
     fprintf(out, ": %.*s\n", (int)len, visible);
 }
 
@@ -161,12 +162,12 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
     enum reason reason = found(server, node, now_ns);
     if (probed->refused != NULL) {
         fprintf(out, "%s to %s", reason_word(probed->reason), probed->refused);
-        report_reason(link, probed->reason, out);
+        report_meaning(probed->meaning, out);
         return false;
     }
     if (reason != REASON_NONE && !passes_by_itself(reason)) {
         fputs(reason_word(reason), out);
-        report_reason(link, reason, out);
+        report_meaning(link_meaning(link, reason), out);
         return false;
     }
     if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < ENGINE_TRIALS) {

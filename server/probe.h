@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "protocol/limits.h"
+#include "protocol/link.h"
 #include "protocol/reason.h"
 
 struct server;
@@ -21,7 +22,8 @@ struct probe_node {
     unsigned answers;    /* to what was tried */
     const char *refused; /* the first of that which was, NULL: none */
     enum reason reason;  /* ... for this */
-    bool beats;          /* a round trip is being measured */
+    char meaning[LINK_SAID + 1];
+    bool beats; /* a round trip is being measured */
     unsigned beat_count;
     int64_t round_trips_ns[PROBE_ROUND_TRIPS];
 };

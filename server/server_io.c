@@ -125,8 +125,7 @@ static void log_link(struct server *server, unsigned node, enum link_state befor
         log_event(&server->log, CONFIG_LOG_WARNING,
                   link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
                   LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
-                             log_text("meaning", link_reason_text(link, link->reason)),
-                             behind_name));
+                             log_text("meaning", link_meaning(link, link->reason)), behind_name));
     else
         log_event(&server->log, CONFIG_LOG_DEBUG, "node_state",
                   LOG_FIELDS(log_text("node", name),
@@ -168,7 +167,7 @@ static void log_no_vote(const struct server *server, unsigned node, enum reason 
     log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
-                         log_text("meaning", link_reason_text(&server->engine.links[node], reason)),
+                         log_text("meaning", link_meaning(&server->engine.links[node], reason)),
                          log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
 }
 
@@ -224,7 +223,7 @@ static void io_command_refused(void *context, unsigned node, enum reason reason,
     log_event(&server->log, CONFIG_LOG_WARNING, "command_refused",
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
-                         log_text("meaning", link_reason_text(link, reason)),
+                         log_text("meaning", link_meaning(link, reason)),
                          log_text("effect", release ? "released locks stay there until they end"
                                                     : "its votes are lost")));
 }

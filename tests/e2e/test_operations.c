@@ -382,6 +382,7 @@ START_TEST(acl_that_lacks_a_command_is_named)
     stage_open(&stage, __func__, &three);
     masters_run(stage.masters, 1, "ACL SETUSER default -info");
     stage_wait_nodes(&stage, "vote=no reason=noperm", 1);
+    daemon_wait_log(&stage.daemon, "node=a reason=noperm meaning=\"NOPERM", "'info'");
     masters_run(stage.masters, 1, "ACL SETUSER default +info");
     stage_wait_nodes(&stage, "vote=yes", 3);
     masters_run(stage.masters, 1, "ACL SETUSER default -evalsha");

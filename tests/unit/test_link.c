@@ -123,7 +123,22 @@ START_TEST(an_error_that_is_not_known_is_remembered)
     ck_assert(engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &fine, 1, w.now_ns));
     ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &strange, 1, w.now_ns));
     ck_assert_int_eq(link->reason, REASON_ERROR);
-    ck_assert_str_eq(link->unknown_error, "ERR is strange");
+    ck_assert_str_eq(link_meaning(link, REASON_ERROR), "ERR is strange");
+}
+END_TEST
+
+START_TEST(what_an_acl_refuses_is_remembered)
+{
+    static const char words[] =
+        "NOPERM this user has no permissions to run the 'client|id' command";
+    const struct redis_reply refusal = {.kind = RESP_ERROR, .str = words, .len = sizeof(words) - 1};
+    const struct redis_reply fine = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    const struct link *link = reconnect(0);
+    ck_assert(engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &fine, 1, w.now_ns));
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &refusal, 1, w.now_ns));
+    ck_assert_int_eq(link->reason, REASON_NOPERM);
+    ck_assert_str_eq(link_meaning(link, REASON_NOPERM), words);
+    ck_assert_str_eq(link_meaning(link, REASON_ERROR), reason_text(REASON_ERROR));
 }
 END_TEST
 
@@ -140,6 +155,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_greeting_that_is_refused_names_the_reason);
     tcase_add_test(cases, a_master_with_too_many_clients_says_so_first);
     tcase_add_test(cases, an_error_that_is_not_known_is_remembered);
+    tcase_add_test(cases, what_an_acl_refuses_is_remembered);
     suite_add_tcase(suite, cases);
     return suite;
 }
