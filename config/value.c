@@ -37,6 +37,8 @@ const char *value_duration(const char *text, int64_t *ns)
         return "has no unit; write 60s, 1m or 500ms";
     if (text[digits] == '.')
         return "is no whole number; take a smaller unit, as 1500ms for one second and a half";
+    if (text[digits] == ' ')
+        return "has a space before its unit; write 60s, 1m or 500ms";
     for (unsigned i = 0; i < UNITS; i++) {
         if (strcmp(text + digits, units[i].word) != 0)
             continue;

@@ -51,6 +51,8 @@ static const struct mistake mistakes[] = {
     {"locks: {max_ttl: 5d}\n",
      "f:1:18: locks.max_ttl: \"5d\" has a unit that is none of us, ms, s, "
      "m and h; write 60s, 1m or 500ms\n"},
+    {"locks: {max_ttl: 5 s}\n",
+     "f:1:18: locks.max_ttl: \"5 s\" has a space before its unit; write 60s, 1m or 500ms\n"},
     {"locks: {max_ttl: 1.5s}\n", "f:1:18: locks.max_ttl: \"1.5s\" is no whole number; take a "
                                  "smaller unit, as 1500ms for one second and a half\n"},
     {"locks: {max_ttl: 999999999999999h}\n",
