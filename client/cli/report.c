@@ -79,7 +79,12 @@ int report_status(const struct options *options, enum redlock_status status, int
 int report_failure(const struct options *options, const struct redlock *redlock,
                    enum redlock_status status, int64_t hint_ms)
 {
-    return report_status(options, status, hint_ms, redlock_error(redlock));
+    int code = report_status(options, status, hint_ms, redlock_error(redlock));
+    /* AUTH is what the daemon says; it is not ours to type. */
+    if (status == REDLOCK_DENIED && options->secret_file == NULL &&
+        strstr(redlock_error(redlock), "authenticate first") != NULL)
+        report_message("--secret-file, or REDLOCK_SECRET_FILE, names the file with the secret");
+    return code;
 }
 
 int report_wrong(const struct options *options, const char *what)

@@ -144,7 +144,8 @@ START_TEST(command_reads_its_secret_from_a_file)
     secrets_path(&secrets, "ops", ops);
     const char *denied[] = {"status", "ci:a", NULL};
     run(&stage, denied, 125, "",
-        "redlock: the daemon does not allow it: authenticate first: AUTH <secret>\n");
+        "redlock: the daemon does not allow it: authenticate first: AUTH <secret>\n"
+        "redlock: --secret-file, or REDLOCK_SECRET_FILE, names the file with the secret\n");
     const char *given[] = {"--secret-file", ci, "status", "ci:a", NULL};
     run(&stage, given, 0, "free\n", "");
     setenv("REDLOCK_SECRET_FILE", ci, 1);
