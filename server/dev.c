@@ -93,7 +93,8 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
     int len = snprintf(dev->directory, sizeof(dev->directory), "%s/redlockd-dev-XXXXXX",
                        folder_for_all());
     if (len < 0 || mkdtemp(dev->directory) == NULL) {
-        snprintf(error->text, sizeof(error->text), "no temporary directory: %s", strerror(errno));
+        snprintf(error->text, sizeof(error->text), "cannot make a directory in %s: %s",
+                 folder_for_all(), strerror(errno));
         dev->directory[0] = '\0';
         return false;
     }

@@ -80,10 +80,11 @@ static bool check_flags(const struct flags *flags)
     }
     if (old_set != NULL && (strlen(old_set) != RECORD_SET_ID ||
                             strspn(old_set, "0123456789abcdef") != RECORD_SET_ID)) {
-        fprintf(stderr,
-                "redlockd: --reset-set wants the id of the old set, %d digits; the log of a daemon "
-                "that meets it names it\n",
-                RECORD_SET_ID);
+        fprintf(
+            stderr,
+            "redlockd: --reset-set wants the id of the old set, %d hex digits in lower case; the "
+            "log of a daemon that meets it names it\n",
+            RECORD_SET_ID);
         return false;
     }
     return true;

@@ -172,7 +172,8 @@ START_TEST(set_id_of_the_wrong_form_is_refused)
     sandbox_open(&sandbox, __func__);
     run(&command, &sandbox, "--reset-set", "0123456789abcdex", NULL, NULL);
     check_status(&command, 2);
-    ck_assert_ptr_nonnull(strstr(command.errors, "--reset-set wants the id of the old set"));
+    ck_assert_ptr_nonnull(strstr(
+        command.errors, "--reset-set wants the id of the old set, 16 hex digits in lower case"));
     command_free(&command);
     sandbox_close(&sandbox);
 }

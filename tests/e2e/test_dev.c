@@ -194,6 +194,21 @@ START_TEST(dev_without_redis_says_what_to_install)
 }
 END_TEST
 
+START_TEST(dev_without_a_place_for_its_directory_says_where_it_looked)
+{
+    struct sandbox sandbox;
+    struct command command;
+    sandbox_open(&sandbox, __func__);
+    command_run(&command, &sandbox,
+                (const char *[]){"env", "TMPDIR=/nonexistent", daemon_program(), "--dev", NULL});
+    ck_assert_int_eq(command.status, 1);
+    ck_assert_ptr_nonnull(
+        strstr(command.errors, "cannot make a directory in /nonexistent: No such"));
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("dev");
@@ -206,6 +221,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, dev_masters_die_with_a_daemon_that_is_killed);
     tcase_add_test(tests, dev_takes_another_port_where_its_own_is_taken);
     tcase_add_test(tests, dev_without_redis_says_what_to_install);
+    tcase_add_test(tests, dev_without_a_place_for_its_directory_says_where_it_looked);
     suite_add_tcase(suite, tests);
     return suite;
 }
