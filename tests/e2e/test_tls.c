@@ -240,8 +240,16 @@ START_TEST(the_manual_makes_certificates)
     lines = strstr(lines, fence) + strlen(fence);
     strstr(lines, "```")[0] = '\0';
     sandbox_write(sandbox_path(&stage.sandbox, "make.sh", script), lines);
-    /* Over those that the daemon is configured with. */
-    snprintf(command, sizeof(command), "cd %s && sh -e make.sh 2>make.log", stage.sandbox.dir);
+    /* In place of those that the daemon is configured with. */
+    snprintf(command, sizeof(command),
+             "cd %s && rm -f ca.crt daemon.crt daemon.key && sh -e make.sh 2>make.log",
+             stage.sandbox.dir);
+    ck_assert_int_eq(system(command), 0);
+    /* Certificates are no secret, keys are one. */
+    snprintf(
+        command, sizeof(command),
+        "cd %s && test \"$(stat -c %%a ca.crt daemon.crt daemon.key | xargs)\" = '644 644 600'",
+        stage.sandbox.dir);
     ck_assert_int_eq(system(command), 0);
     daemon_start(&stage.daemon, 0);
     daemon_wait_up(&stage.daemon, 3);
