@@ -206,9 +206,10 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
             continue;
         report_error(report, entry->mark,
                      "listen: %s can be reached from other hosts, and anybody who reaches it can "
-                     "release locks; list users (auth), require certificates (tls:// with "
-                     "client_ca), listen on 127.0.0.1 or a unix socket, or set insecure: true",
-                     address->url);
+                     "release locks; list users (auth), require certificates (%s), listen on "
+                     "127.0.0.1 or a unix socket, or set insecure: true",
+                     address->url,
+                     tls->ca != NULL ? "client_certificate: required" : "tls:// with client_ca");
     }
 }
 

@@ -129,17 +129,20 @@ static void check_new(const struct config *config, unsigned index, const struct 
 {
     const struct config_node *node = &config->nodes[index];
     const struct yaml_node *place = list->children;
+    bool again = false; /* told with the first that has it */
     for (unsigned i = 0; i < index; i++, place = place->next) {
         const struct config_node *other = &config->nodes[i];
         if (node->name != NULL && other->name != NULL && strcmp(node->name, other->name) == 0)
             report_error(report, yaml_node_child(entry, "name")->mark,
                          "nodes.name: %s is taken by the node in line %zu; give each its own",
                          node->name, place->mark.line);
-        if (url_equal(&node->address, &other->address))
-            report_error(report, yaml_node_child(entry, "url")->mark,
-                         "nodes.url: %s is the node in line %zu again; a quorum needs independent "
-                         "masters",
-                         node->address.url, place->mark.line);
+        if (again || !url_equal(&node->address, &other->address))
+            continue;
+        again = true;
+        report_error(report, yaml_node_child(entry, "url")->mark,
+                     "nodes.url: %s is the node in line %zu again; a quorum needs independent "
+                     "masters",
+                     node->address.url, place->mark.line);
     }
 }
 

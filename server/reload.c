@@ -56,7 +56,7 @@ static struct config *read_again(const struct server *server)
     log_report(server, wanted != NULL ? CONFIG_LOG_WARNING : CONFIG_LOG_ERROR, report);
     free(report);
     if (wanted == NULL)
-        log_refused(server, "it has mistakes");
+        log_refused(server, "it cannot be read, or has mistakes");
     return wanted;
 }
 

@@ -79,6 +79,18 @@ static bool fail_unknown(struct parser *parser, const char *word)
                 meant != NULL ? "?" : "");
 }
 
+static bool fail_letter(struct parser *parser, char letter)
+{
+    const char word[] = {'-', letter, '\0'};
+    char quoted[QUOTED_SIZE];
+    for (unsigned id = 0; id < OPTION_COUNT; id++)
+        if (option_rules[id].letter == letter)
+            return parser->options->command == NULL
+                       ? fail(parser->error, "%s belongs behind the command", word)
+                       : fail(parser->error, "%s takes no %s", command_name(parser), word);
+    return fail(parser->error, "%s has no option %s", command_name(parser), quote(word, quoted));
+}
+
 /* getopt_long(3) found something wrong with this word. */
 static bool fail_option(struct parser *parser, int found, const char *word)
 {
@@ -94,9 +106,7 @@ static bool fail_option(struct parser *parser, int found, const char *word)
         return fail(parser->error, "--%s takes no value", rule->word);
     if (optopt == 0)
         return fail_unknown(parser, word);
-    const char letter[] = {'-', (char)optopt, '\0'};
-    char quoted[QUOTED_SIZE];
-    return fail(parser->error, "%s has no option %s", command_name(parser), quote(letter, quoted));
+    return fail_letter(parser, (char)optopt);
 }
 
 /* --- options --- */

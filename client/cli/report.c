@@ -79,11 +79,15 @@ int report_status(const struct options *options, enum redlock_status status, int
 int report_failure(const struct options *options, const struct redlock *redlock,
                    enum redlock_status status, int64_t hint_ms)
 {
-    int code = report_status(options, status, hint_ms, redlock_error(redlock));
-    /* AUTH is what the daemon says; it is not ours to type. */
+    const char *message = redlock_error(redlock);
+    int code = report_status(options, status, hint_ms, message);
+    /* What the daemon says is about requests; this, about whoever has typed none. */
     if (status == REDLOCK_DENIED && options->secret_file == NULL &&
-        strstr(redlock_error(redlock), "authenticate first") != NULL)
+        strstr(message, "authenticate first") != NULL)
         report_message("--secret-file, or REDLOCK_SECRET_FILE, names the file with the secret");
+    if (status == REDLOCK_REFUSED && (options->given & OPTION_BIT(OPTION_TTL)) == 0 &&
+        strstr(message, "ttl-range") != NULL)
+        report_message("the time to live is 30s where --ttl gives no other");
     return code;
 }
 

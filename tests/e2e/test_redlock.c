@@ -299,9 +299,15 @@ END_TEST
 
 START_TEST(what_the_daemon_finds_wrong_is_told)
 {
+    const struct stage_plan short_plan = {
+        .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 20s"}};
     struct stage stage;
-    open_stage(&stage, __func__);
-    expect(&stage, "lock --ttl 500h a", 125, "", "redlock: .*a ttl is from .* here\n");
+    stage_open(&stage, __func__, &short_plan);
+    use_daemon(&stage.daemon);
+    expect(&stage, "lock --ttl 30s a", 125, "", "redlock: .*a ttl is from .* to 20s here\n");
+    expect(&stage, "lock a", 125, "",
+           "redlock: .*a ttl is from .* to 20s here\n"
+           "redlock: the time to live is 30s where --ttl gives no other\n");
     stage_close(&stage);
 }
 END_TEST

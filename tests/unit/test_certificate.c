@@ -102,8 +102,8 @@ static const struct {
      ", client_ca: ca.crt, client_certificate: optional}\n" TWO_NODES PLAIN_NODE,
      "f:2:5: listen: tls://0.0.0.0:7336 can be reached from other hosts, and anybody who reaches "
      "it "
-     "can release locks; list users (auth), require certificates (tls:// with client_ca), listen "
-     "on 127.0.0.1 or a unix socket, or set insecure: true\n"},
+     "can release locks; list users (auth), require certificates (client_certificate: required), "
+     "listen on 127.0.0.1 or a unix socket, or set insecure: true\n"},
     {TLS_NODE(", ca: none"), "f:4:45: nodes.ca: none cannot be read: No such file or directory\n"},
     {TLS_NODE(", ca: empty"),
      "f:4:45: nodes.ca: empty holds no certificate in PEM (-----BEGIN CERTIFICATE-----)\n"},

@@ -209,7 +209,8 @@ START_TEST(options_of_other_commands_are_told_so)
 {
     refuse("status --ttl 3s a", "status takes no --ttl");
     refuse("--ttl 3s lock a", "--ttl belongs behind the command");
-    refuse("lock -E 3 a", "lock has no option \"-E\"");
+    refuse("lock -E 3 a", "lock takes no -E");
+    refuse("-n lock a", "-n belongs behind the command");
 }
 END_TEST
 

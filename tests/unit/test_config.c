@@ -196,6 +196,11 @@ static const struct mistake mistakes[] = {
      "f:3:10: nodes.name: a is taken by the node in line 2; give each its own\n"
      "f:4:18: nodes.url: redis://A:6379/1 is the node in line 2 again; a quorum needs independent "
      "masters\n"},
+    {"!nodes:\n" NODE("a") "}\n- {name: b, url: \"redis://a\"}\n- {name: c, url: \"redis://a\"}\n",
+     "f:3:18: nodes.url: redis://a is the node in line 2 again; a quorum needs independent "
+     "masters\n"
+     "f:4:18: nodes.url: redis://a is the node in line 2 again; a quorum needs independent "
+     "masters\n"},
     {"!nodes:\n- {url: \"redis://i\"}\n- {name: c}\n- x\n",
      "f:2:3: nodes.name: missing; write {name: a, url: \"redis://10.0.0.1:6379\"}\n"
      "f:3:3: nodes.url: missing; write {name: a, url: \"redis://10.0.0.1:6379\"}\n"
