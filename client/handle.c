@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,12 +18,17 @@ enum {
     LINGER_MS = 200,
 };
 
-static void disconnect(struct redlock *redlock)
+static void forget_connection(struct redlock *redlock)
 {
-    close(redlock->fd);
     redlock->fd = -1;
     redlock->output_len = 0;
     redlock->output_failed = false;
+}
+
+static void disconnect(struct redlock *redlock)
+{
+    close(redlock->fd);
+    forget_connection(redlock);
 }
 
 bool handle_is_connected(const struct redlock *redlock)
@@ -44,6 +50,28 @@ static void leave_to_owner(struct redlock *redlock)
         lose(redlock, "the connection is that of the process this one was forked from");
 }
 
+static bool is_unix(int fd)
+{
+    int domain = 0;
+    socklen_t len = sizeof(domain);
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
+}
+
+/* To the daemon every end of a unix socket is one in order, and releases what it holds; the caller
+ * may rely on that still, for as long as it likes, since another connection can extend it. False:
+ * that is not so, or there is no memory. */
+static bool leave_open(struct redlock *redlock)
+{
+    if (redlock->talk.holds.count == 0 || !is_unix(redlock->fd))
+        return false;
+    int *left = reallocarray(redlock->left, redlock->left_count + 1, sizeof(*left));
+    if (left == NULL)
+        return false;
+    redlock->left = left;
+    left[redlock->left_count++] = redlock->fd;
+    return true;
+}
+
 /* Without an end in order, by which the daemon would release what it may still hold. */
 void handle_reset(struct redlock *redlock, const char *why)
 {
@@ -51,8 +79,26 @@ void handle_reset(struct redlock *redlock, const char *why)
     leave_to_owner(redlock);
     if (redlock->fd < 0)
         return;
-    setsockopt(redlock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    lose(redlock, why);
+    if (leave_open(redlock)) {
+        forget_connection(redlock);
+    } else {
+        setsockopt(redlock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        disconnect(redlock);
+    }
+    talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
+}
+
+void handle_close_left(struct redlock *redlock)
+{
+    for (size_t i = 0; i < redlock->left_count; i++) {
+        /* Whatever child has it open as well; of one's parent it is left alone. */
+        if (redlock->owner == getpid())
+            shutdown(redlock->left[i], SHUT_WR);
+        close(redlock->left[i]);
+    }
+    free(redlock->left);
+    redlock->left = NULL;
+    redlock->left_count = 0;
 }
 
 /* --- reading and writing --- */
@@ -164,6 +210,8 @@ static enum redlock_status connect_anew(struct redlock *redlock)
     redlock->fd = connect_to(&address, timeout_ns, &error);
     if (redlock->fd < 0)
         return talk_fail(talk, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
+    if (redlock->owner != getpid())
+        handle_close_left(redlock);
     redlock->owner = getpid();
     talk_begin(talk);
     return REDLOCK_OK;

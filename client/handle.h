@@ -24,6 +24,8 @@ struct redlock {
     char output[HANDLE_OUTPUT];
     size_t output_len;
     bool output_failed; /* nothing can be sent any more; there may still be something to read */
+    int *left;          /* connections that were given up, and stay open (handle_reset()) */
+    size_t left_count;
 };
 
 /* Is there a connection of this process? */
@@ -40,8 +42,15 @@ void handle_pump(struct redlock *redlock);
 /* Wait until there may be something to pump. */
 void handle_wait(struct redlock *redlock);
 
-/* End the connection as if it was lost: the daemon releases nothing by that. */
+/*
+ * End the connection as if it was lost: the daemon releases nothing by that. A unix socket has no
+ * such end: where a lock is held for it, it stays open, and the daemon goes on holding that until
+ * handle_close_left(), or for max_hold.
+ */
 void handle_reset(struct redlock *redlock, const char *why);
+
+/* Close those, in order: nobody relies any more on what is held for them. */
+void handle_close_left(struct redlock *redlock);
 
 /* Close the connection, in order. */
 void handle_close(struct redlock *redlock);

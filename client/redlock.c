@@ -88,6 +88,7 @@ void redlock_free(struct redlock *redlock)
         handle_pump(redlock);
     if (redlock->fd >= 0)
         handle_close(redlock);
+    handle_close_left(redlock);
     talk_free(&redlock->talk);
     free(redlock->url);
     explicit_bzero(redlock, sizeof(*redlock)); /* there is a secret in it */

@@ -97,7 +97,9 @@ void redlock_free(struct redlock *redlock);
 
 /* Give the connection up, as if it was lost: what is held for it lives until its deadline, and the
  * next request makes another one. For one that seems to lead nowhere, since requests time out.
- * Where another process has it open as well, it ends with that. */
+ * Where another process has it open as well, it ends with that. A unix socket cannot be lost: where
+ * a lock is held for it, it stays open until redlock_free(), and the daemon holds that for so long
+ * unless it is released. */
 void redlock_abandon(struct redlock *redlock);
 
 /* In a child, before anything else is done with the handle: the connection is the child's from now

@@ -411,6 +411,42 @@ START_TEST(a_lost_hold_is_told_once)
 }
 END_TEST
 
+/* The daemon stands still for longer than an answer may take. Its client relies on the deadline
+ * that it has, whatever it does with its connection. */
+START_TEST(a_hold_whose_connection_is_given_up_lives_until_its_deadline)
+{
+    struct stage stage;
+    struct redlock_event event;
+    char url[64];
+    stage_open(&stage, __func__, &three_tcp);
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", stage.daemon.port);
+    struct redlock *redlock = _i == 0 ? handle_of(&stage.daemon) : redlock_new(url);
+    ck_assert_ptr_nonnull(redlock);
+    struct redlock_lock lock = acquire(redlock, "a", 30000, &hold);
+    stop(&stage.daemon);
+    redlock_set_timeout(redlock, 50);
+    expect(redlock, redlock_extend(redlock, &lock, 30000), REDLOCK_TIMEOUT);
+    redlock_abandon(redlock);
+    ck_assert(redlock_next(redlock, &event));
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
+    kill(stage.daemon.pid, SIGCONT);
+    /* It has seen the end of the connection, if there was one. */
+    stage_wait_clients(&stage, _i == 0 ? 2 : 1);
+    client_expect_match(&stage.client, "HELD .*", "LOCK a 30s");
+    redlock_set_timeout(redlock, 5000);
+    expect(redlock, redlock_extend(redlock, &lock, 30000), REDLOCK_OK);
+    ck_assert_int_gt(redlock_left_ms(&lock), 0);
+    expect(redlock, redlock_release(redlock, &lock), REDLOCK_OK);
+    /* What is not given back is, with the handle. */
+    lock = acquire(redlock, "b", 30000, &hold);
+    redlock_abandon(redlock);
+    redlock_free(redlock);
+    stage_wait_clients(&stage, 1);
+    client_expect_match(&stage.client, _i == 0 ? "FREE" : "HELD .*", "STATUS b");
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_hold_that_is_released_elsewhere_is_lost)
 {
     struct stage stage;
@@ -726,6 +762,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_child_can_take_the_connection_over);
     tcase_add_test(cases, a_hold_is_freed_by_its_handle_also_with_warnings_unread);
     tcase_add_test(cases, a_lost_hold_is_told_once);
+    tcase_add_loop_test(cases, a_hold_whose_connection_is_given_up_lives_until_its_deadline, 0, 2);
     tcase_add_test(cases, a_hold_that_is_released_elsewhere_is_lost);
     tcase_add_test(cases, the_end_of_the_daemon_answers_what_is_under_way);
     tcase_add_test(cases, a_restart_of_the_daemon_is_not_noticed_in_between);
