@@ -161,10 +161,10 @@ static bool is_ours(const struct process *process)
     return process->parent == getpid() && !is_other(process->pid);
 }
 
-static void reap(const struct process *process, pid_t leader)
+/* False: it is the leader, or somebody else's. */
+static bool reap(const struct process *process, pid_t leader)
 {
-    if (process->pid != leader)
-        waitpid(process->pid, NULL, WNOHANG);
+    return process->pid != leader && waitpid(process->pid, NULL, WNOHANG) > 0;
 }
 
 bool brood_group_lives(pid_t leader)
@@ -174,8 +174,10 @@ bool brood_group_lives(pid_t leader)
     bool lives = false;
     while (next_process(&census, &process)) {
         lives = lives || (process.group == leader && !process.ended);
-        if (is_ours(&process) && process.ended)
-            reap(&process, leader);
+        /* It may have left a child to us that was not there when the processes were listed: neither
+         * of the two counts in this census, so that there has to be another. */
+        if (is_ours(&process) && process.ended && reap(&process, leader))
+            lives = true;
     }
     end_census(&census);
     return lives || census.failed != 0;

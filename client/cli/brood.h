@@ -25,8 +25,9 @@ bool brood_adopt(void);
 bool brood_is_visible(void);
 
 /* Does anybody of the leader's group live, the leader included? True also where that cannot be told
- * for now: no descriptors, no memory. Children that have ended are reaped on the way, all but the
- * leader: once that has ended, waitid(2) would only ever tell of its remains. */
+ * for now: no descriptors, no memory, or somebody ended while they were counted. Children that have
+ * ended are reaped on the way, all but the leader: once that has ended, waitid(2) would only ever
+ * tell of its remains. */
 bool brood_group_lives(pid_t leader);
 
 /* Kill all of them, and return when none is left. The leader, if it is a child of ours, is left to

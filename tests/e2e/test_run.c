@@ -665,6 +665,23 @@ START_TEST(who_ends_in_a_group_that_outlives_its_command_is_reaped)
 }
 END_TEST
 
+/* Each goes on in a child and ends, so whenever they are counted there are one that is not there
+ * any more and one that is not there yet. */
+START_TEST(who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(run(&stage, &wrapper,
+                         WORDS("a", SHELL("f() { [ $1 -gt 0 ] || { echo last; exit; }; "
+                                          "f $(($1 - 1)) & exit 0; }; f 300"))),
+                     0);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "last"), 1);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
 /* What has left the group lives on: a daemon was started, and that was the whole point. */
 START_TEST(a_daemon_that_it_has_started_is_left_in_peace)
 {
@@ -769,6 +786,7 @@ Suite *test_suite(void)
     tcase_add_test(ends, a_keeper_that_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, the_lock_outlives_the_command_until_its_group_has_ended);
     tcase_add_test(ends, who_ends_in_a_group_that_outlives_its_command_is_reaped);
+    tcase_add_test(ends, who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock);
     tcase_add_test(ends, a_daemon_that_it_has_started_is_left_in_peace);
     suite_add_tcase(suite, ends);
     TCase *daemons = sandbox_case("daemons");
