@@ -150,7 +150,9 @@ struct redlock_wish {
 
 /*
  * Acquire a lock. REDLOCK_OK fills *lock; after anything else its deadline is 0. A grant whose
- * deadline had passed when it arrived is given back and reported as REDLOCK_LATE.
+ * deadline had passed when it arrived, as it has after a wait of a hundred times its ttl, is
+ * extended at once, within what the request may take; where that fails it is given back and
+ * REDLOCK_LATE.
  *
  * hint_ms, where it is not NULL, is set with REDLOCK_HELD: the earliest time in which it can be
  * free, or -1 where that is not known.

@@ -130,6 +130,7 @@ enum redlock_status talk_ask(struct talk *talk, const struct question *question,
     asked->id = next_id(talk, asked);
     asked->question = *question;
     asked->hold = hold;
+    asked->confirms = asked->lost = false;
     asked->sent_ns = now_ns;
     asked->until_ns = now_ns + question->wait_ms * NS_PER_MS + talk->timeout_ns;
     asked->event = (struct redlock_event){.kind = REDLOCK_EVENT_ANSWER, .id = asked->id};
@@ -144,7 +145,7 @@ enum redlock_status talk_ask(struct talk *talk, const struct question *question,
 
 /* --- giving up --- */
 
-/* A lock was granted to this, and nobody wants it. The asked is idle, or just answered. */
+/* A lock was granted to this, and nobody wants it. Nothing of it is under way. */
 static void give_back(struct talk *talk, struct asked *asked, const char *token, int64_t now_ns)
 {
     struct question release = {.kind = QUESTION_RELEASE};
@@ -153,18 +154,23 @@ static void give_back(struct talk *talk, struct asked *asked, const char *token,
     free(asked->hold);
     asked->hold = NULL;
     asked->question = release;
+    asked->confirms = false;
     asked->id = next_id(talk, asked);
     asked->until_ns = now_ns + talk->timeout_ns;
     set_state(talk, asked, ASKED_QUEUED, FOR_US);
 }
 
-static void give_up(struct talk *talk, struct asked *asked)
+static void give_up(struct talk *talk, struct asked *asked, int64_t now_ns)
 {
+    char token[REDLOCK_TOKEN_LEN + 1];
+    memcpy(token, asked->question.token, sizeof(token));
     asked->line = NULL;
-    if (asked->state == ASKED_QUEUED)
-        rest(talk, asked); /* not a byte of it was sent */
-    else
+    if (asked->state == ASKED_SENT)
         set_state(talk, asked, ASKED_SENT, FOR_NOBODY);
+    else if (asked->confirms)
+        give_back(talk, asked, token, now_ns);
+    else
+        rest(talk, asked); /* not a byte of it was sent */
 }
 
 static void cancel(struct talk *talk, struct asked *asked, int64_t now_ns)
@@ -173,13 +179,14 @@ static void cancel(struct talk *talk, struct asked *asked, int64_t now_ns)
     if (asked->notice.queued) {
         struct redlock_event *event = &asked->event;
         notice_drop(&talk->notices, &asked->notice);
-        if (event->status == REDLOCK_OK && asked->question.kind == QUESTION_ACQUIRE) {
+        bool acquires = asked->question.kind == QUESTION_ACQUIRE || asked->confirms;
+        if (event->status == REDLOCK_OK && acquires) {
             holds_remove(&talk->holds, &talk->notices, event->lock.token);
             give_back(talk, asked, event->lock.token, now_ns);
         }
         recycle(talk, asked);
     } else if (asked->state != ASKED_IDLE && asked->whom == FOR_CALLER) {
-        give_up(talk, asked);
+        give_up(talk, asked, now_ns);
     }
 }
 
@@ -213,7 +220,7 @@ void talk_expire(struct talk *talk, int64_t now_ns)
             snprintf(asked->text, sizeof(asked->text), "%s did not answer in time", talk->peer);
         }
         tell(talk, asked);
-        give_up(talk, asked);
+        give_up(talk, asked, now_ns);
     }
 }
 
@@ -228,9 +235,19 @@ int64_t talk_until_ns(const struct talk *talk)
     return until_ns;
 }
 
+/* The end of a connection undoes what is being granted, not what has been. */
+static bool confirms_any(const struct talk *talk)
+{
+    bool any = false;
+    for (unsigned i = 0; i < talk->made; i++)
+        any = any || (talk->asked[i]->state != ASKED_IDLE && talk->asked[i]->confirms);
+    return any;
+}
+
 bool talk_is_spent(const struct talk *talk)
 {
-    return talk->abandoned > 0 && talk->living == 0 && talk->holds.count == 0;
+    return talk->abandoned > 0 && talk->living == 0 && talk->holds.count == 0 &&
+           !confirms_any(talk);
 }
 
 bool talk_is_dead(const struct talk *talk, int64_t now_ns)
@@ -323,29 +340,79 @@ size_t talk_write(struct talk *talk, int64_t now_ns, char *buf, size_t size)
 
 /* --- answers --- */
 
-static void put_final(struct talk *talk, struct asked *asked, struct redlock_event *event,
-                      int64_t now_ns)
+/* The caller has it, and the daemon holds it, if that was asked for. */
+static void put_granted(struct talk *talk, struct asked *asked, const struct redlock_event *event)
 {
-    bool acquired = asked->question.kind == QUESTION_ACQUIRE && event->lock.token[0] != '\0';
-    bool kept = event->status == REDLOCK_OK && asked->whom == FOR_CALLER;
-    char token[REDLOCK_TOKEN_LEN + 1];
-    memcpy(token, event->lock.token, sizeof(token));
-    event->sent_ns = asked->sent_ns;
-    if (event->status != REDLOCK_OK)
-        event->lock = (struct redlock_lock){0};
+    int64_t ttl_ns = event->lock.ttl_ms * NS_PER_MS;
     tell(talk, asked);
-    if (acquired && !kept) {
-        give_back(talk, asked, token, now_ns);
-        return;
-    }
-    if (acquired && asked->hold != NULL) {
-        int64_t ttl_ns = event->lock.ttl_ms * NS_PER_MS;
+    if (asked->hold != NULL) {
         if (ttl_ns > talk->longest_hold_ns)
             talk->longest_hold_ns = ttl_ns;
         holds_add(&talk->holds, asked->hold, &event->lock);
         asked->hold = NULL;
     }
     rest(talk, asked);
+}
+
+/* It was granted, and nothing is left of that: an EXTEND tells whether it is ours. */
+static void confirm(struct talk *talk, struct asked *asked, const struct redlock_lock *granted,
+                    int64_t now_ns)
+{
+    struct question extend = {
+        .kind = QUESTION_EXTEND, .ttl_ms = granted->ttl_ms, .earlier = *granted};
+    memcpy(extend.resource, granted->resource, sizeof(extend.resource));
+    memcpy(extend.token, granted->token, sizeof(extend.token));
+    asked->event = (struct redlock_event){.kind = REDLOCK_EVENT_ANSWER, .id = asked->event.id};
+    asked->question = extend;
+    asked->confirms = true;
+    asked->id = next_id(talk, asked);
+    if (asked->until_ns > now_ns + talk->timeout_ns)
+        asked->until_ns = now_ns + talk->timeout_ns;
+    set_state(talk, asked, ASKED_QUEUED, FOR_CALLER);
+}
+
+/* Whatever was answered but OK, to the caller it means that the grant came too late. */
+static void put_confirmed(struct talk *talk, struct asked *asked, struct redlock_event *event,
+                          int64_t now_ns)
+{
+    char token[REDLOCK_TOKEN_LEN + 1];
+    bool gone = event->status == REDLOCK_GONE;
+    memcpy(token, asked->question.token, sizeof(token));
+    if (event->status == REDLOCK_OK && !asked->lost && asked->whom == FOR_CALLER) {
+        put_granted(talk, asked, event);
+        return;
+    }
+    if (asked->whom == FOR_CALLER) {
+        event->status = REDLOCK_LATE;
+        event->lock = (struct redlock_lock){0};
+        snprintf(asked->text, sizeof(asked->text), "it was granted, but nothing is left of it");
+        tell(talk, asked);
+    }
+    if (gone)
+        rest(talk, asked);
+    else
+        give_back(talk, asked, token, now_ns);
+}
+
+static void put_final(struct talk *talk, struct asked *asked, struct redlock_event *event,
+                      int64_t now_ns)
+{
+    bool granted = asked->question.kind == QUESTION_ACQUIRE && event->lock.token[0] != '\0';
+    struct redlock_lock lock = event->lock;
+    event->sent_ns = asked->sent_ns;
+    if (event->status != REDLOCK_OK)
+        event->lock = (struct redlock_lock){0};
+    if (asked->confirms) {
+        put_confirmed(talk, asked, event, now_ns);
+    } else if (granted && asked->whom != FOR_CALLER) {
+        give_back(talk, asked, lock.token, now_ns);
+    } else if (granted && event->status != REDLOCK_OK) {
+        confirm(talk, asked, &lock, now_ns);
+    } else if (granted) {
+        put_granted(talk, asked, event);
+    } else {
+        finish(talk, asked);
+    }
 }
 
 static void pass_line(const struct asked *asked, struct word body)
@@ -399,11 +466,23 @@ static struct asked *find_tagged(struct talk *talk, struct word tag)
     return asked != NULL && asked->id == id && asked->state == ASKED_SENT ? asked : NULL;
 }
 
+/* Of one that the caller does not know of yet, he will not be told that it is lost. */
+static void lose_unconfirmed(struct talk *talk, struct word token)
+{
+    for (unsigned i = 0; i < talk->made; i++) {
+        struct asked *asked = talk->asked[i];
+        if (asked->confirms && answer_is(token, asked->question.token))
+            asked->lost = true;
+    }
+}
+
 static bool on_push(struct talk *talk, const struct answer *answer)
 {
     struct word token;
     struct word reason;
     enum push push = verdict_on_push(answer, &token, &reason);
+    if (push == PUSH_IS_LOST)
+        lose_unconfirmed(talk, token);
     if (push == PUSH_IS_LOST || push == PUSH_IS_WARN)
         holds_push(&talk->holds, &talk->notices, push, token, reason);
     return push != PUSH_IS_GARBLED;

@@ -4,6 +4,10 @@
  *
  *     talk_ask() -> outgoing -> talk_write() -> sent -> talk_receive() -> a notice -> talk_take()
  *
+ * A grant that comes after a long wait in line may be past its deadline on arrival, by the drift of
+ * the clocks that is taken off the wait, and not be lost at all (docs/protocol.txt, "What a client
+ * may conclude"). An EXTEND of our own tells, and gives it a deadline that is counted anew.
+ *
  * What the caller has given up, by a time-out or a cancel, can still be granted. Its answer is
  * waited for, and a grant is given back by an UNLOCK of our own; or, where nothing else lives on
  * the connection (talk_is_spent()), the connection is to be closed, which releases it as well.
@@ -40,6 +44,8 @@ struct asked {
     enum asked_for whom;
     struct question question;
     struct hold *hold; /* for the lock to be acquired; NULL without HOLD */
+    bool confirms;     /* it was granted, and nothing is left of that: by an EXTEND, is it ours? */
+    bool lost;         /* ... and the daemon has said meanwhile that it cannot hold it */
     int64_t sent_ns;
     int64_t until_ns;
     struct redlock_event event; /* for the caller; its id is that of the caller */

@@ -174,6 +174,28 @@ START_TEST(a_lock_goes_from_one_to_the_next)
 }
 END_TEST
 
+/* Who has waited for longer than a hundred times its time to live: by then the drift that is taken
+ * off the wait is more than that. The rate is wide here, so that it need not take as long. */
+START_TEST(who_has_waited_for_long_gets_the_lock)
+{
+    static const struct stage_plan drifting = {
+        .masters = 3, .over_unix = true, .daemon = {.locks = ", clock_drift_rate: 10%"}};
+    struct stage stage;
+    uint64_t id;
+    stage_open(&stage, __func__, &drifting);
+    struct redlock *redlock = handle_of(&stage.daemon);
+    struct grant grant = client_lock(&stage.client, "a", "30s");
+    expect(redlock,
+           redlock_start_acquire(redlock, "a", 300, &(struct redlock_wish){.wait_ms = 60000}, &id),
+           REDLOCK_OK);
+    poll(NULL, 0, 3000);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    expect_answer(redlock, id, REDLOCK_OK);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_wait_that_ends_says_held)
 {
     struct stage stage;
@@ -752,6 +774,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_lock_is_acquired_extended_and_released);
     tcase_add_test(cases, fences_rise);
     tcase_add_test(cases, a_lock_goes_from_one_to_the_next);
+    tcase_add_test(cases, who_has_waited_for_long_gets_the_lock);
     tcase_add_test(cases, a_wait_that_ends_says_held);
     tcase_add_test(cases, what_the_daemon_refuses_is_told_in_its_words);
     tcase_add_test(cases, the_connection_has_its_name_in_listings);

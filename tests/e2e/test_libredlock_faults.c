@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client/redlock.h"
+#include "protocol/limits.h"
 #include "tests/e2e/liar.h"
 #include "tests/e2e/sandbox.h"
 #include "tests/e2e/waiting.h"
@@ -87,6 +88,19 @@ static void check_grant(void *context, const char *text)
         check->latest_ns = granted_ns + validity_ms * MS;
 }
 
+/* What is past its deadline on arrival is extended, by a later use of the same place. */
+static void check_confirmations(struct check *check, uint64_t id)
+{
+    enum { USES = 64 };
+    char request[512];
+    for (unsigned i = 0; i < USES; i++) {
+        id += LIMIT_CLIENT_REQUESTS;
+        if (liar_request(liar, id, request, &check->seen_ns) &&
+            strncmp(request, "EXTEND ", 7) == 0 && strstr(request, check->lock->token) != NULL)
+            liar_each_answer(liar, id, check_grant, check);
+    }
+}
+
 /* An OK to the request `id` to acquire or, with the earlier deadline, to extend. */
 static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_t earlier_ns)
 {
@@ -99,6 +113,8 @@ static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_
         ck_assert_ptr_nonnull(strstr(request, lock->token));
     liar_each_answer(liar, id, check_grant, &check);
     ck_assert_msg(check.latest_ns != 0, "%s: it was never granted %s", request, lock->token);
+    if (strncmp(request, "LOCK ", 5) == 0)
+        check_confirmations(&check, id);
     if (earlier_ns > check.latest_ns)
         check.latest_ns = earlier_ns;
     ck_assert_int_le(lock->deadline_ns, check.latest_ns);

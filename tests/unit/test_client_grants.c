@@ -200,17 +200,132 @@ START_TEST(what_the_caller_holds_is_not_given_back_by_cancel)
 }
 END_TEST
 
-START_TEST(a_grant_of_which_nothing_is_left_is_given_back)
+/* Acquired with a HOLD, and past its deadline when the grant is heard. The number of the EXTEND by
+ * which it is confirmed has been sent. */
+static uint64_t granted_late(uint64_t *id)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = true});
+    *id = talker_acquire(&t, "a", (struct redlock_wish){.fence = true, .hold = true});
+    uint64_t confirms = *id + LIMIT_CLIENT_REQUESTS;
     talker_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 7\n", *id));
+    talker_expect_none(&t);
+    talker_expect_sent(&t, "#%" PRIu64 " EXTEND a " TOKEN " 10000\n", confirms);
+    return confirms;
+}
+
+START_TEST(a_grant_of_which_nothing_is_left_is_confirmed)
+{
+    uint64_t a;
+    uint64_t confirms = granted_late(&a);
+    int64_t asked_ns = t.now_ns;
+    t.now_ns += 100 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_OK);
+    ck_assert_str_eq(event.lock.token, TOKEN);
+    ck_assert_int_eq(event.lock.fence, 7);
+    ck_assert(event.lock.hold);
+    ck_assert_int_eq(event.lock.deadline_ns, asked_ns + 9000 * MS);
+    ck_assert_int_eq(event.sent_ns, asked_ns);
+    ck_assert_uint_eq(t.talk.holds.count, 1);
+    ck_assert_str_eq(talker_sent(&t), "");
+    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n"));
+    talker_expect(&t, REDLOCK_EVENT_LOST);
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(what_cannot_be_confirmed_is_late_and_given_back)
+{
+    static const char *const answers[] = {"GONE",
+                                          "NOQUORUM 1/3 need=2 b:timeout",
+                                          "LATE 5",
+                                          "LIMIT extensions",
+                                          "DENIED not yours",
+                                          "OK " TOKEN " 50 0"};
+    uint64_t a;
+    uint64_t confirms = granted_late(&a);
+    t.now_ns += 100 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " %s\n", confirms, answers[_i]));
     struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_str_eq(t.talk.error, "it was granted, but nothing is left of it");
     ck_assert_str_eq(event.lock.token, "");
     ck_assert_int_eq(event.lock.deadline_ns, 0);
     ck_assert_uint_eq(t.talk.holds.count, 0);
+    if (_i == 0)
+        ck_assert_str_eq(talker_sent(&t), "");
+    else
+        talker_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n",
+                           confirms + LIMIT_CLIENT_REQUESTS);
+    talker_expect_none(&t);
+}
+END_TEST
+
+/* LOST is final, and must not come before the OK. */
+START_TEST(what_is_lost_before_it_is_confirmed_is_late)
+{
+    uint64_t a;
+    uint64_t confirms = granted_late(&a);
+    ck_assert(talker_hear(&t, "! LOST a " OTHER " noquorum\n! LOST a " TOKEN " noquorum\n"));
+    talker_expect_none(&t);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    talker_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_uint_eq(t.talk.holds.count, 0);
     ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
+    talker_expect_none(&t);
+}
+END_TEST
+
+/* By a time-out or a cancel, with the EXTEND under way or not yet; the caller is told of the
+ * time-out, which stands. */
+START_TEST(what_is_given_up_before_it_is_confirmed_is_given_back)
+{
+    bool sent = _i / 2 != 0;
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000});
+    uint64_t confirms = a + LIMIT_CLIENT_REQUESTS;
+    talker_sent(&t);
+    t.now_ns += 4000 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    if (sent)
+        talker_sent(&t);
+    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns + TIMEOUT);
+    if (_i % 2 != 0) {
+        t.now_ns += TIMEOUT;
+        talk_expire(&t.talk, t.now_ns);
+    } else {
+        talk_cancel(&t.talk, a, t.now_ns);
+    }
+    /* To end the connection would release nothing. */
+    ck_assert(!talk_is_spent(&t.talk));
+    if (sent)
+        ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    if (_i % 2 != 0)
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    talker_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", confirms + LIMIT_CLIENT_REQUESTS);
+    talker_expect_none(&t);
+    ck_assert_uint_eq(t.talk.abandoned, 0);
+}
+END_TEST
+
+START_TEST(what_was_confirmed_and_nobody_took_is_given_back_by_cancel)
+{
+    uint64_t a;
+    uint64_t confirms = granted_late(&a);
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    talk_cancel(&t.talk, a, t.now_ns);
+    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
+    ck_assert_uint_eq(t.talk.holds.count, 0);
+    talker_expect_none(&t);
+}
+END_TEST
+
+START_TEST(what_is_not_confirmed_ends_with_its_connection)
+{
+    uint64_t a;
+    granted_late(&a);
+    talk_end(&t.talk, REDLOCK_BROKEN, "closed", false);
+    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_BROKEN);
+    ck_assert_str_eq(event.lock.token, "");
     talker_expect_none(&t);
 }
 END_TEST
@@ -336,7 +451,12 @@ Suite *test_suite(void)
     tcase_add_test(cases, what_is_cancelled_has_no_answer);
     tcase_add_test(cases, a_grant_that_nobody_took_is_given_back_by_cancel);
     tcase_add_test(cases, what_the_caller_holds_is_not_given_back_by_cancel);
-    tcase_add_test(cases, a_grant_of_which_nothing_is_left_is_given_back);
+    tcase_add_test(cases, a_grant_of_which_nothing_is_left_is_confirmed);
+    tcase_add_loop_test(cases, what_cannot_be_confirmed_is_late_and_given_back, 0, 6);
+    tcase_add_test(cases, what_is_lost_before_it_is_confirmed_is_late);
+    tcase_add_loop_test(cases, what_is_given_up_before_it_is_confirmed_is_given_back, 0, 4);
+    tcase_add_test(cases, what_was_confirmed_and_nobody_took_is_given_back_by_cancel);
+    tcase_add_test(cases, what_is_not_confirmed_ends_with_its_connection);
     tcase_add_test(cases, an_extension_of_which_nothing_is_left_releases_nothing);
     tcase_add_test(cases, a_loss_is_told_once_and_before_what_came_after_it);
     tcase_add_test(cases, what_was_released_is_no_news_any_more);
