@@ -163,10 +163,15 @@ static void give_back(struct talk *talk, struct asked *asked, const char *token,
 static void give_up(struct talk *talk, struct asked *asked, int64_t now_ns)
 {
     char token[REDLOCK_TOKEN_LEN + 1];
+    /* The end of a connection undoes what is being granted, and what it holds, but not what has
+     * been granted: so that answer is worth a wait, though not for ever. */
+    bool stays = asked->confirms && asked->hold == NULL && asked->whom == FOR_CALLER;
     memcpy(token, asked->question.token, sizeof(token));
     asked->line = NULL;
+    if (asked->state == ASKED_SENT && stays)
+        asked->until_ns = now_ns + talk->timeout_ns;
     if (asked->state == ASKED_SENT)
-        set_state(talk, asked, ASKED_SENT, FOR_NOBODY);
+        set_state(talk, asked, ASKED_SENT, stays ? FOR_US : FOR_NOBODY);
     else if (asked->confirms)
         give_back(talk, asked, token, now_ns);
     else
@@ -235,19 +240,9 @@ int64_t talk_until_ns(const struct talk *talk)
     return until_ns;
 }
 
-/* The end of a connection undoes what is being granted, not what has been. */
-static bool confirms_any(const struct talk *talk)
-{
-    bool any = false;
-    for (unsigned i = 0; i < talk->made; i++)
-        any = any || (talk->asked[i]->state != ASKED_IDLE && talk->asked[i]->confirms);
-    return any;
-}
-
 bool talk_is_spent(const struct talk *talk)
 {
-    return talk->abandoned > 0 && talk->living == 0 && talk->holds.count == 0 &&
-           !confirms_any(talk);
+    return talk->abandoned > 0 && talk->living == 0 && talk->holds.count == 0;
 }
 
 bool talk_is_dead(const struct talk *talk, int64_t now_ns)

@@ -10,7 +10,8 @@
  *
  * What the caller has given up, by a time-out or a cancel, can still be granted. Its answer is
  * waited for, and a grant is given back by an UNLOCK of our own; or, where nothing else lives on
- * the connection (talk_is_spent()), the connection is to be closed, which releases it as well.
+ * the connection (talk_is_spent()), the connection is to be closed, which releases it as well. Not
+ * so what was granted without HOLD, and is being confirmed: that answer has a time-out of its own.
  *
  * Numbers of requests are never used again, so an answer that comes twice is known for what it is.
  */

@@ -307,6 +307,33 @@ START_TEST(what_is_given_up_before_it_is_confirmed_is_given_back)
 }
 END_TEST
 
+/* What was given up is not waited for without end: who is silent is left. */
+START_TEST(what_is_given_up_and_never_answered_ends_the_connection)
+{
+    uint64_t a = talker_acquire(
+        &t, "a", (struct redlock_wish){.wait_ms = 60000, .hold = _i / 2 != 0});
+    talker_sent(&t);
+    t.now_ns += 4000 * MS;
+    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    talker_sent(&t);
+    if (_i % 2 != 0) {
+        t.now_ns += TIMEOUT;
+        talk_expire(&t.talk, t.now_ns);
+        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    } else {
+        talk_cancel(&t.talk, a, t.now_ns);
+    }
+    /* The end of the connection releases what it holds. */
+    ck_assert(talk_is_spent(&t.talk) == (_i / 2 != 0));
+    if (!talk_is_spent(&t.talk))
+        ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns + TIMEOUT);
+    t.now_ns += TIMEOUT;
+    talk_expire(&t.talk, t.now_ns);
+    ck_assert(talk_is_spent(&t.talk));
+    talker_expect_none(&t);
+}
+END_TEST
+
 START_TEST(what_was_confirmed_and_nobody_took_is_given_back_by_cancel)
 {
     uint64_t a;
@@ -455,6 +482,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, what_cannot_be_confirmed_is_late_and_given_back, 0, 6);
     tcase_add_test(cases, what_is_lost_before_it_is_confirmed_is_late);
     tcase_add_loop_test(cases, what_is_given_up_before_it_is_confirmed_is_given_back, 0, 4);
+    tcase_add_loop_test(cases, what_is_given_up_and_never_answered_ends_the_connection, 0, 4);
     tcase_add_test(cases, what_was_confirmed_and_nobody_took_is_given_back_by_cancel);
     tcase_add_test(cases, what_is_not_confirmed_ends_with_its_connection);
     tcase_add_test(cases, an_extension_of_which_nothing_is_left_releases_nothing);
