@@ -57,6 +57,20 @@ static bool is_unix(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
 }
 
+/* Those that the daemon has ended. */
+static void close_ended(struct redlock *redlock)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < redlock->left_count; i++) {
+        struct pollfd left = {.fd = redlock->left[i]};
+        if (poll(&left, 1, 0) > 0)
+            close(left.fd);
+        else
+            redlock->left[kept++] = left.fd;
+    }
+    redlock->left_count = kept;
+}
+
 /* To the daemon every end of a unix socket is one in order, and releases what it holds; the caller
  * may rely on that still, for as long as it likes, since another connection can extend it. False:
  * that is not so, or there is no memory. */
@@ -64,6 +78,7 @@ static bool leave_open(struct redlock *redlock)
 {
     if (redlock->talk.holds.count == 0 || !is_unix(redlock->fd))
         return false;
+    close_ended(redlock);
     int *left = reallocarray(redlock->left, redlock->left_count + 1, sizeof(*left));
     if (left == NULL)
         return false;

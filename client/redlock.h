@@ -92,7 +92,8 @@ struct redlock *redlock_new(const char *url);
 
 /* Closes the connection in order, so the daemon releases what it holds for it: that may take 200 ms
  * where it holds something and does not answer. Grants that were not taken are given back, unless
- * their connection has ended before: then they end by their time to live. NULL is fine. */
+ * their connection has ended before, or they are being extended as redlock_acquire() says: then
+ * they end by their time to live. NULL is fine. */
 void redlock_free(struct redlock *redlock);
 
 /* Give the connection up, as if it was lost: what is held for it lives until its deadline, and the
@@ -151,8 +152,7 @@ struct redlock_wish {
 /*
  * Acquire a lock. REDLOCK_OK fills *lock; after anything else its deadline is 0. A grant whose
  * deadline had passed when it arrived, as it has after a wait of a hundred times its ttl, is
- * extended at once, within what the request may take; where that fails it is given back and
- * REDLOCK_LATE.
+ * extended at once; where that is denied it is given back and REDLOCK_LATE.
  *
  * hint_ms, where it is not NULL, is set with REDLOCK_HELD: the earliest time in which it can be
  * free, or -1 where that is not known.

@@ -173,12 +173,11 @@ bool brood_group_lives(pid_t leader)
     struct process process;
     bool lives = false;
     while (next_process(&census, &process)) {
-        lives = lives || (process.group == leader && !process.ended);
-        /* It may have left a child to us that was not there when the processes were listed: neither
-         * of the two counts in this census, so that there has to be another. Not so for who had left
-         * the group: a daemon may leave us children without end. */
-        if (is_ours(&process) && process.ended && reap(&process, leader))
-            lives = lives || process.group == leader;
+        bool reaped = process.ended && is_ours(&process) && reap(&process, leader);
+        /* Who was reaped may have left a child to us that was not there when the processes were
+         * listed: neither of the two counts in this census, so that there has to be another. Not so
+         * for who had left the group: a daemon may leave us children without end. */
+        lives = lives || (process.group == leader && (reaped || !process.ended));
     }
     end_census(&census);
     return lives || census.failed != 0;
