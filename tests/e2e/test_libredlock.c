@@ -1,6 +1,7 @@
 /*
  * libredlock, as it is installed, with a real daemon over real masters.
  */
+#include <dirent.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -469,6 +470,42 @@ START_TEST(a_hold_whose_connection_is_given_up_lives_until_its_deadline)
 }
 END_TEST
 
+static unsigned count_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *open = opendir("/proc/self/fd");
+    ck_assert_ptr_nonnull(open);
+    while (readdir(open) != NULL)
+        count++;
+    closedir(open);
+    return count;
+}
+
+START_TEST(connections_that_were_given_up_and_have_ended_take_no_descriptors)
+{
+    enum { ROUNDS = 3 };
+    static const char *const names[ROUNDS] = {"a", "b", "c"};
+    unsigned counts[ROUNDS];
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    struct redlock *redlock = handle_of(&stage.daemon);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        acquire(redlock, names[i], 30000, &hold);
+        redlock_abandon(redlock);
+        counts[i] = count_descriptors();
+        client_close(&stage.client);
+        daemon_stop(&stage.daemon);
+        daemon_start(&stage.daemon, 0);
+        daemon_wait_up(&stage.daemon, 3);
+        daemon_connect(&stage.daemon, &stage.client);
+    }
+    ck_assert_uint_eq(counts[1], counts[0]);
+    ck_assert_uint_eq(counts[2], counts[0]);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_hold_that_is_released_elsewhere_is_lost)
 {
     struct stage stage;
@@ -786,6 +823,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_hold_is_freed_by_its_handle_also_with_warnings_unread);
     tcase_add_test(cases, a_lost_hold_is_told_once);
     tcase_add_loop_test(cases, a_hold_whose_connection_is_given_up_lives_until_its_deadline, 0, 2);
+    tcase_add_test(cases, connections_that_were_given_up_and_have_ended_take_no_descriptors);
     tcase_add_test(cases, a_hold_that_is_released_elsewhere_is_lost);
     tcase_add_test(cases, the_end_of_the_daemon_answers_what_is_under_way);
     tcase_add_test(cases, a_restart_of_the_daemon_is_not_noticed_in_between);

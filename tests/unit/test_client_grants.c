@@ -310,8 +310,8 @@ END_TEST
 /* What was given up is not waited for without end: who is silent is left. */
 START_TEST(what_is_given_up_and_never_answered_ends_the_connection)
 {
-    uint64_t a = talker_acquire(
-        &t, "a", (struct redlock_wish){.wait_ms = 60000, .hold = _i / 2 != 0});
+    uint64_t a =
+        talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000, .hold = _i / 2 != 0});
     talker_sent(&t);
     t.now_ns += 4000 * MS;
     ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
