@@ -287,12 +287,12 @@ $(TEST_SIM): $(TEST_SIM).o $(BUILD)/tests/runner.o $(SIM_SUPPORT) $(BUILD)/libre
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-$(TORTURE): $(TORTURE_OBJECTS) $(E2E_SUPPORT) $(BUILD)/libredlockd.a
+$(TORTURE): $(TORTURE_OBJECTS) $(E2E_SUPPORT) $(BUILD)/libredlock.a $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
 $(BUILD)/tests/bench/test_%: $(BUILD)/tests/bench/test_%.o $(BENCH_OBJECTS) $(E2E_SUPPORT) \
-    $(BUILD)/libredlockd.a
+    $(BUILD)/libredlock.a $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 

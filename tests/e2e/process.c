@@ -98,6 +98,13 @@ int process_wait(pid_t pid, const char *who)
     return status;
 }
 
+void process_stop(pid_t pid)
+{
+    int status;
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+}
+
 void process_kill(pid_t pid)
 {
     kill(pid, SIGKILL);

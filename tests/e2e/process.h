@@ -37,6 +37,9 @@ bool process_ended(pid_t pid, int *status);
 /* Wait for its end; the test fails if it does not come. */
 int process_wait(pid_t pid, const char *who);
 
+/* SIGSTOP, and wait until it stands still. */
+void process_stop(pid_t pid);
+
 /* SIGKILL and wait. */
 void process_kill(pid_t pid);
 

@@ -11,6 +11,7 @@
 
 #include "client/redlock.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/library.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
@@ -43,8 +44,7 @@ static void close_stage(struct stage *stage)
 static void expect(const struct redlock *redlock, enum redlock_status status,
                    enum redlock_status expected)
 {
-    ck_assert_msg(status == expected, "%s, where %s was expected: %s", redlock_status_word(status),
-                  redlock_status_word(expected), redlock_error(redlock));
+    library_expect(redlock, status, expected);
     ck_assert_ptr_null(strstr(redlock_error(redlock), "0123456789abcdef"));
 }
 

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -314,11 +313,9 @@ START_TEST(a_daemon_that_was_stopped_tells_the_loss_before_all_else)
 {
     struct stage stage;
     struct held held;
-    int status;
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "600ms");
-    ck_assert_int_eq(kill(stage.daemon.pid, SIGSTOP), 0);
-    ck_assert_int_eq(waitpid(stage.daemon.pid, &status, WUNTRACED), stage.daemon.pid);
+    process_stop(stage.daemon.pid);
     client_send(&held.client, "PING\n");
     struct waiting waiting = waiting_for("the validity to end");
     while (waiting_clock_ms() <= held.until_ms)

@@ -3,7 +3,6 @@
  * crashes nor hangs, and what it calls a lock is one, with a deadline that the lock may have.
  */
 #include <inttypes.h>
-#include <poll.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "client/redlock.h"
 #include "protocol/limits.h"
 #include "tests/e2e/liar.h"
+#include "tests/e2e/library.h"
 #include "tests/e2e/sandbox.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -53,13 +53,6 @@ static struct redlock *new_handle(int64_t timeout_ms)
     ck_assert_ptr_nonnull(redlock);
     redlock_set_timeout(redlock, timeout_ms);
     return redlock;
-}
-
-static void expect(const struct redlock *redlock, enum redlock_status status,
-                   enum redlock_status expected)
-{
-    ck_assert_msg(status == expected, "%s, where %s was expected: %s", redlock_status_word(status),
-                  redlock_status_word(expected), redlock_error(redlock));
 }
 
 /* --- may it be a lock? --- */
@@ -120,31 +113,17 @@ static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_
     ck_assert_int_le(lock->deadline_ns, check.latest_ns);
 }
 
-static struct redlock_event next_event(struct redlock *redlock)
-{
-    struct waiting waiting = waiting_for("an event");
-    struct redlock_event event;
-    while (!redlock_next(redlock, &event)) {
-        struct pollfd fd = {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)};
-        int most_ms = redlock_poll_timeout_ms(redlock);
-        int left_ms = waiting_left_ms(&waiting);
-        if (left_ms == 0)
-            waiting_pause(&waiting);
-        poll(&fd, 1, most_ms >= 0 && most_ms < left_ms ? most_ms : left_ms);
-    }
-    return event;
-}
-
 /* Acquire without blocking, so that its number is known. */
 static struct redlock_event acquire(struct redlock *redlock, bool hold)
 {
     uint64_t id;
-    expect(redlock,
-           redlock_start_acquire(redlock, "a", TTL_MS, &(struct redlock_wish){.hold = hold}, &id),
-           REDLOCK_OK);
+    library_expect(
+        redlock,
+        redlock_start_acquire(redlock, "a", TTL_MS, &(struct redlock_wish){.hold = hold}, &id),
+        REDLOCK_OK);
     struct redlock_event event;
     do
-        event = next_event(redlock);
+        event = library_next(redlock);
     while (event.kind != REDLOCK_EVENT_ANSWER);
     ck_assert_uint_eq(event.id, id);
     if (event.status == REDLOCK_OK)
@@ -164,7 +143,7 @@ START_TEST(an_answer_cut_short_is_none)
         struct redlock *redlock = new_handle(PATIENT_MS);
         liar_set(liar, &(struct lie){.kind = LIE_CUT, .at = at});
         struct redlock_event event = acquire(redlock, at % 2 == 0);
-        expect(redlock, event.status, at == ANSWER_LEN ? REDLOCK_OK : REDLOCK_BROKEN);
+        library_expect(redlock, event.status, at == ANSWER_LEN ? REDLOCK_OK : REDLOCK_BROKEN);
         redlock_free(redlock);
     }
     close_stage();
@@ -177,7 +156,7 @@ START_TEST(an_answer_in_pieces_is_one)
     struct redlock *redlock = new_handle(PATIENT_MS);
     for (size_t at = 0; at <= ANSWER_LEN; at++) {
         liar_set(liar, &(struct lie){.kind = LIE_SPLIT, .at = at});
-        expect(redlock, acquire(redlock, false).status, REDLOCK_OK);
+        library_expect(redlock, acquire(redlock, false).status, REDLOCK_OK);
     }
     redlock_free(redlock);
     close_stage();
@@ -192,7 +171,7 @@ START_TEST(a_delay_makes_no_deadline_later)
     int64_t before_ns = liar_clock_ns();
     liar_set(liar, &(struct lie){.delay_ms = 30});
     struct redlock_event event = acquire(redlock, false);
-    expect(redlock, event.status, REDLOCK_OK);
+    library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert_int_ge(event.sent_ns, before_ns);
     ck_assert_int_eq(event.lock.deadline_ns, event.sent_ns + TTL_MS * MS);
     redlock_free(redlock);
@@ -208,7 +187,7 @@ START_TEST(no_more_time_has_elapsed_than_has_passed)
     for (size_t i = 0; i < sizeof(elapsed_ms) / sizeof(elapsed_ms[0]); i++) {
         liar_set(liar, &(struct lie){.elapsed_ms = elapsed_ms[i]});
         struct redlock_event event = acquire(redlock, false);
-        expect(redlock, event.status, REDLOCK_OK);
+        library_expect(redlock, event.status, REDLOCK_OK);
         ck_assert_int_le(event.lock.deadline_ns, liar_clock_ns() + TTL_MS * MS);
         ck_assert_int_le(redlock_left_ms(&event.lock), TTL_MS);
     }
@@ -224,14 +203,14 @@ START_TEST(a_lock_that_is_over_on_arrival_is_given_back)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     liar_set(liar, &(struct lie){.delay_ms = 20, .validity_ms = 5});
-    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
+    library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
     ck_assert_int_eq(lock.deadline_ns, 0);
     snprintf(unlock, sizeof(unlock), "UNLOCK a %08xabcdef0123456789abcdef0123456789",
              1 * 2654435761u);
     struct waiting waiting = waiting_for("the lock to be given back");
     while (!liar_was_asked(liar, unlock))
         waiting_pause(&waiting);
-    expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     redlock_free(redlock);
     close_stage();
 }
@@ -263,12 +242,13 @@ START_TEST(each_answer_has_its_status)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     liar_set(liar, &(struct lie){.instead = answers[_i].instead});
-    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), answers[_i].status);
+    library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL),
+                   answers[_i].status);
     ck_assert_int_eq(lock.deadline_ns, 0);
     ck_assert_str_ne(redlock_error(redlock), "");
     ck_assert_ptr_null(strchr(redlock_error(redlock), '\n'));
     /* Whatever it was, the next request is a new chance. */
-    expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     redlock_free(redlock);
     close_stage();
 }
@@ -281,10 +261,10 @@ START_TEST(an_extension_of_another_token_is_none)
     struct redlock_lock lock = {
         .resource = "a", .token = "1123456789abcdef0123456789abcdef01234567", .deadline_ns = 77};
     liar_set(liar, &(struct lie){.instead = "OK 0123456789abcdef0123456789abcdef01234567 9000 0"});
-    expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_GARBLED);
+    library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_GARBLED);
     ck_assert_int_eq(lock.deadline_ns, 77);
     liar_set(liar, &(struct lie){.instead = "NOQUORUM 1/3 need=2"});
-    expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_NOQUORUM);
+    library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_NOQUORUM);
     ck_assert_int_eq(lock.deadline_ns, 77);
     redlock_free(redlock);
     close_stage();
@@ -299,9 +279,10 @@ START_TEST(who_answers_nothing_costs_the_timeout)
     struct redlock *redlock = new_handle(50);
     liar_set(liar, &lies[_i]);
     int64_t before_ns = liar_clock_ns();
-    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_TIMEOUT);
+    library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL),
+                   REDLOCK_TIMEOUT);
     ck_assert_int_ge(liar_clock_ns() - before_ns, 50 * MS);
-    expect(redlock, redlock_ping(redlock), REDLOCK_TIMEOUT);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_TIMEOUT);
     redlock_free(redlock);
     close_stage();
 }
@@ -315,17 +296,17 @@ START_TEST(a_connection_that_was_given_up_is_replaced)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     liar_set(liar, &(struct lie){.kind = LIE_NONE});
-    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
+    library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
     liar_set(liar, &(struct lie){.kind = LIE_SILENT});
-    expect(redlock, redlock_start_extend(redlock, &lock, TTL_MS, NULL), REDLOCK_OK);
+    library_expect(redlock, redlock_start_extend(redlock, &lock, TTL_MS, NULL), REDLOCK_OK);
     redlock_abandon(redlock);
     liar_set(liar, &(struct lie){.kind = LIE_NONE});
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_ANSWER);
-    expect(redlock, event.status, REDLOCK_BROKEN);
+    library_expect(redlock, event.status, REDLOCK_BROKEN);
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
-    expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_OK);
+    library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_OK);
     ck_assert_uint_eq(liar->connections, 1);
     redlock_free(redlock);
     close_stage();
@@ -347,7 +328,7 @@ START_TEST(a_listing_without_end_costs_the_timeout)
     open_stage(__func__);
     struct redlock *redlock = new_handle(50);
     liar_set(liar, &(struct lie){.kind = LIE_FLOOD});
-    expect(redlock, redlock_list(redlock, "NODES", read_slowly, NULL), REDLOCK_TIMEOUT);
+    library_expect(redlock, redlock_list(redlock, "NODES", read_slowly, NULL), REDLOCK_TIMEOUT);
     redlock_free(redlock);
     close_stage();
 }
@@ -359,10 +340,10 @@ START_TEST(nobody_home_is_unreachable)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     liar_set(liar, &(struct lie){0});
-    expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
+    library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
     redlock_free(redlock);
     redlock = redlock_new("unix:/nonexistent");
-    expect(redlock, redlock_release(redlock, &lock), REDLOCK_UNREACHABLE);
+    library_expect(redlock, redlock_release(redlock, &lock), REDLOCK_UNREACHABLE);
     ck_assert_int_eq(lock.deadline_ns, 0);
     redlock_free(redlock);
     close_stage();
@@ -375,15 +356,15 @@ START_TEST(a_place_in_line_is_read_from_the_listing)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     liar_set(liar, &(struct lie){0});
-    expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
-    struct redlock_event event = next_event(redlock);
-    expect(redlock, event.status, REDLOCK_OK);
+    library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
+    struct redlock_event event = library_next(redlock);
+    library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert_uint_eq(event.id, id);
     ck_assert_uint_eq(event.place, 3);
     liar_set(liar, &(struct lie){.instead = "END"});
-    expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
-    event = next_event(redlock);
-    expect(redlock, event.status, REDLOCK_OK);
+    library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
+    event = library_next(redlock);
+    library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert_uint_eq(event.place, 0);
     redlock_free(redlock);
     close_stage();
@@ -400,18 +381,18 @@ START_TEST(a_loss_comes_before_the_answer_behind_it)
     struct redlock *redlock = new_handle(PATIENT_MS);
     liar_set(liar, &(struct lie){0});
     struct redlock_event event = acquire(redlock, true);
-    expect(redlock, event.status, REDLOCK_OK);
+    library_expect(redlock, event.status, REDLOCK_OK);
     struct redlock_lock lock = event.lock;
     snprintf(lost, sizeof(lost), "! LOST a %s noquorum\n! LOST a %s noquorum\n", lock.token,
              lock.token);
     liar_set(liar, &(struct lie){.before = lost});
-    expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
-    event = next_event(redlock);
+    library_expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
+    event = library_next(redlock);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert_str_eq(event.lock.token, lock.token);
-    event = next_event(redlock);
+    event = library_next(redlock);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_ANSWER);
-    expect(redlock, event.status, REDLOCK_OK);
+    library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert(!redlock_next(redlock, &event));
     redlock_free(redlock);
     close_stage();
@@ -501,7 +482,7 @@ static void operate(struct run *run)
         status = redlock_start_acquire(redlock, "a", TTL_MS, &wish, &id);
         break;
     }
-    expect(redlock, status, REDLOCK_OK);
+    library_expect(redlock, status, REDLOCK_OK);
     run->open[run->open_count].earlier_ns = earlier_ns;
     run->open[run->open_count++].id = id;
 }
@@ -517,7 +498,7 @@ static void run_seed(uint64_t seed)
             on_event(&run, &event);
     }
     while (run.open_count > 0) {
-        event = next_event(run.redlock);
+        event = library_next(run.redlock);
         on_event(&run, &event);
     }
     redlock_free(run.redlock);

@@ -1,0 +1,233 @@
+/*
+ * client/redlock.h with a real daemon: locks that live with their connection, in whatever process
+ * that is, and what is told of them.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/redlock.h"
+#include "tests/e2e/library.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+static const struct stage_plan three_quick = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+static const struct stage_plan three_tcp = {
+    .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
+static const struct redlock_wish hold = {.hold = true};
+
+START_TEST(a_hold_lives_as_long_as_its_handle)
+{
+    struct stage stage;
+    struct redlock_event event;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    struct redlock_lock lock = library_acquire(redlock, "a", 1000, &hold);
+    ck_assert(lock.hold);
+    stage_wait_stats(&stage.client, " renewals=3 ");
+    ck_assert(!redlock_next(redlock, &event));
+    library_expect(redlock, redlock_extend(redlock, &lock, 2000), REDLOCK_OK);
+    ck_assert(lock.hold);
+    stage_wait_key(&stage, "redlock:a", 3);
+    redlock_free(redlock);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+static void wait_for_child(pid_t child)
+{
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+START_TEST(a_child_leaves_the_connection_to_its_parent)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    struct redlock_lock lock = library_acquire(redlock, "a", 60000, &hold);
+    pid_t child = fork();
+    if (child == 0) {
+        redlock_free(redlock);
+        _exit(0);
+    }
+    wait_for_child(child);
+    child = fork();
+    if (child == 0) {
+        /* Over a connection of its own. */
+        bool fine = redlock_fd(redlock) == -1 && redlock_poll_for(redlock) == 0 &&
+                    redlock_ping(redlock) == REDLOCK_OK && redlock_fd(redlock) >= 0;
+        redlock_free(redlock);
+        _exit(!fine);
+    }
+    wait_for_child(child);
+    library_expect(redlock, redlock_extend(redlock, &lock, 60000), REDLOCK_OK);
+    ck_assert(lock.hold);
+    client_expect_match(&stage.client, "HELD .*", "STATUS a");
+    redlock_free(redlock);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_child_can_take_the_connection_over)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    library_acquire(redlock, "a", 60000, &hold);
+    pid_t child = fork();
+    if (child == 0) {
+        redlock_take_over(redlock);
+        redlock_free(redlock);
+        _exit(0);
+    }
+    wait_for_child(child);
+    stage_wait_no_keys(&stage);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_hold_is_freed_by_its_handle_also_with_warnings_unread)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three_tcp);
+    char url[64];
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", stage.daemon.port);
+    struct redlock *redlock = redlock_new(url);
+    library_acquire(redlock, "a", 60000, &hold);
+    master_stop(&stage.masters[2]);
+    stage_wait_nodes(&stage, "vote=no", 1);
+    master_continue(&stage.masters[2]);
+    redlock_free(redlock);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_lost_hold_is_told_once)
+{
+    struct stage stage;
+    uint64_t id;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    struct redlock_lock lock = library_acquire(redlock, "a", 3000, &hold);
+    master_kill(&stage.masters[0]);
+    master_kill(&stage.masters[1]);
+    struct redlock_event event;
+    do
+        event = library_next(redlock);
+    while (event.kind == REDLOCK_EVENT_WARN);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
+    ck_assert_str_eq(event.lock.resource, "a");
+    ck_assert_str_eq(event.lock.token, lock.token);
+    ck_assert_str_eq(event.reason, "noquorum");
+    library_expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
+    library_answer(redlock, id, REDLOCK_OK);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
+/* The daemon stands still for longer than an answer may take. Its client relies on the deadline
+ * that it has, whatever it does with its connection. */
+START_TEST(a_hold_whose_connection_is_given_up_lives_until_its_deadline)
+{
+    struct stage stage;
+    struct redlock_event event;
+    char url[64];
+    stage_open(&stage, __func__, &three_tcp);
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", stage.daemon.port);
+    struct redlock *redlock = _i == 0 ? library_open(&stage.daemon) : redlock_new(url);
+    ck_assert_ptr_nonnull(redlock);
+    struct redlock_lock lock = library_acquire(redlock, "a", 30000, &hold);
+    process_stop(stage.daemon.pid);
+    redlock_set_timeout(redlock, 50);
+    library_expect(redlock, redlock_extend(redlock, &lock, 30000), REDLOCK_TIMEOUT);
+    redlock_abandon(redlock);
+    ck_assert(redlock_next(redlock, &event));
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
+    kill(stage.daemon.pid, SIGCONT);
+    /* It has seen the end of the connection, if there was one. */
+    stage_wait_clients(&stage, _i == 0 ? 2 : 1);
+    client_expect_match(&stage.client, "HELD .*", "LOCK a 30s");
+    redlock_set_timeout(redlock, 5000);
+    library_expect(redlock, redlock_extend(redlock, &lock, 30000), REDLOCK_OK);
+    ck_assert_int_gt(redlock_left_ms(&lock), 0);
+    library_expect(redlock, redlock_release(redlock, &lock), REDLOCK_OK);
+    /* What is not given back is, with the handle. */
+    lock = library_acquire(redlock, "b", 30000, &hold);
+    redlock_abandon(redlock);
+    redlock_free(redlock);
+    stage_wait_clients(&stage, 1);
+    client_expect_match(&stage.client, _i == 0 ? "FREE" : "HELD .*", "STATUS b");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(connections_that_were_given_up_and_have_ended_take_no_descriptors)
+{
+    enum { ROUNDS = 3 };
+    static const char *const names[ROUNDS] = {"a", "b", "c"};
+    unsigned counts[ROUNDS];
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    struct redlock *redlock = library_open(&stage.daemon);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        library_acquire(redlock, names[i], 30000, &hold);
+        redlock_abandon(redlock);
+        counts[i] = process_open_files(getpid());
+        client_close(&stage.client);
+        daemon_stop(&stage.daemon);
+        daemon_start(&stage.daemon, 0);
+        daemon_wait_up(&stage.daemon, 3);
+        daemon_connect(&stage.daemon, &stage.client);
+    }
+    ck_assert_uint_eq(counts[1], counts[0]);
+    ck_assert_uint_eq(counts[2], counts[0]);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_hold_that_is_released_elsewhere_is_lost)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    struct redlock *other = library_open(&stage.daemon);
+    struct redlock_lock lock = library_acquire(redlock, "a", 600, &hold);
+    struct redlock_lock copy = lock;
+    library_expect(other, redlock_release(other, &copy), REDLOCK_OK);
+    struct redlock_event event = library_next(redlock);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
+    ck_assert_str_eq(event.reason, "gone");
+    redlock_free(redlock);
+    redlock_free(other);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("libredlock_holds");
+    TCase *cases = sandbox_case("libredlock_holds");
+    tcase_add_test(cases, a_hold_lives_as_long_as_its_handle);
+    tcase_add_test(cases, a_child_leaves_the_connection_to_its_parent);
+    tcase_add_test(cases, a_child_can_take_the_connection_over);
+    tcase_add_test(cases, a_hold_is_freed_by_its_handle_also_with_warnings_unread);
+    tcase_add_test(cases, a_lost_hold_is_told_once);
+    tcase_add_loop_test(cases, a_hold_whose_connection_is_given_up_lives_until_its_deadline, 0, 2);
+    tcase_add_test(cases, connections_that_were_given_up_and_have_ended_take_no_descriptors);
+    tcase_add_test(cases, a_hold_that_is_released_elsewhere_is_lost);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
