@@ -162,20 +162,20 @@ static void give_back(struct talk *talk, struct asked *asked, const char *token,
 
 static void give_up(struct talk *talk, struct asked *asked, int64_t now_ns)
 {
-    char token[REDLOCK_TOKEN_LEN + 1];
-    /* The end of a connection undoes what is being granted, and what it holds, but not what has
-     * been granted: so that answer is worth a wait, though not for ever. */
-    bool stays = asked->confirms && asked->hold == NULL && asked->whom == FOR_CALLER;
-    memcpy(token, asked->question.token, sizeof(token));
+    bool queued = asked->state == ASKED_QUEUED; /* not a byte of it was sent */
     asked->line = NULL;
-    if (asked->state == ASKED_SENT && stays)
+    if (queued && asked->confirms) {
+        give_back(talk, asked, asked->question.token, now_ns);
+    } else if (queued) {
+        rest(talk, asked);
+    } else if (asked->confirms && asked->hold == NULL && asked->whom == FOR_CALLER) {
+        /* The end of a connection undoes what is being granted, and what it holds, but not what has
+         * been granted: so that answer is worth a wait, though not for ever. */
         asked->until_ns = now_ns + talk->timeout_ns;
-    if (asked->state == ASKED_SENT)
-        set_state(talk, asked, ASKED_SENT, stays ? FOR_US : FOR_NOBODY);
-    else if (asked->confirms)
-        give_back(talk, asked, token, now_ns);
-    else
-        rest(talk, asked); /* not a byte of it was sent */
+        set_state(talk, asked, ASKED_SENT, FOR_US);
+    } else {
+        set_state(talk, asked, ASKED_SENT, FOR_NOBODY);
+    }
 }
 
 static void cancel(struct talk *talk, struct asked *asked, int64_t now_ns)
@@ -370,9 +370,7 @@ static void confirm(struct talk *talk, struct asked *asked, const struct redlock
 static void put_confirmed(struct talk *talk, struct asked *asked, struct redlock_event *event,
                           int64_t now_ns)
 {
-    char token[REDLOCK_TOKEN_LEN + 1];
     bool gone = event->status == REDLOCK_GONE;
-    memcpy(token, asked->question.token, sizeof(token));
     if (event->status == REDLOCK_OK && !asked->lost && asked->whom == FOR_CALLER) {
         put_granted(talk, asked, event);
         return;
@@ -386,7 +384,7 @@ static void put_confirmed(struct talk *talk, struct asked *asked, struct redlock
     if (gone)
         rest(talk, asked);
     else
-        give_back(talk, asked, token, now_ns);
+        give_back(talk, asked, asked->question.token, now_ns);
 }
 
 static void put_final(struct talk *talk, struct asked *asked, struct redlock_event *event,
