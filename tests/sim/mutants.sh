@@ -45,7 +45,8 @@ try() {
     if [ -n "$first" ] && $CC -o "$dir/$name" $first $second $rest $LIBS >"$log" 2>&1; then
         FAULTS=$faults "$dir/$name" 1 "$seeds" >"$log" 2>&1
     fi
-    rm -f "$dir/$name" "$dir/$name"-*.o
+    # By name: a pattern would also match the objects of a mutant whose name begins alike.
+    rm -f "$dir/$name" $first $second
     if line=$(grep "^FAILED, .*\($wanted\)" "$log"); then
         printf '%-28s %s\n' "$name" "$(echo "$line" | sed 's/^FAILED, commit [^,]*, //; s/ until .*//')"
     else
