@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/secret.h"
 #include "config/value.h"
 #include "protocol/spelling.h"
 
@@ -85,4 +86,18 @@ void entry_read_any(const struct yaml_node *entry, const char *list,
                     const struct entry_field *fields, void *target, struct report *report)
 {
     read_fields(entry, list, fields, false, target, report);
+}
+
+char *entry_secret(const struct yaml_node *value, const char *name, struct report *report)
+{
+    struct error error;
+    bool exposed;
+    char *secret = secret_read(value->text, &exposed, &error);
+    if (secret == NULL)
+        report_error(report, value->mark, "%s: %s %s", name, value->text, error.text);
+    else if (exposed)
+        report_warning(report, value->mark,
+                       "%s: %s can be read or written by everybody; chmod 640 or 600", name,
+                       value->text);
+    return secret;
 }

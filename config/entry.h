@@ -35,6 +35,11 @@ bool entry_has_kind(const struct yaml_node *node, enum yaml_kind kind, const cha
 bool entry_is_mapping(const struct yaml_node *entry, const char *list, const char *example,
                       struct report *report);
 
+/* The secret in the file that `value` names, for secret_free(); `name` is the key it stands under.
+ * NULL: it cannot be read, and the report says so. The report warns of a file that every user of
+ * the host can read. */
+char *entry_secret(const struct yaml_node *value, const char *name, struct report *report);
+
 /* There is no such key in `section` ("" at the top); `known` are those there are, NULL last. */
 void entry_unknown(const struct yaml_node *key, const char *section, const char *const *known,
                    struct report *report);

@@ -59,10 +59,7 @@ static void set_username(void *target, const struct yaml_node *value, struct rep
 static void set_password(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_node *node = target;
-    struct error error;
-    node->password = secret_read(value->text, &error);
-    if (node->password == NULL)
-        report_error(report, value->mark, "nodes.password_file: %s %s", value->text, error.text);
+    node->password = entry_secret(value, "nodes.password_file", report);
 }
 
 static void set_durable(void *target, const struct yaml_node *value, struct report *report)

@@ -11,7 +11,7 @@
 #include "config/memory.h"
 
 /* Open a regular file; what is none (a pipe, a terminal) could keep the daemon waiting. */
-static int open_regular(const char *path, struct error *error)
+static int open_regular(const char *path, bool *exposed, struct error *error)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -19,8 +19,10 @@ static int open_regular(const char *path, struct error *error)
         snprintf(error->text, sizeof(error->text), "cannot be read: %s", strerror(errno));
         return -1;
     }
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        *exposed = (status.st_mode & (S_IROTH | S_IWOTH)) != 0;
         return fd;
+    }
     snprintf(error->text, sizeof(error->text), "is no regular file");
     close(fd);
     return -1;
@@ -39,11 +41,12 @@ static ssize_t read_all(int fd, char *buf, size_t size)
     return (ssize_t)len;
 }
 
-char *secret_read(const char *path, struct error *error)
+char *secret_read(const char *path, bool *exposed, struct error *error)
 {
     char buf[SECRET_MAX + 2]; /* a line feed, and a byte that tells of more */
     char *secret = NULL;
-    int fd = open_regular(path, error);
+    *exposed = false;
+    int fd = open_regular(path, exposed, error);
     if (fd < 0)
         return NULL;
     ssize_t got = read_all(fd, buf, sizeof(buf));

@@ -54,11 +54,10 @@ static const char *check_secret(const char *secret)
 static void set_secret(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_user *user = target;
-    struct error error;
     if (!entry_has_kind(value, YAML_SCALAR, "auth.users.secret_file", report))
         return;
-    user->secret = secret_read(value->text, &error);
-    const char *wrong = user->secret != NULL ? check_secret(user->secret) : error.text;
+    user->secret = entry_secret(value, "auth.users.secret_file", report);
+    const char *wrong = user->secret != NULL ? check_secret(user->secret) : NULL;
     if (wrong != NULL)
         report_error(report, value->mark, "auth.users.secret_file: %s %s", value->text, wrong);
 }

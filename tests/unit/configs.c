@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char origin[256];
@@ -16,6 +17,7 @@ void configs_open(void)
     strcpy(folder, "/tmp/redlockd-config.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chdir(folder), 0);
+    umask(0077); /* as files of secrets have to be */
 }
 
 void configs_close(void)

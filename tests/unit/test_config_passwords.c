@@ -88,6 +88,26 @@ START_TEST(a_pipe_is_no_password_and_keeps_nobody_waiting)
 }
 END_TEST
 
+/* What counts is the mode of the file, also for root, who may read any. */
+START_TEST(a_password_that_others_can_read_or_write_is_warned_of)
+{
+    static const char warning[] = "f:4:59: warning: nodes.password_file: secret can be read or "
+                                  "written by everybody; chmod 640 or 600\n";
+    static const mode_t modes[] = {0644, 0604, 0602, 0666};
+    configs_write("secret", "s3cret\n");
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        ck_assert_int_eq(chmod("secret", modes[i]), 0);
+        struct config *config = configs_read(with_secret);
+        ck_assert_ptr_nonnull(config);
+        ck_assert_str_eq(configs_report(), warning);
+        ck_assert_str_eq(config->nodes[2].password, "s3cret");
+        config_free(config);
+    }
+    ck_assert_int_eq(chmod("secret", 0640), 0);
+    config_free(configs_fine(with_secret));
+}
+END_TEST
+
 START_TEST(a_username_is_one_word)
 {
     configs_write("secret", "x");
@@ -114,6 +134,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_password_has_a_longest_length);
     tcase_add_test(cases, an_empty_or_binary_password_is_refused);
     tcase_add_test(cases, a_pipe_is_no_password_and_keeps_nobody_waiting);
+    tcase_add_test(cases, a_password_that_others_can_read_or_write_is_warned_of);
     tcase_add_test(cases, a_username_is_one_word);
     suite_add_tcase(suite, cases);
     return suite;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "protocol/permit.h"
 #include "tests/runner.h"
@@ -210,6 +211,18 @@ START_TEST(users_are_read_as_written)
 }
 END_TEST
 
+START_TEST(a_secret_that_others_can_read_is_warned_of)
+{
+    ck_assert_int_eq(chmod("s", 0644), 0);
+    struct config *config =
+        configs_read("auth: {users: [{name: ci, secret_file: s, resources: [\"\"]}]}\n" NODES);
+    ck_assert_ptr_nonnull(config);
+    ck_assert_str_eq(configs_report(), "f:1:40: warning: auth.users.secret_file: s can be read or "
+                                       "written by everybody; chmod 640 or 600\n");
+    config_free(config);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("users of the configuration");
@@ -220,6 +233,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, users_have_a_greatest_number);
     tcase_add_test(tests, ids_of_a_user_have_a_greatest_number);
     tcase_add_test(tests, users_are_read_as_written);
+    tcase_add_test(tests, a_secret_that_others_can_read_is_warned_of);
     suite_add_tcase(suite, tests);
     return suite;
 }
