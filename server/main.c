@@ -18,8 +18,9 @@
 
 static const char default_file[] = "/etc/redlockd/redlockd.yaml";
 
-/* As sysexits and most daemons have it: 1 it went wrong, 2 it was called wrongly. */
-enum { EXIT_USAGE = 2 };
+/* 1: it failed, and may succeed later. These two do not change by themselves, so the shipped unit
+ * does not restart after them; 78 is EX_CONFIG of sysexits.h. */
+enum { EXIT_USAGE = 2, EXIT_CONFIGURATION = 78 };
 
 static const char usage[] =
     "usage: redlockd [-c FILE] [-t [--probe] | --bootstrap | --reset-set OLD-ID]\n"
@@ -247,7 +248,7 @@ int main(int argc, char **argv)
 
     struct config *config = load(&flags);
     if (config == NULL)
-        return EXIT_FAILURE;
+        return EXIT_CONFIGURATION;
     /* What a probe finds it tells by itself. */
     const struct log log = {flags.task.probe ? CONFIG_LOG_ERROR : config->log.level,
                             config->log.format, STDERR_FILENO, log_is_journal(STDERR_FILENO)};

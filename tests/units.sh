@@ -5,6 +5,10 @@ set -u
 bad=0
 complain() { echo "units: $*" >&2; bad=1; }
 
+# A wrong configuration (78) or command line (2) does not change by itself.
+grep -qx 'RestartPreventExitStatus=2 78' packaging/redlockd.service ||
+    complain "redlockd.service starts the daemon again although its configuration is wrong"
+
 # At most so much exposure, in tenths; see systemd-analyze(1).
 EXPOSURE=15
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "tests/e2e/process.h"
@@ -189,6 +190,23 @@ END_TEST
 /* --- the log --- */
 
 /* Every request that bears a token, also such that fail. */
+/* It does not mend itself, as an address in use may: the shipped unit does not start it again. */
+START_TEST(a_wrong_configuration_has_an_exit_status_of_its_own)
+{
+    enum { WRONG_CONFIGURATION = 78 };
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    ck_assert_int_eq(daemon_run(&stage.daemon, (const char *[]){"-t", NULL}), 0);
+    sandbox_write(stage.daemon.config, "nonsense: 1\n");
+    ck_assert_int_eq(daemon_refuses(&stage.daemon), WRONG_CONFIGURATION);
+    ck_assert_int_eq(daemon_run(&stage.daemon, (const char *[]){"-t", NULL}), WRONG_CONFIGURATION);
+    unlink(stage.daemon.config);
+    ck_assert_int_eq(daemon_refuses(&stage.daemon), WRONG_CONFIGURATION);
+    stage_close_masters(&stage);
+}
+END_TEST
+
 START_TEST(no_token_is_in_the_log)
 {
     struct stage stage;
@@ -299,6 +317,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, lock_survives_the_daemon);
     tcase_add_test(tests, daemon_that_was_killed_starts_again_in_its_place);
     tcase_add_test(tests, daemon_starts_before_its_masters);
+    tcase_add_test(tests, a_wrong_configuration_has_an_exit_status_of_its_own);
     tcase_add_test(tests, no_token_is_in_the_log);
     tcase_add_test(tests, json_log_is_one_object_a_line);
     tcase_add_test(tests, log_level_leaves_out_what_is_below);
