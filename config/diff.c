@@ -42,8 +42,9 @@ static const struct rule rules[] = {
      nodes_equal_servers},
     {"nodes.durable", "whether a master may be trusted after a restart is decided at the start",
      nodes_equal_durable},
-    {"nodes.ca, certificate, key", "they are read at the start", nodes_equal_tls},
-    /* For the next connection; those there are have been let in. */
+    /* For the next connection; those there are have been let in. Which server it is the guard
+     * tells by its record. The files are read again in any case. */
+    {"nodes.ca, certificate, key", NULL, nodes_equal_tls},
     {"nodes.username", NULL, nodes_equal_usernames},
     {"nodes.password_file", NULL, nodes_equal_passwords},
     {"locks", BY_KEYS, NULL},
@@ -125,5 +126,5 @@ void config_adopt(struct config *running, struct config *wanted)
         if (rule != NULL && rule->why_not == NULL)
             config_key_swap(i, running, wanted);
     }
-    nodes_swap_logins(running, wanted);
+    nodes_swap_access(running, wanted);
 }

@@ -286,13 +286,23 @@ static void swap(char **a, char **b)
     *b = kept;
 }
 
-void nodes_swap_logins(struct config *a, struct config *b)
+struct config_node *nodes_find(struct config *config, const char *name)
+{
+    unsigned index = index_of(config, name);
+    return index < config->node_count ? &config->nodes[index] : NULL;
+}
+
+void nodes_swap_access(struct config *a, struct config *b)
 {
     for (unsigned i = 0; i < a->node_count; i++) {
-        unsigned other = index_of(b, a->nodes[i].name);
-        if (other == b->node_count)
+        struct config_node *node = &a->nodes[i];
+        struct config_node *other = nodes_find(b, node->name);
+        if (other == NULL)
             continue;
-        swap(&a->nodes[i].username, &b->nodes[other].username);
-        swap(&a->nodes[i].password, &b->nodes[other].password);
+        struct config_tls tls = node->tls;
+        node->tls = other->tls;
+        other->tls = tls;
+        swap(&node->username, &other->username);
+        swap(&node->password, &other->password);
     }
 }

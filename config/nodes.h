@@ -19,7 +19,12 @@ bool nodes_equal_durable(const struct config *a, const struct config *b);
 bool nodes_equal_tls(const struct config *a, const struct config *b);
 bool nodes_equal_usernames(const struct config *a, const struct config *b);
 bool nodes_equal_passwords(const struct config *a, const struct config *b);
-void nodes_swap_logins(struct config *a, struct config *b);
+
+/* Swap all that may change while the daemon runs: logins, and the files for TLS. */
+void nodes_swap_access(struct config *a, struct config *b);
+
+/* The one of this name, in whatever place; NULL: there is none. */
+struct config_node *nodes_find(struct config *config, const char *name);
 
 void nodes_free(struct config *config);
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "config/diff.h"
+#include "config/nodes.h"
 #include "config/users.h"
 #include "server/listeners.h"
 #include "server/server.h"
@@ -114,21 +115,66 @@ static void renew_users(struct server *server, struct config *wanted)
               LOG_FIELDS(log_text("why", "not enough memory for the new ones")));
 }
 
+/* --- TLS to the masters --- */
+
+/* Read the files again, for each master of ours that has TLS. On failure there is nothing left. */
+static bool load_node_tls(const struct server *server, struct config *wanted,
+                          struct tls loaded[LIMIT_NODES], struct error *error)
+{
+    const struct config *config = server->config;
+    for (unsigned i = 0; i < config->node_count; i++) {
+        const struct config_node *node = nodes_find(wanted, config->nodes[i].name);
+        loaded[i] = (struct tls){0};
+        if (!node->address.tls || tls_init_node(&loaded[i], &node->tls, error))
+            continue;
+        while (i > 0)
+            tls_deinit(&loaded[--i]);
+        return false;
+    }
+    return true;
+}
+
+/* From the next connection to each on. */
+static void replace_node_tls(struct server *server, const struct tls loaded[LIMIT_NODES])
+{
+    for (unsigned i = 0; i < server->config->node_count; i++) {
+        struct tls *tls = &server->node_tls[i];
+        if (!tls_is_same_certificate(tls, &loaded[i]))
+            log_event(&server->log, CONFIG_LOG_INFO, "certificate_changed",
+                      LOG_FIELDS(log_text("node", server->config->nodes[i].name)));
+        tls_deinit(tls);
+        *tls = loaded[i];
+    }
+}
+
+static void drop_node_tls(const struct server *server, struct tls loaded[LIMIT_NODES])
+{
+    for (unsigned i = 0; i < server->config->node_count; i++)
+        tls_deinit(&loaded[i]);
+}
+
 /* What was in force before is in `wanted` then. */
 static bool change(struct server *server, struct config *wanted)
 {
     struct config_diff diff;
     struct listeners_change listeners;
+    struct tls node_tls[LIMIT_NODES];
     struct error error;
     enum config_log_level level_before = server->log.level;
     config_diff(server->config, wanted, &diff);
     if (!may_change(server, &diff))
         return false;
+    if (!load_node_tls(server, wanted, node_tls, &error)) {
+        log_refused(server, error.text);
+        return false;
+    }
     if (!listeners_prepare(server, wanted, &listeners, &error)) {
+        drop_node_tls(server, node_tls);
         log_refused(server, error.text);
         return false;
     }
     config_adopt(server->config, wanted);
+    replace_node_tls(server, node_tls);
     listeners_commit(server, &listeners);
     renew_users(server, wanted);
     server_retune(server);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/certs.h"
@@ -194,6 +195,90 @@ START_TEST(a_master_without_tls_is_told_from_others)
 }
 END_TEST
 
+/* --- files that are replaced --- */
+
+/* FROM.crt and FROM.key in place of TO's. */
+static void put_in_place(const struct sandbox *sandbox, const char *from, const char *to)
+{
+    static const char *const kinds[] = {"crt", "key"};
+    for (size_t i = 0; i < 2; i++) {
+        char name[64];
+        char path[SANDBOX_FILE];
+        snprintf(name, sizeof(name), "%s.%s", from, kinds[i]);
+        char *text = sandbox_read(sandbox_path(sandbox, name, path));
+        snprintf(name, sizeof(name), "%s.%s", to, kinds[i]);
+        sandbox_write(sandbox_path(sandbox, name, path), text);
+        ck_assert_int_eq(chmod(path, 0600), 0);
+        free(text);
+    }
+}
+
+static void reload(const struct daemon *daemon, const char *event)
+{
+    unsigned before = daemon_count_log(daemon, event);
+    struct waiting waiting = waiting_for(event);
+    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
+    while (daemon_count_log(daemon, event) == before)
+        waiting_pause(&waiting);
+}
+
+static const struct master_tls strict = {.own = "master", .ca = "ca", .wants_client = true};
+
+/* Our certificate (0), and the CA that is to have signed theirs (1). */
+static const struct {
+    const char *trusted;
+    const char *client;
+    const char *reason;
+} outdated[] = {
+    {"ca", "wrong-client", "reason=uncertified "},
+    {"stranger", "client", "reason=untrusted "},
+};
+
+START_TEST(files_that_were_replaced_count_from_the_next_connection_on)
+{
+    struct stage stage;
+    open_masters(&stage, __func__, &strict);
+    put_in_place(&stage.sandbox, outdated[_i].trusted, "trusted");
+    put_in_place(&stage.sandbox, outdated[_i].client, "ours");
+    prepare(&stage, "trusted", "ours");
+    start(&stage, 0);
+    stage_wait_nodes(&stage, outdated[_i].reason, 3);
+    put_in_place(&stage.sandbox, "ca", "trusted");
+    put_in_place(&stage.sandbox, "client", "ours");
+    reload(&stage.daemon, " reloaded ");
+    stage_wait_nodes(&stage, "state=up", 3);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "certificate_changed node="),
+                      _i == 0 ? 3 : 0);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(files_may_have_other_names_and_one_that_is_missing_changes_nothing)
+{
+    struct stage stage;
+    open_masters(&stage, __func__, &strict);
+    prepare(&stage, "ca", "wrong-client");
+    start(&stage, 0);
+    stage_wait_nodes(&stage, "reason=uncertified ", 3);
+    char *file = sandbox_read(stage.daemon.config);
+    for (char *at = file; (at = strstr(at, "wrong-client")) != NULL; at += 12)
+        memcpy(at, "./././client", 12);
+    char *ca = strstr(file, "/ca.crt");
+    ck_assert_ptr_nonnull(ca);
+    memcpy(ca, "/no.crt", 7);
+    sandbox_write(stage.daemon.config, file);
+    reload(&stage.daemon, "reload_refused");
+    stage_wait_nodes(&stage, "reason=uncertified ", 3);
+    memcpy(ca, "/ca.crt", 7);
+    sandbox_write(stage.daemon.config, file);
+    free(file);
+    reload(&stage.daemon, " reloaded ");
+    daemon_wait_log(&stage.daemon, " reloaded ", "changed=\"nodes.ca, certificate, key\"");
+    stage_wait_nodes(&stage, "state=up", 3);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- the end of a connection --- */
 
 /* A master of our own, which has TLS but answers nothing. */
@@ -291,6 +376,9 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_master_that_was_lost_comes_back);
     tcase_add_loop_test(tests, a_master_is_verified, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tests, a_master_without_tls_is_told_from_others);
+    tcase_add_loop_test(tests, files_that_were_replaced_count_from_the_next_connection_on, 0,
+                        sizeof(outdated) / sizeof(outdated[0]));
+    tcase_add_test(tests, files_may_have_other_names_and_one_that_is_missing_changes_nothing);
     tcase_add_loop_test(tests, a_link_that_is_given_up_is_reset, 0, 2);
     tcase_add_test(tests, what_a_hung_master_still_has_does_not_lock);
     suite_add_tcase(suite, tests);
