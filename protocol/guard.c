@@ -78,6 +78,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
     node->facts_known = false;
     node->facts_trouble = REASON_NONE;
     node->beat_failed = REASON_NONE;
+    node->set_refused = REASON_NONE;
     node->mark = REASON_NONE;
     node->mark_under_way = false;
     node->beat_ns = 0;
@@ -470,6 +471,14 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
         guard_begin_epoch(node);
 }
 
+void guard_on_set(struct guard *guard, unsigned index, enum reason refused)
+{
+    struct guard_node *node = guard_change(guard, index);
+    if (refused != REASON_NONE && node->set_refused == REASON_NONE)
+        guard_begin_epoch(node);
+    node->set_refused = refused;
+}
+
 /* --- the vote --- */
 
 /* Have enough nodes been told which server we know by this name, that any other daemon with a
@@ -519,6 +528,8 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return shown;
     if (node->beat_failed != REASON_NONE)
         return node->beat_failed;
+    if (node->set_refused != REASON_NONE)
+        return node->set_refused;
     if (now_ns < node->stepped_until_ns)
         return REASON_STEPPED;
     if (now_ns <= node->quarantine_until_ns)

@@ -169,7 +169,8 @@ struct guard_node {
     int64_t evicted;
     int64_t beat_ns; /* when the last heartbeat that was answered was sent */
     enum reason beat_failed;
-    uint32_t contested; /* nodes where the name is leased to another server */
+    enum reason set_refused; /* why it would refuse to set a lock; REASON_NONE: it would not */
+    uint32_t contested;      /* nodes where the name is leased to another server */
     int64_t contested_until_ns;
     uint32_t leased_on; /* nodes where the name has been leased to this server */
     bool announce;      /* that is still to be asked for */
@@ -203,6 +204,9 @@ void guard_init(struct guard *guard, const struct guard_rules *rules);
 /* A connection is up, to a server with this run_id; it is lost. */
 void guard_on_connected(struct guard *guard, unsigned node, const char *run_id);
 void guard_on_lost(struct guard *guard, unsigned node);
+
+/* A heartbeat has asked whether a lock may be set there; REASON_NONE: it may. */
+void guard_on_set(struct guard *guard, unsigned node, enum reason refused);
 
 enum guard_verdict guard_on_sample(struct guard *guard, unsigned node,
                                    const struct guard_sample *sample);

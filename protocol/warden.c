@@ -17,6 +17,7 @@ enum part {
     PART_TIME,
     PART_REPLICATION,       /* ends the probe of a batch */
     PART_REPLICATION_ALONE, /* ends a probe by itself */
+    PART_SET,
     PART_BEAT,
     PART_END, /* in place of a beat, where nothing is to be written */
     PART_MARK,
@@ -169,10 +170,16 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns)
     ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
     warden->probes++;
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);
-    if (warden->guard->rules.looks_on)
+    if (warden->guard->rules.looks_on) {
         ask(warden, PART_END, (const char *[]){"PING", NULL}, now_ns);
-    else
-        write_beat(warden, now_ns);
+        return;
+    }
+    /* Of a key that is not there, with XX: what is looked at is whether it is refused, as by an ACL
+     * for another prefix. All else that the guard asks for would be answered then, and each vote
+     * fail. It writes nothing. */
+    ask(warden, PART_SET, (const char *[]){"SET", warden->absent_key, "-", "XX", "PX", "1", NULL},
+        now_ns);
+    write_beat(warden, now_ns);
 }
 
 static uint64_t draw(const struct warden *warden)
@@ -366,6 +373,13 @@ static void take_stats(struct warden *warden, const struct redis_reply *reply)
     guard_on_facts(warden->guard, warden->node, &warden->facts);
 }
 
+static void take_set(struct warden *warden, const struct redis_reply *reply)
+{
+    enum reason refused = REASON_NONE;
+    is_error(warden, reply, &refused);
+    guard_on_set(warden->guard, warden->node, refused);
+}
+
 static void take_beat(struct warden *warden, const struct link_ticket *ticket,
                       const struct redis_reply *reply, int64_t now_ns)
 {
@@ -409,6 +423,9 @@ enum warden_result warden_on_reply(struct warden *warden, const struct link_tick
         return WARDEN_MORE;
     case PART_STATS:
         take_stats(warden, reply);
+        return WARDEN_LOOKED;
+    case PART_SET:
+        take_set(warden, reply);
         return WARDEN_LOOKED;
     case PART_BEAT:
         take_beat(warden, ticket, reply, now_ns);

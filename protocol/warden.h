@@ -2,7 +2,8 @@
  * What the guard asks of one master, as Redis commands, and what the answers mean to it. Pure.
  *
  *     probe       GET redlockd:node, TIME, INFO replication: behind every batch that asks for votes
- *     heartbeat   INFO memory, INFO stats, a probe, beat.lua: every guard->heartbeat_ns
+ *     heartbeat   INFO memory, INFO stats, a probe, whether a SET of a lock would be taken,
+ *                 beat.lua: every guard->heartbeat_ns
  *     mark        mark.lua, and a probe behind it
  */
 #ifndef PROTOCOL_WARDEN_H
@@ -18,7 +19,8 @@ struct warden {
     struct guard *guard;
     struct link *link;
     unsigned node;
-    const char *clock_id; /* of this host's clock: see engine_rules */
+    const char *clock_id;   /* of this host's clock: see engine_rules */
+    const char *absent_key; /* below the prefix of the locks; none of them can have this name */
 
     unsigned probes; /* under way, beside those at the end of batches */
     bool beat_in_full;

@@ -85,6 +85,7 @@ static void init_guard(struct engine *engine)
             .link = &engine->links[i],
             .node = i,
             .clock_id = engine->rules.clock_id,
+            .absent_key = engine->absent_key,
         };
         engine->vote_reason[i] = REASON_CONNECTING;
     }
@@ -168,6 +169,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     init_connections(engine, now_ns);
     engine->queue_seed = draw_random(engine);
     draw_digits(engine, sizeof(engine->daemon) / 2, engine->daemon);
+    engine_name_absent_key(engine);
     return true;
 }
 

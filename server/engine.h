@@ -218,6 +218,7 @@ struct engine {
     struct queue_rules queue_rules;
     uint32_t queue_seed;       /* of the last queue; daemons begin with different ones */
     char daemon[REDIS_DAEMON]; /* by which others know who waits */
+    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON]; /* see warden.h */
     /* What is written next. It is handed on before anything else is formatted. */
     char command[REDIS_RELEASES_MAX];
     struct pool calls;

@@ -198,6 +198,9 @@ void engine_on_releases_lost(struct engine *engine, unsigned node, const struct 
 
 /* --- engine_try.c --- */
 
+/* Name the key by which the guard asks whether locks may be set: see warden.h. */
+void engine_name_absent_key(struct engine *engine);
+
 void engine_on_trial(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                      const struct redis_reply *reply);
 

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "server/engine_parts.h"
@@ -30,6 +31,15 @@ static size_t put_key(const struct engine *engine, char *key)
     len += sizeof(name) - 1;
     memcpy(key + len, engine->daemon, sizeof(engine->daemon));
     return len + sizeof(engine->daemon);
+}
+
+void engine_name_absent_key(struct engine *engine)
+{
+    /* No name of a resource has a space in it, so no lock of redlockd is ever there; and no other
+     * client of the master knows the name of this daemon. */
+    snprintf(engine->absent_key, sizeof(engine->absent_key), "%.*sredlockd set?%.*s",
+             (int)engine->rules.key_prefix_len, engine->rules.key_prefix, REDIS_DAEMON,
+             engine->daemon);
 }
 
 void engine_try(struct engine *engine, unsigned node, int64_t now_ns)

@@ -502,6 +502,27 @@ START_TEST(readiness_goes_and_comes_back_with_the_masters)
 }
 END_TEST
 
+/* The guard's own keys are allowed, and those of locks are not. */
+START_TEST(a_daemon_whose_masters_allow_another_prefix_is_not_ready)
+{
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "");
+    masters_run(stage.masters, 5, "ACL SETUSER default resetkeys ~other:* ~redlockd:*");
+    stage_wait_nodes(&stage, "vote=no reason=noperm", 5);
+    daemon_wait_log(&stage.daemon, "node_without_vote node=a", "reason=noperm");
+    char *ready = http_get(port, "/readyz", 503);
+    ck_assert_ptr_nonnull(strstr(ready, "node=a vote=no reason=noperm"));
+    free(ready);
+    client_expect(&stage.client, "NOQUORUM 0/5 need=3 a:noperm b:noperm c:noperm d:noperm e:noperm",
+                  "LOCK a 1s");
+    masters_run(stage.masters, 5, "ACL SETUSER default allkeys");
+    stage_wait_nodes(&stage, "vote=yes", 5);
+    free(http_get(port, "/readyz", 200));
+    client_lock(&stage.client, "a", "1s");
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_daemon_that_stops_is_not_ready)
 {
     const struct stage_plan plan = {.daemon = {.node_timeout_ms = 5000}};
@@ -617,6 +638,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_reload_that_is_refused_shows_until_one_is_not);
     tcase_add_test(tests, metrics_are_well_formed_whatever_the_state);
     tcase_add_test(tests, readiness_goes_and_comes_back_with_the_masters);
+    tcase_add_test(tests, a_daemon_whose_masters_allow_another_prefix_is_not_ready);
     tcase_add_test(tests, a_daemon_that_stops_is_not_ready);
     tcase_add_test(tests, losses_are_shown_by_name_and_never_by_token);
     tcase_add_test(tests, the_longest_queues_come_first);

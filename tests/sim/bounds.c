@@ -52,7 +52,7 @@ void bounds_draw(uint64_t seed)
     };
     sim_bounds.locks = sim_bounds.holds + between(&dice, 1, 2);
     sim_bounds.link_releases = sim_bounds.link_votes + between(&dice, 1, 12);
-    sim_bounds.link_commands = sim_bounds.link_releases + 16;
+    sim_bounds.link_commands = sim_bounds.link_releases + 17;
 }
 
 bool bounds_are_in_force(void)

@@ -48,12 +48,15 @@ static void run_get(const struct run *run)
         key_track(run, &run->words[1]);
 }
 
-/* SET key value NX PX ttl */
+/* SET key value NX PX ttl; or XX, of a key that is not there */
 static void run_set(const struct run *run)
 {
     if (run_is_too_much(run))
         return;
-    if (key_find(run, &run->words[1]) != NULL) {
+    bool there = key_find(run, &run->words[1]) != NULL;
+    bool only_there = word_is(&run->words[3], "XX");
+    assert(!there || !only_there);
+    if (there || only_there) {
         out_nil(run->out);
         return;
     }

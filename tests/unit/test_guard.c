@@ -210,6 +210,23 @@ START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
 }
 END_TEST
 
+/* All else that the guard asks for is answered. */
+START_TEST(a_master_that_refuses_to_set_locks_has_no_vote)
+{
+    static const char refusal[] = "NOPERM this user has no permissions to access one of the keys";
+    snprintf(w.masters[0].full, sizeof(w.masters[0].full), "%s", refusal);
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "noperm");
+    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    /* Nothing of it is left, on any. */
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_ptr_null(world_value(&w, i, w.engine.absent_key));
+    w.masters[0].full[0] = '\0';
+    world_pass_ms(&w, LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
 START_TEST(nothing_is_left_on_a_master_of_another_set)
 {
     const char *record = record_of_another_set();
@@ -489,6 +506,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, record_of_another_set_is_respected);
     tcase_add_test(tests, daemon_with_another_set_than_most_writes_nothing);
     tcase_add_test(tests, record_that_cannot_be_written_is_tried_with_the_heartbeats);
+    tcase_add_test(tests, a_master_that_refuses_to_set_locks_has_no_vote);
     tcase_add_test(tests, nothing_is_left_on_a_master_of_another_set);
     tcase_add_test(tests, evicting_master_with_a_strange_record_keeps_that);
     tcase_add_test(tests, quarantine_without_a_cause_is_one_all_the_same);
