@@ -93,10 +93,13 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
         LOG_FIELDS(log_text("peer", peer), log_text("limit", listener_refusal_key(refusal))));
 }
 
-/* All places for handshakes are taken: whoever comes next waits in the kernel's queue. */
-static bool is_crowded(const struct listener *listener)
+/* During the start, and while all places for handshakes are taken, clients wait in the kernel's
+ * queue. */
+static bool must_wait(const struct listener *listener)
 {
-    return listener->tls.context != NULL && handshakes_full(&listener->server->handshakes);
+    const struct server *server = listener->server;
+    return server->starting ||
+           (listener->tls.context != NULL && handshakes_full(&server->handshakes));
 }
 
 static void pause_accepting(struct listener *listener)
@@ -108,7 +111,7 @@ static void pause_accepting(struct listener *listener)
 static void pause_while_crowded(struct server *server)
 {
     for (size_t i = 0; i < server->listener_count; i++)
-        if (is_crowded(server->listeners[i]))
+        if (must_wait(server->listeners[i]))
             pause_accepting(server->listeners[i]);
 }
 
@@ -187,7 +190,7 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
 
 static void resume(struct listener *listener)
 {
-    if (!listener->paused || is_crowded(listener))
+    if (!listener->paused || must_wait(listener))
         return;
     listener->paused = false;
     event_del(listener->retry);
@@ -436,7 +439,7 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
         return false;
     }
     evconnlistener_set_error_cb(listener->accepting, listener_on_error);
-    if (is_crowded(listener))
+    if (must_wait(listener))
         pause_accepting(listener);
     return true;
 }

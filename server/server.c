@@ -21,6 +21,11 @@
 #define DRAIN_NS        (2 * NS_PER_S)
 #define DRAIN_CHECK_MS  5
 
+/* How long clients that come during the start wait for masters to get their vote: two heartbeats,
+ * by which other daemons vouch for clocks, and less than half of what libredlock waits for an
+ * answer. */
+#define START_NS (2 * NS_PER_S)
+
 /* How long an operator's word waits for the masters, and how often it looks for them. */
 #define TASK_NS       (5 * NS_PER_S)
 #define TASK_CHECK_MS 10
@@ -85,6 +90,56 @@ static void measure_turns(struct server *server)
     server->turn_count = 0;
 }
 
+/* --- the start --- */
+
+/* May this master get its vote while clients are still kept waiting for it? */
+static bool may_vote_soon(const struct server *server, unsigned node, int64_t now_ns)
+{
+    const struct guard *guard = &server->engine.guard;
+    const struct link *link = &server->engine.links[node];
+    if (link->state == LINK_DOWN)
+        return link->attempts == 0 || node_goes_on(&server->nodes[node][CHANNEL_COMMANDS]);
+    if (link->state != LINK_UP)
+        return true;
+    switch (guard_refuses_vote(guard, node, now_ns)) {
+    case REASON_NONE:
+    case REASON_UNCHECKED:
+    case REASON_CLOCK:
+    case REASON_UNSETTLED: /* unless another daemon vouches for it */
+        return true;
+    default:
+        return guard_refuses_until_ns(guard, node, now_ns) <= server->started_ns + START_NS;
+    }
+}
+
+/* A request that is answered before the first answers of the masters are here could only be refused
+ * (NOQUORUM), although they are well. So nobody is accepted before a quorum votes; nor any longer
+ * than there is hope of one. */
+static bool may_serve(const struct server *server, int64_t now_ns)
+{
+    unsigned hopeful = 0;
+    for (unsigned i = 0; i < server->engine.node_count; i++)
+        hopeful += may_vote_soon(server, i, now_ns);
+    return server->votes >= server->engine.rules.round.quorum ||
+           hopeful < server->engine.rules.round.quorum;
+}
+
+static void serve(struct server *server)
+{
+    server->starting = false;
+    event_del(server->started);
+    listener_resume(server);
+}
+
+static void server_on_started(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    serve(context);
+}
+
+/* --- passes of the loop --- */
+
 /* After all that was active when it was asked for: the guard's probes go behind the votes that were
  * asked for in it, then everything goes out, and the timer is set for what is due next. */
 static void server_on_flush(evutil_socket_t fd, short events, void *context)
@@ -97,6 +152,8 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
     fan_flush(&server->fan);
     streams_flush(&server->streams);
     measure_turns(server);
+    if (server->starting && may_serve(server, clock_now_ns()))
+        serve(server);
     server->flush_due = false;
     if (engine_wants_flush(&server->engine))
         server_want_flush(server);
@@ -266,6 +323,7 @@ static bool start_loop(struct server *server)
     server->turn = event_new(server->base, -1, 0, server_on_turn, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
+    server->started = event_new(server->base, -1, 0, server_on_started, server);
     /* This is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
      * short. Not SIG_IGN, which would also drop one that main() has held back until now. SIGHUP is
      * a reload, but to --dev it comes when its terminal is closed. */
@@ -282,7 +340,7 @@ static bool start_loop(struct server *server)
            fan_init(&server->fan) && ends_init(&server->ends, server->base) &&
            resolver_init(&server->resolver, server->base) && server->flush != NULL &&
            server->sweep != NULL && server->turn != NULL && server->drain != NULL &&
-           server->progress != NULL;
+           server->progress != NULL && server->started != NULL;
 }
 
 /*
@@ -466,9 +524,14 @@ bool server_start(struct server *server, struct config *config, const struct log
     }
     if (task->only_that) {
         event_active(server->progress, 0, 0);
-    } else if (!listeners_start(server) || !start_admin(server)) {
-        server_stop(server);
-        return false;
+    } else {
+        const struct timeval patience = clock_delay(START_NS);
+        server->starting = true;
+        event_add(server->started, &patience);
+        if (!listeners_start(server) || !start_admin(server)) {
+            server_stop(server);
+            return false;
+        }
     }
     if (!task->only_that && !notifier_start(&server->notifier, server)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
@@ -517,9 +580,9 @@ void server_stop(struct server *server)
     ends_deinit(&server->ends);
     if (server->engine.operations.pool.memory != NULL)
         engine_deinit(&server->engine);
-    struct event *events[] = {server->timer,      server->flush,      server->sweep,
-                              server->drain,      server->progress,   server->signals[0],
-                              server->signals[1], server->signals[2], server->turn};
+    struct event *events[] = {
+        server->timer,      server->flush,      server->sweep,      server->drain, server->progress,
+        server->signals[0], server->signals[1], server->signals[2], server->turn,  server->started};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

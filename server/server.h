@@ -100,6 +100,8 @@ struct server {
     struct event *sweep; /* activated by whoever puts a session on `swept` */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
+    bool starting;          /* clients wait in the queues of the sockets: see may_serve() */
+    struct event *started;  /* they have waited for long enough */
     struct event *drain;    /* while stopping: looks whether all is done */
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;

@@ -16,6 +16,7 @@
 
 #include "protocol/limits.h"
 #include "server/systemd.h"
+#include "tests/e2e/http.h"
 #include "tests/e2e/notify.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
@@ -479,6 +480,59 @@ START_TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
 }
 END_TEST
 
+/* Requests that came while nobody served wait in the socket; each start reads them at once. */
+START_TEST(requests_that_waited_in_the_socket_find_a_quorum)
+{
+    struct stage stage;
+    struct client client;
+    prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
+    int sockets[] = {port_listen(AF_INET, stage.daemon.port)};
+    stage.daemon.sockets = sockets;
+    stage.daemon.socket_count = 1;
+    for (unsigned i = 0; i < 10; i++) {
+        client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+        client_send(&client, "LOCK a 10s\n");
+        daemon_start(&stage.daemon, 0);
+        client_read_match(&client, "OK [0-9a-f]{40} .*");
+        client_close(&client);
+        daemon_stop(&stage.daemon);
+        masters_run(stage.masters, 3, "DEL redlock:a");
+    }
+    close(sockets[0]);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+/* Two of three are away (0), or hang (1): clients are kept waiting for as long as that is not
+ * known, and no longer. Meanwhile the admin listener answers. */
+START_TEST(clients_hear_at_the_start_that_there_is_no_quorum)
+{
+    struct stage stage;
+    struct client client;
+    static char yaml[96];
+    int port = port_free();
+    snprintf(yaml, sizeof(yaml), "admin: http://127.0.0.1:%d\nlog: {level: debug}\n", port);
+    prepare(&stage, __func__, &(struct daemon_plan){.node_timeout_ms = 50, .yaml = yaml});
+    for (unsigned i = 1; i < 3; i++)
+        if (_i == 0)
+            master_kill(&stage.masters[i]);
+        else
+            master_stop(&stage.masters[i]);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_log(&stage.daemon, "listening", "http://");
+    free(http_get(port, "/readyz", 503));
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "LOCK a 10s\n");
+    client_read_match(&client, _i == 0 ? "NOQUORUM [01]/3 need=2 .*b:refused c:refused"
+                                       : "NOQUORUM [01]/3 need=2 .*b:hung c:hung");
+    client_close(&client);
+    for (unsigned i = 1; _i == 1 && i < 3; i++)
+        master_continue(&stage.masters[i]);
+    daemon_stop(&stage.daemon);
+    stage_close_masters(&stage);
+}
+END_TEST
+
 START_TEST(who_waits_at_a_restart_is_told_and_may_wait_again)
 {
     struct stage stage;
@@ -538,6 +592,8 @@ Suite *test_suite(void)
     tcase_add_test(given, socket_that_does_not_listen_is_an_error);
     tcase_add_test(given, a_reload_does_not_give_up_a_socket_that_was_handed_over);
     tcase_add_test(given, restart_under_load_refuses_no_connection_and_loses_no_lock);
+    tcase_add_test(given, requests_that_waited_in_the_socket_find_a_quorum);
+    tcase_add_loop_test(given, clients_hear_at_the_start_that_there_is_no_quorum, 0, 2);
     tcase_add_test(given, who_waits_at_a_restart_is_told_and_may_wait_again);
     suite_add_tcase(suite, given);
     return suite;
