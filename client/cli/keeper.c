@@ -178,17 +178,29 @@ static _Noreturn void leave_or_kill_and_end(struct keeper *keeper)
     end(keeper);
 }
 
+static void tell_lost(const struct keeper *keeper, const char *why)
+{
+    struct word word = {.kind = WORD_LOST};
+    snprintf(word.text, sizeof(word.text), "%s", why);
+    tell(keeper, &word);
+}
+
 static void lose(struct keeper *keeper, const char *why, int64_t now_ns)
 {
     if (lease_is_lost(&keeper->lease))
         return;
-    struct word word = {.kind = WORD_LOST};
-    snprintf(word.text, sizeof(word.text), "%s", why);
-    /* The reason may be the lease's own. */
-    lease_lose(&keeper->lease, word.text, now_ns);
-    tell(keeper, &word);
+    tell_lost(keeper, why);
+    lease_lose(&keeper->lease, why, now_ns);
     signal_command(keeper, keeper->plan->options->on_lost);
     signal_command(keeper, SIGCONT);
+}
+
+/* The masters do not have it any more: kill_if_due() follows, without a signal before it. */
+static void lose_gone(struct keeper *keeper, const char *why, int64_t now_ns)
+{
+    if (!lease_is_lost(&keeper->lease))
+        tell_lost(keeper, why);
+    lease_on_gone(&keeper->lease, why, now_ns);
 }
 
 /* --- the lock --- */
@@ -200,7 +212,7 @@ static void on_extend_answer(struct keeper *keeper, const struct redlock_event *
     if (event->status == REDLOCK_OK)
         lease_on_extended(&keeper->lease, event->lock.deadline_ns);
     else if (event->status == REDLOCK_GONE)
-        lose(keeper, "it is not held any more: it was released or has expired", now_ns);
+        lose_gone(keeper, "it is not held any more: it was released or has expired", now_ns);
     else
         lease_on_failed(&keeper->lease, redlock_error(keeper->plan->redlock), now_ns);
     /* The way may be at fault: the next is asked over another. */
@@ -215,7 +227,10 @@ static void on_lost(struct keeper *keeper, const struct redlock_event *event, in
     if (strcmp(event->reason, "shutdown") == 0)
         return;
     snprintf(why, sizeof(why), "the daemon could not keep it: %s", event->reason);
-    lose(keeper, why, now_ns);
+    if (strcmp(event->reason, "gone") == 0)
+        lose_gone(keeper, why, now_ns);
+    else
+        lose(keeper, why, now_ns);
 }
 
 static void read_events(struct keeper *keeper)

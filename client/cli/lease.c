@@ -22,6 +22,7 @@ void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t d
         .deadline_ns = deadline_ns,
         .asked_ns = INT64_MAX,
         .lost_ns = INT64_MAX,
+        .gone_ns = INT64_MAX,
     };
 }
 
@@ -74,6 +75,12 @@ void lease_lose(struct lease *lease, const char *why, int64_t now_ns)
         snprintf(lease->why, sizeof(lease->why), "%s", why);
 }
 
+void lease_on_gone(struct lease *lease, const char *why, int64_t now_ns)
+{
+    lease_lose(lease, why, now_ns);
+    lease->gone_ns = earlier(lease->gone_ns, now_ns);
+}
+
 bool lease_is_lost(const struct lease *lease)
 {
     return lease->lost_ns != INT64_MAX;
@@ -113,7 +120,7 @@ int64_t lease_margin_ns(const struct lease *lease)
 
 int64_t lease_kill_ns(const struct lease *lease)
 {
-    int64_t kill_ns = lease->deadline_ns - lease_margin_ns(lease);
+    int64_t kill_ns = earlier(lease->deadline_ns - lease_margin_ns(lease), lease->gone_ns);
     return lease_is_lost(lease) ? earlier(kill_ns, lease->lost_ns + lease->grace_ns) : kill_ns;
 }
 

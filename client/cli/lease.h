@@ -27,6 +27,7 @@ struct lease {
     bool asking;         /* one is under way */
     int64_t asked_ns;    /* when the first was asked for since then; INT64_MAX: none was */
     int64_t lost_ns;     /* since when it is lost; INT64_MAX: it is not */
+    int64_t gone_ns;     /* since when it is known to be gone; INT64_MAX: it is not */
     char why[128];       /* it is lost, or could not be extended the last time */
 };
 
@@ -45,6 +46,9 @@ void lease_on_closed(struct lease *lease, int64_t now_ns);
 
 /* Give it up, for good; the first reason stays. It may be lease->why itself. */
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns);
+/* The masters do not have it any more, so another client may hold it now: no grace is left. It may
+ * have been lost before, with its deadline still ahead. */
+void lease_on_gone(struct lease *lease, const char *why, int64_t now_ns);
 bool lease_is_lost(const struct lease *lease);
 
 /* When to ask for an extension; INT64_MAX while one is under way, or where it is lost. */
@@ -52,7 +56,8 @@ int64_t lease_extend_ns(const struct lease *lease);
 /* When to give it up unless an extension comes before; INT64_MAX where it is lost already. Whoever
  * could not ask in time, because it was stopped, asks first: the lock may well be held still. */
 int64_t lease_give_up_ns(const struct lease *lease);
-/* When to kill what is left, early enough that it is gone by the deadline. */
+/* When to kill what is left, early enough that nothing runs at the deadline; at once where the lock
+ * is gone. */
 int64_t lease_kill_ns(const struct lease *lease);
 /* When something is to be done next. */
 int64_t lease_next_ns(const struct lease *lease);

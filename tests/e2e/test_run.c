@@ -397,6 +397,32 @@ START_TEST(a_lock_that_was_released_ends_the_command)
 }
 END_TEST
 
+/* Another client may hold it now: no grace comes before KILL. */
+START_TEST(a_lock_that_is_gone_leaves_no_grace)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t pids[STUBBORN_COUNT];
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "1m", "--grace", "1m", "a", SHELL("echo token $REDLOCK_TOKEN;" STUBBORN)));
+    wait_stubborn(&wrapper, pids);
+    char *output = sandbox_read(wrapper.output);
+    const char *token = strstr(output, "token ") + strlen("token ");
+    int64_t before_ms = waiting_clock_ms();
+    client_expect(&stage.client, "OK", "UNLOCK a %.40s", token);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    int64_t took_ms = waiting_clock_ms() - before_ms;
+    fprintf(stderr, "gone after %lld ms\n", (long long)took_ms);
+    /* With a grace it would take most of the minute. */
+    ck_assert_int_lt(took_ms, 20000);
+    ck_assert(!any_runs(pids));
+    ck_assert(wrapper_complained(&wrapper, "gone"));
+    free(output);
+    stage_close(&stage);
+}
+END_TEST
+
 /* Its first thread has ended, so it looks like a zombie; another one works on. */
 #define HEADLESS                                                                                   \
     "import ctypes, os, threading, time\n"                                                         \
@@ -774,6 +800,7 @@ Suite *test_suite(void)
     tcase_add_test(ends, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
     tcase_add_test(ends, a_lost_command_is_told_first);
     tcase_add_test(ends, a_lock_that_was_released_ends_the_command);
+    tcase_add_test(ends, a_lock_that_is_gone_leaves_no_grace);
     tcase_add_test(ends, a_process_without_its_first_thread_holds_the_lock_and_is_killed);
     tcase_add_test(ends, nothing_outlives_a_killed_front);
     tcase_add_test(ends, nothing_outlives_a_killed_keeper);

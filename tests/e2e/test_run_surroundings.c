@@ -82,18 +82,21 @@ START_TEST(a_killed_keeper_takes_nothing_along_that_was_there_before)
 }
 END_TEST
 
-/* The command gives its own lock away, so there is something to say. */
+/* The lock is held for as long as max_hold allows, and then lost: there is something to say. */
 START_TEST(nobody_reading_its_messages_costs_no_grace)
 {
     struct stage stage;
     struct command command;
-    stage_open(&stage, __func__, &three);
-    shell(
-        &stage, &command,
-        "mkfifo %s/pipe; exec 8<>%s/pipe 7>%s/pipe 8<&-; "
-        "exec $REDLOCK run --grace 1m a sh -c 'exec 2>/dev/null; "
-        "trap \"echo cleaned; exit 0\" TERM; $REDLOCK unlock a; while :; do sleep 0.01; done' 2>&7",
-        stage.sandbox.dir, stage.sandbox.dir, stage.sandbox.dir);
+    stage_open(&stage, __func__,
+               &(struct stage_plan){
+                   .masters = 3,
+                   .over_unix = true,
+                   .daemon = {.node_timeout_ms = 100, .locks = ", max_ttl: 3s, max_hold: 6s"}});
+    shell(&stage, &command,
+          "mkfifo %s/pipe; exec 8<>%s/pipe 7>%s/pipe 8<&-; "
+          "exec $REDLOCK run --ttl 3s --grace 1m a sh -c 'exec 2>/dev/null; "
+          "trap \"echo cleaned; exit 0\" TERM; while :; do sleep 0.01; done' 2>&7",
+          stage.sandbox.dir, stage.sandbox.dir, stage.sandbox.dir);
     ck_assert_int_eq(command.status, 122);
     ck_assert_str_eq(command.output, "cleaned\n");
     command_free(&command);

@@ -130,6 +130,31 @@ START_TEST(a_lost_lock_is_killed_after_the_grace_and_before_the_deadline)
 }
 END_TEST
 
+/* Another client may hold it already; a grace is for a deadline that lies ahead. */
+START_TEST(a_lock_that_is_gone_is_killed_at_once)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_on_gone(&lease, "gone", 75 * SECOND_NS);
+    ck_assert(lease_is_lost(&lease));
+    ck_assert_str_eq(lease.why, "gone");
+    ck_assert_int_eq(lease_kill_ns(&lease), 75 * SECOND_NS);
+    ck_assert_int_eq(lease_next_ns(&lease), 75 * SECOND_NS);
+}
+END_TEST
+
+START_TEST(news_that_it_is_gone_ends_the_grace_of_an_earlier_loss)
+{
+    struct lease lease = of_thirty_seconds();
+    lease_lose(&lease, "no quorum", 90 * SECOND_NS);
+    ck_assert_int_eq(lease_kill_ns(&lease), 95 * SECOND_NS);
+    lease_on_gone(&lease, "gone", 91 * SECOND_NS);
+    ck_assert_str_eq(lease.why, "no quorum");
+    ck_assert_int_eq(lease_kill_ns(&lease), 91 * SECOND_NS);
+    lease_on_gone(&lease, "gone", 92 * SECOND_NS);
+    ck_assert_int_eq(lease_kill_ns(&lease), 91 * SECOND_NS);
+}
+END_TEST
+
 START_TEST(lost_is_lost)
 {
     struct lease lease = of_thirty_seconds();
@@ -192,6 +217,8 @@ Suite *test_suite(void)
     tcase_add_test(lease, who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer);
     tcase_add_test(lease, the_last_failure_is_the_reason_of_the_loss);
     tcase_add_test(lease, a_lost_lock_is_killed_after_the_grace_and_before_the_deadline);
+    tcase_add_test(lease, a_lock_that_is_gone_is_killed_at_once);
+    tcase_add_test(lease, news_that_it_is_gone_ends_the_grace_of_an_earlier_loss);
     tcase_add_test(lease, lost_is_lost);
     tcase_add_test(lease, a_short_lock_leaves_a_tenth_for_the_killing);
     tcase_add_test(lease, a_short_lock_leaves_a_far_daemon_some_time);
