@@ -24,6 +24,16 @@ static void set_secret(const struct options *options, struct redlock *redlock)
         exit(report_failure(options, redlock, status, -1));
 }
 
+void daemon_renew_secret(const struct options *options, struct redlock *redlock)
+{
+    char secret[SECRET_SIZE];
+    if (options->secret_file == NULL)
+        return;
+    if (secret_read_again(options->secret_file, secret))
+        (void)redlock_set_secret(redlock, secret);
+    explicit_bzero(secret, sizeof(secret));
+}
+
 struct redlock *daemon_open(const struct options *options)
 {
     char label[REDLOCK_LABEL_MAX + 1];

@@ -16,6 +16,7 @@
 
 #include "client/cli/brood.h"
 #include "client/cli/clock.h"
+#include "client/cli/daemon.h"
 #include "client/cli/exits.h"
 #include "client/cli/lease.h"
 #include "client/cli/report.h"
@@ -136,6 +137,14 @@ static struct word how_it_ended(const struct keeper *keeper)
     };
 }
 
+/* What the next request needs where there is no connection. */
+static void prepare_connection(const struct keeper *keeper)
+{
+    const struct keeper_plan *plan = keeper->plan;
+    if (redlock_fd(plan->redlock) < 0)
+        daemon_renew_secret(plan->options, plan->redlock);
+}
+
 /* Everything it started is gone, or was left in peace: say so, and give the lock back. The front
  * does not depend on how long that takes. */
 static _Noreturn void end(struct keeper *keeper)
@@ -150,6 +159,7 @@ static _Noreturn void end(struct keeper *keeper)
     atomic_store(&plan->watch->kill_ns, WATCH_NEVER);
     continue_front(keeper);
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
+    prepare_connection(keeper);
     enum redlock_status status = redlock_release(plan->redlock, &lock);
     if (status == REDLOCK_GONE && !ended.lost)
         snprintf(over.text, sizeof(over.text),
@@ -250,6 +260,7 @@ static void read_events(struct keeper *keeper)
 static void extend(struct keeper *keeper, int64_t now_ns)
 {
     const struct keeper_plan *plan = keeper->plan;
+    prepare_connection(keeper);
     lease_on_asked(&keeper->lease, now_ns);
     if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms, &keeper->asked) !=
         REDLOCK_OK)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "protocol/text.h"
@@ -56,4 +57,11 @@ bool secret_read(const char *path, char secret[SECRET_SIZE], struct error *error
     if (strlen(secret) != len || strchr(secret, '\n') != NULL)
         return fail(error, path, "it has to stand there alone, in one line");
     return true;
+}
+
+bool secret_read_again(const char *path, char secret[SECRET_SIZE])
+{
+    struct stat file;
+    struct error error;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode) && secret_read(path, secret, &error);
 }

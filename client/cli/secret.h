@@ -16,4 +16,9 @@ enum { SECRET_SIZE = LIMIT_SECRET + 4 };
 __attribute__((warn_unused_result)) bool secret_read(const char *path, char secret[SECRET_SIZE],
                                                      struct error *error);
 
+/* Later, while other things are waited for: only a file can be read again, and without delay. False
+ * also for a pipe, a terminal or a FIFO; standard input may be the command's by now. */
+__attribute__((warn_unused_result)) bool secret_read_again(const char *path,
+                                                           char secret[SECRET_SIZE]);
+
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/cli/clock.h"
+#include "client/cli/daemon.h"
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
 #include "client/cli/patience.h"
@@ -84,6 +85,7 @@ static enum redlock_status start(struct wait *wait)
     const struct options *options = wait->options;
     int64_t left_ms = LONGEST_WAIT_MS;
     if (redlock_fd(wait->redlock) < 0) {
+        daemon_renew_secret(options, wait->redlock);
         enum redlock_status status = knock(wait);
         if (status != REDLOCK_OK)
             return status;

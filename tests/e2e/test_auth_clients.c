@@ -232,6 +232,59 @@ static void end_waiter(const struct waiter *waiter, int code, const char *said)
     free(errors);
 }
 
+/* The daemon ends, the secret of ci is another one, and the daemon starts. */
+static void restart_with_new_secret(struct stage *stage)
+{
+    char ci[64];
+    daemon_stop(&stage->daemon);
+    client_close(&stage->client);
+    sandbox_write(secrets_path(&secrets, "ci", ci), "ci-next-0123456789abcdef\n");
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, 3);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+START_TEST(a_secret_that_was_rotated_ends_no_running_job)
+{
+    struct stage stage;
+    char ci[64], file[SANDBOX_FILE];
+    open_stage(&stage, __func__);
+    secrets_path(&secrets, "ci", ci);
+    const char *const argv[] = {
+        wrapper_program(), "run", "--ttl", "10s", "--secret-file", ci, "ci:a",
+        "sleep",           "600", NULL};
+    pid_t job = process_start(&(struct process_plan){
+        .argv = argv, .errors = sandbox_path(&stage.sandbox, "job.log", file)});
+    stage_wait_stats(&stage.client, " holding=1 ");
+    unsigned before = daemon_count_log(&stage.daemon, " user=ci");
+    restart_with_new_secret(&stage);
+    struct waiting waiting = waiting_for("the job to authenticate with the new secret");
+    while (daemon_count_log(&stage.daemon, " user=ci") == before)
+        waiting_pause(&waiting);
+    client_expect_match(&stage.client, "HELD .*", "STATUS ci:a");
+    ck_assert_int_eq(kill(job, SIGTERM), 0);
+    int status = process_wait(job, "redlock run");
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM, "status %d", status);
+    close_stage(&stage);
+}
+END_TEST
+
+START_TEST(a_waiter_outlives_the_rotation_of_its_secret)
+{
+    struct stage stage;
+    struct waiter waiter;
+    open_stage(&stage, __func__);
+    struct grant grant = client_lock(&stage.client, "ci:a", "60s");
+    start_waiter(&waiter, &stage, "ci");
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    restart_with_new_secret(&stage);
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_expect(&stage.client, "OK", "UNLOCK ci:a %s", grant.token);
+    end_waiter(&waiter, 0, "trying again\n");
+    close_stage(&stage);
+}
+END_TEST
+
 /* A daemon without users over TCP, where this client holds the lock. */
 static struct grant open_stage_without_users(struct stage *stage, const char *test)
 {
@@ -349,6 +402,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, handle_of_an_operator_breaks_a_lock);
     tcase_add_test(tests, command_reads_its_secret_from_a_file);
     tcase_add_test(tests, bad_file_is_named_and_nothing_is_sent);
+    tcase_add_test(tests, a_secret_that_was_rotated_ends_no_running_job);
+    tcase_add_test(tests, a_waiter_outlives_the_rotation_of_its_secret);
     tcase_add_test(tests, who_waits_with_a_good_secret_outlives_the_coming_of_users);
     tcase_add_test(tests, who_waits_without_a_good_secret_does_not);
     tcase_add_test(tests, who_waits_outlives_that_there_are_too_many_clients);
