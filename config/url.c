@@ -68,6 +68,9 @@ static int family_of(const struct config_address *address, bool *every)
         *every = !local && v4.s_addr == htonl(INADDR_ANY);
         return AF_INET;
     }
+    /* Only IPv6 has zones. */
+    if (strchr(address->host, '%') != NULL)
+        return AF_INET6;
     if (inet_pton(AF_INET6, address->host, &v6) != 1)
         return 0;
     *every = IN6_IS_ADDR_UNSPECIFIED(&v6);

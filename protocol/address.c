@@ -1,6 +1,7 @@
 #include "protocol/address.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,6 +130,34 @@ static bool check_name(const char *host, const struct form *form, struct error *
     return true;
 }
 
+/* "::1" or "fe80::1%eth0": a link-local address is one of each interface, which the zone names. */
+static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST_MAX + 1],
+                     struct error *error)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    struct in6_addr v6;
+    char *zone = strchr(text, '%');
+    if (zone != NULL)
+        *zone++ = '\0';
+    if (inet_pton(AF_INET6, text, &v6) != 1)
+        return fail(error, "has no IPv6 address in the brackets; write %s", form->tcp_v6);
+    if (zone != NULL && !IN6_IS_ADDR_LINKLOCAL(&v6))
+        return fail(error, "has a zone, which only a link-local address (fe80::) has; write %s",
+                    form->tcp_v6);
+    if (zone != NULL &&
+        (zone[0] == '\0' || strlen(zone) >= IF_NAMESIZE || strspn(zone, allowed) != strlen(zone)))
+        return fail(error, "has no name of an interface behind the %%; write [fe80::1%%eth0]");
+    /* In the one way that everybody writes it, so that equal addresses have equal texts. */
+    inet_ntop(AF_INET6, &v6, host, INET6_ADDRSTRLEN);
+    if (zone != NULL) {
+        size_t len = strlen(host);
+        host[len] = '%';
+        memcpy(host + len + 1, zone, strlen(zone) + 1);
+    }
+    return true;
+}
+
 /* "[::1]:7335" or "host:7335", in a copy that is ours to cut. */
 static bool parse_host(char *text, const struct form *form, struct address *address,
                        struct error *error)
@@ -143,17 +172,10 @@ static bool parse_host(char *text, const struct form *form, struct address *addr
     if (!parse_port(bracketed ? end + 1 : end, form, &address->port, error))
         return false;
     *end = '\0';
-    char v6_text[INET6_ADDRSTRLEN];
-    if (bracketed) {
-        /* In the one way that everybody writes it, so that equal addresses have equal texts. */
-        struct in6_addr v6;
-        if (inet_pton(AF_INET6, host, &v6) != 1)
-            return fail(error, "has no IPv6 address in the brackets; write %s", form->tcp_v6);
-        inet_ntop(AF_INET6, &v6, v6_text, sizeof(v6_text));
-        host = v6_text;
-    } else if (!check_name(host, form, error)) {
+    if (bracketed)
+        return parse_v6(host, form, address->host, error);
+    if (!check_name(host, form, error))
         return false;
-    }
     memcpy(address->host, host, strlen(host) + 1);
     return true;
 }

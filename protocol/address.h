@@ -25,7 +25,8 @@ enum url_use { URL_LISTEN, URL_NODE, URL_DAEMON, URL_ADMIN };
 
 struct address {
     enum address_kind kind;
-    char host[ADDRESS_HOST_MAX + 1]; /* TCP: name or address, IPv6 without its brackets */
+    char host[ADDRESS_HOST_MAX + 1]; /* TCP: name or address, IPv6 without its brackets,
+                                        but with its zone: fe80::1%eth0 */
     uint16_t port;                   /* TCP */
     char path[ADDRESS_PATH_MAX + 1]; /* UNIX */
     bool tls;                        /* TCP */

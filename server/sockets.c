@@ -69,7 +69,8 @@ static bool is_at(int fd, const struct sockaddr *address)
     }
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
     return address->sa_family == AF_INET6 && v6->sin6_port == bound.v6.sin6_port &&
-           IN6_ARE_ADDR_EQUAL(&v6->sin6_addr, &bound.v6.sin6_addr);
+           IN6_ARE_ADDR_EQUAL(&v6->sin6_addr, &bound.v6.sin6_addr) &&
+           v6->sin6_scope_id == bound.v6.sin6_scope_id;
 }
 
 static bool is_at_path(int fd, const char *path)

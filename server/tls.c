@@ -135,10 +135,12 @@ struct bufferevent *tls_accept(const struct tls *tls, struct event_base *base, i
 static bool expect_host(SSL *ssl, const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
+    char number[INET6_ADDRSTRLEN]; /* without the zone, which no certificate has */
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
-        return X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
+    snprintf(number, sizeof(number), "%.*s", (int)strcspn(host, "%"), host);
+    if (inet_pton(AF_INET, number, address) == 1 || inet_pton(AF_INET6, number, address) == 1)
+        return X509_VERIFY_PARAM_set1_ip_asc(param, number) == 1;
     return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 &&
            SSL_set_tlsext_host_name(ssl, host) == 1;
 }

@@ -91,7 +91,17 @@ static const struct {
     {"[::1]7335", "goes on behind the ]; write tcp://[::1]:7335"},
     {"[::g]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
     {"[]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
-    {"[fe80::1%eth0]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
+    {"[fe80::1%eth0]:1", ""},
+    {"[fe80::1%2]:1", ""},
+    {"[FE80:0::1%br-lan.7_a]:1", ""},
+    {"[fe80::1%]:1", "has no name of an interface behind the %; write [fe80::1%eth0]"},
+    {"[fe80::1%eth0%1]:1", "has no name of an interface behind the %; write [fe80::1%eth0]"},
+    {"[fe80::1%e 0]:1", "has no name of an interface behind the %; write [fe80::1%eth0]"},
+    {"[fe80::1%an-interface-too-long]:1",
+     "has no name of an interface behind the %; write [fe80::1%eth0]"},
+    {"[::1%lo]:1", "has a zone, which only a link-local address (fe80::) has; write "
+                   "tcp://[::1]:7335"},
+    {"[%eth0]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
     {"me:secret@h:1", "has a user or a password in it; write tcp://127.0.0.1:7335"},
 };
 
@@ -177,6 +187,8 @@ START_TEST(addresses_are_equal_where_they_lead_to_the_same_place)
         {"tcp://h:1", "tcp://h:2", false},
         {"tcp://h:1", "tcp://i:1", false},
         {"tcp://[::1]:1", "tcp://[0:0::1]:1", true},
+        {"tcp://[fe80::1%eth0]:1", "tcp://[FE80:0::1%eth0]:1", true},
+        {"tcp://[fe80::1%eth0]:1", "tcp://[fe80::1%eth1]:1", false},
         {"unix:/a", "unix:///a", true},
         {"unix:/a", "unix:/A", false},
         {"unix:/a", "tcp://h:1", false},
