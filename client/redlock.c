@@ -52,6 +52,7 @@ const char *redlock_status_word(enum redlock_status status)
 /* What a message may repeat: neither a password, nor what a terminal would take for a command. */
 static void name_peer(struct redlock *redlock, const char *url)
 {
+    memset(redlock->peer, 0, sizeof(redlock->peer));
     if (!address_is_printable(url)) {
         strcpy(redlock->peer, "the address");
         return;
@@ -143,6 +144,17 @@ enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secr
                          "a secret has 1 to %d bytes, without spaces and control characters",
                          LIMIT_SECRET);
     talk_set_secret(&redlock->talk, secret);
+    return REDLOCK_OK;
+}
+
+enum redlock_status redlock_set_url(struct redlock *redlock, const char *url)
+{
+    char *copy = strdup(url);
+    if (copy == NULL)
+        return talk_fail(&redlock->talk, REDLOCK_MEMORY, "no memory is left");
+    free(redlock->url);
+    redlock->url = copy;
+    name_peer(redlock, url);
     return REDLOCK_OK;
 }
 

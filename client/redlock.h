@@ -124,6 +124,11 @@ void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms);
  * new connection. REDLOCK_INVALID or REDLOCK_OK. */
 enum redlock_status redlock_set_label(struct redlock *redlock, const char *label);
 
+/* The address of the daemon, as for redlock_new(), for connections from the next one on: of another
+ * daemon on the same masters, or where the look-up of a name must not block. REDLOCK_MEMORY or
+ * REDLOCK_OK. */
+enum redlock_status redlock_set_url(struct redlock *redlock, const char *url);
+
 /* The secret by which the daemon knows who this is, 1 to 256 bytes without spaces; NULL: none. It
  * is told to it first of all on each new connection, so set it before the first request. Where the
  * daemon does not take it, all requests of that connection are REDLOCK_DENIED. It is never printed.

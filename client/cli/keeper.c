@@ -19,6 +19,7 @@
 #include "client/cli/daemon.h"
 #include "client/cli/exits.h"
 #include "client/cli/lease.h"
+#include "client/cli/lookup.h"
 #include "client/cli/report.h"
 
 enum {
@@ -29,6 +30,7 @@ enum {
 struct keeper {
     const struct keeper_plan *plan;
     struct lease lease;
+    struct lookup lookup;
     pid_t command;
     int go;       /* the command waits for a byte from here; -1 once it has it */
     int children; /* a signalfd of SIGCHLD */
@@ -137,12 +139,32 @@ static struct word how_it_ended(const struct keeper *keeper)
     };
 }
 
-/* What the next request needs where there is no connection. */
-static void prepare_connection(const struct keeper *keeper)
+/* What the next request needs where there is no connection. False: an address, which is not known
+ * yet. */
+static bool prepare_connection(struct keeper *keeper)
 {
     const struct keeper_plan *plan = keeper->plan;
-    if (redlock_fd(plan->redlock) < 0)
-        daemon_renew_secret(plan->options, plan->redlock);
+    bool known = !keeper->lookup.needed || keeper->lookup.places.count > 0;
+    if (known && redlock_fd(plan->redlock) >= 0)
+        return true;
+    daemon_renew_secret(plan->options, plan->redlock);
+    if (!keeper->lookup.needed)
+        return true;
+    const char *url = lookup_next(&keeper->lookup);
+    return url != NULL && redlock_set_url(plan->redlock, url) == REDLOCK_OK;
+}
+
+/* Nothing runs any more, so a look-up of the daemon's name may take its time. */
+static enum redlock_status release(struct keeper *keeper, struct redlock_lock *lock)
+{
+    const struct keeper_plan *plan = keeper->plan;
+    enum redlock_status status = REDLOCK_UNREACHABLE;
+    if (prepare_connection(keeper))
+        status = redlock_release(plan->redlock, lock);
+    if (status != REDLOCK_UNREACHABLE || !keeper->lookup.needed)
+        return status;
+    (void)redlock_set_url(plan->redlock, plan->options->url);
+    return redlock_release(plan->redlock, lock);
 }
 
 /* Everything it started is gone, or was left in peace: say so, and give the lock back. The front
@@ -159,8 +181,7 @@ static _Noreturn void end(struct keeper *keeper)
     atomic_store(&plan->watch->kill_ns, WATCH_NEVER);
     continue_front(keeper);
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
-    prepare_connection(keeper);
-    enum redlock_status status = redlock_release(plan->redlock, &lock);
+    enum redlock_status status = release(keeper, &lock);
     if (status == REDLOCK_GONE && !ended.lost)
         snprintf(over.text, sizeof(over.text),
                  "was not found on a majority of the masters when the command ended");
@@ -219,12 +240,14 @@ static void on_extend_answer(struct keeper *keeper, const struct redlock_event *
                              int64_t now_ns)
 {
     keeper->asked = 0;
-    if (event->status == REDLOCK_OK)
+    if (event->status == REDLOCK_OK) {
         lease_on_extended(&keeper->lease, event->lock.deadline_ns);
-    else if (event->status == REDLOCK_GONE)
+        places_good(&keeper->lookup.places);
+    } else if (event->status == REDLOCK_GONE) {
         lose_gone(keeper, "it is not held any more: it was released or has expired", now_ns);
-    else
+    } else {
         lease_on_failed(&keeper->lease, redlock_error(keeper->plan->redlock), now_ns);
+    }
     /* The way may be at fault: the next is asked over another. */
     if (event->status == REDLOCK_TIMEOUT)
         redlock_abandon(keeper->plan->redlock);
@@ -260,10 +283,11 @@ static void read_events(struct keeper *keeper)
 static void extend(struct keeper *keeper, int64_t now_ns)
 {
     const struct keeper_plan *plan = keeper->plan;
-    prepare_connection(keeper);
     lease_on_asked(&keeper->lease, now_ns);
-    if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms, &keeper->asked) !=
-        REDLOCK_OK)
+    if (!prepare_connection(keeper))
+        lease_on_failed(&keeper->lease, "the name of the daemon does not resolve", now_ns);
+    else if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms, &keeper->asked) !=
+             REDLOCK_OK)
         lease_on_failed(&keeper->lease, redlock_error(plan->redlock), now_ns);
 }
 
@@ -320,6 +344,7 @@ static void wait_for_something(const struct keeper *keeper)
         {.fd = keeper->children, .events = POLLIN},
         {.fd = keeper->timer, .events = POLLIN},
         {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)},
+        {.fd = lookup_fd(&keeper->lookup), .events = POLLIN},
     };
     int timeout_ms = redlock_poll_timeout_ms(redlock);
     if (keeper->command_ended && (timeout_ms < 0 || timeout_ms > GROUP_LOOK_MS))
@@ -353,6 +378,18 @@ static void keep_lock(struct keeper *keeper)
         extend(keeper, now_ns);
 }
 
+/* A request that finds the connection gone makes another one: from now on without a name. */
+static void take_over_connection(struct keeper *keeper)
+{
+    const struct keeper_plan *plan = keeper->plan;
+    redlock_take_over(plan->redlock);
+    lookup_init(&keeper->lookup, plan->options->url, redlock_fd(plan->redlock));
+    const char *url = places_next(&keeper->lookup.places);
+    if (url != NULL)
+        (void)redlock_set_url(plan->redlock, url);
+    places_good(&keeper->lookup.places);
+}
+
 _Noreturn void keeper_run(const struct keeper_plan *plan)
 {
     struct keeper keeper = {.plan = plan, .go = -1};
@@ -363,7 +400,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     /* Out of reach for what is typed, or sent to the front's group. */
     setpgid(0, 0);
     bool adopted = brood_adopt();
-    redlock_take_over(plan->redlock);
+    take_over_connection(&keeper);
     lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);
     /* A connection that is silent for longer is given up for another one, and everything else has
@@ -379,6 +416,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     }
     for (;;) {
         kill_if_due(&keeper);
+        lookup_read(&keeper.lookup);
         read_front(&keeper);
         look_at_children(&keeper);
         continue_front(&keeper);

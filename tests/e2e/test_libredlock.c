@@ -210,6 +210,29 @@ START_TEST(the_connection_has_its_name_in_listings)
 }
 END_TEST
 
+START_TEST(another_address_is_for_the_next_connection)
+{
+    struct stage stage;
+    char url[64];
+    stage_open(&stage, __func__, &three_tcp);
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", stage.daemon.port);
+    struct redlock *redlock = redlock_new("unix:/nowhere");
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_UNREACHABLE);
+    ck_assert_ptr_nonnull(strstr(redlock_error(redlock), "unix:/nowhere: "));
+    library_expect(redlock, redlock_set_url(redlock, url), REDLOCK_OK);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    library_expect(redlock, redlock_set_url(redlock, "unix:/no"), REDLOCK_OK);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    redlock_abandon(redlock);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_UNREACHABLE);
+    ck_assert_ptr_nonnull(strstr(redlock_error(redlock), "unix:/no: "));
+    library_expect(redlock, redlock_set_url(redlock, ""), REDLOCK_OK);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_INVALID);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_place_in_line_can_be_asked_for)
 {
     struct stage stage;
@@ -557,6 +580,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_wait_that_ends_says_held);
     tcase_add_test(cases, what_the_daemon_refuses_is_told_in_its_words);
     tcase_add_test(cases, the_connection_has_its_name_in_listings);
+    tcase_add_test(cases, another_address_is_for_the_next_connection);
     tcase_add_test(cases, a_place_in_line_can_be_asked_for);
     tcase_add_test(cases, many_requests_at_once_are_answered);
     tcase_add_test(cases, the_end_of_the_daemon_answers_what_is_under_way);

@@ -1,0 +1,205 @@
+/*
+ * `redlock run` where the daemon has a name, and addresses that have an interface: on a network of
+ * its own, with a name server that never answers.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/names.h"
+#include "tests/e2e/namespace.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/e2e/wrapper.h"
+#include "tests/runner.h"
+
+#define WORDS(...)    ((const char *const[]){__VA_ARGS__, NULL})
+#define SHELL(script) "--", "sh", "-c", script
+
+static struct names names;
+static char url[64];
+
+static void open_network(void)
+{
+    ck_assert(namespace_become_root());
+    ck_assert_int_eq(unshare(CLONE_NEWNET), 0);
+    ck_assert_int_eq(system("ip link set lo up && ip address add fe80::1/64 dev lo nodad"), 0);
+}
+
+/* A daemon at daemon.test, which is 127.0.0.1 so far. */
+static void open_stage(struct stage *stage, const char *test)
+{
+    open_network();
+    stage_open(stage, test,
+               &(struct stage_plan){
+                   .masters = 3,
+                   .over_unix = true,
+                   .daemon = {.tcp_host = "127.0.0.1"},
+               });
+    names_open(&names, &stage->sandbox);
+    names_write_hosts(&names, "127.0.0.1 daemon.test\n");
+    snprintf(url, sizeof(url), "tcp://daemon.test:%d", stage->daemon.port);
+}
+
+/* From now on a look-up takes a minute, and fails. */
+static void silence_names(void)
+{
+    const struct sockaddr_in where = {
+        .sin_family = AF_INET,
+        .sin_port = htons(53),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&where, sizeof(where)), 0);
+    sandbox_write(names.servers, "nameserver 127.0.0.1\noptions timeout:30 attempts:2\n");
+    names_write_hosts(&names, "127.0.0.1 localhost\n");
+}
+
+static void start(const struct stage *stage, struct wrapper *wrapper, const char *const *words)
+{
+    const char *all[16] = {"--url", url};
+    for (size_t i = 0; words[i] != NULL; i++)
+        all[2 + i] = words[i];
+    wrapper_start(wrapper, &stage->sandbox, "run", stage->daemon.socket, all);
+}
+
+static void restart_daemon(struct stage *stage)
+{
+    client_close(&stage->client);
+    daemon_stop(&stage->daemon);
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, 3);
+    daemon_connect(&stage->daemon, &stage->client);
+}
+
+static void wait_extended(struct stage *stage)
+{
+    int64_t before_ms = master_integer(&stage->masters[0], "PEXPIRETIME redlock:a");
+    struct waiting waiting = waiting_for("an extension");
+    while (master_integer(&stage->masters[0], "PEXPIRETIME redlock:a") <= before_ms)
+        waiting_pause(&waiting);
+}
+
+START_TEST(the_address_that_was_good_is_tried_while_no_name_server_answers)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    open_stage(&stage, __func__);
+    start(&stage, &wrapper, WORDS("--ttl", "6s", "a", SHELL("echo ready; exec sleep 600")));
+    wrapper_wait_output(&wrapper, "ready");
+    silence_names();
+    restart_daemon(&stage);
+    wait_extended(&stage);
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_lost_command_is_told_while_no_name_server_answers)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    open_stage(&stage, __func__);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "6s", "a",
+                SHELL("trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    silence_names();
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "told"), 1);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_close(&stage);
+}
+END_TEST
+
+/* In its configuration, before it is started again. */
+static void move_daemon(const struct daemon *daemon)
+{
+    char *text = sandbox_read(daemon->config);
+    char *host = strstr(text, "tcp://127.0.0.1:");
+    ck_assert_ptr_nonnull(host);
+    memcpy(host, "tcp://127.0.0.2:", strlen("tcp://127.0.0.2:"));
+    sandbox_write(daemon->config, text);
+    free(text);
+}
+
+START_TEST(a_daemon_that_has_moved_is_found_by_its_name)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    open_stage(&stage, __func__);
+    start(&stage, &wrapper, WORDS("--ttl", "6s", "a", SHELL("echo ready; exec sleep 600")));
+    wrapper_wait_output(&wrapper, "ready");
+    move_daemon(&stage.daemon);
+    names_write_hosts(&names, "127.0.0.3 daemon.test\n127.0.0.2 daemon.test\n");
+    restart_daemon(&stage);
+    wait_extended(&stage);
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    stage_close(&stage);
+}
+END_TEST
+
+/* What was started to look the name up is no part of what the command has started. */
+START_TEST(a_look_up_outlives_nothing)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    open_stage(&stage, __func__);
+    start(&stage, &wrapper, WORDS("--ttl", "6s", "a", SHELL("echo ready; exec sleep 2")));
+    wrapper_wait_output(&wrapper, "ready");
+    silence_names();
+    restart_daemon(&stage);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 0);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    /* Nothing but the test itself may be left of those it has started. */
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_link_local_address_has_its_interface)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    open_network();
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){
+            .masters = 3,
+            .over_unix = true,
+            .daemon = {.tcp_host = "[fe80::1%lo]", .yaml = "log: {level: debug}\ninsecure: true\n"},
+        });
+    snprintf(url, sizeof(url), "tcp://[fe80::1%%lo]:%d", stage.daemon.port);
+    start(&stage, &wrapper, WORDS("a", "true"));
+    ck_assert_int_eq(wrapper_wait(&wrapper), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run where the daemon has a name");
+    TCase *tests = sandbox_case("names");
+    tcase_add_test(tests, the_address_that_was_good_is_tried_while_no_name_server_answers);
+    tcase_add_test(tests, a_lost_command_is_told_while_no_name_server_answers);
+    tcase_add_test(tests, a_daemon_that_has_moved_is_found_by_its_name);
+    tcase_add_test(tests, a_look_up_outlives_nothing);
+    tcase_add_test(tests, a_link_local_address_has_its_interface);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
