@@ -40,7 +40,7 @@ struct front {
     int64_t over_ns; /* by then the lock has to be given back */
     int signals;     /* a signalfd */
     int timer;
-    sigset_t mask; /* as it was */
+    const sigset_t *mask; /* for the command: as redlock was started */
     struct sigaction on_child;
     struct foreground terminal;
 };
@@ -75,7 +75,7 @@ static void block_signals(struct front *front)
     sigset_t all;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &front->mask);
+    sigprocmask(SIG_BLOCK, &all, NULL);
     /* Where it is ignored, children leave nothing to wait for. */
     sigaction(SIGCHLD, &by_default, &front->on_child);
 }
@@ -105,7 +105,7 @@ static void unblock_signals(const struct front *front)
      * more, that is no reason to end. */
     sigaddset(&ours, SIGTTOU);
     sigaddset(&ours, SIGPIPE);
-    sigorset(&ours, &ours, &front->mask);
+    sigorset(&ours, &ours, front->mask);
     sigprocmask(SIG_SETMASK, &ours, NULL);
 }
 
@@ -124,7 +124,7 @@ static bool start_keeper(struct front *front)
             .options = front->options,
             .redlock = front->redlock,
             .lock = front->lock,
-            .mask = &front->mask,
+            .mask = front->mask,
             .on_child = &front->on_child,
             .front = self,
             .words = words[1],
@@ -346,9 +346,9 @@ static int loop(struct front *front)
 }
 
 int front_run(const struct options *options, struct redlock *redlock,
-              const struct redlock_lock *lock)
+              const struct redlock_lock *lock, const sigset_t *mask)
 {
-    struct front front = {.options = options, .redlock = redlock, .lock = lock};
+    struct front front = {.options = options, .redlock = redlock, .lock = lock, .mask = mask};
     if (!open_descriptors(&front))
         return failed("cannot start a process");
     if (!brood_is_visible()) {

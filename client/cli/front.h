@@ -5,12 +5,14 @@
 #ifndef CLIENT_CLI_FRONT_H
 #define CLIENT_CLI_FRONT_H
 
+#include <signal.h>
+
 #include "client/cli/options.h"
 #include "client/redlock.h"
 
 /* Run the command of the options under the lock, which the connection of the handle holds, to the
- * end of both. Returns the exit code. */
+ * end of both. mask: the signals that are blocked for the command. Returns the exit code. */
 int front_run(const struct options *options, struct redlock *redlock,
-              const struct redlock_lock *lock);
+              const struct redlock_lock *lock, const sigset_t *mask);
 
 #endif

@@ -75,8 +75,12 @@ int command_lock(const struct options *options)
     int64_t hint_ms = -1;
     int code = EXIT_DONE;
     int unwritten = 0;
+    struct suspension suspension;
     struct redlock *redlock = daemon_open(options);
-    enum redlock_status status = wait_for_lock(redlock, options, false, &lock, &hint_ms);
+    suspension_begin(&suspension);
+    enum redlock_status status =
+        wait_for_lock(redlock, options, false, &suspension, &lock, &hint_ms);
+    suspension_end(&suspension);
     if (status != REDLOCK_OK) {
         code = wait_report(options, redlock, status, hint_ms);
     } else {

@@ -19,15 +19,19 @@ int command_run(const struct options *options)
     struct redlock_lock lock;
     int64_t hint_ms = -1;
     int code;
+    struct suspension suspension;
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status;
+    suspension_begin(&suspension);
     do
-        status = wait_for_lock(redlock, options, true, &lock, &hint_ms);
+        status = wait_for_lock(redlock, options, true, &suspension, &lock, &hint_ms);
     while (status == REDLOCK_OK && !is_fresh(redlock, &lock));
-    if (status == REDLOCK_OK)
-        code = front_run(options, redlock, &lock);
-    else
+    if (status == REDLOCK_OK) {
+        code = front_run(options, redlock, &lock, suspension_hand_over(&suspension));
+    } else {
+        suspension_end(&suspension);
         code = wait_report(options, redlock, status, hint_ms);
+    }
     redlock_free(redlock);
     return code;
 }

@@ -24,6 +24,7 @@ enum {
 struct wait {
     struct redlock *redlock;
     const struct options *options;
+    const struct suspension *suspension;
     bool hold;
     int64_t started_ns;
     int64_t ends_ns;  /* INT64_MAX: never */
@@ -75,7 +76,9 @@ static void unshow(struct wait *wait)
  * that cannot be taken for an answer. */
 static enum redlock_status knock(struct wait *wait)
 {
+    suspension_allow(wait->suspension, true);
     enum redlock_status status = redlock_ping(wait->redlock);
+    suspension_allow(wait->suspension, false);
     wait->let_in = status == REDLOCK_OK;
     return status;
 }
@@ -132,6 +135,20 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
     return false;
 }
 
+/* Leaves the queue before it stops, so that another client can have the lock meanwhile. */
+static void suspend(struct wait *wait)
+{
+    unshow(wait);
+    redlock_cancel(wait->redlock, wait->look);
+    redlock_cancel(wait->redlock, wait->acquire);
+    wait->acquire = 0;
+    wait->look = 0;
+    suspension_stop(wait->suspension);
+    int64_t now_ns = clock_now_ns();
+    wait->retry_ns = now_ns;
+    wait->look_ns = now_ns + NS_PER_S;
+}
+
 /* The place in line, once a second for who looks at it; else seldom, as a sign of life. */
 static void look(struct wait *wait, int64_t now_ns)
 {
@@ -165,18 +182,20 @@ static void wait_for_something(const struct wait *wait, int64_t now_ns)
     int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : wait->look_ns;
     int64_t timeout_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 0;
     int sooner_ms = redlock_poll_timeout_ms(wait->redlock);
-    struct pollfd fd = {
-        .fd = redlock_fd(wait->redlock),
-        .events = redlock_poll_for(wait->redlock),
+    struct pollfd fds[] = {
+        {.fd = redlock_fd(wait->redlock), .events = redlock_poll_for(wait->redlock)},
+        {.fd = wait->suspension->fd, .events = POLLIN},
     };
     if (sooner_ms >= 0 && sooner_ms < timeout_ms)
         timeout_ms = sooner_ms;
-    poll(&fd, 1, (int)timeout_ms);
+    poll(fds, sizeof(fds) / sizeof(fds[0]), (int)timeout_ms);
 }
 
 static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
 {
     for (;;) {
+        if (suspension_is_due(wait->suspension))
+            suspend(wait);
         while (redlock_next(wait->redlock, event)) {
             int64_t now_ns = clock_now_ns();
             if (event->kind != REDLOCK_EVENT_ANSWER)
@@ -200,12 +219,14 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
 }
 
 enum redlock_status wait_for_lock(struct redlock *redlock, const struct options *options, bool hold,
-                                  struct redlock_lock *lock, int64_t *hint_ms)
+                                  const struct suspension *suspension, struct redlock_lock *lock,
+                                  int64_t *hint_ms)
 {
     int64_t now_ns = clock_now_ns();
     struct wait wait = {
         .redlock = redlock,
         .options = options,
+        .suspension = suspension,
         .hold = hold,
         .started_ns = now_ns,
         .ends_ns =

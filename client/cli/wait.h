@@ -9,15 +9,18 @@
 #include <stdint.h>
 
 #include "client/cli/options.h"
+#include "client/cli/suspension.h"
 #include "client/redlock.h"
 
 /*
  * Acquire what the options name, as redlock_acquire() does; with `hold` for as long as the
  * connection lives. A daemon that is not there at first is REDLOCK_UNREACHABLE at once; one
- * that goes away later is looked for until the wait is over.
+ * that goes away later is looked for until the wait is over. A suspension leaves the queue, and
+ * joins it again when it is over.
  */
 enum redlock_status wait_for_lock(struct redlock *redlock, const struct options *options, bool hold,
-                                  struct redlock_lock *lock, int64_t *hint_ms);
+                                  const struct suspension *suspension, struct redlock_lock *lock,
+                                  int64_t *hint_ms);
 
 /* It was not acquired: say so. Returns what to exit with. */
 int wait_report(const struct options *options, const struct redlock *redlock,

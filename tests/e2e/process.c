@@ -134,6 +134,17 @@ static bool read_stat(pid_t pid, char *state, pid_t *parent, unsigned long *tick
     return got == 4;
 }
 
+void process_wait_state(pid_t pid, char state)
+{
+    char what[64], found;
+    pid_t parent;
+    unsigned long ticks;
+    snprintf(what, sizeof(what), "process %d to be in state %c", (int)pid, state);
+    struct waiting waiting = waiting_for(what);
+    while (!read_stat(pid, &found, &parent, &ticks) || found != state)
+        waiting_pause(&waiting);
+}
+
 unsigned process_children(pid_t parent, pid_t *children, unsigned max)
 {
     unsigned count = 0;

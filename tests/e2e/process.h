@@ -40,6 +40,9 @@ int process_wait(pid_t pid, const char *who);
 /* SIGSTOP, and wait until it stands still. */
 void process_stop(pid_t pid);
 
+/* Wait until /proc says that it is in this state: 'T' stopped, 'S' asleep. */
+void process_wait_state(pid_t pid, char state);
+
 /* SIGKILL and wait. */
 void process_kill(pid_t pid);
 

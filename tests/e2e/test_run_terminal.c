@@ -299,6 +299,7 @@ START_TEST(who_waits_in_the_background_says_nothing)
     wait_screen(&terminal, "waiting for deploy, 1st in line, ");
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
+    stage_wait_stats(&terminal.stage.client, " waiting=0 ");
     type(&terminal, "clear; fg");
     wait_screen(&terminal, "waiting for deploy, 1st in line, ");
     press(&terminal, "C-z");
@@ -309,6 +310,28 @@ START_TEST(who_waits_in_the_background_says_nothing)
     wait_screen(&terminal, "ran");
     ck_assert_msg(strstr(terminal.screen, "&\nprompt: ran\n") != NULL, "%s", terminal.screen);
     stage_wait_stats(&terminal.stage.client, " holding=0 ");
+    close_terminal(&terminal);
+}
+END_TEST
+
+/* With `stty tostop` a message from the background would stop it, in the queue. */
+START_TEST(a_waiter_in_the_background_is_not_stopped_by_its_own_message)
+{
+    struct terminal terminal;
+    struct stage *stage = &terminal.stage;
+    open_terminal(&terminal, __func__);
+    struct grant grant = client_lock(&stage->client, "a", "60s");
+    type(&terminal, "stty tostop; $run a -- sleep 600 &");
+    stage_wait_stats(&stage->client, " waiting=1 ");
+    client_close(&stage->client);
+    daemon_stop(&stage->daemon);
+    wait_screen(&terminal, "trying again");
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, 3);
+    daemon_connect(&stage->daemon, &stage->client);
+    stage_wait_stats(&stage->client, " waiting=1 ");
+    client_expect(&stage->client, "OK", "UNLOCK a %s", grant.token);
+    stage_wait_stats(&stage->client, " waiting=0 ");
     close_terminal(&terminal);
 }
 END_TEST
@@ -365,6 +388,7 @@ Suite *test_suite(void)
     tcase_add_test(terminal, a_killed_command_leaves_the_terminal_in_order);
     tcase_add_test(terminal, who_waits_is_told_for_what);
     tcase_add_test(terminal, who_waits_in_the_background_says_nothing);
+    tcase_add_test(terminal, a_waiter_in_the_background_is_not_stopped_by_its_own_message);
     tcase_add_test(terminal, in_the_background_it_leaves_the_terminal_to_whom_it_belongs);
     tcase_add_test(terminal, a_loss_is_told_from_the_background);
     suite_add_tcase(suite, terminal);

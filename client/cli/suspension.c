@@ -1,0 +1,60 @@
+#include "client/cli/suspension.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static sigset_t only(int signal)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    return set;
+}
+
+void suspension_begin(struct suspension *suspension)
+{
+    struct sigaction stop;
+    const sigset_t stops = only(SIGTSTP);
+    const sigset_t output = only(SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &suspension->mask);
+    sigaction(SIGTSTP, NULL, &stop);
+    suspension->fd = -1;
+    if (stop.sa_handler == SIG_IGN || sigismember(&suspension->mask, SIGTSTP))
+        return;
+    suspension->fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
+    suspension_allow(suspension, false);
+}
+
+const sigset_t *suspension_hand_over(struct suspension *suspension)
+{
+    if (suspension->fd >= 0)
+        close(suspension->fd);
+    suspension->fd = -1;
+    return &suspension->mask;
+}
+
+void suspension_end(struct suspension *suspension)
+{
+    suspension_hand_over(suspension);
+    sigprocmask(SIG_SETMASK, &suspension->mask, NULL);
+}
+
+bool suspension_is_due(const struct suspension *suspension)
+{
+    struct signalfd_siginfo info;
+    return suspension->fd >= 0 && read(suspension->fd, &info, sizeof(info)) > 0;
+}
+
+void suspension_stop(const struct suspension *suspension)
+{
+    raise(SIGTSTP);
+    suspension_allow(suspension, true);
+    suspension_allow(suspension, false);
+}
+
+void suspension_allow(const struct suspension *suspension, bool allowed)
+{
+    const sigset_t stops = only(SIGTSTP);
+    if (suspension->fd >= 0)
+        sigprocmask(allowed ? SIG_UNBLOCK : SIG_BLOCK, &stops, NULL);
+}

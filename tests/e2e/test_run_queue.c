@@ -1,0 +1,120 @@
+/*
+ * `redlock run` while it waits in the queue: suspended, or for a lock that is held around it.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/e2e/wrapper.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
+
+#define WORDS(...)    ((const char *const[]){__VA_ARGS__, NULL})
+#define SHELL(script) "--", "sh", "-c", script
+
+static void start(const struct stage *stage, struct wrapper *wrapper, const char *const *words)
+{
+    wrapper_start(wrapper, &stage->sandbox, "run", stage->daemon.socket, words);
+}
+
+/* --- suspended --- */
+
+/* It would be granted the lock, and hold it while it is stopped. */
+START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    start(&stage, &wrapper, WORDS("a", SHELL("echo ran; exec sleep 600")));
+    for (unsigned i = 0; i < 5; i++) {
+        stage_wait_stats(&stage.client, " waiting=1 ");
+        kill(wrapper.pid, SIGTSTP);
+        process_wait_state(wrapper.pid, 'T');
+        stage_wait_stats(&stage.client, " waiting=0 ");
+        client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+        client_expect(&stage.client, "FREE", "STATUS a");
+        grant = client_lock(&stage.client, "a", "60s");
+        kill(wrapper.pid, SIGCONT);
+    }
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    wrapper_wait_output(&wrapper, "ran");
+    /* The command has the signals as ever. */
+    kill(wrapper.pid, SIGTSTP);
+    process_wait_state(wrapper_command(&wrapper), 'T');
+    kill(wrapper.pid, SIGCONT);
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Whatever comes first: no lock is held for a process that was stopped before its command began. */
+START_TEST(a_grant_that_meets_a_suspension_leaves_no_lock_idle)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    for (unsigned i = 0; i < 20; i++) {
+        struct wrapper wrapper;
+        struct grant grant = client_lock(&stage.client, "a", "60s");
+        char name[16];
+        snprintf(name, sizeof(name), "run%u", i);
+        wrapper_start(&wrapper, &stage.sandbox, name, stage.daemon.socket,
+                      WORDS("a", SHELL("echo ran; exec sleep 600")));
+        stage_wait_stats(&stage.client, " waiting=1 ");
+        client_send(&stage.client, "UNLOCK a ");
+        client_send(&stage.client, grant.token);
+        client_send(&stage.client, "\n");
+        usleep(50 * i);
+        kill(wrapper.pid, SIGTSTP);
+        ck_assert_str_eq(client_read(&stage.client), "OK");
+        process_wait_state(wrapper.pid, 'T');
+        struct waiting waiting = waiting_for("the lock to be free, or its command to have begun");
+        while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0 &&
+               process_children(wrapper.pid, &(pid_t){0}, 1) == 0)
+            waiting_pause(&waiting);
+        kill(wrapper.pid, SIGCONT);
+        wrapper_wait_output(&wrapper, "ran");
+        kill(wrapper.pid, SIGTERM);
+        ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    }
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
+{
+    struct stage stage;
+    char url[SANDBOX_FILE + 8], errors[SANDBOX_FILE];
+    stage_open(&stage, __func__, &three);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    snprintf(url, sizeof(url), "unix:%s", stage.daemon.socket);
+    pid_t pid = process_start(&(struct process_plan){
+        .argv = WORDS("sh", "-c", "trap '' TSTP; exec \"$0\" run --url \"$1\" a true",
+                      wrapper_program(), url),
+        .errors = sandbox_path(&stage.sandbox, "run.log", errors)});
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    kill(pid, SIGTSTP);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    ck_assert_int_eq(process_wait(pid, "redlock run"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run in the queue");
+    TCase *suspended = sandbox_case("suspended");
+    tcase_add_test(suspended, a_suspended_waiter_leaves_the_queue_and_joins_it_again);
+    tcase_add_test(suspended, a_grant_that_meets_a_suspension_leaves_no_lock_idle);
+    tcase_add_test(suspended, a_waiter_that_ignores_suspension_stays_in_the_queue);
+    suite_add_tcase(suite, suspended);
+    return suite;
+}
