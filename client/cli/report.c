@@ -85,9 +85,6 @@ int report_failure(const struct options *options, const struct redlock *redlock,
     if (status == REDLOCK_DENIED && options->secret_file == NULL &&
         strstr(message, "authenticate first") != NULL)
         report_message("--secret-file, or REDLOCK_SECRET_FILE, names the file with the secret");
-    if (status == REDLOCK_REFUSED && (options->given & OPTION_BIT(OPTION_TTL)) == 0 &&
-        strstr(message, "ttl-range") != NULL)
-        report_message("the time to live is 30s where --ttl gives no other");
     return code;
 }
 

@@ -12,6 +12,7 @@
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
+#include "client/cli/ttl.h"
 
 static bool is_token(const char *text, size_t len)
 {
@@ -82,8 +83,22 @@ static void print_extended(const struct options *options, const struct redlock_l
     } else {
         char left[DURATION_PRINTED];
         duration_print(left_ms, left);
-        puts(left);
+        /* Nothing is shortened: it may have been good for longer, which the token does not tell. */
+        printf("at least %s\n", left);
     }
+}
+
+/* For the time that was asked for; without one, for the usual, or for as long as the daemon allows
+ * where that is less. */
+static enum redlock_status extend(const struct options *options, struct redlock *redlock,
+                                  struct redlock_lock *lock)
+{
+    int64_t ttl_ms = options->ttl_ms;
+    enum redlock_status status = redlock_extend(redlock, lock, ttl_ms);
+    if (status == REDLOCK_REFUSED && (options->given & OPTION_BIT(OPTION_TTL)) == 0 &&
+        ttl_shorten(redlock_error(redlock), &ttl_ms))
+        status = redlock_extend(redlock, lock, ttl_ms);
+    return status;
 }
 
 int command_extend(const struct options *options)
@@ -93,7 +108,7 @@ int command_extend(const struct options *options)
     if (!find_lock(options, &lock, &what))
         return report_wrong(options, what);
     struct redlock *redlock = daemon_open(options);
-    enum redlock_status status = redlock_extend(redlock, &lock, options->ttl_ms);
+    enum redlock_status status = extend(options, redlock, &lock);
     int code = EXIT_DONE;
     if (status == REDLOCK_OK)
         print_extended(options, &lock);

@@ -12,6 +12,7 @@
 #include "client/cli/patience.h"
 #include "client/cli/report.h"
 #include "client/cli/terminal.h"
+#include "client/cli/ttl.h"
 
 static const int64_t NS_PER_S = (int64_t)NS_PER_MS * MS_PER_S;
 
@@ -26,6 +27,7 @@ struct wait {
     const struct options *options;
     const struct suspension *suspension;
     bool hold;
+    int64_t ttl_ms;
     int64_t started_ns;
     int64_t ends_ns;  /* INT64_MAX: never */
     int64_t look_ns;  /* when to ask for the place in line */
@@ -102,8 +104,7 @@ static enum redlock_status start(struct wait *wait)
         .hold = wait->hold,
     };
     wait->look = 0;
-    return redlock_start_acquire(wait->redlock, options->name, options->ttl_ms, &wish,
-                                 &wait->acquire);
+    return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &wish, &wait->acquire);
 }
 
 /* The daemon went away, or is about to. */
@@ -133,6 +134,17 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
         complain(wait);
     try_later(wait, now_ns);
     return false;
+}
+
+/* The daemon allows no time to live as long as the usual one: then a shorter one is asked for. */
+static bool shorten(struct wait *wait, enum redlock_status status, int64_t now_ns)
+{
+    if (status != REDLOCK_REFUSED || (wait->options->given & OPTION_BIT(OPTION_TTL)) != 0 ||
+        !ttl_shorten(redlock_error(wait->redlock), &wait->ttl_ms))
+        return false;
+    wait->acquire = 0;
+    wait->retry_ns = now_ns;
+    return true;
 }
 
 /* Leaves the queue before it stops, so that another client can have the lock meanwhile. */
@@ -203,6 +215,7 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
             if (event->id == wait->look && wait->look != 0)
                 on_looked(wait, event, now_ns);
             else if (event->id == wait->acquire && wait->acquire != 0 &&
+                     !shorten(wait, event->status, now_ns) &&
                      is_final(wait, event->status, event->ended, now_ns))
                 return event->status;
         }
@@ -228,6 +241,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
         .options = options,
         .suspension = suspension,
         .hold = hold,
+        .ttl_ms = options->ttl_ms,
         .started_ns = now_ns,
         .ends_ns =
             options->wait_ms == WAIT_FOREVER ? INT64_MAX : now_ns + options->wait_ms * NS_PER_MS,

@@ -1,0 +1,40 @@
+/*
+ * The time to live where the user gave none (client/cli/ttl.h).
+ */
+#include "client/cli/ttl.h"
+#include "tests/runner.h"
+
+START_TEST(the_longest_time_that_a_refusal_names_is_taken)
+{
+    static const struct {
+        const char *message;
+        int64_t ttl_ms; /* 30000: as it was */
+    } rows[] = {
+        {"the daemon finds it wrong: ttl-range a ttl is from 13ms to 10s here", 10000},
+        {"redlockd rejected the request: ttl-range TTL must be between 13ms and 10s.", 10000},
+        {"ttl-range with HOLD a ttl is from 186ms to 1500ms here", 1500},
+        {"ttl-range there is no HOLD here: it takes a ttl of 186ms, and max_ttl is 100ms", 186},
+        {"ttl-range a ttl is from 13ms to 1m here", 30000},
+        {"ttl-range a ttl is from 13ms to 30s here", 30000},
+        {"ttl-range", 30000},
+        {"ttl-range 0s 5 7x", 30000},
+        {"wait-range a wait is at most 10s here", 30000},
+        {"", 30000},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t ttl_ms = 30000;
+        bool shortened = ttl_shorten(rows[i].message, &ttl_ms);
+        ck_assert_msg(ttl_ms == rows[i].ttl_ms, "%s: %lld", rows[i].message, (long long)ttl_ms);
+        ck_assert_int_eq(shortened, ttl_ms != 30000);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("times to live");
+    TCase *cases = tcase_create("ttl");
+    tcase_add_test(cases, the_longest_time_that_a_refusal_names_is_taken);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
