@@ -18,7 +18,7 @@ const struct command commands[] = {
      "Exits with what COMMAND exits with, or 128+n if signal n ended it; 122: the lock\n"
      "was lost, so COMMAND and all it had started were ended in time. The daemon's\n"
      "max_hold bounds how long it may take. COMMAND finds REDLOCK_RESOURCE, _TOKEN,\n"
-     "_DEADLINE_MS and, with --fence, _FENCE in its environment.\n"},
+     "_DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE in its environment.\n"},
     {"lock", "[--ttl T] [--wait T | --nonblock] [--fence] NAME", "acquire a lock, print its token",
      OPERANDS_NAME, OPTIONS_LOCK, command_lock,
      "Prints TOKEN, or TOKEN FENCE. Nobody extends this lock: it ends by itself.\n"
@@ -27,7 +27,8 @@ const struct command commands[] = {
      TOKEN_HELP "Exits with 1 if the token does not hold it, or not any more.\n"},
     {"extend", "[--ttl T] NAME [TOKEN]", "make a lock live longer, from now on",
      OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL), command_extend,
-     TOKEN_HELP "Prints how long it is good for. Exits with 1 if the token does not hold it.\n"},
+     TOKEN_HELP "Prints how long it is good for at least; it is never shortened. Exits with 1 if\n"
+                "the token does not hold it.\n"},
     {"status", "NAME", "does anybody hold it?", OPERANDS_NAME, 0, command_status,
      "Prints free; or held, and for how long at least if that is known. It may be\n"
      "otherwise when you read it: to have the lock, ask for it.\n"},

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +71,38 @@ static void export_number(const char *name, int64_t number)
     setenv(name, text, 1);
 }
 
+/* The path is that of a file from whatever folder the command looks. */
+static void export_path(const char *name, const char *path)
+{
+    char text[PATH_MAX], folder[PATH_MAX];
+    bool absolute = path[0] == '/' || getcwd(folder, sizeof(folder)) == NULL;
+    int len =
+        snprintf(text, sizeof(text), "%s%s%s", absolute ? "" : folder, absolute ? "" : "/", path);
+    setenv(name, len < (int)sizeof(text) ? text : path, 1);
+}
+
+/* Commands within find the same daemon, and are the same user there. */
+static void export_daemon(const struct options *options)
+{
+    setenv("REDLOCK_URL", options->url, 1);
+    if (options->secret_file != NULL)
+        export_path("REDLOCK_SECRET_FILE", options->secret_file);
+}
+
+/* The name, behind those of the locks that are held around this one. */
+static void export_held(const char *name)
+{
+    const char *around = getenv("REDLOCK_HELD");
+    char *all;
+    if (around == NULL || around[0] == '\0')
+        setenv("REDLOCK_HELD", name, 1);
+    else if (asprintf(&all, "%s %s", around, name) >= 0)
+        setenv("REDLOCK_HELD", all, 1);
+}
+
 static void export_lock(const struct redlock_lock *lock)
 {
+    export_held(lock->resource);
     setenv("REDLOCK_RESOURCE", lock->resource, 1);
     setenv("REDLOCK_TOKEN", lock->token, 1);
     export_number("REDLOCK_DEADLINE_MS", lock->deadline_ns / NS_PER_MS);
@@ -89,6 +120,7 @@ static _Noreturn void become_command(const struct keeper_plan *plan, pid_t keepe
     /* The keeper may have ended before that; or the front before it had lent its terminal. */
     if (getppid() != keeper || read(go, &byte, 1) != 1)
         _exit(EXIT_FAILED);
+    export_daemon(plan->options);
     export_lock(plan->lock);
     sigaction(SIGCHLD, plan->on_child, NULL);
     sigprocmask(SIG_SETMASK, plan->mask, NULL);

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
+#include "client/cli/nesting.h"
 #include "client/cli/patience.h"
 #include "client/cli/report.h"
 #include "client/cli/terminal.h"
@@ -36,6 +38,7 @@ struct wait {
     int64_t retry_ns;
     bool let_in;     /* on this connection, or the last one */
     bool complained; /* that the daemon is away; once for each time */
+    bool nested;     /* in a `redlock run` of the same name; until that is told */
     bool shows;      /* what it waits for, on a terminal, while that is ours */
     bool shown;      /* there is a line to be removed */
 };
@@ -147,6 +150,19 @@ static bool shorten(struct wait *wait, enum redlock_status status, int64_t now_n
     return true;
 }
 
+/* It waits for itself, unless that lock is another daemon's, or was lost or given back. */
+static void warn_nested(struct wait *wait)
+{
+    char name[REPORT_NAME];
+    if (!wait->nested)
+        return;
+    wait->nested = false;
+    unshow(wait);
+    report_message("the redlock run around this one locked %s ($REDLOCK_HELD), and may still hold "
+                   "it",
+                   report_name(wait->options->name, name));
+}
+
 /* Leaves the queue before it stops, so that another client can have the lock meanwhile. */
 static void suspend(struct wait *wait)
 {
@@ -185,6 +201,7 @@ static void on_looked(struct wait *wait, const struct redlock_event *event, int6
     } else if (redlock_fd(wait->redlock) >= 0) {
         /* Also if it says that its lines are none of our business. */
         wait->complained = false;
+        warn_nested(wait);
         show(wait, event->place, now_ns);
     }
 }
@@ -242,6 +259,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
         .suspension = suspension,
         .hold = hold,
         .ttl_ms = options->ttl_ms,
+        .nested = nesting_has(getenv("REDLOCK_HELD"), options->name),
         .started_ns = now_ns,
         .ends_ns =
             options->wait_ms == WAIT_FOREVER ? INT64_MAX : now_ns + options->wait_ms * NS_PER_MS,
@@ -256,6 +274,8 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     if (status == REDLOCK_OK || crowded)
         status = loop(&wait, &event);
     unshow(&wait);
+    if (status == REDLOCK_HELD)
+        warn_nested(&wait);
     *lock = event.lock;
     if (status != REDLOCK_OK)
         lock->deadline_ns = 0;

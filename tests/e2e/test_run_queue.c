@@ -108,6 +108,69 @@ START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
 }
 END_TEST
 
+/* --- in one another --- */
+
+#define AROUND                                                                                     \
+    "redlock: the redlock run around this one locked a ($REDLOCK_HELD), and may still hold it"
+
+START_TEST(a_run_that_waits_for_itself_says_so)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    setenv("REDLOCK", wrapper_program(), 1);
+    unsetenv("REDLOCK_HELD");
+    start(&stage, &wrapper, WORDS("a", SHELL("exec $REDLOCK run a echo ran")));
+    wrapper_wait_errors(&wrapper, AROUND);
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Not by the innermost name alone; and where there is no wait. */
+START_TEST(it_is_told_of_each_lock_around_it)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    setenv("REDLOCK", wrapper_program(), 1);
+    unsetenv("REDLOCK_HELD");
+    start(&stage, &wrapper,
+          WORDS("a", SHELL("$REDLOCK run b -- $REDLOCK run c -- sh -c 'echo held: $REDLOCK_HELD;"
+                           "$REDLOCK run d true && exec $REDLOCK run -n a true'")));
+    ck_assert_int_eq(wrapper_wait(&wrapper), 1);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "held: a b c\n"), 1);
+    ck_assert(wrapper_complained(&wrapper, AROUND));
+    ck_assert(!wrapper_complained(&wrapper, "locked d"));
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(commands_within_use_the_same_daemon_and_secret)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    char secret[SANDBOX_FILE], relative[SANDBOX_FILE + 64], cwd[256], expected[1024];
+    stage_open(&stage, __func__, &three);
+    setenv("REDLOCK", wrapper_program(), 1);
+    setenv("REDLOCK_URL", "unix:/nowhere", 1);
+    sandbox_write(sandbox_path(&stage.sandbox, "secret", secret), "s-0123456789abcdef\n");
+    snprintf(relative, sizeof(relative), "../../../../../../../../../../..%s", secret);
+    start(&stage, &wrapper,
+          WORDS("--secret-file", relative, "a",
+                SHELL("$REDLOCK status a && $REDLOCK run b true && echo $REDLOCK_SECRET_FILE.")));
+    ck_assert_int_eq(wrapper_wait(&wrapper), 0);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "held "), 1);
+    /* It is found from any folder. */
+    ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+    snprintf(expected, sizeof(expected), "%s/%s.\n", cwd, relative);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, expected), 1);
+    stage_close(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("run in the queue");
@@ -116,5 +179,10 @@ Suite *test_suite(void)
     tcase_add_test(suspended, a_grant_that_meets_a_suspension_leaves_no_lock_idle);
     tcase_add_test(suspended, a_waiter_that_ignores_suspension_stays_in_the_queue);
     suite_add_tcase(suite, suspended);
+    TCase *nested = sandbox_case("nested");
+    tcase_add_test(nested, a_run_that_waits_for_itself_says_so);
+    tcase_add_test(nested, it_is_told_of_each_lock_around_it);
+    tcase_add_test(nested, commands_within_use_the_same_daemon_and_secret);
+    suite_add_tcase(suite, nested);
     return suite;
 }

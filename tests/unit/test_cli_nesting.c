@@ -1,0 +1,38 @@
+/*
+ * Which locks are held around a command (client/cli/nesting.h).
+ */
+#include "client/cli/nesting.h"
+#include "tests/runner.h"
+
+START_TEST(a_name_is_found_as_a_whole)
+{
+    static const struct {
+        const char *list;
+        const char *name;
+        bool has;
+    } rows[] = {
+        {NULL, "a", false},
+        {"", "a", false},
+        {"a", "a", true},
+        {"a b c", "b", true},
+        {"a b c", "c", true},
+        {"ab", "a", false},
+        {"a", "ab", false},
+        {"b a", "b a", false},
+        {" a  b ", "b", true},
+        {"deploy:1 x", "x", true},
+        {"xdeploy", "deploy", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ck_assert_msg(nesting_has(rows[i].list, rows[i].name) == rows[i].has, "row %zu", i);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("nesting");
+    TCase *cases = tcase_create("nesting");
+    tcase_add_test(cases, a_name_is_found_as_a_whole);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
