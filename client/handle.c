@@ -33,7 +33,7 @@ static void disconnect(struct redlock *redlock)
 
 bool handle_is_connected(const struct redlock *redlock)
 {
-    return redlock->fd >= 0 && redlock->owner == getpid();
+    return redlock->fd >= 0 && fork_mark_is_ours(&redlock->owner);
 }
 
 static void lose(struct redlock *redlock, const char *why)
@@ -42,11 +42,15 @@ static void lose(struct redlock *redlock, const char *why)
     talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
 }
 
-/* What another process has forked off has a copy of the descriptor, and none of the connection: a
- * byte from there, or an end, would be taken for the other's. */
-static void leave_to_owner(struct redlock *redlock)
+void handle_leave_to_parent(struct redlock *redlock)
 {
-    if (redlock->fd >= 0 && !handle_is_connected(redlock))
+    if (fork_mark_is_ours(&redlock->owner))
+        return;
+    fork_mark_set(&redlock->owner);
+    for (size_t i = 0; i < redlock->left_count; i++)
+        close(redlock->left[i]);
+    redlock->left_count = 0;
+    if (redlock->fd >= 0)
         lose(redlock, "the connection is that of the process this one was forked from");
 }
 
@@ -71,49 +75,56 @@ static void close_ended(struct redlock *redlock)
     redlock->left_count = kept;
 }
 
-/* To the daemon every end of a unix socket is one in order, and releases what it holds; the caller
- * may rely on that still, for as long as it likes, since another connection can extend it. False:
- * that is not so, or there is no memory. */
-static bool leave_open(struct redlock *redlock)
+/* Room for the connection that is about to be made: giving it up must not depend on memory. */
+static bool make_room(struct redlock *redlock)
 {
-    if (redlock->talk.holds.count == 0 || !is_unix(redlock->fd))
-        return false;
     close_ended(redlock);
+    if (redlock->left_count < redlock->left_room)
+        return true;
     int *left = reallocarray(redlock->left, redlock->left_count + 1, sizeof(*left));
     if (left == NULL)
         return false;
     redlock->left = left;
-    left[redlock->left_count++] = redlock->fd;
+    redlock->left_room = redlock->left_count + 1;
     return true;
 }
 
-/* Without an end in order, by which the daemon would release what it may still hold. */
-void handle_reset(struct redlock *redlock, const char *why)
+/*
+ * Without an end in order, by which the daemon would release what it may still hold. To the daemon
+ * every end of a unix socket is one in order. The caller may still rely on what is held, for as
+ * long as it likes, since another connection can extend it: so the socket stays open.
+ */
+static void drop(struct redlock *redlock, bool holds)
 {
     const struct linger at_once = {.l_onoff = 1};
-    leave_to_owner(redlock);
-    if (redlock->fd < 0)
-        return;
-    if (leave_open(redlock)) {
+    if (holds && is_unix(redlock->fd)) {
+        redlock->left[redlock->left_count++] = redlock->fd;
         forget_connection(redlock);
     } else {
         setsockopt(redlock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         disconnect(redlock);
     }
+}
+
+void handle_reset(struct redlock *redlock, const char *why)
+{
+    handle_leave_to_parent(redlock);
+    if (redlock->fd < 0)
+        return;
+    drop(redlock, redlock->talk.holds.count > 0);
     talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
 }
 
 void handle_close_left(struct redlock *redlock)
 {
     for (size_t i = 0; i < redlock->left_count; i++) {
-        /* Whatever child has it open as well; of one's parent it is left alone. */
-        if (redlock->owner == getpid())
-            shutdown(redlock->left[i], SHUT_WR);
+        /* Also for children that have it open as well. */
+        shutdown(redlock->left[i], SHUT_WR);
         close(redlock->left[i]);
     }
     free(redlock->left);
     redlock->left = NULL;
-    redlock->left_count = 0;
+    redlock->left_count = redlock->left_room = 0;
 }
 
 /* --- reading and writing --- */
@@ -145,24 +156,25 @@ static bool read_some(struct redlock *redlock)
     char why[128];
     /* Before it is read: what is there by now has arrived by now. */
     int64_t received_ns = connect_clock_ns();
+    bool holds = redlock->talk.holds.count > 0;
     ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
     if (len > 0) {
         if (talk_receive(&redlock->talk, bytes, (size_t)len, received_ns, connect_clock_ns()))
             return true;
-        disconnect(redlock);
+        drop(redlock, holds);
     } else if (len == 0) {
         lose(redlock, "the connection ended before the answer");
     } else if (errno == EINTR) {
         return true;
     } else if ((errno != EAGAIN && errno != EWOULDBLOCK) || redlock->output_failed) {
-        lose(redlock, strerror_r(errno == EAGAIN ? EPIPE : errno, why, sizeof(why)));
+        handle_reset(redlock, strerror_r(errno == EAGAIN ? EPIPE : errno, why, sizeof(why)));
     }
     return false;
 }
 
 void handle_pump(struct redlock *redlock)
 {
-    leave_to_owner(redlock);
+    handle_leave_to_parent(redlock);
     if (redlock->fd >= 0)
         write_out(redlock);
     for (unsigned i = 0; i < READS_AT_ONCE && redlock->fd >= 0 && read_some(redlock); i++)
@@ -218,6 +230,9 @@ static enum redlock_status connect_anew(struct redlock *redlock)
     struct talk *talk = &redlock->talk;
     struct address address;
     struct error error;
+    handle_leave_to_parent(redlock);
+    if (!make_room(redlock))
+        return talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
     if (!address_parse(redlock->url, URL_DAEMON, &address, &error))
         return talk_fail(talk, REDLOCK_INVALID, "%s %s", redlock->peer, error.text);
     int64_t timeout_ns =
@@ -225,9 +240,6 @@ static enum redlock_status connect_anew(struct redlock *redlock)
     redlock->fd = connect_to(&address, timeout_ns, &error);
     if (redlock->fd < 0)
         return talk_fail(talk, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
-    if (redlock->owner != getpid())
-        handle_close_left(redlock);
-    redlock->owner = getpid();
     talk_begin(talk);
     return REDLOCK_OK;
 }

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "client/fork_mark.h"
 #include "client/question.h"
 #include "client/redlock.h"
 #include "client/talk.h"
@@ -18,7 +18,7 @@ struct redlock {
     struct talk talk;
     char *url;
     int fd;                     /* -1: not connected */
-    pid_t owner;                /* the process whose connection it is */
+    struct fork_mark owner;     /* the process whose connection it is */
     int64_t connect_timeout_ns; /* 0: that of a request */
     char peer[TALK_PEER];       /* the address, as far as it may be repeated */
     char output[HANDLE_OUTPUT];
@@ -26,10 +26,18 @@ struct redlock {
     bool output_failed; /* nothing can be sent any more; there may still be something to read */
     int *left;          /* connections that were given up, and stay open (handle_reset()) */
     size_t left_count;
+    size_t left_room; /* at least one more than there are, while there is a connection */
 };
 
 /* Is there a connection of this process? */
 bool handle_is_connected(const struct redlock *redlock);
+
+/*
+ * In a process that was forked since: it has copies of the descriptors and none of the connections.
+ * A byte read from there, or an end, would be taken for the parent's. So they are closed, and the
+ * handle is this process's from now on.
+ */
+void handle_leave_to_parent(struct redlock *redlock);
 
 /* Put a question on its way, over a new connection where there is none. */
 enum redlock_status handle_ask(struct redlock *redlock, const struct question *question,

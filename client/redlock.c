@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/connect.h"
 #include "client/handle.h"
@@ -67,7 +66,8 @@ struct redlock *redlock_new(const char *url)
     if (redlock == NULL)
         return NULL;
     redlock->url = strdup(url != NULL ? url : "");
-    if (redlock->url == NULL) {
+    if (redlock->url == NULL || !fork_mark_init(&redlock->owner)) {
+        free(redlock->url);
         free(redlock);
         return NULL;
     }
@@ -83,6 +83,7 @@ void redlock_free(struct redlock *redlock)
 {
     if (redlock == NULL)
         return;
+    handle_leave_to_parent(redlock);
     /* What was granted and nobody has taken is given back, too. */
     talk_cancel_all(&redlock->talk, connect_clock_ns());
     if (redlock->fd >= 0)
@@ -91,6 +92,7 @@ void redlock_free(struct redlock *redlock)
         handle_close(redlock);
     handle_close_left(redlock);
     talk_free(&redlock->talk);
+    fork_mark_deinit(&redlock->owner);
     free(redlock->url);
     explicit_bzero(redlock, sizeof(*redlock)); /* there is a secret in it */
     free(redlock);
@@ -103,7 +105,7 @@ void redlock_abandon(struct redlock *redlock)
 
 void redlock_take_over(struct redlock *redlock)
 {
-    redlock->owner = getpid();
+    fork_mark_set(&redlock->owner);
 }
 
 const char *redlock_error(const struct redlock *redlock)

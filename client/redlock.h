@@ -14,7 +14,8 @@
  * A handle is one connection to one daemon. It is made by the first request and, after it was lost,
  * by the next one. A handle must not be used by two threads at once; different handles have nothing
  * in common, and there is no other state. After fork(2) a connection is that of the parent: in the
- * child a handle has none, until it makes one of its own (redlock_take_over()). Nothing here
+ * child a handle has none, until it makes one of its own (redlock_take_over()). That holds for any
+ * process with memory of its own, in any PID namespace, however it was forked. Nothing here
  * installs a signal handler, raises SIGPIPE, writes to standard error or ends the program.
  *
  * Time. Durations are milliseconds. A deadline is nanoseconds of CLOCK_BOOTTIME, which goes on
@@ -68,7 +69,7 @@ enum redlock_status {
     REDLOCK_UNREACHABLE, /* no connection: nothing was sent */
     REDLOCK_BROKEN,      /* the connection ended before the answer */
     REDLOCK_TIMEOUT,     /* there was none in time; if one comes, the next call deals with it */
-    REDLOCK_GARBLED,     /* what answered does not speak the protocol; the connection was closed */
+    REDLOCK_GARBLED, /* what answered does not speak the protocol; the connection was given up */
 
     REDLOCK_INVALID, /* an argument was wrong: nothing was sent */
     REDLOCK_MEMORY,  /* there is no memory left: nothing was sent */

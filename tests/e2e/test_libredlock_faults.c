@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/redlock.h"
 #include "protocol/limits.h"
 #include "tests/e2e/liar.h"
 #include "tests/e2e/library.h"
+#include "tests/e2e/process.h"
 #include "tests/e2e/sandbox.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -399,6 +401,24 @@ START_TEST(a_loss_comes_before_the_answer_behind_it)
 }
 END_TEST
 
+/* A daemon releases a lock when its unix socket is closed, and its holder may rely on it still. */
+START_TEST(a_garbled_connection_with_a_hold_is_not_closed_in_order)
+{
+    struct redlock_lock lock;
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    liar_set(liar, &(struct lie){0});
+    library_expect(redlock, acquire(redlock, true).status, REDLOCK_OK);
+    unsigned open_files = process_open_files(getpid());
+    liar_set(liar, &(struct lie){.instead = "PONG"});
+    library_expect(redlock, redlock_acquire(redlock, "b", TTL_MS, NULL, &lock, NULL),
+                   REDLOCK_GARBLED);
+    ck_assert_uint_eq(process_open_files(getpid()), open_files);
+    redlock_free(redlock);
+    close_stage();
+}
+END_TEST
+
 /* --- all of them, by seeds --- */
 
 struct run {
@@ -544,6 +564,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, nobody_home_is_unreachable);
     tcase_add_test(cases, a_place_in_line_is_read_from_the_listing);
     tcase_add_test(cases, a_loss_comes_before_the_answer_behind_it);
+    tcase_add_test(cases, a_garbled_connection_with_a_hold_is_not_closed_in_order);
     tcase_add_test(cases, what_is_called_a_lock_is_one_whatever_is_said);
     suite_add_tcase(suite, cases);
     return suite;

@@ -1,0 +1,158 @@
+/*
+ * libredlock across fork(2): a connection belongs to the process that made it, however much another
+ * process looks like that one.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/redlock.h"
+#include "tests/e2e/library.h"
+#include "tests/e2e/namespace.h"
+#include "tests/e2e/stage.h"
+#include "tests/runner.h"
+
+static const struct stage_plan three_quick = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+static const struct redlock_wish hold = {.hold = true};
+
+/* A kernel before Linux 4.14 clears no page in a child. */
+static bool kernel_is_old;
+
+int madvise(void *address, size_t len, int advice)
+{
+    if (kernel_is_old && advice == MADV_WIPEONFORK) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_madvise, address, len, advice);
+}
+
+static bool ended_well(pid_t child)
+{
+    int status;
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
+}
+
+START_TEST(a_child_leaves_the_connection_to_its_parent)
+{
+    struct stage stage;
+    kernel_is_old = _i == 1;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    struct redlock_lock lock = library_acquire(redlock, "a", 60000, &hold);
+    /* The system call alone runs no handlers of pthread_atfork(). */
+    pid_t child = _i == 2 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+    if (child == 0) {
+        redlock_free(redlock);
+        _exit(0);
+    }
+    ck_assert(ended_well(child));
+    child = fork();
+    if (child == 0) {
+        /* Over a connection of its own. */
+        bool fine = redlock_ping(redlock) == REDLOCK_OK;
+        redlock_free(redlock);
+        _exit(!fine);
+    }
+    ck_assert(ended_well(child));
+    library_expect(redlock, redlock_extend(redlock, &lock, 60000), REDLOCK_OK);
+    ck_assert(lock.hold);
+    client_expect_match(&stage.client, "HELD .*", "STATUS a");
+    redlock_free(redlock);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_child_can_take_the_connection_over)
+{
+    struct stage stage;
+    kernel_is_old = _i == 1;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    library_acquire(redlock, "a", 60000, &hold);
+    pid_t child = fork();
+    if (child == 0) {
+        redlock_take_over(redlock);
+        redlock_free(redlock);
+        _exit(0);
+    }
+    ck_assert(ended_well(child));
+    stage_wait_no_keys(&stage);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- in a PID namespace --- */
+
+enum failure { NONE, NO_NAMESPACE, NOT_PID_1, NOT_LOCKED, CHILD_FAILED, HOLD_LOST };
+
+/* Fork a process that is PID 1 of a PID namespace of its own. */
+static pid_t fork_pid_1(void)
+{
+    return unshare(CLONE_NEWPID) == 0 ? fork() : -1;
+}
+
+static enum failure hold_as_pid_1(const struct daemon *daemon)
+{
+    struct redlock *redlock = library_open(daemon);
+    struct redlock_lock lock;
+    if (getpid() != 1)
+        return NOT_PID_1;
+    if (redlock_acquire(redlock, "a", 60000, &hold, &lock, NULL) != REDLOCK_OK)
+        return NOT_LOCKED;
+    pid_t child = fork_pid_1();
+    if (child == 0) {
+        redlock_free(redlock);
+        _exit(getpid() != 1);
+    }
+    if (!ended_well(child))
+        return CHILD_FAILED;
+    if (redlock_extend(redlock, &lock, 60000) != REDLOCK_OK || !lock.hold)
+        return HOLD_LOST;
+    redlock_free(redlock);
+    return NONE;
+}
+
+START_TEST(a_child_with_the_pid_of_its_parent_leaves_the_connection_to_it)
+{
+    struct stage stage;
+    int status;
+    kernel_is_old = _i == 1;
+    stage_open(&stage, __func__, &three_quick);
+    /* In a process between, whose children all get the namespace. */
+    pid_t between = fork();
+    if (between == 0) {
+        pid_t parent = namespace_become_root() ? fork_pid_1() : -1;
+        if (parent == 0)
+            _exit(hold_as_pid_1(&stage.daemon));
+        _exit(parent > 0 && waitpid(parent, &status, 0) == parent && WIFEXITED(status)
+                  ? WEXITSTATUS(status)
+                  : NO_NAMESPACE);
+    }
+    ck_assert_int_eq(waitpid(between, &status, 0), between);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), NONE);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("libredlock_forks");
+    TCase *cases = sandbox_case("libredlock_forks");
+    tcase_add_loop_test(cases, a_child_leaves_the_connection_to_its_parent, 0, 3);
+    tcase_add_loop_test(cases, a_child_can_take_the_connection_over, 0, 2);
+    tcase_add_loop_test(cases, a_child_with_the_pid_of_its_parent_leaves_the_connection_to_it, 0,
+                        2);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
