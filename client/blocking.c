@@ -26,6 +26,7 @@ static enum redlock_status ask(struct redlock *redlock, const struct question *q
         handle_wait(redlock);
         handle_pump(redlock);
     }
+    handle_arm(redlock);
     return event->status;
 }
 

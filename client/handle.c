@@ -20,6 +20,7 @@ enum {
 
 static void forget_connection(struct redlock *redlock)
 {
+    wakeup_forget(&redlock->wakeup);
     redlock->fd = -1;
     redlock->output_len = 0;
     redlock->output_failed = false;
@@ -27,8 +28,9 @@ static void forget_connection(struct redlock *redlock)
 
 static void disconnect(struct redlock *redlock)
 {
-    close(redlock->fd);
+    int fd = redlock->fd;
     forget_connection(redlock);
+    close(fd);
 }
 
 bool handle_is_connected(const struct redlock *redlock)
@@ -44,14 +46,17 @@ static void lose(struct redlock *redlock, const char *why)
 
 void handle_leave_to_parent(struct redlock *redlock)
 {
+    static const char why[] = "the connection is that of the process this one was forked from";
     if (fork_mark_is_ours(&redlock->owner))
         return;
     fork_mark_set(&redlock->owner);
+    wakeup_leave_to_parent(&redlock->wakeup);
     for (size_t i = 0; i < redlock->left_count; i++)
         close(redlock->left[i]);
     redlock->left_count = 0;
+    talk_disown_answers(&redlock->talk, why);
     if (redlock->fd >= 0)
-        lose(redlock, "the connection is that of the process this one was forked from");
+        lose(redlock, why);
 }
 
 static bool is_unix(int fd)
@@ -189,9 +194,27 @@ void handle_pump(struct redlock *redlock)
         handle_close(redlock);
 }
 
+static bool has_output(const struct redlock *redlock)
+{
+    return !redlock->output_failed && (redlock->output_len > 0 || talk_has_output(&redlock->talk));
+}
+
+void handle_arm(struct redlock *redlock)
+{
+    const struct talk *talk = &redlock->talk;
+    handle_leave_to_parent(redlock);
+    if (redlock->wakeup.epoll < 0)
+        return;
+    wakeup_on_output(&redlock->wakeup, has_output(redlock));
+    wakeup_at(&redlock->wakeup, TAILQ_EMPTY(&talk->notices) ? talk_until_ns(talk) : 0,
+              connect_clock_ns());
+}
+
 void handle_wait(struct redlock *redlock)
 {
-    struct pollfd fd = {.fd = redlock->fd, .events = redlock_poll_for(redlock)};
+    struct pollfd fd = {.fd = redlock->fd, .events = POLLIN};
+    if (has_output(redlock))
+        fd.events |= POLLOUT;
     int64_t until_ns = talk_until_ns(&redlock->talk);
     poll(&fd, 1, until_ns == INT64_MAX ? -1 : connect_wait_ms(until_ns, connect_clock_ns()));
 }
@@ -240,6 +263,10 @@ static enum redlock_status connect_anew(struct redlock *redlock)
     redlock->fd = connect_to(&address, timeout_ns, &error);
     if (redlock->fd < 0)
         return talk_fail(talk, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
+    if (!wakeup_watch(&redlock->wakeup, redlock->fd)) {
+        disconnect(redlock);
+        return talk_fail(talk, REDLOCK_MEMORY, "the kernel has no memory to watch a connection");
+    }
     talk_begin(talk);
     return REDLOCK_OK;
 }
@@ -261,5 +288,6 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct question *q
                                           context, id != NULL ? id : &ours);
     if (status == REDLOCK_OK)
         write_out(redlock);
+    handle_arm(redlock);
     return status;
 }

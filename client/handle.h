@@ -11,6 +11,7 @@
 #include "client/question.h"
 #include "client/redlock.h"
 #include "client/talk.h"
+#include "client/wakeup.h"
 
 enum { HANDLE_OUTPUT = 4096, HANDLE_TIMEOUT_MS = 5000 };
 
@@ -18,6 +19,7 @@ struct redlock {
     struct talk talk;
     char *url;
     int fd;                     /* -1: not connected */
+    struct wakeup wakeup;       /* what redlock_fd() returns */
     struct fork_mark owner;     /* the process whose connection it is */
     int64_t connect_timeout_ns; /* 0: that of a request */
     char peer[TALK_PEER];       /* the address, as far as it may be repeated */
@@ -35,7 +37,7 @@ bool handle_is_connected(const struct redlock *redlock);
 /*
  * In a process that was forked since: it has copies of the descriptors and none of the connections.
  * A byte read from there, or an end, would be taken for the parent's. So they are closed, and the
- * handle is this process's from now on.
+ * handle is this process's from now on. What was granted remains the parent's.
  */
 void handle_leave_to_parent(struct redlock *redlock);
 
@@ -46,6 +48,9 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct question *q
 
 /* Read what is there, write what can be written, and see what is out of time. */
 void handle_pump(struct redlock *redlock);
+
+/* Have the descriptor for event loops be readable when there is something to do, and not before. */
+void handle_arm(struct redlock *redlock);
 
 /* Wait until there may be something to pump. */
 void handle_wait(struct redlock *redlock);

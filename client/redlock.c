@@ -1,6 +1,5 @@
 #include "client/redlock.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +74,7 @@ struct redlock *redlock_new(const char *url)
     name_peer(redlock, redlock->url);
     redlock->talk.peer = redlock->peer;
     redlock->fd = -1;
+    wakeup_init(&redlock->wakeup);
     redlock_set_timeout(redlock, HANDLE_TIMEOUT_MS);
     return redlock;
 }
@@ -92,6 +92,7 @@ void redlock_free(struct redlock *redlock)
         handle_close(redlock);
     handle_close_left(redlock);
     talk_free(&redlock->talk);
+    wakeup_close(&redlock->wakeup);
     fork_mark_deinit(&redlock->owner);
     free(redlock->url);
     explicit_bzero(redlock, sizeof(*redlock)); /* there is a secret in it */
@@ -101,6 +102,7 @@ void redlock_free(struct redlock *redlock)
 void redlock_abandon(struct redlock *redlock)
 {
     handle_reset(redlock, "the connection was given up");
+    handle_arm(redlock);
 }
 
 void redlock_take_over(struct redlock *redlock)
@@ -234,32 +236,36 @@ void redlock_cancel(struct redlock *redlock, uint64_t id)
     handle_pump(redlock);
     talk_cancel(&redlock->talk, id, connect_clock_ns());
     handle_pump(redlock);
+    handle_arm(redlock);
 }
 
 bool redlock_next(struct redlock *redlock, struct redlock_event *event)
 {
+    handle_leave_to_parent(redlock);
     if (TAILQ_EMPTY(&redlock->talk.notices))
         handle_pump(redlock);
-    return talk_take(&redlock->talk, event);
+    bool taken = talk_take(&redlock->talk, event);
+    handle_arm(redlock);
+    return taken;
 }
 
-int redlock_fd(const struct redlock *redlock)
+int redlock_fd(struct redlock *redlock)
+{
+    struct wakeup *wakeup = &redlock->wakeup;
+    handle_leave_to_parent(redlock);
+    if (wakeup->epoll < 0 && wakeup_open(wakeup) && redlock->fd >= 0 &&
+        !wakeup_watch(wakeup, redlock->fd))
+        wakeup_close(wakeup);
+    handle_arm(redlock);
+    return wakeup->epoll;
+}
+
+bool redlock_is_connected(const struct redlock *redlock)
+{
+    return handle_is_connected(redlock);
+}
+
+int redlock_socket(const struct redlock *redlock)
 {
     return handle_is_connected(redlock) ? redlock->fd : -1;
-}
-
-short redlock_poll_for(const struct redlock *redlock)
-{
-    if (!handle_is_connected(redlock))
-        return 0;
-    bool output = redlock->output_len > 0 || talk_has_output(&redlock->talk);
-    return output && !redlock->output_failed ? POLLIN | POLLOUT : POLLIN;
-}
-
-int redlock_poll_timeout_ms(const struct redlock *redlock)
-{
-    if (!TAILQ_EMPTY(&redlock->talk.notices))
-        return 0;
-    int64_t until_ns = talk_until_ns(&redlock->talk);
-    return until_ns == INT64_MAX ? -1 : connect_wait_ms(until_ns, connect_clock_ns());
 }

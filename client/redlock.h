@@ -212,13 +212,12 @@ enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
  *     for (;;) {
  *         while (redlock_next(redlock, &event))
  *             ...
- *         struct pollfd fd = {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)};
- *         poll(&fd, 1, redlock_poll_timeout_ms(redlock));
+ *         struct pollfd fd = {.fd = redlock_fd(redlock), .events = POLLIN};
+ *         poll(&fd, 1, -1);
  *     }
  *
- * 1024 requests may be under way; each has one answer, in whatever order. Before poll(2), take
- * events until there are none: a blocking call may have read some. The blocking functions can be
- * used in between.
+ * 1024 requests may be under way; each has one answer, in whatever order. The blocking functions
+ * can be used in between: what they read of other requests is kept for redlock_next().
  */
 enum redlock_event_kind {
     REDLOCK_EVENT_ANSWER, /* to the request `id` */
@@ -275,12 +274,25 @@ void redlock_cancel(struct redlock *redlock, uint64_t id);
  * filled. */
 bool redlock_next(struct redlock *redlock, struct redlock_event *event);
 
-/* For poll(2); the descriptor is -1 while there is no connection, and can change with any call. */
-int redlock_fd(const struct redlock *redlock);
-short redlock_poll_for(const struct redlock *redlock);
-/* When to call redlock_next() again even if nothing comes, because a request runs out of time; -1:
- * never. */
-int redlock_poll_timeout_ms(const struct redlock *redlock);
+/*
+ * A descriptor to watch for input, by poll(2), epoll(7) or an event library: it becomes readable
+ * whenever redlock_next() has something to do, also to send something or to end a request that runs
+ * out of time. No other event and no timer of one's own is needed. Then call redlock_next() until
+ * it returns false. It may be readable without cause.
+ *
+ * It is the same from the first call to redlock_free(), with or without a connection, however often
+ * that is made anew. Do not read from it or close it, and do not watch it edge-triggered. -1: the
+ * process has no descriptor left; call again. After fork(2), the child calls this before it watches
+ * the descriptor: the number is the same, and what is behind it another.
+ */
+int redlock_fd(struct redlock *redlock);
+
+/* Is there a connection, as far as is known? */
+bool redlock_is_connected(const struct redlock *redlock);
+
+/* The socket of that connection, for getpeername(2) and the like; -1: there is none. Do not watch
+ * it: the next connection can have the same number. */
+int redlock_socket(const struct redlock *redlock);
 
 #ifdef __cplusplus
 }

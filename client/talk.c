@@ -275,18 +275,34 @@ void talk_set_secret(struct talk *talk, const char *secret)
         memcpy(talk->secret, secret, strlen(secret));
 }
 
+static void fail_event(const struct talk *talk, struct asked *asked, enum redlock_status status,
+                       const char *why)
+{
+    asked->event.status = status;
+    asked->event.ended = true;
+    asked->event.sent_ns = asked->sent_ns;
+    snprintf(asked->text, sizeof(asked->text), "%s: %s", talk->peer, why);
+}
+
+void talk_disown_answers(struct talk *talk, const char *why)
+{
+    for (unsigned i = 0; i < talk->made; i++) {
+        struct asked *asked = talk->asked[i];
+        if (!asked->notice.queued || asked->event.status != REDLOCK_OK)
+            continue;
+        fail_event(talk, asked, REDLOCK_BROKEN, why);
+        asked->event.lock = (struct redlock_lock){0};
+    }
+}
+
 void talk_end(struct talk *talk, enum redlock_status status, const char *why, bool told)
 {
     for (unsigned i = 0; i < talk->made; i++) {
         struct asked *asked = talk->asked[i];
         if (asked->state == ASKED_IDLE)
             continue;
-        if (asked->whom == FOR_CALLER) {
-            asked->event.status = status;
-            asked->event.ended = true;
-            asked->event.sent_ns = asked->sent_ns;
-            snprintf(asked->text, sizeof(asked->text), "%s: %s", talk->peer, why);
-        }
+        if (asked->whom == FOR_CALLER)
+            fail_event(talk, asked, status, why);
         finish(talk, asked);
     }
     talk->closed_on_holds = talk->holds.count > 0 || (talk->closed.queued && talk->closed_on_holds);

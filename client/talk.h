@@ -97,6 +97,10 @@ void talk_begin(struct talk *talk);
  */
 void talk_end(struct talk *talk, enum redlock_status status, const char *why, bool told);
 
+/* In a process that was forked since: what was granted is its parent's, so answers that
+ * were not taken yet become REDLOCK_BROKEN. */
+void talk_disown_answers(struct talk *talk, const char *why);
+
 /* For connections from the next one on; NULL: none. */
 void talk_set_secret(struct talk *talk, const char *secret);
 

@@ -177,7 +177,7 @@ static bool prepare_connection(struct keeper *keeper)
 {
     const struct keeper_plan *plan = keeper->plan;
     bool known = !keeper->lookup.needed || keeper->lookup.places.count > 0;
-    if (known && redlock_fd(plan->redlock) >= 0)
+    if (known && redlock_is_connected(plan->redlock))
         return true;
     daemon_renew_secret(plan->options, plan->redlock);
     if (!keeper->lookup.needed)
@@ -375,10 +375,10 @@ static void wait_for_something(const struct keeper *keeper)
         {.fd = keeper->plan->words, .events = POLLIN},
         {.fd = keeper->children, .events = POLLIN},
         {.fd = keeper->timer, .events = POLLIN},
-        {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)},
+        {.fd = redlock_fd(redlock), .events = POLLIN},
         {.fd = lookup_fd(&keeper->lookup), .events = POLLIN},
     };
-    int timeout_ms = redlock_poll_timeout_ms(redlock);
+    int timeout_ms = -1;
     if (keeper->command_ended && (timeout_ms < 0 || timeout_ms > GROUP_LOOK_MS))
         timeout_ms = GROUP_LOOK_MS;
     if (front_is_behind(keeper) && (timeout_ms < 0 || timeout_ms > FRONT_LOOK_MS))
@@ -415,7 +415,7 @@ static void take_over_connection(struct keeper *keeper)
 {
     const struct keeper_plan *plan = keeper->plan;
     redlock_take_over(plan->redlock);
-    lookup_init(&keeper->lookup, plan->options->url, redlock_fd(plan->redlock));
+    lookup_init(&keeper->lookup, plan->options->url, redlock_socket(plan->redlock));
     const char *url = places_next(&keeper->lookup.places);
     if (url != NULL)
         (void)redlock_set_url(plan->redlock, url);

@@ -92,7 +92,7 @@ static enum redlock_status start(struct wait *wait)
 {
     const struct options *options = wait->options;
     int64_t left_ms = LONGEST_WAIT_MS;
-    if (redlock_fd(wait->redlock) < 0) {
+    if (!redlock_is_connected(wait->redlock)) {
         daemon_renew_secret(options, wait->redlock);
         enum redlock_status status = knock(wait);
         if (status != REDLOCK_OK)
@@ -198,7 +198,7 @@ static void on_looked(struct wait *wait, const struct redlock_event *event, int6
         uint64_t acquire = wait->acquire;
         if (!is_final(wait, event->status, event->ended, now_ns))
             redlock_cancel(wait->redlock, acquire);
-    } else if (redlock_fd(wait->redlock) >= 0) {
+    } else if (redlock_is_connected(wait->redlock)) {
         /* Also if it says that its lines are none of our business. */
         wait->complained = false;
         warn_nested(wait);
@@ -210,13 +210,10 @@ static void wait_for_something(const struct wait *wait, int64_t now_ns)
 {
     int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : wait->look_ns;
     int64_t timeout_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 0;
-    int sooner_ms = redlock_poll_timeout_ms(wait->redlock);
     struct pollfd fds[] = {
-        {.fd = redlock_fd(wait->redlock), .events = redlock_poll_for(wait->redlock)},
+        {.fd = redlock_fd(wait->redlock), .events = POLLIN},
         {.fd = wait->suspension->fd, .events = POLLIN},
     };
-    if (sooner_ms >= 0 && sooner_ms < timeout_ms)
-        timeout_ms = sooner_ms;
     poll(fds, sizeof(fds) / sizeof(fds[0]), (int)timeout_ms);
 }
 
@@ -239,7 +236,7 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
         int64_t now_ns = clock_now_ns();
         if (wait->acquire == 0 && now_ns >= wait->retry_ns) {
             enum redlock_status status = start(wait);
-            bool ended = redlock_fd(wait->redlock) < 0;
+            bool ended = !redlock_is_connected(wait->redlock);
             if (status != REDLOCK_OK && is_final(wait, status, ended, clock_now_ns()))
                 return status;
         }

@@ -36,12 +36,11 @@ struct redlock_event library_next(struct redlock *redlock)
     struct waiting waiting = waiting_for("an event");
     struct redlock_event event;
     while (!redlock_next(redlock, &event)) {
-        struct pollfd fd = {.fd = redlock_fd(redlock), .events = redlock_poll_for(redlock)};
-        int most_ms = redlock_poll_timeout_ms(redlock);
+        struct pollfd fd = {.fd = redlock_fd(redlock), .events = POLLIN};
         int left_ms = waiting_left_ms(&waiting);
         if (left_ms == 0)
             waiting_pause(&waiting);
-        poll(&fd, 1, most_ms >= 0 && most_ms < left_ms ? most_ms : left_ms);
+        poll(&fd, 1, left_ms);
     }
     return event;
 }

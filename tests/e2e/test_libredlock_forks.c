@@ -14,6 +14,7 @@
 #include "tests/e2e/library.h"
 #include "tests/e2e/namespace.h"
 #include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 static const struct stage_plan three_quick = {
@@ -90,6 +91,36 @@ START_TEST(a_child_can_take_the_connection_over)
 }
 END_TEST
 
+/* Its answer has been read before the fork, and the parent takes it afterwards. */
+START_TEST(a_child_does_not_give_back_what_its_parent_was_granted)
+{
+    struct stage stage;
+    struct redlock_event event;
+    uint64_t id;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    library_expect(redlock, redlock_start_acquire(redlock, "a", 60000, NULL, &id), REDLOCK_OK);
+    struct waiting waiting = waiting_for("the lock to be granted");
+    while (client_count(&stage.client, "STATS", "subject=lock ok=1 ") != 1)
+        waiting_pause(&waiting);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        bool fine = redlock_ping(redlock) == REDLOCK_OK;
+        if (_i == 1)
+            fine = fine && redlock_next(redlock, &event) && event.id == id &&
+                   event.status == REDLOCK_BROKEN && event.lock.token[0] == '\0';
+        redlock_free(redlock);
+        _exit(!fine);
+    }
+    ck_assert(ended_well(child));
+    event = library_answer(redlock, id, REDLOCK_OK);
+    library_expect(redlock, redlock_extend(redlock, &event.lock, 60000), REDLOCK_OK);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- in a PID namespace --- */
 
 enum failure { NONE, NO_NAMESPACE, NOT_PID_1, NOT_LOCKED, CHILD_FAILED, HOLD_LOST };
@@ -151,6 +182,7 @@ Suite *test_suite(void)
     TCase *cases = sandbox_case("libredlock_forks");
     tcase_add_loop_test(cases, a_child_leaves_the_connection_to_its_parent, 0, 3);
     tcase_add_loop_test(cases, a_child_can_take_the_connection_over, 0, 2);
+    tcase_add_loop_test(cases, a_child_does_not_give_back_what_its_parent_was_granted, 0, 2);
     tcase_add_loop_test(cases, a_child_with_the_pid_of_its_parent_leaves_the_connection_to_it, 0,
                         2);
     suite_add_tcase(suite, cases);
