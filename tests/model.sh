@@ -74,8 +74,10 @@ run() { # name expected model definitions...
     fi
 }
 
+back='BACK AFTER ITS RELEASE' gone='GONE WHILE IT IS HELD'
 two='TWO HOLDERS' freed='TAKEN FROM A HOLDER' left='LEFT BEHIND' falls='A FENCE THAT DOES NOT RISE'
 flush='-DNO_RESTART -DNO_STEP' restart='-DNO_FLUSH -DNO_STEP' step='-DNO_FLUSH -DNO_RESTART'
+healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
 
 # shellcheck disable=SC2086
 {
@@ -111,6 +113,39 @@ flush='-DNO_RESTART -DNO_STEP' restart='-DNO_FLUSH -DNO_STEP' step='-DNO_FLUSH -
     run wide-clocks      "$falls" fence -DWIDE_CLOCKS
     run wide-ends        "$falls" fence -DWIDE_CLOCKS -DFENCE_ENDS
     run see-bid-again    SEEN     fence -DSEE_BID_AGAIN
+
+    run extend           nothing  extend $healthy -DROUNDS_0=1 -DROUNDS_1=1
+    run extend-short     nothing  extend $healthy $one -DNO_RELEASE
+    run extend-thrice    nothing  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL
+    run extend-forget    nothing  extend $one -DNO_SNAPSHOT -DNO_SHORT
+    run extend-snapshot  nothing  extend $one -DNO_FORGET -DNO_SHORT
+    run shortens         "$two"   extend $healthy $one -DNO_RELEASE -DSHORTENS
+    run count-unguarded  "$back"  extend $one -DNO_FORGET -DNO_SHORT -DNO_RIVAL -DCOUNT_UNGUARDED
+    run deny-unguarded   "$gone"  extend $one -DNO_SNAPSHOT -DDENY_UNGUARDED
+    run plant-first      "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DPLANT_FIRST
+    run plant-released   "$left"  extend $healthy -DNO_SHORT -DPLANT_RELEASED
+    run owe-granted      "$two"   extend $healthy $one -DNO_SHORT -DNO_RELEASE -DOWE_LOST
+    run crossed          "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DMAY_CROSS
+    run carried          "$back"  extend $one -DROUNDS_1=3 -DNO_FORGET -DNO_SHORT -DNO_RIVAL
+    run see-planted      SEEN     extend $healthy $one -DNO_SHORT -DSEE_PLANTED
+
+    run swap             nothing  swap
+    run no-token-compare "$two"   swap -DNO_COMPARE
+    run swap-unguarded   "$two"   swap -DUNGUARDED
+    run swap-token-again "$two"   swap -DREUSE_TOKEN
+    run keep-next        "$left"  swap -DKEEP_NEXT
+    run keep-old         "$left"  swap -DKEEP_OLD
+    run see-handed-over  SEEN     swap -DSEE_HANDED_OVER
+    run see-swap-rival   SEEN     swap -DSEE_RIVAL
+
+    run attest           nothing  attest
+    run no-settling      "$two"   attest -DNO_SETTLING
+    run early-sample     "$two"   attest -DEARLY_SAMPLE
+    run any-attests      "$two"   attest -DANY_ATTESTS
+    run fresh-floor      "$two"   attest -DFRESH_FLOOR
+    run raise-floor      "$two"   attest -DRAISE_FLOOR
+    run see-inherited    SEEN     attest -DSEE_ATTESTED
+    run see-chain        SEEN     attest -DSEE_CHAIN
 }
 
 echo "$passed passed, $failed failed"

@@ -1,0 +1,582 @@
+/*
+ * Extensions of a lock that is held, through two daemons, while it is released, a master forgets it
+ * or comes back with an old snapshot, and another client wants the lock.
+ *
+ * The claims:
+ *
+ *     no two clients believe at once, in true time, in the lock;
+ *     no extension is answered GONE while the lock is held;
+ *     once a release has been answered OK that no extension has crossed, no extension that begins
+ *     afterwards is answered OK;
+ *     where a daemon has released a token, it does not put that token again.
+ *
+ *     here                            in the code
+ *     begin_extend, judge_extend      protocol/round.c: on_start, judge_extend, on_straggler
+ *     plant                           plant; round->token_releasing
+ *     unlock                          the release round of an UNLOCK
+ *     begin_acquire, judge_acquire    judge_acquire, undo
+ *     execute_extend                  protocol/extend.lua
+ *     quarantine                      all that guard.pml is about
+ *
+ * Token OURS has been granted by the votes of masters 0 and 1; its SET to master 2 was lost, so the
+ * key is missing there. Daemon 0 extends it, and may release it. Daemon 1 extends it and knows of no
+ * release. Daemon 2 acquires the lock for another client, with the token THEIRS. To take a rule away,
+ * define one of
+ *
+ *     SHORTENS          an extension sets the time to live, also to less than is left
+ *     COUNT_UNGUARDED   the yes of a master that has no vote counts
+ *     DENY_UNGUARDED    what a master that has no vote denies counts
+ *     PLANT_FIRST       the key is planted where it is missing before a quorum has said yes
+ *     PLANT_RELEASED    the key is planted though this daemon was asked to release the token
+ *     OWE_LOST          the lost SET of the lock that was granted is owed a release
+ *
+ * With MAY_CROSS the third claim is about releases that were crossed as well: it does not hold, which
+ * is why a client whose UNLOCK was sent must not use the token any more. NO_FORGET, NO_SNAPSHOT, NO_SHORT, NO_RELEASE and NO_RIVAL leave out what their names say. With
+ * SEE_PLANTED there is an error once an extension is granted by a vote of master 2, to see that what
+ * was planted counts.
+ */
+
+#define NODES   3
+#define QUORUM  2
+#define DAEMONS 3
+
+#define claim(condition, otherwise) \
+    if \
+    :: (condition) \
+    :: else -> \
+        printf(otherwise); \
+        assert(false) \
+    fi
+
+/* In ticks. */
+#define TTL          2
+#define SHORT_TTL    1
+#define NODE_TIMEOUT 1
+#define QUARANTINE   TTL
+
+#ifndef ROUNDS_0
+#define ROUNDS_0 2
+#endif
+#ifndef ROUNDS_1
+#define ROUNDS_1 2
+#endif
+#define rounds_of(d) ((d) == 0 -> ROUNDS_0 : ((d) == 1 -> ROUNDS_1 : 1))
+
+/* --- the masters, and the connections to them --- */
+
+#define FREE   0
+#define OURS   1
+#define THEIRS 2
+
+typedef master_state {
+    unsigned key : 2;
+    unsigned left : 2 /* until the key ends */
+};
+master_state node[NODES];
+
+/* The one that has faults, one of them, once. */
+#define FORGETS 0
+unsigned quarantine : 2; /* until it has a vote again */
+unsigned saved : 2;      /* what is left of OURS in its snapshot */
+bit has_saved;
+bit forgot;
+
+mtype = { SET, EXTEND, PLANT, RELEASE };
+
+/* Written and not yet executed, with the time to live. Redis executes in order; each command is a
+ * step, and the daemon hears the answer in it. */
+chan wire[DAEMONS * NODES] = [3] of { mtype, byte };
+#define wire_to(d, n) wire[(d) * NODES + (n)]
+
+/* --- the daemons --- */
+
+#define IDLE   0
+#define VOTING 1
+
+/* What a master has said in the round. */
+#define NOTHING 0 /* it was not asked, or what it said does not count */
+#define PENDING 1
+#define YES     2
+#define ABSENT  3
+#define HELD    4
+
+typedef round_state {
+    bit phase;
+    unsigned number : 2; /* of rounds begun */
+    unsigned age : 2;
+    unsigned ttl : 2;
+    bit granted;         /* an extension: it waits for those that have not answered, to plant there */
+    bit late;            /* it began after the release was answered OK */
+    unsigned said_0 : 3;
+    unsigned said_1 : 3;
+    unsigned said_2 : 3
+};
+round_state round[DAEMONS];
+
+/* Daemon 0 releases OURS. */
+bit releasing;
+unsigned deleted : 2;
+#define is_released (deleted >= QUORUM)
+bit done[NODES]; /* it has released the token there */
+bit crossed;     /* before that was answered, daemon 1 had an extension under way */
+
+bit owed; /* OWE_LOST: a release of OURS to master 2, that is sent with the next connection */
+
+unsigned ours : 2;   /* for how long, in true time, the holder of OURS believes in it */
+unsigned theirs : 2; /* the same of THEIRS */
+
+/* For one step, 0 between steps. */
+byte its, it_said, i;
+
+#define said(d, n) ((n) == 0 -> round[d].said_0 : ((n) == 1 -> round[d].said_1 : round[d].said_2))
+
+#define count(d, what) \
+    ((round[d].said_0 == (what)) + (round[d].said_1 == (what)) + (round[d].said_2 == (what)))
+
+inline note(d, n, what)
+{
+    if
+    :: n == 0 -> round[d].said_0 = what
+    :: n == 1 -> round[d].said_1 = what
+    :: else -> round[d].said_2 = what
+    fi
+}
+
+inline rest(d)
+{
+    round[d].phase = IDLE;
+    round[d].age = 0;
+    round[d].ttl = 0;
+    round[d].granted = 0;
+    round[d].late = 0;
+    round[d].said_0 = NOTHING;
+    round[d].said_1 = NOTHING;
+    round[d].said_2 = NOTHING
+}
+
+/* A link that is behind with its answers is SUSPECT, and not asked. */
+#define may_ask(d, n) (!(wire_to(d, n)??[EXTEND, _]))
+
+inline ask(d, n, command)
+{
+    if
+    :: may_ask(d, n) ->
+        wire_to(d, n)!command, round[d].ttl;
+        note(d, n, PENDING)
+    :: else
+    fi
+}
+
+inline begin(d, command)
+{
+    round[d].phase = VOTING;
+    round[d].number++;
+    ask(d, 0, command);
+    ask(d, 1, command);
+    ask(d, 2, command)
+}
+
+/* --- extending --- */
+
+#ifdef PLANT_RELEASED
+#define may_plant(d) true
+#else
+#define may_plant(d) (!((d) == 0 && releasing))
+#endif
+
+/* Where the key was absent, with the time that is left. */
+inline plant_on(d, n)
+{
+    if
+    :: said(d, n) == ABSENT && may_plant(d) && round[d].ttl > round[d].age ->
+        wire_to(d, n)!PLANT, round[d].ttl - round[d].age;
+        note(d, n, NOTHING)
+    :: else
+    fi
+}
+
+inline plant(d)
+{
+    plant_on(d, 0);
+    plant_on(d, 1);
+    plant_on(d, 2)
+}
+
+/* The holder has been told, unless it has let go of the lock. */
+inline promise(d)
+{
+    printf("daemon %d: the extension is answered OK, for %d\n", d, round[d].ttl - round[d].age);
+#ifdef MAY_CROSS
+    claim(!round[d].late, "BACK AFTER ITS RELEASE\n");
+#else
+    claim(!round[d].late || crossed, "BACK AFTER ITS RELEASE\n");
+#endif
+#ifdef SEE_PLANTED
+    claim(round[d].said_2 != YES, "SEEN\n");
+#endif
+    round[d].granted = 1;
+    if
+    :: !releasing && ours < round[d].ttl - round[d].age -> ours = round[d].ttl - round[d].age
+    :: else
+    fi;
+    claim(ours == 0 || theirs == 0, "TWO HOLDERS\n")
+}
+
+inline judge_extend(d)
+{
+    if
+    :: !round[d].granted && count(d, YES) >= QUORUM && round[d].age < round[d].ttl -> promise(d)
+    :: else
+    fi;
+#ifdef PLANT_FIRST
+    plant(d);
+#else
+    if
+    :: round[d].granted -> plant(d)
+    :: else
+    fi;
+#endif
+    if
+    :: !round[d].granted && count(d, ABSENT) + count(d, HELD) > NODES - QUORUM ->
+        printf("daemon %d: the extension is answered GONE\n", d);
+        claim(ours == 0, "GONE WHILE IT IS HELD\n");
+        rest(d)
+    :: round[d].phase == VOTING && count(d, PENDING) == 0 ->
+        rest(d)
+    :: else
+    fi
+}
+
+inline begin_extend(d, time_to_live)
+{
+    printf("daemon %d: extends, by %d\n", d, time_to_live);
+    round[d].ttl = time_to_live;
+    round[d].late = is_released;
+    crossed = crossed || (releasing && !is_released);
+    begin(d, EXTEND)
+}
+
+/* Of daemon 1. */
+#define is_under_way(n) (round[1].phase == VOTING || len(wire_to(1, n)) > 0)
+
+inline unlock()
+{
+    printf("daemon 0: UNLOCK\n");
+    releasing = 1;
+    ours = 0;
+    crossed = is_under_way(0) || is_under_way(1) || is_under_way(2);
+    wire_to(0, 0)!RELEASE, 0;
+    wire_to(0, 1)!RELEASE, 0;
+    wire_to(0, 2)!RELEASE, 0
+}
+
+#define may_begin(d) (round[d].phase == IDLE && round[d].number < rounds_of(d))
+
+proctype extender(byte d)
+{
+    do
+    :: d_step { may_begin(d) && !(d == 0 && releasing) -> begin_extend(d, TTL) }
+#ifndef NO_SHORT
+    :: d_step { may_begin(d) && !(d == 0 && releasing) -> begin_extend(d, SHORT_TTL) }
+#endif
+#ifndef NO_RELEASE
+    :: d_step { d == 0 && !releasing -> unlock() }
+#endif
+    /* node_timeout. */
+    :: d_step { round[d].phase == VOTING -> rest(d) }
+    od
+}
+
+/* --- another client --- */
+
+inline undo_on(d, n)
+{
+    if
+    :: said(d, n) != NOTHING -> wire_to(d, n)!RELEASE, 0
+    :: else
+    fi
+}
+
+inline undo(d)
+{
+    undo_on(d, 0);
+    undo_on(d, 1);
+    undo_on(d, 2);
+    rest(d)
+}
+
+inline judge_acquire(d)
+{
+    if
+    :: count(d, YES) >= QUORUM ->
+        theirs = TTL - round[d].age;
+        printf("daemon %d: GRANTED to another client, for %d\n", d, theirs);
+        claim(ours == 0, "TWO HOLDERS\n");
+        rest(d)
+    :: count(d, YES) + count(d, PENDING) < QUORUM -> undo(d)
+    :: else
+    fi
+}
+
+inline begin_acquire(d)
+{
+    printf("daemon %d: begins to acquire\n", d);
+    round[d].ttl = TTL;
+    begin(d, SET)
+}
+
+#ifndef NO_RIVAL
+proctype rival()
+{
+    do
+    :: d_step { may_begin(2) -> begin_acquire(2) }
+    :: d_step { round[2].phase == VOTING -> undo(2) }
+    od
+}
+#endif
+
+/* --- a master --- */
+
+#define has_vote(n) ((n) != FORGETS || quarantine == 0)
+
+#ifdef COUNT_UNGUARDED
+#define counts_yes(n) true
+#else
+#define counts_yes(n) has_vote(n)
+#endif
+#ifdef DENY_UNGUARDED
+#define counts_denial(n) true
+#else
+#define counts_denial(n) has_vote(n)
+#endif
+
+inline put(n, token, time_to_live)
+{
+    node[n].key = token;
+    node[n].left = time_to_live
+}
+
+inline execute_extend(d, n, time_to_live)
+{
+    if
+    :: node[n].key == OURS ->
+#ifdef SHORTENS
+        node[n].left = time_to_live;
+#else
+        if
+        :: node[n].left < time_to_live -> node[n].left = time_to_live
+        :: else
+        fi;
+#endif
+        it_said = (counts_yes(n) -> YES : NOTHING)
+    :: node[n].key == FREE -> it_said = (counts_denial(n) -> ABSENT : NOTHING)
+    :: else -> it_said = (counts_denial(n) -> HELD : NOTHING)
+    fi;
+    printf("    master %d: EXTEND of daemon %d: %d\n", n, d, it_said);
+    if
+    :: said(d, n) == PENDING ->
+        note(d, n, it_said);
+        judge_extend(d)
+    :: else
+    fi
+}
+
+inline execute_set(d, n)
+{
+    if
+    :: node[n].key == FREE ->
+        put(n, THEIRS, TTL);
+        it_said = (has_vote(n) -> YES : NOTHING)
+    :: else -> it_said = (has_vote(n) -> HELD : NOTHING)
+    fi;
+    printf("    master %d: SET of daemon %d: %d\n", n, d, it_said);
+    if
+    :: said(d, n) == PENDING ->
+        note(d, n, it_said);
+        judge_acquire(d)
+    :: else
+    fi
+}
+
+inline execute_plant(d, n, time_to_live)
+{
+    if
+    :: node[n].key == FREE ->
+        printf("    master %d: daemon %d plants the key\n", n, d);
+        claim(d != 0 || !done[n], "LEFT BEHIND\n");
+        put(n, OURS, time_to_live)
+    :: else
+    fi
+}
+
+inline execute_release(d, n)
+{
+    if
+    :: d == 0 -> done[n] = 1
+    :: else
+    fi;
+    if
+    :: node[n].key == (d == 0 -> OURS : THEIRS) ->
+        printf("    master %d: releases the token of daemon %d\n", n, d);
+        put(n, FREE, 0);
+        if
+        :: d == 0 -> deleted++
+        :: else
+        fi
+    :: else
+    fi
+}
+
+#define COMMANDS_OF(d) \
+    :: d_step { \
+        wire_to(d, n)?EXTEND, its -> \
+            execute_extend(d, n, its); \
+            it_said = 0; \
+            its = 0 \
+       } \
+    :: d_step { \
+        wire_to(d, n)?PLANT, its -> \
+            execute_plant(d, n, its); \
+            its = 0 \
+       } \
+    :: d_step { wire_to(d, n)?RELEASE, _ -> execute_release(d, n) }
+
+proctype master(byte n)
+{
+    do
+    COMMANDS_OF(0)
+    COMMANDS_OF(1)
+    :: d_step {
+        wire_to(2, n)?SET, _ ->
+            execute_set(2, n);
+            it_said = 0
+       }
+    :: d_step { wire_to(2, n)?RELEASE, _ -> execute_release(2, n) }
+    od
+}
+
+/* --- time, and what may go wrong --- */
+
+inline less(what)
+{
+    what = (what > 0 -> what - 1 : 0)
+}
+
+inline grow_old(d)
+{
+    if
+    :: round[d].phase == IDLE
+    :: round[d].phase == VOTING && round[d].age < NODE_TIMEOUT -> round[d].age++
+    :: else ->
+        if
+        :: d == 2 -> undo(d)
+        :: else -> rest(d)
+        fi
+    fi
+}
+
+proctype time()
+{
+    do
+    :: d_step {
+        printf("-- tick\n");
+        for (i : 0 .. NODES - 1) {
+            less(node[i].left);
+            if
+            :: node[i].left == 0 -> node[i].key = FREE
+            :: else
+            fi
+        }
+        i = 0;
+        less(quarantine);
+        less(saved);
+        less(ours);
+        less(theirs);
+        grow_old(0);
+        grow_old(1);
+        grow_old(2)
+       }
+    od
+}
+
+/* What was written to it and is not executed is lost with its connections. */
+inline cut(d)
+{
+    do
+    :: len(wire_to(d, FORGETS)) > 0 -> wire_to(d, FORGETS)?_, _
+    :: else -> break
+    od;
+    if
+    :: said(d, FORGETS) == PENDING -> note(d, FORGETS, NOTHING)
+    :: else
+    fi
+}
+
+proctype fault()
+{
+    do
+#ifndef NO_FORGET
+    :: d_step {
+        !forgot ->
+            printf("    master %d: flushed\n", FORGETS);
+            forgot = 1;
+            saved = 0;
+            quarantine = QUARANTINE;
+            put(FORGETS, FREE, 0)
+       }
+#endif
+#ifndef NO_SNAPSHOT
+    :: d_step {
+        !forgot && !has_saved && node[FORGETS].key == OURS ->
+            has_saved = 1;
+            saved = node[FORGETS].left
+       }
+    :: d_step {
+        !forgot && has_saved ->
+            printf("    master %d: restarted from its snapshot\n", FORGETS);
+            forgot = 1;
+            quarantine = QUARANTINE;
+            put(FORGETS, (saved > 0 -> OURS : FREE), saved);
+            saved = 0;
+            cut(0);
+            cut(1);
+            cut(2)
+       }
+#endif
+#ifdef OWE_LOST
+    :: d_step {
+        owed ->
+            owed = 0;
+            if
+            :: node[2].key == OURS ->
+                printf("    master 2: a release that was owed\n");
+                put(2, FREE, 0)
+            :: else
+            fi
+       }
+#endif
+    :: false
+    od
+}
+
+init
+{
+    d_step {
+        put(0, OURS, TTL);
+        put(1, OURS, TTL);
+        ours = TTL;
+        owed = 1
+    }
+    atomic {
+        run extender(0);
+        run extender(1);
+#ifndef NO_RIVAL
+        run rival();
+#endif
+        run master(0);
+        run master(1);
+        run master(2);
+        run time();
+        run fault()
+    }
+}
