@@ -35,6 +35,10 @@ enum {
      * loop, and each may take a millisecond of it. */
     LIMIT_HANDSHAKES = 64,
 
+    /* How often a TLS connection reads from its socket in one pass of the loop: twice for each
+     * record, and a handshake has four in a row. */
+    LIMIT_TLS_READS = 16,
+
     /* One pass of the loop: lines of one client, also of one who had the pass before for himself,
      * and connections accepted by one listener, before it is the turn of others; and bytes of a
      * client that wait for its next turn. */

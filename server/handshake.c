@@ -94,7 +94,8 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
                      const struct peer *peer)
 {
     struct handshake *handshake = calloc(1, sizeof(*handshake));
-    struct bufferevent *connection = tls_accept(tls, handshakes->server->base, fd);
+    struct bufferevent *connection =
+        tls_accept(tls, &handshakes->server->tls_sockets, handshakes->server->base, fd);
     assert(!handshakes_full(handshakes));
     if (handshake == NULL || connection == NULL) {
         if (connection != NULL)

@@ -145,8 +145,8 @@ static bool secure(struct node *node)
     struct server *server = node->server;
     const struct timeval patience = patience_of(node);
     int fd = take_socket(node);
-    node->opening =
-        tls_connect(&server->node_tls[node->index], server->base, fd, node->config->address.host);
+    node->opening = tls_connect(&server->node_tls[node->index], &server->tls_sockets, server->base,
+                                fd, node->config->address.host);
     if (node->opening == NULL)
         return false;
     node->secured = true;

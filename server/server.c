@@ -46,7 +46,7 @@ void server_want_flush(struct server *server)
     event_active(server->flush, 0, 0);
 }
 
-static void streams_want_flush(void *context)
+static void on_flush_wanted(void *context)
 {
     server_want_flush(context);
 }
@@ -151,6 +151,7 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
         engine_flush(&server->engine, clock_now_ns());
     fan_flush(&server->fan);
     streams_flush(&server->streams);
+    tls_sockets_next_pass(&server->tls_sockets);
     measure_turns(server);
     if (server->starting && may_serve(server, clock_now_ns()))
         serve(server);
@@ -336,7 +337,8 @@ static bool start_loop(struct server *server)
     }
     return client_log_start(&server->client_log, &server->log, server->base) &&
            handshakes_init(&server->handshakes, server) &&
-           streams_init(&server->streams, server->base, streams_want_flush, server) &&
+           streams_init(&server->streams, server->base, on_flush_wanted, server) &&
+           tls_sockets_init(&server->tls_sockets, on_flush_wanted, server) &&
            fan_init(&server->fan) && ends_init(&server->ends, server->base) &&
            resolver_init(&server->resolver, server->base) && server->flush != NULL &&
            server->sweep != NULL && server->turn != NULL && server->drain != NULL &&
@@ -595,5 +597,6 @@ void server_stop(struct server *server)
     resolver_deinit(&server->resolver);
     if (server->base != NULL)
         event_base_free(server->base);
+    tls_sockets_deinit(&server->tls_sockets);
     log_adopt_libevent(NULL);
 }

@@ -38,6 +38,7 @@
 #include "server/probe.h"
 #include "server/session.h"
 #include "server/stream.h"
+#include "server/tls_socket.h"
 
 enum { SERVER_SIGNALS = 3 };
 
@@ -59,8 +60,9 @@ struct server {
     struct resolver resolver;
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
-    struct fan fan;         /* what goes to several masters */
-    struct ends ends;       /* of clients that are not read from */
+    struct tls_sockets tls_sockets;
+    struct fan fan;   /* what goes to several masters */
+    struct ends ends; /* of clients that are not read from */
 
     struct engine engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];

@@ -49,6 +49,8 @@ static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     /* A connection at rest keeps no buffers. */
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    /* With it, one SSL_read() would go on through records without data as long as they come. */
+    SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
     /* Tickets are kept by who gets them; a cache here would grow with the number of clients. */
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     if (!load(context, config, error)) {
@@ -113,12 +115,15 @@ bool tls_is_same_certificate(const struct tls *one, const struct tls *other)
 
 /* --- connections --- */
 
-static struct bufferevent *begin(struct event_base *base, int fd, SSL *ssl,
-                                 enum bufferevent_ssl_state state)
+/* Owns the SSL, which is NULL if there was no memory; libevent frees it where it fails. */
+static struct bufferevent *begin(struct tls_sockets *sockets, struct event_base *base, int fd,
+                                 SSL *ssl, enum bufferevent_ssl_state state)
 {
     struct bufferevent *connection = NULL;
     ERR_clear_error();
-    if (ssl != NULL)
+    if (ssl != NULL && !tls_socket_attach(sockets, ssl, fd))
+        SSL_free(ssl);
+    else if (ssl != NULL)
         connection = bufferevent_openssl_socket_new(
             base, fd, ssl, state, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (connection == NULL)
@@ -126,9 +131,10 @@ static struct bufferevent *begin(struct event_base *base, int fd, SSL *ssl,
     return connection;
 }
 
-struct bufferevent *tls_accept(const struct tls *tls, struct event_base *base, int fd)
+struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *sockets,
+                               struct event_base *base, int fd)
 {
-    return begin(base, fd, SSL_new(tls->context), BUFFEREVENT_SSL_ACCEPTING);
+    return begin(sockets, base, fd, SSL_new(tls->context), BUFFEREVENT_SSL_ACCEPTING);
 }
 
 /* An address is in the certificate as one; it is no name to ask for. */
@@ -145,15 +151,15 @@ static bool expect_host(SSL *ssl, const char *host)
            SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-struct bufferevent *tls_connect(const struct tls *tls, struct event_base *base, int fd,
-                                const char *host)
+struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *sockets,
+                                struct event_base *base, int fd, const char *host)
 {
     SSL *ssl = SSL_new(tls->context);
     if (ssl != NULL && !expect_host(ssl, host)) {
         SSL_free(ssl);
         ssl = NULL;
     }
-    return begin(base, fd, ssl, BUFFEREVENT_SSL_CONNECTING);
+    return begin(sockets, base, fd, ssl, BUFFEREVENT_SSL_CONNECTING);
 }
 
 void tls_farewell(struct bufferevent *connection)

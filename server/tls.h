@@ -16,6 +16,7 @@
 
 #include "config/config.h"
 #include "protocol/error.h"
+#include "server/tls_socket.h"
 
 /* For the connections to come: to replace it, make a new one, and deinit the old one then. */
 struct tls {
@@ -37,9 +38,10 @@ bool tls_is_same_certificate(const struct tls *one, const struct tls *other);
  * the end of the handshake. Callbacks are deferred, so that whatever came before an end or an error
  * has been read when that is told.
  */
-struct bufferevent *tls_accept(const struct tls *tls, struct event_base *base, int fd);
-struct bufferevent *tls_connect(const struct tls *tls, struct event_base *base, int fd,
-                                const char *host);
+struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *sockets,
+                               struct event_base *base, int fd);
+struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *sockets,
+                                struct event_base *base, int fd, const char *host);
 
 /* Tell the other side that this is an end in order; for one that has read and written all it
  * wanted. Never waits. */

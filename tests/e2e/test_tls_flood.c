@@ -1,0 +1,96 @@
+/*
+ * TLS clients that keep the daemon busy with records that carry no request: other clients get their
+ * answers meanwhile.
+ *
+ *     FLOOD_REPORT=1 build/tests/e2e/test_tls_flood     prints the longest time an answer took
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/e2e/flood.h"
+#include "tests/e2e/tls_stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+/* How much of a flood there has to be: answers that an honest client gets meanwhile, and records,
+ * where it has no end. And how much of it the daemon may serve before an answer. */
+enum { TURNS = 100, RECORDS = 200000, RECORDS_IN_A_TURN = RECORDS / 5 };
+
+struct duel {
+    struct flood flood;
+    unsigned turns; /* of the honest client, until the flood was over */
+    unsigned long most_records;
+    int64_t worst_ms;
+};
+
+static void take_turn(struct duel *duel, struct client *client)
+{
+    int64_t began_ms = waiting_clock_ms();
+    unsigned long sent_before = duel->flood.records;
+    client_expect(client, "PONG", "PING");
+    int64_t took_ms = waiting_clock_ms() - began_ms;
+    unsigned long records = duel->flood.records - sent_before;
+    duel->worst_ms = took_ms > duel->worst_ms ? took_ms : duel->worst_ms;
+    duel->most_records = records > duel->most_records ? records : duel->most_records;
+    duel->turns += !duel->flood.over;
+}
+
+static void report(const char *test, const struct duel *duel)
+{
+    if (getenv("FLOOD_REPORT") != NULL)
+        printf("%s: %u turns; the longest took %ld ms, and at most %lu records came in one\n", test,
+               duel->turns, (long)duel->worst_ms, duel->most_records);
+    fflush(stdout);
+}
+
+static void check_flood(const char *test, enum flood_kind kind)
+{
+    static struct duel duel;
+    struct stage stage;
+    tls_stage_open(&stage, test);
+    flood_start(&duel.flood, &stage, kind);
+    while (!duel.flood.over && (duel.turns < TURNS || duel.flood.records < RECORDS))
+        take_turn(&duel, &stage.client);
+    report(test, &duel);
+    flood_stop(&duel.flood);
+    ck_assert_msg(duel.turns >= TURNS, "only %u answers until the flood was over", duel.turns);
+    ck_assert_uint_le(duel.most_records, RECORDS_IN_A_TURN);
+    stage_wait_clients(&stage, 1);
+    stage_close(&stage);
+}
+
+START_TEST(clients_are_served_while_one_asks_for_renegotiation_without_end)
+{
+    check_flood(__func__, FLOOD_CLIENT_HELLOS);
+}
+END_TEST
+
+START_TEST(clients_are_served_while_one_sends_empty_records_without_end)
+{
+    check_flood(__func__, FLOOD_EMPTY);
+}
+END_TEST
+
+START_TEST(clients_are_served_while_one_sends_many_key_updates)
+{
+    check_flood(__func__, FLOOD_KEY_UPDATES);
+}
+END_TEST
+
+START_TEST(clients_are_served_while_one_sends_its_hello_byte_by_byte)
+{
+    check_flood(__func__, FLOOD_FRAGMENTS);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("tls_flood");
+    TCase *tests = sandbox_case("flood");
+    tcase_add_test(tests, clients_are_served_while_one_asks_for_renegotiation_without_end);
+    tcase_add_test(tests, clients_are_served_while_one_sends_empty_records_without_end);
+    tcase_add_test(tests, clients_are_served_while_one_sends_many_key_updates);
+    tcase_add_test(tests, clients_are_served_while_one_sends_its_hello_byte_by_byte);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
