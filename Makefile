@@ -30,12 +30,6 @@ WHOLE    := -O3 -fno-tree-slp-vectorize -flto=auto -ffat-lto-objects \
 PARTS    := -fno-lto
 endif
 LIBS     := -levent_openssl -levent_core -levent_extra -lhiredis -lyaml -lssl -lcrypto
-# Without it, as with SYSTEMD=no, the daemon tells systemd nothing and takes no sockets from it.
-SYSTEMD  ?= $(shell pkg-config --exists libsystemd 2>/dev/null && echo yes)
-ifeq ($(SYSTEMD),yes)
-CPPFLAGS += -DHAVE_SYSTEMD
-LIBS     += -lsystemd
-endif
 TEST_LIBS := $(LIBS) -lcheck -lsubunit -lm -lrt -lpthread
 
 SCRIPTS  := $(wildcard protocol/*.lua)
@@ -448,7 +442,7 @@ model: deps
 tidy: $(PAGES)
 	@CC='$(CC)' sh tests/tidy.sh $(PAGES)
 
-# The unit files, and the build without libsystemd.
+# The unit files.
 units:
 	@CC='$(CC)' CFLAGS='-std=c11 $(WARNINGS) -D_GNU_SOURCE -I.' sh tests/units.sh
 

@@ -7,7 +7,6 @@
 
 #include "server/clock.h"
 #include "server/server.h"
-#include "server/systemd.h"
 
 /* "4/5 voting, 312 locks" */
 static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_MAX])
@@ -18,18 +17,19 @@ static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_
              server->reload_refused ? "; the last reload was refused" : "");
 }
 
-/* With `first`, lines that go before. */
-static void tell_status(struct notifier *notifier, const char *first)
+/* What systemd has no room for is told by the next tick. */
+static void tell_status(struct notifier *notifier)
 {
-    const struct server *server = notifier->server;
     char status[NOTIFIER_STATUS_MAX];
     char state[2 * NOTIFIER_STATUS_MAX];
-    format_status(server, status);
-    if (strcmp(status, notifier->told) == 0)
+    format_status(notifier->server, status);
+    if (!notifier->ready_due && strcmp(status, notifier->told) == 0)
         return;
+    snprintf(state, sizeof(state), "%sSTATUS=%s", notifier->ready_due ? "READY=1\n" : "", status);
+    if (!systemd_notify(&notifier->systemd, state))
+        return;
+    notifier->ready_due = false;
     memcpy(notifier->told, status, sizeof(status));
-    snprintf(state, sizeof(state), "%sSTATUS=%s", first, status);
-    systemd_notify(state);
 }
 
 static void notifier_on_status(evutil_socket_t fd, short events, void *context)
@@ -38,15 +38,15 @@ static void notifier_on_status(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     if (notifier->server->drain_until_ns == 0)
-        tell_status(notifier, "");
+        tell_status(notifier);
 }
 
 static void notifier_on_watchdog(evutil_socket_t fd, short events, void *context)
 {
+    const struct notifier *notifier = context;
     (void)fd;
     (void)events;
-    (void)context;
-    systemd_notify("WATCHDOG=1");
+    (void)systemd_notify(&notifier->systemd, "WATCHDOG=1");
 }
 
 static struct event *start_timer(struct notifier *notifier, int64_t every_ns,
@@ -62,7 +62,9 @@ static struct event *start_timer(struct notifier *notifier, int64_t every_ns,
 bool notifier_start(struct notifier *notifier, struct server *server)
 {
     int64_t watchdog_ns = systemd_watchdog_ns();
-    if (!systemd_listens())
+    if (!systemd_open(&notifier->systemd))
+        return false;
+    if (notifier->systemd.fd < 0)
         return true;
     notifier->server = server;
     notifier->status = start_timer(notifier, NS_PER_S, notifier_on_status);
@@ -70,7 +72,8 @@ bool notifier_start(struct notifier *notifier, struct server *server)
         notifier->watchdog = start_timer(notifier, watchdog_ns / 2, notifier_on_watchdog);
     if (notifier->status == NULL || (watchdog_ns > 0 && notifier->watchdog == NULL))
         return false;
-    tell_status(notifier, "READY=1\n");
+    notifier->ready_due = true;
+    tell_status(notifier);
     return true;
 }
 
@@ -80,6 +83,8 @@ void notifier_stop(struct notifier *notifier)
         event_free(notifier->status);
     if (notifier->watchdog != NULL)
         event_free(notifier->watchdog);
+    if (notifier->server != NULL)
+        systemd_close(&notifier->systemd);
     *notifier = (struct notifier){0};
 }
 
@@ -91,17 +96,17 @@ void notifier_reloading(const struct notifier *notifier)
         return;
     int64_t now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
     snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_us);
-    systemd_notify(state);
+    (void)systemd_notify(&notifier->systemd, state);
 }
 
-void notifier_reloaded(const struct notifier *notifier)
+void notifier_reloaded(struct notifier *notifier)
 {
     if (notifier->server != NULL)
-        systemd_notify("READY=1");
+        notifier->ready_due = !systemd_notify(&notifier->systemd, "READY=1");
 }
 
 void notifier_stopping(const struct notifier *notifier)
 {
     if (notifier->server != NULL)
-        systemd_notify("STOPPING=1\nSTATUS=stopping");
+        (void)systemd_notify(&notifier->systemd, "STOPPING=1\nSTATUS=stopping");
 }

@@ -5,6 +5,9 @@
  *     ...; the last reload was refused  since `systemctl reload` cannot tell
  *     WATCHDOG=1                        at half the time that systemd waits for it
  *
+ * Nothing here waits for systemd. What it has no room for is dropped; READY and STATUS are told
+ * again a second later.
+ *
  * The watchdog is fed by a timer of the event loop and by nothing else: a loop that is stuck feeds
  * it no more, and systemd kills the daemon. What was held with HOLD runs out then, as after a
  * crash.
@@ -16,25 +19,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "server/systemd.h"
+
 enum { NOTIFIER_STATUS_MAX = 96 };
 
 struct server;
 
 /* All zero where nobody wants to be told. */
 struct notifier {
-    struct server *server;  /* the owner */
+    struct server *server; /* the owner */
+    struct systemd systemd;
     struct event *status;   /* once a second */
     struct event *watchdog; /* NULL: there is none */
+    bool ready_due;         /* READY was not taken yet */
     char told[NOTIFIER_STATUS_MAX];
 };
 
-/* The daemon listens: say so, and go on telling. False if there is not enough memory. */
+/* The daemon listens: say so, and go on telling. False if there is not enough memory, or no
+ * descriptor. */
 bool notifier_start(struct notifier *notifier, struct server *server);
 void notifier_stop(struct notifier *notifier);
 
 /* Around the reading of the configuration, whatever comes of it. */
 void notifier_reloading(const struct notifier *notifier);
-void notifier_reloaded(const struct notifier *notifier);
+void notifier_reloaded(struct notifier *notifier);
 
 /* The orderly end has begun. It goes on feeding the watchdog. */
 void notifier_stopping(const struct notifier *notifier);

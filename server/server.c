@@ -30,7 +30,8 @@
 #define TASK_NS       (5 * NS_PER_S)
 #define TASK_CHECK_MS 10
 
-/* Descriptors that are not clients': standard ones, the loop's own, evdns, a probe now and then. */
+/* Descriptors that are not clients': standard ones, the loop's own, evdns, the one for systemd, a
+ * probe now and then. */
 enum { OTHER_DESCRIPTORS = 16 };
 
 /* Those of the admin listener: itself, its connections, one to look at the process. */
@@ -537,7 +538,7 @@ bool server_start(struct server *server, struct config *config, const struct log
     }
     if (!task->only_that && !notifier_start(&server->notifier, server)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
-                  LOG_FIELDS(log_text("why", "not enough memory")));
+                  LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
         server_stop(server);
         return false;
     }

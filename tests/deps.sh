@@ -6,7 +6,7 @@ set -eu
 wanted="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev libxxhash-dev check
         redis-server clang libclang-rt-dev clang-format procps
         netcat-openbsd iproute2 spin tmux vim-tiny groff-base mandoc python3 nodejs
-        valgrind pkg-config libsystemd-dev systemd libssl-dev openssl $*"
+        valgrind pkg-config systemd libssl-dev openssl $*"
 
 missing=
 for package in $wanted; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The unit files: what the sandbox leaves open, and what systemd has to say of them. Takes
-# systemd-analyze, which needs no systemd that runs. And both forms of server/systemd.c compile.
+# systemd-analyze, which needs no systemd that runs.
 set -u
 bad=0
 complain() { echo "units: $*" >&2; bad=1; }
@@ -11,16 +11,6 @@ grep -qx 'RestartPreventExitStatus=2 78' packaging/redlockd.service ||
 
 # At most so much exposure, in tenths; see systemd-analyze(1).
 EXPOSURE=15
-
-for form in -DHAVE_SYSTEMD -UHAVE_SYSTEMD; do
-    if [ "$form" = -DHAVE_SYSTEMD ] && ! pkg-config --exists libsystemd; then
-        echo "units: left out: the form with libsystemd, which is not here"
-        continue
-    fi
-    # shellcheck disable=SC2086
-    ${CC:-cc} ${CFLAGS:--D_GNU_SOURCE -I.} $form -fsyntax-only server/systemd.c ||
-        complain "server/systemd.c does not compile with $form"
-done
 
 if ! command -v systemd-analyze >/dev/null; then
     echo "units: left out: the unit files, since there is no systemd-analyze"

@@ -1,22 +1,19 @@
 #include "tests/e2e/notify.h"
 
 #include <check.h>
+#include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/e2e/waiting.h"
 
-void notify_open(struct notify *notify, const struct sandbox *sandbox, const char *watchdog_us)
+static void open_at(struct notify *notify, const char *watchdog_us)
 {
-    struct sockaddr_un where = {.sun_family = AF_UNIX};
-    *notify = (struct notify){.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    sandbox_path(sandbox, "notify", notify->path);
-    memcpy(where.sun_path, notify->path, strlen(notify->path));
     ck_assert_int_ge(notify->fd, 0);
-    ck_assert_int_eq(bind(notify->fd, (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(bind(notify->fd, (struct sockaddr *)&notify->where, notify->where_len), 0);
     notify->environment[0] = "NOTIFY_SOCKET";
     notify->environment[1] = notify->path;
     notify->environment[2] = watchdog_us != NULL ? "WATCHDOG_USEC" : NULL;
@@ -27,6 +24,41 @@ void notify_close(struct notify *notify)
 {
     close(notify->fd);
     unlink(notify->path);
+}
+
+static void init(struct notify *notify, const struct sandbox *sandbox)
+{
+    *notify = (struct notify){.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0),
+                              .where = {.sun_family = AF_UNIX}};
+    sandbox_path(sandbox, "notify", notify->path);
+}
+
+void notify_open(struct notify *notify, const struct sandbox *sandbox, const char *watchdog_us)
+{
+    init(notify, sandbox);
+    memcpy(notify->where.sun_path, notify->path, strlen(notify->path));
+    notify->where_len = sizeof(notify->where);
+    open_at(notify, watchdog_us);
+}
+
+void notify_open_abstract(struct notify *notify, const struct sandbox *sandbox)
+{
+    init(notify, sandbox);
+    notify->path[0] = '@';
+    memcpy(notify->where.sun_path + 1, notify->path + 1, strlen(notify->path + 1));
+    notify->where_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(notify->path));
+    open_at(notify, NULL);
+}
+
+void notify_fill(struct notify *notify)
+{
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    while (sendto(fd, "X=1", 3, MSG_DONTWAIT, (struct sockaddr *)&notify->where,
+                  notify->where_len) == 3)
+        continue;
+    ck_assert_int_eq(errno, EAGAIN);
+    close(fd);
 }
 
 static bool arrives(const struct notify *notify, int within_ms)

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "protocol/limits.h"
-#include "server/systemd.h"
 #include "tests/e2e/http.h"
 #include "tests/e2e/notify.h"
 #include "tests/e2e/port.h"
@@ -209,14 +209,57 @@ START_TEST(watchdog_is_fed_during_the_end)
 }
 END_TEST
 
-START_TEST(build_without_libsystemd_serves_and_tells_nobody)
+/* systemd may be stuck itself. What matters is told once there is room. */
+START_TEST(clients_are_served_though_nobody_reads_what_is_told)
 {
     struct stage stage;
     struct notify notify;
     open_notified(&stage, &notify, __func__, "200000");
+    notify_fill(&notify);
     start(&stage);
-    client_lock(&stage.client, "a", "10s");
-    ck_assert(notify_is_quiet(&notify, 0));
+    struct grant grant = client_lock(&stage.client, "a", "10s");
+    notify_wait(&notify, "READY=1");
+    notify_wait(&notify, "WATCHDOG=1");
+    notify_fill(&notify);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGHUP), 0);
+    daemon_wait_log(&stage.daemon, " reloaded ", "");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    notify_wait(&notify, "READY=1");
+    notify_fill(&notify);
+    daemon_stop(&stage.daemon);
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(watchdog_is_fed_though_there_is_no_descriptor_left)
+{
+    struct stage stage;
+    struct notify notify;
+    struct rlimit before;
+    open_notified(&stage, &notify, __func__, "200000");
+    start(&stage);
+    ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, NULL, &before), 0);
+    const struct rlimit none = {3, before.rlim_max};
+    ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, &none, NULL), 0);
+    (void)notify_is_quiet(&notify, 0); /* what came before */
+    for (unsigned i = 0; i < 5; i++)
+        notify_wait(&notify, "WATCHDOG=1");
+    ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, &before, NULL), 0);
+    notify_close(&notify);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(an_abstract_address_is_told_too)
+{
+    struct stage stage;
+    struct notify notify;
+    prepare(&stage, __func__, &three.daemon);
+    notify_open_abstract(&notify, &stage.sandbox);
+    stage.daemon.environment = notify.environment;
+    start(&stage);
+    notify_wait(&notify, "READY=1");
     notify_close(&notify);
     stage_close(&stage);
 }
@@ -568,13 +611,6 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("systemd");
     TCase *told = sandbox_case("what systemd is told");
-    int first;
-    (void)systemd_sockets(&first);
-    if (first < 0) {
-        tcase_add_test(told, build_without_libsystemd_serves_and_tells_nobody);
-        suite_add_tcase(suite, told);
-        return suite;
-    }
     TCase *given = sandbox_case("sockets of systemd");
     tcase_add_test(told, ready_is_told_once_it_listens);
     tcase_add_test(told, status_follows_votes_and_locks);
@@ -584,6 +620,9 @@ Suite *test_suite(void)
     tcase_add_test(told, a_reload_is_told_whatever_comes_of_it);
     tcase_add_test(told, watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else);
     tcase_add_test(told, watchdog_is_fed_during_the_end);
+    tcase_add_test(told, clients_are_served_though_nobody_reads_what_is_told);
+    tcase_add_test(told, watchdog_is_fed_though_there_is_no_descriptor_left);
+    tcase_add_test(told, an_abstract_address_is_told_too);
     suite_add_tcase(suite, told);
     tcase_add_test(given, socket_handed_over_takes_the_place_of_its_entry);
     tcase_add_test(given, unix_socket_handed_over_keeps_its_file);
