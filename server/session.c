@@ -1,6 +1,7 @@
 #include "server/session.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -449,8 +450,9 @@ static void session_on_written(void *context)
 }
 
 /* A connection that is reset may have been so by anything on its way, and its client lives; but a
- * unix socket has no way: the kernel says so when a client ends that has not read all. */
-static void on_lost(struct session *session)
+ * unix socket has no way: the kernel says so when a client ends that has not read all. Where the
+ * daemon lost it, for lack of memory, the client may live and trust its HOLDs. */
+static void on_lost(struct session *session, bool by_peer)
 {
     struct server *server = session->server;
     const char *why = "the connection was lost";
@@ -459,7 +461,7 @@ static void on_lost(struct session *session)
     bool usual = session->stream.tls != NULL &&
                  tls_failure_of(session->stream.tls, &why) == TLS_ENDED &&
                  session->client.hold_count == 0 && session->client.call_count == 0;
-    if (session->local)
+    if (session->local && by_peer)
         engine_client_quit(&server->engine, &session->client, clock_now_ns());
     drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
     server_want_flush(server);
@@ -481,7 +483,7 @@ static void session_on_lost(void *context)
 {
     struct session *session = context;
     if (!session->dropped)
-        on_lost(session);
+        on_lost(session, stream_lost_by_peer(&session->stream));
 }
 
 /* The client sends no more, but may still read: all but its LOCKs is answered. */
@@ -514,7 +516,7 @@ static void session_on_end_seen(void *context)
     if (session->dropped)
         return;
     if (getsockopt(session->stream.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
-        on_lost(session);
+        on_lost(session, error == ECONNRESET);
         return;
     }
     session->end_seen = true;

@@ -45,18 +45,20 @@ static bool is_passing(int error)
 
 /* --- out --- */
 
-/* Whoever finds out that it is lost, and is no event of its own, has it told by one. */
-static void lose(struct stream *stream)
+/* The errno of the call that failed says who ended it. */
+static void lose(struct stream *stream, int error)
 {
     stream->lost = true;
+    stream->lost_by_peer = error == ECONNRESET || error == EPIPE;
     stream->room = 0;
     stream_set_reading(stream, false);
     event_del(stream->writable);
 }
 
-static void lose_and_tell(struct stream *stream)
+/* The same out of an event of another, or none: an event of its own tells it. */
+static void lose_and_tell(struct stream *stream, int error)
 {
-    lose(stream);
+    lose(stream, error);
     event_active(stream->writable, EV_WRITE, 0);
 }
 
@@ -67,7 +69,7 @@ static void put_out(struct stream *stream, const char *bytes, size_t len)
         return;
     stream->has_output = true;
     if (evbuffer_add(stream->output, bytes, len) != 0)
-        lose_and_tell(stream);
+        lose_and_tell(stream, ENOMEM);
 }
 
 /* Empty the block. */
@@ -175,7 +177,7 @@ static void send_bytes(struct stream *stream, const char *bytes, size_t len)
 {
     ssize_t sent = send(stream->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && !is_passing(errno)) {
-        lose_and_tell(stream);
+        lose_and_tell(stream, errno);
         return;
     }
     size_t taken = sent > 0 ? (size_t)sent : 0;
@@ -215,7 +217,7 @@ static void send_rest(struct stream *stream)
 {
     bool more = !stream->lost && !stream->blocked && output_len(stream) > 0;
     if (stream->tls == NULL && more && !send_output(stream))
-        lose_and_tell(stream);
+        lose_and_tell(stream, errno);
     tell_written(stream);
 }
 
@@ -258,7 +260,7 @@ static void stream_on_writable(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     if (!stream->lost && !send_output(stream))
-        lose(stream);
+        lose(stream, errno);
     if (stream->lost)
         stream->user->on_lost(stream->context);
     else
@@ -307,7 +309,7 @@ char *stream_input(struct stream *stream, size_t *len)
     char *input = (char *)evbuffer_pullup(stream->input, -1);
     if (input == NULL) {
         *len = 0;
-        lose_and_tell(stream);
+        lose_and_tell(stream, ENOMEM);
     }
     return input;
 }
@@ -343,7 +345,7 @@ static void keep_fresh(struct stream *stream)
     size_t len = stream->fresh_len;
     stream->fresh_len = 0;
     if (len > 0 && !keep(stream, stream->fresh, len))
-        lose_and_tell(stream);
+        lose_and_tell(stream, ENOMEM);
 }
 
 static void on_end(struct stream *stream)
@@ -353,9 +355,9 @@ static void on_end(struct stream *stream)
     stream->user->on_end(stream->context);
 }
 
-static void on_lost(struct stream *stream)
+static void on_lost(struct stream *stream, int error)
 {
-    lose(stream);
+    lose(stream, error);
     stream->user->on_lost(stream->context);
 }
 
@@ -380,13 +382,13 @@ static void read_on(struct stream *stream)
     if (got == 0)
         on_end(stream);
     else if (got < 0)
-        on_lost(stream);
+        on_lost(stream, errno);
     else if (kept == 0)
         take_fresh(stream, scratch, (size_t)got);
     else if (keep(stream, scratch, (size_t)got))
         stream->user->on_input(stream->context);
     else
-        on_lost(stream);
+        on_lost(stream, ENOMEM);
 }
 
 static void stream_on_readable(evutil_socket_t fd, short events, void *context)
@@ -439,7 +441,7 @@ static void stream_on_tls_event(struct bufferevent *tls, short events, void *con
         return;
     /* Nothing comes behind the end but a failure to write; it may look like an end. */
     if (stream->ended || !(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR)) {
-        on_lost(stream);
+        on_lost(stream, errno);
         return;
     }
     on_end(stream);
@@ -528,4 +530,9 @@ void stream_close(struct stream *stream)
 bool stream_is_open(const struct stream *stream)
 {
     return stream->streams != NULL;
+}
+
+bool stream_lost_by_peer(const struct stream *stream)
+{
+    return stream->lost_by_peer;
 }

@@ -98,6 +98,7 @@ struct stream {
     bool full; /* TLS: so much is kept that nothing is read until some is consumed */
     bool ended;
     bool lost;
+    bool lost_by_peer;
 };
 
 /* wants_flush: have streams_flush() called behind this pass of the loop. False if there is not
@@ -120,6 +121,10 @@ bool stream_open_tls(struct stream *stream, struct streams *streams, struct buff
 /* What was not sent yet is dropped. For one that is closed, nothing. */
 void stream_close(struct stream *stream);
 bool stream_is_open(const struct stream *stream);
+
+/* Was it lost because the other side, or something on the way, ended it? False if it was lost here:
+ * for lack of memory, above all. */
+bool stream_lost_by_peer(const struct stream *stream);
 
 /* All that has come and was not consumed: *len bytes, until the callback returns, or the next call
  * but this. They may be overwritten. */

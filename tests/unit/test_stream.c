@@ -637,6 +637,42 @@ START_TEST(a_reset_behind_what_was_written_is_told_once)
 }
 END_TEST
 
+static bool out_of_memory;
+
+static void *allocate(size_t size)
+{
+    return out_of_memory ? NULL : malloc(size);
+}
+
+static void *reallocate(void *memory, size_t size)
+{
+    return out_of_memory ? NULL : realloc(memory, size);
+}
+
+/* Who ended it decides what becomes of the locks of a local client. */
+START_TEST(a_loss_is_the_doing_of_the_other_side_only_if_it_ended_the_connection)
+{
+    static char much[MUCH];
+    struct bench bench;
+    struct line_user user;
+    event_set_mem_functions(allocate, reallocate, free);
+    set_up(&bench);
+    begin_tcp(&user, &bench);
+    out_of_memory = _i == 0;
+    if (out_of_memory)
+        stream_write(&user.stream, much, sizeof(much));
+    else
+        reset(&user);
+    for (unsigned i = 0; i < 5; i++)
+        pass(&bench);
+    out_of_memory = false;
+    ck_assert_uint_eq(user.losses, 1);
+    ck_assert(stream_lost_by_peer(&user.stream) == (_i == 1));
+    end(&user);
+    tear_down(&bench);
+}
+END_TEST
+
 /* Of what a lost client has sent nothing more is done. */
 START_TEST(what_is_lost_has_no_input)
 {
@@ -707,6 +743,8 @@ Suite *test_suite(void)
     tcase_add_test(over, a_reset_is_a_loss_and_no_end);
     tcase_add_test(over, a_reset_that_a_write_finds_is_no_end_either);
     tcase_add_test(over, a_reset_behind_what_was_written_is_told_once);
+    tcase_add_loop_test(over, a_loss_is_the_doing_of_the_other_side_only_if_it_ended_the_connection,
+                        0, 2);
     tcase_add_test(over, what_is_lost_has_no_input);
     tcase_add_test(over, a_reset_while_output_waits_is_told_too);
     suite_add_tcase(suite, in);
