@@ -19,10 +19,14 @@
 /* X(kind, event, level) */
 #define CLIENT_LOG_KINDS(X)                                                                        \
     X(CLIENT_LOG_HOLD_LOST, "hold_lost", CONFIG_LOG_WARNING)                                       \
+    X(CLIENT_LOG_BROKEN, "lock_broken", CONFIG_LOG_WARNING)                                        \
     X(CLIENT_LOG_DROPPED, "client_dropped", CONFIG_LOG_INFO)                                       \
     X(CLIENT_LOG_ENDED, "client_dropped", CONFIG_LOG_DEBUG)                                        \
     X(CLIENT_LOG_REFUSED, "client_refused", CONFIG_LOG_INFO)                                       \
     X(CLIENT_LOG_TLS_FAILED, "tls_failed", CONFIG_LOG_INFO)                                        \
+    X(CLIENT_LOG_AUTH_FAILED, "auth_failed", CONFIG_LOG_WARNING)                                   \
+    X(CLIENT_LOG_AUTH_LIMITED, "auth_limited", CONFIG_LOG_WARNING)                                 \
+    X(CLIENT_LOG_DISPLACED, "unauthenticated_limited", CONFIG_LOG_WARNING)                         \
     X(CLIENT_LOG_ACCEPT_PAUSED, "accept_paused", CONFIG_LOG_WARNING)
 
 enum client_log_kind {

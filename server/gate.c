@@ -25,14 +25,6 @@ static struct permit anybody(bool owner)
 
 /* --- who is it --- */
 
-static void note(const struct session *session, enum config_log_level level, const char *event,
-                 const char *why)
-{
-    log_event(&session->server->log, level, event,
-              LOG_FIELDS(log_number("client", (int64_t)session->client.id),
-                         log_text("peer", session->peer), log_text("why", why)));
-}
-
 /* The groups of a peer, its first one first; NULL if there is no memory for them. */
 static gid_t *find_groups(int fd, gid_t first, size_t *count)
 {
@@ -131,12 +123,12 @@ bool gate_make_room(struct server *server)
     if (first == NULL)
         return false;
     if (!gate->crowded)
-        log_event(&server->log, CONFIG_LOG_WARNING, "unauthenticated_limited",
-                  LOG_FIELDS(log_number("unauthenticated", gate->waiting_count),
-                             log_number("clients", server->session_count),
-                             log_text("peer", first->peer),
-                             log_text("why", "more connections than can be kept waiting for their "
-                                             "AUTH: the oldest are closed")));
+        client_log(&server->client_log, CLIENT_LOG_DISPLACED,
+                   LOG_FIELDS(log_number("unauthenticated", gate->waiting_count),
+                              log_number("clients", server->session_count),
+                              log_text("peer", first->peer),
+                              log_text("why", "more connections than can be kept waiting for their "
+                                              "AUTH: the oldest are closed")));
     gate->crowded = true;
     gate->displaced++;
     session_evict(first, "LIMIT unauthenticated\n", "others came, and it had not authenticated");
@@ -170,18 +162,23 @@ void gate_enter(struct session *session)
 
 static void note_wrong(struct session *session, uint64_t fingerprint, int64_t now_ns)
 {
-    struct gate *gate = &session->server->gate;
+    struct server *server = session->server;
+    struct gate *gate = &server->gate;
+    const struct log_field client = log_number("client", (int64_t)session->client.id);
+    const struct log_field peer = log_text("peer", session->peer);
+    const struct log_field wrong = log_text("why", "a secret that is nobody's");
+    const struct log_field many =
+        log_text("why", "many wrong secrets: for a while none from there is looked at");
     gate->wrong++;
     switch (guesses_note(gate->guesses, &session->origin, fingerprint, now_ns)) {
     case GUESSES_FIRST:
-        note(session, CONFIG_LOG_WARNING, "auth_failed", "a secret that is nobody's");
+        client_log(&server->client_log, CLIENT_LOG_AUTH_FAILED, LOG_FIELDS(client, peer, wrong));
         break;
     case GUESSES_SPENT:
-        note(session, CONFIG_LOG_WARNING, "auth_limited",
-             "many wrong secrets: for a while none from there is looked at");
+        client_log(&server->client_log, CLIENT_LOG_AUTH_LIMITED, LOG_FIELDS(client, peer, many));
         break;
     case GUESSES_NOTHING:
-        note(session, CONFIG_LOG_DEBUG, "auth_failed", "a secret that is nobody's");
+        log_event(&server->log, CONFIG_LOG_DEBUG, "auth_failed", LOG_FIELDS(client, peer, wrong));
         break;
     }
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/throttle.h"
+#include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -166,9 +167,9 @@ static void expect_throttled(const struct daemon *daemon, const char *event, uns
 {
     char line[64];
     struct waiting waiting = waiting_for("all lines to be written or counted");
-    snprintf(line, sizeof(line), " %s client=", event);
-    if (strcmp(event, "hold_lost") == 0)
-        snprintf(line, sizeof(line), " %s resource=", event);
+    snprintf(line, sizeof(line), " warning %s ", event);
+    if (strcmp(event, "client_dropped") == 0)
+        snprintf(line, sizeof(line), " info %s ", event);
     while (daemon_count_log(daemon, line) + left_out(daemon, event) < count)
         waiting_pause(&waiting);
     unsigned written = daemon_count_log(daemon, line);
@@ -214,6 +215,57 @@ START_TEST(locks_that_are_lost_together_do_not_fill_the_log)
 }
 END_TEST
 
+static void open_guarded(struct stage *stage, struct secrets *secrets, const char *test,
+                         const char *more)
+{
+    secrets_open(secrets, more);
+    stage_open(stage, test,
+               &(struct stage_plan){.masters = 3,
+                                    .over_unix = true,
+                                    .daemon = {.tcp_host = "127.0.0.1", .yaml = secrets->yaml}});
+}
+
+START_TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
+{
+    struct stage stage;
+    struct secrets secrets;
+    struct client client;
+    char from[32];
+    open_guarded(&stage, &secrets, __func__, "");
+    int64_t begin_ms = waiting_clock_ms();
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(from, sizeof(from), "127.1.%u.%u", i / 250, 1 + i % 250);
+        client_connect_from(&client, from, "127.0.0.1", stage.daemon.port);
+        client_expect(&client, "DENIED wrong secret", "AUTH 0123456789abcdef0123");
+        client_close(&client);
+    }
+    expect_throttled(&stage.daemon, "auth_failed", MANY, begin_ms);
+    stage_close(&stage);
+    secrets_close(&secrets);
+}
+END_TEST
+
+/* There is room for one that has not authenticated: each takes the place of the one before. */
+START_TEST(connections_that_displace_each_other_do_not_fill_the_log)
+{
+    struct stage stage;
+    struct secrets secrets;
+    struct client clients[2];
+    open_guarded(&stage, &secrets, __func__, "limits: {clients: 2}\n");
+    client_connect_tcp(&clients[1], "127.0.0.1", stage.daemon.port);
+    int64_t begin_ms = waiting_clock_ms();
+    for (unsigned i = 0; i < MANY; i++) {
+        client_connect_tcp(&clients[i % 2], "127.0.0.1", stage.daemon.port);
+        ck_assert_str_eq(client_read(&clients[1 - i % 2]), "LIMIT unauthenticated");
+        client_close(&clients[1 - i % 2]);
+    }
+    expect_throttled(&stage.daemon, "unauthenticated_limited", MANY, begin_ms);
+    client_close(&clients[1 - MANY % 2]);
+    stage_close(&stage);
+    secrets_close(&secrets);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("log");
@@ -223,6 +275,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, nobody_waits_for_who_reads_the_log);
     tcase_add_test(tests, garbage_of_many_clients_does_not_fill_the_log);
     tcase_add_test(tests, locks_that_are_lost_together_do_not_fill_the_log);
+    tcase_add_test(tests, wrong_secrets_from_many_addresses_do_not_fill_the_log);
+    tcase_add_test(tests, connections_that_displace_each_other_do_not_fill_the_log);
     suite_add_tcase(suite, tests);
     return suite;
 }
