@@ -63,7 +63,6 @@ static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_
 
 bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct error *error)
 {
-    static const unsigned char session_id[] = "redlockd";
     if (!init(tls, TLS_server_method(), config, error))
         return false;
     if (config->ca == NULL)
@@ -71,8 +70,10 @@ bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct er
     bool required = config->client_certificate == CONFIG_CERTIFICATE_REQUIRED;
     SSL_CTX_set_verify(tls->context,
                        SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
-    /* Without it, who was verified once could not come back by a ticket. */
-    SSL_CTX_set_session_id_context(tls->context, session_id, sizeof(session_id) - 1);
+    /* A session that is resumed by a ticket is not verified again: its client would get in with a
+     * certificate that has expired since, and get the next ticket. So there are none. */
+    SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(tls->context, 0);
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/certs.h"
@@ -134,25 +135,63 @@ START_TEST(an_optional_certificate_is_verified_if_there_is_one)
 }
 END_TEST
 
-/* Who comes back by a ticket is the one who was verified. */
-START_TEST(a_resumed_session_keeps_its_certificate)
+/* Come back with a session of before. Can it work? */
+static bool comes_back(struct secure *again, const struct stage *stage, const char *own,
+                       SSL_SESSION *session)
+{
+    const struct secure_plan plan = {
+        .ca = "ca", .own = own, .version = SSL_SESSION_get_protocol_version(session)};
+    char answer[5];
+    secure_open(again, &stage->sandbox, stage->daemon.port, &plan);
+    ck_assert_int_eq(SSL_set_session(again->ssl, session), 1);
+    return SSL_do_handshake(again->ssl) == 1 && SSL_write(again->ssl, "PING\n", 5) == 5 &&
+           SSL_read(again->ssl, answer, 5) == 5;
+}
+
+/* Otherwise a ticket, and the tickets of the sessions that it begins, would outlive it. */
+START_TEST(a_certificate_is_verified_also_of_who_comes_back)
+{
+    enum { SECONDS = 2 };
+    struct stage stage;
+    struct secure client;
+    struct secure again;
+    const struct certs_plan brief = {
+        .name = "brief", .issuer = "ca", .from_s = -60, .until_s = SECONDS};
+    const struct secure_plan plan = {.ca = "ca", .own = "brief", .version = versions[_i]};
+    tls_stage_open_with(&stage, __func__, "daemon", "");
+    certs_make(stage.sandbox.dir, &brief);
+    time_t end = time(NULL) + SECONDS;
+    secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
+    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
+    SSL_SESSION *session = SSL_get1_session(client.ssl);
+    struct waiting waiting = waiting_for("the certificate to expire");
+    while (time(NULL) <= end)
+        waiting_pause(&waiting);
+    ck_assert(!comes_back(&again, &stage, "brief", session));
+    secure_reset(&again);
+    ck_assert(comes_back(&again, &stage, "client", session));
+    ck_assert(!SSL_session_reused(again.ssl));
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker%207 "), 1);
+    SSL_SESSION_free(session);
+    secure_close(&again);
+    secure_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Where there are no certificates of clients, a session may be resumed: that saves time. */
+START_TEST(a_session_is_resumed_where_there_is_nothing_to_verify)
 {
     struct stage stage;
     struct secure client;
     struct secure again;
-    const struct secure_plan plan = {.ca = "ca", .own = "client"};
-    const struct secure_plan nobody = {.ca = "ca"};
-    tls_stage_open_with(&stage, __func__, "daemon", "");
-    secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
+    tls_stage_open(&stage, __func__);
+    tls_stage_connect(&client, &stage);
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     SSL_SESSION *session = SSL_get1_session(client.ssl);
     ck_assert(SSL_SESSION_is_resumable(session));
-    secure_open(&again, &stage.sandbox, stage.daemon.port, &nobody);
-    ck_assert_int_eq(SSL_set_session(again.ssl, session), 1);
-    ck_assert_int_eq(SSL_do_handshake(again.ssl), 1);
-    ck_assert_str_eq(secure_ask(&again, "PING"), "PONG");
+    ck_assert(comes_back(&again, &stage, NULL, session));
     ck_assert(SSL_session_reused(again.ssl));
-    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker%207 "), 2);
     SSL_SESSION_free(session);
     secure_close(&again);
     secure_close(&client);
@@ -515,7 +554,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, nothing_older_and_no_renegotiation);
     tcase_add_test(tests, a_certificate_is_required_and_verified);
     tcase_add_test(tests, an_optional_certificate_is_verified_if_there_is_one);
-    tcase_add_test(tests, a_resumed_session_keeps_its_certificate);
+    tcase_add_loop_test(tests, a_certificate_is_verified_also_of_who_comes_back, 0, 2);
+    tcase_add_test(tests, a_session_is_resumed_where_there_is_nothing_to_verify);
     tcase_add_test(tests, a_reload_brings_the_certificates_as_they_are_now);
     tcase_add_test(tests, a_client_that_refuses_us_is_told_of);
     tcase_add_test(tests, the_manual_makes_certificates);
