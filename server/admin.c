@@ -34,30 +34,8 @@ struct admin_connection {
     LIST_ENTRY(admin_connection) entry;
     struct bufferevent *connection;
     int64_t since_ns;
-    bool refused; /* one too many */
+    bool refused; /* there were too many, and it has to go */
 };
-
-static struct bufferevent *admin_on_accept(struct event_base *base, void *context)
-{
-    struct admin *admin = context;
-    struct admin_connection *one = calloc(1, sizeof(*one));
-    struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-    if (one == NULL || connection == NULL) {
-        free(one);
-        return connection;
-    }
-    bufferevent_incref(connection);
-    one->connection = connection;
-    one->since_ns = clock_now_ns();
-    one->refused = admin->connection_count >= LIMIT_ADMIN_CONNECTIONS;
-    if (one->refused) {
-        admin->rejected++;
-        event_active(admin->sweep, 0, 0);
-    }
-    LIST_INSERT_HEAD(&admin->connections, one, entry);
-    admin->connection_count++;
-    return connection;
-}
 
 static bool is_done(const struct admin_connection *one)
 {
@@ -70,18 +48,15 @@ static bool is_done(const struct admin_connection *one)
 static void let_go(struct admin *admin, struct admin_connection *one)
 {
     LIST_REMOVE(one, entry);
-    admin->connection_count--;
+    admin->connection_count -= !one->refused;
     bufferevent_decref(one->connection);
     free(one);
 }
 
-static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
+static void sweep(struct admin *admin)
 {
-    struct admin *admin = context;
     struct admin_connection *next;
     int64_t now_ns = clock_now_ns();
-    (void)fd;
-    (void)events;
     for (struct admin_connection *one = LIST_FIRST(&admin->connections); one != NULL; one = next) {
         next = LIST_NEXT(one, entry);
         if (is_done(one))
@@ -89,6 +64,59 @@ static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
         else if (one->refused || now_ns - one->since_ns > LIMIT_ADMIN_SECONDS * NS_PER_S)
             shutdown(bufferevent_getfd(one->connection), SHUT_RDWR);
     }
+}
+
+static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    sweep(context);
+}
+
+static bool has_request(const struct admin_connection *one)
+{
+    char byte;
+    return recv(bufferevent_getfd(one->connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* One connection has to go, so that silent ones cannot keep others out: the oldest of which nothing
+ * is there to be read. */
+static struct admin_connection *find_victim(const struct admin *admin)
+{
+    struct admin_connection *one;
+    struct admin_connection *oldest = LIST_FIRST(&admin->connections);
+    LIST_FOREACH (one, &admin->connections, entry)
+        if (!one->refused && !has_request(one))
+            oldest = one;
+    return oldest;
+}
+
+static void refuse(struct admin *admin, struct admin_connection *one)
+{
+    one->refused = true;
+    admin->connection_count--;
+    admin->rejected++;
+    event_active(admin->sweep, 0, 0);
+}
+
+static struct bufferevent *admin_on_accept(struct event_base *base, void *context)
+{
+    struct admin *admin = context;
+    struct admin_connection *one = calloc(1, sizeof(*one));
+    struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    if (one == NULL || connection == NULL) {
+        free(one);
+        return connection;
+    }
+    if (admin->connection_count >= LIMIT_ADMIN_CONNECTIONS)
+        sweep(admin);
+    bufferevent_incref(connection);
+    one->connection = connection;
+    one->since_ns = clock_now_ns();
+    LIST_INSERT_HEAD(&admin->connections, one, entry);
+    if (++admin->connection_count > LIMIT_ADMIN_CONNECTIONS)
+        refuse(admin, find_victim(admin));
+    return connection;
 }
 
 /* Out of descriptors: until the next tick. */
@@ -302,10 +330,12 @@ static bool is_for_us(const struct admin *admin, struct evhttp_request *request)
 static void admin_on_request(struct evhttp_request *request, void *context)
 {
     struct admin *admin = context;
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    struct bufferevent *below = evhttp_connection_get_bufferevent(connection);
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
     const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
     size_t index = 0;
-    evhttp_connection_set_closecb(evhttp_request_get_connection(request), admin_on_closed, admin);
+    evhttp_connection_set_closecb(connection, admin_on_closed, admin);
     while (path != NULL && index < ADMIN_CACHED && strcmp(paths[index].path, path) != 0)
         index++;
     if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && wants_body(request)) {
@@ -324,6 +354,8 @@ static void admin_on_request(struct evhttp_request *request, void *context)
         answer_string(request, HTTP_NOTFOUND, "Not Found",
                       "there are / /status.json /metrics /healthz /readyz\n");
     }
+    /* evhttp would take the end of what the client sends for the end of all. */
+    bufferevent_disable(below, EV_READ);
 }
 
 /* --- each second --- */

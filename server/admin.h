@@ -11,8 +11,9 @@
  * libevent's evhttp serves it on the loop that serves the locks, so nothing here may take long or
  * much: all is made of what is in memory, at most a few times a second however often it is asked
  * for, and handed out by reference; so a slow reader costs a connection and no more. Connections
- * are few (LIMIT_ADMIN_CONNECTIONS; one more is closed), answer one request, and end after
- * LIMIT_ADMIN_SECONDS, whatever they are at. GET and HEAD alone are served.
+ * are few (LIMIT_ADMIN_CONNECTIONS; for one more, the oldest is closed that has not sent anything
+ * new), answer one request, and end after LIMIT_ADMIN_SECONDS, whatever they are at. GET and HEAD
+ * alone are served.
  */
 #ifndef SERVER_ADMIN_H
 #define SERVER_ADMIN_H
@@ -41,7 +42,7 @@ struct admin {
     struct event *tick;  /* each second */
     struct event *sweep; /* a connection may have ended */
     LIST_HEAD(, admin_connection) connections;
-    unsigned connection_count;
+    unsigned connection_count; /* without those that are refused */
     uint64_t rejected;
     char *draft; /* LIMIT_ADMIN_BODY bytes in which bodies are put together */
     struct {

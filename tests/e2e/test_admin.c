@@ -301,6 +301,44 @@ static void wait_page(const char *words)
     }
 }
 
+/* Whoever restarts daemons that do not answer must not be misled by a local user. */
+START_TEST(health_is_told_beside_connections_that_say_nothing)
+{
+    static const char *const said[] = {"", "GET /heal"};
+    enum { MANY = LIMIT_ADMIN_CONNECTIONS + 8 };
+    int fds[MANY];
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "");
+    for (unsigned i = 0; i < MANY; i++) {
+        fds[i] = http_open(port);
+        http_send(fds[i], said[_i]);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        free(http_get(port, "/healthz", 200));
+    for (unsigned i = 0; i < MANY; i++)
+        close(fds[i]);
+    stage_close(&stage);
+}
+END_TEST
+
+/* As `nc -N` does, and some libraries. */
+START_TEST(who_sends_no_more_gets_the_whole_answer)
+{
+    struct stage stage;
+    struct http_answer answer;
+    open_admin(&stage, __func__, NULL, "");
+    int fd = http_open(port);
+    http_send(fd, "GET /metrics HTTP/1.1\r\n\r\n");
+    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+    http_read(fd, &answer);
+    ck_assert_int_eq(answer.status, 200);
+    ck_assert_uint_gt(answer.len, 0);
+    ck_assert_uint_eq(answer.len, strtoul(http_header(&answer, "Content-Length"), NULL, 10));
+    http_free(&answer);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(counters_move_with_what_is_asked)
 {
     struct stage stage;
@@ -630,6 +668,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, long_and_broken_requests_are_refused);
     tcase_add_test(tests, who_says_nothing_or_reads_nothing_is_cut_off);
     tcase_add_test(tests, there_may_be_so_many_connections_and_locks_do_not_mind);
+    tcase_add_loop_test(tests, health_is_told_beside_connections_that_say_nothing, 0, 2);
+    tcase_add_test(tests, who_sends_no_more_gets_the_whole_answer);
     tcase_add_test(tests, counters_move_with_what_is_asked);
     tcase_add_test(tests, who_waits_and_who_holds_is_counted);
     tcase_add_test(tests, clients_that_are_too_many_are_counted);
