@@ -229,18 +229,6 @@ void request_tag(const char *line, size_t len, struct request *request)
         set_tag(request, &first);
 }
 
-bool request_is_http(const char *line, size_t len)
-{
-    static const char version[] = "HTTP/";
-    const size_t version_len = sizeof(version) - 1;
-    size_t start = len;
-    /* "GET / HTTP/1.1": the version is the last word. */
-    while (start > 0 && line[start - 1] != ' ')
-        start--;
-    return start > 0 && len - start > version_len &&
-           memcmp(line + start, version, version_len) == 0;
-}
-
 /* --- arguments --- */
 
 /* How many milliseconds a unit has; 0: it is none. */

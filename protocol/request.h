@@ -122,9 +122,6 @@ enum request_error request_parse(const char *line, size_t len, const struct requ
  */
 void request_tag(const char *line, size_t len, struct request *request);
 
-/* Does this line come from somebody who speaks HTTP? (`GET / HTTP/1.1` and the like.) */
-_Bool request_is_http(const char *line, size_t len);
-
 /* Digits with an optional unit -> milliseconds. REQUEST_FINE, or REQUEST_BAD_TIME, or
  * REQUEST_TTL_RANGE: it is longer than any bound there is. */
 enum request_error request_parse_time(const char *word, size_t len, int64_t *ms);

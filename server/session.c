@@ -10,13 +10,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "protocol/foreign.h"
 #include "server/clock.h"
 #include "server/listing.h"
 #include "server/server.h"
 #include "server/tls.h"
-
-/* The first byte of a TLS handshake; no request begins with it. */
-enum { TLS_HANDSHAKE = 0x16 };
 
 /* Of an evbuffer, in which the longest line is: it grows by blocks of 512 bytes or more. */
 enum { WIPED_PIECES = LIMIT_LINE / 256 };
@@ -257,17 +255,13 @@ static bool take_line(struct session *session, const char *line, size_t len)
     return true;
 }
 
-/* Whoever speaks another protocol gets no answer that it could mistake for one. */
-static bool is_foreign(struct session *session, const char *line, size_t len, bool whole)
+/* A client of another protocol gets no answer that it could mistake for one. */
+static bool is_foreign(struct session *session, const char *bytes, size_t len, bool whole)
 {
-    const char *what = NULL;
     if (session->spoken)
         return false;
     session->spoken = whole;
-    if (len > 0 && line[0] == TLS_HANDSHAKE)
-        what = "it speaks TLS; that takes an address with tls://";
-    else if (whole && request_is_http(line, len))
-        what = "it speaks HTTP; redlockd has a line protocol";
+    const char *what = foreign_protocol(bytes, len);
     if (what == NULL)
         return false;
     drop(session, what);
@@ -375,7 +369,7 @@ static bool take_input(struct session *session)
     const char *end = memchr(line, '\n', len);
     if (end != NULL)
         len = (size_t)(end - line);
-    if (is_foreign(session, line, len, end != NULL))
+    if (is_foreign(session, line, got, end != NULL))
         return false;
 
     if (end == NULL && len < LIMIT_LINE) {

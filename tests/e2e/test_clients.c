@@ -51,6 +51,34 @@ START_TEST(http_in_two_pieces_is_closed_too)
 }
 END_TEST
 
+/* Its answer, an error, would be taken for that to the first request, and so on. */
+START_TEST(a_proxy_header_is_closed_with_one_line_in_the_log)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three_and_tcp);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_send(&client, "PROXY TCP4 10.0.0.1 10.0.0.2 5000 7335\r\nPING\n");
+    client_expect_end(&client);
+    client_close(&client);
+    daemon_wait_log(&stage.daemon, "client_dropped", "PROXY header");
+    client_expect(&stage.client, "PONG", "PING");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_resource_may_have_a_name_like_http)
+{
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__, &three_and_tcp);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_expect(&client, "FREE", "STATUS HTTP/1.1");
+    client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(tls_hello_is_closed_with_one_line_in_the_log)
 {
     struct stage stage;
@@ -265,6 +293,8 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("many and bad clients");
     tcase_add_test(tests, http_is_closed_with_one_line_in_the_log);
     tcase_add_test(tests, http_in_two_pieces_is_closed_too);
+    tcase_add_test(tests, a_proxy_header_is_closed_with_one_line_in_the_log);
+    tcase_add_test(tests, a_resource_may_have_a_name_like_http);
     tcase_add_test(tests, tls_hello_is_closed_with_one_line_in_the_log);
     tcase_add_test(tests, client_that_never_reads_is_dropped_and_harms_nobody);
     tcase_add_test(tests, client_that_never_reads_is_dropped_over_tcp);

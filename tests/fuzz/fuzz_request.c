@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protocol/permit.h"
+#include "protocol/foreign.h"
 #include "protocol/request.h"
 #include "protocol/text.h"
 #include "server/users.h"
@@ -274,7 +275,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     request_tag(line, len, &request);
     if (request.tag != NULL)
         check_label(request.tag, request.tag_len, line, len);
-    (void)request_is_http(line, len);
+    (void)foreign_protocol(line, len);
     if (request_parse_time(line, len, &ms) == REQUEST_FINE) {
         assert(ms >= 0);
         assert(ms <= INT64_MAX / 1000000);

@@ -327,22 +327,6 @@ START_TEST(a_tag_that_is_cut_off_is_none)
 }
 END_TEST
 
-START_TEST(http_is_known_by_its_last_word)
-{
-    static const struct {
-        const char *line;
-        bool http;
-    } rows[] = {
-        {"GET / HTTP/1.1", true}, {"POST /x HTTP/1.0\r", true},
-        {"PRI * HTTP/2.0", true}, {"LOCK HTTP/1.1 30s", false},
-        {"HTTP/1.1", false},      {"", false},
-        {"GET /", false},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        ck_assert_int_eq(request_is_http(rows[i].line, strlen(rows[i].line)), rows[i].http);
-}
-END_TEST
-
 START_TEST(times_have_units_and_bounds)
 {
     static const struct {
@@ -453,7 +437,6 @@ Suite *test_suite(void)
     tcase_add_test(cases, every_byte_is_either_part_of_a_resource_or_refused);
     tcase_add_test(cases, an_error_keeps_the_tag);
     tcase_add_test(cases, a_tag_that_is_cut_off_is_none);
-    tcase_add_test(cases, http_is_known_by_its_last_word);
     tcase_add_test(cases, times_have_units_and_bounds);
     tcase_add_test(cases, every_verb_and_error_has_its_words);
     tcase_add_test(cases, random_lines_give_views_inside_the_line);

@@ -1,0 +1,59 @@
+#include "protocol/foreign.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* The first byte of a TLS handshake; no request begins with it. */
+enum { TLS_HANDSHAKE = 0x16 };
+
+/* What a load balancer sends before what the client says, as text or in binary form. */
+static const char proxy_v1[] = "PROXY ";
+static const char proxy_v2[] = "\r\n\r\n\0\r\nQUIT\n";
+
+static bool begins_with(const char *bytes, size_t len, const char *start, size_t start_len)
+{
+    return len >= start_len && memcmp(bytes, start, start_len) == 0;
+}
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* "HTTP/1.1", or the "HTTP/2.0" of HTTP/2; perhaps with CR. */
+static bool is_http_version(const char *word, size_t len)
+{
+    static const char http[] = "HTTP/";
+    const size_t start = sizeof(http) - 1;
+    if (len > 0 && word[len - 1] == '\r')
+        len--;
+    return len == start + 3 && memcmp(word, http, start) == 0 && is_digit(word[start]) &&
+           word[start + 1] == '.' && is_digit(word[start + 2]);
+}
+
+/* "GET / HTTP/1.1": a method, what it is about, and the version as the last of at least three
+ * words. A request of ours may end so, too, with a resource of that name: after its verb, or after
+ * its tag and its verb. */
+static bool is_http(const char *line, size_t len)
+{
+    size_t start = len;
+    while (start > 0 && line[start - 1] != ' ')
+        start--;
+    const char *first_space = memchr(line, ' ', len);
+    return first_space != NULL && first_space + 1 < line + start && line[0] != '#' &&
+           is_http_version(line + start, len - start);
+}
+
+const char *foreign_protocol(const char *bytes, size_t len)
+{
+    const char *end = len > 0 ? memchr(bytes, '\n', len) : NULL;
+    if (len > 0 && bytes[0] == TLS_HANDSHAKE)
+        return "it speaks TLS; that takes an address with tls://";
+    if (begins_with(bytes, len, proxy_v1, sizeof(proxy_v1) - 1) ||
+        begins_with(bytes, len, proxy_v2, sizeof(proxy_v2) - 1))
+        return "it begins with a PROXY header, which redlockd does not take; switch it off in the "
+               "load balancer";
+    if (end != NULL && is_http(bytes, (size_t)(end - bytes)))
+        return "it speaks HTTP; redlockd has a line protocol";
+    return NULL;
+}

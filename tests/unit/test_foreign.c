@@ -1,0 +1,64 @@
+/*
+ * Connections that speak another protocol: see protocol/foreign.h.
+ */
+#include <string.h>
+
+#include "protocol/foreign.h"
+#include "tests/runner.h"
+
+enum kind { OURS, HTTP, TLS, PROXY };
+
+static const struct {
+    const char *bytes;
+    size_t len; /* 0: a string */
+    enum kind kind;
+} rows[] = {
+    {"GET / HTTP/1.1\r\nHost: a\r\n", 0, HTTP},
+    {"GET / HTTP/1.1\n", 0, HTTP},
+    {"POST /x HTTP/1.0\r\n", 0, HTTP},
+    {"PRI * HTTP/2.0\r\n", 0, HTTP},
+    {"LOCK /file HTTP/1.1\r\n", 0, HTTP}, /* WebDAV has one, too */
+    {"GET / HTTP/1.1", 0, OURS},          /* may go on */
+    {"GET /\n", 0, OURS},
+    {"HTTP/1.1\n", 0, OURS},
+    {"\n", 0, OURS},
+    {"", 0, OURS},
+    /* Resources may have any name. */
+    {"STATUS HTTP/x\n", 0, OURS},
+    {"STATUS HTTP/1.1\n", 0, OURS},
+    {"#1 STATUS HTTP/1.1\n", 0, OURS},
+    {"STATUS a/HTTP/1.1\n", 0, OURS},
+    {"LOCK HTTP/1.1 30s\n", 0, OURS},
+    {"LOCKS HTTP/1.1\r\n", 0, OURS},
+    {"\x16\x03\x01", 0, TLS},
+    {"\x16", 0, TLS},
+    {"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\nPING\n", 0, PROXY},
+    {"PROXY UNKNOWN\r\n", 0, PROXY},
+    {"PROXY ", 0, PROXY},
+    {"PROXY\n", 0, OURS},
+    {"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c", 16, PROXY},
+    {"\r\n\r\nPING\n", 0, OURS},
+};
+
+START_TEST(other_protocols_are_known_by_their_first_bytes)
+{
+    static const char *const words[] = {"", "HTTP", "TLS", "PROXY"};
+    const char *bytes = rows[_i].bytes;
+    const char *why = foreign_protocol(bytes, rows[_i].len > 0 ? rows[_i].len : strlen(bytes));
+    if (rows[_i].kind == OURS)
+        ck_assert_msg(why == NULL, "%s is taken for another protocol: %s", bytes, why);
+    else
+        ck_assert_msg(why != NULL && strstr(why, words[rows[_i].kind]) != NULL, "%s: %s", bytes,
+                      why != NULL ? why : "ours");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("foreign");
+    TCase *tests = tcase_create("foreign");
+    tcase_add_loop_test(tests, other_protocols_are_known_by_their_first_bytes, 0,
+                        sizeof(rows) / sizeof(rows[0]));
+    suite_add_tcase(suite, tests);
+    return suite;
+}
