@@ -501,7 +501,6 @@ bool server_start(struct server *server, struct config *config, const struct log
                               .task = *task,
                               .ends = {.epoll = -1}};
     server->started_ns = clock_now_ns();
-    entropy_init(&server->entropy);
     LIST_INIT(&server->sessions);
     LIST_INIT(&server->swept);
     TAILQ_INIT(&server->turns);
@@ -511,7 +510,7 @@ bool server_start(struct server *server, struct config *config, const struct log
         server_stop(server);
         return false;
     }
-    if (!start_loop(server) || !start_engine(server)) {
+    if (!entropy_init(&server->entropy) || !start_loop(server) || !start_engine(server)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
                   LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
         server_stop(server);
@@ -599,5 +598,6 @@ void server_stop(struct server *server)
     if (server->base != NULL)
         event_base_free(server->base);
     tls_sockets_deinit(&server->tls_sockets);
+    entropy_deinit(&server->entropy);
     log_adopt_libevent(NULL);
 }

@@ -1,0 +1,63 @@
+/*
+ * Random bytes, kept in advance: see server/entropy.h.
+ */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/entropy.h"
+#include "tests/runner.h"
+
+enum { TOKEN = 20 };
+
+/* Two processes that go on with the same bytes would make the same tokens. */
+START_TEST(a_child_does_not_get_the_bytes_of_its_parent)
+{
+    struct entropy entropy;
+    unsigned char ours[TOKEN];
+    unsigned char theirs[TOKEN] = {0};
+    int ends[2];
+    ck_assert(entropy_init(&entropy));
+    entropy_fill(&entropy, ours, TOKEN);
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        entropy_fill(&entropy, theirs, TOKEN);
+        _exit(write(ends[1], theirs, TOKEN) == TOKEN ? 0 : 1);
+    }
+    entropy_fill(&entropy, ours, TOKEN);
+    ck_assert_int_eq(read(ends[0], theirs, TOKEN), TOKEN);
+    ck_assert_mem_ne(ours, theirs, TOKEN);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    close(ends[0]);
+    close(ends[1]);
+    entropy_deinit(&entropy);
+}
+END_TEST
+
+START_TEST(no_bytes_come_twice)
+{
+    enum { MANY = 2000 };
+    static unsigned char drawn[MANY][TOKEN];
+    struct entropy entropy;
+    ck_assert(entropy_init(&entropy));
+    for (unsigned i = 0; i < MANY; i++) {
+        entropy_fill(&entropy, drawn[i], TOKEN);
+        for (unsigned j = 0; j < i; j++)
+            if (memcmp(drawn[i], drawn[j], TOKEN) == 0)
+                ck_abort_msg("%u is %u again", i, j);
+    }
+    entropy_deinit(&entropy);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("entropy");
+    TCase *tests = tcase_create("entropy");
+    tcase_add_test(tests, a_child_does_not_get_the_bytes_of_its_parent);
+    tcase_add_test(tests, no_bytes_come_twice);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
