@@ -13,7 +13,7 @@
 #include "tests/e2e/tls_stage.h"
 
 /* OpenSSL takes 32 empty records in a row, and a ClientHello of 131,396 bytes. */
-enum { KEY_UPDATES = 100000, CHUNK = 2000, EMPTY_IN_A_ROW = 30, FRAGMENTS = 100000 };
+enum { KEY_UPDATES = 50000, CHUNK = 2000, EMPTY_IN_A_ROW = 30, FRAGMENTS = 100000 };
 
 /* How long the thread may wait in one send before it looks whether it is to stop. */
 enum { SEND_MS = 200 };

@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "protocol/permit.h"
 #include "protocol/foreign.h"
+#include "protocol/permit.h"
 #include "protocol/request.h"
 #include "protocol/text.h"
 #include "server/users.h"
