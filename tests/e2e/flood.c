@@ -129,26 +129,40 @@ static void prepare(struct flood *flood, const struct stage *stage)
         put_key_updates(flood, ssl);
 }
 
-void flood_start(struct flood *flood, const struct stage *stage, enum flood_kind kind)
+static void begin(struct flood *flood, int fd)
 {
     struct timeval patience = {.tv_usec = SEND_MS * 1000};
+    flood->fd = fd;
+    /* What was sent was nearly all read: little of it fits into the kernels. */
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    ck_assert_int_eq(pthread_create(&flood->thread, NULL, run, flood), 0);
+}
+
+void flood_start(struct flood *flood, const struct stage *stage, enum flood_kind kind)
+{
     memset(flood, 0, sizeof(*flood));
     flood->kind = kind;
     flood->client = malloc(sizeof(*flood->client));
     ck_assert_ptr_nonnull(flood->client);
     prepare(flood, stage);
-    flood->fd = flood->client->fd;
-    /* What was sent was nearly all read: little of it fits into the kernels. */
-    setsockopt(flood->fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
-    setsockopt(flood->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    ck_assert_int_eq(pthread_create(&flood->thread, NULL, run, flood), 0);
+    begin(flood, flood->client->fd);
+}
+
+void flood_start_over(struct flood *flood, SSL *ssl, int fd)
+{
+    memset(flood, 0, sizeof(*flood));
+    flood->kind = FLOOD_KEY_UPDATES;
+    put_key_updates(flood, ssl);
+    begin(flood, fd);
 }
 
 void flood_stop(struct flood *flood)
 {
     flood->stop = true;
     ck_assert_int_eq(pthread_join(flood->thread, NULL), 0);
-    secure_reset(flood->client);
+    if (flood->client != NULL)
+        secure_reset(flood->client);
     free(flood->client);
     free(flood->bytes);
     seal_free(flood->seal);

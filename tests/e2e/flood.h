@@ -4,6 +4,7 @@
 #ifndef TESTS_E2E_FLOOD_H
 #define TESTS_E2E_FLOOD_H
 
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,14 +29,17 @@ struct flood {
     atomic_ulong records; /* of an endless flood: how many were sent */
     atomic_bool over;     /* all was sent, or the daemon closed the connection */
     atomic_bool stop;
-    struct secure *client; /* owned */
+    struct secure *client; /* owned; NULL: the connection is the caller's */
     struct seal *seal;     /* owned; TLS 1.2, which has no end; otherwise NULL */
 };
 
 /* Connect to the TLS port of the stage's daemon and begin. */
 void flood_start(struct flood *flood, const struct stage *stage, enum flood_kind kind);
 
-/* Stop it and close its connection. */
+/* The same over a connection of the caller, whose handshake is done: key updates. */
+void flood_start_over(struct flood *flood, SSL *ssl, int fd);
+
+/* Stop it and close its connection, unless that is the caller's. */
 void flood_stop(struct flood *flood);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/certs.h"
+#include "tests/e2e/flood.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -350,6 +351,39 @@ START_TEST(a_link_that_is_given_up_is_reset)
 }
 END_TEST
 
+/* As test_tls_flood.c has it of clients. */
+START_TEST(clients_are_served_while_a_master_sends_many_key_updates)
+{
+    enum { TURNS = 100 };
+    struct stage stage;
+    struct mute mute;
+    struct flood flood;
+    unsigned turns = 0;
+    char byte;
+    open_masters(&stage, __func__, &right[0].tls);
+    master_kill(&stage.masters[2]);
+    mute_open(&mute, &stage.sandbox, stage.masters[2].port);
+    prepare(&stage, "ca", NULL);
+    daemon_start(&stage.daemon, 0);
+    mute_accept(&mute);
+    ck_assert_int_eq(SSL_accept(mute.ssl), 1);
+    ck_assert_int_eq(SSL_read(mute.ssl, &byte, 1), 1);
+    daemon_wait_up(&stage.daemon, 0);
+    daemon_connect(&stage.daemon, &stage.client);
+    flood_start_over(&flood, mute.ssl, mute.fd);
+    while (!flood.over) {
+        client_expect(&stage.client, "PONG", "PING");
+        turns += !flood.over;
+    }
+    flood_stop(&flood);
+    ck_assert_msg(turns >= TURNS, "only %u answers until the flood was over", turns);
+    mute_wait_end(&mute);
+    close(mute.listening);
+    SSL_CTX_free(mute.context);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(what_a_hung_master_still_has_does_not_lock)
 {
     struct stage stage;
@@ -380,6 +414,7 @@ Suite *test_suite(void)
                         sizeof(outdated) / sizeof(outdated[0]));
     tcase_add_test(tests, files_may_have_other_names_and_one_that_is_missing_changes_nothing);
     tcase_add_loop_test(tests, a_link_that_is_given_up_is_reset, 0, 2);
+    tcase_add_test(tests, clients_are_served_while_a_master_sends_many_key_updates);
     tcase_add_test(tests, what_a_hung_master_still_has_does_not_lock);
     suite_add_tcase(suite, tests);
     return suite;
