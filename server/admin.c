@@ -99,11 +99,32 @@ static void refuse(struct admin *admin, struct admin_connection *one)
     event_active(admin->sweep, 0, 0);
 }
 
+/* So many of them in one pass of the loop: where others come as fast, libevent would go on
+ * accepting, and nobody else would have a turn. */
+static void count_accepted(struct admin *admin)
+{
+    static const struct timeval next_pass = {0};
+    if (admin->accepted++ == 0)
+        event_add(admin->pass, &next_pass);
+    if (admin->accepted >= LIMIT_ADMIN_CONNECTIONS)
+        evconnlistener_disable(admin->accepting);
+}
+
+static void admin_on_pass(evutil_socket_t fd, short events, void *context)
+{
+    struct admin *admin = context;
+    (void)fd;
+    (void)events;
+    admin->accepted = 0;
+    evconnlistener_enable(admin->accepting);
+}
+
 static struct bufferevent *admin_on_accept(struct event_base *base, void *context)
 {
     struct admin *admin = context;
     struct admin_connection *one = calloc(1, sizeof(*one));
     struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    count_accepted(admin);
     if (one == NULL || connection == NULL) {
         free(one);
         return connection;
@@ -403,9 +424,10 @@ static bool start_http(struct admin *admin, int fd)
     admin->draft = malloc(LIMIT_ADMIN_BODY);
     admin->tick = event_new(base, -1, EV_PERSIST, admin_on_tick, admin);
     admin->sweep = event_new(base, -1, 0, admin_on_sweep, admin);
+    admin->pass = event_new(base, -1, 0, admin_on_pass, admin);
     admin->http = evhttp_new(base);
     if (admin->draft == NULL || admin->tick == NULL || admin->sweep == NULL ||
-        admin->http == NULL || event_add(admin->tick, &second) != 0)
+        admin->pass == NULL || admin->http == NULL || event_add(admin->tick, &second) != 0)
         return false;
     evhttp_set_max_headers_size(admin->http, LIMIT_ADMIN_HEADERS);
     evhttp_set_max_body_size(admin->http, LIMIT_ADMIN_REQUEST_BODY);
@@ -448,6 +470,8 @@ void admin_stop(struct admin *admin)
         event_free(admin->tick);
     if (admin->sweep != NULL)
         event_free(admin->sweep);
+    if (admin->pass != NULL)
+        event_free(admin->pass);
     for (size_t i = 0; i < ADMIN_CACHED; i++)
         stop_reading(admin->cache[i].body);
     process_deinit(&admin->process);

@@ -41,6 +41,8 @@ struct admin {
     struct evconnlistener *accepting;
     struct event *tick;  /* each second */
     struct event *sweep; /* a connection may have ended */
+    struct event *pass;  /* the next one, once a connection was accepted in this */
+    unsigned accepted;   /* in this pass */
     LIST_HEAD(, admin_connection) connections;
     unsigned connection_count; /* without those that are refused */
     uint64_t rejected;

@@ -34,8 +34,9 @@
  * probe now and then. */
 enum { OTHER_DESCRIPTORS = 16 };
 
-/* Those of the admin listener: itself, its connections, one to look at the process. */
-enum { ADMIN_DESCRIPTORS = LIMIT_ADMIN_CONNECTIONS + 2 };
+/* Those of the admin listener: itself, its connections, as many that are refused in one pass of the
+ * loop, one to look at the process. */
+enum { ADMIN_DESCRIPTORS = 2 * LIMIT_ADMIN_CONNECTIONS + 2 };
 
 /* --- time --- */
 

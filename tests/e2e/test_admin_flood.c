@@ -1,0 +1,92 @@
+/*
+ * Connections to the admin listener without end: clients get their answers meanwhile, and there are
+ * descriptors left for them.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol/limits.h"
+#include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
+#include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+enum { THREADS = 4, CONNECTIONS = 20000, TURNS = 100, AT_ONCE = 5000 };
+
+struct crowd {
+    int port;
+    pthread_t threads[THREADS];
+    atomic_ulong connections;
+    atomic_bool stop;
+};
+
+/* A reset leaves no port occupied. */
+static void *run(void *context)
+{
+    struct crowd *crowd = context;
+    const struct linger now = {.l_onoff = 1};
+    const struct sockaddr_in where = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)crowd->port),
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    while (!crowd->stop) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+        crowd->connections += connect(fd, (const struct sockaddr *)&where, sizeof(where)) == 0;
+        close(fd);
+    }
+    return NULL;
+}
+
+START_TEST(clients_are_served_while_others_connect_to_the_admin_listener_without_end)
+{
+    static struct crowd crowd;
+    struct stage stage;
+    char yaml[64];
+    unsigned turns = 0;
+    unsigned long most = 0;
+    unsigned files_most = 0;
+    crowd.port = port_free();
+    snprintf(yaml, sizeof(yaml), "admin: http://127.0.0.1:%d\n", crowd.port);
+    stage_open(&stage, __func__,
+               &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.yaml = yaml}});
+    unsigned files_before = process_open_files(stage.daemon.pid);
+    for (unsigned i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&crowd.threads[i], NULL, run, &crowd), 0);
+    while (turns < TURNS || crowd.connections < CONNECTIONS) {
+        unsigned long before = crowd.connections;
+        client_expect(&stage.client, "PONG", "PING");
+        unsigned long came = crowd.connections - before;
+        unsigned files = turns % 10 == 0 ? process_open_files(stage.daemon.pid) : 0;
+        most = came > most ? came : most;
+        files_most = files > files_most ? files : files_most;
+        turns++;
+    }
+    crowd.stop = true;
+    for (unsigned i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_join(crowd.threads[i], NULL), 0);
+    if (getenv("FLOOD_REPORT") != NULL)
+        printf("%u turns; at most %lu connections came in one; at most %u descriptors, %u before\n",
+               turns, most, files_most, files_before);
+    ck_assert_uint_le(most, AT_ONCE);
+    ck_assert_uint_le(files_most, files_before + 3 * LIMIT_ADMIN_CONNECTIONS);
+    stage_close(&stage);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("admin_flood");
+    TCase *tests = sandbox_case("admin_flood");
+    tcase_add_test(tests,
+                   clients_are_served_while_others_connect_to_the_admin_listener_without_end);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
