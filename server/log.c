@@ -15,6 +15,7 @@
 #include "protocol/utf8.h"
 #include "protocol/validity.h"
 #include "server/clock.h"
+#include "server/throttle.h"
 
 static const char *const level_words[] = {
     [CONFIG_LOG_DEBUG] = "debug",
@@ -174,7 +175,8 @@ size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_lo
 static bool has_room(const struct log *log)
 {
     struct pollfd room = {.fd = log->fd, .events = POLLOUT};
-    return poll(&room, 1, 0) != 0;
+    /* A signal that comes just now is an error, and says nothing about room. */
+    return poll(&room, 1, 0) == 1;
 }
 
 static void write_line(const struct log *log, enum config_log_level level, const char *event,
@@ -217,7 +219,16 @@ static void on_libevent(int severity, const char *says)
                                   : severity == EVENT_LOG_WARN ? CONFIG_LOG_WARNING
                                   : severity == EVENT_LOG_MSG  ? CONFIG_LOG_INFO
                                                                : CONFIG_LOG_DEBUG;
-    if (libevent_log != NULL)
+    /* Of this process, as what libevent says is. */
+    static struct throttle throttle;
+    int64_t now_ns = clock_now_ns();
+    if (libevent_log == NULL || level < libevent_log->level)
+        return;
+    uint64_t left_out = throttle_take(&throttle, now_ns);
+    if (left_out > 0)
+        log_event(libevent_log, level, "lines_left_out",
+                  LOG_FIELDS(log_text("of", "libevent"), log_number("count", (int64_t)left_out)));
+    if (throttle_may(&throttle, now_ns))
         log_event(libevent_log, level, "libevent", LOG_FIELDS(log_text("says", says)));
 }
 

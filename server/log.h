@@ -52,7 +52,9 @@ void log_event(const struct log *log, enum config_log_level level, const char *e
                const struct log_field *fields);
 
 /* What libevent has to say goes there from now on, and not to standard error by itself, in a form
- * of its own and waiting for whoever reads that; with NULL it goes nowhere. */
+ * of its own and waiting for whoever reads that; with NULL it goes nowhere. Strangers can cause
+ * some of it, so there are THROTTLE_LINES in a second at most, and the next line tells what was
+ * left out. */
 void log_adopt_libevent(const struct log *log);
 
 /* Format without writing, for tests: returns the length, at most LOG_LINE_MAX, LF included. */

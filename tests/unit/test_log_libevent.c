@@ -1,0 +1,64 @@
+/*
+ * What libevent says by itself: see log_adopt_libevent() in server/log.h.
+ */
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/log.h"
+#include "server/throttle.h"
+#include "tests/runner.h"
+
+enum { MANY = 10 * THROTTLE_LINES };
+
+/* libevent warns of a loop within a loop. */
+static void warn(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    event_base_loop(context, EVLOOP_NONBLOCK);
+}
+
+static unsigned count(const char *text, const char *what)
+{
+    unsigned found = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at += strlen(what))
+        found++;
+    return found;
+}
+
+/* A stranger can cause some of it, by packets to the socket for names. */
+START_TEST(warnings_of_libevent_do_not_fill_the_log)
+{
+    static char text[1 << 16];
+    struct event_base *base = event_base_new();
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    const struct log log = {.level = CONFIG_LOG_INFO, .fd = ends[1]};
+    log_adopt_libevent(&log);
+    for (unsigned i = 0; i < MANY; i++) {
+        event_base_once(base, -1, EV_TIMEOUT, warn, base, NULL);
+        event_base_loop(base, EVLOOP_ONCE);
+    }
+    log_adopt_libevent(NULL);
+    ssize_t len = read(ends[0], text, sizeof(text) - 1);
+    ck_assert_int_gt(len, 0);
+    unsigned lines = count(text, " warning libevent ");
+    ck_assert_uint_ge(lines, 1);
+    /* Two seconds, if the first one ends meanwhile. */
+    ck_assert_uint_le(lines, 2 * THROTTLE_LINES);
+    event_base_free(base);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("log_libevent");
+    TCase *tests = tcase_create("libevent");
+    tcase_add_test(tests, warnings_of_libevent_do_not_fill_the_log);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
