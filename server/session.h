@@ -74,7 +74,7 @@ struct session {
     bool end_seen;       /* nor will it here, but there are lines left to read */
     bool quitting;       /* close once all is written */
     bool dropped;        /* to be freed, whatever is unwritten */
-    bool local;          /* a unix socket: its end is the client's doing, however it comes */
+    bool local;          /* a unix socket: the client ends it in order, or by a reset */
 };
 
 /* Serve a connection that was accepted; owns fd from now on. False if there is no memory for it. */
