@@ -359,11 +359,15 @@ START_TEST(clients_are_served_while_a_master_sends_many_key_updates)
     struct mute mute;
     struct flood flood;
     unsigned turns = 0;
+    char fields[512];
     char byte;
     open_masters(&stage, __func__, &right[0].tls);
     master_kill(&stage.masters[2]);
     mute_open(&mute, &stage.sandbox, stage.masters[2].port);
-    prepare(&stage, "ca", NULL);
+    write_fields(fields, sizeof(fields), stage.sandbox.dir, "ca", NULL);
+    /* It is not given up while the flood is prepared. */
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3,
+                   &(struct daemon_plan){.node_timeout_ms = 2000, .node_fields = fields});
     daemon_start(&stage.daemon, 0);
     mute_accept(&mute);
     ck_assert_int_eq(SSL_accept(mute.ssl), 1);
