@@ -177,7 +177,8 @@ enum redlock_status redlock_extend(struct redlock *redlock, struct redlock_lock 
                                    int64_t ttl_ms);
 
 /* Give it back. Its deadline is 0 afterwards, whatever the answer: REDLOCK_OK, REDLOCK_GONE where
- * it was not found on a majority of the masters, or that it could not be confirmed. */
+ * so many masters do not have it that the others are no majority, or that it could not be
+ * confirmed. */
 enum redlock_status redlock_release(struct redlock *redlock, struct redlock_lock *lock);
 
 /* How much is left until the deadline, rounded down; 0 or less: stop. */

@@ -215,32 +215,28 @@ static struct verdict judge_failed_acquire(const struct round *round)
     return (struct verdict){OUTCOME_NOQUORUM, said + nodes_count(round->pending) < quorum};
 }
 
-static struct verdict judge_extend(struct round *round, int64_t now_ns)
+/* What an extension and a release ask: does this token have the key on a quorum of the nodes? GONE:
+ * so many deny it that it cannot, whatever the others have. */
+static struct verdict judge_token(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
-    /* So many denials that the token cannot have a quorum, ever again. */
     unsigned denials_needed = round->rules->node_count - quorum + 1;
     unsigned denials = nodes_count(round->absent | round->held);
     unsigned pending = nodes_count(round->pending);
     if (nodes_count(round->yes) >= quorum)
-        return certainly(granted_or_late(round, now_ns));
+        return certainly(OUTCOME_OK);
     if (denials >= denials_needed)
         return certainly(OUTCOME_GONE);
     return (struct verdict){OUTCOME_NOQUORUM, nodes_count(round->yes) + pending < quorum &&
                                                   denials + pending < denials_needed};
 }
 
-static struct verdict judge_release(const struct round *round)
+static struct verdict judge_extend(struct round *round, int64_t now_ns)
 {
-    unsigned quorum = round->rules->quorum;
-    unsigned deleted = nodes_count(round->yes);
-    if (deleted >= quorum)
-        return certainly(OUTCOME_OK);
-    unsigned said = voted(round);
-    unsigned pending = nodes_count(round->pending);
-    if (said >= quorum)
-        return (struct verdict){OUTCOME_GONE, deleted + pending < quorum};
-    return (struct verdict){OUTCOME_NOQUORUM, said + pending < quorum};
+    struct verdict verdict = judge_token(round);
+    if (verdict.outcome == OUTCOME_OK)
+        verdict.outcome = granted_or_late(round, now_ns);
+    return verdict;
 }
 
 static struct verdict judge_status(const struct round *round)
@@ -332,7 +328,7 @@ static void judge(struct round *round, int64_t now_ns, struct round_actions *act
         verdict = judge_extend(round, now_ns);
         break;
     case ROUND_RELEASE:
-        verdict = judge_release(round);
+        verdict = judge_token(round);
         break;
     case ROUND_STATUS:
         verdict = judge_status(round);

@@ -143,9 +143,25 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
 
 /* --- answers --- */
 
+/* A release asks for no vote and no probe follows it. But a node that has no vote may have lost the
+ * key, so that it does not have it now says nothing about the lock. */
+static enum reason doubt_denial(const struct engine *engine, unsigned node,
+                                const struct operation *operation, enum round_command command,
+                                const struct answer *said, int64_t now_ns)
+{
+    if (operation->round.kind != ROUND_RELEASE || command != ROUND_VOTE ||
+        (said->kind != ANSWER_ABSENT && said->kind != ANSWER_HELD))
+        return REASON_NONE;
+    return guard_refuses_vote(&engine->guard, node, now_ns);
+}
+
 void engine_deliver(struct engine *engine, unsigned node, struct operation *operation,
                     enum round_command command, const struct answer *said, int64_t now_ns)
 {
+    enum reason doubt = doubt_denial(engine, node, operation, command, said, now_ns);
+    const struct answer doubted = {.kind = ANSWER_FAILED, .reason = doubt};
+    if (doubt != REASON_NONE)
+        said = &doubted;
     engine_step(engine, operation,
                 &(struct round_event){.type = ROUND_EVENT_ANSWER,
                                       .now_ns = now_ns,

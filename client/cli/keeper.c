@@ -216,7 +216,7 @@ static _Noreturn void end(struct keeper *keeper)
     enum redlock_status status = release(keeper, &lock);
     if (status == REDLOCK_GONE && !ended.lost)
         snprintf(over.text, sizeof(over.text),
-                 "was not found on a majority of the masters when the command ended");
+                 "was not held any more when the command ended: no majority of the masters has it");
     else if (status != REDLOCK_OK && !ended.lost)
         snprintf(over.text, sizeof(over.text), "could not be released, and ends by itself: %.160s",
                  redlock_error(plan->redlock));

@@ -173,6 +173,52 @@ START_TEST(token_that_is_gone_stays_gone)
 }
 END_TEST
 
+/* --- UNLOCK --- */
+
+/* The lock was granted by a quorum without b, and a master of that quorum cannot be reached now. */
+START_TEST(token_that_a_silent_master_may_have_is_not_gone)
+{
+    static const char token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    world_set(&w, 0, "a", token, 60000);
+    world_set(&w, 1, "a", token, 60000);
+    world_set(&w, 4, "a", token, 60000);
+    world_kill(&w, 4);
+    world_pass_ms(&w, 100);
+    const char *reply = world_ask(&w, "UNLOCK a %s", token);
+    ck_assert_msg(strncmp(reply, "NOQUORUM 4/5 need=3 e:", 22) == 0, "%s", reply);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    /* It was released by now: those that are there do not have it any more. */
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "GONE");
+}
+END_TEST
+
+START_TEST(masters_that_forgot_do_not_make_an_unlocked_token_gone)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 60s")));
+    for (unsigned i = 0; i < 3; i++)
+        world_flush(&w, i);
+    world_pass_ms(&w, LOOKED_MS);
+    const char *reply = world_ask(&w, "UNLOCK a %s", token);
+    ck_assert_msg(strncmp(reply, "NOQUORUM 2/5 need=3 a:", 22) == 0, "%s", reply);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* A master without a vote may have the token all the same, and says so by deleting it. */
+START_TEST(masters_without_a_vote_release_what_they_have)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 60s")));
+    for (unsigned i = 0; i < 3; i++) {
+        world_flush(&w, i);
+        world_pass_ms(&w, LOOKED_MS);
+        world_set(&w, i, "a", token, 60000);
+    }
+    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("guard_rounds");
@@ -188,6 +234,9 @@ Suite *test_suite(void)
     tcase_add_test(tests, node_without_a_vote_gets_releases_and_carries_locks);
     tcase_add_test(tests, nodes_that_forgot_do_not_make_a_token_gone);
     tcase_add_test(tests, token_that_is_gone_stays_gone);
+    tcase_add_test(tests, token_that_a_silent_master_may_have_is_not_gone);
+    tcase_add_test(tests, masters_that_forgot_do_not_make_an_unlocked_token_gone);
+    tcase_add_test(tests, masters_without_a_vote_release_what_they_have);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -17,6 +17,7 @@ static enum outcome expected(enum round_kind kind, unsigned nodes, const struct 
 {
     unsigned quorum = nodes / 2 + 1;
     unsigned voted = tally->yes + tally->absent + tally->held;
+    unsigned denied = tally->absent + tally->held;
     unsigned unknown = tally->silent + tally->failed + tally->down;
     if (kind != ROUND_RELEASE && nodes - tally->down < quorum)
         return OUTCOME_NOQUORUM;
@@ -26,13 +27,10 @@ static enum outcome expected(enum round_kind kind, unsigned nodes, const struct 
             return OUTCOME_OK;
         return voted >= quorum ? OUTCOME_HELD : OUTCOME_NOQUORUM;
     case ROUND_EXTEND:
-        if (tally->yes >= quorum)
-            return OUTCOME_OK;
-        return tally->absent + tally->held > nodes - quorum ? OUTCOME_GONE : OUTCOME_NOQUORUM;
     case ROUND_RELEASE:
         if (tally->yes >= quorum)
             return OUTCOME_OK;
-        return voted >= quorum ? OUTCOME_GONE : OUTCOME_NOQUORUM;
+        return denied > nodes - quorum ? OUTCOME_GONE : OUTCOME_NOQUORUM;
     case ROUND_STATUS:
         break;
     }

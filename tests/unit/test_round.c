@@ -58,6 +58,7 @@ START_TEST(a_yes_out_of_reach_of_a_quorum_is_not_counted_quietly)
     trial_vote(&t, 2, said_oom);
     trial_vote(&t, 3, said_yes);
     ck_assert_uint_eq(t.quiet, 0);
+    trial_vote(&t, 4, said_absent);
     trial_expect(&t, OUTCOME_GONE);
 }
 END_TEST
