@@ -190,7 +190,8 @@ enum redlock_status redlock_query(struct redlock *redlock, const char *resource,
 /*
  * For operators: release it by force, whoever holds it. REDLOCK_OK; REDLOCK_FREE: nobody does;
  * REDLOCK_HELD: it has changed hands meanwhile, is just being granted, or is no lock of redlockd,
- * and was left alone. Its holder is not stopped: see BREAK in docs/protocol.txt. hint_ms as above.
+ * and was left alone; REDLOCK_NOQUORUM: too few masters answered, ask again. Its holder is not
+ * stopped: see BREAK in docs/protocol.txt. hint_ms as above.
  */
 enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms);
 

@@ -6,6 +6,7 @@
 
 #include "protocol/fence.h"
 #include "protocol/text.h"
+#include "protocol/token.h"
 #include "protocol/validity.h"
 #include "scripts.h"
 
@@ -30,8 +31,8 @@ static const struct {
 } scripts[REDIS_SCRIPT_COUNT] = {
 #define SCRIPT(name)                                                                               \
     [REDIS_SCRIPT_##name] = {SCRIPT_##name, sizeof(SCRIPT_##name) - 1, SCRIPT_##name##_SHA1}
-    SCRIPT(RELEASE), SCRIPT(RELEASES), SCRIPT(EXTEND), SCRIPT(STATUS),
-    SCRIPT(FENCE),   SCRIPT(SWAP),     SCRIPT(MARK),   SCRIPT(BEAT),
+    SCRIPT(RELEASE), SCRIPT(RELEASES), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(FENCE),
+    SCRIPT(SWAP),    SCRIPT(FREEZE),   SCRIPT(MARK),   SCRIPT(BEAT),
 #undef SCRIPT
 };
 
@@ -41,6 +42,8 @@ static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + REDIS_DAEMON + 
               "release.lua is too long");
 static_assert(sizeof(SCRIPT_EXTEND) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "extend.lua is too long");
+static_assert(sizeof(SCRIPT_FREEZE) + LIMIT_KEY + LIMIT_TOKEN + 17 * 16 < REDIS_COMMAND_MAX,
+              "freeze.lua is too long");
 static_assert(sizeof(SCRIPT_FENCE) + 2 * LIMIT_KEY + LIMIT_TOKEN + 80 + 17 * 16 < REDIS_COMMAND_MAX,
               "fence.lua is too long");
 static_assert(sizeof(SCRIPT_SWAP) + 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + REDIS_DAEMON + 80 + 18 * 16 <
@@ -132,6 +135,8 @@ static enum redis_script script_of(enum redis_command command)
         return REDIS_SCRIPT_FENCE;
     case REDIS_SWAP:
         return REDIS_SCRIPT_SWAP;
+    case REDIS_FREEZE:
+        return REDIS_SCRIPT_FREEZE;
     case REDIS_ACQUIRE:
     case REDIS_PLANT:
         break;
@@ -176,9 +181,10 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     bool named = swap || look || (call->command == REDIS_RELEASE && call->daemon != NULL);
     bool fenced = call->ballot != 0 && (swap || call->command == REDIS_ACQUIRE_FENCED);
     bool has_token = !status && !look;
+    bool has_ttl = !status && call->command != REDIS_FREEZE;
     bool excepts = look && call->token != NULL;
     char *at =
-        put_header(buf, '*', 4u + swap + has_token + !status + named + excepts + 3u * fenced);
+        put_header(buf, '*', 4u + swap + has_token + has_ttl + named + excepts + 3u * fenced);
     at = put_script(at, script_of(call->command), form);
     at = put_text(at, fenced ? "$1\r\n2\r\n" : "$1\r\n1\r\n");
     at = put_word(at, call->key, call->key_len);
@@ -188,7 +194,7 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
         at = put_token(at, call->old_token);
     if (has_token)
         at = put_token(at, call->token);
-    if (!status)
+    if (has_ttl)
         at = put_number(at, call->ttl_ms);
     if (named)
         at = put_word(at, call->daemon, REDIS_DAEMON);
@@ -237,6 +243,7 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
         assert(call->ttl_ms > 0);
         return format_script(call, form, buf);
     case REDIS_STATUS:
+    case REDIS_FREEZE:
         return format_script(call, form, buf);
     }
     assert(false && "every command has a form");
@@ -268,13 +275,21 @@ static struct answer failed(enum reason reason)
     return (struct answer){.kind = ANSWER_FAILED, .reason = reason, .released = ANSWER_FAILED};
 }
 
-/* FNV-1a: only to tell apart the holders that the nodes of one round name. */
+/* FNV-1a: only to tell apart what the nodes of one round name. */
 uint64_t redis_fingerprint(const char *value, size_t len)
 {
     uint64_t hash = 0xcbf29ce484222325;
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (unsigned char)value[i]) * 0x100000001b3;
     return hash != 0 ? hash : 1;
+}
+
+/* A token and its frozen forms are one holder. */
+static uint64_t fingerprint_of_holder(const char *value, size_t len)
+{
+    if (token_is(value, len) || token_is_frozen(value, len))
+        return redis_fingerprint(value + TOKEN_KEPT, len - TOKEN_KEPT);
+    return redis_fingerprint(value, len);
 }
 
 static struct answer answer_of_error(const struct redis_reply *reply)
@@ -313,7 +328,7 @@ static struct answer answer_of_script(const struct redis_reply *reply)
         return (struct answer){
             .kind = ANSWER_HELD,
             .pttl_ms = pttl_ms >= 0 && pttl_ms <= PTTL_MAX_MS ? pttl_ms : -1,
-            .holder = redis_fingerprint(reply->items[1].str, reply->items[1].len),
+            .holder = fingerprint_of_holder(reply->items[1].str, reply->items[1].len),
         };
     }
     return failed(REASON_GARBAGE);
@@ -400,6 +415,7 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
     case REDIS_EXTEND:
     case REDIS_STATUS:
     case REDIS_LOOK:
+    case REDIS_FREEZE:
         return answer_of_script(reply);
     }
     assert(false && "every command has an answer");

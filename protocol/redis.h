@@ -16,10 +16,10 @@
  *     releases  EVALSHA releases.lua <keys> <tokens>   the same for many, but for the trimming
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
  *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
- *     status    EVALSHA status.lua <key>
- *     look      EVALSHA status.lua <key> <max_ttl> <daemon> [<token>]
- *                                                      and leave word that this daemon wants it,
- *                                                      unless that is whom it has granted it to
+ *     freeze    EVALSHA freeze.lua <key> <frozen token>
+ *                                                      compare and set: nobody can extend it any
+ * more status    EVALSHA status.lua <key> look      EVALSHA status.lua <key> <max_ttl> <daemon>
+ * [<token>] and leave word that this daemon wants it, unless that is whom it has granted it to
  */
 #ifndef PROTOCOL_REDIS_H
 #define PROTOCOL_REDIS_H
@@ -40,6 +40,7 @@ enum __attribute__((packed)) redis_command {
     REDIS_PLANT,
     REDIS_STATUS,
     REDIS_LOOK,
+    REDIS_FREEZE,
 };
 
 /* A script by its SHA1, or in full where the master answered NOSCRIPT (which also loads it); or,
@@ -59,9 +60,11 @@ struct redis_call {
     enum redis_command command;
     const char *key;
     size_t key_len;
-    const char *token; /* LIMIT_TOKEN bytes; not for REDIS_STATUS; REDIS_LOOK: or NULL */
-    int64_t ttl_ms;    /* at least 1; REDIS_RELEASE, REDIS_LOOK: max_ttl; not for REDIS_STATUS */
-    int64_t ballot;    /* REDIS_ACQUIRE_FENCED; REDIS_SWAP: 0 without a fence */
+    /* LIMIT_TOKEN bytes; not for REDIS_STATUS; REDIS_LOOK: or NULL; REDIS_FREEZE: the frozen one */
+    const char *token;
+    /* At least 1; REDIS_RELEASE, REDIS_LOOK: max_ttl; not for REDIS_STATUS and REDIS_FREEZE */
+    int64_t ttl_ms;
+    int64_t ballot; /* REDIS_ACQUIRE_FENCED; REDIS_SWAP: 0 without a fence */
     int64_t fence_ttl_ms;
     const char *old_token; /* REDIS_SWAP: LIMIT_TOKEN bytes */
     /* REDIS_DAEMON bytes, its own. REDIS_SWAP, REDIS_LOOK; REDIS_RELEASE: NULL to leave no word */
@@ -102,6 +105,7 @@ enum redis_script {
     REDIS_SCRIPT_STATUS,
     REDIS_SCRIPT_FENCE,
     REDIS_SCRIPT_SWAP,
+    REDIS_SCRIPT_FREEZE,
     REDIS_SCRIPT_MARK,
     REDIS_SCRIPT_BEAT,
     REDIS_SCRIPT_COUNT
@@ -144,7 +148,8 @@ struct redis_reply {
 
 /* What a master's reply says about the token. */
 enum __attribute__((packed)) answer_kind {
-    ANSWER_YES, /* acquired, prolonged, deleted, planted: the token held (or now holds) the key */
+    ANSWER_YES, /* acquired, prolonged, deleted, planted, frozen: the token held (or now holds) the
+                   key */
     ANSWER_ABSENT, /* there was no key */
     ANSWER_HELD,   /* the key holds something else */
     ANSWER_OUTBID, /* there was no key, but a fence at least as great as the ballot */
@@ -155,7 +160,7 @@ struct answer {
     enum answer_kind kind;
     enum reason reason; /* ANSWER_FAILED */
     int64_t pttl_ms;    /* ANSWER_HELD: time to live left, -1 unknown, none, or decades */
-    uint64_t holder;    /* ANSWER_HELD: a fingerprint of the value, 0 unknown */
+    uint64_t holder;    /* ANSWER_HELD: a fingerprint of the lock, 0 unknown */
     int64_t ballot;     /* ANSWER_OUTBID: that fence */
     /* REDIS_SWAP: what became of the old token, whatever became of the new one: YES it was there,
      * and is there no more; ABSENT; HELD somebody else is; FAILED. */
@@ -172,8 +177,8 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
 /* The form in which a server with this INFO takes a release best. */
 enum redis_form redis_release_form(const char *info, size_t len);
 
-/* What its own command has answered: YES, ABSENT where the key holds another value or there is
- * none, or FAILED: release.lua can tell why. */
+/* What its own command has answered: YES; ABSENT where there is no key or it holds another value,
+ * which may be the frozen form of the token; or FAILED. release.lua knows more of the last two. */
 enum answer_kind redis_deleted(const struct redis_reply *reply);
 
 /* What the reply to `count` releases says about the one at `index`: YES, ABSENT, or FAILED where it
@@ -183,7 +188,7 @@ enum answer_kind redis_released(const struct redis_reply *reply, size_t count, s
 /* Is it YES for all of them? */
 bool redis_all_released(const struct redis_reply *reply);
 
-/* The fingerprint that `holder` would be for this value, never 0. */
+/* The fingerprint of some bytes, never 0. */
 uint64_t redis_fingerprint(const char *value, size_t len);
 
 /*

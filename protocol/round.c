@@ -215,8 +215,8 @@ static struct verdict judge_failed_acquire(const struct round *round)
     return (struct verdict){OUTCOME_NOQUORUM, said + nodes_count(round->pending) < quorum};
 }
 
-/* What an extension and a release ask: does this token have the key on a quorum of the nodes? GONE:
- * so many deny it that it cannot, whatever the others have. */
+/* What an extension, a release and a freeze ask: does this token have the key on a quorum of the
+ * nodes? GONE: so many deny it that it cannot, whatever the others have. */
 static struct verdict judge_token(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
@@ -236,6 +236,13 @@ static struct verdict judge_extend(struct round *round, int64_t now_ns)
     struct verdict verdict = judge_token(round);
     if (verdict.outcome == OUTCOME_OK)
         verdict.outcome = granted_or_late(round, now_ns);
+    return verdict;
+}
+
+static struct verdict judge_freeze(const struct round *round)
+{
+    struct verdict verdict = judge_token(round);
+    verdict.certain = round->pending == 0;
     return verdict;
 }
 
@@ -333,6 +340,9 @@ static void judge(struct round *round, int64_t now_ns, struct round_actions *act
     case ROUND_STATUS:
         verdict = judge_status(round);
         break;
+    case ROUND_FREEZE:
+        verdict = judge_freeze(round);
+        break;
     }
     if (!verdict.certain)
         return;
@@ -359,9 +369,9 @@ static void on_start(struct round *round, const struct round_event *event,
     assert((event->carrying & event->reachable) == 0);
     round->pending = event->reachable;
     round->sent = event->reachable;
-    /* Who has no vote may still hold the key of a token, and then has to keep it as long as the
-     * others; or can be given it, once it is granted. */
-    if (round->kind == ROUND_EXTEND)
+    /* A node without a vote may still hold the key of a token, and then has to keep it as long as
+     * the others, or be frozen like them; or can be given it, once it is granted. */
+    if (round->kind == ROUND_EXTEND || round->kind == ROUND_FREEZE)
         round->sent |= event->carrying;
     else if (round->kind == ROUND_ACQUIRE)
         round->missing = event->carrying;
@@ -496,7 +506,8 @@ bool round_count_quietly(struct round *round, unsigned index, int64_t now_ns)
     assert(round->under_way[ROUND_VOTE] & node);
     if (round->phase != ROUND_SETTLED) {
         unsigned quorum = round->rules->quorum;
-        if (round->kind == ROUND_STATUS || !(round->pending & node) || is_late(round, now_ns) ||
+        if (round->kind == ROUND_STATUS || round->kind == ROUND_FREEZE ||
+            !(round->pending & node) || is_late(round, now_ns) ||
             nodes_count(round->yes | node) >= quorum ||
             nodes_count(round->yes | round->pending) < quorum)
             return false;

@@ -6,6 +6,8 @@
  *     ROUND_EXTEND   section "Making the algorithm more reliable: Extending the lock"
  *     ROUND_RELEASE  section "Releasing the Lock"
  *     ROUND_STATUS   asks and changes nothing
+ *     ROUND_FREEZE   makes sure that nobody extends a lock any more (protocol/freeze.lua). It waits
+ *                    for every node or the deadline: what is to be deleted then depends on each
  *
  * A round lives through three phases:
  *
@@ -48,7 +50,8 @@ enum __attribute__((packed)) round_kind {
     ROUND_ACQUIRE,
     ROUND_EXTEND,
     ROUND_RELEASE,
-    ROUND_STATUS
+    ROUND_STATUS,
+    ROUND_FREEZE
 };
 enum __attribute__((packed)) round_phase { ROUND_VOTING, ROUND_ANSWERING, ROUND_SETTLED };
 

@@ -1,12 +1,13 @@
 -- Hand the lock over: from a token that is being released to the next one, if nobody else has it.
 -- KEYS[1] the lock, KEYS[2] its fence if there is to be one; ARGV[1] the old token, ARGV[2] the new
 -- one, ARGV[3] its time to live, ARGV[4] the daemon that asks, ARGV[5] the ballot, ARGV[6] the time
--- to live of the fence.
+-- to live of the fence. The old token is handed over in its frozen form as well (freeze.lua).
 -- Answers -3 done; -4 done, there was no key; -5 and -6 the same, and another daemon waits for it
 -- (status.lua); {pttl, start of the value} somebody else holds it; {-3 or -2, ballot seen here} ours
 -- is not greater: then the old token is released, if (-3) it was there, and the new one is not set.
 local value = redis.call('GET', KEYS[1])
-if value and value ~= ARGV[1] then
+if value and value ~= ARGV[1] and not (string.sub(value, 1, 1) == '!' and
+    string.sub(value, 17) == string.sub(ARGV[1], 17)) then
     return {redis.call('PTTL', KEYS[1]), string.sub(value, 1, 40)}
 end
 local seen = KEYS[2] and redis.call('GET', KEYS[2])

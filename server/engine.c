@@ -417,7 +417,7 @@ static void count_refusals(struct engine *engine, const struct round *round)
 }
 
 /* What follows from the outcome of a round. False if it granted a lock, and nobody heard. *next:
- * what is to be released behind it. */
+ * the BREAK that goes on after it. */
 static bool on_settled(struct engine *engine, struct operation *operation, struct breaking **next,
                        int64_t now_ns)
 {
@@ -429,19 +429,20 @@ static bool on_settled(struct engine *engine, struct operation *operation, struc
         engine_on_extended(engine, operation, now_ns);
         break;
     case ROUND_RELEASE:
-        if (round->outcome != OUTCOME_OK)
+        if (round->outcome != OUTCOME_OK) {
+            engine_release_frozen(engine, operation, now_ns);
             break;
+        }
         extensions_forget(&engine->extensions, operation->token);
         if (operation->shared_on == 0)
             queue_on_released(&operation->resource->queue, now_ns);
         break;
     case ROUND_STATUS:
+    case ROUND_FREEZE:
         break;
     }
-    if (operation->breaking != NULL && round->kind == ROUND_STATUS)
-        *next = engine_break_on_looked(engine, operation, now_ns);
-    else if (operation->breaking != NULL)
-        engine_break_on_released(engine, operation, now_ns);
+    if (operation->breaking != NULL)
+        *next = engine_break_on_settled(engine, operation, now_ns);
     if (operation->call != NULL)
         engine_answer(engine, operation, now_ns);
     return true;
@@ -481,7 +482,7 @@ static void follow(struct engine *engine, struct operation *operation,
     /* Behind the undo, so that the nodes are free for whoever is next. */
     engine_run_queue(engine, resource, now_ns);
     if (to_break != NULL)
-        engine_break_release(engine, resource, to_break, now_ns);
+        engine_break_go_on(engine, resource, to_break, now_ns);
     resource_unpin(&engine->resources, resource);
 }
 
@@ -504,21 +505,7 @@ void engine_make_token(struct engine *engine, char *token)
     draw_digits(engine, LIMIT_TOKEN_BYTES, token);
 }
 
-/* A token that is to be released must not be planted by an extension that is still under way. */
-static void forbid_planting(struct engine *engine, const struct resource *resource,
-                            const char *token, int64_t now_ns)
-{
-    struct operation *other;
-    struct operation *next;
-    for (other = LIST_FIRST(&resource->operations); other != NULL; other = next) {
-        next = LIST_NEXT(other, of_resource);
-        if (other->round.kind == ROUND_EXTEND && memcmp(other->token, token, LIMIT_TOKEN) == 0)
-            engine_step(engine, other,
-                        &(struct round_event){.type = ROUND_EVENT_RELEASING, .now_ns = now_ns});
-    }
-}
-
-/* The same the other way round: an extension that starts while its token is being released. */
+/* An extension that starts while its token is being released must not plant it, either. */
 static bool being_released(const struct operation *operation)
 {
     const struct operation *other;
@@ -535,13 +522,14 @@ static void survey_links(struct engine *engine, struct operation *operation,
 {
     uint32_t reachable = 0;
     for (unsigned i = 0; i < engine->node_count; i++) {
-        enum reason reason = link_refuses_release(&engine->links[i]);
-        if (reason == REASON_NONE) {
-            reachable |= nodes_only(i);
+        reasons[i] = engine_break_spares(operation, i);
+        if (reasons[i] != REASON_NONE)
             continue;
-        }
-        reasons[i] = reason;
-        engine_owe(engine, i, operation, event->now_ns);
+        reasons[i] = link_refuses_release(&engine->links[i]);
+        if (reasons[i] == REASON_NONE)
+            reachable |= nodes_only(i);
+        else
+            engine_owe(engine, i, operation, event->now_ns);
     }
     event->reachable = reachable;
 }
@@ -602,7 +590,7 @@ void engine_release(struct engine *engine, struct resource *resource, const char
                     struct operation *operation, bool known, int64_t now_ns)
 {
     assert(resource->pins > 0);
-    forbid_planting(engine, resource, token, now_ns);
+    engine_forbid_planting(engine, resource, token, now_ns);
     if (operation == NULL)
         operation =
             operation_open(&engine->operations, resource, &engine->rules.round, ROUND_RELEASE, 0);
@@ -686,7 +674,10 @@ void engine_abandon(struct engine *engine, int64_t now_ns)
             call->operation = NULL;
             if (call->resource != NULL)
                 engine_leave_line(engine, call);
-            engine_reply(engine, call, operation->round.kind, &reply);
+            if (operation->breaking != NULL)
+                engine_say(engine, call, &reply);
+            else
+                engine_reply(engine, call, operation->round.kind, &reply);
         }
         engine_step(engine, operation,
                     &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});

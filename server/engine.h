@@ -80,9 +80,11 @@ struct engine_io {
     /* What a client with a HOLD is told unasked. */
     void (*push)(void *context, struct engine_client *client, const struct push *push);
 
-    /* This client has it released, from now on: to be logged. */
+    /* This client is having it released, from now on: to be logged. */
     void (*breaking)(void *context, const struct engine_client *by,
                      const struct engine_broken *broken);
+    /* That has succeeded so far that it is deleted from now on. NULL where nobody wants to know. */
+    void (*broken)(void *context, const struct engine_broken *broken);
 
     /* A link went from one state to another; a node lost its vote or got it back (REASON_NONE is
      * before or now): to be logged. */
@@ -159,7 +161,7 @@ const char *engine_loss_text(unsigned loss);
 /* The loss with this word. */
 unsigned engine_loss_of(const char *word);
 
-/* What STATS and the metrics show: counts since the start. */
+/* What STATS and the metrics show: counts since the start, of rounds that clients ask for. */
 enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };
 
 struct engine_stats {
@@ -313,7 +315,7 @@ void engine_flush(struct engine *engine, int64_t now_ns);
  * has, and of which nothing is left after some seconds. io.tried() hears ENGINE_TRIALS answers,
  * unless the link is lost before.
  */
-enum { ENGINE_TRIALS = 7 };
+enum { ENGINE_TRIALS = 8 };
 void engine_try(struct engine *engine, unsigned node, int64_t now_ns);
 
 /* Why no vote is asked of this node; REASON_NONE if it votes. */

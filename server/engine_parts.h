@@ -144,18 +144,21 @@ bool engine_break_init(struct engine *engine);
  * way. */
 bool engine_break(struct engine *engine, struct operation *look);
 
-/* What a node has said to it; whether that counts shows later. */
-void engine_break_note(struct operation *look, unsigned node, const struct redis_reply *reply);
+/* What a node has said to one of its rounds; whether that counts shows later. */
+void engine_break_note(struct operation *operation, unsigned node, const struct redis_reply *reply);
 
-/* It has settled, and is answered; or there is a token to be released: then that, by the second of
- * the two, as the last thing of this step. */
-struct breaking *engine_break_on_looked(struct engine *engine, struct operation *look,
-                                        int64_t now_ns);
-void engine_break_release(struct engine *engine, struct resource *resource,
-                          struct breaking *breaking, int64_t now_ns);
+/* One of its rounds has settled. The BREAK is answered; or it goes on with the next round: then it
+ * is returned, and engine_break_go_on() is called as the last thing of this step. */
+struct breaking *engine_break_on_settled(struct engine *engine, struct operation *operation,
+                                         int64_t now_ns);
+void engine_break_go_on(struct engine *engine, struct resource *resource, struct breaking *breaking,
+                        int64_t now_ns);
 
-/* The release has settled. */
-void engine_break_on_released(struct engine *engine, struct operation *release, int64_t now_ns);
+/* A frozen form of this token that no other BREAK has. */
+void engine_freeze_token(struct engine *engine, const char *token, char *frozen);
+
+/* Its release is for those nodes alone that have answered the freeze. Otherwise, why not. */
+enum reason engine_break_spares(const struct operation *release, unsigned node);
 
 /* --- engine_releases.c ---
  *
@@ -168,6 +171,10 @@ void engine_break_on_released(struct engine *engine, struct operation *release, 
  */
 
 void engine_releases_init(struct engine *engine);
+
+/* A token that is to be released must not be planted by an extension that is still under way. */
+void engine_forbid_planting(struct engine *engine, const struct resource *resource,
+                            const char *token, int64_t now_ns);
 
 /* Is this a command of that kind? Then keep it for these nodes, and return those that do not take
  * it. */
@@ -189,6 +196,11 @@ void engine_on_released_alone(struct engine *engine, unsigned node, enum answer_
 void engine_on_native_release(struct engine *engine, unsigned node,
                               const struct link_ticket *ticket, const struct redis_reply *reply,
                               int64_t now_ns);
+
+/* A release has found its token on less than a quorum: a BREAK that failed may have left it frozen,
+ * which nodes that compare and delete by themselves do not see. They are sent the script. */
+void engine_release_frozen(struct engine *engine, const struct operation *operation,
+                           int64_t now_ns);
 
 /* The answer to several, or the loss of its connection. */
 void engine_on_releases(struct engine *engine, unsigned node, const struct link_ticket *ticket,

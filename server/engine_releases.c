@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <string.h>
 
 #include "protocol/nodes.h"
 #include "server/engine_parts.h"
@@ -9,11 +10,24 @@ void engine_releases_init(struct engine *engine)
     STAILQ_INIT(&engine->unwritten);
 }
 
+void engine_forbid_planting(struct engine *engine, const struct resource *resource,
+                            const char *token, int64_t now_ns)
+{
+    struct operation *other;
+    struct operation *next;
+    for (other = LIST_FIRST(&resource->operations); other != NULL; other = next) {
+        next = LIST_NEXT(other, of_resource);
+        if (other->round.kind == ROUND_EXTEND && memcmp(other->token, token, LIMIT_TOKEN) == 0)
+            engine_step(engine, other,
+                        &(struct round_event){.type = ROUND_EVENT_RELEASING, .now_ns = now_ns});
+    }
+}
+
 /* --- gathering --- */
 
 bool engine_gathers(const struct operation *operation, enum round_command command)
 {
-    /* A BREAK wants to know who holds what it did not delete. */
+    /* A BREAK deletes nothing on some nodes. */
     return command == ROUND_VOTE && operation->round.kind == ROUND_RELEASE &&
            operation->breaking == NULL;
 }
@@ -235,6 +249,16 @@ void engine_on_native_release(struct engine *engine, unsigned node,
     }
     engine->refusing_native |= nodes_only(node);
     ask_alone(engine, node, ticket->owner, now_ns);
+}
+
+void engine_release_frozen(struct engine *engine, const struct operation *operation, int64_t now_ns)
+{
+    for (uint32_t rest = operation->round.absent; rest != 0; rest = nodes_behind_first(rest)) {
+        const struct link *link = &engine->links[nodes_first(rest)];
+        /* One at a time: clients can cause it at will, and must not crowd out what is owed. */
+        if (redis_is_native(link->release_form) && link->owed.count == 0)
+            engine_owe(engine, link->node, operation, now_ns);
+    }
 }
 
 /* What a script for one does behind a refusal could have been done: the node's ACL lacks what the

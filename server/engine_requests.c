@@ -158,7 +158,8 @@ static void abandon(struct engine *engine, struct call *call, int64_t now_ns)
         return;
     }
     operation->call = NULL;
-    /* A release goes on, and so does an extension: it does no harm, and is asked for. */
+    /* A release goes on, and so does an extension: it does no harm, and is asked for. A BREAK goes
+     * on from when its freeze was sent: what is frozen would block everybody until it ends. */
     if (operation->round.kind == ROUND_ACQUIRE || operation->round.kind == ROUND_STATUS)
         engine_step(engine, operation,
                     &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});

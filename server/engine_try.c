@@ -8,15 +8,19 @@
  * make it longer would not set a time. */
 enum { TTL_MS = 2000, EXTENDED_MS = 2 * TTL_MS };
 
-/* In this order, on one key: it is taken, prolonged, looked at, handed over and released, as every
- * command of a round would do it. */
+/* In this order, on one key: it is taken, prolonged, looked at, frozen, handed over and released,
+ * as every command of a round would do it. */
 static const struct trial {
     const char *what;
     enum redis_command command;
 } trials[ENGINE_TRIALS] = {
-    {"SET", REDIS_ACQUIRE},         {"extend.lua", REDIS_EXTEND},
-    {"status.lua", REDIS_LOOK},     {"swap.lua", REDIS_SWAP},
-    {"release.lua", REDIS_RELEASE}, {"fence.lua", REDIS_ACQUIRE_FENCED},
+    {"SET", REDIS_ACQUIRE},
+    {"extend.lua", REDIS_EXTEND},
+    {"status.lua", REDIS_LOOK},
+    {"freeze.lua", REDIS_FREEZE},
+    {"swap.lua", REDIS_SWAP},
+    {"release.lua", REDIS_RELEASE},
+    {"fence.lua", REDIS_ACQUIRE_FENCED},
     {"release.lua", REDIS_RELEASE},
 };
 
@@ -46,6 +50,7 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
 {
     char key[LIMIT_KEY];
     char tokens[2][LIMIT_TOKEN];
+    char frozen[LIMIT_TOKEN];
     struct redis_call call = {
         .key = key,
         .key_len = put_key(engine, key),
@@ -54,10 +59,13 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
     };
     engine_make_token(engine, tokens[0]);
     engine_make_token(engine, tokens[1]);
+    engine_freeze_token(engine, tokens[0], frozen);
     for (unsigned i = 0; i < ENGINE_TRIALS; i++) {
         call.command = trials[i].command;
         call.ttl_ms = call.command == REDIS_EXTEND ? EXTENDED_MS : TTL_MS;
         call.token = tokens[call.command == REDIS_SWAP || call.command == REDIS_RELEASE];
+        if (call.command == REDIS_FREEZE)
+            call.token = frozen;
         call.old_token = tokens[0];
         call.ballot = call.command == REDIS_ACQUIRE_FENCED;
         size_t len = redis_format(&call, REDIS_BY_SHA1, engine->command);

@@ -21,10 +21,8 @@ static_assert(offsetof(struct operation, round.ballot_seen) <= 2 * POOL_LINE,
               "... and most rounds two");
 
 static const enum redis_command commands[] = {
-    [ROUND_ACQUIRE] = REDIS_ACQUIRE,
-    [ROUND_EXTEND] = REDIS_EXTEND,
-    [ROUND_RELEASE] = REDIS_RELEASE,
-    [ROUND_STATUS] = REDIS_STATUS,
+    [ROUND_ACQUIRE] = REDIS_ACQUIRE, [ROUND_EXTEND] = REDIS_EXTEND, [ROUND_RELEASE] = REDIS_RELEASE,
+    [ROUND_STATUS] = REDIS_STATUS,   [ROUND_FREEZE] = REDIS_FREEZE,
 };
 
 struct operation *operation_open(struct operations *operations, struct resource *resource,

@@ -49,7 +49,7 @@ struct operation {
 
     char token[LIMIT_TOKEN];
     struct operation *partner; /* of a hand-over, the other one */
-    struct breaking *breaking; /* STATUS, RELEASE: of a BREAK; NULL: of none, or that is over */
+    struct breaking *breaking; /* of a BREAK; NULL: of none, or that is over */
     struct lock *renews;       /* ROUND_EXTEND of a lock that is held; NULL once that is over */
 
     char predecessor[LIMIT_TOKEN]; /* REDIS_SWAP */

@@ -98,6 +98,49 @@ START_TEST(hold_of_another_daemon_is_lost_and_its_waiter_is_next)
 }
 END_TEST
 
+/* Two of three masters refuse for a moment what the daemon that breaks the lock asks for: to delete
+ * the key, or to freeze it. The other daemon extends the lock meanwhile. */
+static const char *const refused[] = {"del", "set"};
+
+START_TEST(extension_answered_ok_outlives_a_break)
+{
+    struct stage stage;
+    struct daemon other;
+    struct client breaker;
+    char path[SANDBOX_FILE];
+    char fields[SANDBOX_FILE + 64];
+    char acl[64];
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
+    masters_run(stage.masters, 3, "ACL SETUSER brk on >xyzzy ~* &* +@all");
+    sandbox_path(&stage.sandbox, "password", path);
+    sandbox_write(path, "xyzzy\n");
+    snprintf(fields, sizeof(fields), ", username: brk, password_file: %s", path);
+    stage_start_daemon(&stage, &other,
+                       &(struct daemon_plan){.name = "other", .node_fields = fields});
+    daemon_connect(&other, &breaker);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+
+    snprintf(acl, sizeof(acl), "ACL SETUSER brk -%s", refused[_i]);
+    masters_run(&stage.masters[1], 2, acl);
+    client_expect_match(&breaker, "NOQUORUM .*", "BREAK a");
+    char line[128];
+    snprintf(line, sizeof(line), "EXTEND a %s 60s\n", grant.token);
+    client_send(&stage.client, line);
+    bool extended = strncmp(client_read(&stage.client), "OK ", 3) == 0;
+    snprintf(acl, sizeof(acl), "ACL SETUSER brk +%s", refused[_i]);
+    masters_run(&stage.masters[1], 2, acl);
+
+    struct waiting waiting = waiting_for("what the daemon owes the masters");
+    while (client_count(&breaker, "NODES", " owed=0 ") != 3)
+        waiting_pause(&waiting);
+    client_expect_match(&stage.client, extended ? "HELD .*" : "OK .*", "LOCK a 1s WAIT 1s");
+    client_expect_match(&breaker, extended ? "OK" : "(FREE|OK)", "BREAK a");
+    client_close(&breaker);
+    daemon_stop(&other);
+    stage_close(&stage);
+}
+END_TEST
+
 /* What others keep under that name is not ours to delete. */
 START_TEST(what_is_no_lock_of_redlockd_stays)
 {
@@ -124,6 +167,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, owner_of_the_daemon_breaks_a_lock_and_others_do_not);
     tcase_add_test(tests, user_breaks_what_he_may_and_has_the_verb_for);
     tcase_add_test(tests, hold_of_another_daemon_is_lost_and_its_waiter_is_next);
+    tcase_add_loop_test(tests, extension_answered_ok_outlives_a_break, 0, 2);
     tcase_add_test(tests, what_is_no_lock_of_redlockd_stays);
     suite_add_tcase(suite, tests);
     return suite;

@@ -17,7 +17,14 @@
 #include "tests/sim/redis7.h"
 
 /* Times are read one after the other: what is left of a time to live may differ by so much. */
-enum { KEYS = 3, TOKENS = 3, COMMANDS = 4000, APART_MS = 5000, JOIN_APART_US = 5000000 };
+enum {
+    KEYS = 3,
+    TOKENS = 5,
+    FROZEN = 2,
+    COMMANDS = 4000,
+    APART_MS = 5000,
+    JOIN_APART_US = 5000000
+};
 
 /* An end of a quarantine so late that no clock is there: what becomes of it is the same to the
  * microsecond. */
@@ -135,6 +142,9 @@ static const char *const tokens[TOKENS] = {
     "1111111111111111111111111111111111111111",
     "2222222222222222222222222222222222222222",
     "abcdefabcdefabcdefabcdefabcdefabcdefabcd",
+    /* Frozen forms of the first. */
+    "!aaaaaaaaaaaaaaa111111111111111111111111",
+    "!bbbbbbbbbbbbbbb111111111111111111111111",
 };
 
 static void try_lock_command(void)
@@ -142,14 +152,14 @@ static void try_lock_command(void)
     char buf[REDIS_COMMAND_MAX];
     const char key[] = {'r', (char)('0' + below(KEYS)), '\0'};
     const struct redis_call call = {
-        .command = (enum redis_command)below(REDIS_LOOK + 1),
+        .command = (enum redis_command)below(REDIS_FREEZE + 1),
         .key = key,
         .key_len = 2,
         .token = tokens[below(TOKENS)],
         .ttl_ms = below(4) == 0 ? 20000 : 100000 + below(400000),
         .ballot = below(2) == 0 ? 0 : INT64_C(1763640000000000) + below(50),
         .fence_ttl_ms = 1000000,
-        .old_token = tokens[below(TOKENS)],
+        .old_token = tokens[below(TOKENS - FROZEN)],
         .daemon = below(2) == 0 ? "0123456789abcdef" : "fedcba9876543210",
     };
     struct redis_call fenced = call;

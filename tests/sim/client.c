@@ -279,6 +279,17 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
         come_to_rest(sim, index);
 }
 
+/* A BREAK has not succeeded: those that hold the lock hear of it, and see to it that they keep it.
+ */
+static void extend_unbroken(struct sim *sim, unsigned resource)
+{
+    for (unsigned i = 0; i < sim->client_count && !sim->recovering; i++) {
+        const struct sim_client *client = &sim->clients[i];
+        if (client->state == CLIENT_HOLDING && client->has_lock && client->resource == resource)
+            extend(sim, i);
+    }
+}
+
 static void on_lost(struct sim *sim, unsigned index, const char *line)
 {
     struct sim_client *client = &sim->clients[index];
@@ -319,6 +330,8 @@ void client_on_event(struct sim *sim, const struct event *event)
     if (reply == NULL)
         return;
     unsigned index = sim->connections[reply->connection].client;
+    if (reply->answers && reply->asked.verb == VERB_BREAK && strstr(reply->line, " OK") == NULL)
+        extend_unbroken(sim, reply->asked.resource);
     if (strncmp(reply->line, "! LOST ", 7) == 0)
         on_lost(sim, index, reply->line);
     else if (reply->answers && !reply->asked.aside)

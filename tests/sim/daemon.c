@@ -4,6 +4,7 @@
 
 #include "protocol/hold.h"
 #include "protocol/nodes.h"
+#include "protocol/token.h"
 #include "tests/sim/sim.h"
 
 /* One pass in so many is slow, and takes up to so long. */
@@ -118,9 +119,15 @@ static void io_releases_refused(void *context, unsigned node, enum redis_form fo
 static void io_breaking(void *context, const struct engine_client *by,
                         const struct engine_broken *broken)
 {
+    (void)context;
+    (void)by;
+    (void)broken;
+}
+
+static void io_broken(void *context, const struct engine_broken *broken)
+{
     const struct place *place = context;
     char token[LIMIT_TOKEN + 1];
-    (void)by;
     snprintf(token, sizeof(token), "%.*s", LIMIT_TOKEN, broken->token);
     judge_on_break(place->sim, place->daemon, (unsigned)(broken->resource[1] - '0'), token);
 }
@@ -131,7 +138,8 @@ static int64_t io_wall_us(void *context)
     return (daemon_clock_ns(place->sim, place->daemon) + daemon_at(place)->wall_ahead_ns) / 1000;
 }
 
-/* Each token begins with its number: the judge keeps a file on each. */
+/* Each token begins with its number, and has it once more where a frozen token keeps it
+ * (protocol/token.h): the judge keeps a file on each. */
 static void io_entropy(void *context, void *bytes, size_t len)
 {
     const struct place *place = context;
@@ -142,7 +150,8 @@ static void io_entropy(void *context, void *bytes, size_t len)
     if (len == LIMIT_TOKEN_BYTES) {
         unsigned number = judge_new_token(sim, place->daemon);
         for (unsigned i = 0; i < 4; i++)
-            at[i] = (unsigned char)(number >> 8 * (3 - i));
+            at[i] = at[TOKEN_FRESH_BYTES + i] = (unsigned char)(number >> 8 * (3 - i));
+        at[TOKEN_FRESH_BYTES] |= JUDGE_FROZEN;
     }
 }
 
@@ -391,6 +400,7 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
         .breaking = io_breaking,
+        .broken = io_broken,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

@@ -366,38 +366,9 @@ static void scripts_end(struct sim *sim, struct sim_fault_run *run)
     sim->masters[run->master].redis.deaf_to_scripts = false;
 }
 
-static bool untracked_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    some_master(sim, run)->redis.untracked = true;
-    return true;
-}
-
-static void untracked_end(struct sim *sim, struct sim_fault_run *run)
-{
-    sim->masters[run->master].redis.untracked = false;
-}
-
-static bool apart_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    some_master(sim, run)->redis.apart = true;
-    return true;
-}
-
-static void apart_end(struct sim *sim, struct sim_fault_run *run)
-{
-    sim->masters[run->master].redis.apart = false;
-}
-
-static bool denied_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    some_master(sim, run)->redis.denied = true;
-    return true;
-}
-
-static void denied_end(struct sim *sim, struct sim_fault_run *run)
-{
-    sim->masters[run->master].redis.denied = false;
-}
+/* What a master refuses to do for a while: the flag of its kind. */
+static bool flag_begin(struct sim *sim, struct sim_fault_run *run);
+static void flag_end(struct sim *sim, struct sim_fault_run *run);
 
 /* --- the network --- */
 
@@ -552,41 +523,62 @@ static const struct {
     void (*end)(struct sim *, struct sim_fault_run *); /* NULL: it does not last */
     int64_t least_ms;                                  /* how long it lasts */
     int64_t most_ms;
+    size_t flag; /* flag_begin(): in struct redis7 */
 } faults[] = {
-    [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
-    [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0},
-    [FAULT_FOREIGN] = {"foreign", NULL, NULL, 0, 0},
-    [FAULT_RATES] = {"rates", NULL, NULL, 0, 0},
-    [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0},
-    {"restart", restart_begin, restart_end, 1, 1500},
-    {"snapshot", snapshot_begin, snapshot_end, 10, 3000},
-    {"loading", loading_begin, loading_end, 1, 1500},
-    {"flush", flush_begin, NULL, 0, 0},
-    {"failback", snapshot_begin, failback_end, 10, 3000},
-    {"replica", replica_begin, replica_end, 10, 2000},
-    {"evict", evict_begin, evict_end, 2500, 4000},
-    {"unsaved", unsaved_begin, unsaved_end, 5, 3000},
-    {"hang", hang_begin, hang_end, 5, 2000},
-    {"step-forward", step_forward_begin, NULL, 0, 0},
-    {"step-back", step_back_begin, NULL, 0, 0},
-    {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000},
-    {"trouble", trouble_begin, trouble_end, 5, 2000},
-    {"full", full_begin, full_end, 5, 2000},
-    {"scripts", scripts_begin, scripts_end, 1, 1000},
-    {"untracked", untracked_begin, untracked_end, 10, 3000},
-    {"apart", apart_begin, apart_end, 10, 3000},
-    {"denied", denied_begin, denied_end, 10, 3000},
-    {"slow", slow_begin, slow_end, 10, 2000},
-    {"cut", cut_begin, NULL, 0, 0},
-    {"clog", clog_begin, NULL, 0, 0},
-    {"partition", partition_begin, NULL, 0, 0},
-    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000},
-    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000},
-    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000},
-    {"daemon-wall", daemon_wall_begin, NULL, 0, 0},
+    [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0, 0},
+    [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0, 0},
+    [FAULT_FOREIGN] = {"foreign", NULL, NULL, 0, 0, 0},
+    [FAULT_RATES] = {"rates", NULL, NULL, 0, 0, 0},
+    [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0, 0},
+    {"restart", restart_begin, restart_end, 1, 1500, 0},
+    {"snapshot", snapshot_begin, snapshot_end, 10, 3000, 0},
+    {"loading", loading_begin, loading_end, 1, 1500, 0},
+    {"flush", flush_begin, NULL, 0, 0, 0},
+    {"failback", snapshot_begin, failback_end, 10, 3000, 0},
+    {"replica", replica_begin, replica_end, 10, 2000, 0},
+    {"evict", evict_begin, evict_end, 2500, 4000, 0},
+    {"unsaved", unsaved_begin, unsaved_end, 5, 3000, 0},
+    {"hang", hang_begin, hang_end, 5, 2000, 0},
+    {"step-forward", step_forward_begin, NULL, 0, 0, 0},
+    {"step-back", step_back_begin, NULL, 0, 0, 0},
+    {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000, 0},
+    {"trouble", trouble_begin, trouble_end, 5, 2000, 0},
+    {"full", full_begin, full_end, 5, 2000, 0},
+    {"scripts", scripts_begin, scripts_end, 1, 1000, 0},
+    {"untracked", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, untracked)},
+    {"apart", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, apart)},
+    {"denied", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, denied)},
+    {"unfreezable", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, unfreezable)},
+    {"undeletable", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, undeletable)},
+    {"slow", slow_begin, slow_end, 10, 2000, 0},
+    {"cut", cut_begin, NULL, 0, 0, 0},
+    {"clog", clog_begin, NULL, 0, 0, 0},
+    {"partition", partition_begin, NULL, 0, 0, 0},
+    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000, 0},
+    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, 0},
+    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, 0},
+    {"daemon-wall", daemon_wall_begin, NULL, 0, 0, 0},
 };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
+
+static void set_flag(struct sim *sim, const struct sim_fault_run *run, bool value)
+{
+    struct redis7 *redis = &sim->masters[run->master].redis;
+    memcpy((char *)redis + faults[run->kind].flag, &value, sizeof(value));
+}
+
+static bool flag_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    some_master(sim, run);
+    set_flag(sim, run, true);
+    return true;
+}
+
+static void flag_end(struct sim *sim, struct sim_fault_run *run)
+{
+    set_flag(sim, run, false);
+}
 
 const char *fault_name(unsigned fault)
 {

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "protocol/record.h"
+#include "protocol/token.h"
 #include "tests/sim/sim.h"
 
 /* How late an answer to a WAIT may be: a round that is under way, and timers. */
-#define WAIT_SLACK_NS ((3 * SIM_NODE_TIMEOUT_MS + 20) * NS_PER_MS)
+#define WAIT_SLACK_NS ((4 * SIM_NODE_TIMEOUT_MS + 20) * NS_PER_MS)
 
 /* What rests on a master after this long without faults stays there. */
 #define LEFTOVER_NS (500 * NS_PER_MS)
@@ -79,8 +80,11 @@ unsigned judge_new_token(struct sim *sim, unsigned daemon)
 struct sim_token *judge_token(struct sim *sim, const char *token)
 {
     char digits[9];
-    snprintf(digits, sizeof(digits), "%.8s", token);
+    bool frozen = token_is_frozen(token, strlen(token));
+    snprintf(digits, sizeof(digits), "%.8s", token + (frozen ? TOKEN_KEPT : 0));
     unsigned long number = strtoul(digits, NULL, 16);
+    if (frozen)
+        number ^= (unsigned long)JUDGE_FROZEN << 24;
     return number < sim->token_count ? &sim->tokens[number] : NULL;
 }
 
@@ -122,7 +126,7 @@ void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_
     sim_note(sim, "    %c: r%c = %.8s for %" PRId64 " ms\n", 'a' + master, key[1], value,
              ends_ms - master_wall_us(sim, master) / 1000);
     struct sim_token *token = judge_token(sim, value);
-    if (token == NULL)
+    if (token == NULL || value[0] == '!')
         return;
     if (token->resource == SIM_RESOURCES) {
         token->resource = (unsigned)(key[1] - '0');
@@ -151,8 +155,8 @@ static void check(struct sim *sim, enum history_verdict verdict, const char *tok
                     (double)sim->history.other.until_ns / 1e9);
 }
 
-/* Until when a master has the token, as its clock goes now; what it had said, if it has forgotten.
- */
+/* Until when a master has the token, which excludes others as long when it is frozen, as its clock
+ * goes now; what it had said, if it has forgotten. */
 static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_token *token,
                              const char *text)
 {
@@ -160,7 +164,10 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
     const char name[] = {'r', (char)('0' + token->resource)};
     const struct redis7_key *key =
         redis7_find(&master->redis, name, sizeof(name), master_wall_us(sim, index));
-    if (key == NULL || strcmp(key->value, text) != 0)
+    bool same = key != NULL &&
+                (strcmp(key->value, text) == 0 || (token_is_frozen(key->value, key->value_len) &&
+                                                   token_same_lock(key->value, text)));
+    if (!same)
         return token->ends_ns[index];
     return clock_when(&master->clock, (key->ends_ms + 1) * NS_PER_MS);
 }
@@ -205,9 +212,9 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     sim->tally->counts[COUNT_HOLDS] += request->hold;
     granted->granted = true;
     check_order(sim, request);
-    if (granted->broken) {
+    if (granted->broken_ns != 0) {
         /* Another daemon cannot know of the round that is about to grant it; its own can. */
-        if (granted->released_by == granted->daemon && granted->released_life == granted->life)
+        if (granted->broken_by == granted->daemon && granted->broken_life == granted->life)
             judge_violation(sim, "granted after its own daemon has broken it: %.8s", token);
         return;
     }
@@ -218,12 +225,19 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
           token);
 }
 
+/* Is an answer to what was asked at that time a promise? What was asked before the lock was broken
+ * may have been decided before, and is void. */
+static bool is_promise(const struct sim_token *token, int64_t asked_ns)
+{
+    return !token->asked_release && (token->broken_ns == 0 || asked_ns >= token->broken_ns);
+}
+
 static void on_extended(struct sim *sim, const struct sim_request *request, int64_t until_ns,
                         bool heard)
 {
     sim->tally->counts[COUNT_EXTENSIONS]++;
     check_quorum(sim, request->token, until_ns, false);
-    if (heard && !judge_token(sim, request->token)->asked_release)
+    if (heard && is_promise(judge_token(sim, request->token), request->sent_ns))
         check(sim,
               history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
                                 until_ns),
@@ -241,8 +255,10 @@ void judge_on_extend(struct sim *sim, const struct sim_request *request)
 static void on_pong(struct sim *sim, const struct sim_request *request, bool heard)
 {
     const struct sim_token *token = judge_token(sim, request->token);
+    /* It rests on an extension of the daemon, which is not older than any lock may live. */
+    int64_t asked_ns = request->sent_ns - sim->max_ttl_ms * 11 / 10 * NS_PER_MS;
     /* A daemon that was started again knows nothing of it, and neither does its connection. */
-    if (heard && !token->lost && !token->asked_release)
+    if (heard && !token->lost && is_promise(token, asked_ns))
         check(sim,
               history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
                                 judge_deadline_ns(sim, request, request->ttl_ms / 3)),
@@ -473,19 +489,55 @@ void judge_on_hold_ended(struct sim *sim, unsigned daemon, const char *text)
     token->released_life = sim->daemons[daemon].life;
 }
 
+/* A daemon that breaks what another BREAK has frozen need not know the token. */
+static void end_hold(struct sim *sim, unsigned resource, const char *text)
+{
+    for (unsigned i = 0; i < sim->history.hold_count; i++) {
+        const struct history_hold *hold = &sim->history.holds[i];
+        if (hold->resource == resource && token_same_lock(hold->token, text)) {
+            char token[HISTORY_TOKEN + 1];
+            memcpy(token, hold->token, sizeof(token));
+            history_ended(&sim->history, resource, token);
+            return;
+        }
+    }
+}
+
+/* It is deleted from now on: by then so many masters have it frozen that no others can extend it.
+ */
+static void check_frozen(struct sim *sim, const struct sim_token *token, const char *text)
+{
+    const char name[] = {'r', (char)('0' + token->resource)};
+    unsigned have = 0;
+    if (token->asked_release)
+        return;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        const struct redis7_key *key =
+            redis7_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
+        have += key != NULL && strcmp(key->value, text) == 0 &&
+                sim->masters[i].forgot_ns < token->made_ns;
+    }
+    if (have > sim->node_count / 2)
+        judge_violation(sim, "%.8s is broken, but %u of %u have it unfrozen", text, have,
+                        sim->node_count);
+}
+
 void judge_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *text)
 {
     struct sim_token *token = judge_token(sim, text);
     sim_note(sim, "daemon %u breaks %.8s\n", daemon, text);
     sim->tally->counts[COUNT_BROKEN]++;
-    history_ended(&sim->history, resource, text);
+    end_hold(sim, resource, text);
     if (token == NULL) {
-        sim->foreign.broken = sim->foreign.broken || strcmp(sim->foreign.token, text) == 0;
+        sim->foreign.broken = sim->foreign.broken || token_same_lock(sim->foreign.token, text);
         return;
     }
-    token->broken = token->asked_release = true;
-    token->released_by = daemon;
-    token->released_life = sim->daemons[daemon].life;
+    check_frozen(sim, token, text);
+    token->broken_ns = sim->now_ns;
+    token->broken_by = daemon;
+    token->broken_life = sim->daemons[daemon].life;
+    /* Masters that have not answered keep it. */
+    token->loose = true;
 }
 
 /* Masters have, or had until they forgot, a token of a daemon: it may be granted yet, and somebody
@@ -494,7 +546,8 @@ static bool is_in_use(const struct sim *sim, unsigned resource)
 {
     for (unsigned i = 0; i < sim->token_count; i++) {
         const struct sim_token *token = &sim->tokens[i];
-        if (token->asked_release || token->lost || token->resource != resource)
+        if (token->asked_release || token->broken_ns != 0 || token->lost ||
+            token->resource != resource)
             continue;
         for (unsigned master = 0; master < sim->node_count; master++)
             if (token->set_ns[master] != 0 && token->ends_ns[master] > sim->now_ns)
@@ -529,7 +582,8 @@ void judge_leftovers(struct sim *sim)
         uint64_t left[SIM_DAEMONS] = {0};
         for (unsigned i = 0; i < data->count; i++) {
             const struct redis7_key *key = &data->keys[i];
-            if (key->name[0] != 'r' || key->len != 2 ||
+            /* What is frozen stays where a BREAK has failed. */
+            if (key->name[0] != 'r' || key->len != 2 || key->value[0] == '!' ||
                 master_wall_us(sim, master) / 1000 > key->ends_ms)
                 continue;
             const struct sim_token *token = judge_token(sim, key->value);

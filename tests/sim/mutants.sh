@@ -157,8 +157,16 @@ mutant outbid-is-a-yes all "fence\|could vote" protocol/redis.c \
     's/ANSWER_OUTBID,/ANSWER_YES,/'
 mutant last-come-first-served all "came earlier" protocol/queue.c \
     's/TAILQ_INSERT_TAIL/TAILQ_INSERT_HEAD/'
-mutant broken-while-granted all "granted after" server/engine_break.c \
-    '/^static bool is_being_granted/,/^}/s/^{/{ return false;/'
+mutant broken-without-a-freeze undeletable,breaks,clients unfrozen server/engine_break.c '
+    /^static bool on_looked/,/^}/s/^    return true;/    memcpy(breaking->frozen_token, token, LIMIT_TOKEN);\
+    return breaking->frozen = true;/
+    s/breaking == NULL || (breaking->answered/1 || (breaking->answered/'
+mutant broken-by-a-minority unfreezable,breaks,clients unfrozen server/engine_break.c \
+    '/^static bool on_frozen/,/^}/s/outcome == OUTCOME_OK/outcome == OUTCOME_NOQUORUM || &/
+    s/assert(breaking->reasons.*/(void)0;/'
+mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" server/engine_break.c \
+    '/^static bool on_frozen/,/^}/s/^    \/\* It was gone.*/    for (unsigned i = 0; outcome == OUTCOME_NOQUORUM \&\& i < engine->node_count; i++)\
+        link_owe(\&engine->links[i], freeze->resource->key, freeze->resource->key_len, breaking->token, now_ns);/'
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end" protocol/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
 mutant asks-who-may-not-vote all "over and over" server/engine_waits.c \
@@ -228,11 +236,11 @@ mutant no-room-for-a-call all "aborted\|crashed" server/engine_waits.c \
 mutant no-room-for-a-request all "aborted\|crashed" server/engine_requests.c \
     '/^static struct operation \*open_round/,/^}/s/if (call == NULL)/if (0)/'
 mutant no-room-to-break all "aborted\|crashed" server/engine_break.c \
-    '/^void engine_break_release/,/^}/s/if (release == NULL) {/if (0) {/'
+    '/^static struct operation \*open_round/,/^}/s/if (operation == NULL)/if (0)/'
 mutant break-refused-and-kept all "keeps" server/engine_break.c \
-    '/^void engine_break_release/,/^}/s/^        pool_give(&engine->breakings, breaking);/        (void)0;/'
+    '/^static void refuse/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
 mutant breaks-not-given-back all "keeps" server/engine_break.c \
-    '/^void engine_break_release/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
+    '/^struct breaking \*engine_break_on_settled/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
 
 wait
 cat $lines

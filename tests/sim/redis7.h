@@ -74,10 +74,12 @@ struct redis7 {
     bool loading;
     bool may_evict; /* maxmemory is set, and a policy that evicts */
     int64_t evicted;
-    bool saves;     /* keeps each command on disk before it answers, by its settings */
-    bool full;      /* has no memory left: refuses what would set a key */
-    bool untracked; /* refuses CLIENT TRACKING, as Redis 5 does */
-    bool apart;     /* refuses several releases at once, as by an ACL without +mget */
+    bool saves;       /* keeps each command on disk before it answers, by its settings */
+    bool full;        /* has no memory left: refuses what would set a key */
+    bool untracked;   /* refuses CLIENT TRACKING, as Redis 5 does */
+    bool apart;       /* refuses several releases at once, as by an ACL without +mget */
+    bool unfreezable; /* refuses to put a frozen token in the place of a token */
+    bool undeletable; /* refuses to delete locks, as by an ACL without +del */
     enum redis_form release_form; /* REDIS_DELIFEQ: it is a Valkey 9; REDIS_DELEX: a Redis 8.4 */
     bool denied;                  /* its ACL refuses these */
     bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */

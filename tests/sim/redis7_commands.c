@@ -22,6 +22,10 @@ static void compare_and_delete(const struct run *run, enum redis_form form,
         out_text(run->out, "-NOPERM User redlockd has no permissions to run this command\r\n");
         return;
     }
+    if (ours && run->server->undeletable) {
+        out_text(run->out, "-NOPERM User redlockd has no permissions to run this command\r\n");
+        return;
+    }
     if (ours)
         key_delete(run->server, key);
     out_number(run->out, ':', ours);

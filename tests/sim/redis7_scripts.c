@@ -7,6 +7,7 @@
 
 #include "protocol/record.h"
 #include "protocol/redis.h"
+#include "protocol/token.h"
 
 /* {pttl, start of the value} */
 static void out_holder(const struct run *run, const struct redis7_key *key)
@@ -50,17 +51,35 @@ static void trim(const struct run *run, struct redis7_key *key)
         key_live_until(run, key, run->now_ms + record.max_ttl_ms);
 }
 
+/* Does the key hold a frozen form of this token? */
+static bool key_freezes(const struct redis7_key *key, const struct word *token)
+{
+    return key->value[0] == '!' && token->at[0] != '!' && key->value_len == LIMIT_TOKEN &&
+           token_same_lock(key->value, token->at);
+}
+
+/* It may not delete keys, as by an ACL without +del. */
+static bool run_is_kept_from_deleting(const struct run *run)
+{
+    if (run->server->undeletable)
+        out_text(run->out,
+                 "-ERR The user executing the script can't run this command or subcommand\r\n");
+    return run->server->undeletable;
+}
+
 static void run_release(const struct run *run)
 {
     struct redis7_key *key = key_find(run, &run->words[3]);
     if (key == NULL) {
         out_number(run->out, ':', -2);
-    } else if (key_holds(key, &run->words[4])) {
+    } else if (key_holds(key, &run->words[4]) || key_freezes(key, &run->words[4])) {
+        if (run_is_kept_from_deleting(run))
+            return;
         key_delete(run->server, key);
         out_number(run->out, ':', -3);
     } else {
         if (key_pttl(run, key) > word_number(&run->words[5]) && key->value_len == LIMIT_TOKEN &&
-            strspn(key->value, "0123456789abcdef") == LIMIT_TOKEN)
+            strspn(key->value, "!0123456789abcdef") == LIMIT_TOKEN)
             trim(run, key);
         out_holder(run, key);
         if (run->count > 6)
@@ -88,6 +107,8 @@ static void run_releases(const struct run *run)
         letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
         all = all && ours;
     }
+    if (memchr(letters, 'd', count) != NULL && run_is_kept_from_deleting(run))
+        return;
     for (unsigned i = 0; i < count; i++) {
         struct redis7_key *key = key_find(run, &run->words[3 + i]);
         if (letters[i] == 'd' && key != NULL)
@@ -110,6 +131,22 @@ static void run_extend(const struct run *run)
     } else {
         if (key_pttl(run, key) >= 0 && key_pttl(run, key) < ttl_ms)
             key_live_until(run, key, run->now_ms + ttl_ms);
+        out_number(run->out, ':', -3);
+    }
+}
+
+static void run_freeze(const struct run *run)
+{
+    struct redis7_key *key = key_find(run, &run->words[3]);
+    if (run->server->unfreezable) {
+        out_text(run->out, "-BUSY Redis is busy running a script.\r\n");
+    } else if (key == NULL) {
+        out_number(run->out, ':', -2);
+    } else if (key->value_len != LIMIT_TOKEN || !token_same_lock(key->value, run->words[4].at)) {
+        out_holder(run, key);
+    } else if (key->ends_ms != INT64_MAX || !run_is_too_much(run)) {
+        int64_t pttl_ms = key_pttl(run, key);
+        key_set(run, &run->words[3], &run->words[4], pttl_ms > 0 ? pttl_ms : 1);
         out_number(run->out, ':', -3);
     }
 }
@@ -150,13 +187,15 @@ static void run_swap(const struct run *run)
     bool fenced = word_number(&run->words[2]) == 2;
     const struct word *arguments = run->words + (fenced ? 5 : 4);
     struct redis7_key *key = key_find(run, &run->words[3]);
-    if (key != NULL && !key_holds(key, &arguments[0])) {
+    if (key != NULL && !key_holds(key, &arguments[0]) && !key_freezes(key, &arguments[0])) {
         out_holder(run, key);
         return;
     }
     bool was_there = key != NULL;
     const struct redis7_key *seen = fenced ? key_find(run, &run->words[4]) : NULL;
     if (seen != NULL && key_number(seen) >= word_number(&arguments[4])) {
+        if (was_there && run_is_kept_from_deleting(run))
+            return;
         out_text(run->out, "*2\r\n");
         out_number(run->out, ':', was_there ? -3 : -2);
         out_string(run->out, seen->value, seen->value_len);
@@ -281,7 +320,8 @@ static void run_script(const struct run *run, unsigned script)
         [REDIS_SCRIPT_RELEASE] = run_release, [REDIS_SCRIPT_RELEASES] = run_releases,
         [REDIS_SCRIPT_EXTEND] = run_extend,   [REDIS_SCRIPT_STATUS] = run_status,
         [REDIS_SCRIPT_FENCE] = run_fence,     [REDIS_SCRIPT_SWAP] = run_swap,
-        [REDIS_SCRIPT_MARK] = run_mark,       [REDIS_SCRIPT_BEAT] = run_beat,
+        [REDIS_SCRIPT_FREEZE] = run_freeze,   [REDIS_SCRIPT_MARK] = run_mark,
+        [REDIS_SCRIPT_BEAT] = run_beat,
     };
     scripts[script](run);
 }

@@ -109,7 +109,9 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.on_set = on_set;
     master->redis.loading = master->redis.may_evict = master->redis.untracked = master->redis.full =
         false;
-    master->redis.apart = master->redis.denied = master->redis.deaf_to_scripts = false;
+    master->redis.apart = master->redis.denied = master->redis.undeletable = false;
+    master->redis.unfreezable = false;
+    master->redis.deaf_to_scripts = false;
     master->redis.release_form = forms[sim_below(sim, sizeof(forms) / sizeof(forms[0]))];
     master->redis.together = master->redis.native = 0;
     master->durable = master->redis.saves = sim_below(sim, 3) == 0;

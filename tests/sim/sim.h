@@ -243,8 +243,12 @@ struct sim_token {
     bool asked_release;   /* somebody has asked for its release */
     unsigned released_by; /* the daemon that has answered that; SIM_DAEMONS: none */
     unsigned released_life;
-    bool loose;  /* it may rest on masters until it expires, by design */
-    bool broken; /* an operator has had it released by force: nobody can rely on it any more */
+    bool loose; /* it may rest on masters until it expires, by design */
+    /* An operator has had it released by force, last by this daemon; 0: never. What was promised
+     * before does not count any more; what is promised from then on does. */
+    int64_t broken_ns;
+    unsigned broken_by;
+    unsigned broken_life;
 };
 
 /* Counts that a summary adds up. */
@@ -453,6 +457,8 @@ void judge_violation(struct sim *sim, const char *form, ...) __attribute__((form
 /* The file of a token that a daemon makes: its number. */
 unsigned judge_new_token(struct sim *sim, unsigned daemon);
 /* NULL if it is none of a daemon. */
+/* The token, or a frozen form of it, is that of a daemon; NULL: of nobody that it knows. */
+enum { JUDGE_FROZEN = 0x80 }; /* set in the byte with which a number begins where that is kept */
 struct sim_token *judge_token(struct sim *sim, const char *token);
 void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
                   const char *value, size_t len, int64_t ends_ms);

@@ -134,39 +134,75 @@ START_TEST(who_waits_is_next)
     ck_assert_msg(strncmp(second, waiter_first ? "OK" : "#w OK ", waiter_first ? 2 : 6) == 0, "%s",
                   second);
     ck_assert_uint_ge(world_count(&w, "a"), 3);
-    ck_assert_uint_eq(w.engine.stats.handovers, 1);
 }
 END_TEST
 
-/* It changes hands between the look and the release: what is there by then stays. */
-START_TEST(what_has_changed_hands_meanwhile_is_left_alone)
+/* Commands take three milliseconds to each master: the BREAK looks in the first three of them,
+ * freezes in the next, and then releases. */
+static void start_break(int64_t pass_ms)
 {
-    set_nodes(0, 4, A);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
     world_send_as(&w, &w.others[1], "BREAK a");
-    world_pass_ms(&w, 4);
-    world_expect(&w, "broken a of 0");
+    world_pass_ms(&w, pass_ms);
+}
+
+enum { LOOKED_MS = 4, FROZEN_MS = 7 };
+
+static unsigned count_frozen(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        const char *value = world_value(&w, i, "a");
+        count += value != NULL && value[0] == '!';
+    }
+    return count;
+}
+
+static void expect_noquorum(void)
+{
+    ck_assert_int_eq(strncmp(world_heard(&w), "NOQUORUM ", 9), 0);
+}
+
+/* It changes hands between the look and the freeze: what is there by then stays. */
+START_TEST(what_has_changed_hands_meanwhile_is_left_alone)
+{
+    set_nodes(0, 4, A);
+    start_break(LOOKED_MS);
     set_nodes(0, 4, B);
     world_pass_ms(&w, 30);
     ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(world_value(&w, i, "a"), B);
+    ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
 
 START_TEST(what_was_given_back_meanwhile_is_free)
 {
     set_nodes(0, 4, A);
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].delay_ns = 3 * NS_PER_MS;
-    world_send_as(&w, &w.others[1], "BREAK a");
-    world_pass_ms(&w, 4);
-    world_expect(&w, "broken a of 0");
+    start_break(LOOKED_MS);
     for (unsigned i = 0; i < 5; i++)
         world_delete(&w, i, "a");
     world_pass_ms(&w, 30);
     world_expect(&w, "FREE");
+    ck_assert_uint_eq(w.engine.stats.broken, 0);
+}
+END_TEST
+
+/* It was broken: that it expired, and even has a new holder, before the release does not change
+ * that. */
+START_TEST(what_ends_between_the_freeze_and_the_release_is_broken)
+{
+    set_nodes(0, 4, A);
+    start_break(FROZEN_MS);
+    world_expect(&w, "broken a of 0");
+    world_delete(&w, 0, "a");
+    set_nodes(1, 3, B);
+    world_pass_ms(&w, 30);
+    world_expect(&w, "OK");
+    ck_assert_str_eq(world_value(&w, 3, "a"), B);
+    ck_assert_uint_eq(world_count(&w, "a"), 3);
 }
 END_TEST
 
@@ -218,18 +254,15 @@ START_TEST(without_a_quorum_nothing_is_done)
 }
 END_TEST
 
-/* Once it has begun, it goes on: the masters that hang are owed it. */
-START_TEST(what_cannot_be_confirmed_is_tried_on)
+/* Once a quorum is frozen it goes on: the masters that hang are owed the release. */
+START_TEST(release_that_cannot_be_confirmed_is_sent_again)
 {
     set_nodes(0, 4, A);
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].delay_ns = 3 * NS_PER_MS;
-    world_send_as(&w, &w.others[1], "BREAK a");
-    world_pass_ms(&w, 4);
+    start_break(FROZEN_MS);
     world_expect(&w, "broken a of 0");
     world_hang(&w, 3, true);
     world_pass_ms(&w, 100);
-    ck_assert_int_eq(strncmp(world_heard(&w), "NOQUORUM ", 9), 0);
+    expect_noquorum();
     world_hang(&w, 3, false);
     world_pass_ms(&w, 100);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -240,10 +273,7 @@ END_TEST
 START_TEST(what_is_still_to_be_released_is_not_extended)
 {
     lock("LOCK a 60s");
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].delay_ns = 3 * NS_PER_MS;
-    world_send_as(&w, &w.others[1], "BREAK a");
-    world_pass_ms(&w, 4);
+    start_break(FROZEN_MS);
     world_expect(&w, "broken a of 1");
     for (unsigned i = 2; i < 5; i++)
         strcpy(w.masters[i].error, "MISCONF");
@@ -251,11 +281,211 @@ START_TEST(what_is_still_to_be_released_is_not_extended)
     world_expect(&w, "NOQUORUM 2/5 need=3 c:misconf d:misconf e:misconf");
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].error[0] = '\0';
-    ck_assert_uint_eq(world_count(&w, "a"), 3);
+    ck_assert_uint_eq(count_frozen(), 3);
     world_send(&w, "EXTEND a %s 60s", token);
     world_pass_ms(&w, 2000);
     world_expect(&w, "GONE");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* Two of five masters are frozen, and the others do not answer. */
+static void fail_to_freeze(void)
+{
+    start_break(LOOKED_MS);
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].hung = true;
+    world_pass_ms(&w, 100);
+    expect_noquorum();
+    ck_assert_uint_eq(count_frozen(), 2);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_uint_eq(w.engine.stats.broken, 0);
+    ck_assert_uint_eq(w.breaks, 1); /* the log has it: the holder may lose the lock by that */
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = 0;
+}
+
+static void go_on(void)
+{
+    for (unsigned i = 2; i < 5; i++)
+        w.masters[i].hung = false;
+    world_pass_ms(&w, 100);
+}
+
+/* What a BREAK freezes expires when the token would have. */
+static void expect_until_ms(int64_t ms)
+{
+    world_pass_ms(&w, ms - 200);
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    world_say(&w, "LOCK a 1s");
+    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    world_pass_ms(&w, 400);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+
+START_TEST(without_a_frozen_quorum_nothing_is_deleted)
+{
+    set_nodes(0, 4, A);
+    fail_to_freeze();
+    go_on(); /* with the freeze that was sent to them */
+    ck_assert_uint_eq(count_frozen(), 5);
+    expect_until_ms(10000 - 204);
+}
+END_TEST
+
+/* The other masters have only been slow: the holder goes on extending the lock. */
+START_TEST(hold_lives_on_after_a_break_that_failed)
+{
+    lock("LOCK a 3s HOLD");
+    start_break(LOOKED_MS);
+    for (unsigned i = 2; i < 5; i++)
+        strcpy(w.masters[i].error, "MISCONF");
+    world_pass_ms(&w, 100);
+    expect_noquorum();
+    for (unsigned i = 0; i < 5; i++) {
+        w.masters[i].delay_ns = 0;
+        w.masters[i].error[0] = '\0';
+    }
+    world_pass_ms(&w, 10000);
+    world_expect(&w, "(nothing)");
+    ck_assert_uint_eq(w.engine.holding, 1);
+    /* Where it was frozen it has expired, and was planted again. */
+    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_uint_eq(count_frozen(), 0);
+}
+END_TEST
+
+/* It was to be broken, and its holder cannot extend it any more: the promised time stands. */
+START_TEST(hold_is_lost_where_the_freeze_comes_late)
+{
+    char lost[128];
+    lock("LOCK a 3s HOLD");
+    fail_to_freeze();
+    ck_assert_uint_eq(w.engine.holding, 1);
+    go_on();
+    world_pass_ms(&w, 1500);
+    snprintf(lost, sizeof(lost), "! LOST a %s gone", token);
+    const char *heard = world_heard(&w);
+    while (strncmp(heard, "! WARN ", 7) == 0)
+        heard = world_heard(&w);
+    ck_assert_str_eq(heard, lost);
+    ck_assert_uint_ge(world_count(&w, "a"), 3);
+    world_say(&w, "UNLOCK a %s", token);
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(what_is_frozen_in_part_is_held)
+{
+    set_nodes(0, 2, A);
+    start_break(LOOKED_MS);
+    for (unsigned i = 1; i < 5; i++)
+        strcpy(w.masters[i].error, "MISCONF");
+    world_pass_ms(&w, 100);
+    expect_noquorum();
+    for (unsigned i = 0; i < 5; i++) {
+        w.masters[i].delay_ns = 0;
+        w.masters[i].error[0] = '\0';
+    }
+    ck_assert_uint_eq(count_frozen(), 1);
+    world_say(&w, "STATUS a");
+    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+}
+END_TEST
+
+START_TEST(break_that_is_asked_for_again_completes)
+{
+    lock("LOCK a 60s");
+    fail_to_freeze();
+    say_break("BREAK a");
+    expect_noquorum(); /* the others are suspect */
+    go_on();
+    say_break("BREAK a");
+    world_expect(&w, "broken a of 1");
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* Its token, or a frozen one of another BREAK, is all that the masters have. */
+START_TEST(what_is_frozen_everywhere_is_broken)
+{
+    lock("LOCK a 60s HOLD");
+    char frozen[LIMIT_TOKEN + 1];
+    snprintf(frozen, sizeof(frozen), "!000000000000000%s", token + 16);
+    set_nodes(0, 4, frozen);
+    say_break("BREAK a");
+    world_expect(&w, "broken a of 1");
+    world_expect(&w, "! LOST a %s gone", token);
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* Alone, with others, and by a command of the server for that. */
+START_TEST(unlock_deletes_what_is_frozen)
+{
+    static const char *const versions[] = {NULL, "redis_version:8.4.0"};
+    for (unsigned i = 0; i < 5; i++) {
+        w.masters[i].version = versions[_i % 2];
+        world_cut(&w, i);
+    }
+    world_pass_ms(&w, 1000);
+    lock("LOCK a 60s");
+    char frozen[LIMIT_TOKEN + 1];
+    snprintf(frozen, sizeof(frozen), "!000000000000000%s", token + 16);
+    set_nodes(0, 4, frozen);
+    if (_i / 2 == 1) {
+        w.lazy = true;
+        world_send(&w, "#1 UNLOCK b %s", A);
+        world_send(&w, "#2 UNLOCK a %s", token);
+        world_settle(&w);
+        ck_assert_uint_eq(w.masters[0].together, 1);
+        world_heard(&w);
+        world_heard(&w);
+    } else {
+        world_say(&w, "UNLOCK a %s", token);
+        /* The server's own command knows of no frozen tokens: the script comes after it. */
+        world_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
+        world_pass_ms(&w, 100);
+    }
+    ck_assert_uint_le(world_count(&w, "a"), versions[_i % 2] != NULL ? 2 : 0);
+}
+END_TEST
+
+/* The next in line gets the lock with its release. */
+START_TEST(unlock_hands_over_what_is_frozen)
+{
+    lock("LOCK a 60s");
+    char frozen[LIMIT_TOKEN + 1];
+    snprintf(frozen, sizeof(frozen), "!000000000000000%s", token + 16);
+    set_nodes(0, 4, frozen);
+    world_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
+    world_settle(&w);
+    world_say(&w, "#u UNLOCK a %s", token);
+    world_pass_ms(&w, 50);
+    const char *first = world_heard(&w);
+    ck_assert_msg(strncmp(first, "#u OK", 5) == 0 || strncmp(first, "#w OK ", 6) == 0, "%s", first);
+    const char *second = world_heard(&w);
+    ck_assert_msg(strncmp(second, "#u OK", 5) == 0 || strncmp(second, "#w OK ", 6) == 0, "%s",
+                  second);
+}
+END_TEST
+
+/* The one that does not answer keeps the key until its time is over. */
+START_TEST(master_that_has_not_answered_the_freeze_is_sent_no_release)
+{
+    set_nodes(0, 4, A);
+    start_break(LOOKED_MS);
+    w.masters[4].hung = true;
+    world_pass_ms(&w, 100);
+    world_expect(&w, "broken a of 0");
+    world_expect(&w, "OK");
+    w.masters[4].hung = false;
+    world_pass_ms(&w, 2000);
+    ck_assert_uint_eq(world_count(&w, "a"), 1);
+    ck_assert_uint_eq(count_frozen(), 1);
 }
 END_TEST
 
@@ -275,15 +505,13 @@ END_TEST
 START_TEST(who_leaves_after_it_has_had_it_broken)
 {
     set_nodes(0, 4, A);
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].delay_ns = 3 * NS_PER_MS;
-    world_send_as(&w, &w.others[1], "BREAK a");
-    world_pass_ms(&w, 4);
-    world_expect(&w, "broken a of 0");
+    start_break(_i);
     world_lose_client(&w, &w.others[1]);
     world_pass_ms(&w, 100);
+    world_expect(&w, "broken a of 0");
     world_expect(&w, "(nothing)");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.breaks, 1);
 }
 END_TEST
 
@@ -336,10 +564,20 @@ Suite *test_suite(void)
     tcase_add_test(tests, what_is_just_being_granted_is_not_broken);
     tcase_add_test(tests, what_is_no_token_of_ours_is_left_alone);
     tcase_add_test(tests, without_a_quorum_nothing_is_done);
-    tcase_add_test(tests, what_cannot_be_confirmed_is_tried_on);
+    tcase_add_test(tests, what_ends_between_the_freeze_and_the_release_is_broken);
+    tcase_add_test(tests, release_that_cannot_be_confirmed_is_sent_again);
+    tcase_add_test(tests, without_a_frozen_quorum_nothing_is_deleted);
+    tcase_add_test(tests, hold_lives_on_after_a_break_that_failed);
+    tcase_add_test(tests, hold_is_lost_where_the_freeze_comes_late);
+    tcase_add_test(tests, what_is_frozen_in_part_is_held);
+    tcase_add_test(tests, break_that_is_asked_for_again_completes);
+    tcase_add_test(tests, what_is_frozen_everywhere_is_broken);
+    tcase_add_loop_test(tests, unlock_deletes_what_is_frozen, 0, 4);
+    tcase_add_test(tests, unlock_hands_over_what_is_frozen);
+    tcase_add_test(tests, master_that_has_not_answered_the_freeze_is_sent_no_release);
     tcase_add_test(tests, what_is_still_to_be_released_is_not_extended);
     tcase_add_test(tests, who_leaves_before_the_look_has_nothing_broken);
-    tcase_add_test(tests, who_leaves_after_it_has_had_it_broken);
+    tcase_add_loop_test(tests, who_leaves_after_it_has_had_it_broken, LOOKED_MS, FROZEN_MS + 1);
     tcase_add_test(tests, so_many_at_once_and_no_more);
     tcase_add_test(tests, outcomes_of_locks_do_not_count_it);
     suite_add_tcase(suite, tests);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protocol/redis.h"
+#include "protocol/token.h"
 #include "protocol/validity.h"
 #include "tests/runner.h"
 
@@ -54,6 +55,11 @@ START_TEST(scripts_go_by_sha1)
     snprintf(expected, sizeof(expected),
              "*4\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n",
              redis_script_sha1(REDIS_SCRIPT_STATUS));
+    assert_bytes(&call, REDIS_BY_SHA1, expected);
+    call.command = REDIS_FREEZE;
+    snprintf(expected, sizeof(expected),
+             "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN "\r\n",
+             redis_script_sha1(REDIS_SCRIPT_FREEZE));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
 }
 END_TEST
@@ -144,6 +150,7 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
         [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
         [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
         [REDIS_STATUS] = REDIS_SCRIPT_STATUS,        [REDIS_LOOK] = REDIS_SCRIPT_STATUS,
+        [REDIS_FREEZE] = REDIS_SCRIPT_FREEZE,
     };
     const int64_t values[3] = {call->ttl_ms, call->ballot, call->fence_ttl_ms};
     size_t count = 0;
@@ -171,7 +178,7 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
         words[count++] = call->old_token;
     if (!status && !look)
         words[count++] = call->token;
-    if (!status)
+    if (!status && call->command != REDIS_FREEZE)
         words[count++] = numbers[0];
     if (swap || look || (call->command == REDIS_RELEASE && call->daemon != NULL))
         words[count++] = call->daemon;
@@ -205,7 +212,7 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
     char key[LIMIT_KEY + 1];
     memset(key, 'k', key_len);
     key[key_len] = '\0';
-    for (unsigned command = 0; command <= REDIS_LOOK; command++) {
+    for (unsigned command = 0; command <= REDIS_FREEZE; command++) {
         struct redis_call call = {
             .command = (enum redis_command)command,
             .key = key,
@@ -401,6 +408,37 @@ START_TEST(every_reason_has_a_word_of_its_own_and_a_meaning)
 }
 END_TEST
 
+static uint64_t holder_of(const char *value)
+{
+    struct redis_reply reply = {.kind = RESP_ARRAY, .item_count = 2};
+    reply.items[0].kind = RESP_INTEGER;
+    reply.items[1].kind = RESP_STRING;
+    reply.items[1].str = value;
+    reply.items[1].len = strlen(value);
+    return redis_answer(REDIS_STATUS, &reply).holder;
+}
+
+START_TEST(token_and_its_frozen_forms_are_one_holder)
+{
+    const unsigned char fresh[TOKEN_FRESH_BYTES] = {0xff, 1, 2, 3, 4, 5, 6, 7};
+    char frozen[LIMIT_TOKEN + 1] = "";
+    char again[LIMIT_TOKEN + 1] = "";
+    token_freeze(TOKEN, fresh, frozen);
+    token_freeze(frozen, (const unsigned char[TOKEN_FRESH_BYTES]){0}, again);
+    ck_assert_int_eq(strncmp(frozen, "!f01020304050607", TOKEN_KEPT), 0);
+    ck_assert_str_eq(frozen + TOKEN_KEPT, &TOKEN[TOKEN_KEPT]);
+    ck_assert(token_is(TOKEN, LIMIT_TOKEN) && !token_is_frozen(TOKEN, LIMIT_TOKEN));
+    ck_assert(!token_is(frozen, LIMIT_TOKEN) && token_is_frozen(frozen, LIMIT_TOKEN));
+    ck_assert(token_same_lock(TOKEN, again) && token_same_lock(frozen, again));
+    ck_assert_uint_eq(holder_of(TOKEN), holder_of(frozen));
+    ck_assert_uint_eq(holder_of(TOKEN), holder_of(again));
+    frozen[LIMIT_TOKEN - 1] = '!';
+    ck_assert(!token_is_frozen(frozen, LIMIT_TOKEN));
+    ck_assert(!token_is_frozen(again, LIMIT_TOKEN - 1));
+    ck_assert_uint_ne(holder_of(TOKEN), holder_of(frozen));
+}
+END_TEST
+
 START_TEST(fingerprints_tell_holders_apart)
 {
     ck_assert_uint_ne(redis_fingerprint("a", 1), redis_fingerprint("b", 1));
@@ -471,6 +509,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_key_of_another_type_is_held);
     tcase_add_test(cases, errors_are_named_by_their_first_word);
     tcase_add_test(cases, every_reason_has_a_word_of_its_own_and_a_meaning);
+    tcase_add_test(cases, token_and_its_frozen_forms_are_one_holder);
     tcase_add_test(cases, fingerprints_tell_holders_apart);
     tcase_add_test(cases, info_fields_are_found_whole);
     tcase_add_test(cases, drift_is_a_share_and_a_margin_rounded_up);

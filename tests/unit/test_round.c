@@ -424,6 +424,26 @@ START_TEST(status_tells_the_holder_of_a_quorum_from_several_minorities)
 }
 END_TEST
 
+/* What is deleted afterwards depends on each of them. */
+START_TEST(freeze_waits_for_all_nodes_or_its_deadline)
+{
+    struct trial t;
+    trial_begin(&t, 5, ROUND_FREEZE);
+    for (unsigned i = 0; i < 4; i++)
+        trial_vote(&t, i, said_yes);
+    ck_assert_uint_eq(t.quiet, 0);
+    ck_assert_uint_eq(t.answers, 0);
+    trial_reach_deadline(&t);
+    trial_expect(&t, OUTCOME_OK);
+    trial_begin(&t, 5, ROUND_FREEZE);
+    for (unsigned i = 0; i < 4; i++)
+        trial_vote(&t, i, said_absent);
+    ck_assert_uint_eq(t.answers, 0);
+    trial_vote(&t, 4, said_yes);
+    trial_expect(&t, OUTCOME_GONE);
+}
+END_TEST
+
 START_TEST(a_settled_round_ignores_its_deadline)
 {
     struct trial t;
@@ -470,6 +490,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_release_goes_wherever_it_can_even_without_a_quorum);
     tcase_add_test(cases, a_cancelled_status_is_not_answered);
     tcase_add_test(cases, status_tells_the_holder_of_a_quorum_from_several_minorities);
+    tcase_add_test(cases, freeze_waits_for_all_nodes_or_its_deadline);
     tcase_add_test(cases, a_settled_round_ignores_its_deadline);
     suite_add_tcase(suite, cases);
     return suite;

@@ -108,6 +108,7 @@ struct world {
     struct engine_client client;                /* who sends, if nobody else is named */
     struct engine_client others[WORLD_CLIENTS]; /* more of them */
     struct world_master masters[WORLD_NODES];
+    unsigned breaks;   /* that were told of when they began to act */
     unsigned refusals; /* masters that were told of for refusing several releases at once, ... */
     unsigned native_refusals;  /* ... for refusing DELIFEQ or DELEX */
     unsigned refused_commands; /* ... for answering an error to a command, ... */

@@ -68,12 +68,19 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     hear(world, "%.*s", (int)(len - 1), line);
 }
 
-/* As if it was a push: "broken <resource> of <client>". */
 static void io_breaking(void *context, const struct engine_client *by,
                         const struct engine_broken *broken)
 {
     struct world *world = context;
     ck_assert_uint_ne(by->id, 0);
+    ck_assert_uint_gt(broken->resource_len, 0);
+    world->breaks++;
+}
+
+/* As if it was a push: "broken <resource> of <client>". */
+static void io_broken(void *context, const struct engine_broken *broken)
+{
+    struct world *world = context;
     hear(world, "broken %.*s of %d", (int)broken->resource_len, broken->resource,
          (int)broken->owner_id);
 }
@@ -149,6 +156,7 @@ struct engine_io world_io(struct world *world)
         .undone = io_undone,
         .push = io_push,
         .breaking = io_breaking,
+        .broken = io_broken,
         .link_changed = io_link_changed,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,

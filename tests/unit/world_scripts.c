@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/token.h"
 #include "tests/unit/world_answer.h"
 #include "tests/unit/world_master.h"
 
@@ -98,6 +99,26 @@ static struct redis_reply run_fence(struct world *world, unsigned node, char **w
     return world_number(-3);
 }
 
+/* Is the value a frozen form of this token? */
+static bool is_frozen_of(const char *value, const char *token)
+{
+    return value[0] == '!' && token[0] != '!' && strlen(value) == LIMIT_TOKEN &&
+           token_same_lock(value, token);
+}
+
+/* What freeze.lua does. */
+static struct redis_reply run_freeze(struct world *world, unsigned node, char **words)
+{
+    struct world_key *key = world_find_key(world, node, words[3]);
+    world->masters[node].commands++;
+    if (key == NULL)
+        return world_number(-2);
+    if (strlen(key->value) != LIMIT_TOKEN || !token_same_lock(key->value, words[4]))
+        return holder(world, node, key);
+    memcpy(key->value, words[4], LIMIT_TOKEN);
+    return world_number(-3);
+}
+
 static const char *waits_key(const char *key)
 {
     static char name[128];
@@ -114,7 +135,8 @@ static struct redis_reply run_swap(struct world *world, unsigned node, char **wo
     const char *waits = world_value(world, node, waits_key(words[3]));
     bool wanted = waits != NULL && strcmp(waits, arguments[3]) != 0;
     world->masters[node].commands++;
-    if (key != NULL && strcmp(key->value, arguments[0]) != 0)
+    if (key != NULL && strcmp(key->value, arguments[0]) != 0 &&
+        !is_frozen_of(key->value, arguments[0]))
         return holder(world, node, key);
     const char *seen = fenced ? world_value(world, node, words[4]) : NULL;
     if (seen != NULL && atoll(seen) >= atoll(arguments[4])) {
@@ -184,6 +206,8 @@ struct redis_reply world_run_script(struct world *world, unsigned node, unsigned
         return run_swap(world, node, words);
     if (script == REDIS_SCRIPT_RELEASES)
         return run_releases(world, node, words);
+    if (script == REDIS_SCRIPT_FREEZE)
+        return run_freeze(world, node, words);
     if (script == REDIS_SCRIPT_RELEASE && strcmp(words[3], world->masters[node].refused_key) == 0)
         return world_text(RESP_ERROR, "NOPERM No permissions to access a key");
     struct world_key *key = world_find_key(world, node, words[3]);
@@ -195,7 +219,9 @@ struct redis_reply world_run_script(struct world *world, unsigned node, unsigned
                          strcmp(key->value, words[6]) == 0;
     if (script == REDIS_SCRIPT_STATUS && !granted_there)
         leave_word(world, node, key, words[4], words[4] != NULL ? words[5] : NULL);
-    bool other = script == REDIS_SCRIPT_STATUS || strcmp(key->value, words[4]) != 0;
+    bool ours = strcmp(key->value, words[4] != NULL ? words[4] : "") == 0 ||
+                (script == REDIS_SCRIPT_RELEASE && is_frozen_of(key->value, words[4]));
+    bool other = script == REDIS_SCRIPT_STATUS || !ours;
     if (other && script == REDIS_SCRIPT_RELEASE && strlen(key->value) == LIMIT_TOKEN) {
         int64_t latest_ns = world_clock_ns(world, node) + atoll(words[5]) * NS_PER_MS;
         if (key->expires_ns > latest_ns)

@@ -1,0 +1,147 @@
+/*
+ * What a BREAK may take from the holder of a lock, with two daemons on the same masters: one breaks
+ * the lock, the other one granted it and extends it. An extension that begins after the BREAK was
+ * answered, and is answered OK, holds. The shipped engine among fake masters, on virtual time.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/world.h"
+
+enum { NODES = 5 };
+
+static struct world w; /* breaks */
+static struct world v; /* granted */
+static char token[LIMIT_TOKEN + 1];
+
+static void to_v(void)
+{
+    world_share(&v, &w);
+}
+
+static void to_w(void)
+{
+    world_share(&w, &v);
+}
+
+/* Time passes for both. */
+static void pass_both(int64_t ms)
+{
+    for (int64_t i = 0; i < ms; i++) {
+        world_pass_ms(&w, 1);
+        to_v();
+        v.now_ns -= NS_PER_MS;
+        world_pass_ms(&v, 1);
+        to_w();
+    }
+}
+
+static void setup(void)
+{
+    world_init(&w, NODES);
+    world_pass_ms(&w, 10);
+    world_join(&v, &w, "elsewhere");
+    w.now_ns = v.now_ns;
+    pass_both(3000);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_str_eq(world_vote(&v, i), "-");
+    world_say(&v, "LOCK a 20s");
+    snprintf(token, sizeof(token), "%s", world_token(world_heard(&v)));
+    to_w();
+}
+
+static void teardown(void)
+{
+    pass_both(3000);
+    ck_assert_uint_eq(w.engine.breakings.in_use, 0);
+    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    world_deinit(&w);
+    world_deinit(&v);
+}
+
+/* The holder extends the lock through its own daemon; returns the answer. */
+static const char *extend(void)
+{
+    to_v();
+    world_say(&v, "EXTEND a %s 20s", token);
+    world_pass_ms(&v, 100);
+    to_w();
+    return world_heard(&v);
+}
+
+/* The first masters refuse to delete the key, as by an ACL without +del. */
+static void refuse_releases(unsigned count, bool refuse)
+{
+    for (unsigned i = 0; i < count; i++)
+        strcpy(w.masters[i].refused_key, refuse ? "a" : "");
+}
+
+static void forget_answers(void)
+{
+    while (world_next_reply(&w) != NULL)
+        continue;
+}
+
+/* No other client is granted the lock until then. */
+static void expect_exclusive_for_ms(int64_t ms)
+{
+    for (int64_t passed = 0; passed < ms; passed += 500) {
+        pass_both(500);
+        world_say(&w, "LOCK a 1s");
+        world_pass_ms(&w, 60);
+        const char *answer = world_heard(&w);
+        ck_assert_msg(strncmp(answer, "HELD ", 5) == 0, "%s after %lld ms", answer,
+                      (long long)passed);
+        to_v();
+    }
+}
+
+START_TEST(extension_outlives_a_break_that_masters_refused)
+{
+    refuse_releases(3, true);
+    world_send_as(&w, &w.others[0], "BREAK a");
+    world_pass_ms(&w, 200);
+    forget_answers();
+    const char *answer = extend();
+    refuse_releases(3, false);
+    if (strncmp(answer, "OK ", 3) == 0)
+        expect_exclusive_for_ms(15000);
+    else
+        ck_assert_str_eq(answer, "GONE");
+}
+END_TEST
+
+/* All masters stop at some point of the BREAK, and go on after it was answered and the lock was
+ * extended: they execute then what the BREAK has sent. */
+START_TEST(extension_outlives_a_break_whose_commands_come_late)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        w.masters[i].delay_ns = 3 * NS_PER_MS;
+    world_send_as(&w, &w.others[0], "BREAK a");
+    world_pass_ms(&w, _i);
+    world_hang(&w, NODES, true);
+    world_pass_ms(&w, 200);
+    forget_answers();
+    world_hang(&w, NODES, false); /* for the other daemon first */
+    for (unsigned i = 0; i < NODES; i++)
+        w.masters[i].delay_ns = 0;
+    const char *answer = extend();
+    ck_assert(strncmp(answer, "OK ", 3) == 0 || strcmp(answer, "GONE") == 0);
+    pass_both(1);
+    if (strncmp(answer, "OK ", 3) == 0)
+        expect_exclusive_for_ms(15000);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("break_promises");
+    TCase *tests = tcase_create("break_promises");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, extension_outlives_a_break_that_masters_refused);
+    tcase_add_loop_test(tests, extension_outlives_a_break_whose_commands_come_late, 1, 12);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
