@@ -271,8 +271,9 @@ static void beat_with(const char *entry)
 /* One that is ahead of the clock rises by a millisecond; else it would be the time of each. */
 static void try_beat_of_a_step(void)
 {
-    static const char *const set[] = {"SET", "redlockd:step:x", "9700000000000000"};
-    expect_same_words(set, 3);
+    static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",
+                                      "60000"};
+    expect_same_words(set, 6);
     beat_with("-");
     expect_same_words((const char *[]){"GET", "redlockd:step:x"}, 2);
     expect_same_words((const char *[]){"GET", "redlockd:clock:x"}, 2);
@@ -284,9 +285,10 @@ static void try_beat_of_a_step(void)
 /* Left before the clock was set back: who reads it takes it away. */
 static void try_beat_on_a_vouch_from_the_future(void)
 {
-    static const char *const set[] = {"SET", "redlockd:vouch:x", "9700000000000000", "PX", "60000"};
+    static const char *const set[] = {"SET",  "redlockd:vouch:x", "9700000000000000", "NX", "PX",
+                                      "60000"};
     static const char *const get[] = {"GET", "redlockd:vouch:x"};
-    expect_same_words(set, 5);
+    expect_same_words(set, 6);
     expect_same_words(get, 2);
     beat_with("");
     expect_same_words(get, 2);
