@@ -284,8 +284,7 @@ uint64_t redis_fingerprint(const char *value, size_t len)
     return hash != 0 ? hash : 1;
 }
 
-/* A token and its frozen forms are one holder. */
-static uint64_t fingerprint_of_holder(const char *value, size_t len)
+uint64_t redis_holder(const char *value, size_t len)
 {
     if (token_is(value, len) || token_is_frozen(value, len))
         return redis_fingerprint(value + TOKEN_KEPT, len - TOKEN_KEPT);
@@ -328,7 +327,7 @@ static struct answer answer_of_script(const struct redis_reply *reply)
         return (struct answer){
             .kind = ANSWER_HELD,
             .pttl_ms = pttl_ms >= 0 && pttl_ms <= PTTL_MAX_MS ? pttl_ms : -1,
-            .holder = fingerprint_of_holder(reply->items[1].str, reply->items[1].len),
+            .holder = redis_holder(reply->items[1].str, reply->items[1].len),
         };
     }
     return failed(REASON_GARBAGE);

@@ -188,6 +188,9 @@ enum answer_kind redis_released(const struct redis_reply *reply, size_t count, s
 /* Is it YES for all of them? */
 bool redis_all_released(const struct redis_reply *reply);
 
+/* What `holder` is for this value: a token and its frozen forms are one holder. */
+uint64_t redis_holder(const char *value, size_t len);
+
 /* The fingerprint of some bytes, never 0. */
 uint64_t redis_fingerprint(const char *value, size_t len);
 

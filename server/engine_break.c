@@ -159,12 +159,25 @@ static bool on_frozen(struct engine *engine, struct operation *freeze, struct ca
     return false;
 }
 
+/* Another BREAK has put a frozen token of its own on so many nodes that no quorum is free of it. */
+static bool is_frozen_anew(const struct round *round, const char *token)
+{
+    const struct round_rules *rules = round->rules;
+    unsigned count = 0;
+    for (unsigned i = 0; i < rules->node_count; i++)
+        count += (round->held & nodes_only(i)) != 0 &&
+                 round->held_by[i] == redis_holder(token, LIMIT_TOKEN);
+    return count > rules->node_count - rules->quorum;
+}
+
 static bool on_released(struct engine *engine, struct operation *release, struct call *call,
                         int64_t now_ns)
 {
     const struct round *round = &release->round;
+    enum outcome outcome = round->outcome;
     /* A quorum was frozen. What is not there any more has come to its end since then. */
-    enum outcome outcome = round->outcome == OUTCOME_GONE ? OUTCOME_OK : round->outcome;
+    if (outcome == OUTCOME_GONE)
+        outcome = is_frozen_anew(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
     answer_round(engine, call, round, outcome, now_ns);
     return false;
 }

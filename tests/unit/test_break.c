@@ -206,6 +206,22 @@ START_TEST(what_ends_between_the_freeze_and_the_release_is_broken)
 }
 END_TEST
 
+/* A second BREAK has frozen it once more, and is the one to delete it: the first must not say that
+ * the lock is free. */
+START_TEST(what_another_break_has_frozen_is_not_released)
+{
+    static const char other[] = "!000000000000000aaaaaaaaaaaaaaaaaaaaaaaa";
+    set_nodes(0, 4, A);
+    start_break(FROZEN_MS);
+    world_expect(&w, "broken a of 0");
+    set_nodes(0, 2, other);
+    world_pass_ms(&w, 30);
+    expect_noquorum();
+    ck_assert_uint_eq(world_count(&w, "a"), 3);
+    ck_assert_str_eq(world_value(&w, 0, "a"), other);
+}
+END_TEST
+
 /* A quorum of the masters has it, but its round has not heard so yet: its client would be told of a
  * grant that was deleted before. */
 START_TEST(what_is_just_being_granted_is_not_broken)
@@ -565,6 +581,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, what_is_no_token_of_ours_is_left_alone);
     tcase_add_test(tests, without_a_quorum_nothing_is_done);
     tcase_add_test(tests, what_ends_between_the_freeze_and_the_release_is_broken);
+    tcase_add_test(tests, what_another_break_has_frozen_is_not_released);
     tcase_add_test(tests, release_that_cannot_be_confirmed_is_sent_again);
     tcase_add_test(tests, without_a_frozen_quorum_nothing_is_deleted);
     tcase_add_test(tests, hold_lives_on_after_a_break_that_failed);
