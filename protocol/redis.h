@@ -17,9 +17,11 @@
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
  *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
  *     freeze    EVALSHA freeze.lua <key> <frozen token>
- *                                                      compare and set: nobody can extend it any
- * more status    EVALSHA status.lua <key> look      EVALSHA status.lua <key> <max_ttl> <daemon>
- * [<token>] and leave word that this daemon wants it, unless that is whom it has granted it to
+ *                                                      compare and set: no more extensions
+ *     status    EVALSHA status.lua <key>
+ *     look      EVALSHA status.lua <key> <max_ttl> <daemon> [<token>]
+ *                                                      and leave word that this daemon wants it,
+ *                                                      unless that is whom it has granted it to
  */
 #ifndef PROTOCOL_REDIS_H
 #define PROTOCOL_REDIS_H
