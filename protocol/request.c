@@ -10,9 +10,9 @@
 /* How much of a client's word an error quotes. */
 enum { QUOTE_MAX = 32 };
 
-/* The most words that any request has: #<tag> LOCK <resource> <ttl> WAIT <time> FENCE HOLD; and one
- * that is too many. */
-enum { WORDS_MAX = 9, LOCK_WORDS = 6 /* behind its verb */ };
+/* The most words that any request has: #<tag> LOCK <resource> <ttl> WAIT <time> FENCE HOLD LINGER;
+ * and one that is too many. */
+enum { WORDS_MAX = 10, LOCK_WORDS = 7 /* behind its verb */ };
 
 struct word {
     const char *at;
@@ -399,7 +399,8 @@ static enum request_error take_wait(const struct word *word, struct request *req
     return REQUEST_WAIT_RANGE;
 }
 
-static const char fence[LETTERS] = "FENCE", hold[LETTERS] = "HOLD", wait[LETTERS] = "WAIT";
+static const char fence[LETTERS] = "FENCE", hold[LETTERS] = "HOLD", linger[LETTERS] = "LINGER",
+                  wait[LETTERS] = "WAIT";
 
 /* The options of LOCK: each at most once, in any order. Not inlined: most have none, and would save
  * registers for them. */
@@ -413,6 +414,8 @@ take_options(const struct word *options, size_t count, struct request *request, 
             request->fence = true;
         } else if (is_word(option, hold) && !request->hold) {
             request->hold = true;
+        } else if (is_word(option, linger) && !request->linger) {
+            request->linger = true;
         } else if (is_word(option, wait) && !waits) {
             if (++at == count)
                 return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s");
@@ -421,13 +424,16 @@ take_options(const struct word *options, size_t count, struct request *request, 
                 return failed;
             waits = true;
         } else {
-            bool twice = is_word(option, fence) || is_word(option, hold) || is_word(option, wait);
+            bool twice = is_word(option, fence) || is_word(option, hold) ||
+                         is_word(option, linger) || is_word(option, wait);
             return fail_word(
                 error, REQUEST_BAD_ARGUMENTS,
-                "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD], and knows no ", option,
-                twice ? " twice" : "");
+                "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]], and knows no ",
+                option, twice ? " twice" : "");
         }
     }
+    if (request->linger && !request->hold)
+        return fail(error, REQUEST_BAD_ARGUMENTS, "LINGER takes HOLD: HOLD LINGER");
     return REQUEST_FINE;
 }
 

@@ -17,7 +17,7 @@
 #include "protocol/limits.h"
 
 #define VERB_TABLE(X)                                                                              \
-    X(VERB_LOCK, "LOCK", "<resource> <ttl> [WAIT <time>] [FENCE] [HOLD]",                          \
+    X(VERB_LOCK, "LOCK", "<resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]]",                 \
       "acquire a lock for <ttl>")                                                                  \
     X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release it on every node")                     \
     X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>", "make it live at least <ttl> from now")   \
@@ -89,8 +89,9 @@ static_assert(LIMIT_LINE <= UINT16_MAX, "the lengths in a request");
  * cleared for each line, so it is small. */
 struct request {
     enum verb verb;
-    bool fence; /* LOCK: with a fencing token */
-    bool hold;  /* LOCK: for as long as the connection lives */
+    bool fence;  /* LOCK: with a fencing token */
+    bool hold;   /* LOCK: for as long as the connection lives */
+    bool linger; /* LOCK with HOLD: the end of the connection alone does not release it */
     uint16_t tag_len;
     uint16_t resource_len;
     uint16_t label_len;

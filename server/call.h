@@ -41,6 +41,7 @@ struct call {
     bool waits;     /* LOCK: with WAIT */
     bool fenced;    /* LOCK */
     bool hold;      /* LOCK */
+    bool lingers;   /* LOCK with HOLD */
     bool tagged;
     unsigned char tag_len;
     int64_t ballot_seen;  /* LOCK: the greatest it was outbid by */

@@ -285,10 +285,14 @@ unsigned engine_place(const struct resource *resource, const struct engine_clien
 void engine_client_ending(struct engine *engine, struct engine_client *client, int64_t now_ns);
 
 /* The client ended its side of the connection, in order: its LOCKs are undone, and what it holds is
- * released. It may still read. */
+ * released, but for locks that linger. It may still read. */
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);
 
-/* The client says that it ends its connection: likewise, but it hears no more of its LOCKs. */
+/* The client closed its connection and reads nothing more: like engine_client_half_closed(), but
+ * nothing is said of its LOCKs. */
+void engine_client_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);
+
+/* The client said QUIT: like engine_client_closed(), but locks that linger are released too. */
 void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns);
 
 /* The client has gone: whatever its LOCKs acquired is released, nothing is answered any more. What

@@ -166,7 +166,7 @@ static struct lock *take_lock(struct engine *engine)
 }
 
 void engine_on_granted(struct engine *engine, const struct operation *operation,
-                       struct engine_client *client, bool hold, int64_t now_ns)
+                       struct engine_client *client, bool hold, bool lingers, int64_t now_ns)
 {
     struct resource *resource = operation->resource;
     const struct round *round = &operation->round;
@@ -181,6 +181,7 @@ void engine_on_granted(struct engine *engine, const struct operation *operation,
     lock->client = NULL;
     lock->renewal = NULL;
     lock->failed = NULL;
+    lock->lingers = lingers;
     lock->resource = resource;
     resource->lock = lock;
     memcpy(lock->token, operation->token, LIMIT_TOKEN);
@@ -326,10 +327,19 @@ void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_
 
 /* --- the end of a connection, and of the daemon --- */
 
-void engine_release_holds(struct engine *engine, struct engine_client *client, int64_t now_ns)
+static struct lock *first_to_release(const struct engine_client *client, bool by_quit)
+{
+    struct lock *lock = LIST_FIRST(&client->holds);
+    while (lock != NULL && lock->lingers && !by_quit)
+        lock = LIST_NEXT(lock, of_client);
+    return lock;
+}
+
+void engine_release_holds(struct engine *engine, struct engine_client *client, bool by_quit,
+                          int64_t now_ns)
 {
     struct lock *lock;
-    while ((lock = LIST_FIRST(&client->holds)) != NULL) {
+    while ((lock = first_to_release(client, by_quit)) != NULL) {
         struct resource *resource = lock->resource;
         char token[LIMIT_TOKEN];
         memcpy(token, lock->token, LIMIT_TOKEN);

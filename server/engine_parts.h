@@ -105,7 +105,7 @@ void engine_set_hold_alarms(struct engine *engine);
 
 /* A LOCK was granted to this client. */
 void engine_on_granted(struct engine *engine, const struct operation *operation,
-                       struct engine_client *client, bool hold, int64_t now_ns);
+                       struct engine_client *client, bool hold, bool lingers, int64_t now_ns);
 
 /* The bound that this EXTEND meets, if any: one word for LIMIT. Over the connection that holds the
  * lock that is max_hold alone, and as the daemon's own extensions are, it is not counted. */
@@ -128,8 +128,10 @@ void engine_renew(struct engine *engine, int64_t now_ns);
 
 void engine_on_lock_alarm(struct engine *engine, struct lock *lock, int64_t now_ns);
 
-/* The client has ended its connection in order; or not. */
-void engine_release_holds(struct engine *engine, struct engine_client *client, int64_t now_ns);
+/* The client has ended its connection in order: those that linger stay unless it said QUIT. */
+void engine_release_holds(struct engine *engine, struct engine_client *client, bool by_quit,
+                          int64_t now_ns);
+/* The connection is gone. */
 void engine_abandon_holds(struct engine *engine, struct engine_client *client);
 
 /* The daemon stops; a node has lost its vote. */

@@ -194,16 +194,27 @@ void engine_client_ending(struct engine *engine, struct engine_client *client, i
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
 {
     engine_client_ending(engine, client, now_ns);
-    engine_release_holds(engine, client, now_ns);
+    engine_release_holds(engine, client, false, now_ns);
 }
 
-void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns)
+static void end_silently(struct engine *engine, struct engine_client *client, bool by_quit,
+                         int64_t now_ns)
 {
     struct call *call;
     engine_catch_up(engine, now_ns);
     while ((call = next_to_abandon(client, true)) != NULL)
         abandon(engine, call, now_ns);
-    engine_release_holds(engine, client, now_ns);
+    engine_release_holds(engine, client, by_quit, now_ns);
+}
+
+void engine_client_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
+{
+    end_silently(engine, client, false, now_ns);
+}
+
+void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns)
+{
+    end_silently(engine, client, true, now_ns);
 }
 
 void engine_client_gone(struct engine *engine, struct engine_client *client, int64_t now_ns)

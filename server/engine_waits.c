@@ -213,6 +213,7 @@ static bool grant(struct engine *engine, struct operation *operation, int64_t no
     struct call *call = operation->call;
     struct engine_client *client = call->client;
     bool hold = call->hold;
+    bool lingers = call->lingers;
     bool handed_over = operation->asks_by == REDIS_SWAP;
     int64_t received_ns = call->received_ns;
     count_wait(engine, call, operation->round.started_ns);
@@ -226,7 +227,7 @@ static bool grant(struct engine *engine, struct operation *operation, int64_t no
     histogram_add(&engine->stats.granted_round, now_ns - operation->round.started_ns);
     queue_on_granted(&resource->queue, handed_over, now_ns + operation->round.ttl_ns, now_ns);
     resource->last_outcome = OUTCOME_HELD;
-    engine_on_granted(engine, operation, client, hold, now_ns);
+    engine_on_granted(engine, operation, client, hold, lingers, now_ns);
     if (resource->queue.overdue > 0)
         answer_overdue(engine, resource, queue_hint_ms(&resource->queue, now_ns), now_ns);
     return true;
@@ -556,6 +557,7 @@ void engine_lock(struct engine *engine, struct engine_client *client, const stru
     call->waits = request->wait_ms > 0;
     call->fenced = request->fence || engine->rules.fence_always;
     call->hold = request->hold;
+    call->lingers = request->linger;
     join(engine, call, request, now_ns);
     engine_run_queue(engine, resource, now_ns);
 }

@@ -64,6 +64,7 @@ struct lock {
 
     struct alarm due;  /* an extension is, and waits for its turn: by when it would be lost */
     uint32_t carriers; /* nodes that have it, as of the last round */
+    bool lingers;      /* with HOLD: kept until its deadline unless UNLOCK or QUIT ends it */
     char client_label[LIMIT_TAG + 1];
     LIST_ENTRY(lock) of_client;
 };

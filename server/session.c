@@ -456,7 +456,7 @@ static void on_lost(struct session *session, bool by_peer)
                  tls_failure_of(session->stream.tls, &why) == TLS_ENDED &&
                  session->client.hold_count == 0 && session->client.call_count == 0;
     if (session->local && by_peer)
-        engine_client_quit(&server->engine, &session->client, clock_now_ns());
+        engine_client_closed(&server->engine, &session->client, clock_now_ns());
     drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
     server_want_flush(server);
 }

@@ -165,6 +165,27 @@ START_TEST(an_end_with_an_answer_unread_releases_it)
 }
 END_TEST
 
+/* What a killed client has started may run on. */
+START_TEST(no_end_of_its_connection_releases_one_that_lingers)
+{
+    static void (*const ends[])(struct client *) = {client_close, leave_unread, half_close};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct stage stage;
+        struct held held;
+        stage_open(&stage, __func__, &five);
+        int64_t sent_ms = waiting_clock_ms();
+        daemon_connect(&stage.daemon, &held.client);
+        client_ask(&held.client, "LOCK a 1s HOLD LINGER");
+        note_grant(&held, sent_ms);
+        ends[i](&held.client);
+        stage_wait_stats(&stage.client, " holding=0 ");
+        stage_wait_key(&stage, "redlock:a", 0);
+        ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+        stage_close(&stage);
+    }
+}
+END_TEST
+
 /* A thousand HOLDs with long names, of one that does not read: what it is told of them, and what it
  * asks about them, is more than an answer may have. */
 START_TEST(nobody_is_dropped_for_holding_much)
@@ -396,6 +417,7 @@ Suite *test_suite(void)
     TCase *cases = sandbox_case("hold");
     tcase_add_test(cases, it_lives_longer_than_its_time_to_live);
     tcase_add_test(cases, a_client_that_is_killed_frees_its_lock_at_once);
+    tcase_add_test(cases, no_end_of_its_connection_releases_one_that_lingers);
     tcase_add_test(cases, the_end_of_its_connection_releases_it);
     tcase_add_test(cases, an_end_with_an_answer_unread_releases_it);
     tcase_add_test(cases, nobody_is_dropped_for_holding_much);

@@ -350,7 +350,8 @@ static void lock(void)
     unsigned how = take();
     unsigned resource = how & 1;
     ask(how >> 6, true, resource, "LOCK %s %dms%s%s%s", resources[resource], ttls_ms[how >> 1 & 3],
-        waits[how >> 3 & 3], how & 32 ? " FENCE" : "", how & 64 ? " HOLD" : "");
+        waits[how >> 3 & 3], how & 32 ? " FENCE" : "",
+        how & 64 ? how & 8 ? " HOLD LINGER" : " HOLD" : "");
 }
 
 static void use_token(void)

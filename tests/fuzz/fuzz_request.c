@@ -75,6 +75,7 @@ static void check_ttl(const struct request *request, const struct request_limits
     assert(request->ttl_ms >= bounds->ttl_min_ms);
     assert(request->ttl_ms <= bounds->ttl_max_ms);
     assert(!request->hold || request->ttl_ms >= bounds->hold_ttl_min_ms);
+    assert(!request->linger || request->hold);
     assert(request->wait_ms >= 0);
     assert(request->wait_ms <= LIMIT_WAIT_MS);
 }
@@ -170,6 +171,7 @@ static size_t write_plainly(const struct request *request, char *buf, size_t siz
         text_string(&line, " WAIT ");
         text_number(&line, request->wait_ms);
     }
+    text_string(&line, request->linger ? " LINGER" : "");
     text_string(&line, request->hold ? " HOLD" : "");
     text_string(&line, request->fence ? " FENCE" : "");
     return line.len;
@@ -192,6 +194,7 @@ static void check_said_again(const struct request *request, const struct request
     assert(again.wait_ms == request->wait_ms);
     assert(again.fence == request->fence);
     assert(again.hold == request->hold);
+    assert(again.linger == request->linger);
     assert(same_bytes(again.tag, again.tag_len, request->tag, request->tag_len));
     assert(
         same_bytes(again.resource, again.resource_len, request->resource, request->resource_len));

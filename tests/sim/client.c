@@ -119,8 +119,10 @@ static void ask_for_lock(struct sim *sim, unsigned index)
         .ttl_ms = some_ttl_ms(sim),
         .wait_ms = some_wait_ms(sim),
         .fence = sim_below(sim, 4) < sim->fenced,
-        .hold = sim_below(sim, 4) == 0,
     };
+    unsigned how = sim_below(sim, 8);
+    request.hold = how < 2;
+    request.linger = how == 0;
     if (request.hold && request.ttl_ms < sim->limits.hold_ttl_min_ms)
         request.ttl_ms = sim->limits.hold_ttl_min_ms;
     if (!ask(sim, index, some_daemon(sim, client), &request))
@@ -267,7 +269,8 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
     }
     if (client->held_by == connection) {
         client->held_by = SIM_CONNECTIONS;
-        if (closed->in_order) {
+        /* One that lingers it goes on to believe in, as what a killed process has started does. */
+        if (closed->in_order && (closed->quits || !client->lingers)) {
             history_ended(&sim->history, client->resource, client->token);
             judge_token(sim, client->token)->asked_release = true;
             let_lock_go(client);
@@ -312,6 +315,7 @@ static void on_answer(struct sim *sim, unsigned index, const struct sim_reply *r
         client->resource = asked->resource;
         client->ttl_ms = asked->ttl_ms;
         memcpy(client->token, words + 3, LIMIT_TOKEN);
+        client->lingers = asked->linger;
         client->held_by = asked->hold ? reply->connection : SIM_CONNECTIONS;
     }
     if (asked->verb == VERB_EXTEND && strncmp(words, "GONE", 4) == 0)

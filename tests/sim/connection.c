@@ -87,6 +87,7 @@ void connection_close(struct sim *sim, unsigned index, bool in_order)
              in_order ? "ends" : "loses", connection->daemon);
     connection->open = false;
     connection->in_order = in_order;
+    connection->quits = in_order && sim_below(sim, 2) == 0;
     sim->clients[connection->client].connections[connection->daemon] = SIM_CONNECTIONS;
     /* Without a word what is on its way may be lost, and its end be noticed late. */
     bool loses = !in_order && sim_below(sim, 2) == 0;
@@ -152,7 +153,7 @@ static size_t write_line(const struct sim_request *request, unsigned slot, char 
     if (request->wait_ms > 0)
         at += (size_t)snprintf(line + at, size - at, " WAIT %" PRId64 "ms", request->wait_ms);
     at += (size_t)snprintf(line + at, size - at, "%s%s", request->fence ? " FENCE" : "",
-                           request->hold ? " HOLD" : "");
+                           request->hold ? request->linger ? " HOLD LINGER" : " HOLD" : "");
     return at;
 }
 
@@ -200,9 +201,11 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
     int64_t now_ns = daemon_clock_ns(sim, connection->daemon);
     const struct lock *lock;
     LIST_FOREACH (lock, &connection->engine_client.holds, of_client)
-        if (connection->in_order)
+        if (connection->in_order && (connection->quits || !lock->lingers))
             judge_on_hold_ended(sim, connection->daemon, lock->token);
-    if (connection->in_order)
+    if (connection->quits)
+        engine_client_quit(engine, &connection->engine_client, now_ns);
+    else if (connection->in_order)
         engine_client_half_closed(engine, &connection->engine_client, now_ns);
     connection->engine_client.gone = true;
     engine_client_gone(engine, &connection->engine_client, now_ns);

@@ -175,6 +175,8 @@ mutant asks-who-fails-to-vote full,clog,cut,clients,foreign "over and over" prot
     '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
 mutant lost-too-late partition,clients "two holders" protocol/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
+mutant lingers-not clients "two holders" server/engine_locks.c \
+    's/lock->lingers && !by_quit/0/'
 
 # --- bounds, where they are met; and what is found sooner where there is a crowd ---
 from=$tight

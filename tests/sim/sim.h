@@ -157,6 +157,7 @@ struct sim_request {
     int64_t wait_ms;
     bool fence;
     bool hold;
+    bool linger;
     bool aside; /* its client does not wait for the answer */
     char token[LIMIT_TOKEN + 1];
     int64_t sent_ns;
@@ -179,6 +180,7 @@ struct sim_connection {
     bool open;          /* its client has it */
     bool daemon_has_it; /* engine_client is in use */
     bool in_order;      /* it was ended so */
+    bool quits;         /* ... after a QUIT */
     uint32_t number;    /* counts them: its generation */
     unsigned client;
     unsigned daemon;
@@ -204,6 +206,7 @@ struct sim_client {
     int64_t ttl_ms;
     char former[LIMIT_TOKEN + 1]; /* what it has released last, and of which resource; "" nothing */
     unsigned former_resource;
+    bool lingers;     /* with HOLD LINGER */
     unsigned held_by; /* with HOLD: the connection it lives with; SIM_CONNECTIONS: without, or that
                          is gone */
 };

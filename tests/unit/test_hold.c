@@ -241,6 +241,85 @@ START_TEST(an_extension_by_anybody_that_finds_it_gone_is_told)
 }
 END_TEST
 
+/* A process that is killed closes its connection, and what it has started may run on. */
+START_TEST(one_that_lingers_outlives_its_connection_until_its_deadline)
+{
+    hold("LOCK a 3s HOLD LINGER");
+    world_pass_ms(&w, 1500);
+    uint64_t renewals = w.engine.stats.renewals;
+    world_end_client(&w, &w.client);
+    world_settle(&w);
+    /* Extended at 1 s. */
+    world_pass_ms(&w, 2499);
+    expect_held();
+    world_pass_ms(&w, 2);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.stats.renewals, renewals);
+    ck_assert_uint_eq(w.engine.locks.in_use, 0);
+    ck_assert_uint_eq(w.engine.holding, 0);
+}
+END_TEST
+
+START_TEST(one_that_lingers_is_kept_by_a_close_without_a_word)
+{
+    hold("LOCK a 3s HOLD LINGER");
+    engine_client_closed(&w.engine, &w.client, w.now_ns);
+    world_lose_client(&w, &w.client);
+    world_pass_ms(&w, 2900);
+    expect_held();
+    world_pass_ms(&w, 200);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(one_that_lingers_is_released_by_quit)
+{
+    hold("LOCK a 3s LINGER HOLD");
+    engine_client_quit(&w.engine, &w.client, w.now_ns);
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(w.engine.holding, 0);
+}
+END_TEST
+
+START_TEST(one_that_lingers_is_released_by_unlock)
+{
+    hold("LOCK a 3s HOLD LINGER");
+    world_say(&w, "UNLOCK a %s", token);
+    world_expect(&w, "OK");
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+/* The QUIT may be behind lines that have not been read when the end is seen. */
+START_TEST(quit_after_the_end_of_the_connection_releases_one_that_lingers)
+{
+    hold("LOCK a 3s HOLD LINGER");
+    engine_client_half_closed(&w.engine, &w.client, w.now_ns);
+    world_settle(&w);
+    expect_held();
+    engine_client_quit(&w.engine, &w.client, w.now_ns);
+    world_settle(&w);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
+}
+END_TEST
+
+START_TEST(only_what_lingers_is_kept_at_the_end_of_a_connection)
+{
+    hold("LOCK a 3s HOLD LINGER");
+    for (char name = 'b'; name <= 'd'; name++) {
+        world_say(&w, "LOCK %c 3s HOLD%s", name, name == 'c' ? " LINGER" : "");
+        world_heard(&w);
+    }
+    world_end_client(&w, &w.client);
+    world_settle(&w);
+    expect_held();
+    ck_assert_uint_eq(world_count(&w, "b"), 0);
+    ck_assert_uint_ge(world_count(&w, "c"), 3);
+    ck_assert_uint_eq(world_count(&w, "d"), 0);
+}
+END_TEST
+
 START_TEST(quit_hands_nothing_over_to_oneself)
 {
     hold("LOCK a 3s HOLD");
@@ -698,6 +777,12 @@ Suite *test_suite(void)
     tcase_add_test(engine, it_ends_with_its_unlock);
     tcase_add_test(engine, an_unlock_by_somebody_else_is_told);
     tcase_add_test(engine, an_extension_by_anybody_that_finds_it_gone_is_told);
+    tcase_add_test(engine, one_that_lingers_outlives_its_connection_until_its_deadline);
+    tcase_add_test(engine, one_that_lingers_is_kept_by_a_close_without_a_word);
+    tcase_add_test(engine, one_that_lingers_is_released_by_quit);
+    tcase_add_test(engine, one_that_lingers_is_released_by_unlock);
+    tcase_add_test(engine, quit_after_the_end_of_the_connection_releases_one_that_lingers);
+    tcase_add_test(engine, only_what_lingers_is_kept_at_the_end_of_a_connection);
     tcase_add_test(engine, quit_hands_nothing_over_to_oneself);
     tcase_add_test(engine, what_is_granted_while_the_daemon_stops_is_lost_at_once);
     tcase_add_test(engine, an_extension_under_way_does_not_outlive_the_release);

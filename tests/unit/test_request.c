@@ -126,7 +126,7 @@ START_TEST(an_empty_line_is_no_request)
 }
 END_TEST
 
-#define LOCK_USAGE "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD]"
+#define LOCK_USAGE "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]]"
 
 static const struct {
     const char *line;
@@ -150,6 +150,13 @@ static const struct {
     {"LOCK a 1s WAIT 1s WAIT 1s", REQUEST_BAD_ARGUMENTS,
      LOCK_USAGE ", and knows no \"WAIT\" twice"},
     {"LOCK a 1s FENCE now", REQUEST_BAD_ARGUMENTS, LOCK_USAGE ", and knows no \"now\""},
+    {"LOCK a 1s LINGER", REQUEST_BAD_ARGUMENTS, "LINGER takes HOLD: HOLD LINGER"},
+    {"LOCK a 1s FENCE LINGER WAIT 1s", REQUEST_BAD_ARGUMENTS, "LINGER takes HOLD: HOLD LINGER"},
+    {"LOCK a 1s HOLD linger Linger", REQUEST_BAD_ARGUMENTS,
+     LOCK_USAGE ", and knows no \"Linger\" twice"},
+    {"LOCK a 999ms LINGER HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
+    {"LOCK a 1s FENCE HOLD LINGER WAIT 1s now a b c d e f", REQUEST_BAD_ARGUMENTS,
+     LOCK_USAGE ", and knows no \"now\""},
     {"LOCK a 1s FENCE HOLD WAIT 1s now a b c d e f", REQUEST_BAD_ARGUMENTS,
      LOCK_USAGE ", and knows no \"now\""},
     {"LOCK a 1s WAIT", REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s"},
