@@ -18,6 +18,10 @@ enum {
     LINGER_MS = 200,
 };
 
+/* Releases locks that linger, which the end of a connection does not. The LF before it ends a line
+ * of which a killed process that shared the connection had written only a part. */
+static const char quit[] = "\nQUIT\n";
+
 static void forget_connection(struct redlock *redlock)
 {
     wakeup_forget(&redlock->wakeup);
@@ -123,6 +127,7 @@ void handle_reset(struct redlock *redlock, const char *why)
 void handle_close_left(struct redlock *redlock)
 {
     for (size_t i = 0; i < redlock->left_count; i++) {
+        (void)!send(redlock->left[i], quit, sizeof(quit) - 1, MSG_NOSIGNAL);
         /* Also for children that have it open as well. */
         shutdown(redlock->left[i], SHUT_WR);
         close(redlock->left[i]);
@@ -221,6 +226,16 @@ void handle_wait(struct redlock *redlock)
 
 /* --- the connection --- */
 
+static void say_quit(struct redlock *redlock)
+{
+    size_t len = sizeof(quit) - 1;
+    if (redlock->output_len + len > sizeof(redlock->output))
+        return;
+    memcpy(redlock->output + redlock->output_len, quit, len);
+    redlock->output_len += len;
+    write_out(redlock);
+}
+
 /*
  * Whoever closes with bytes unread resets the connection, and then the daemon releases no HOLD. So
  * the sending side is ended first, and what still comes is read, up to the daemon's own end.
@@ -228,9 +243,11 @@ void handle_wait(struct redlock *redlock)
 void handle_close(struct redlock *redlock)
 {
     char bytes[READ_BYTES];
-    bool patient = redlock->talk.holds.count > 0;
+    bool patient = redlock->talk.holds.count > 0 || redlock->talk.lingers;
     int64_t until_ns = connect_clock_ns() + LINGER_MS * NS_PER_MS;
     write_out(redlock);
+    if (redlock->talk.lingers)
+        say_quit(redlock);
     shutdown(redlock->fd, SHUT_WR);
     for (unsigned i = 0; patient || i < READS_AT_ONCE; i++) {
         int wait_ms = patient ? connect_wait_ms(until_ns, connect_clock_ns()) : 0;

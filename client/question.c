@@ -59,7 +59,10 @@ bool question_acquire(struct question *question, const char *resource, int64_t t
         question->wait_ms = wish->wait_ms;
         question->fence = wish->fence;
         question->hold = wish->hold;
+        question->linger = wish->linger;
     }
+    if (question->linger && !question->hold)
+        return fail(error, "a lock lingers only with hold");
     if (question->wait_ms < 0 || question->wait_ms > LIMIT_WAIT_MS)
         return fail(error, "a wait is 0 to %d ms", LIMIT_WAIT_MS);
     return take_resource(question, resource, error) && take_ttl(question, ttl_ms, error);
@@ -156,6 +159,7 @@ size_t question_format(const struct question *question, uint64_t id, char buf[QU
             put_number(&line, " WAIT ", question->wait_ms);
         text_string(&line, question->fence ? " FENCE" : "");
         text_string(&line, question->hold ? " HOLD" : "");
+        text_string(&line, question->linger ? " LINGER" : "");
         break;
     case QUESTION_EXTEND:
         put_words(&line, "EXTEND", question->resource, question->token);

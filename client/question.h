@@ -40,6 +40,7 @@ struct question {
     int64_t wait_ms;                   /* ACQUIRE */
     bool fence;
     bool hold;
+    bool linger;
     struct redlock_lock earlier; /* EXTEND: as it was */
 };
 

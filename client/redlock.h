@@ -91,10 +91,10 @@ struct redlock;
  */
 struct redlock *redlock_new(const char *url);
 
-/* Closes the connection in order, so the daemon releases what it holds for it: that may take 200 ms
- * where it holds something and does not answer. Grants that were not taken are given back, unless
- * their connection has ended before, or they are being extended as redlock_acquire() says: then
- * they end by their time to live. NULL is fine. */
+/* Closes the connection in order, so the daemon releases what it holds for it, locks that linger
+ * included: that may take 200 ms where it holds something and does not answer. Grants that were not
+ * taken are given back, unless their connection has ended before, or they are being extended as
+ * redlock_acquire() says: then they end by their time to live. NULL is fine. */
 void redlock_free(struct redlock *redlock);
 
 /* Give the connection up, as if it was lost: what is held for it lives until its deadline, and the
@@ -148,11 +148,18 @@ struct redlock_lock {
     bool hold;           /* it lives with the connection */
 };
 
-/* What there is to ask for beside the time to live. NULL, or zeros: nothing of it. */
+/*
+ * What there is to ask for beside the time to live. NULL, or zeros: nothing of it.
+ *
+ * A lock with hold is released when its connection ends, also because the process was killed. One
+ * that lingers is released by redlock_release() and redlock_free() alone, and lives until its
+ * deadline otherwise: for locks under which other processes work as well.
+ */
 struct redlock_wish {
     int64_t wait_ms; /* wait in line for so long, 24 hours at most; 0: not at all */
     bool fence;      /* a number greater than that of every earlier grant of this resource */
     bool hold;       /* have the daemon extend it while the connection lives, up to max_hold */
+    bool linger;     /* with hold: keep it until its deadline where the process is killed */
 };
 
 /*
@@ -229,7 +236,8 @@ enum redlock_event_kind {
     REDLOCK_EVENT_WARN, /* still held, but a master that carries it has lost its vote */
 
     /* The connection is gone; requests under way have had their answer, REDLOCK_BROKEN. Locks with
-     * hold are not extended any more, and those that the daemon saw end in order are released. */
+     * hold are not extended any more, and those that the daemon saw end in order are released,
+     * unless they linger. */
     REDLOCK_EVENT_CLOSED,
 };
 

@@ -129,6 +129,7 @@ enum redlock_status talk_ask(struct talk *talk, const struct question *question,
         holds_remove(&talk->holds, &talk->notices, question->token);
     asked->id = next_id(talk, asked);
     asked->question = *question;
+    talk->lingers = talk->lingers || (question->kind == QUESTION_ACQUIRE && question->linger);
     asked->hold = hold;
     asked->confirms = asked->lost = false;
     asked->sent_ns = now_ns;
@@ -265,6 +266,7 @@ void talk_begin(struct talk *talk)
     talk->heard_ns = 0;
     talk->silent = false;
     talk->longest_hold_ns = 0;
+    talk->lingers = false;
     talk->input_len = 0;
 }
 

@@ -69,6 +69,7 @@ struct talk {
     struct notices notices;
     struct holds holds;
     struct notice closed;
+    bool lingers;         /* locks were asked for on this connection that QUIT has to release */
     bool closed_on_holds; /* the connection that `closed` is about had some */
     char label[REDLOCK_LABEL_MAX + 1];
     char secret[LIMIT_SECRET + 1];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/redlock.h"
@@ -21,6 +22,7 @@ static const struct stage_plan three_quick = {
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
 static const struct redlock_wish hold = {.hold = true};
+static const struct redlock_wish hold_linger = {.hold = true, .linger = true};
 
 static bool no_memory;
 
@@ -45,6 +47,48 @@ START_TEST(a_hold_lives_as_long_as_its_handle)
     stage_wait_key(&stage, "redlock:a", 3);
     redlock_free(redlock);
     stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(one_that_lingers_is_released_by_its_handle)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three_quick);
+    struct redlock *redlock = library_open(&stage.daemon);
+    library_acquire(redlock, "a", 60000, &hold_linger);
+    redlock_free(redlock);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Its daemon sees an end in order, as its kernel closes what it has open. */
+START_TEST(one_that_lingers_outlives_a_killed_process_until_its_deadline)
+{
+    struct stage stage;
+    int told[2];
+    int64_t deadline_ns;
+    stage_open(&stage, __func__, &three_quick);
+    ck_assert_int_eq(pipe(told), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct redlock *redlock = library_open(&stage.daemon);
+        struct redlock_lock lock = library_acquire(redlock, "a", 2000, &hold_linger);
+        (void)!write(told[1], &lock.deadline_ns, sizeof(lock.deadline_ns));
+        for (;;)
+            pause();
+    }
+    ck_assert_int_eq(read(told[0], &deadline_ns, sizeof(deadline_ns)), sizeof(deadline_ns));
+    process_kill(child);
+    while (client_count(&stage.client, "STATS", " holding=0 ") == 0)
+        usleep(1000);
+    stage_wait_no_keys(&stage);
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    ck_assert_int_ge((int64_t)now.tv_sec * 1000000000 + now.tv_nsec, deadline_ns);
+    close(told[0]);
+    close(told[1]);
     stage_close(&stage);
 }
 END_TEST
@@ -194,6 +238,8 @@ Suite *test_suite(void)
     Suite *suite = suite_create("libredlock_holds");
     TCase *cases = sandbox_case("libredlock_holds");
     tcase_add_test(cases, a_hold_lives_as_long_as_its_handle);
+    tcase_add_test(cases, one_that_lingers_is_released_by_its_handle);
+    tcase_add_test(cases, one_that_lingers_outlives_a_killed_process_until_its_deadline);
     tcase_add_test(cases, a_hold_is_freed_by_its_handle_also_with_warnings_unread);
     tcase_add_test(cases, a_lost_hold_is_told_once);
     tcase_add_loop_test(cases, a_hold_whose_connection_is_given_up_lives_until_its_deadline, 0, 2);

@@ -132,8 +132,10 @@ static void ask(void)
     struct question question;
     struct error error;
     unsigned what = take();
-    const struct redlock_wish wish = {
-        .fence = what & 8, .hold = what & 16, .wait_ms = what & 32 ? 1000 : 0};
+    const struct redlock_wish wish = {.fence = what & 8,
+                                      .hold = what & 16,
+                                      .linger = (what & 80) == 80,
+                                      .wait_ms = what & 32 ? 1000 : 0};
     const struct redlock_lock lock = {
         .resource = "a", .token = TOKEN, .deadline_ns = (int64_t)(what & 64) * 1000 * NS_PER_MS};
     bool fine = true;

@@ -435,6 +435,11 @@ START_TEST(questions_are_lines)
         &question, "a", 1, &(struct redlock_wish){.wait_ms = 86400000, .fence = true, .hold = true},
         &error));
     check_line(&question, "#1025 LOCK a 1 WAIT 86400000 FENCE HOLD\n");
+    ck_assert(question_acquire(&question, "a", 1,
+                               &(struct redlock_wish){.hold = true, .linger = true}, &error));
+    check_line(&question, "#1025 LOCK a 1 HOLD LINGER\n");
+    ck_assert(!question_acquire(&question, "a", 1, &(struct redlock_wish){.linger = true}, &error));
+    ck_assert_str_eq(error.text, "a lock lingers only with hold");
     check_line(&extend, "#1025 EXTEND a " TOKEN " 10000\n");
     check_line(&release, "#1025 UNLOCK a " TOKEN "\n");
     check_line(&query, "#1025 STATUS a\n");
@@ -459,7 +464,8 @@ START_TEST(the_longest_question_has_room)
                                 .ttl_ms = QUESTION_TTL_MAX_MS,
                                 .wait_ms = LIMIT_WAIT_MS,
                                 .fence = true,
-                                .hold = true};
+                                .hold = true,
+                                .linger = true};
     char buf[QUESTION_LINE];
     memset(question.resource, 'x', LIMIT_RESOURCE);
     memcpy(question.token, TOKEN, sizeof(TOKEN));
