@@ -22,6 +22,7 @@
 #include "client/cli/lease.h"
 #include "client/cli/lookup.h"
 #include "client/cli/report.h"
+#include "client/cli/title.h"
 
 enum {
     GROUP_LOOK_MS = 50, /* whether what the command left in its group has ended */
@@ -429,8 +430,10 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    /* Out of reach for what is typed, or sent to the front's group. */
+    /* Out of reach for what is typed, or sent to the front's group, or to all processes of the name
+     * redlock: as long as one of the two lives, nothing outlives the lock. */
     setpgid(0, 0);
+    title_set("rl-supervisor", lock->resource);
     bool adopted = brood_adopt();
     take_over_connection(&keeper);
     lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,

@@ -11,6 +11,7 @@
 #include "client/cli/command.h"
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
+#include "client/cli/title.h"
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
@@ -29,6 +30,7 @@ static void open_standard(void)
 int main(int argc, char **argv)
 {
     open_standard();
+    argv = title_take_arguments(argc, argv);
     struct options options;
     struct error error;
     int code;

@@ -105,6 +105,8 @@ static enum redlock_status start(struct wait *wait)
         .wait_ms = left_ms > 0 ? left_ms : 0,
         .fence = options->fence,
         .hold = wait->hold,
+        /* What the command has started may outlive a killed redlock. */
+        .linger = wait->hold,
     };
     wait->look = 0;
     return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &wish, &wait->acquire);

@@ -496,6 +496,63 @@ START_TEST(nothing_outlives_a_killed_keeper)
 }
 END_TEST
 
+static void expect_other_name(pid_t pid, const char *file, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    char *text = sandbox_read(path);
+    ck_assert_ptr_nonnull(strstr(text, name));
+    ck_assert_msg(strstr(text, "redlock") == NULL, "%s: %s", file, text);
+    free(text);
+}
+
+/* Or killall and pkill would kill both processes at once. */
+START_TEST(the_keeper_is_not_found_by_the_name_of_redlock)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("deploy", SHELL("echo ready; exec sleep 600")));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t keeper = wrapper_keeper(&wrapper);
+    expect_other_name(keeper, "comm", "rl-supervisor\n");
+    expect_other_name(keeper, "cmdline", "rl-supervisor: deploy");
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+    stage_close(&stage);
+}
+END_TEST
+
+/* What has left the session of the command runs on: until the deadline, the lock does as well. */
+START_TEST(the_lock_outlives_both_processes_killed_at_once_until_its_deadline)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t orphan;
+    int status;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "2s", "a",
+                SHELL("setsid sh -c 'echo pid $$; exec sleep 600' & exec sleep 600")));
+    wrapper_wait_output(&wrapper, "\n");
+    ck_assert_uint_eq(printed_pids(&wrapper, &orphan, 1), 1);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    pid_t command = wrapper_command(&wrapper);
+    int64_t expiry_ms = first_expiry_ms(&stage);
+    kill(wrapper.pid, SIGSTOP);
+    kill(keeper, SIGKILL);
+    kill(wrapper.pid, SIGKILL);
+    waitpid(wrapper.pid, &status, 0);
+    wait_gone(command);
+    stage_wait_key(&stage, "redlock:a", 0);
+    ck_assert_int_ge(wall_ms(), expiry_ms);
+    ck_assert(process_runs(orphan));
+    kill(orphan, SIGKILL);
+    wait_gone(orphan);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_stopped_keeper_is_ended_by_the_front_before_the_deadline)
 {
     struct stage stage;
@@ -804,6 +861,8 @@ Suite *test_suite(void)
     tcase_add_test(ends, a_process_without_its_first_thread_holds_the_lock_and_is_killed);
     tcase_add_test(ends, nothing_outlives_a_killed_front);
     tcase_add_test(ends, nothing_outlives_a_killed_keeper);
+    tcase_add_test(ends, the_keeper_is_not_found_by_the_name_of_redlock);
+    tcase_add_test(ends, the_lock_outlives_both_processes_killed_at_once_until_its_deadline);
     tcase_add_test(ends, a_stopped_keeper_is_ended_by_the_front_before_the_deadline);
     tcase_add_test(ends, a_stopped_front_costs_no_lock);
     tcase_add_test(ends,

@@ -26,12 +26,12 @@ enum { CONFLICT = 99 };
 
 enum { SHELLS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
 
-enum victim { NOBODY, FRONT, KEEPER, COMMAND, GRANDCHILD, DAEMON, VICTIMS };
+enum victim { NOBODY, FRONT, KEEPER, BOTH, COMMAND, GRANDCHILD, DAEMON, VICTIMS };
 
-static const char *const victim_names[VICTIMS] = {"nobody",  "front",      "keeper",
+static const char *const victim_names[VICTIMS] = {"nobody",  "front",      "keeper", "both",
                                                   "command", "grandchild", "daemon"};
 /* How often out of a hundred. */
-static const unsigned victim_chances[VICTIMS] = {35, 20, 15, 14, 14, 2};
+static const unsigned victim_chances[VICTIMS] = {35, 15, 10, 10, 14, 14, 2};
 
 struct shell {
     struct wrapper wrapper; /* its pid is 0 between two runs */
@@ -80,6 +80,7 @@ static pid_t find(const struct storm *storm, const struct shell *shell)
     case FRONT:
         return shell->wrapper.pid;
     case KEEPER:
+    case BOTH:
         return keeper;
     case COMMAND:
         return child_of(keeper);
@@ -104,7 +105,12 @@ static void strike(struct storm *storm, struct shell *shell)
         return;
     pid_t pid = find(storm, shell);
     if (pid > 0) {
+        /* Before the other can do anything about it. */
+        if (shell->victim == BOTH)
+            kill(shell->wrapper.pid, SIGSTOP);
         kill(pid, SIGKILL);
+        if (shell->victim == BOTH)
+            kill(shell->wrapper.pid, SIGKILL);
         storm->killed[shell->victim]++;
     }
     if (pid > 0 && shell->victim == DAEMON) {
