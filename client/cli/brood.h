@@ -20,17 +20,23 @@ bool brood_prepare(void);
  * but not what those leave behind when they end. False: with errno, they cannot be told. */
 bool brood_adopt(void);
 
-/* Can the processes be listed? Without that (no /proc, or one of another PID namespace) nothing of
- * this works. */
-bool brood_is_visible(void);
+/* Why /proc does not show the processes that there will be, without which nothing of this works;
+ * NULL: it does. */
+const char *brood_is_hidden(void);
+
+/* Does nothing live that is ours? Costs one system call, and needs no /proc. False, too, where
+ * brood_adopt() has found children. */
+bool brood_is_empty(void);
 
 /* Does anybody of the leader's group live, the leader included? True also where that cannot be told
- * for now: no descriptors, no memory, or somebody ended while they were counted. Children that have
+ * for now: no descriptors, no memory, /proc shows too little, or somebody ended while they were
+ * counted. Looks at all processes of the machine. Children that have
  * ended are reaped on the way, all but the leader: once that has ended, waitid(2) would only ever
  * tell of its remains. */
 bool brood_group_lives(pid_t leader);
 
-/* Kill all of them, and return when none is left. The leader, if it is a child of ours, is left to
+/* Kill all of them, and return when none is left; where that takes long, standard error says why.
+ * The leader, if it is a child of ours, is left to
  * be waited for; everything else is reaped. */
 void brood_kill(pid_t leader);
 

@@ -351,11 +351,6 @@ int front_run(const struct options *options, struct redlock *redlock,
     struct front front = {.options = options, .redlock = redlock, .lock = lock, .mask = mask};
     if (!open_descriptors(&front))
         return failed("cannot start a process");
-    if (!brood_is_visible()) {
-        report_message("/proc does not tell what the command has started: it is not mounted, or it "
-                       "is that of another PID namespace");
-        return EXIT_FAILED;
-    }
     if (!brood_adopt())
         return failed("cannot start a process");
     if (!share_watch(&front))

@@ -1,9 +1,12 @@
 /*
  * `redlock run`.
  */
+#include "client/cli/brood.h"
 #include "client/cli/command.h"
 #include "client/cli/daemon.h"
+#include "client/cli/exits.h"
 #include "client/cli/front.h"
+#include "client/cli/report.h"
 #include "client/cli/wait.h"
 
 /* Whoever waited and was stopped meanwhile may have little left of what it was granted. Undecided,
@@ -20,6 +23,11 @@ int command_run(const struct options *options)
     int64_t hint_ms = -1;
     int code;
     struct suspension suspension;
+    const char *hidden = brood_is_hidden();
+    if (hidden != NULL) {
+        report_message("/proc does not show all that the command may start: %s", hidden);
+        return EXIT_FAILED;
+    }
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status;
     suspension_begin(&suspension);

@@ -279,12 +279,17 @@ static void wait_stubborn(const struct wrapper *wrapper, pid_t *pids)
         waiting_pause(&waiting);
 }
 
-static bool any_runs(const pid_t *pids)
+static bool any_of(const pid_t *pids, unsigned count)
 {
-    for (unsigned i = 0; i < STUBBORN_COUNT; i++)
+    for (unsigned i = 0; i < count; i++)
         if (process_runs(pids[i]))
             return true;
     return false;
+}
+
+static bool any_runs(const pid_t *pids)
+{
+    return any_of(pids, STUBBORN_COUNT);
 }
 
 static int64_t wall_ms(void)
@@ -355,6 +360,44 @@ START_TEST(cut_off_from_the_masters_everything_is_gone_before_the_deadline)
     ck_assert(
         wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
         wrapper_complained(&wrapper, "redlock: a is lost: the daemon could not keep it: noquorum"));
+    stage_continue_masters(&stage, 0, 2);
+    stage_close(&stage);
+}
+END_TEST
+
+/* Each in a session of its own, and the child of the one before it. */
+#define DEEP                                                                                       \
+    "import os, signal, sys, time\n"                                                               \
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"                                              \
+    "for i in range(int(sys.argv[1]) - 1):\n"                                                      \
+    "    if os.fork() != 0: break\n"                                                               \
+    "    os.setsid()\n"                                                                            \
+    "print('pid', os.getpid(), flush=True)\n"                                                      \
+    "time.sleep(600)\n"
+enum { DEPTH = 100 };
+
+START_TEST(a_deep_tree_is_gone_before_the_deadline)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    static pid_t pids[DEPTH];
+    char depth[16];
+    stage_open(&stage, __func__, &three);
+    snprintf(depth, sizeof(depth), "%d", DEPTH);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "10s", "--grace", "1m", "a", "python3", "-c", DEEP, depth));
+    struct waiting waiting = waiting_for("all processes of the command");
+    while (printed_pids(&wrapper, pids, DEPTH) < DEPTH)
+        waiting_pause(&waiting);
+    int64_t expiry_ms = stop_masters_behind_an_extension(&stage);
+    waiting = waiting_for("all of them to be gone");
+    while (any_of(pids, DEPTH))
+        waiting_pause(&waiting);
+    int64_t left_ms = expiry_ms - wall_ms();
+    fprintf(stderr, "%d nested sessions gone %lld ms before the first key expires\n", DEPTH,
+            (long long)left_ms);
+    ck_assert_int_gt(left_ms, 0);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     stage_continue_masters(&stage, 0, 2);
     stage_close(&stage);
 }
@@ -855,6 +898,7 @@ Suite *test_suite(void)
     suite_add_tcase(suite, signals);
     TCase *ends = sandbox_case("ends");
     tcase_add_test(ends, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
+    tcase_add_test(ends, a_deep_tree_is_gone_before_the_deadline);
     tcase_add_test(ends, a_lost_command_is_told_first);
     tcase_add_test(ends, a_lock_that_was_released_ends_the_command);
     tcase_add_test(ends, a_lock_that_is_gone_leaves_no_grace);

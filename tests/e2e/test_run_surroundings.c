@@ -7,15 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/e2e/command.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
 #include "tests/e2e/wrapper.h"
 #include "tests/runner.h"
 
 static const struct stage_plan three = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+static const struct stage_plan three_tcp = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
 
 /* A shell does this, with $REDLOCK for the program under test and its daemon. */
 __attribute__((format(printf, 3, 4))) static void
@@ -104,6 +109,101 @@ START_TEST(nobody_reading_its_messages_costs_no_grace)
 }
 END_TEST
 
+/* --- what /proc does not show --- */
+
+static bool may_mount(void)
+{
+    /* Leaks are looked for in /proc. */
+    if (process_is_sanitized)
+        setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
+    return geteuid() == 0;
+}
+
+START_TEST(where_proc_hides_other_users_nothing_is_run)
+{
+    struct stage stage;
+    struct command command;
+    if (!may_mount())
+        return;
+    stage_open(&stage, __func__, &three);
+    shell(&stage, &command,
+          "exec unshare -m sh -c 'mount -t proc -o hidepid=2 proc /proc && "
+          "exec setpriv --reuid 65534 --regid 65534 --clear-groups $REDLOCK run a echo ran'");
+    ck_assert_int_eq(command.status, 125);
+    ck_assert_str_eq(command.output, "");
+    ck_assert_ptr_nonnull(strstr(command.errors, "mounted with hidepid"));
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
+/* What it leaves in its group works for a while; whether it does cannot be looked up any more. */
+START_TEST(a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended)
+{
+    struct stage stage;
+    struct command command;
+    if (!may_mount())
+        return;
+    stage_open(&stage, __func__, &three);
+    shell(&stage, &command,
+          "exec unshare -m $REDLOCK run a sh -c 'umount -l /proc || exit 9;"
+          "(sleep 0.5; $REDLOCK status a; touch %s/worked) & exit 5'",
+          stage.sandbox.dir);
+    ck_assert_int_eq(command.status, 5);
+    struct waiting waiting = waiting_for("the job to be done");
+    char worked[SANDBOX_FILE];
+    while (access(sandbox_path(&stage.sandbox, "worked", worked), F_OK) != 0)
+        waiting_pause(&waiting);
+    ck_assert_ptr_nonnull(strstr(command.output, "held"));
+    client_expect(&stage.client, "FREE", "STATUS a");
+    unlink(worked);
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
+/* ... and where it is killed there, nothing of it is left. */
+START_TEST(a_command_that_unmounts_proc_is_killed_with_all_it_started)
+{
+    struct stage stage;
+    struct command command;
+    if (!may_mount())
+        return;
+    stage_open(&stage, __func__, &three);
+    shell(&stage, &command,
+          "exec unshare -m $REDLOCK run a sh -c 'umount -l /proc || exit 9;"
+          "sleep 600 & $REDLOCK unlock a; trap \"\" TERM; wait; sleep 600'");
+    ck_assert_int_eq(command.status, 122);
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
+/* It is root, and redlock is not. */
+START_TEST(a_process_that_cannot_be_killed_is_named)
+{
+    struct stage stage;
+    struct command command;
+    if (!may_mount())
+        return;
+    stage_open(&stage, __func__, &three_tcp);
+    chmod(stage.sandbox.dir, 0755);
+    shell(&stage, &command,
+          "cp $REDLOCK %s/redlock && cd %s && "
+          "cp $(command -v setpriv) become && chmod 4755 become && "
+          "export REDLOCK_URL=tcp://127.0.0.1:%d && exec setpriv --reuid 65534 --regid 65534 "
+          "--clear-groups ./redlock run --grace 0 a sh -c '"
+          "./become --reuid 0 --regid 0 --clear-groups sh -c \"touch ready; exec sleep 5\" & "
+          "while [ ! -e ready ]; do sleep 0.01; done; ./redlock unlock a; wait'",
+          stage.sandbox.dir, stage.sandbox.dir, stage.daemon.port);
+    ck_assert_int_eq(command.status, 122);
+    ck_assert_msg(strstr(command.errors, " of user root; waiting for it to end") != NULL, "%s",
+                  command.errors);
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("run in poor surroundings");
@@ -111,6 +211,10 @@ Suite *test_suite(void)
     tcase_add_test(tests, short_of_descriptors_it_fails_and_keeps_no_lock);
     tcase_add_test(tests, a_killed_keeper_takes_nothing_along_that_was_there_before);
     tcase_add_test(tests, nobody_reading_its_messages_costs_no_grace);
+    tcase_add_test(tests, where_proc_hides_other_users_nothing_is_run);
+    tcase_add_test(tests, a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended);
+    tcase_add_test(tests, a_command_that_unmounts_proc_is_killed_with_all_it_started);
+    tcase_add_test(tests, a_process_that_cannot_be_killed_is_named);
     suite_add_tcase(suite, tests);
     return suite;
 }
