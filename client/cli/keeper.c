@@ -234,10 +234,11 @@ static _Noreturn void kill_and_end(struct keeper *keeper)
 }
 
 /* What has left the group of a command that ended by itself was meant to: a daemon. Of one that was
- * killed nobody knows, so it goes the same way. */
+ * killed nobody knows, so it goes the same way. After a loss nothing may live. */
 static _Noreturn void leave_or_kill_and_end(struct keeper *keeper)
 {
-    if (how_it_ended(keeper).by_signal)
+    struct word how = how_it_ended(keeper);
+    if (how.by_signal || how.lost)
         brood_kill(keeper->command);
     end(keeper);
 }

@@ -466,6 +466,29 @@ START_TEST(a_lock_that_is_gone_leaves_no_grace)
 }
 END_TEST
 
+/* It may end in good order, and what it has started elsewhere knows nothing of the loss. */
+START_TEST(nothing_outlives_a_command_that_ends_by_itself_after_a_loss)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    pid_t left;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper,
+          WORDS("--ttl", "3s", "--grace", "1m", "a",
+                SHELL("trap 'exit 0' TERM; setsid sh -c 'echo pid $$; exec sleep 600' &"
+                      "while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "\n");
+    ck_assert_uint_eq(printed_pids(&wrapper, &left, 1), 1);
+    stage_stop_masters(&stage, 0, 1);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    bool runs = process_runs(left);
+    kill(left, SIGKILL);
+    ck_assert(!runs);
+    stage_continue_masters(&stage, 0, 1);
+    stage_close(&stage);
+}
+END_TEST
+
 /* Its first thread has ended, so it looks like a zombie; another one works on. */
 #define HEADLESS                                                                                   \
     "import ctypes, os, threading, time\n"                                                         \
@@ -902,6 +925,7 @@ Suite *test_suite(void)
     tcase_add_test(ends, a_lost_command_is_told_first);
     tcase_add_test(ends, a_lock_that_was_released_ends_the_command);
     tcase_add_test(ends, a_lock_that_is_gone_leaves_no_grace);
+    tcase_add_test(ends, nothing_outlives_a_command_that_ends_by_itself_after_a_loss);
     tcase_add_test(ends, a_process_without_its_first_thread_holds_the_lock_and_is_killed);
     tcase_add_test(ends, nothing_outlives_a_killed_front);
     tcase_add_test(ends, nothing_outlives_a_killed_keeper);
