@@ -25,8 +25,12 @@
 #include "client/cli/title.h"
 
 enum {
-    GROUP_LOOK_MS = 50, /* whether what the command left in its group has ended */
-    FRONT_LOOK_MS = 20, /* whether the front goes on again */
+    /* Whether what the command left in its group has ended: again after the first of these, and
+     * each time after twice as long, up to the second. */
+    GROUP_LOOK_MS = 50,
+    GROUP_LOOK_MAX_MS = 1000,
+    GROUP_LOOK_SHARE = 20, /* and for one part of so many of a processor's time */
+    FRONT_LOOK_MS = 20,    /* whether the front goes on again */
 };
 
 struct keeper {
@@ -39,6 +43,9 @@ struct keeper {
     int timer;
     bool front_gone;
     bool command_ended;
+    int64_t look_ns;         /* when to look at its group */
+    int64_t look_soonest_ns; /* ... where a child has ended meanwhile */
+    int64_t look_pause_ns;
     uint64_t asked; /* the extension under way */
 };
 
@@ -327,6 +334,38 @@ static void extend(struct keeper *keeper, int64_t now_ns)
 
 /* --- the loop --- */
 
+/* To look at the group takes a look at all processes of the machine. */
+static bool group_has_ended(struct keeper *keeper)
+{
+    int64_t now_ns = clock_now_ns();
+    if (!keeper->command_ended)
+        return false;
+    if (now_ns < keeper->look_ns)
+        return brood_is_empty();
+    if (!brood_group_lives(keeper->command))
+        return true;
+    int64_t ended_ns = clock_now_ns();
+    int64_t least_ns = (ended_ns - now_ns) * GROUP_LOOK_SHARE;
+    if (least_ns < GROUP_LOOK_MS * NS_PER_MS)
+        least_ns = GROUP_LOOK_MS * NS_PER_MS;
+    keeper->look_pause_ns *= 2;
+    if (keeper->look_pause_ns > GROUP_LOOK_MAX_MS * NS_PER_MS)
+        keeper->look_pause_ns = GROUP_LOOK_MAX_MS * NS_PER_MS;
+    if (keeper->look_pause_ns < least_ns)
+        keeper->look_pause_ns = least_ns;
+    keeper->look_ns = ended_ns + keeper->look_pause_ns;
+    keeper->look_soonest_ns = ended_ns + least_ns;
+    return false;
+}
+
+/* A child has ended: it may have been the last of the group. */
+static void look_sooner(struct keeper *keeper)
+{
+    if (keeper->look_ns > keeper->look_soonest_ns)
+        keeper->look_ns = keeper->look_soonest_ns;
+    keeper->look_pause_ns = 0;
+}
+
 /* What ended in between; the command itself stays as it is, and once it has ended, who ends then is
  * left to brood_group_lives(). */
 static void look_at_children(struct keeper *keeper)
@@ -334,7 +373,7 @@ static void look_at_children(struct keeper *keeper)
     struct signalfd_siginfo signal;
     siginfo_t info;
     while (read(keeper->children, &signal, sizeof(signal)) > 0)
-        continue;
+        look_sooner(keeper);
     for (;;) {
         info.si_pid = 0;
         if (waitid(P_PID, (id_t)keeper->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
@@ -380,12 +419,11 @@ static void wait_for_something(const struct keeper *keeper)
         {.fd = redlock_fd(redlock), .events = POLLIN},
         {.fd = lookup_fd(&keeper->lookup), .events = POLLIN},
     };
-    int timeout_ms = -1;
-    if (keeper->command_ended && (timeout_ms < 0 || timeout_ms > GROUP_LOOK_MS))
-        timeout_ms = GROUP_LOOK_MS;
-    if (front_is_behind(keeper) && (timeout_ms < 0 || timeout_ms > FRONT_LOOK_MS))
-        timeout_ms = FRONT_LOOK_MS;
-    clock_set_timer(keeper->timer, lease_next_ns(&keeper->lease));
+    int timeout_ms = front_is_behind(keeper) ? FRONT_LOOK_MS : -1;
+    int64_t next_ns = lease_next_ns(&keeper->lease);
+    if (keeper->command_ended && keeper->look_ns < next_ns)
+        next_ns = keeper->look_ns;
+    clock_set_timer(keeper->timer, next_ns);
     poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
 }
 
@@ -460,7 +498,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
         keep_lock(&keeper);
         if (keeper.front_gone)
             kill_and_end(&keeper);
-        if (keeper.command_ended && !brood_group_lives(keeper.command))
+        if (group_has_ended(&keeper))
             leave_or_kill_and_end(&keeper);
         atomic_store(&plan->watch->kill_ns, lease_kill_ns(&keeper.lease));
         wait_for_something(&keeper);

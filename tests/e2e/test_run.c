@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -776,6 +777,44 @@ START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
 }
 END_TEST
 
+static long reads_of(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+    char *text = sandbox_read(path);
+    const char *reads = strstr(text, "syscr: ");
+    ck_assert_ptr_nonnull(reads);
+    long count = strtol(reads + 7, NULL, 10);
+    free(text);
+    return count;
+}
+
+/* To look takes reading a file of each process: once a second at last, and not twenty times. */
+START_TEST(a_group_that_outlives_its_command_is_looked_at_ever_less_often)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    struct sysinfo machine;
+    pid_t command;
+    stage_open(&stage, __func__, &three);
+    start(&stage, &wrapper, WORDS("a", SHELL("sleep 600 & echo pid $$; exit 5")));
+    wrapper_wait_output(&wrapper, "pid ");
+    ck_assert_uint_eq(printed_pids(&wrapper, &command, 1), 1);
+    wait_gone(command);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    sleep(2);
+    long before = reads_of(keeper);
+    int64_t began_ms = wall_ms();
+    sleep(2);
+    ck_assert_int_eq(sysinfo(&machine), 0);
+    int64_t looks = (reads_of(keeper) - before) / machine.procs;
+    ck_assert_int_le(looks, 2 + 2 * (wall_ms() - began_ms) / 1000);
+    kill(-command, SIGKILL);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 5);
+    stage_close(&stage);
+}
+END_TEST
+
 /* Those whose parents have ended are the keeper's children; the remains of the command, which stay,
  * must not hide theirs. */
 START_TEST(who_ends_in_a_group_that_outlives_its_command_is_reaped)
@@ -939,6 +978,7 @@ Suite *test_suite(void)
     tcase_add_test(ends, whoever_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, a_keeper_that_was_stopped_past_the_deadline_kills_first);
     tcase_add_test(ends, the_lock_outlives_the_command_until_its_group_has_ended);
+    tcase_add_test(ends, a_group_that_outlives_its_command_is_looked_at_ever_less_often);
     tcase_add_test(ends, who_ends_in_a_group_that_outlives_its_command_is_reaped);
     tcase_add_test(ends, who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock);
     tcase_add_test(ends, a_daemon_that_it_has_started_is_left_in_peace);
