@@ -94,6 +94,7 @@ static void ask_for_lock(struct player *player)
     player->lock++;
     player->resource = below(player, TORTURE_RESOURCES);
     player->hold = one_in(player, 3);
+    player->lingers = player->hold && one_in(player, 2);
     player->fenced = one_in(player, 2);
     player->extending = false;
     player->ttl_ms = player->hold ? HOLD_TTL_MS + below(player, TORTURE_MAX_TTL_MS - HOLD_TTL_MS)
@@ -104,7 +105,10 @@ static void ask_for_lock(struct player *player)
         snprintf(wait, sizeof(wait), " WAIT %ums", below(player, WAIT_MS));
     player->home.holds = player->home.holds || player->hold;
     wire_ask(&player->home, VERB_LOCK, player->lock, "LOCK r%u %ums%s%s%s", player->resource,
-             player->ttl_ms, wait, player->fenced ? " FENCE" : "", player->hold ? " HOLD" : "");
+             player->ttl_ms, wait, player->fenced ? " FENCE" : "",
+             player->lingers ? " HOLD LINGER"
+             : player->hold  ? " HOLD"
+                             : "");
 }
 
 static void ask_for_status(struct player *player)
@@ -173,7 +177,7 @@ static void resets(struct player *player)
 {
     ledger_note(&player->torture->ledger, "player %u resets its connection", player->number);
     /* On a unix socket that is an end in order. */
-    if (player->hold && !player->home.over_tcp && player->doing == HOLDING)
+    if (player->hold && !player->lingers && !player->home.over_tcp && player->doing == HOLDING)
         gives_up(player);
     /* What it still asked arrives together with the reset. */
     if (one_in(player, 2) && player->home.request_count < SIDE_REQUESTS)
@@ -182,29 +186,30 @@ static void resets(struct player *player)
     player->doing = AWAY;
 }
 
-/* With HOLD, an end in order is the end of the lock. Without it, somebody else may have the token
- * and work on, so that the lock counts until its time is over. */
+/* With HOLD, an end in order is the end of the lock; with LINGER only QUIT is. Without it, somebody
+ * else may have the token and work on, so that the lock counts until its time is over. */
 static void dies(struct player *player)
 {
     player->torture->tally.deaths++;
-    unsigned way = below(player, 5);
-    if (way == 0) {
+    enum { RESETS, VANISHES, CLOSES, HALF_CLOSES, QUITS, WAYS };
+    unsigned way = below(player, WAYS);
+    if (way == RESETS) {
         resets(player);
         return;
     }
-    if (way == 1) {
+    if (way == VANISHES) {
         goes_silent(player, true);
         return;
     }
-    if (player->hold && player->doing == HOLDING)
+    if (player->hold && player->doing == HOLDING && (!player->lingers || way == QUITS))
         gives_up(player);
     ledger_note(&player->torture->ledger, "player %u ends its connection", player->number);
     player->home.ending = true;
     player->doing = LEAVING;
-    if (way == 2) {
+    if (way == CLOSES) {
         wire_close(&player->home);
         player->doing = AWAY;
-    } else if (way == 3) {
+    } else if (way == HALF_CLOSES) {
         /* It is reset already, if that fails. */
         shutdown(player->home.client.fd, SHUT_WR);
     } else {

@@ -28,7 +28,8 @@ struct player {
     /* The lock it asks for, or has. */
     unsigned lock; /* numbers them */
     unsigned resource;
-    bool hold; /* it relies on the connection */
+    bool hold;    /* it relies on the connection */
+    bool lingers; /* ... and what it has started works on when that has ended */
     bool fenced;
     bool extending;
     unsigned ttl_ms;
