@@ -22,7 +22,8 @@
  * A daemon counts a node only if it is settled there: if nothing can have happened to the clock
  * before this daemon looked. It is, once it has watched for a quarantine; or its host has, whose
  * last bounds a daemon left on the master (the clock entry); or a settled daemon has found the
- * clock steady later than our first sample (a vouch). Who sees a step leaves word of it on the
+ * clock steady later than our first sample (a vouch, which says how much of the margin may be used
+ * up: it is used up for the newcomer as well). Who sees a step leaves word of it on the
  * master: bounds from before are good for nobody then, and who did not look meanwhile begins anew.
  *
  * Two daemons must not come to know different masters by one name. Each leaves on every node the
@@ -44,6 +45,7 @@
 enum {
     GUARD_ENTRY_MAX = 160,
     GUARD_STEP_MAX = 24,
+    GUARD_VOUCH_MAX = 48,
     GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" "),
 };
 
@@ -109,7 +111,8 @@ struct guard_mark {
 struct guard_beat {
     /* "" leaves the one there; "-": there has been a step, all entries and the vouch are void. */
     char entry[GUARD_ENTRY_MAX];
-    char vouch[24];            /* "" leaves the one there */
+    /* "" leaves the one there; "<the master's clock>:<what may be hidden>", in microseconds. */
+    char vouch[GUARD_VOUCH_MAX];
     char step[GUARD_STEP_MAX]; /* where another one is found, the vouch is not left */
     int64_t vouch_ttl_ms;
     int64_t lease_ms;

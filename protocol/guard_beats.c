@@ -1,6 +1,5 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/guard_parts.h"
@@ -55,9 +54,22 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
         snprintf(beat->entry, sizeof(beat->entry),
                  "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", watch->at_ns,
                  watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns, node->known_step);
-        snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64, node->steady_time_us);
+        int64_t hidden_ns = watch_hidden_ns(watch, node->steady_ns, node->steady_time_us);
+        snprintf(beat->vouch, sizeof(beat->vouch), "%" PRId64 ":%" PRId64, node->steady_time_us,
+                 hidden_ns / 1000 + 1);
     }
     snprintf(beat->step, sizeof(beat->step), "%s", node->known_step);
+}
+
+/* What a settled daemon anywhere has found. Does it settle the node here? */
+static bool take_vouch(struct guard *guard, unsigned index, const char *vouch)
+{
+    struct guard_node *node = guard_change(guard, index);
+    int64_t time_us = 0;
+    int64_t hidden_us = 0;
+    return sscanf(vouch, "%" SCNd64 ":%" SCNd64, &time_us, &hidden_us) == 2 &&
+           time_us > node->first_time_us && hidden_us >= 0 && hidden_us < INT64_MAX / 1000 &&
+           watch_inherit(&node->watch, &guard->rules.drift, hidden_us * 1000);
 }
 
 /* What a settled daemon of this host has left. */
@@ -182,7 +194,7 @@ void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat 
     if (node->settled || node->steady_ns == 0 || now_ns < guard->doubt_until_ns ||
         now_ns < node->stepped_until_ns)
         return;
-    if (strtoll(vouch + 1, NULL, 10) > node->first_time_us)
+    if (take_vouch(guard, index, vouch + 1))
         node->settled = true;
     else
         take_entry(guard, index, entry + 1, now_ns);

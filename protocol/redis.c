@@ -52,6 +52,9 @@ static_assert(sizeof(SCRIPT_SWAP) + 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + REDIS_DAEM
 static_assert(sizeof(SCRIPT_RELEASES) + SHA1_LEN + 4 * 16 < 1536, "releases.lua is too long");
 static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + REDIS_DAEMON + 20 + 17 * 16 < REDIS_COMMAND_MAX,
               "status.lua is too long");
+/* SCRIPT LOAD, with each new connection. */
+static_assert(sizeof(SCRIPT_BEAT) + 4 * 16 < REDIS_COMMAND_MAX, "beat.lua is too long");
+static_assert(sizeof(SCRIPT_MARK) + 4 * 16 < REDIS_COMMAND_MAX, "mark.lua is too long");
 
 const char *redis_script_text(unsigned index)
 {

@@ -112,7 +112,10 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
     const struct watch then = widened(watch, drift, sample->received_ns);
     int64_t allowed = allowed_ns(drift, sample->received_ns - watch->tight_ns);
     if (high_ns < then.low_ns && tight) {
+        int64_t floor_ns = watch->floor_ns + allowed;
         begin(watch, drift, sample);
+        /* Keys that were set when the offset was lowest are still there. */
+        watch->floor_ns = min(floor_ns, watch->floor_ns);
         return WATCH_STEPPED_BACK;
     }
     if (!anew && high_ns >= then.low_ns && is_steady(drift, high_ns, watch->floor_ns + allowed)) {
@@ -135,6 +138,24 @@ enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
     return WATCH_UNCLEAR;
 }
 
+int64_t watch_hidden_ns(const struct watch *watch, int64_t sent_ns, int64_t time_us)
+{
+    return time_us * 1000 + TIME_NS - sent_ns - watch->floor_ns;
+}
+
+bool watch_inherit(struct watch *watch, const struct drift *drift, int64_t hidden_ns)
+{
+    assert(watch->begun);
+    /* Nobody who has a steady sample attests more than that, nor less than nothing. */
+    if (hidden_ns < 0 || hidden_ns > drift->margin_ns)
+        return false;
+    int64_t floor_ns = watch->floor_ns - hidden_ns;
+    if (!is_steady(drift, watch->high_ns, floor_ns))
+        return false;
+    watch->floor_ns = floor_ns;
+    return true;
+}
+
 enum watch_verdict watch_resume(struct watch *watch, const struct drift *drift,
                                 const struct watch *earlier)
 {
@@ -143,8 +164,10 @@ enum watch_verdict watch_resume(struct watch *watch, const struct drift *drift,
     if (!earlier->begun || passed_ns < 0)
         return WATCH_UNCLEAR;
     int64_t floor_ns = earlier->floor_ns + allowed_ns(drift, watch->at_ns - earlier->tight_ns);
-    if (watch->high_ns < earlier->low_ns - drifted_ns(drift, passed_ns))
+    if (watch->high_ns < earlier->low_ns - drifted_ns(drift, passed_ns)) {
+        watch->floor_ns = min(watch->floor_ns, floor_ns);
         return WATCH_STEPPED_BACK;
+    }
     if (is_steady(drift, watch->high_ns, floor_ns)) {
         watch->floor_ns = min(watch->floor_ns, floor_ns);
         return WATCH_STEADY;

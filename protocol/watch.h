@@ -16,6 +16,10 @@
  *     low above the high bound, the same widened     it has grown beyond any drift: STEPPED
  *     anything else, a slow answer as a rule         cannot tell: UNCLEAR, ask again
  *
+ * The floor outlasts everything but a proven step forward: it is kept when the clock steps back,
+ * and an observer that begins to watch takes over what the one before it may have missed. Otherwise
+ * two steps would each use up the whole margin.
+ *
  * What a STEADY sample may hide is three quarters of the margin, an eighth that drift may explain,
  * and the drift from one sample to the next; the whole margin is subtracted from every validity.
  */
@@ -42,7 +46,8 @@ enum watch_verdict {
     WATCH_STEADY,
     WATCH_UNCLEAR,
     WATCH_STEPPED,      /* forward: begun anew */
-    WATCH_STEPPED_BACK, /* found by a quick answer; keys live longer, which is safe: begun anew */
+    WATCH_STEPPED_BACK, /* found by a quick answer; keys live longer, which is safe: begun anew, but
+                           for the floor */
     WATCH_LOST,         /* unclear for too long, though the answers are quick: begun anew */
 };
 
@@ -57,6 +62,20 @@ struct watch_sample {
  * has begun anew with a slow answer, unless it shows a further step. */
 enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
                               const struct watch_sample *sample);
+
+/*
+ * By how much at most the offset had grown, since it was lowest, when the last steady sample was
+ * taken: sent at sent_ns, and answered with time_us. Drift aside, that is how much earlier than it
+ * should a key may end that was set before.
+ */
+int64_t watch_hidden_ns(const struct watch *watch, int64_t sent_ns, int64_t time_us);
+
+/*
+ * Another observer of the same clock attests its watch_hidden_ns() for a sample later than the
+ * first one of this watch. What it may have missed and what this one may miss add up, so the floor
+ * goes down by that much. False, and nothing is changed, if that leaves no room in the margin.
+ */
+bool watch_inherit(struct watch *watch, const struct drift *drift, int64_t hidden_ns);
 
 /*
  * Does this watch, just begun, go on where the other one, of the same clocks, left off? STEADY: it

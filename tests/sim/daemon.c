@@ -359,7 +359,7 @@ static void fill_rules(const struct sim *sim, const struct daemon *daemon, bool 
                   .quorum = sim->node_count / 2 + 1,
                   .node_timeout_ns = SIM_NODE_TIMEOUT_MS * NS_PER_MS,
                   .min_validity_ns = NS_PER_MS,
-                  .drift = {.rate_ppm = 10000, .margin_ns = SIM_MARGIN_MS * NS_PER_MS}},
+                  .drift = sim->drift},
         .key_prefix = "",
         .cluster = "sim",
         .max_ttl_ns = sim->max_ttl_ms * NS_PER_MS,

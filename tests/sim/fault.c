@@ -253,6 +253,45 @@ static bool step_forward_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
+static void step_all(struct sim *sim, struct sim_fault_run *run)
+{
+    for (run->master = 0; run->master < sim->node_count; run->master++)
+        step_forward(sim, run, run->distance_ns);
+}
+
+static void start_elsewhere(struct sim *sim, unsigned daemon);
+
+/* All clocks step by what the margin pays for, and once more later; meanwhile a daemon starts on
+ * another host, where it is told by the others that all clocks are steady. */
+static bool step_twice_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (sim->masters[i].steps != STEPS_NOT_YET)
+            return false;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        sim->masters[i].steps = STEPS_SMALL;
+    run->begun_ns = sim->now_ns;
+    run->distance_ns = sim_between(sim, 6500 * 1000, 7200 * 1000);
+    step_all(sim, run);
+    run->owner = sim_below(sim, sim->daemon_count);
+    if (!sim->daemons[run->owner].alive)
+        return true;
+    daemon_die(sim, run->owner, false);
+    start_elsewhere(sim, run->owner);
+    return true;
+}
+
+static void step_twice_end(struct sim *sim, struct sim_fault_run *run)
+{
+    if (sim->recovering)
+        return;
+    step_all(sim, run);
+    /* What was set before the first step has lost more than it paid for. */
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (sim->masters[i].forgot_ns < run->begun_ns)
+            sim->masters[i].forgot_ns = run->begun_ns;
+}
+
 static bool step_back_begin(struct sim *sim, struct sim_fault_run *run)
 {
     if (!may_step(some_master(sim, run), STEPS_BACK))
@@ -455,6 +494,18 @@ static bool daemon_kill_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
+/* On another host: with another clock. */
+static void start_elsewhere(struct sim *sim, unsigned index)
+{
+    struct daemon *daemon = &sim->daemons[index];
+    daemon->host += SIM_DAEMONS;
+    int64_t ahead_ns = sim_between(sim, 0, 1000 * NS_PER_S);
+    daemon->clock.shown_ns += ahead_ns;
+    daemon->wall_ahead_ns -= ahead_ns;
+    sim_note(sim, "FAULT daemon %u starts on host %u\n", index, daemon->host);
+    daemon_start(sim, index, false);
+}
+
 static void daemon_kill_end(struct sim *sim, struct sim_fault_run *run)
 {
     struct daemon *daemon = &sim->daemons[run->owner];
@@ -462,14 +513,11 @@ static void daemon_kill_end(struct sim *sim, struct sim_fault_run *run)
         return;
     if (daemon->alive)
         daemon_die(sim, run->owner, true);
-    /* Here again, or on another host: with another clock. */
     if (sim_below(sim, 2) == 0) {
-        daemon->host += SIM_DAEMONS;
-        int64_t ahead_ns = sim_between(sim, 0, 1000 * NS_PER_S);
-        daemon->clock.shown_ns += ahead_ns;
-        daemon->wall_ahead_ns -= ahead_ns;
+        start_elsewhere(sim, run->owner);
+        return;
     }
-    sim_note(sim, "FAULT daemon %u starts on host %u\n", run->owner, daemon->host);
+    sim_note(sim, "FAULT daemon %u starts again\n", run->owner);
     daemon_start(sim, run->owner, false);
 }
 
@@ -539,6 +587,7 @@ static const struct {
     {"evict", evict_begin, evict_end, 2500, 4000, 0},
     {"unsaved", unsaved_begin, unsaved_end, 5, 3000, 0},
     {"hang", hang_begin, hang_end, 5, 2000, 0},
+    {"step-twice", step_twice_begin, step_twice_end, 300, 2500, 0},
     {"step-forward", step_forward_begin, NULL, 0, 0, 0},
     {"step-back", step_back_begin, NULL, 0, 0, 0},
     {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000, 0},

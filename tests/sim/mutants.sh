@@ -97,6 +97,9 @@ mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit
 mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
     "$unfit" protocol/guard.c 's/newest \&\& !sample->was_replica/newest/'
 
+mutant newcomers-own-margin step-twice,clients "$unfit" protocol/watch.c \
+    '/^bool watch_inherit/,/^}/s/floor_ns = watch->floor_ns - hidden_ns;/floor_ns = watch->floor_ns;/'
+
 # --- what the simulator has found once, put back ---
 mutant written-when-closed all aborted server/engine_links.c '
     s/^    link_on_closed(link, reason, now_ns);/    engine_catch_up(engine, now_ns);\

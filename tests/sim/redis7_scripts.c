@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/guard.h"
 #include "protocol/record.h"
 #include "protocol/redis.h"
 #include "protocol/token.h"
@@ -261,19 +262,20 @@ static void run_beat(const struct run *run)
     const struct word *arguments = names + keys;
     char answer[512];
     char entry[160] = "-";
-    char vouch[32] = "-";
+    char vouch[GUARD_VOUCH_MAX] = "-";
     char step[32] = "-";
     size_t len = 0;
     struct redis7_key *key = key_find(run, &names[0]);
     if (key != NULL)
         snprintf(entry, sizeof(entry), "%.159s", key->value);
     key = key_find(run, &names[1]);
-    bool from_the_future = key != NULL && key_number(key) > run->now_us;
+    bool from_the_future =
+        key != NULL && (key_number(key) > run->now_us || strchr(key->value, ':') == NULL);
     bool stepped = word_is(&arguments[0], "-");
     if (from_the_future)
         key_delete(run->server, key);
     else if (key != NULL)
-        snprintf(vouch, sizeof(vouch), "%.31s", key->value);
+        snprintf(vouch, sizeof(vouch), "%.47s", key->value);
     /* A script that has written something goes on, however full it is. */
     if (!from_the_future && !stepped && run_is_too_much(run))
         return;

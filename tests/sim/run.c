@@ -144,7 +144,6 @@ static void make_daemon(struct sim *sim, unsigned index, int64_t rate_ppm)
 static void choose(struct sim *sim)
 {
     static const int64_t max_ttls_ms[] = {1000, 1000, 2000, 2000, 3000, 3000, 8000, 8000};
-    static const struct drift drift = {.rate_ppm = 10000, .margin_ns = SIM_MARGIN_MS * NS_PER_MS};
     sim->node_count = sim_below(sim, 3) == 0 ? 5 : 3;
     sim->daemon_count = 1 + sim_below(sim, SIM_DAEMONS);
     sim->client_count = 2 + sim_below(sim, SIM_FEW_CLIENTS - 1);
@@ -157,13 +156,18 @@ static void choose(struct sim *sim)
     sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
     sim->bootstrapped = sim_below(sim, 10) != 0;
     sim->attack_ns = sim_between(sim, 1 * NS_PER_S, 8 * NS_PER_S);
+    fault_plan(sim);
+    /* With a small rate, what a step costs a lock is found sooner. */
+    sim->drift = (struct drift){
+        .rate_ppm = fault_may(sim, FAULT_RATES) || sim_below(sim, 2) == 0 ? 10000 : 1000,
+        .margin_ns = SIM_MARGIN_MS * NS_PER_MS,
+    };
     sim->limits = (struct request_limits){
         .ttl_min_ms = 20,
         .ttl_max_ms = sim->max_ttl_ms,
-        .hold_ttl_min_ms = hold_shortest_ms(&drift, SIM_NODE_TIMEOUT_MS * NS_PER_MS),
+        .hold_ttl_min_ms = hold_shortest_ms(&sim->drift, SIM_NODE_TIMEOUT_MS * NS_PER_MS),
         .key_prefix = "",
     };
-    fault_plan(sim);
     if (bounds_are_crowded())
         sim->client_count += SIM_CLIENTS - SIM_FEW_CLIENTS;
 }

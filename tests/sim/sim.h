@@ -101,7 +101,7 @@ struct wire {
 
 /* Forth and back again is what no guard sees, unless it looks in between: the first step of a clock
  * decides. */
-enum sim_steps { STEPS_NOT_YET, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
+enum sim_steps { STEPS_NOT_YET, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
 struct master {
     struct redis7 redis;
@@ -308,6 +308,7 @@ struct sim {
     unsigned asks_aside; /* a client asks for more at once as often as one in so many; 0: never */
     int64_t max_ttl_ms;
     int64_t fence_ttl_ms;
+    struct drift drift; /* what daemons allow for */
     bool bootstrapped;
     int64_t attack_ns; /* how long */
     int64_t strike_every_ns;

@@ -218,12 +218,67 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
     world_expect_votes(&w, 0, 4, "unsettled");
     /* What the other daemon's heartbeat leaves, having looked a moment ago. */
     for (unsigned i = 0; i < 5; i++) {
-        char vouch[24];
-        snprintf(vouch, sizeof(vouch), "%" PRId64, (w.now_ns + w.masters[i].clock_ns) / 1000);
+        char vouch[GUARD_VOUCH_MAX];
+        snprintf(vouch, sizeof(vouch), "%" PRId64 ":200",
+                 (w.now_ns + w.masters[i].clock_ns) / 1000);
         world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
     }
     world_pass_ms(&w, 1000);
     world_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
+/* What the daemon of another host, which has watched all along, leaves now. */
+static void attest(const char hidden[WORLD_NODES][GUARD_VOUCH_MAX])
+{
+    for (unsigned i = 0; i < WORLD_NODES; i++) {
+        char vouch[2 * GUARD_VOUCH_MAX];
+        snprintf(vouch, sizeof(vouch), "%" PRId64 "%s", (w.now_ns + w.masters[i].clock_ns) / 1000,
+                 hidden[i]);
+        world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
+    }
+}
+
+static void step_all_ms(int64_t ms)
+{
+    for (unsigned i = 0; i < WORLD_NODES; i++)
+        w.masters[i].clock_ns += ms * NS_PER_MS;
+}
+
+/* A key of before would have lost 14 ms, where it has paid for the margin of 10. */
+START_TEST(newcomer_does_not_begin_with_a_margin_of_its_own)
+{
+    char hidden[WORLD_NODES][GUARD_VOUCH_MAX];
+    world_pass_ms(&w, LOOKED_MS);
+    step_all_ms(7);
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    for (unsigned i = 0; i < WORLD_NODES; i++)
+        snprintf(hidden[i], sizeof(hidden[i]), "%s",
+                 strchr(world_value(&w, i, world_guard_key(&w, "vouch", "")), ':'));
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 500);
+    attest(hidden);
+    world_pass_ms(&w, 1000);
+    world_expect_votes(&w, 0, 4, "-");
+    step_all_ms(7);
+    const char *reply = world_ask(&w, "LOCK a 10s");
+    ck_assert_msg(!world_granted(reply), "%s", reply);
+}
+END_TEST
+
+START_TEST(attestation_that_makes_no_sense_settles_nobody)
+{
+    static const char *const senseless[] = {"", ":", ":-1", ":x", ":99999999999999", "x:1"};
+    char hidden[WORLD_NODES][GUARD_VOUCH_MAX];
+    for (unsigned i = 0; i < WORLD_NODES; i++)
+        snprintf(hidden[i], sizeof(hidden[i]), "%s", senseless[_i]);
+    world_pass_ms(&w, LOOKED_MS);
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 500);
+    attest(hidden);
+    world_pass_ms(&w, 1000);
+    world_expect_votes(&w, 0, 4, "unsettled");
 }
 END_TEST
 
@@ -401,6 +456,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, daemon_that_restarts_on_its_host_votes_at_once);
     tcase_add_test(tests, first_daemon_on_another_host_waits_for_max_ttl);
     tcase_add_test(tests, newcomer_beside_a_settled_daemon_votes_within_two_heartbeats);
+    tcase_add_test(tests, newcomer_does_not_begin_with_a_margin_of_its_own);
+    tcase_add_loop_test(tests, attestation_that_makes_no_sense_settles_nobody, 0, 6);
     tcase_add_test(tests, vouch_from_before_the_newcomer_looked_is_worth_nothing);
     tcase_add_test(tests, step_that_nobody_saw_on_the_same_host);
     tcase_add_test(tests, step_that_nobody_saw_on_another_host);

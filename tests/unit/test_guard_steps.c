@@ -344,7 +344,7 @@ START_TEST(who_begins_anew_does_not_go_by_a_vouch_from_before)
     char answer[64];
     ck_assert_int_eq(look(0, w.now_ns), GUARD_PASS);
     int64_t vouch_us = (w.now_ns + NS_PER_S / 10 + w.masters[0].clock_ns) / 1000;
-    snprintf(answer, sizeof(answer), "%" PRId64 " 1700000000000000 -", vouch_us);
+    snprintf(answer, sizeof(answer), "%" PRId64 ":200 1700000000000000 -", vouch_us);
     w.now_ns += 5 * NS_PER_S;
     world_step_clock(&w, 0, 0, _i == 0 ? 0 : -1);
     look(0, w.now_ns - (_i == 0 ? 40 * NS_PER_MS : 0));

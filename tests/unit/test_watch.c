@@ -175,6 +175,87 @@ START_TEST(watch_goes_on_where_another_left_off)
 }
 END_TEST
 
+/* Forward, a little back, and forward again: a key of before has lost 11 ms of 10. */
+START_TEST(step_back_does_not_renew_the_margin)
+{
+    take(0, 0, 0);
+    ck_assert_int_eq(take(10, 10, 10000 + 6000), WATCH_STEADY);
+    ck_assert_int_eq(take(20, 20, 20000 + 5000), WATCH_STEPPED_BACK);
+    ck_assert_int_ne(take(30, 30, 30000 + 11000), WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(step_back_before_another_goes_on_does_not_either)
+{
+    take(0, 0, 0);
+    ck_assert_int_eq(take(10, 10, 10000 + 6000), WATCH_STEADY);
+    const struct watch earlier = watch;
+    fresh();
+    take(20, 20, 20000 + 5000);
+    ck_assert_int_eq(watch_resume(&watch, &drift, &earlier), WATCH_STEPPED_BACK);
+    ck_assert_int_ne(take(30, 30, 30000 + 11000), WATCH_STEADY);
+}
+END_TEST
+
+/* Whose own clock is another, so that the offset cannot be compared. */
+static void newcomer_after(int64_t step_us, int64_t *hidden_ns)
+{
+    fresh();
+    take(0, 0, 0);
+    ck_assert_int_eq(take(10, 10, 10000 + step_us), WATCH_STEADY);
+    *hidden_ns = watch_hidden_ns(&watch, 10 * NS_PER_MS, epoch_us + 10000 + step_us);
+    fresh();
+    take(500000, 500000, 10000 + step_us);
+}
+
+START_TEST(newcomer_inherits_what_its_attestor_may_have_missed)
+{
+    int64_t hidden_ns;
+    newcomer_after(6000, &hidden_ns);
+    /* Drift may explain a hundredth of it. */
+    ck_assert_int_ge(hidden_ns, 6 * NS_PER_MS - 10 * 1000);
+    ck_assert_int_lt(hidden_ns, 7 * NS_PER_MS);
+    ck_assert(watch_inherit(&watch, &drift, hidden_ns));
+    /* It attests no less to the next one. */
+    ck_assert_int_ge(watch_hidden_ns(&watch, 500000 * NS_PER_MS, epoch_us + 10000 + 6000),
+                     hidden_ns);
+    ck_assert_int_ne(take(500010, 500010, 20000 + 12000), WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(newcomer_of_a_steady_clock_has_its_margin)
+{
+    int64_t hidden_ns;
+    newcomer_after(0, &hidden_ns);
+    ck_assert(watch_inherit(&watch, &drift, hidden_ns));
+    ck_assert_int_eq(take(500010, 500010, 20000 + 6000), WATCH_STEADY);
+}
+END_TEST
+
+/* Drift gives back what was used up, as it does for every watch. */
+START_TEST(what_is_inherited_is_forgotten_with_time)
+{
+    int64_t hidden_ns;
+    newcomer_after(6000, &hidden_ns);
+    ck_assert(watch_inherit(&watch, &drift, hidden_ns));
+    for (int64_t s = 1; s < 10; s++)
+        ck_assert_int_eq(take(500000 + 1000 * s, 500000 + 1000 * s, 16000 + 1000000 * s),
+                         WATCH_STEADY);
+    ck_assert_int_eq(take(510000, 510000, 16000 + 10000000 + 6000), WATCH_STEADY);
+}
+END_TEST
+
+START_TEST(attestation_without_room_settles_nobody)
+{
+    take(0, 4, 2000);
+    const struct watch before = watch;
+    ck_assert(!watch_inherit(&watch, &drift, 6 * NS_PER_MS));
+    ck_assert(!watch_inherit(&watch, &drift, -1));
+    ck_assert(!watch_inherit(&watch, &drift, INT64_MAX));
+    ck_assert_int_eq(watch.floor_ns, before.floor_ns);
+}
+END_TEST
+
 START_TEST(nothing_is_learnt_from_the_future)
 {
     take(5000, 5000, 5000000);
@@ -203,6 +284,12 @@ Suite *test_suite(void)
     tcase_add_test(tests, after_a_step_the_new_time_is_the_baseline);
     tcase_add_test(tests, clock_that_drifted_while_nobody_looked_is_watched_anew);
     tcase_add_test(tests, watch_goes_on_where_another_left_off);
+    tcase_add_test(tests, step_back_does_not_renew_the_margin);
+    tcase_add_test(tests, step_back_before_another_goes_on_does_not_either);
+    tcase_add_test(tests, newcomer_inherits_what_its_attestor_may_have_missed);
+    tcase_add_test(tests, newcomer_of_a_steady_clock_has_its_margin);
+    tcase_add_test(tests, what_is_inherited_is_forgotten_with_time);
+    tcase_add_test(tests, attestation_without_room_settles_nobody);
     tcase_add_test(tests, nothing_is_learnt_from_the_future);
     suite_add_tcase(suite, tests);
     return suite;

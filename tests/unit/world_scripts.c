@@ -43,12 +43,12 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
     char **arguments = words + 3 + keys;
     const char *value = world_value(world, node, words[3]);
     char entry[160];
-    char vouch[32];
+    char vouch[GUARD_VOUCH_MAX];
     char step[32];
     size_t len = 0;
     snprintf(entry, sizeof(entry), "%.159s", value != NULL ? value : "-");
     value = world_value(world, node, words[4]);
-    snprintf(vouch, sizeof(vouch), "%.31s", value != NULL ? value : "-");
+    snprintf(vouch, sizeof(vouch), "%.47s", value != NULL ? value : "-");
     value = world_value(world, node, words[5]);
     snprintf(step, sizeof(step), "%.31s", value != NULL ? value : "-");
     int64_t now_us = world_clock_ns(world, node) / 1000;
