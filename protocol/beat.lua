@@ -3,12 +3,16 @@
 -- daemons know of, KEYS[4..] the names that are known.
 -- ARGV[1] the entry ('' leaves it; '-': there has been a step), ARGV[2] its time to live in
 -- milliseconds, ARGV[3] the vouch ('' leaves it; "<this clock at its sample>:<what may be hidden>", in
--- microseconds), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] after how long without
--- renewal one may go to another run of the same server, ARGV[7..] the step that is known ('' for none):
--- a vouch counts with the present one alone; ARGV[8..] the servers, "<id> <run_id>", or with
--- "<database>/" in front. The first 40 bytes are never alike for two databases.
--- Answers "<a digit for each name, 1 if it is leased to another server> <vouch> <step> <entry>", the
--- step and the entry as they were found.
+-- microseconds), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] how long after a renewal
+-- the daemon that renewed may still count votes of that server, ARGV[7] the step that is known ('' for
+-- none): a vouch counts with the present one alone; ARGV[8] the id of this daemon, ARGV[9..] the
+-- servers, "<id> <run_id>", or with "<database>/" in front. The first 40 bytes are never alike for two
+-- databases.
+-- A lease is "<server> <daemon>=<when> ...": the daemons that renewed it within ARGV[6], the latest
+-- first. Of more than 8 the others are one, "*", which is never the daemon that asks.
+-- Answers "<a digit for each name> <vouch> <step> <entry>", the step and the entry as they were found.
+-- 0: the name is leased to this server now. 1: another server has it. 2: another process of the same
+-- data has it, and another daemon may count its votes.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local entry = redis.call('GET', KEYS[1]) or '-'
@@ -37,21 +41,49 @@ end
 if ARGV[3] ~= '' and ARGV[7] == step and clock_of(ARGV[3]) <= now then
     redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
 end
-local contested = ''
+local digits = ''
+local now_ms = math.floor(now / 1000)
+local lease, fresh, me = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[8]
 for i = 4, #KEYS do
-    local server = ARGV[i + 4]
+    local server = ARGV[i + 5]
     local seen = redis.call('GET', KEYS[i])
     local left = redis.call('PTTL', KEYS[i])
-    local same = seen and string.sub(seen, 1, 40) == string.sub(server, 1, 40)
-    if seen and seen ~= server and not (same and ARGV[5] - left > tonumber(ARGV[6])) then
-        contested = contested .. '1'
-        -- It would outlast a lease: the clock was stepped back.
-        if left > tonumber(ARGV[5]) then
-            redis.call('PEXPIRE', KEYS[i], ARGV[5])
+    if left < 0 then
+        left = lease
+    end
+    local known, renewals = string.match(seen or '', '^(%S+ %S+)(.*)$')
+    local others, count, rest = '', 0, -1
+    -- Where nobody has signed, anybody may have renewed it.
+    if known and renewals == '' then
+        renewals = string.format(' *=%.0f', now_ms - math.max(lease - left, 0))
+    end
+    for daemon, at in string.gmatch(renewals or '', ' ([%x*]+)=(%d+)') do
+        -- One of the future is from before the clock was set back.
+        at = math.min(tonumber(at), now_ms)
+        if daemon ~= me and now_ms - at <= fresh then
+            count = count + 1
+            if daemon == '*' or count > 7 then
+                rest = math.max(rest, at)
+            else
+                others = string.format('%s %s=%.0f', others, daemon, at)
+            end
         end
+    end
+    if rest >= 0 then
+        others = string.format('%s *=%.0f', others, rest)
+    end
+    local same = known and string.sub(known, 1, 40) == string.sub(server, 1, 40)
+    if not seen or known == server or (same and others == '') then
+        redis.call('SET', KEYS[i], string.format('%s %s=%.0f%s', server, me, now_ms, others), 'PX', ARGV[5])
+        digits = digits .. '0'
+    elseif same then
+        -- This daemon itself has left that process, and says so.
+        redis.call('SET', KEYS[i], known .. others, 'PX', math.max(math.min(left, lease), 1))
+        digits = digits .. '2'
     else
-        redis.call('SET', KEYS[i], server, 'PX', ARGV[5])
-        contested = contested .. '0'
+        digits = digits .. '1'
+        -- It would outlast a lease: the clock was stepped back.
+        redis.call('PEXPIRE', KEYS[i], math.max(math.min(left, lease), 1))
     end
 end
-return contested .. ' ' .. (vouch or '-') .. ' ' .. step .. ' ' .. entry
+return digits .. ' ' .. (vouch or '-') .. ' ' .. step .. ' ' .. entry

@@ -64,7 +64,7 @@ static void find_doubled(struct guard *guard)
     }
 }
 
-void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
+void guard_on_connected(struct guard *guard, unsigned index, const char *run_id, int64_t begun_ns)
 {
     struct guard_node *node = guard_change(guard, index);
     assert(!node->connected);
@@ -73,6 +73,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id)
     node->announce = true;
     memcpy(node->run_id, run_id, RECORD_ID);
     node->run_id[RECORD_ID] = '\0';
+    node->begun_ns = begun_ns;
     node->connected = true;
     node->sampled = false;
     node->facts_known = false;
@@ -218,14 +219,17 @@ static enum reason wants_record(struct guard_node *node, enum reason why)
 }
 
 /* It said before the restart that it keeps everything; what it has kept is what we saw last; it has
- * had no other data since; and nothing had happened to it that no record told of. */
+ * had no other data since; and nothing had happened to it that no record told of. And it began
+ * after we last saw the process before it: a copy of the data has not got what was written there
+ * since. */
 static bool is_durable_restart(const struct guard_node *node, const struct guard_sample *sample)
 {
     int64_t now_ns = sample->clock.received_ns;
     bool newest =
         node->adopted_len == 0 || (node->adopted_len == node->seen_len &&
                                    memcmp(node->adopted, node->seen, node->seen_len) == 0);
-    return node->durable && node->record.durable && newest && !sample->was_replica &&
+    bool after = node->adopted_len == 0 || node->begun_ns >= node->known_ns;
+    return node->durable && node->record.durable && newest && after && !sample->was_replica &&
            !node->tainted && !node->lost_keys && now_ns >= node->stepped_until_ns;
 }
 
@@ -253,6 +257,15 @@ static bool is_by_word_since(const struct guard_node *node, const struct guard_s
     int64_t since_us = (sample->clock.received_ns - node->known_ns) / 1000;
     return node->record.why == REASON_BOOTSTRAP &&
            node->record.join_us >= sample->clock.time_us - since_us;
+}
+
+/* Is its record older than the one that was adopted? The end of a quarantine only rises: for one
+ * run, and from each run of a durable master to the next one. */
+static bool is_of_before(const struct guard_node *node)
+{
+    bool related = strcmp(node->join_run_id, node->record.run_id) == 0 ||
+                   (node->adopted_len > 0 && node->quarantine_mark == node->record.mark);
+    return related && node->record.join_us < node->join_us;
 }
 
 /* Until when it has no vote by what the record says. */
@@ -349,7 +362,7 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
     if (node->adopted_len == node->seen_len &&
         memcmp(node->adopted, node->seen, node->seen_len) == 0)
         return REASON_NONE;
-    if (strcmp(node->join_run_id, record->run_id) == 0 && record->join_us < node->join_us)
+    if (is_of_before(node))
         return wants_record(node, REASON_OLDDATA);
     /* Daemons that have not seen the one before have to hear of it. */
     if (!is_by_word_since(node, sample) &&
@@ -536,7 +549,9 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return node->quarantine_why;
     /* Of a node that is lost, what was found there stays true for as long as a lease. */
     if (node->contested != 0 && now_ns < node->contested_until_ns)
-        return REASON_REPOINTED;
+        return node->contested == node->other_run && now_ns < node->handover_ns
+                   ? REASON_OTHERPROCESS
+                   : REASON_REPOINTED;
     if (!node->watch.begun)
         return REASON_CLOCK;
     if (!node->facts_known || node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns ||
@@ -581,6 +596,7 @@ bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)
     case REASON_RECORD:
     case REASON_REPLICA:
     case REASON_REPOINTED:
+    case REASON_OTHERPROCESS:
     case REASON_DOUBLED:
     case REASON_UNCHECKED:
         return false;
@@ -600,6 +616,8 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
         return guard->doubt_until_ns;
     case REASON_STEPPED:
         return now_ns < node->stepped_until_ns ? node->stepped_until_ns : node->quarantine_until_ns;
+    case REASON_OTHERPROCESS:
+        return node->handover_ns;
     case REASON_UNSETTLED:
         /* Behind that, the next steady sample settles it. */
         return node->settle_ns > now_ns ? node->settle_ns : now_ns;

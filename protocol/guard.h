@@ -28,7 +28,8 @@
  *
  * Two daemons must not come to know different masters by one name. Each leaves on every node the
  * server it knows by each name, as a lease for a quarantine; who finds a name leased to another
- * server gives that name no vote.
+ * server gives that name no vote. The lease says who renewed it: another process of the same data
+ * gets the name once no other daemon can still count votes of the process before it.
  */
 #ifndef PROTOCOL_GUARD_H
 #define PROTOCOL_GUARD_H
@@ -116,7 +117,7 @@ struct guard_beat {
     char step[GUARD_STEP_MAX]; /* where another one is found, the vouch is not left */
     int64_t vouch_ttl_ms;
     int64_t lease_ms;
-    int64_t fresh_ms; /* a lease not renewed for so long is taken over by the same server */
+    int64_t fresh_ms; /* a daemon that renewed a lease may count votes for so long */
     uint32_t names;   /* the nodes that are known */
     /* "<id of the record> <run_id>"; "<database>/" before it where that is not 0. */
     char servers[LIMIT_NODES][GUARD_SERVER_MAX];
@@ -125,6 +126,7 @@ struct guard_beat {
 struct guard_node {
     bool connected;
     char run_id[RECORD_ID + 1]; /* of this connection, or the last one */
+    int64_t begun_ns;           /* when that run began, at the latest; INT64_MIN: not known */
 
     /* The record. */
     bool sampled;        /* on this connection */
@@ -174,9 +176,12 @@ struct guard_node {
     enum reason beat_failed;
     enum reason set_refused; /* why it would refuse to set a lock; REASON_NONE: it would not */
     uint32_t contested;      /* nodes where the name is leased to another server */
+    uint32_t other_run;      /* ... to another process of the same data */
     int64_t contested_until_ns;
-    uint32_t leased_on; /* nodes where the name has been leased to this server */
-    bool announce;      /* that is still to be asked for */
+    int64_t handover_ns; /* when another daemon can no longer count votes of that process, unless it
+                            has it still */
+    uint32_t leased_on;  /* nodes where the name has been leased to this server */
+    bool announce;       /* that is still to be asked for */
     bool doubled;
 
     enum reason mark; /* the record to write, and why; REASON_NONE: none */
@@ -204,8 +209,9 @@ struct guard {
 
 void guard_init(struct guard *guard, const struct guard_rules *rules);
 
-/* A connection is up, to a server with this run_id; it is lost. */
-void guard_on_connected(struct guard *guard, unsigned node, const char *run_id);
+/* A connection is up, to a server with this run_id, which began no later than begun_ns (INT64_MIN:
+ * it does not say); it is lost. */
+void guard_on_connected(struct guard *guard, unsigned node, const char *run_id, int64_t begun_ns);
 void guard_on_lost(struct guard *guard, unsigned node);
 
 /* A heartbeat has asked whether a lock may be set there; REASON_NONE: it may. */
@@ -248,7 +254,7 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
 bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, uint64_t random,
                      struct guard_mark *mark);
 
-/* What to leave with a heartbeat, and what it found: "<a digit for each name: 1 contested> <vouch
+/* What to leave with a heartbeat, and what it found: "<a digit for each name> <vouch
  * or -> <step or -> <entry or ->", the answer of beat.lua. */
 void guard_beat(const struct guard *guard, unsigned node, int64_t now_ns, struct guard_beat *beat);
 void guard_on_beat(struct guard *guard, unsigned node, const struct guard_beat *beat,

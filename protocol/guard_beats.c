@@ -36,7 +36,8 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
     *beat = (struct guard_beat){
         .vouch_ttl_ms = 2 * guard->fresh_ns / NS_PER_MS,
         .lease_ms = guard->quarantine_ns / NS_PER_MS,
-        .fresh_ms = guard->fresh_ns / NS_PER_MS,
+        .fresh_ms =
+            (guard->fresh_ns + drift_of(&guard->rules.drift, guard->fresh_ns)) / NS_PER_MS + 1,
     };
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         const struct guard_node *named = &guard->nodes[i];
@@ -109,6 +110,19 @@ static void take_entry(struct guard *guard, unsigned index, const char *entry, i
     }
 }
 
+/* The digits of beat.lua. */
+enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_RUN = '2' };
+
+/* Since when the name is leased to nothing but another process of the same data. */
+static void note_other_run(const struct guard *guard, struct guard_node *named, unsigned index,
+                           bool other_run, int64_t now_ns)
+{
+    uint32_t before = named->other_run;
+    named->other_run = other_run ? before | nodes_only(index) : before & ~nodes_only(index);
+    if (before == 0 && other_run)
+        named->handover_ns = now_ns + guard->fresh_ns + 2 * guard->heartbeat_ns;
+}
+
 static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *beat,
                         const char *digits, int64_t now_ns)
 {
@@ -118,14 +132,18 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
             continue;
         uint32_t before = named->contested;
         char server[GUARD_SERVER_MAX];
+        char digit = *digits++;
         describe(guard, i, server);
+        bool asked_for_it = strcmp(beat->servers[i], server) == 0;
         /* What was asked for before the server changed was for the other. */
-        if (*digits++ == '1') {
+        if (digit == LEASE_OTHER || (digit == LEASE_OTHER_RUN && asked_for_it)) {
             named->contested |= nodes_only(index);
             named->contested_until_ns = now_ns + guard->quarantine_ns;
-        } else if (strcmp(beat->servers[i], server) == 0) {
+            note_other_run(guard, named, index, digit == LEASE_OTHER_RUN, now_ns);
+        } else if (digit == LEASE_OURS && asked_for_it) {
             named->contested &= ~nodes_only(index);
             named->leased_on |= nodes_only(index);
+            note_other_run(guard, named, index, false, now_ns);
         }
         if (before == 0 && named->contested != 0)
             guard_begin_epoch(named);

@@ -348,6 +348,22 @@ static bool is_standalone(const struct redis_reply *reply)
     return mode == NULL || (len == sizeof(standalone) - 1 && memcmp(mode, standalone, len) == 0);
 }
 
+static int64_t uptime_of(const struct redis_reply *reply)
+{
+    size_t len = 0;
+    const char *text = redis_info_field(reply->str, reply->len, "uptime_in_seconds", &len);
+    uint64_t seconds = 0;
+    /* Nine digits are thirty years. */
+    if (text == NULL || len == 0 || len > 9)
+        return -1;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        seconds = 10 * seconds + (uint64_t)(text[i] - '0');
+    }
+    return (int64_t)seconds;
+}
+
 /* What an answer to the greeting is good for: REASON_NONE if the link may go on. */
 static enum reason check_greeting(struct link *link, unsigned step, const struct redis_reply *reply)
 {
@@ -379,6 +395,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
         if (reply->kind != RESP_STRING || run_id == NULL || run_id_len != LINK_RUN_ID)
             return REASON_GARBAGE;
         memcpy(link->run_id, run_id, LINK_RUN_ID);
+        link->uptime_s = uptime_of(reply);
         link->release_form = redis_release_form(reply->str, reply->len);
         return REASON_NONE;
     case GREET_AUTH:

@@ -147,6 +147,7 @@ struct link {
     /* The connection in use, and the last one that was UP. A client id means something only
      * together with the run of the server that gave it; 0 where unknown. */
     char run_id[LINK_RUN_ID];
+    int64_t uptime_s; /* of that run, when it was asked for it; -1: it did not say */
     int64_t client_id;
     char last_run_id[LINK_RUN_ID];
     int64_t last_client_id;

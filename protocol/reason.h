@@ -61,6 +61,8 @@
     X(REASON_CLUSTER, "cluster", "it runs in cluster or sentinel mode")                            \
     X(REASON_DOUBLED, "doubled", "another node of the list is the same Redis server")              \
     X(REASON_REPOINTED, "repointed", "other daemons know another Redis server by this name")       \
+    X(REASON_OTHERPROCESS, "otherprocess",                                                         \
+      "same data, another process: another daemon may still use the process before it")            \
     X(REASON_OTHERSET, "otherset",                                                                 \
       "it serves daemons of another set: another cluster, other nodes, or another max_ttl, "       \
       "fence_ttl or clock drift")                                                                  \

@@ -27,7 +27,7 @@ enum part {
 enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
 
 /* The longest: a mark in full, or a beat with all its names. */
-enum { COMMAND_MAX = 8192 };
+enum { COMMAND_MAX = 8192, WORDS_MAX = 2 * LIMIT_NODES + 16 };
 
 /* What makes a restart harmless: with it, an answer is sent only after its command is on disk. */
 static const struct {
@@ -43,7 +43,7 @@ enum { SETTINGS = sizeof(durable_settings) / sizeof(durable_settings[0]) };
 /* Words are short here, save the scripts and records; the last word is NULL. */
 static size_t format(const char *const *words, char *buf)
 {
-    size_t lens[8 + 2 * LIMIT_NODES + 8];
+    size_t lens[WORDS_MAX];
     size_t count = 0;
     for (; words[count] != NULL; count++) {
         assert(count < sizeof(lens) / sizeof(lens[0]));
@@ -117,7 +117,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     char lease[24];
     char fresh[24];
     char key_count[4];
-    const char *words[8 + 2 * LIMIT_NODES + 8];
+    const char *words[WORDS_MAX];
     unsigned count = 0;
     unsigned keys = 3;
     guard_beat(warden->guard, warden->node, now_ns, beat);
@@ -152,6 +152,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     words[count++] = lease;
     words[count++] = fresh;
     words[count++] = beat->step;
+    words[count++] = warden->daemon;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         if (beat->names & nodes_only(i))
             words[count++] = beat->servers[i];

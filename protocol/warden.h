@@ -21,6 +21,7 @@ struct warden {
     unsigned node;
     const char *clock_id;   /* of this host's clock: see engine_rules */
     const char *absent_key; /* below the prefix of the locks; none of them can have this name */
+    char daemon[REDIS_DAEMON + 1]; /* which daemon this is, for the leases of names */
 
     unsigned probes; /* under way, beside those at the end of batches */
     bool beat_in_full;

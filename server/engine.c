@@ -170,6 +170,8 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     engine->queue_seed = draw_random(engine);
     draw_digits(engine, sizeof(engine->daemon) / 2, engine->daemon);
     engine_name_absent_key(engine);
+    for (unsigned i = 0; i < engine->node_count; i++)
+        memcpy(engine->wardens[i].daemon, engine->daemon, sizeof(engine->daemon));
     return true;
 }
 

@@ -117,6 +117,12 @@ static bool on_tracker_reply(struct engine *engine, unsigned node, const struct 
     return true;
 }
 
+/* When its run began, at the latest: it counts whole seconds, and its clock a moment late. */
+static int64_t begun_ns(const struct link *link, int64_t now_ns)
+{
+    return link->uptime_s < 0 ? INT64_MIN : now_ns - (link->uptime_s - 2) * NS_PER_S;
+}
+
 /* Log what a link has become, if it has changed, and have the guard look at who is there. */
 static void note_link(struct engine *engine, unsigned node, enum link_state before, int64_t now_ns)
 {
@@ -125,7 +131,7 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
         return;
     engine->io.link_changed(engine->io.context, node, before);
     if (is_connected(link->state) && !is_connected(before)) {
-        guard_on_connected(&engine->guard, node, link->run_id);
+        guard_on_connected(&engine->guard, node, link->run_id, begun_ns(link, now_ns));
         engine->errands = true;
         link_heartbeat(link, now_ns);
         start_tracking(engine, node, now_ns);

@@ -138,19 +138,23 @@ END_TEST
 
 /* --- masters that keep their data --- */
 
+static const struct stage_plan three_durable = {
+    .masters = 3, .over_unix = true, .durable = true, .daemon = {.node_fields = ", durable: true"}};
+
+static void wait_durable(struct stage *stage)
+{
+    struct waiting waiting = waiting_for("the records to say so");
+    for (unsigned i = 0; i < 3; i++)
+        while (strstr(master_text(&stage->masters[i], "GET redlockd:node"), "durable=yes") == NULL)
+            waiting_pause(&waiting);
+}
+
 /* max_ttl is a minute: no quarantine can have passed. */
 START_TEST(durable_masters_vote_again_at_once_after_a_restart)
 {
     struct stage stage;
-    struct stage_plan plan = three;
-    plan.durable = true;
-    plan.daemon.node_fields = ", durable: true";
-    stage_open(&stage, __func__, &plan);
-    struct waiting waiting = waiting_for("the records to say so");
-    while (strstr(master_text(&stage.masters[0], "GET redlockd:node"), "durable=yes") == NULL ||
-           strstr(master_text(&stage.masters[1], "GET redlockd:node"), "durable=yes") == NULL ||
-           strstr(master_text(&stage.masters[2], "GET redlockd:node"), "durable=yes") == NULL)
-        waiting_pause(&waiting);
+    stage_open(&stage, __func__, &three_durable);
+    wait_durable(&stage);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 3; i++)
         master_restart(&stage.masters[i]);
@@ -158,6 +162,49 @@ START_TEST(durable_masters_vote_again_at_once_after_a_restart)
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 10s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     client_lock(&stage.client, "a", "10s");
+    stage_close(&stage);
+}
+END_TEST
+
+/* The daemon that carried out the bootstrap has renewed leases, too, and that is forgotten. */
+static void wait_single_daemon(struct stage *stage)
+{
+    static const char daemons[] =
+        "local most = 0; "
+        "for _, key in ipairs(redis.call('KEYS', 'redlockd:name:*')) do "
+        "    local _, count = string.gsub(redis.call('GET', key), '=', ''); "
+        "    most = math.max(most, count) "
+        "end "
+        "return most";
+    struct waiting waiting = waiting_for("the leases of the daemon before to be old");
+    for (unsigned i = 0; i < 3; i++)
+        while (master_integer(&stage->masters[i], "EVAL %s 0", daemons) != 1)
+            waiting_pause(&waiting);
+}
+
+/* The hold is lost if no extension is granted for two seconds. */
+START_TEST(hold_survives_durable_masters_that_restart_one_after_the_other)
+{
+    struct stage stage;
+    struct client holder;
+    stage_open(&stage, __func__, &three_durable);
+    wait_durable(&stage);
+    wait_single_daemon(&stage);
+    daemon_connect(&stage.daemon, &holder);
+    client_expect_match(&holder, "OK [0-9a-f]{40} .*", "LOCK a 6s HOLD");
+    int64_t begun_ms = waiting_clock_ms();
+    master_restart(&stage.masters[0]);
+    master_restart(&stage.masters[1]);
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    int64_t took_ms = waiting_clock_ms() - begun_ms;
+    stage_wait_stats(&stage.client, " renewals=3 ");
+    while (client_has_line(&holder))
+        ck_assert_msg(strncmp(client_read(&holder), "! WARN ", 7) == 0, "%s", holder.line);
+    client_expect(&holder, "PONG", "PING");
+    printf("two durable masters restarted: all votes were back after %lld ms\n",
+           (long long)took_ms);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=repointed"), 0);
+    client_close(&holder);
     stage_close(&stage);
 }
 END_TEST
@@ -470,6 +517,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, first_start_without_a_word_waits_for_max_ttl_and_says_so);
     tcase_add_test(tests, new_server_behind_a_name_votes_after_max_ttl);
     tcase_add_test(tests, durable_masters_vote_again_at_once_after_a_restart);
+    tcase_add_test(tests, hold_survives_durable_masters_that_restart_one_after_the_other);
     tcase_add_test(tests, masters_that_keep_nothing_are_not_durable_whatever_is_configured);
     tcase_add_test(tests, list_of_nodes_is_changed_by_reset_set);
     tcase_add_test(tests, locks_of_the_old_set_are_respected_by_the_new_one);

@@ -130,7 +130,7 @@ static void expect_same(const char *bytes, size_t len)
 static void expect_same_words(const char *const *words, size_t count)
 {
     char buf[REDIS_COMMAND_MAX];
-    size_t lens[17];
+    size_t lens[18];
     for (size_t i = 0; i < count; i++)
         lens[i] = strlen(words[i]);
     expect_same(buf, redis_format_words(words, lens, count, buf, sizeof(buf)));
@@ -248,15 +248,17 @@ static void try_beat(void)
         "1111111111111111111111111111111111111111 b",
         "2222222222222222222222222222222222222222 a",
     };
+    static const char *const daemons[] = {"a0", "a1", "a2", "a3", "a4", "a5",
+                                          "a6", "a7", "a8", "a9", "aa", "ab"};
     static const char *const vouches[] = {"", "1700000000000000:5", "9700000000000000:5"};
     expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_BEAT), "5",
                                        "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
                                        "redlockd:name:a", "redlockd:name:b",
                                        below(2) == 0 ? "" : "1:2:3:4:5", "60000", vouches[below(3)],
                                        "60000", "60000", below(2) == 0 ? "3000" : "-1",
-                                       below(2) == 0 ? "-" : "9700000000001000", servers[below(3)],
-                                       servers[below(3)]},
-                      17);
+                                       below(2) == 0 ? "-" : "9700000000001000", daemons[below(12)],
+                                       servers[below(3)], servers[below(3)]},
+                      18);
 }
 
 /* Without any names; the entry may be "-". */
@@ -264,8 +266,8 @@ static void beat_with(const char *entry)
 {
     expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_BEAT), "3",
                                        "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
-                                       entry, "60000", "", "60000", "60000", "3000", "-"},
-                      13);
+                                       entry, "60000", "", "60000", "60000", "3000", "-", "a0"},
+                      14);
 }
 
 /* One that is ahead of the clock rises by a millisecond; else it would be the time of each. */

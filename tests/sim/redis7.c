@@ -71,6 +71,7 @@ void redis7_start(struct redis7 *server, uint64_t number_of_it)
 {
     server->data.count = 0;
     make_id(server->run_id, number_of_it);
+    server->begun_us = 0;
     make_id(server->replid, number_of_it + 1);
     server->replica = server->was_replica = false;
     server->evicted = 0;

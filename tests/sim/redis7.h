@@ -68,6 +68,7 @@ struct redis7_tracked {
 struct redis7 {
     struct redis7_data data;
     char run_id[REDIS7_ID + 1];
+    int64_t begun_us; /* when that run was first asked, by its own clock; 0: not yet */
     char replid[REDIS7_ID + 1];
     bool replica;
     bool was_replica; /* since it started */

@@ -113,16 +113,21 @@ static const char *version_of(const struct redis7 *server)
 
 static void run_info(const struct run *run)
 {
-    const struct redis7 *server = run->server;
+    struct redis7 *server = run->server;
     const struct word *section = &run->words[1];
     char info[320];
     size_t len = 0;
     if (word_is(section, "replication"))
         len = write_replication(server, info);
-    else if (word_is(section, "server"))
-        len = (size_t)snprintf(info, sizeof(info), "# Server\r\n%s:standalone\r\nrun_id:%s\r\n",
-                               version_of(server), server->run_id);
-    else if (word_is(section, "memory"))
+    else if (word_is(section, "server")) {
+        if (server->begun_us == 0)
+            server->begun_us = run->now_us;
+        len = (size_t)snprintf(info, sizeof(info),
+                               "# Server\r\n%s:standalone\r\nrun_id:%s\r\n"
+                               "uptime_in_seconds:%" PRId64 "\r\n",
+                               version_of(server), server->run_id,
+                               (run->now_us - server->begun_us) / 1000000);
+    } else if (word_is(section, "memory"))
         len = (size_t)snprintf(
             info, sizeof(info), "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n",
             server->may_evict ? 1000000 : 0, server->may_evict ? "volatile-lru" : "noeviction");

@@ -9,6 +9,7 @@
 #include "protocol/record.h"
 #include "protocol/redis.h"
 #include "protocol/token.h"
+#include "tests/lease.h"
 
 /* {pttl, start of the value} */
 static void out_holder(const struct run *run, const struct redis7_key *key)
@@ -238,21 +239,34 @@ static void run_mark(const struct run *run)
     out_string(run->out, record, (size_t)len);
 }
 
-/* The lease of a name: '1' if another server has it. */
-static char run_lease(const struct run *run, const struct word *name, const struct word *server,
-                      int64_t lease_ms, int64_t fresh_ms)
+static void copy_word(char *to, size_t size, const struct word *word)
 {
+    snprintf(to, size, "%.*s", (int)word->len, word->at);
+}
+
+/* The lease of a name. */
+static char run_lease(const struct run *run, const struct word *name, const struct word *server,
+                      const struct word *arguments)
+{
+    char wanted[GUARD_SERVER_MAX + 32];
+    char daemon[64];
     struct redis7_key *seen = key_find(run, name);
-    bool other = seen != NULL && !key_holds(seen, server);
-    bool same_server = other && seen->value_len >= 40 && server->len >= 40 &&
-                       memcmp(seen->value, server->at, 40) == 0;
-    if (other && !(same_server && lease_ms - key_pttl(run, seen) > fresh_ms)) {
-        if (key_pttl(run, seen) > lease_ms)
-            key_live_until(run, seen, run->now_ms + lease_ms);
-        return '1';
-    }
-    key_set(run, name, server, lease_ms);
-    return '0';
+    struct lease lease = {.left_ms = seen != NULL ? key_pttl(run, seen) : -2};
+    int64_t left_ms = lease.left_ms;
+    copy_word(wanted, sizeof(wanted), server);
+    copy_word(daemon, sizeof(daemon), &arguments[7]);
+    if (seen != NULL)
+        snprintf(lease.value, sizeof(lease.value), "%.*s", (int)seen->value_len, seen->value);
+    char digit = lease_ask(&lease, &(struct lease_wish){.server = wanted,
+                                                        .daemon = daemon,
+                                                        .now_ms = run->now_us / 1000,
+                                                        .lease_ms = word_number(&arguments[4]),
+                                                        .fresh_ms = word_number(&arguments[5])});
+    if (digit != '1')
+        key_set_text(run, name, lease.value, strlen(lease.value), lease.left_ms);
+    else if (lease.left_ms != left_ms)
+        key_live_until(run, seen, run->now_ms + lease.left_ms);
+    return digit;
 }
 
 static void run_beat(const struct run *run)
@@ -300,8 +314,7 @@ static void run_beat(const struct run *run)
         word_number(&arguments[2]) <= run->now_us)
         key_set(run, &names[1], &arguments[2], word_number(&arguments[3]));
     for (unsigned i = 3; i < keys; i++)
-        answer[len++] = run_lease(run, &names[i], &arguments[4 + i], word_number(&arguments[4]),
-                                  word_number(&arguments[5]));
+        answer[len++] = run_lease(run, &names[i], &arguments[5 + i], arguments);
     len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s", vouch, step, entry);
     out_string(run->out, answer, len);
 }

@@ -45,6 +45,16 @@ static void open_durable(const char *fsync)
     world_expect_votes(&w, 0, 4, "-");
 }
 
+/* Two daemons, for a millisecond. */
+static void pass_both(struct world *other)
+{
+    world_pass_ms(&w, 1);
+    world_share(other, &w);
+    other->now_ns -= NS_PER_MS;
+    world_pass_ms(other, 1);
+    world_share(&w, other);
+}
+
 START_TEST(durable_master_keeps_its_vote_through_a_restart)
 {
     open_durable("always");
@@ -160,6 +170,115 @@ START_TEST(durable_restart_from_two_runs_back_is_none)
 }
 END_TEST
 
+/* A lease protects from daemons that count votes of the process before. The only one knows that it
+ * does not. */
+START_TEST(only_daemon_does_not_wait_for_its_own_lease)
+{
+    open_durable("always");
+    world_restart_with_data(&w, 0);
+    for (unsigned ms = 0; strcmp(world_vote(&w, 0), "-") != 0; ms++) {
+        ck_assert_str_ne(world_vote(&w, 0), "repointed");
+        ck_assert_uint_lt(ms, 1500);
+        world_pass_ms(&w, 1);
+    }
+}
+END_TEST
+
+/* On each master: the name of the first is leased to the process that has it now, and another
+ * daemon has renewed that a moment ago. */
+static void renew_as_another(const char *server)
+{
+    char lease[LIMIT_RECORD];
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(lease, sizeof(lease), "%s feed=%lld", server,
+                 (w.now_ns + w.masters[i].clock_ns) / NS_PER_MS);
+        world_set(&w, i, world_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
+    }
+}
+
+static int64_t told_ms(void)
+{
+    return (guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns) - w.now_ns) / NS_PER_MS;
+}
+
+START_TEST(another_daemon_on_the_process_before_is_waited_for)
+{
+    char server[2 * RECORD_ID + 2];
+    open_durable("always");
+    snprintf(server, sizeof(server), "%s", world_value(&w, 1, world_guard_key(&w, "name", ":a")));
+    world_restart_with_data(&w, 0);
+    for (unsigned i = 0; i < 6; i++) {
+        renew_as_another(server);
+        world_pass_ms(&w, 500);
+        ck_assert_str_ne(world_vote(&w, 0), "-");
+    }
+    world_expect_votes(&w, 0, 0, "otherprocess");
+    ck_assert_int_gt(told_ms(), 0);
+    ck_assert_int_lt(told_ms(), 8000);
+    world_pass_ms(&w, 4900);
+    ck_assert_str_ne(world_vote(&w, 0), "-");
+    world_pass_ms(&w, 1500);
+    world_expect_votes(&w, 0, 0, "-");
+}
+END_TEST
+
+/* Each says that it has left the process before, whose votes nobody counts from then on. */
+START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
+{
+    static struct world v;
+    open_durable("always");
+    v.durable = 1;
+    world_join(&v, &w, "elsewhere");
+    v.durable = 1;
+    w.now_ns = v.now_ns;
+    for (unsigned i = 0; i < 3000; i++)
+        pass_both(&v);
+    world_restart_with_data(&w, 0);
+    for (unsigned i = 0; i < 600; i++)
+        pass_both(&v);
+    world_expect_votes(&w, 0, 0, "otherprocess");
+    world_cut(&v, 0);
+    for (unsigned i = 0; i < 2500; i++)
+        pass_both(&v);
+    world_expect_votes(&w, 0, 0, "-");
+    world_deinit(&v);
+}
+END_TEST
+
+/* It began while we still heard from the original: what that got since, it has not. */
+START_TEST(copy_that_ran_beside_its_original_is_no_restart)
+{
+    open_durable("always");
+    world_pass_ms(&w, 10000);
+    world_restart_with_data(&w, 0);
+    w.masters[0].begun_ns = w.now_ns - 6 * NS_PER_S;
+    world_expect_quarantine(&w, 0, 0, "restarted");
+}
+END_TEST
+
+START_TEST(process_whose_successor_has_voted_does_not_come_back)
+{
+    static struct world_key keys[WORLD_KEYS];
+    char run_id[RECORD_ID + 1];
+    char replid[RECORD_ID + 1];
+    open_durable("always");
+    memcpy(keys, w.masters[0].keys, sizeof(keys));
+    memcpy(run_id, w.masters[0].run_id, sizeof(run_id));
+    memcpy(replid, w.masters[0].replid, sizeof(replid));
+    world_restart_with_data(&w, 0);
+    world_pass_ms(&w, 8 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    world_lock_on_three(&w);
+    memcpy(w.masters[0].keys, keys, sizeof(keys));
+    memcpy(w.masters[0].run_id, run_id, sizeof(run_id));
+    memcpy(w.masters[0].replid, replid, sizeof(replid));
+    world_cut(&w, 0);
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    world_expect_votes(&w, 0, 0, "olddata");
+    world_expect_no_grant_for_s(&w, 56);
+}
+END_TEST
+
 /* The name leads to a copy of the data, while another daemon keeps its link to the original. */
 START_TEST(copy_of_a_durable_master_is_another_server)
 {
@@ -174,6 +293,7 @@ START_TEST(copy_of_a_durable_master_is_another_server)
         ck_assert_str_ne(world_vote(&w, 0), "-");
     }
     world_expect_votes(&w, 0, 0, "repointed");
+    ck_assert_int_gt(told_ms(), 3600 * 1000);
 }
 END_TEST
 
@@ -305,6 +425,11 @@ Suite *test_suite(void)
     tcase_add_test(tests, durable_master_that_lost_its_data_all_the_same_has_no_vote);
     tcase_add_test(tests, durable_restart_with_an_older_record_is_none);
     tcase_add_test(tests, durable_restart_from_two_runs_back_is_none);
+    tcase_add_test(tests, only_daemon_does_not_wait_for_its_own_lease);
+    tcase_add_test(tests, another_daemon_on_the_process_before_is_waited_for);
+    tcase_add_test(tests, daemons_that_all_saw_the_restart_do_not_wait);
+    tcase_add_test(tests, copy_that_ran_beside_its_original_is_no_restart);
+    tcase_add_test(tests, process_whose_successor_has_voted_does_not_come_back);
     tcase_add_test(tests, copy_of_a_durable_master_is_another_server);
     tcase_add_test(tests, loss_that_was_not_recorded_outlives_a_durable_restart);
     tcase_add_loop_test(tests, loss_that_another_daemon_did_not_see_outlives_its_record, 0, 2);

@@ -221,6 +221,7 @@ void world_restart(struct world *world, unsigned node)
     master->dead = false;
     master->next_client_id = 0;
     master->run_id[0]++;
+    master->begun_ns = world->now_ns;
     master->replid[0]++;
 }
 

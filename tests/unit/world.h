@@ -71,6 +71,7 @@ struct world_master {
     char refused_key[64];    /* answers an error to what would release this one, if not "" */
     char full[64];           /* answers this to what would set a key, if not "" */
     char run_id[41];
+    int64_t begun_ns; /* when that run began */
     char replid[41];
     bool replica;
     bool was_replica; /* since it started, of another one */

@@ -161,16 +161,19 @@ static struct redis_reply run_client(struct world *world, unsigned node, struct 
     return world_text(RESP_STATUS, "OK");
 }
 
-static struct redis_reply run_info(struct world_master *master, const char *section)
+static struct redis_reply run_info(const struct world *world, const struct world_master *master,
+                                   const char *section)
 {
     static char info[320];
     if (strcmp(section, "server") == 0)
-        snprintf(info, sizeof(info), "# Server\r\n%s\r\n%s:%s\r\nrun_id:%s\r\n",
+        snprintf(info, sizeof(info),
+                 "# Server\r\n%s\r\n%s:%s\r\nrun_id:%s\r\nuptime_in_seconds:%lld\r\n",
                  master->version != NULL ? master->version : "redis_version:7.0.15",
                  master->version != NULL && strstr(master->version, "valkey") != NULL
                      ? "server_mode"
                      : "redis_mode",
-                 master->clustered ? "cluster" : "standalone", master->run_id);
+                 master->clustered ? "cluster" : "standalone", master->run_id,
+                 (world->now_ns - master->begun_ns) / NS_PER_S);
     else if (strcmp(section, "replication") == 0)
         snprintf(info, sizeof(info),
                  "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%s\r\n"
@@ -214,7 +217,7 @@ struct redis_reply world_run(struct world *world, unsigned node, struct world_in
     if (strcmp(words[0], "CLIENT") == 0)
         return run_client(world, node, inbox, words);
     if (strcmp(words[0], "INFO") == 0)
-        return run_info(master, words[1]);
+        return run_info(world, master, words[1]);
     if (strcmp(words[0], "SCRIPT") == 0) {
         for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
             if (strcmp(words[2], redis_script_text(i)) == 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protocol/token.h"
+#include "tests/lease.h"
 #include "tests/unit/world_answer.h"
 #include "tests/unit/world_master.h"
 
@@ -33,6 +34,29 @@ static struct redis_reply run_mark(struct world *world, unsigned node, char **wo
     snprintf(record, sizeof(record), "%s%" PRId64, words[5], join_us);
     world_set(world, node, words[3], record, 0);
     return world_text(RESP_STRING, record);
+}
+
+/* What it does with the lease of one name. */
+static char run_lease(struct world *world, unsigned node, const char *name, const char *server,
+                      char **arguments)
+{
+    struct world_key *seen = world_find_key(world, node, name);
+    int64_t now_ns = world_clock_ns(world, node);
+    struct lease lease = {.left_ms = -2};
+    if (seen != NULL) {
+        snprintf(lease.value, sizeof(lease.value), "%s", seen->value);
+        lease.left_ms =
+            seen->expires_ns == INT64_MAX ? -1 : (seen->expires_ns - now_ns) / NS_PER_MS;
+    }
+    char digit = lease_ask(&lease, &(struct lease_wish){.server = server,
+                                                        .daemon = arguments[7],
+                                                        .now_ms = now_ns / NS_PER_MS,
+                                                        .lease_ms = atoll(arguments[4]),
+                                                        .fresh_ms = atoll(arguments[5])});
+    /* The time to live of a stranger's stays as it is, to the nanosecond, unless it is trimmed. */
+    if (digit != '1' || seen->expires_ns - now_ns > lease.left_ms * NS_PER_MS + NS_PER_MS)
+        world_set(world, node, name, lease.value, lease.left_ms);
+    return digit;
 }
 
 /* What beat.lua does. */
@@ -67,20 +91,8 @@ static struct redis_reply run_beat(struct world *world, unsigned node, char **wo
         world_set(world, node, words[3], arguments[0], atoll(arguments[1]));
     if (arguments[2][0] != '\0' && strcmp(arguments[6], step) == 0 && atoll(arguments[2]) <= now_us)
         world_set(world, node, words[4], arguments[2], atoll(arguments[3]));
-    int64_t lease_ns = atoll(arguments[4]) * NS_PER_MS;
-    int64_t fresh_ns = atoll(arguments[5]) * NS_PER_MS;
-    for (unsigned i = 3; i < keys; i++) {
-        const char *server = arguments[4 + i];
-        struct world_key *seen = world_find_key(world, node, words[3 + i]);
-        int64_t left_ns = seen != NULL ? seen->expires_ns - world_clock_ns(world, node) : 0;
-        bool other = seen != NULL && strcmp(seen->value, server) != 0 &&
-                     (strncmp(seen->value, server, 40) != 0 || lease_ns - left_ns <= fresh_ns);
-        answer[len++] = other ? '1' : '0';
-        if (!other)
-            world_set(world, node, words[3 + i], server, lease_ns / NS_PER_MS);
-        else if (left_ns > lease_ns)
-            seen->expires_ns = world_clock_ns(world, node) + lease_ns;
-    }
+    for (unsigned i = 3; i < keys; i++)
+        answer[len++] = run_lease(world, node, words[3 + i], arguments[5 + i], arguments);
     snprintf(answer + len, sizeof(answer) - len, " %s %s %s", vouch, step, entry);
     return world_text(RESP_STRING, answer);
 }
