@@ -47,6 +47,7 @@ enum {
     GUARD_ENTRY_MAX = 160,
     GUARD_STEP_MAX = 24,
     GUARD_VOUCH_MAX = 48,
+    GUARD_NAME_KEY_MAX = sizeof("redlockd:name::") + RECORD_SET_ID + LIMIT_NODE_NAME,
     GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" "),
 };
 
@@ -253,6 +254,14 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
  * that begins. */
 bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, uint64_t random,
                      struct guard_mark *mark);
+
+/* The key on each master that says which server is known by the name of this node. */
+void guard_name_key(const struct guard *guard, unsigned node, char key[GUARD_NAME_KEY_MAX]);
+
+/* What stands against the vote of this node by the lease on its name that another master has, when
+ * its clock says time_us; NUL-terminated. For a daemon that takes no leases itself. */
+enum reason guard_lease_finds(const struct guard *guard, unsigned node, const char *lease,
+                              int64_t time_us);
 
 /* What to leave with a heartbeat, and what it found: "<a digit for each name> <vouch
  * or -> <step or -> <entry or ->", the answer of beat.lua. */

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/guard_parts.h"
@@ -20,6 +21,31 @@ static void describe(const struct guard *guard, unsigned index, char server[GUAR
     unsigned database = guard->rules.databases[index];
     int len = database != 0 ? snprintf(server, GUARD_SERVER_MAX, "%u/", database) : 0;
     snprintf(server + len, GUARD_SERVER_MAX - (size_t)len, "%s %s", node->record.id, node->run_id);
+}
+
+void guard_name_key(const struct guard *guard, unsigned index, char key[GUARD_NAME_KEY_MAX])
+{
+    snprintf(key, GUARD_NAME_KEY_MAX, "redlockd:name:%s:%s", guard->set_id,
+             guard->rules.node_names[index]);
+}
+
+enum reason guard_lease_finds(const struct guard *guard, unsigned index, const char *lease,
+                              int64_t time_us)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    char server[GUARD_SERVER_MAX];
+    if (!node->connected || !node->sampled || node->trouble != REASON_NONE)
+        return REASON_NONE;
+    describe(guard, index, server);
+    size_t len = strlen(server);
+    if (strncmp(lease, server, len) == 0 && (lease[len] == ' ' || lease[len] == '\0'))
+        return REASON_NONE;
+    if (strncmp(lease, server, RECORD_ID) != 0)
+        return REASON_REPOINTED;
+    /* The latest signature comes first. */
+    const char *signed_at = strchr(lease, '=');
+    int64_t at_ms = signed_at != NULL ? strtoll(signed_at + 1, NULL, 10) : INT64_MAX;
+    return at_ms < time_us / 1000 - guard->fresh_ns / NS_PER_MS ? REASON_NONE : REASON_OTHERPROCESS;
 }
 
 /* What is from before the last step was heard of does not count: it may be from before the step. */

@@ -111,7 +111,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     char clock_key[160];
     char vouch_key[48];
     char step_key[48];
-    char name_keys[LIMIT_NODES][LIMIT_NODE_NAME + 48];
+    char name_keys[LIMIT_NODES][GUARD_NAME_KEY_MAX];
     char ttl[24];
     char vouch_ttl[24];
     char lease[24];
@@ -139,8 +139,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     for (unsigned i = 0; i < LIMIT_NODES; i++) {
         if (!(beat->names & nodes_only(i)))
             continue;
-        snprintf(name_keys[i], sizeof(name_keys[i]), "redlockd:name:%s:%s", set_id,
-                 warden->guard->rules.node_names[i]);
+        guard_name_key(warden->guard, i, name_keys[i]);
         words[count++] = name_keys[i];
         keys++;
     }

@@ -103,6 +103,8 @@ struct engine_io {
     /* The answer to one of what engine_try() has asked; REASON_NONE: it does that. NULL where
      * nobody calls that. */
     void (*tried)(void *context, unsigned node, const char *what, enum reason refused);
+    /* ... and what this master says of whose the name of another is; "" nothing. */
+    void (*leased)(void *context, unsigned node, unsigned named, const char *lease);
 
     /* Microseconds since 1970, for ballots. */
     int64_t (*wall_us)(void *context);
@@ -316,8 +318,8 @@ void engine_flush(struct engine *engine, int64_t now_ns);
 
 /*
  * Ask a node, whose link is up, for all that rounds ask for, once each: on a key that nobody else
- * has, and of which nothing is left after some seconds. io.tried() hears ENGINE_TRIALS answers,
- * unless the link is lost before.
+ * has, and of which nothing is left after some seconds; and for the leases on all names. io.tried()
+ * hears ENGINE_TRIALS answers, io.leased() one for each node, unless the link is lost before.
  */
 enum { ENGINE_TRIALS = 8 };
 void engine_try(struct engine *engine, unsigned node, int64_t now_ns);

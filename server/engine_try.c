@@ -46,6 +46,22 @@ void engine_name_absent_key(struct engine *engine)
              engine->daemon);
 }
 
+/* Whose servers the names are, as this master has it. */
+static void look_at_leases(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        char key[GUARD_NAME_KEY_MAX];
+        char buf[sizeof(key) + 64];
+        guard_name_key(&engine->guard, i, key);
+        size_t len = redis_format_words((const char *[]){"GET", key},
+                                        (const size_t[]){3, strlen(key)}, 2, buf, sizeof(buf));
+        link_send(&engine->links[node], buf, len,
+                  &(struct link_ticket){.kind = TICKET_TRIAL,
+                                        .command = (uint8_t)(ENGINE_TRIALS + i),
+                                        .sent_ns = now_ns});
+    }
+}
+
 void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
 {
     char key[LIMIT_KEY];
@@ -76,12 +92,20 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
         if (call.command == REDIS_RELEASE)
             memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
     }
+    look_at_leases(engine, node, now_ns);
 }
 
 void engine_on_trial(struct engine *engine, unsigned node, const struct link_ticket *ticket,
                      const struct redis_reply *reply)
 {
     enum reason refused = REASON_NONE;
+    char lease[LIMIT_RECORD] = "";
+    if (ticket->command >= ENGINE_TRIALS) {
+        if (reply->kind == RESP_STRING && reply->len < sizeof(lease))
+            memcpy(lease, reply->str, reply->len);
+        engine->io.leased(engine->io.context, node, ticket->command - ENGINE_TRIALS, lease);
+        return;
+    }
     if (reply->kind == RESP_ERROR)
         refused = link_reason_of(&engine->links[node], reply);
     engine->io.tried(engine->io.context, node, trials[ticket->command].what, refused);

@@ -26,13 +26,30 @@ static bool passes_by_itself(enum reason reason)
     }
 }
 
+/* What stands against it by the leases on its name. A master without a vote has its own reason. */
+static enum reason find_lease(const struct server *server, unsigned node)
+{
+    const struct guard *guard = &server->engine.guard;
+    for (unsigned i = 0; i < server->config->node_count; i++) {
+        const char *lease = server->probe.nodes[i].leases[node];
+        if (lease[0] == '\0')
+            continue;
+        enum reason reason = guard_lease_finds(guard, node, lease, guard->nodes[i].looked_time_us);
+        if (reason != REASON_NONE)
+            return reason;
+    }
+    return REASON_NONE;
+}
+
 /* What stands against it, what was tried aside. */
 static enum reason found(const struct server *server, unsigned node, int64_t now_ns)
 {
     const struct link *link = &server->engine.links[node];
+    enum reason reason;
     switch (link->state) {
     case LINK_UP:
-        return guard_finds(&server->engine.guard, node, now_ns);
+        reason = guard_finds(&server->engine.guard, node, now_ns);
+        return reason != REASON_NONE ? reason : find_lease(server, node);
     case LINK_OPENING:
         return REASON_UNREACHABLE;
     case LINK_GREETING:
@@ -45,6 +62,11 @@ static enum reason found(const struct server *server, unsigned node, int64_t now
 }
 
 /* --- looking --- */
+
+static unsigned expected_answers(const struct server *server)
+{
+    return ENGINE_TRIALS + server->config->node_count;
+}
 
 static void measure(struct server *server, unsigned node, int64_t now_ns)
 {
@@ -77,7 +99,7 @@ static bool step_node(struct server *server, unsigned node, int64_t now_ns)
     probed->tried = true;
     if (probed->beat_count < PROBE_ROUND_TRIPS)
         measure(server, node, now_ns);
-    return probed->answers < ENGINE_TRIALS || probed->beat_count < PROBE_ROUND_TRIPS;
+    return probed->answers < expected_answers(server) || probed->beat_count < PROBE_ROUND_TRIPS;
 }
 
 bool probe_step(struct server *server, int64_t now_ns)
@@ -99,6 +121,13 @@ void probe_on_tried(struct server *server, unsigned node, const char *what, enum
     probed->reason = refused;
     snprintf(probed->meaning, sizeof(probed->meaning), "%s",
              link_meaning(&server->engine.links[node], refused));
+}
+
+void probe_on_leased(struct server *server, unsigned node, unsigned named, const char *lease)
+{
+    struct probe_node *probed = &server->probe.nodes[node];
+    probed->answers++;
+    snprintf(probed->leases[named], sizeof(probed->leases[named]), "%s", lease);
 }
 
 /* --- telling --- */
@@ -170,7 +199,7 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
         report_meaning(link_meaning(link, reason), out);
         return false;
     }
-    if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < ENGINE_TRIALS) {
+    if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(server)) {
         fprintf(out, "hung: it does not answer in time\n");
         return false;
     }

@@ -9,13 +9,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "protocol/guard.h"
 #include "protocol/limits.h"
 #include "protocol/link.h"
 #include "protocol/reason.h"
 
 struct server;
 
-enum { PROBE_ROUND_TRIPS = 10 };
+enum { PROBE_ROUND_TRIPS = 10, PROBE_LEASE = GUARD_SERVER_MAX + 48 };
 
 struct probe_node {
     bool tried;
@@ -23,6 +24,8 @@ struct probe_node {
     const char *refused; /* the first of that which was, NULL: none */
     enum reason reason;  /* ... for this */
     char meaning[LINK_SAID + 1];
+    /* Whose servers the names are, as this master has it: as much as is looked at. */
+    char leases[LIMIT_NODES][PROBE_LEASE];
     bool beats; /* a round trip is being measured */
     unsigned beat_count;
     int64_t round_trips_ns[PROBE_ROUND_TRIPS];
@@ -37,6 +40,8 @@ bool probe_step(struct server *server, int64_t now_ns);
 
 /* As in struct engine_io. */
 void probe_on_tried(struct server *server, unsigned node, const char *what, enum reason refused);
+
+void probe_on_leased(struct server *server, unsigned node, unsigned named, const char *lease);
 
 /* A line for each node. True if nothing stands against any. */
 bool probe_report(const struct server *server, int64_t now_ns, FILE *out);

@@ -250,6 +250,11 @@ static void io_releases_refused(void *context, unsigned node, enum redis_form fo
                          log_text("advice", words[form].advice)));
 }
 
+static void io_leased(void *context, unsigned node, unsigned named, const char *lease)
+{
+    probe_on_leased(context, node, named, lease);
+}
+
 static void io_tried(void *context, unsigned node, const char *what, enum reason refused)
 {
     probe_on_tried(context, node, what, refused);
@@ -283,6 +288,7 @@ struct engine_io server_io(struct server *server)
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
         .tried = io_tried,
+        .leased = io_leased,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };

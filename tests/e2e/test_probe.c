@@ -204,6 +204,27 @@ START_TEST(masters_of_another_set_are_told_and_not_touched)
 }
 END_TEST
 
+/* The names of two servers have been exchanged, while daemons know them as they were. */
+START_TEST(names_that_daemons_know_as_other_servers_are_told)
+{
+    struct master exchanged[3];
+    stage_open(&stage, __func__, &three);
+    memcpy(exchanged, stage.masters, sizeof(exchanged));
+    exchanged[0] = stage.masters[1];
+    exchanged[1] = stage.masters[0];
+    struct daemon served = stage.daemon;
+    daemon_prepare(&stage.daemon, &stage.sandbox, exchanged, 3,
+                   &(struct daemon_plan){.name = "exchanged"});
+    probe(1);
+    expect('a', "repointed: ");
+    expect('b', "repointed: ");
+    expect('c', "well, ");
+    stage.daemon = served;
+    command_free(&command);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(durable_in_the_configuration_alone_is_told)
 {
     const struct stage_plan plan = {
@@ -261,6 +282,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, an_error_that_nobody_knows_is_shown_and_commands_no_terminal);
     tcase_add_test(tests, a_master_that_hangs_keeps_nobody_for_long);
     tcase_add_test(tests, masters_of_another_set_are_told_and_not_touched);
+    tcase_add_test(tests, names_that_daemons_know_as_other_servers_are_told);
     tcase_add_test(tests, durable_in_the_configuration_alone_is_told);
     tcase_add_test(tests, a_daemon_that_serves_is_not_disturbed);
     tcase_add_test(tests, it_goes_with_the_check);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/world_guard.h"
 
 enum { NODES = 5 };
 
@@ -117,11 +117,45 @@ START_TEST(what_it_finds_is_what_would_take_the_vote)
 }
 END_TEST
 
+static enum reason lease_finds(unsigned named)
+{
+    return guard_lease_finds(&w.engine.guard, named, w.leases[named],
+                             (w.now_ns + w.masters[0].clock_ns) / 1000);
+}
+
+/* The second server has another record's id, and the third is another process of the same data; of
+ * the fourth that is long ago. */
+START_TEST(names_that_daemons_know_as_other_servers_are_found)
+{
+    static const char run_id[] = "cccccccccccccccccccccccccccccccccccccccc";
+    world_pass_ms(&w, LOOKED_MS);
+    for (unsigned i = 2; i < 4; i++) {
+        char lease[LIMIT_RECORD];
+        const char key[] = {':', (char)('a' + i), '\0'};
+        const char *key_of_name = world_guard_key(&w, "name", key);
+        snprintf(lease, sizeof(lease), "%.40s %s feed=%lld", world_value(&w, 0, key_of_name),
+                 run_id, (w.now_ns + w.masters[0].clock_ns) / NS_PER_MS - (i == 3 ? 10000 : 1000));
+        world_set(&w, 0, key_of_name, lease, QUARANTINE_MS);
+    }
+    world_lease_to_another(&w, 0, ":b", QUARANTINE_MS);
+    w.looks_on = true;
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 500);
+    engine_try(&w.engine, 0, w.now_ns);
+    world_settle(&w);
+    ck_assert_int_eq(lease_finds(0), REASON_NONE);
+    ck_assert_int_eq(lease_finds(1), REASON_REPOINTED);
+    ck_assert_int_eq(lease_finds(2), REASON_OTHERPROCESS);
+    ck_assert_int_eq(lease_finds(3), REASON_NONE);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("try");
     TCase *cases = tcase_create("try");
     tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, names_that_daemons_know_as_other_servers_are_found);
     tcase_add_test(cases, a_master_that_does_all_refuses_nothing_and_keeps_nothing);
     tcase_add_test(cases, a_master_that_refuses_is_told_with_its_reason);
     tcase_add_test(cases, who_is_lost_meanwhile_answers_nothing);

@@ -120,6 +120,7 @@ struct world {
     bool looks_on;                            /* the next engine is to write nothing by itself */
     unsigned trials;                          /* answers to what engine_try() has asked */
     enum reason trial_refused[ENGINE_TRIALS]; /* ... in their order */
+    char leases[WORLD_NODES][LIMIT_RECORD];   /* on the names, as the master told that was tried */
     int64_t wall_ns;                          /* what the daemon's wall clock is ahead of now_ns */
     uint64_t random;
     char replies[WORLD_REPLIES][128]; /* the lines the client got */

@@ -120,6 +120,13 @@ static void io_tried(void *context, unsigned node, const char *what, enum reason
     world->trial_refused[world->trials++] = refused;
 }
 
+static void io_leased(void *context, unsigned node, unsigned named, const char *lease)
+{
+    struct world *world = context;
+    (void)node;
+    snprintf(world->leases[named], sizeof(world->leases[named]), "%s", lease);
+}
+
 static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     struct world *world = context;
@@ -162,6 +169,7 @@ struct engine_io world_io(struct world *world)
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
         .tried = io_tried,
+        .leased = io_leased,
         .wall_us = io_wall_us,
         .entropy = io_entropy,
     };
