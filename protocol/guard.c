@@ -12,6 +12,11 @@ static int64_t min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 void guard_init(struct guard *guard, const struct guard_rules *rules)
 {
     assert(rules->node_count <= LIMIT_NODES);
@@ -605,30 +610,42 @@ bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)
     }
 }
 
+/* Is when this ends a matter of time, and known? Of what is else, it depends on somebody else. */
+static bool is_timed(const struct guard_node *node, enum reason reason, int64_t now_ns)
+{
+    switch (reason) {
+    case REASON_DOUBT:
+    case REASON_STEPPED:
+    case REASON_UNSETTLED:
+    case REASON_OTHERPROCESS:
+        return true;
+    default:
+        return (reason == node->trouble && heals_by_record(reason)) ||
+               (reason == node->quarantine_why && now_ns <= node->quarantine_until_ns);
+    }
+}
+
 int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     const struct guard_node *node = &guard->nodes[index];
     enum reason reason = guard_refuses_vote(guard, index, now_ns);
-    switch (reason) {
-    case REASON_NONE:
+    if (reason == REASON_NONE)
         return now_ns;
-    case REASON_DOUBT:
-        return guard->doubt_until_ns;
-    case REASON_STEPPED:
-        return now_ns < node->stepped_until_ns ? node->stepped_until_ns : node->quarantine_until_ns;
-    case REASON_OTHERPROCESS:
-        return node->handover_ns;
-    case REASON_UNSETTLED:
-        /* Behind that, the next steady sample settles it. */
-        return node->settle_ns > now_ns ? node->settle_ns : now_ns;
-    default:
-        break;
-    }
+    if (!is_timed(node, reason, now_ns))
+        return INT64_MAX;
+    /* One follows the other, and the last of them is what counts. */
+    int64_t until_ns = max(guard->doubt_until_ns, node->stepped_until_ns);
+    until_ns = max(until_ns, node->quarantine_until_ns);
+    if (node->contested != 0)
+        until_ns = max(until_ns, node->handover_ns);
+    /* Behind that, the next steady sample settles it. */
+    if (!node->settled)
+        until_ns = max(until_ns, node->settle_ns);
     /* Its record is about to be written. */
-    if (node->trouble == reason && heals_by_record(reason))
-        return now_ns + (reason == REASON_DURABLE ? guard->heartbeat_ns : guard->quarantine_ns);
-    /* Of what is else, when it ends depends on somebody else. */
-    return reason == node->quarantine_why && now_ns <= node->quarantine_until_ns
-               ? node->quarantine_until_ns
-               : INT64_MAX;
+    if (reason == node->trouble)
+        until_ns = max(until_ns, now_ns + (reason == REASON_DURABLE
+                                               ? guard->heartbeat_ns
+                                               : guard_quarantine_ms(guard, index, reason, now_ns) *
+                                                     NS_PER_MS));
+    return max(until_ns, now_ns);
 }

@@ -116,6 +116,23 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
     return count_sampled(guard) >= guard->rules.quorum;
 }
 
+int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reason why,
+                            int64_t now_ns)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    bool keeps_data = why == REASON_DURABLE || why == REASON_STEPPED;
+    int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
+    /* Locks of the old set may live as long as that let them. */
+    if ((why == REASON_RESET || keeps_data) && node->record.quarantine_ms > quarantine_ms)
+        quarantine_ms = node->record.quarantine_ms;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        const struct guard_node *other = &guard->nodes[i];
+        if (now_ns <= other->quarantine_until_ns && other->quarantine_ms > quarantine_ms)
+            quarantine_ms = other->quarantine_ms;
+    }
+    return quarantine_ms;
+}
+
 bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64_t random,
                      struct guard_mark *mark)
 {
@@ -126,17 +143,9 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
     if (guard->rules.looks_on || node->mark == REASON_NONE || !may_mark(guard, node, now_ns))
         return false;
     bool trusted = guard->rules.bootstrap && !guard->word_done && node->mark == REASON_NEW;
-    int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
-    /* Locks of the old set may live as long as that let them. */
     bool keeps_run = node->mark == REASON_DURABLE && strcmp(node->record.run_id, node->run_id) == 0;
     bool keeps_data = node->mark == REASON_DURABLE || node->mark == REASON_STEPPED;
-    if ((node->mark == REASON_RESET || keeps_data) && node->record.quarantine_ms > quarantine_ms)
-        quarantine_ms = node->record.quarantine_ms;
-    for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        const struct guard_node *other = &guard->nodes[i];
-        if (now_ns <= other->quarantine_until_ns && other->quarantine_ms > quarantine_ms)
-            quarantine_ms = other->quarantine_ms;
-    }
+    int64_t quarantine_ms = guard_quarantine_ms(guard, index, node->mark, now_ns);
     struct record record = {
         .quarantine_ms = quarantine_ms,
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,

@@ -38,6 +38,10 @@ bool guard_has_bounds(const struct guard *guard, const struct guard_node *node, 
 
 /* --- guard_marks.c --- */
 
+/* How long the quarantine would be that is written to the node's record now, for this reason. */
+int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reason why,
+                            int64_t now_ns);
+
 /* Is there an operator's word still to be carried out? */
 bool guard_has_word(const struct guard *guard);
 

@@ -142,6 +142,26 @@ START_TEST(no_second_grant_after_a_majority_restarted)
 END_TEST
 
 /* What a daemon wrote, the next one keeps to, though it saw nothing happen. */
+/* The quarantine ends first, and then the clock has not been watched for long enough. */
+START_TEST(time_that_is_told_is_that_of_the_last_to_end)
+{
+    world_flush(&w, 0);
+    world_pass_ms(&w, 20000);
+    world_restart_engine(&w, "elsewhere");
+    world_pass_ms(&w, 2000);
+    world_expect_votes(&w, 0, 0, "flushed");
+    int64_t until_ns = guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns);
+    while (strcmp(world_vote(&w, 0), "-") != 0) {
+        int64_t told_ns = guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns);
+        ck_assert_int_ge(told_ns, until_ns);
+        ck_assert_int_le(told_ns, until_ns + 2 * LOOKED_MS * NS_PER_MS);
+        world_pass_ms(&w, 100);
+    }
+    ck_assert_int_ge(w.now_ns, until_ns);
+    ck_assert_int_le(w.now_ns, until_ns + 2 * LOOKED_MS * NS_PER_MS);
+}
+END_TEST
+
 START_TEST(quarantine_outlives_the_daemon)
 {
     world_restart(&w, 0);
@@ -501,6 +521,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, strange_record_is_left_alone);
     tcase_add_test(tests, flush_right_before_a_lock_lends_no_vote);
     tcase_add_test(tests, no_second_grant_after_a_majority_restarted);
+    tcase_add_test(tests, time_that_is_told_is_that_of_the_last_to_end);
     tcase_add_test(tests, quarantine_outlives_the_daemon);
     tcase_add_test(tests, clock_set_back_does_not_prolong_a_quarantine);
     tcase_add_test(tests, record_of_another_set_is_respected);
