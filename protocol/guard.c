@@ -49,18 +49,25 @@ struct guard_node *guard_change(struct guard *guard, unsigned index)
     return &guard->nodes[index];
 }
 
+unsigned guard_twin(const struct guard *guard, unsigned index)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    unsigned first = index;
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        if (node->connected && guard->nodes[i].connected &&
+            strcmp(node->run_id, guard->nodes[i].run_id) == 0 &&
+            strcmp(guard->rules.node_names[i], guard->rules.node_names[first]) < 0)
+            first = i;
+    return first;
+}
+
 /* Of the names of one server, all but the first in the alphabet are without a vote. */
 static void find_doubled(struct guard *guard)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         struct guard_node *node = guard_change(guard, i);
         bool was_doubled = node->doubled;
-        node->doubled = false;
-        for (unsigned j = 0; j < guard->rules.node_count; j++)
-            node->doubled = node->doubled ||
-                            (node->connected && guard->nodes[j].connected &&
-                             strcmp(node->run_id, guard->nodes[j].run_id) == 0 &&
-                             strcmp(guard->rules.node_names[j], guard->rules.node_names[i]) < 0);
+        node->doubled = guard_twin(guard, i) != i;
         if (node->doubled != was_doubled) {
             guard_begin_epoch(node);
             node->leased_on = 0;
@@ -112,12 +119,26 @@ void guard_unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns
     node->steady_ns = 0;
 }
 
-void guard_tell_of_step(struct guard *guard, unsigned index, int64_t now_ns)
+static void tell_of_step(struct guard *guard, unsigned index, int64_t now_ns)
 {
     struct guard_node *node = guard_change(guard, index);
     node->tell_ns = now_ns;
     node->entry_left = false;
     guard->beat |= nodes_only(index);
+}
+
+void guard_on_step_back(struct guard *guard, unsigned index, int64_t back_ns, int64_t now_ns)
+{
+    tell_of_step(guard, index, now_ns);
+    /* A step so small that it hardly shows is one all the same. */
+    guard->nodes[index].back_ns += max(back_ns, 1);
+}
+
+int64_t guard_take_step_back(struct guard *guard, unsigned index)
+{
+    int64_t back_ns = guard->nodes[index].back_ns;
+    guard->nodes[index].back_ns = 0;
+    return back_ns;
 }
 
 /* Most clocks cannot step at once: ours has. */
@@ -128,7 +149,7 @@ static void doubt_ourselves(struct guard *guard, int64_t now_ns)
         struct guard_node *node = guard_change(guard, i);
         guard_unsettle(guard, node, now_ns, INT64_MAX);
         guard_begin_epoch(node);
-        guard_tell_of_step(guard, i, now_ns);
+        tell_of_step(guard, i, now_ns);
         node->step_open = false;
         node->mark = REASON_NONE;
     }
@@ -141,7 +162,7 @@ void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns,
     node->stepped_ns = now_ns;
     node->stepped_until_ns = now_ns + guard->quarantine_ns;
     node->step_open = true;
-    guard_tell_of_step(guard, (unsigned)(node - guard->nodes), now_ns);
+    tell_of_step(guard, (unsigned)(node - guard->nodes), now_ns);
     unsigned together = 0;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         int64_t stepped_ns = guard->nodes[i].stepped_ns;
@@ -175,6 +196,7 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
     bool away =
         node->watch.begun && sample->clock.sent_ns - node->looked_ns > 2 * guard->heartbeat_ns;
     bool told_since = node->known_step_ns > node->looked_ns;
+    int64_t low_ns = node->watch.low_ns;
     enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
     if (begins && !node->watch.loose && verdict == WATCH_STEADY)
         guard_unsettle(guard, node, now_ns, sample->clock.time_us);
@@ -188,7 +210,7 @@ static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
     case WATCH_STEPPED_BACK:
         /* Should the clock now step forward again, what was left there would hide it. */
         node->step_open = false;
-        guard_tell_of_step(guard, index, now_ns);
+        guard_on_step_back(guard, index, low_ns - node->watch.low_ns, now_ns);
         guard_begin_epoch(node);
         break;
     case WATCH_LOST:

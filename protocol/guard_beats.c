@@ -128,7 +128,7 @@ static void take_entry(struct guard *guard, unsigned index, const char *entry, i
         break;
     case WATCH_STEPPED_BACK:
         node->settled = true;
-        guard_tell_of_step(guard, index, now_ns);
+        guard_on_step_back(guard, index, earlier.low_ns - node->watch.low_ns, now_ns);
         break;
     case WATCH_UNCLEAR:
     case WATCH_LOST:

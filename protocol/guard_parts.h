@@ -27,9 +27,9 @@ void guard_unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns
 /* Its clock has stepped forward. */
 void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us);
 
-/* ... or back: the others have to be told. Else who starts later might go on from bounds that fit
- * again, once the clock is where it was. */
-void guard_tell_of_step(struct guard *guard, unsigned index, int64_t now_ns);
+/* ... or back, by so much: the others have to be told. Else who starts later might go on from
+ * bounds that fit again, once the clock is where it was. */
+void guard_on_step_back(struct guard *guard, unsigned index, int64_t back_ns, int64_t now_ns);
 
 /* --- guard_beats.c --- */
 

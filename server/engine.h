@@ -89,6 +89,8 @@ struct engine_io {
     /* A link went from one state to another; a node lost its vote or got it back (REASON_NONE is
      * before or now): to be logged. */
     void (*link_changed)(void *context, unsigned node, enum link_state before);
+    /* The node's clock has gone back by so much. That is harmless for locks. */
+    void (*clock_stepped_back)(void *context, unsigned node, int64_t back_ns);
     void (*vote_changed)(void *context, unsigned node, enum reason before, enum reason reason,
                          int64_t now_ns);
 

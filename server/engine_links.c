@@ -47,6 +47,9 @@ static void note_votes(struct engine *engine, int64_t now_ns)
     for (unsigned i = 0; i < engine->node_count; i++) {
         enum reason before = engine->vote_reason[i];
         enum reason reason = engine_refuses_vote(engine, i, now_ns);
+        int64_t back_ns = guard_take_step_back(&engine->guard, i);
+        if (back_ns != 0)
+            engine->io.clock_stepped_back(engine->io.context, i, back_ns);
         if (reason == before || reason == REASON_BACKLOG)
             continue;
         engine->vote_reason[i] = reason;

@@ -196,6 +196,9 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
     }
     if (reason != REASON_NONE && !passes_by_itself(reason)) {
         fputs(reason_word(reason), out);
+        if (reason == REASON_DOUBLED)
+            fprintf(out, " with %s",
+                    server->config->nodes[guard_twin(&server->engine.guard, node)].name);
         report_meaning(link_meaning(link, reason), out);
         return false;
     }

@@ -172,6 +172,18 @@ static void log_no_vote(const struct server *server, unsigned node, enum reason 
                          log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
 }
 
+static void log_doubled(const struct server *server, unsigned node, enum config_log_level level,
+                        const char *event, const char *meaning)
+{
+    unsigned twin = guard_twin(&server->engine.guard, node);
+    log_event(&server->log, level, event,
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_text("reason", reason_word(REASON_DOUBLED)),
+                         log_text(meaning, reason_text(REASON_DOUBLED)),
+                         log_text("same_as", server->config->nodes[twin].name),
+                         log_text("advice", "list each master once")));
+}
+
 static void log_vote(const struct server *server, unsigned node, enum reason before,
                      enum reason reason, int64_t now_ns)
 {
@@ -185,6 +197,8 @@ static void log_vote(const struct server *server, unsigned node, enum reason bef
                   LOG_FIELDS(log_text("node", server->config->nodes[node].name)));
     else if (reason == REASON_OTHERSET)
         log_other_set(server, node);
+    else if (reason == REASON_DOUBLED)
+        log_doubled(server, node, CONFIG_LOG_WARNING, "node_without_vote", "meaning");
     else if (!expected)
         log_no_vote(server, node, before, reason, now_ns);
 }
@@ -195,6 +209,16 @@ static bool is_doubled_at_start(const struct server *server, enum reason reason,
 {
     return reason == REASON_DOUBLED && !server->was_whole &&
            now_ns - server->started_ns < STARTING_NS;
+}
+
+static void io_clock_stepped_back(void *context, unsigned node, int64_t back_ns)
+{
+    const struct server *server = context;
+    log_event(&server->log, CONFIG_LOG_WARNING, "clock_stepped_back",
+              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
+                         log_number("by_ms", (back_ns + NS_PER_MS - 1) / NS_PER_MS),
+                         log_text("effect", "its keys live longer: locks that nobody releases are "
+                                            "free later")));
 }
 
 static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
@@ -209,10 +233,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
         log_vote(server, node, before, reason, now_ns);
         return;
     }
-    log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
-              LOG_FIELDS(log_text("node", server->config->nodes[node].name),
-                         log_text("why", reason_text(reason)),
-                         log_text("advice", "list each master once")));
+    log_doubled(server, node, CONFIG_LOG_ERROR, "start_failed", "why");
     server->failed = true;
     event_base_loopbreak(server->base);
 }
@@ -284,6 +305,7 @@ struct engine_io server_io(struct server *server)
         .push = io_push,
         .breaking = io_breaking,
         .link_changed = io_link_changed,
+        .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,

@@ -186,6 +186,8 @@ START_TEST(no_second_grant_while_the_first_is_valid)
     if (damages[_i].on_three)
         bring_back_others(&stage);
     expect_grant_after(&second.client, deadline_ms);
+    if (damages[_i].befall == step_one_back)
+        daemon_wait_log(&stage.daemon, "clock_stepped_back node=a", "by_ms=");
     close_second(&second);
     stage_close(&stage);
 }
@@ -517,7 +519,7 @@ START_TEST(master_listed_twice_is_refused_at_the_start)
     ck_assert_int_eq(symlink(stage.masters[1].socket, listed[2].socket), 0);
     daemon_prepare(&daemon, &stage.sandbox, listed, 3, &(struct daemon_plan){0});
     ck_assert_int_eq(daemon_refuses(&daemon), 1);
-    daemon_wait_log(&daemon, "start_failed node=c", "list each master once");
+    daemon_wait_log(&daemon, "start_failed node=c", "same_as=b advice=\"list each master once\"");
     stage_close_masters(&stage);
 }
 END_TEST
@@ -531,6 +533,7 @@ START_TEST(master_that_becomes_another_one_costs_one_vote)
     unlink(stage.masters[4].socket);
     ck_assert_int_eq(symlink(stage.masters[1].socket, stage.masters[4].socket), 0);
     stage_wait_nodes(&stage, "vote=no reason=doubled", 1);
+    daemon_wait_log(&stage.daemon, "node_without_vote node=e", "same_as=b");
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }

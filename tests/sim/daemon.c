@@ -92,6 +92,13 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
              link_state_word(link->state), reason_word(link->reason));
 }
 
+static void io_clock_stepped_back(void *context, unsigned node, int64_t back_ns)
+{
+    const struct place *place = context;
+    sim_note(place->sim, "daemon %u: the clock of %c went back by %.3f ms\n", place->daemon,
+             'a' + node, (double)back_ns / 1e6);
+}
+
 static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
                             int64_t now_ns)
 {
@@ -396,6 +403,7 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .undone = io_undone,
         .push = io_push,
         .link_changed = io_link_changed,
+        .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,

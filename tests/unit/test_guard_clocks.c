@@ -65,6 +65,10 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
     world_step_clock(&w, 0, 4, -60);
     world_pass_ms(&w, 3 * LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
+    for (unsigned i = 0; i < WORLD_NODES; i++) {
+        ck_assert_int_ge(w.stepped_back_ns[i], 60 * NS_PER_S - 10 * NS_PER_MS);
+        ck_assert_int_le(w.stepped_back_ns[i], 60 * NS_PER_S + 10 * NS_PER_MS);
+    }
     ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
 }
 END_TEST

@@ -118,6 +118,7 @@ struct world {
     int64_t now_ns;
     uint32_t durable;                         /* nodes that the next engine is told to be durable */
     bool looks_on;                            /* the next engine is to write nothing by itself */
+    int64_t stepped_back_ns[WORLD_NODES];     /* as the daemon has told */
     unsigned trials;                          /* answers to what engine_try() has asked */
     enum reason trial_refused[ENGINE_TRIALS]; /* ... in their order */
     char leases[WORLD_NODES][LIMIT_RECORD];   /* on the names, as the master told that was tried */

@@ -92,6 +92,12 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
     world->link_changes++;
 }
 
+static void io_clock_stepped_back(void *context, unsigned node, int64_t back_ns)
+{
+    struct world *world = context;
+    world->stepped_back_ns[node] += back_ns;
+}
+
 static void io_vote_changed(void *context, unsigned node, enum reason before, enum reason reason,
                             int64_t now_ns)
 {
@@ -165,6 +171,7 @@ struct engine_io world_io(struct world *world)
         .breaking = io_breaking,
         .broken = io_broken,
         .link_changed = io_link_changed,
+        .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
         .releases_refused = io_releases_refused,
