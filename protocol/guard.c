@@ -5,7 +5,7 @@
 #include "protocol/nodes.h"
 
 #define HEARTBEAT_NS (1 * NS_PER_S)
-#define FRESH_NS     (5 * NS_PER_S)
+#define FRESH_NS     GUARD_LIFE_NS
 
 static int64_t min(int64_t a, int64_t b)
 {

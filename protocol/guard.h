@@ -47,6 +47,7 @@ enum {
     GUARD_ENTRY_MAX = 160,
     GUARD_STEP_MAX = 24,
     GUARD_VOUCH_MAX = 48,
+    GUARD_DAEMON = 16, /* the id of a daemon */
     GUARD_NAME_KEY_MAX = sizeof("redlockd:name::") + RECORD_SET_ID + LIMIT_NODE_NAME,
     GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" "),
 };
@@ -66,7 +67,8 @@ struct guard_rules {
      * of them are there and none has one. */
     bool bootstrap;
     /* An operator's word that the set has changed, and no daemon of the old one runs any more: the
-     * records of the set with this id are replaced, once all nodes are there. NULL without one. */
+     * records of the set with this id are replaced, once all nodes are there. If one shows all the
+     * same that a daemon of the old set runs, none is. NULL without one. */
     const char *reset_set;
     /* Only to look: no master is written to, and none has a vote. */
     bool looks_on;
@@ -186,6 +188,12 @@ struct guard_node {
     bool announce;       /* that is still to be asked for */
     bool doubled;
 
+    /* With reset_set: what daemons of the old set have left there. */
+    bool alive_looked;
+    bool alive;       /* one has left something since it was looked first: it runs */
+    int64_t alive_us; /* the last of it, on the node's clock; 0: nothing */
+    char alive_daemon[GUARD_DAEMON + 1]; /* whose that was; "" not known */
+
     enum reason mark; /* the record to write, and why; REASON_NONE: none */
     bool mark_under_way;
     int64_t marked_ns; /* when the last one was written */
@@ -257,6 +265,16 @@ enum guard_progress { GUARD_UNDER_WAY, GUARD_DONE, GUARD_REFUSED };
 /* For bootstrap and reset_set. REFUSED: *node is one that stands against it. UNDER_WAY: *node is
  * one that is waited for. */
 enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
+
+/* For reset_set: the last that a daemon of the old set has left on this node, when its clock said
+ * time_us (0: nothing), and which daemon, as far as it said ("" if not). */
+void guard_on_sign_of_life(struct guard *guard, unsigned node, int64_t time_us, const char *daemon);
+
+/* A daemon without a heartbeat for longer than this counts no votes, whatever its max_ttl. */
+#define GUARD_LIFE_NS (5 * NS_PER_S)
+
+/* Is that so fresh that the daemon may still run? Then nothing is written. */
+bool guard_shows_life(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* Is there a record to write? A probe has to follow it. random: 64 bits of it, for a quarantine
  * that begins. */

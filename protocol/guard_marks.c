@@ -20,7 +20,7 @@ static bool stands_against(const struct guard *guard, const struct guard_node *n
         return node->trouble == REASON_NONE
                    ? !node->by_word || node->quarantine_why != REASON_BOOTSTRAP
                    : node->trouble != REASON_NEW;
-    return node->trouble == REASON_RECORD ||
+    return node->alive || node->trouble == REASON_RECORD ||
            (node->trouble == REASON_OTHERSET &&
             strcmp(node->record.set_id, guard->rules.reset_set) != 0);
 }
@@ -89,6 +89,34 @@ static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
     return count >= guard->rules.quorum;
 }
 
+void guard_on_sign_of_life(struct guard *guard, unsigned index, int64_t time_us, const char *daemon)
+{
+    struct guard_node *node = guard_change(guard, index);
+    if (node->alive_looked && time_us <= node->alive_us)
+        return;
+    node->alive = node->alive_looked;
+    node->alive_looked = true;
+    node->alive_us = time_us;
+    snprintf(node->alive_daemon, sizeof(node->alive_daemon), "%s", daemon);
+}
+
+bool guard_shows_life(const struct guard *guard, unsigned index, int64_t now_ns)
+{
+    /* Whatever its max_ttl is: a daemon that runs leaves something each second. */
+    const struct guard_node *node = &guard->nodes[index];
+    int64_t time_us = node->looked_time_us + (now_ns - node->looked_ns) / 1000;
+    return node->alive || (node->alive_us != 0 && node->alive_us >= time_us - GUARD_LIFE_NS / 1000);
+}
+
+/* A daemon that was stopped a moment ago has to be told from one that runs. */
+static bool any_shows_life(const struct guard *guard, int64_t now_ns)
+{
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        if (!guard->nodes[i].alive_looked || guard_shows_life(guard, i, now_ns))
+            return true;
+    return false;
+}
+
 /* May a record for this reason be written now? */
 static bool may_mark(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
 {
@@ -107,7 +135,7 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
             return false;
     }
     if (node->mark == REASON_RESET)
-        return true;
+        return !any_shows_life(guard, now_ns);
     if (now_ns < guard->doubt_until_ns || outnumbered(guard))
         return false;
     if (node->mark == REASON_STEPPED)

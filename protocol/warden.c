@@ -18,6 +18,7 @@ enum part {
     PART_REPLICATION,       /* ends the probe of a batch */
     PART_REPLICATION_ALONE, /* ends a probe by itself */
     PART_SET,
+    PART_SIGN,              /* what daemons of an old set left; each is asked for by itself */
     PART_BEAT,
     PART_END, /* in place of a beat, where nothing is to be written */
     PART_MARK,
@@ -159,6 +160,21 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     ask(warden, PART_BEAT, words, now_ns);
 }
 
+static void ask_for_signs(struct warden *warden, int64_t now_ns)
+{
+    const struct guard_rules *rules = &warden->guard->rules;
+    char key[GUARD_NAME_KEY_MAX];
+    warden->signs_due = rules->node_count + 1;
+    warden->sign_us = 0;
+    warden->sign_daemon[0] = '\0';
+    snprintf(key, sizeof(key), "redlockd:vouch:%s", rules->reset_set);
+    ask(warden, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+    for (unsigned i = 0; i < rules->node_count; i++) {
+        snprintf(key, sizeof(key), "redlockd:name:%s:%s", rules->reset_set, rules->node_names[i]);
+        ask(warden, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+    }
+}
+
 void warden_heartbeat(struct warden *warden, int64_t now_ns)
 {
     /* The facts first: a record that is written says how many keys had been evicted by then. */
@@ -170,6 +186,8 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns)
     ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
     warden->probes++;
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+    if (warden->guard->rules.reset_set != NULL && !warden->guard->word_done)
+        ask_for_signs(warden, now_ns);
     if (warden->guard->rules.looks_on) {
         ask(warden, PART_END, (const char *[]){"PING", NULL}, now_ns);
         return;
@@ -380,6 +398,33 @@ static void take_set(struct warden *warden, const struct redis_reply *reply)
     guard_on_set(warden->guard, warden->node, refused);
 }
 
+/* A vouch, "<time>:<...>" in microseconds; or a lease, whose first signature is the latest one:
+ * "<server> <daemon>=<time> ..." in milliseconds. */
+static void take_sign(struct warden *warden, const struct redis_reply *reply)
+{
+    char text[LIMIT_RECORD];
+    char daemon[GUARD_DAEMON + 1] = "";
+    int64_t time_us = 0;
+    int64_t signed_ms = 0;
+    size_t len = reply->kind == RESP_STRING && reply->len < sizeof(text) ? reply->len : 0;
+    memcpy(text, len > 0 ? reply->str : "", len);
+    text[len] = '\0';
+    const char *sign = strchr(text, '=');
+    while (sign != NULL && sign > text && sign[-1] != ' ')
+        sign--;
+    if (sign == NULL)
+        time_us = strtoll(text, NULL, 10);
+    else if (sscanf(sign, "%16[0-9a-f*]=%" SCNd64, daemon, &signed_ms) == 2)
+        time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
+    if (time_us > warden->sign_us) {
+        warden->sign_us = time_us;
+        memcpy(warden->sign_daemon, daemon, sizeof(daemon));
+    }
+    warden->signs_due--;
+    if (warden->signs_due == 0)
+        guard_on_sign_of_life(warden->guard, warden->node, warden->sign_us, warden->sign_daemon);
+}
+
 static void take_beat(struct warden *warden, const struct link_ticket *ticket,
                       const struct redis_reply *reply, int64_t now_ns)
 {
@@ -427,6 +472,9 @@ enum warden_result warden_on_reply(struct warden *warden, const struct link_tick
     case PART_SET:
         take_set(warden, reply);
         return WARDEN_LOOKED;
+    case PART_SIGN:
+        take_sign(warden, reply);
+        return WARDEN_LOOKED;
     case PART_BEAT:
         take_beat(warden, ticket, reply, now_ns);
         return WARDEN_LOOKED;
@@ -441,5 +489,6 @@ enum warden_result warden_on_reply(struct warden *warden, const struct link_tick
 void warden_on_lost(struct warden *warden)
 {
     warden->probes = 0;
+    warden->signs_due = 0;
     guard_on_lost(warden->guard, warden->node);
 }

@@ -3,7 +3,8 @@
  *
  *     probe       GET redlockd:node, TIME, INFO replication: behind every batch that asks for votes
  *     heartbeat   INFO memory, INFO stats, a probe, whether a SET of a lock would be taken,
- *                 beat.lua: every guard->heartbeat_ns
+ *                 beat.lua: every guard->heartbeat_ns; where a set is to be reset, also what the
+ *                 daemons of the old one left
  *     mark        mark.lua, and a probe behind it
  */
 #ifndef PROTOCOL_WARDEN_H
@@ -21,8 +22,11 @@ struct warden {
     unsigned node;
     const char *clock_id;   /* of this host's clock: see engine_rules */
     const char *absent_key; /* below the prefix of the locks; none of them can have this name */
-    char daemon[REDIS_DAEMON + 1]; /* which daemon this is, for the leases of names */
+    char daemon[GUARD_DAEMON + 1]; /* which daemon this is, for the leases of names */
 
+    unsigned signs_due; /* answers that may be signs of life of the old set, with reset_set */
+    int64_t sign_us;    /* the last of them */
+    char sign_daemon[GUARD_DAEMON + 1];
     unsigned probes; /* under way, beside those at the end of batches */
     bool beat_in_full;
     struct guard_beat beat; /* the heartbeat under way */

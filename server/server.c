@@ -220,11 +220,31 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
 
 /* --- an operator's word --- */
 
+/* Where a daemon of the old set has shown that it runs. False if nowhere. */
+static bool log_old_daemons(const struct server *server)
+{
+    const struct guard *guard = &server->engine.guard;
+    bool any = false;
+    for (unsigned i = 0; i < server->config->node_count; i++) {
+        if (server->task.reset_set == NULL || !guard_shows_life(guard, i, clock_now_ns()))
+            continue;
+        any = true;
+        log_event(&server->log, CONFIG_LOG_ERROR, "old_daemon_runs",
+                  LOG_FIELDS(log_text("node", server->config->nodes[i].name),
+                             log_text("daemon", guard->nodes[i].alive_daemon),
+                             log_text("advice", "CLIENT LIST on this master shows where it runs "
+                                                "(name=redlockd); stop it there, its "
+                                                "redlockd.socket too, and try again")));
+    }
+    return any;
+}
+
 static void end_task(struct server *server, enum guard_progress progress, unsigned node)
 {
     const char *task = server->task.reset_set != NULL ? "reset_set" : "bootstrap";
     server->failed = progress != GUARD_DONE;
     enum reason reason = engine_refuses_vote(&server->engine, node, clock_now_ns());
+    bool old_runs = progress != GUARD_DONE && log_old_daemons(server);
     if (progress == GUARD_DONE)
         log_event(&server->log, CONFIG_LOG_INFO, "task_done",
                   LOG_FIELDS(log_text("task", task), log_text("cluster", server->config->cluster),
@@ -234,7 +254,9 @@ static void end_task(struct server *server, enum guard_progress progress, unsign
         log_event(
             &server->log, CONFIG_LOG_ERROR, "task_refused",
             LOG_FIELDS(log_text("task", task), log_text("node", server->config->nodes[node].name),
-                       log_text("why", progress == GUARD_UNDER_WAY
+                       log_text("why", old_runs ? "a daemon of the old set runs; nothing must be "
+                                                  "reset while it may grant locks"
+                                       : progress == GUARD_UNDER_WAY
                                            ? "it is not there, and all nodes have to be"
                                        : server->task.reset_set != NULL
                                            ? "its record is neither of the old set nor of ours"
@@ -270,7 +292,9 @@ static void server_on_progress(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     int64_t now_ns = clock_now_ns();
-    bool late = now_ns - server->started_ns > TASK_NS;
+    /* A daemon that was stopped right before has to be told from one that runs. */
+    int64_t most_ns = server->task.reset_set != NULL ? TASK_NS + GUARD_LIFE_NS : TASK_NS;
+    bool late = now_ns - server->started_ns > most_ns;
     if (server->task.probe ? carry_out_probe(server, late, now_ns) : carry_out_word(server, late))
         event_add(server->progress, &again);
 }

@@ -243,11 +243,21 @@ START_TEST(list_of_nodes_is_changed_by_reset_set)
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 5, &brief);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", "0123456789abcdef"), 1);
     daemon_wait_log(&stage.daemon, "task_refused", "neither of the old set nor of ours");
+    /* It runs, and that shows; nothing is touched. */
+    ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 1);
+    daemon_wait_log(&stage.daemon, "old_daemon_runs node=a", "CLIENT LIST");
+    daemon_wait_log(&stage.daemon, "task_refused task=reset_set", "a daemon of the old set runs");
+    for (unsigned i = 0; i < 3; i++) {
+        read_set_id(&stage.masters[i], new_id);
+        ck_assert_str_eq(old_id, new_id);
+    }
+    kill(forgotten.pid, SIGSTOP);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
     for (unsigned i = 0; i < 5; i++) {
         read_set_id(&stage.masters[i], new_id);
         ck_assert_str_ne(old_id, new_id);
     }
+    kill(forgotten.pid, SIGCONT);
     client_expect_match(&client, "NOQUORUM .*", "LOCK a 1s");
     struct waiting waiting = waiting_for("the forgotten daemon to notice");
     while (client_count(&client, "NODES", "vote=no reason=otherset") != 3)

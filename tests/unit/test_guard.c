@@ -162,6 +162,64 @@ START_TEST(time_that_is_told_is_that_of_the_last_to_end)
 }
 END_TEST
 
+/* The daemon of the set is no more, and an operator says so. */
+static void begin_reset(char old_set[RECORD_SET_ID + 1])
+{
+    world_pass_ms(&w, 2 * LOOKED_MS);
+    memcpy(old_set, w.engine.guard.set_id, RECORD_SET_ID + 1);
+    w.reset_set = old_set;
+    w.cluster = "another";
+    world_restart_engine(&w, "here");
+}
+
+static enum guard_progress progress(void)
+{
+    unsigned node;
+    return guard_progress(&w.engine.guard, &node);
+}
+
+START_TEST(set_is_reset_once_its_daemons_can_vote_no_more)
+{
+    char old_set[RECORD_SET_ID + 1];
+    begin_reset(old_set);
+    world_pass_ms(&w, 3000);
+    ck_assert_int_eq(progress(), GUARD_UNDER_WAY);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_ptr_nonnull(strstr(world_value(&w, i, RECORD_KEY), old_set));
+    world_pass_ms(&w, 4000);
+    ck_assert_int_eq(progress(), GUARD_DONE);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_ptr_nonnull(strstr(world_value(&w, i, RECORD_KEY), "why=reset"));
+}
+END_TEST
+
+/* It has renewed its lease on a name, or attested a clock, on one master. */
+START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
+{
+    char old_set[RECORD_SET_ID + 1];
+    char key[GUARD_NAME_KEY_MAX];
+    char value[LIMIT_RECORD];
+    begin_reset(old_set);
+    world_pass_ms(&w, 2000);
+    int64_t clock_ns = w.now_ns + w.masters[3].clock_ns;
+    if (_i == 0) {
+        snprintf(key, sizeof(key), "redlockd:name:%s:b", old_set);
+        snprintf(value, sizeof(value), "%040u %040u feed=%lld", 1, 1, clock_ns / NS_PER_MS);
+    } else {
+        snprintf(key, sizeof(key), "redlockd:vouch:%s", old_set);
+        snprintf(value, sizeof(value), "%" PRId64 ":200", clock_ns / 1000);
+    }
+    world_set(&w, 3, key, value, QUARANTINE_MS);
+    world_pass_ms(&w, LOOKED_MS);
+    ck_assert_int_eq(progress(), GUARD_REFUSED);
+    ck_assert(guard_shows_life(&w.engine.guard, 3, w.now_ns));
+    world_pass_ms(&w, 10000);
+    ck_assert_int_eq(progress(), GUARD_REFUSED);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_ptr_nonnull(strstr(world_value(&w, i, RECORD_KEY), old_set));
+}
+END_TEST
+
 START_TEST(quarantine_outlives_the_daemon)
 {
     world_restart(&w, 0);
@@ -522,6 +580,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, flush_right_before_a_lock_lends_no_vote);
     tcase_add_test(tests, no_second_grant_after_a_majority_restarted);
     tcase_add_test(tests, time_that_is_told_is_that_of_the_last_to_end);
+    tcase_add_test(tests, set_is_reset_once_its_daemons_can_vote_no_more);
+    tcase_add_loop_test(tests, set_is_not_reset_while_a_daemon_of_it_runs, 0, 2);
     tcase_add_test(tests, quarantine_outlives_the_daemon);
     tcase_add_test(tests, clock_set_back_does_not_prolong_a_quarantine);
     tcase_add_test(tests, record_of_another_set_is_respected);

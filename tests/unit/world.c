@@ -81,7 +81,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
                   .min_validity_ns = NS_PER_MS,
                   .drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS}},
         .key_prefix = "",
-        .cluster = "world",
+        .cluster = world->cluster != NULL ? world->cluster : "world",
         .max_ttl_ns = 60 * NS_PER_S,
         .fence_ttl_ns = 3600 * NS_PER_S,
         .max_hold_ns = 300 * NS_PER_S,
@@ -92,6 +92,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .waiters_per_resource = 1000,
         .bootstrap = bootstrap,
         .durable = world->durable,
+        .reset_set = world->reset_set,
         .looks_on = world->looks_on,
         .clock_id = clock_id,
     };
