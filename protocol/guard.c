@@ -245,19 +245,24 @@ static enum reason wants_record(struct guard_node *node, enum reason why)
     return why;
 }
 
+/* Did this process begin after we last saw the one before it? Else it is a copy of the data, and
+ * has not got what was written there since. */
+static bool began_after(const struct guard_node *node)
+{
+    return node->adopted_len == 0 || node->begun_ns >= node->known_ns;
+}
+
 /* It said before the restart that it keeps everything; what it has kept is what we saw last; it has
- * had no other data since; and nothing had happened to it that no record told of. And it began
- * after we last saw the process before it: a copy of the data has not got what was written there
- * since. */
+ * had no other data since; and nothing had happened to it that no record told of. */
 static bool is_durable_restart(const struct guard_node *node, const struct guard_sample *sample)
 {
     int64_t now_ns = sample->clock.received_ns;
     bool newest =
         node->adopted_len == 0 || (node->adopted_len == node->seen_len &&
                                    memcmp(node->adopted, node->seen, node->seen_len) == 0);
-    bool after = node->adopted_len == 0 || node->begun_ns >= node->known_ns;
-    return node->durable && node->record.durable && newest && after && !sample->was_replica &&
-           !node->tainted && !node->lost_keys && now_ns >= node->stepped_until_ns;
+    return node->durable && node->record.durable && newest && began_after(node) &&
+           !sample->was_replica && !node->tainted && !node->lost_keys &&
+           now_ns >= node->stepped_until_ns;
 }
 
 /*
@@ -286,13 +291,19 @@ static bool is_by_word_since(const struct guard_node *node, const struct guard_s
            node->record.join_us >= sample->clock.time_us - since_us;
 }
 
+/* Is it another process of the data whose record was adopted, as another daemon has recorded? */
+static bool is_next_run(const struct guard_node *node)
+{
+    return node->adopted_len > 0 && node->quarantine_mark == node->record.mark &&
+           strcmp(node->join_run_id, node->record.run_id) != 0;
+}
+
 /* Is its record older than the one that was adopted? The end of a quarantine only rises: for one
  * run, and from each run of a durable master to the next one. */
 static bool is_of_before(const struct guard_node *node)
 {
-    bool related = strcmp(node->join_run_id, node->record.run_id) == 0 ||
-                   (node->adopted_len > 0 && node->quarantine_mark == node->record.mark);
-    return related && node->record.join_us < node->join_us;
+    bool same_run = strcmp(node->join_run_id, node->record.run_id) == 0;
+    return (same_run || is_next_run(node)) && node->record.join_us < node->join_us;
 }
 
 /* Until when it has no vote by what the record says. */
@@ -391,6 +402,8 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
         return REASON_NONE;
     if (is_of_before(node))
         return wants_record(node, REASON_OLDDATA);
+    if (is_next_run(node) && !began_after(node))
+        return wants_record(node, REASON_RESTARTED);
     /* Daemons that have not seen the one before have to hear of it. */
     if (!is_by_word_since(node, sample) &&
         least_until_ns(guard, node, sample) >

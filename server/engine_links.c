@@ -120,10 +120,10 @@ static bool on_tracker_reply(struct engine *engine, unsigned node, const struct 
     return true;
 }
 
-/* When its run began, at the latest: it counts whole seconds, and its clock a moment late. */
+/* When its run began, at the latest: of the seconds that it tells, the last may be almost none. */
 static int64_t begun_ns(const struct link *link, int64_t now_ns)
 {
-    return link->uptime_s < 0 ? INT64_MIN : now_ns - (link->uptime_s - 2) * NS_PER_S;
+    return link->uptime_s < 0 ? INT64_MIN : now_ns - (link->uptime_s - 1) * NS_PER_S;
 }
 
 /* Log what a link has become, if it has changed, and have the guard look at who is there. */
