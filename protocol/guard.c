@@ -6,6 +6,8 @@
 
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define FRESH_NS     GUARD_LIFE_NS
+/* A clock that jumps all the time makes one line in so long. */
+#define TOLD_NS (10 * NS_PER_S)
 
 static int64_t min(int64_t a, int64_t b)
 {
@@ -134,10 +136,14 @@ void guard_on_step_back(struct guard *guard, unsigned index, int64_t back_ns, in
     guard->nodes[index].back_ns += max(back_ns, 1);
 }
 
-int64_t guard_take_step_back(struct guard *guard, unsigned index)
+int64_t guard_take_step_back(struct guard *guard, unsigned index, int64_t now_ns)
 {
-    int64_t back_ns = guard->nodes[index].back_ns;
-    guard->nodes[index].back_ns = 0;
+    struct guard_node *node = &guard->nodes[index];
+    int64_t back_ns = node->back_ns;
+    if (back_ns == 0 || (node->back_taken_ns != 0 && now_ns - node->back_taken_ns < TOLD_NS))
+        return 0;
+    node->back_ns = 0;
+    node->back_taken_ns = now_ns;
     return back_ns;
 }
 

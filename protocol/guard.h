@@ -166,6 +166,7 @@ struct guard_node {
     int64_t blind_ns; /* it was not looked at for long: a heartbeat sent since then has to be heard
                          before a vote of it counts; 0: it is watched */
     int64_t back_ns;  /* how far it has stepped back; 0: not since that was taken */
+    int64_t back_taken_ns;           /* when that was; 0: never */
     char known_step[GUARD_STEP_MAX]; /* the last one that is told of there; "" not heard yet */
     int64_t known_step_ns;           /* when that was heard first */
 
@@ -231,9 +232,9 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned node,
                                    const struct guard_sample *sample);
 void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts *facts);
 
-/* How far the node's clock has stepped back since this was asked last, for the log; 0: it has not.
- */
-int64_t guard_take_step_back(struct guard *guard, unsigned node);
+/* How far the node's clock has stepped back since that was told last, for the log. 0: it has not,
+ * or that was only seconds ago: it is told later, with what comes until then. */
+int64_t guard_take_step_back(struct guard *guard, unsigned node, int64_t now_ns);
 
 /* The node that is the same server as this one, which is doubled; this one itself if it is not. */
 unsigned guard_twin(const struct guard *guard, unsigned node);

@@ -416,12 +416,15 @@ static void take_sign(struct warden *warden, const struct redis_reply *reply)
         time_us = strtoll(text, NULL, 10);
     else if (sscanf(sign, "%16[0-9a-f*]=%" SCNd64, daemon, &signed_ms) == 2)
         time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
-    if (time_us > warden->sign_us) {
+    /* What could not be read proves nothing. */
+    if (reply->kind != RESP_STRING && reply->kind != RESP_NIL)
+        warden->sign_us = -1;
+    else if (warden->sign_us >= 0 && time_us > warden->sign_us) {
         warden->sign_us = time_us;
         memcpy(warden->sign_daemon, daemon, sizeof(daemon));
     }
     warden->signs_due--;
-    if (warden->signs_due == 0)
+    if (warden->signs_due == 0 && warden->sign_us >= 0)
         guard_on_sign_of_life(warden->guard, warden->node, warden->sign_us, warden->sign_daemon);
 }
 

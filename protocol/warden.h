@@ -25,7 +25,7 @@ struct warden {
     char daemon[GUARD_DAEMON + 1]; /* which daemon this is, for the leases of names */
 
     unsigned signs_due; /* answers that may be signs of life of the old set, with reset_set */
-    int64_t sign_us;    /* the last of them */
+    int64_t sign_us;    /* the last of them; -1: one of the answers was an error */
     char sign_daemon[GUARD_DAEMON + 1];
     unsigned probes; /* under way, beside those at the end of batches */
     bool beat_in_full;

@@ -47,7 +47,7 @@ static void note_votes(struct engine *engine, int64_t now_ns)
     for (unsigned i = 0; i < engine->node_count; i++) {
         enum reason before = engine->vote_reason[i];
         enum reason reason = engine_refuses_vote(engine, i, now_ns);
-        int64_t back_ns = guard_take_step_back(&engine->guard, i);
+        int64_t back_ns = guard_take_step_back(&engine->guard, i, now_ns);
         if (back_ns != 0)
             engine->io.clock_stepped_back(engine->io.context, i, back_ns);
         if (reason == before || reason == REASON_BACKLOG)
@@ -120,10 +120,15 @@ static bool on_tracker_reply(struct engine *engine, unsigned node, const struct 
     return true;
 }
 
-/* When its run began, at the latest: of the seconds that it tells, the last may be almost none. */
-static int64_t begun_ns(const struct link *link, int64_t now_ns)
+/* When its run began, at the latest: of the seconds that it tells, the last may be almost none, and
+ * its clock may run faster than ours. */
+static int64_t begun_ns(const struct engine *engine, unsigned node, int64_t now_ns)
 {
-    return link->uptime_s < 0 ? INT64_MIN : now_ns - (link->uptime_s - 1) * NS_PER_S;
+    int64_t uptime_s = engine->links[node].uptime_s;
+    if (uptime_s < 0)
+        return INT64_MIN;
+    return now_ns - (uptime_s - 1) * NS_PER_S +
+           drift_of(&engine->rules.round.drift, uptime_s * NS_PER_S);
 }
 
 /* Log what a link has become, if it has changed, and have the guard look at who is there. */
@@ -134,7 +139,7 @@ static void note_link(struct engine *engine, unsigned node, enum link_state befo
         return;
     engine->io.link_changed(engine->io.context, node, before);
     if (is_connected(link->state) && !is_connected(before)) {
-        guard_on_connected(&engine->guard, node, link->run_id, begun_ns(link, now_ns));
+        guard_on_connected(&engine->guard, node, link->run_id, begun_ns(engine, node, now_ns));
         engine->errands = true;
         link_heartbeat(link, now_ns);
         start_tracking(engine, node, now_ns);

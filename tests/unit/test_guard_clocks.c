@@ -73,6 +73,23 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
 }
 END_TEST
 
+/* Nor does it fill the log. */
+START_TEST(clock_that_jumps_back_all_the_time_is_told_now_and_then)
+{
+    world_step_clock(&w, 0, 0, -1);
+    world_pass_ms(&w, LOOKED_MS);
+    int64_t told_ns = w.stepped_back_ns[0];
+    ck_assert_int_ge(told_ns, NS_PER_S - 10 * NS_PER_MS);
+    for (unsigned i = 0; i < 5; i++) {
+        world_step_clock(&w, 0, 0, -1);
+        world_pass_ms(&w, LOOKED_MS);
+        ck_assert_int_eq(w.stepped_back_ns[0], told_ns);
+    }
+    world_pass_ms(&w, 10000);
+    ck_assert_int_ge(w.stepped_back_ns[0], 6 * NS_PER_S - 60 * NS_PER_MS);
+}
+END_TEST
+
 /* Keys that would outlive every lock by an hour are cut to what a lock may live. */
 START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
 {
@@ -449,6 +466,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, two_stepped_clocks_cost_two_votes);
     tcase_add_test(tests, majority_of_stepped_clocks_is_a_doubt_about_our_own);
     tcase_add_test(tests, clock_that_steps_back_keeps_its_vote);
+    tcase_add_test(tests, clock_that_jumps_back_all_the_time_is_told_now_and_then);
     tcase_add_test(tests, lock_on_clocks_that_stepped_back_ends_by_max_ttl);
     tcase_add_test(tests, step_right_before_a_lock_lends_no_vote);
     tcase_add_test(tests, critics_example);
