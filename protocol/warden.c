@@ -18,7 +18,7 @@ enum part {
     PART_REPLICATION,       /* ends the probe of a batch */
     PART_REPLICATION_ALONE, /* ends a probe by itself */
     PART_SET,
-    PART_SIGN,              /* what daemons of an old set left; each is asked for by itself */
+    PART_SIGN, /* what daemons of an old set left; each is asked for by itself */
     PART_BEAT,
     PART_END, /* in place of a beat, where nothing is to be written */
     PART_MARK,
