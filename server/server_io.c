@@ -163,7 +163,11 @@ static void log_no_vote(const struct server *server, unsigned node, enum reason 
     int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
     int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
     /* At the first look at a record whose time has just come. */
-    if (left_ms == 0)
+    const struct guard_node *looked_at = &server->engine.guard.nodes[node];
+    int64_t quarantine_ns = looked_at->quarantine_until_ns - now_ns;
+    bool just_over =
+        reason == looked_at->quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
+    if (left_ms == 0 || just_over)
         return;
     log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
