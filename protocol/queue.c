@@ -312,6 +312,18 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
 
 /* --- what is to be done --- */
 
+/*
+ * Does every quorum that may become free contain a master that will report it? Only a master whose
+ * key is held has a release to report. Any quorum contains one of node_count - quorum + 1 masters.
+ * A look under way counts: its answer brings up this question again.
+ */
+static bool reports_suffice(const struct queue *queue)
+{
+    const struct queue_rules *rules = queue->rules;
+    uint32_t reporting = (queue->held & queue->tracked) | queue->looking;
+    return nodes_count(reporting) > rules->node_count - rules->quorum;
+}
+
 static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_ns)
 {
     /* Those that report may not be all whose key is to go: some may have one of somebody else's. So
@@ -324,7 +336,7 @@ static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_
         return 0;
     }
     if (now_ns >= queue->look_ns) {
-        if (nodes_count(queue->tracked) >= queue->rules->quorum) {
+        if (reports_suffice(queue)) {
             queue->look_ns = ALARM_NEVER;
         } else {
             nodes |= ~queue->tracked;
@@ -353,7 +365,7 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     } else {
         if (now_ns >= free_ns(queue))
             return QUEUE_ASK;
-        if (nodes_count(queue->tracked | queue->looking) < queue->rules->quorum)
+        if (!reports_suffice(queue))
             look_soon(queue, now_ns);
         *nodes = to_look_at(queue, reachable, now_ns);
     }

@@ -12,8 +12,11 @@
  * While it watches, it knows on which nodes the key is free or until when it is held, as far as
  * masters have told: with the undo of a round that was refused, or when they were looked at. A
  * master that tracks the key tells of its next change (protocol/tracker.h), and is looked at again
- * then, together with those that do not track. Where fewer than a quorum track it, they are looked
- * at from time to time. What is seen grants nothing: it only says when a round is worth its while.
+ * then, together with those that do not track. Where a quorum could become free without a report,
+ * those that do not track are looked at from time to time. A master that is free has nothing to
+ * report, so what counts are the masters that track and are held: with node_count - quorum + 1 of
+ * them, one is in every quorum. What is seen grants nothing: it only says when a round is worth its
+ * while.
  *
  * A collision is a split vote: nobody has a quorum. Who loses one pauses for a random time, longer
  * each time. So does who is refused by a few while votes of others fail: their undo shows the key

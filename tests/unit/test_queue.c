@@ -197,6 +197,41 @@ START_TEST(a_quorum_that_reports_is_enough)
 }
 END_TEST
 
+/* A free master has nothing to report: it tells of no release that a quorum could wait for. */
+START_TEST(masters_that_are_free_do_not_count_among_those_that_report)
+{
+    refused(0, 100000, true);
+    see(0, false, -1, true, 0);
+    see(1, false, -1, true, 0);
+    see(2, true, 100000, false, 0);
+    expect_rest(0);
+    ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
+    expect_look(QUEUE_POLL_NS, 4);
+    see(2, false, -1, false, QUEUE_POLL_NS);
+    expect_ask(QUEUE_POLL_NS);
+}
+END_TEST
+
+/* Of four masters a quorum is three: two that are held and report are among any three. */
+START_TEST(of_four_masters_two_that_report_are_enough)
+{
+    static const struct queue_rules four = {
+        .node_count = 4, .quorum = 3, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
+    queue_init(&queue, &four, 42);
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    for (unsigned i = 0; i < 4; i++)
+        see(i, true, 100000, i < 2, 0);
+    queue_on_outcome(&queue, QUEUE_HELD, 0);
+    expect_rest(QUEUE_POLL_NS);
+    ck_assert_int_eq(queue_wake_ns(&queue), 100001 * MS);
+    queue_on_untracked(&queue, 1, QUEUE_POLL_NS);
+    expect_rest(QUEUE_POLL_NS);
+    ck_assert_int_eq(queue_next(&queue, 0xf, 2 * QUEUE_POLL_NS, &nodes), QUEUE_LOOK);
+    ck_assert_uint_eq(nodes, 0xe);
+}
+END_TEST
+
 START_TEST(a_look_that_brings_nothing_is_repeated)
 {
     refused(0, 100000, true);
@@ -608,6 +643,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_report_during_a_round_is_looked_into_after_it);
     tcase_add_test(cases, nodes_that_do_not_report_are_looked_at_from_time_to_time);
     tcase_add_test(cases, a_quorum_that_reports_is_enough);
+    tcase_add_test(cases, masters_that_are_free_do_not_count_among_those_that_report);
+    tcase_add_test(cases, of_four_masters_two_that_report_are_enough);
     tcase_add_test(cases, a_look_that_brings_nothing_is_repeated);
     tcase_add_test(cases, nodes_out_of_reach_are_looked_at_later);
     tcase_add_test(cases, reports_for_nothing_are_believed_so_often);

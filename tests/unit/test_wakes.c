@@ -124,6 +124,27 @@ START_TEST(where_one_reports_those_are_looked_at_that_cannot)
 }
 END_TEST
 
+/* Of three masters, a keeps a leftover and c cannot report. Once b has reported that it is free,
+ * the lock can become free by c alone. */
+START_TEST(masters_that_cannot_report_are_looked_at_once_the_others_have_nothing_to_report)
+{
+    world_deinit(&w);
+    world_init(&w, 3);
+    w.masters[2].untracked = true;
+    world_cut(&w, 2);
+    world_pass_ms(&w, 1000);
+    world_occupy(&w, "a", 25000);
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    world_delete(&w, 1, "a");
+    world_pass_ms(&w, 1000);
+    world_delete(&w, 2, "a");
+    world_expect(&w, "(nothing)");
+    world_pass_ms(&w, 500);
+    world_expect_grant(&w, "a");
+}
+END_TEST
+
 /* d and e have restarted: what they had is gone, and they have no vote for max_ttl. Somebody else
  * has it on a and b still. So the key is free on a quorum, but not on one that may vote. */
 START_TEST(who_may_not_vote_is_not_among_those_that_have_it_free)
@@ -312,6 +333,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, an_extension_elsewhere_is_seen);
     tcase_add_test(cases, without_tracking_masters_are_looked_at_from_time_to_time);
     tcase_add_test(cases, where_one_reports_those_are_looked_at_that_cannot);
+    tcase_add_test(cases,
+                   masters_that_cannot_report_are_looked_at_once_the_others_have_nothing_to_report);
     tcase_add_test(cases, who_may_not_vote_is_not_among_those_that_have_it_free);
     tcase_add_test(cases, who_gets_its_vote_back_is_looked_at);
     tcase_add_test(cases, a_master_that_refuses_to_vote_is_not_asked_without_a_pause);
