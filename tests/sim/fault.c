@@ -610,6 +610,7 @@ static const struct {
     {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, 0},
     {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, 0},
     {"daemon-wall", daemon_wall_begin, NULL, 0, 0, 0},
+    {"leftover", foreign_leave_keys, foreign_remove_key, 10, 3000, 0},
 };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };

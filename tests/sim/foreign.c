@@ -183,3 +183,46 @@ void foreign_start(struct sim *sim)
     if (fault_may(sim, FAULT_FOREIGN))
         act_later(sim, sim_between(sim, 0, 400 * NS_PER_MS));
 }
+
+/* --- one that has died halfway --- */
+
+static const char leftover[] = "fffffffeffffffffffffffffffffffffffffffff";
+
+bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
+{
+    run->resource = sim_below(sim, sim->resource_count);
+    int64_t ttl_ms = 1 + sim_below(sim, (unsigned)sim->max_ttl_ms);
+    const char key[] = {'r', (char)('0' + run->resource), '\0'};
+    unsigned left = 0;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        struct master *master = &sim->masters[i];
+        if (master->dead || master->hung || sim_below(sim, 8) == 0)
+            continue;
+        redis7_leave(&master->redis, key, leftover, ttl_ms, master_wall_us(sim, i));
+        net_say(sim, i);
+        left++;
+    }
+    sim_note(sim, "FAULT a leftover of %s on %u masters for %" PRId64 " ms\n", key, left, ttl_ms);
+    return left > 0;
+}
+
+void foreign_remove_key(struct sim *sim, struct sim_fault_run *run)
+{
+    const char key[] = {'r', (char)('0' + run->resource), '\0'};
+    unsigned first = sim_below(sim, sim->node_count);
+    unsigned i = 0;
+    while (i < sim->node_count &&
+           !redis7_remove(&sim->masters[(first + i) % sim->node_count].redis, key, leftover,
+                          master_wall_us(sim, (first + i) % sim->node_count)))
+        i++;
+    if (i == sim->node_count)
+        return;
+    unsigned master = (first + i) % sim->node_count;
+    sim_note(sim, "FAULT the leftover of %s is removed from %c\n", key, 'a' + master);
+    net_say(sim, master);
+    if (sim->recovering || sim_below(sim, 3) == 0)
+        return;
+    run->active = true;
+    agenda_add(&sim->agenda, sim->now_ns + sim_between(sim, 10 * NS_PER_MS, NS_PER_S), EVENT_MEND,
+               (uint32_t)(run - sim->fault_runs), run->generation);
+}

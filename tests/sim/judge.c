@@ -125,6 +125,7 @@ void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_
         return;
     sim_note(sim, "    %c: r%c = %.8s for %" PRId64 " ms\n", 'a' + master, key[1], value,
              ends_ms - master_wall_us(sim, master) / 1000);
+    sleepers_on_set(sim, master, (unsigned)(key[1] - '0'));
     struct sim_token *token = judge_token(sim, value);
     if (token == NULL || value[0] == '!')
         return;

@@ -135,6 +135,27 @@ void redis7_cron(struct redis7 *server, int64_t now_us)
         }
 }
 
+void redis7_leave(struct redis7 *server, const char *key, const char *value, int64_t ttl_ms,
+                  int64_t now_us)
+{
+    const struct word name = {key, strlen(key)};
+    const struct run run = {.server = server, .now_us = now_us, .now_ms = now_us / 1000};
+    if (key_find(&run, &name) == NULL)
+        key_set_text(&run, &name, value, strlen(value), ttl_ms);
+}
+
+bool redis7_remove(struct redis7 *server, const char *key, const char *value, int64_t now_us)
+{
+    const struct word name = {key, strlen(key)};
+    const struct word token = {value, strlen(value)};
+    const struct run run = {.server = server, .now_us = now_us, .now_ms = now_us / 1000};
+    struct redis7_key *found = key_find(&run, &name);
+    if (found == NULL || !key_holds(found, &token))
+        return false;
+    key_delete(server, found);
+    return true;
+}
+
 void redis7_flush(struct redis7 *server)
 {
     server->data.count = 0;

@@ -117,6 +117,13 @@ void redis7_serve(struct redis7 *server, struct redis7_session *session, int64_t
 /* What it does ten times a second: it deletes what has expired, and tells of it. */
 void redis7_cron(struct redis7 *server, int64_t now_us);
 
+/* Somebody sets a key that is missing, and deletes it if it still has this value; false: it has
+ * not.
+ */
+void redis7_leave(struct redis7 *server, const char *key, const char *value, int64_t ttl_ms,
+                  int64_t now_us);
+bool redis7_remove(struct redis7 *server, const char *key, const char *value, int64_t now_us);
+
 /* FLUSHALL; one key evicted, false if there is none; SCRIPT FLUSH. */
 void redis7_flush(struct redis7 *server);
 bool redis7_evict(struct redis7 *server, unsigned number);

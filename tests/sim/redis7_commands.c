@@ -190,6 +190,10 @@ static void run_client(const struct run *run)
         session->tracking = true;
         session->redirect = word_number(&run->words[4]);
     } else if (word_is(what, "CACHING")) {
+        if (run->server->untracked) {
+            out_text(run->out, "-NOPERM this user has no permissions\r\n");
+            return;
+        }
         if (!session->tracking) {
             out_text(run->out,
                      "-ERR CLIENT CACHING can be called only when the client is in tracking "

@@ -176,6 +176,7 @@ static void make(struct sim *sim)
 {
     agenda_clear(&sim->agenda);
     history_init(&sim->history);
+    sleepers_clear(sim);
     net_clear(sim);
     connection_clear(sim);
     choose(sim);
@@ -252,6 +253,7 @@ static void pass(struct sim *sim, int64_t ns)
         sim->now_ns = event.at_ns;
         sim->tally->counts[COUNT_EVENTS]++;
         happen(sim, &event);
+        sleepers_sample(sim);
     }
     if (sim->violation == NULL)
         sim->now_ns = until_ns;

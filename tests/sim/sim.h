@@ -16,6 +16,7 @@
  *     foreign.c  a textbook Redlock library
  *     fault.c    what befalls all of them
  *     judge.c    what must hold
+ *     sleepers.c no waiter sleeps while its lock is free
  *     bounds.c   how little room there is
  */
 #ifndef TESTS_SIM_SIM_H
@@ -286,6 +287,7 @@ struct sim_fault_run {
     unsigned kind;
     unsigned master;
     unsigned owner;
+    unsigned resource;
     int64_t distance_ns; /* of a step; negative: back */
     int64_t begun_ns;
     char told[32]; /* the last one that was told of before */
@@ -333,8 +335,13 @@ struct sim {
     struct history history;
     struct sim_token tokens[SIM_TOKENS];
     unsigned token_count;
-    int64_t foreign_doubt_ns; /* until then no foreign hold can be relied on */
-    const char *violation;    /* the first; NULL: none */
+    /* While somebody waits through this daemon: since when a master has had the key free, and was
+     * well and voting; 0: it is not so. */
+    int64_t free_ns[SIM_DAEMONS][SIM_RESOURCES][SIM_MASTERS];
+    unsigned failures[SIM_DAEMONS][SIM_RESOURCES]; /* rounds in vain, as of the last sample */
+    int64_t sampled_ns;                            /* when that was */
+    int64_t foreign_doubt_ns;                      /* until then no foreign hold can be relied on */
+    const char *violation;                         /* the first; NULL: none */
     char violation_text[256];
 
     struct sim_tally *tally;
@@ -440,6 +447,10 @@ void foreign_start(struct sim *sim);
 void foreign_on_event(struct sim *sim, const struct event *event);
 /* Clocks were stepped so little that no guard looks: what it holds may end early. */
 void foreign_give_up(struct sim *sim);
+/* A fault: a client of another library has died halfway. Its key is on masters until it is removed
+ * from one after the other, or expires; nobody relies on it. */
+bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run);
+void foreign_remove_key(struct sim *sim, struct sim_fault_run *run);
 
 /* --- fault.c --- */
 
@@ -487,5 +498,13 @@ void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int
 void judge_leftovers(struct sim *sim);
 /* Nobody waits, nothing is kept, every node votes. */
 void judge_end(struct sim *sim, unsigned daemon);
+
+/* --- sleepers.c --- */
+
+void sleepers_clear(struct sim *sim);
+/* A master has accepted a token for the resource. */
+void sleepers_on_set(struct sim *sim, unsigned master, unsigned resource);
+/* After each event: no waiter may sleep for long while a quorum has its lock free. */
+void sleepers_sample(struct sim *sim);
 
 #endif

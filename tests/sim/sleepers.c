@@ -1,0 +1,107 @@
+/*
+ * No waiter sleeps while its lock is free: for each daemon, master and resource it is known since
+ * when the master, well and voting for this daemon, has had the key free while somebody waited.
+ */
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+#define SAMPLE_NS (20 * NS_PER_MS)
+
+/* The longest that a message takes where nothing is wrong: jitter, a slow pass, a late timer. */
+#define HOP_NS (55 * NS_PER_MS)
+
+/*
+ * How long a waiter may sleep. When the last master of a quorum becomes free, a round that was
+ * refused may end only now (a node's timeout), and a look under way may keep the next poll from
+ * this master (two hops). The poll after that comes within QUEUE_POLL_NS, and needs two hops for
+ * the look, and one for the SET. A pause of backoff_max is shorter than a poll.
+ */
+#define SLEEP_NS (SIM_NODE_TIMEOUT_MS * NS_PER_MS + QUEUE_POLL_NS + 5 * HOP_NS)
+
+void sleepers_clear(struct sim *sim)
+{
+    memset(sim->free_ns, 0, sizeof(sim->free_ns));
+    sim->sampled_ns = 0;
+}
+
+void sleepers_on_set(struct sim *sim, unsigned master, unsigned resource)
+{
+    for (unsigned i = 0; i < SIM_DAEMONS; i++)
+        sim->free_ns[i][resource][master] = 0;
+}
+
+/* What was sent while the way was blocked arrives late, and all that follows it on the same
+ * connection. */
+static bool is_stalled(const struct sim *sim, unsigned wire)
+{
+    if (wire == SIM_WIRES)
+        return false;
+    const struct wire *at = &sim->wires[wire];
+    return at->to_server.last_ns > sim->now_ns + HOP_NS ||
+           at->to_client.last_ns > sim->now_ns + HOP_NS;
+}
+
+/* Nothing is wrong with it, nor with the way to it: the daemon can have what it asks for. */
+static bool is_well(struct sim *sim, unsigned index, unsigned daemon)
+{
+    const struct master *master = &sim->masters[index];
+    return !master->dead && !master->hung && !master->redis.full &&
+           master->redis.trouble[0] == '\0' && master->latency_ns[daemon] < NS_PER_MS &&
+           master->blocked_ns[daemon][0] <= sim->now_ns &&
+           master->blocked_ns[daemon][1] <= sim->now_ns &&
+           !is_stalled(sim, sim->daemons[daemon].wires[index][CHANNEL_COMMANDS]) &&
+           !is_stalled(sim, sim->daemons[daemon].wires[index][CHANNEL_TRACKING]) &&
+           engine_refuses_vote(&sim->daemons[daemon].engine, index, daemon_clock_ns(sim, daemon)) ==
+               REASON_NONE;
+}
+
+static void sample(struct sim *sim, unsigned daemon, const struct resource *resource,
+                   unsigned number)
+{
+    unsigned slept = 0;
+    /* A round that came to nothing, because votes do not count, is no sleep. */
+    bool asked = sim->failures[daemon][number] != resource->queue.failures;
+    sim->failures[daemon][number] = resource->queue.failures;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        int64_t *free_ns = &sim->free_ns[daemon][number][i];
+        if (asked || !is_well(sim, i, daemon) ||
+            redis7_find(&sim->masters[i].redis, resource->key, resource->key_len,
+                        master_wall_us(sim, i)) != NULL)
+            *free_ns = 0;
+        else if (*free_ns == 0)
+            *free_ns = sim->now_ns;
+        else
+            slept += sim->now_ns - *free_ns > SLEEP_NS;
+    }
+    if (slept > sim->node_count / 2)
+        judge_violation(sim, "daemon %u sleeps while r%u is free on %u masters", daemon, number,
+                        slept);
+}
+
+/* Where room is tight, a look may have to wait for those at other keys. */
+static bool may_sleep(const struct daemon *daemon)
+{
+    return !daemon->alive || daemon->paused || daemon->draining || bounds_are_in_force();
+}
+
+void sleepers_sample(struct sim *sim)
+{
+    if (sim->now_ns - sim->sampled_ns < SAMPLE_NS)
+        return;
+    sim->sampled_ns = sim->now_ns;
+    for (unsigned i = 0; i < sim->daemon_count; i++) {
+        const struct daemon *daemon = &sim->daemons[i];
+        bool waited_for[SIM_RESOURCES] = {false};
+        const struct resource *resource;
+        if (!may_sleep(daemon))
+            LIST_FOREACH (resource, &daemon->engine.waited_for, waited_for) {
+                unsigned number = (unsigned)(resource->name[1] - '0');
+                waited_for[number] = true;
+                sample(sim, i, resource, number);
+            }
+        for (unsigned number = 0; number < sim->resource_count; number++)
+            if (!waited_for[number])
+                memset(sim->free_ns[i][number], 0, sizeof(sim->free_ns[i][number]));
+    }
+}
