@@ -257,6 +257,7 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     queue->failures = 0;
     queue->handovers = handed_over ? queue->handovers + 1 : 0;
     queue->wanted = queue->wanted && handed_over;
+    queue->need_ns = handed_over ? queue->need_ns : 0;
     if (queue->declined && queue->turn < QUEUE_TURN_MOST)
         queue->turn *= 2;
     queue->declined = false;
@@ -268,23 +269,58 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
         hold_everywhere(queue, until_ns, now_ns);
 }
 
+int64_t queue_need_ns(const struct queue_rules *rules, int64_t round_trip_ns)
+{
+    int64_t need_ns = 2 * round_trip_ns + round_trip_ns / 4 + NS_PER_MS;
+    return need_ns > rules->backoff_min_ns ? need_ns : 0;
+}
+
+/* How many hand-overs are a turn. A daemon that is far gets the lock once in a pause, where others
+ * may get it several times: so it waits for fewer. */
+static unsigned turn_length(const struct queue *queue)
+{
+    bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
+    return far ? queue->turn * QUEUE_FAR_HANDOVERS / QUEUE_TURN_HANDOVERS : queue->turn;
+}
+
+/* The shortest pause after a turn: as long as the waiter needs that needs longest, but a hint may
+ * be mistaken. */
+static int64_t least_pause_ns(const struct queue *queue)
+{
+    const struct queue_rules *rules = queue->rules;
+    int64_t least_ns =
+        queue->need_ns > rules->backoff_min_ns ? queue->need_ns : rules->backoff_min_ns;
+    return least_ns < rules->backoff_max_ns ? least_ns : rules->backoff_max_ns;
+}
+
+static int64_t pause_ns(struct queue *queue)
+{
+    int64_t least_ns = least_pause_ns(queue);
+    int64_t most_ns = least_ns + queue->rules->backoff_min_ns;
+    if (most_ns > queue->rules->backoff_max_ns)
+        most_ns = queue->rules->backoff_max_ns;
+    return draw_ns(queue, least_ns, most_ns);
+}
+
 static bool turn_is_over(const struct queue *queue, int64_t now_ns)
 {
     int64_t lasted_ns = now_ns - queue->turn_ns;
-    int64_t grown_most_ns = QUEUE_TURN_PAUSES * queue->rules->backoff_min_ns;
+    int64_t grown_most_ns = QUEUE_TURN_PAUSES * least_pause_ns(queue);
     if (queue->handovers == 0)
         return false;
     if (lasted_ns >= QUEUE_TURN_NS)
         return true;
     if (!queue->wanted && !queue->rules->shared_names)
         return false;
-    return queue->handovers >= queue->turn ||
+    return queue->handovers >= turn_length(queue) ||
            (queue->handovers >= QUEUE_TURN_HANDOVERS && lasted_ns >= grown_most_ns);
 }
 
-void queue_on_wanted(struct queue *queue)
+void queue_on_wanted(struct queue *queue, int64_t need_ns)
 {
     queue->wanted = true;
+    if (need_ns > queue->need_ns)
+        queue->need_ns = need_ns;
 }
 
 bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
@@ -304,7 +340,7 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
         queue->offered = queue->wanted || queue->rules->shared_names;
         queue->looked = false;
         forget_sight(queue);
-        pause_until(queue, now_ns + backoff_ns(queue, 0));
+        pause_until(queue, now_ns + pause_ns(queue));
     } else {
         queue->ask_ns = now_ns;
     }

@@ -29,6 +29,11 @@
  * QUEUE_TURN_NS where nobody has left word; else, and always where other libraries share the names,
  * who leave none, it has QUEUE_TURN_HANDOVERS.
  *
+ * A daemon that is far from the masters hears late that the lock is free, and is late to ask for
+ * it. So the word it leaves says how long the lock has to be free for it: then a pause lasts that
+ * long, though no longer than backoff_max, and a turn has QUEUE_FAR_HANDOVERS. Word is advice. A
+ * false one costs pauses; no round depends on it.
+ *
  * In the pause of such a turn the masters are looked at once: if a quorum has it free, and tells of
  * no change until we ask again, nobody else wants it any more, and the next one may have twice as
  * many, up to QUEUE_TURN_MOST; until somebody else is met. Who only tries from time to time, as
@@ -47,6 +52,7 @@
 #include "protocol/validity.h"
 
 enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_TURN_MOST = 16 * QUEUE_TURN_HANDOVERS };
+enum { QUEUE_FAR_HANDOVERS = 6 };
 enum { QUEUE_TURN_PAUSES = 20 };
 #define QUEUE_TURN_NS (5 * NS_PER_S)
 
@@ -112,6 +118,7 @@ struct queue {
     unsigned idle_reports;         /* reports in a row that were for nothing */
     int64_t look_ns;               /* when to look at those that do not track */
     int64_t quiet_ns;              /* ... and the earliest to look at any */
+    int64_t need_ns;               /* the most that somebody else needs it to be free, this turn */
     uint64_t holder;               /* of the last that was seen, a fingerprint */
     int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
 };
@@ -178,8 +185,13 @@ void queue_on_changed(struct queue *queue, unsigned node);
 /* A node will not tell of changes any more. */
 void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
 
-/* It was handed over, and another daemon waits for it. */
-void queue_on_wanted(struct queue *queue);
+/* It was handed over, and another daemon waits for it, which needs it to be free for so long; 0: no
+ * longer than usual. */
+void queue_on_wanted(struct queue *queue, int64_t need_ns);
+
+/* What a waiter of this daemon needs, with this round trip to the masters: a report and a look, a
+ * look's answer and a SET, and something for jitter. 0: the usual pauses are long enough. */
+int64_t queue_need_ns(const struct queue_rules *rules, int64_t round_trip_ns);
 
 /* The lock was released through this daemon. */
 void queue_on_released(struct queue *queue, int64_t now_ns);

@@ -17,6 +17,8 @@ enum {
     SCRIPT_YES_ABSENT = -4,
     SCRIPT_YES_WANTED = -5,
     SCRIPT_YES_ABSENT_WANTED = -6,
+    /* ... and down to there, by twice the milliseconds that are needed. */
+    SCRIPT_WANTED_LAST = SCRIPT_YES_ABSENT_WANTED - 2 * REDIS_NEED_MAX_MS,
 };
 
 /* Decades: a key that lives longer has no end for us. It fits in nanoseconds, added to any time. */
@@ -175,6 +177,18 @@ static char *put_fence_key(char *at, const struct redis_call *call)
     return put_text(at, "\r\n");
 }
 
+static char *put_daemon(char *at, const struct redis_call *call)
+{
+    char word[REDIS_DAEMON + TEXT_DIGITS];
+    size_t len = REDIS_DAEMON;
+    assert(call->need_ms <= REDIS_NEED_MAX_MS);
+    assert(call->need_ms == 0 || call->command != REDIS_SWAP);
+    memcpy(word, call->daemon, REDIS_DAEMON);
+    if (call->need_ms > 0)
+        len += text_digits((uint64_t)call->need_ms, word + len);
+    return put_word(at, word, len);
+}
+
 /* EVALSHA <script> 1 <key> <token> <ttl>; a script that has more arguments counts them. */
 static size_t format_script(const struct redis_call *call, enum redis_form form, char *buf)
 {
@@ -200,7 +214,7 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     if (has_ttl)
         at = put_number(at, call->ttl_ms);
     if (named)
-        at = put_word(at, call->daemon, REDIS_DAEMON);
+        at = put_daemon(at, call);
     if (excepts)
         at = put_token(at, call->token);
     if (fenced) {
@@ -353,12 +367,15 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
 {
     struct answer answer = answer_of_script(reply);
     answer.released = answer.kind;
-    if (reply->kind == RESP_INTEGER && reply->integer <= SCRIPT_YES_ABSENT &&
-        reply->integer >= SCRIPT_YES_ABSENT_WANTED)
+    if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES_ABSENT)
+        return (struct answer){.kind = ANSWER_YES, .released = ANSWER_ABSENT};
+    if (reply->kind == RESP_INTEGER && reply->integer <= SCRIPT_YES_WANTED &&
+        reply->integer >= SCRIPT_WANTED_LAST)
         return (struct answer){
             .kind = ANSWER_YES,
-            .released = reply->integer == SCRIPT_YES_WANTED ? ANSWER_YES : ANSWER_ABSENT,
-            .wanted = reply->integer != SCRIPT_YES_ABSENT,
+            .released = reply->integer % 2 != 0 ? ANSWER_YES : ANSWER_ABSENT,
+            .wanted = true,
+            .need_ms = (uint16_t)((SCRIPT_YES_WANTED - reply->integer) / 2),
         };
     if (answer.kind != ANSWER_HELD)
         return answer.kind == ANSWER_YES ? answer : failed(REASON_GARBAGE);

@@ -54,8 +54,8 @@ static inline bool redis_is_native(enum redis_form form)
     return form == REDIS_DELIFEQ || form == REDIS_DELEX;
 }
 
-/* Daemons tell each other apart by so many characters. */
-enum { REDIS_DAEMON = 16 };
+/* Daemons tell each other apart by so many characters. What they need has four digits. */
+enum { REDIS_DAEMON = 16, REDIS_NEED_MAX_MS = 9999 };
 
 /* One command's arguments; the key bears its prefix. */
 struct redis_call {
@@ -71,6 +71,9 @@ struct redis_call {
     const char *old_token; /* REDIS_SWAP: LIMIT_TOKEN bytes */
     /* REDIS_DAEMON bytes, its own. REDIS_SWAP, REDIS_LOOK; REDIS_RELEASE: NULL to leave no word */
     const char *daemon;
+    /* How long the lock has to be free for a waiter of it; 0: no longer than usual. REDIS_LOOK,
+     * REDIS_RELEASE; at most REDIS_NEED_MAX_MS. */
+    int64_t need_ms;
 };
 
 /* Room for any command in any form: the longest script, a key, and their framing. */
@@ -167,7 +170,8 @@ struct answer {
     /* REDIS_SWAP: what became of the old token, whatever became of the new one: YES it was there,
      * and is there no more; ABSENT; HELD somebody else is; FAILED. */
     enum answer_kind released;
-    bool wanted; /* REDIS_SWAP: another daemon waits for it */
+    bool wanted;      /* REDIS_SWAP: another daemon waits for it ... */
+    uint16_t need_ms; /* ... and needs it to be free for so long; 0: no longer than usual */
 };
 
 /* Is it the OK of a SET? */

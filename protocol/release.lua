@@ -1,6 +1,6 @@
 -- Delete the key if it holds our token (the paper, "Correct Implementation with a Single Instance").
--- KEYS[1] the lock, ARGV[1] the token, ARGV[2] max_ttl, ARGV[3] the daemon, if it was refused the
--- lock: then word of that is left where somebody else holds it, as status.lua does.
+-- KEYS[1] the lock, ARGV[1] the token, ARGV[2] max_ttl, ARGV[3] the daemon and what it needs, if it
+-- was refused the lock: then word of that is left where somebody else holds it, as status.lua does.
 -- A token is released in its frozen form as well (freeze.lua); a frozen one only if it is the same.
 -- Answers -3 deleted; -2 there is no key; {pttl, start of the value} somebody else holds it.
 local value = redis.call('GET', KEYS[1])
@@ -23,10 +23,17 @@ if pttl > tonumber(ARGV[2]) and #value == 40 and not string.find(value, '[^!0-9a
     end
 end
 if ARGV[3] then
-    local waits = 'redlockd:waits:' .. KEYS[1]
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[2]))
-    if redis.pcall('GET', waits) ~= ARGV[3] or redis.pcall('PTTL', waits) < ms then
-        redis.pcall('SET', waits, ARGV[3], 'PX', ms + 1000)
+    local function leave(name)
+        if redis.pcall('GET', name) ~= ARGV[3] or redis.pcall('PTTL', name) < ms then
+            redis.pcall('SET', name, ARGV[3], 'PX', ms + 1000)
+        end
+    end
+    leave('redlockd:waits:' .. KEYS[1])
+    local need = tonumber(string.sub(ARGV[3], 17))
+    local far = need and redis.pcall('GET', 'redlockd:far:' .. KEYS[1])
+    if need and (type(far) ~= 'string' or (tonumber(string.match(far, '^%d+$', 17)) or 0) <= need) then
+        leave('redlockd:far:' .. KEYS[1])
     end
 end
 return {pttl, string.sub(value, 1, 40)}

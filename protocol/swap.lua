@@ -3,7 +3,7 @@
 -- one, ARGV[3] its time to live, ARGV[4] the daemon that asks, ARGV[5] the ballot, ARGV[6] the time
 -- to live of the fence. The old token is handed over in its frozen form as well (freeze.lua).
 -- Answers -3 done; -4 done, there was no key; -5 and -6 the same, and another daemon waits for it
--- (status.lua); {pttl, start of the value} somebody else holds it; {-3 or -2, ballot seen here} ours
+-- (status.lua), less twice the milliseconds that it needs, 9999 at most; {pttl, start of the value} somebody else holds it; {-3 or -2, ballot seen here} ours
 -- is not greater: then the old token is released, if (-3) it was there, and the new one is not set.
 local value = redis.call('GET', KEYS[1])
 if value and value ~= ARGV[1] and not (string.sub(value, 1, 1) == '!' and
@@ -14,10 +14,17 @@ local seen = KEYS[2] and redis.call('GET', KEYS[2])
 if seen and tonumber(seen) >= tonumber(ARGV[5]) then
     return {redis.call('DEL', KEYS[1]) == 1 and -3 or -2, seen}
 end
-local waits = redis.pcall('GET', 'redlockd:waits:' .. KEYS[1])
+local words = redis.pcall('MGET', 'redlockd:waits:' .. KEYS[1], 'redlockd:far:' .. KEYS[1])
+local need
+for i = 1, 2 do
+    local word = words[i]
+    if type(word) == 'string' and string.sub(word, 1, 16) ~= ARGV[4] then
+        need = math.max(need or 0, tonumber(string.match(word, '^%d%d?%d?%d?$', 17)) or 0)
+    end
+end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if KEYS[2] then
     redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[6])
 end
 local done = value and -3 or -4
-return type(waits) == 'string' and waits ~= ARGV[4] and done - 2 or done
+return need and done - 2 - 2 * need or done

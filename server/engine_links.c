@@ -416,7 +416,7 @@ static void on_round_reply(struct engine *engine, unsigned node, const struct re
         return;
     if (sent == REDIS_SWAP) {
         if (said.wanted)
-            queue_on_wanted(&operation->resource->queue);
+            queue_on_wanted(&operation->resource->queue, said.need_ms * NS_PER_MS);
         deliver_to_partner(engine, node, operation, &said, now_ns);
     }
     if (operation->breaking != NULL)

@@ -301,6 +301,29 @@ static uint32_t reachable(const struct engine *engine, int64_t now_ns)
     return nodes;
 }
 
+/* By the round trip to the nearest quorum. */
+int64_t engine_need_ms(const struct engine *engine)
+{
+    int64_t sorted_ns[LIMIT_NODES];
+    unsigned count = 0;
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        int64_t round_trip_ns = engine->links[i].round_trip_ns;
+        unsigned at = count;
+        if (round_trip_ns < 0)
+            continue;
+        for (; at > 0 && sorted_ns[at - 1] > round_trip_ns; at--)
+            sorted_ns[at] = sorted_ns[at - 1];
+        sorted_ns[at] = round_trip_ns;
+        count++;
+    }
+    if (count < engine->rules.round.quorum)
+        return 0;
+    int64_t need_ns =
+        queue_need_ns(&engine->queue_rules, sorted_ns[engine->rules.round.quorum - 1]);
+    int64_t need_ms = (need_ns + NS_PER_MS - 1) / NS_PER_MS;
+    return need_ms < REDIS_NEED_MAX_MS ? need_ms : REDIS_NEED_MAX_MS;
+}
+
 static void look(struct engine *engine, struct resource *resource, unsigned node,
                  enum redis_form form, int64_t now_ns)
 {
@@ -313,6 +336,7 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
         .token = resource->lock != NULL ? resource->lock->token : NULL,
         .ttl_ms = engine->rules.max_ttl_ns / NS_PER_MS,
         .daemon = engine->daemon,
+        .need_ms = engine_need_ms(engine),
     };
     const struct link_ticket ticket = {.kind = TICKET_LOOK,
                                        .form = (uint8_t)form,

@@ -161,6 +161,7 @@ static void try_lock_command(void)
         .fence_ttl_ms = 1000000,
         .old_token = tokens[below(TOKENS - FROZEN)],
         .daemon = below(2) == 0 ? "0123456789abcdef" : "fedcba9876543210",
+        .need_ms = below(2) == 0 ? 0 : 1 + below(below(2) == 0 ? 40 : REDIS_NEED_MAX_MS),
     };
     struct redis_call fenced = call;
     if (call.command == REDIS_ACQUIRE_FENCED && call.ballot == 0)
@@ -169,7 +170,27 @@ static void try_lock_command(void)
         fenced.daemon = NULL;
     if (call.command == REDIS_LOOK && below(2) == 0)
         fenced.token = NULL;
+    if (call.command == REDIS_SWAP)
+        fenced.need_ms = 0;
     expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
+}
+
+/* What redlockd never leaves. */
+static void try_odd_word(void)
+{
+    static const char *const odd[] = {"",
+                                      "short",
+                                      "0123456789abcdef",
+                                      "0123456789abcdef-5",
+                                      "0123456789abcdef1e9",
+                                      "0123456789abcdef 7",
+                                      "0123456789abcdef09999",
+                                      "0123456789abcdef123456"};
+    char name[32];
+    snprintf(name, sizeof(name), "redlockd:%s:r%u", below(2) == 0 ? "waits" : "far", below(KEYS));
+    expect_same_words((const char *[]){"GET", name}, 2);
+    if (below(2) == 0)
+        expect_same_words((const char *[]){"SET", name, odd[below(8)], "PX", "100000"}, 5);
 }
 
 /* Where the server has no such command, both say so. */
@@ -307,7 +328,7 @@ static void try_something_else(void)
 {
     static const char *const settings[] = {"appendonly", "appendfsync",
                                            "no-appendfsync-on-rewrite"};
-    switch (below(7)) {
+    switch (below(11)) {
     case 0:
         redis7_flush_scripts(&fake);
         masters_run(&stage.masters[0], 1, "SCRIPT FLUSH");
@@ -326,6 +347,12 @@ static void try_something_else(void)
         break;
     case 4:
         expect_same_words((const char *[]){"CONFIG", "GET", settings[below(3)]}, 3);
+        break;
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+        try_odd_word();
         break;
     default:
         load_scripts();

@@ -310,7 +310,8 @@ static bool comes_while_busy(struct sim *sim, unsigned index, const struct event
     struct daemon *daemon = &sim->daemons[index];
     if (daemon->paused || daemon->busy)
         return true;
-    if (sim_below(sim, event->kind == EVENT_REQUEST ? BUSY_IN / 2 : BUSY_IN) != 0)
+    if (sim->turns != NULL ||
+        sim_below(sim, event->kind == EVENT_REQUEST ? BUSY_IN / 2 : BUSY_IN) != 0)
         return false;
     daemon->busy = true;
     agenda_add(&sim->agenda, sim->now_ns + sim_between(sim, 0, BUSY_NS), EVENT_PASS, index,

@@ -73,7 +73,8 @@ unsigned judge_new_token(struct sim *sim, unsigned daemon)
                                                        .made_ns = sim->now_ns,
                                                        .released_by = SIM_DAEMONS};
     sim->token_count++;
-    check_zeal(sim, daemon);
+    if (sim->turns == NULL)
+        check_zeal(sim, daemon);
     return sim->token_count - 1;
 }
 
@@ -131,7 +132,8 @@ void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_
         return;
     if (token->resource == SIM_RESOURCES) {
         token->resource = (unsigned)(key[1] - '0');
-        check_pauses(sim, token);
+        if (sim->turns == NULL)
+            check_pauses(sim, token);
     }
     token->good[master] = is_fit(sim, master);
     token->set_ns[master] = sim->now_ns;

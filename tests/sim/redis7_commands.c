@@ -52,19 +52,20 @@ static void run_get(const struct run *run)
         key_track(run, &run->words[1]);
 }
 
-/* SET key value NX PX ttl; or XX, of a key that is not there */
+/* SET <key> <value> [NX | XX] [PX <ttl>] */
 static void run_set(const struct run *run)
 {
+    bool only_missing = run->count > 3 && word_is(&run->words[3], "NX");
+    bool only_there = run->count > 3 && word_is(&run->words[3], "XX");
+    bool expires = run->count > 4 && word_is(&run->words[run->count - 2], "PX");
     if (run_is_too_much(run))
         return;
-    bool there = key_find(run, &run->words[1]) != NULL;
-    bool only_there = word_is(&run->words[3], "XX");
-    assert(!there || !only_there);
-    if (there || only_there) {
+    if (key_find(run, &run->words[1]) != NULL ? only_missing : only_there) {
         out_nil(run->out);
         return;
     }
-    key_set(run, &run->words[1], &run->words[2], word_number(&run->words[5]));
+    key_set(run, &run->words[1], &run->words[2],
+            expires ? word_number(&run->words[run->count - 1]) : 0);
     out_text(run->out, "+OK\r\n");
 }
 

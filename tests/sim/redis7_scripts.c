@@ -19,27 +19,60 @@ static void out_holder(const struct run *run, const struct redis7_key *key)
     out_string(run->out, key->value, key->value_len < LIMIT_TOKEN ? key->value_len : LIMIT_TOKEN);
 }
 
-/* redlockd:waits:<key> */
-static struct word waits_key(const struct run *run, char name[REDIS7_KEY])
+/* redlockd:waits:<key>, redlockd:far:<key> */
+static struct word hint_key(const struct run *run, const char *kind, char name[REDIS7_KEY])
 {
     const struct word *key = &run->words[3];
-    int len = snprintf(name, REDIS7_KEY, "redlockd:waits:%.*s", (int)key->len, key->at);
+    int len = snprintf(name, REDIS7_KEY, "redlockd:%s:%.*s", kind, (int)key->len, key->at);
     assert(len < REDIS7_KEY);
     return (struct word){name, (size_t)len};
+}
+
+/* What a daemon needs, by the word that it has left; -1: it says nothing of that. */
+static int64_t need_of(const char *word, size_t len, size_t digits_max)
+{
+    size_t digits = len > REDIS_DAEMON ? len - REDIS_DAEMON : 0;
+    const struct word number = {word + REDIS_DAEMON, digits};
+    for (size_t i = 0; i < digits; i++)
+        if (number.at[i] < '0' || number.at[i] > '9')
+            return -1;
+    return digits > 0 && digits <= digits_max ? word_number(&number) : -1;
 }
 
 static void leave_word(const struct run *run, int64_t pttl_ms, const struct word *max_ttl,
                        const struct word *daemon)
 {
-    char name[REDIS7_KEY];
-    struct word waits = waits_key(run, name);
-    const struct redis7_key *before = key_find(run, &waits);
     int64_t ms = pttl_ms > 0 ? pttl_ms : 0;
+    int64_t need_ms = need_of(daemon->at, daemon->len, SIZE_MAX);
     ms = ms < word_number(max_ttl) ? ms : word_number(max_ttl);
-    if (run->server->full)
-        return;
-    if (before == NULL || !key_holds(before, daemon) || key_pttl(run, before) < ms)
-        key_set(run, &waits, daemon, ms + 1000);
+    for (unsigned i = 0; i < (need_ms > 0 ? 2 : 1) && !run->server->full; i++) {
+        char text[REDIS7_KEY];
+        struct word name = hint_key(run, i == 0 ? "waits" : "far", text);
+        const struct redis7_key *before = key_find(run, &name);
+        if (i == 1 && before != NULL &&
+            need_of(before->value, before->value_len, SIZE_MAX) > need_ms)
+            break;
+        if (before == NULL || !key_holds(before, daemon) || key_pttl(run, before) < ms)
+            key_set(run, &name, daemon, ms + 1000);
+    }
+}
+
+/* What the other daemons need of which there is word; -1: there is none. */
+static int64_t need_of_others(const struct run *run, const struct word *daemon)
+{
+    int64_t most_ms = -1;
+    for (unsigned i = 0; i < 2; i++) {
+        char text[REDIS7_KEY];
+        struct word name = hint_key(run, i == 0 ? "waits" : "far", text);
+        const struct redis7_key *word = key_find(run, &name);
+        if (word == NULL ||
+            (word->value_len >= REDIS_DAEMON && memcmp(word->value, daemon->at, REDIS_DAEMON) == 0))
+            continue;
+        int64_t need_ms = need_of(word->value, word->value_len, 4);
+        need_ms = need_ms < 0 ? 0 : need_ms;
+        most_ms = need_ms > most_ms ? need_ms : most_ms;
+    }
+    return most_ms;
 }
 
 /* No lock lives longer than the record says. */
@@ -185,7 +218,6 @@ static void run_fence(const struct run *run)
 
 static void run_swap(const struct run *run)
 {
-    char name[REDIS7_KEY];
     bool fenced = word_number(&run->words[2]) == 2;
     const struct word *arguments = run->words + (fenced ? 5 : 4);
     struct redis7_key *key = key_find(run, &run->words[3]);
@@ -205,15 +237,13 @@ static void run_swap(const struct run *run)
             key_delete(run->server, key_find(run, &run->words[3]));
         return;
     }
-    struct word waits = waits_key(run, name);
-    const struct redis7_key *word = key_find(run, &waits);
-    bool wanted = word != NULL && !key_holds(word, &arguments[3]);
+    int64_t need_ms = need_of_others(run, &arguments[3]);
     if (run_is_too_much(run))
         return;
     key_set(run, &run->words[3], &arguments[1], word_number(&arguments[2]));
     if (fenced)
         key_set(run, &run->words[4], &arguments[4], word_number(&arguments[5]));
-    out_number(run->out, ':', (was_there ? -3 : -4) - 2 * wanted);
+    out_number(run->out, ':', (was_there ? -3 : -4) - 2 * (need_ms + 1));
 }
 
 static void run_mark(const struct run *run)

@@ -17,6 +17,9 @@
  * back is trimmed to max_ttl once somebody is in its way. */
 enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
 
+/* A daemon that is far takes long to answer: the margin is greater than twice that. */
+enum { TURNS_MAX_TTL_MS = 5000, TURNS_MARGIN_MS = 200 };
+
 /* --- clocks, dice, trace --- */
 
 int64_t clock_at(const struct sim_clock *clock, int64_t true_ns)
@@ -179,7 +182,6 @@ static void make(struct sim *sim)
     sleepers_clear(sim);
     net_clear(sim);
     connection_clear(sim);
-    choose(sim);
     int64_t rate_ppm = fault_may(sim, FAULT_RATES) ? 4000 : 100;
     for (unsigned i = 0; i < sim->node_count; i++)
         make_master(sim, i, rate_ppm);
@@ -228,7 +230,10 @@ static void happen(struct sim *sim, const struct event *event)
         break;
     case EVENT_REPLY:
     case EVENT_ACT:
-        client_on_event(sim, event);
+        if (sim->turns != NULL)
+            turns_on_event(sim, event);
+        else
+            client_on_event(sim, event);
         break;
     case EVENT_CRON:
         on_cron(sim, event->subject);
@@ -366,31 +371,73 @@ static void end_all(struct sim *sim)
     }
 }
 
-const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,
-                    struct sim_tally *tally)
+static void begin(struct sim *sim, uint64_t seed, uint64_t faults, FILE *trace,
+                  struct sim_tally *tally)
 {
     sim->seed = seed;
     sim->dice.state = seed;
-    sim->trace = options->trace;
-    sim->faults = options->faults;
+    sim->trace = trace;
+    sim->faults = faults;
     sim->tally = tally;
     sim->now_ns = BEGIN_NS;
     sim->recovering = sim->finishing = false;
+    sim->turns = NULL;
     sim->ids = 1;
     sim->order = 0;
     sim->token_count = 0;
     sim->foreign_doubt_ns = 0;
     sim->violation = NULL;
     bounds_draw(seed);
+    choose(sim);
+}
+
+static const char *end(struct sim *sim)
+{
+    sim->tally->counts[COUNT_VIRTUAL_MS] += (uint64_t)((sim->now_ns - BEGIN_NS) / NS_PER_MS);
+    const char *violation = sim->violation;
+    end_all(sim);
+    return violation;
+}
+
+const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,
+                    struct sim_tally *tally)
+{
+    begin(sim, seed, options->faults, options->trace, tally);
     make(sim);
     set_up(sim);
     attack(sim);
     recover(sim);
     ask_all(sim);
-    tally->counts[COUNT_VIRTUAL_MS] += (uint64_t)((sim->now_ns - BEGIN_NS) / NS_PER_MS);
-    const char *violation = sim->violation;
-    end_all(sim);
-    return violation;
+    return end(sim);
+}
+
+const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turns,
+                          struct sim_tally *tally)
+{
+    begin(sim, seed, 0, NULL, tally);
+    sim->turns = turns;
+    sim->node_count = 3;
+    sim->daemon_count = turns->daemons;
+    sim->resource_count = 1;
+    sim->client_count = 0;
+    for (unsigned i = 0; i < turns->daemons; i++)
+        sim->client_count += turns->clients[i];
+    sim->bootstrapped = true;
+    sim->max_ttl_ms = sim->limits.ttl_max_ms = TURNS_MAX_TTL_MS;
+    sim->drift.margin_ns = TURNS_MARGIN_MS * NS_PER_MS;
+    make(sim);
+    for (unsigned i = 0; i < turns->daemons; i++)
+        for (unsigned master = 0; master < sim->node_count; master++)
+            sim->masters[master].latency_ns[i] = turns->round_trips_ns[i] / 2;
+    set_up(sim);
+    pass(sim, 2 * TURNS_MAX_TTL_MS * NS_PER_MS);
+    memset(turns->grants, 0, sizeof(turns->grants));
+    unsigned client = 0;
+    for (unsigned i = 0; i < turns->daemons; i++)
+        for (unsigned k = 0; k < turns->clients[i]; k++)
+            turns_start(sim, client++, i);
+    pass(sim, turns->for_ns);
+    return end(sim);
 }
 
 void sim_free(struct sim *sim)

@@ -13,6 +13,7 @@
  *     daemon.c   the engine and what it needs
  *     connection.c  the connections between clients and daemons
  *     client.c   what clients do
+ *     turns.c    ... and in a schedule of its own, where all want one lock
  *     foreign.c  a textbook Redlock library
  *     fault.c    what befalls all of them
  *     judge.c    what must hold
@@ -295,6 +296,16 @@ struct sim_fault_run {
 
 enum { SIM_ACTIVE_FAULTS = 64 };
 
+/* A schedule in which all clients want one lock, in which nothing goes wrong. */
+struct sim_turns {
+    unsigned daemons;
+    unsigned clients[SIM_DAEMONS];
+    int64_t round_trips_ns[SIM_DAEMONS]; /* to the masters */
+    int64_t hold_ns;
+    int64_t for_ns;
+    unsigned grants[SIM_DAEMONS]; /* what came of it */
+};
+
 struct sim {
     int64_t now_ns;
     uint64_t seed;
@@ -310,7 +321,8 @@ struct sim {
     unsigned asks_aside; /* a client asks for more at once as often as one in so many; 0: never */
     int64_t max_ttl_ms;
     int64_t fence_ttl_ms;
-    struct drift drift; /* what daemons allow for */
+    struct drift drift;      /* what daemons allow for */
+    struct sim_turns *turns; /* NULL: another schedule */
     bool bootstrapped;
     int64_t attack_ns; /* how long */
     int64_t strike_every_ns;
@@ -357,6 +369,8 @@ struct sim_options {
 /* One schedule. NULL if all was well, or what was violated; it lives until the next. */
 const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,
                     struct sim_tally *tally);
+const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turns,
+                          struct sim_tally *tally);
 void sim_free(struct sim *sim);
 
 unsigned sim_below(struct sim *sim, unsigned count);
@@ -414,6 +428,11 @@ void client_ask_last(struct sim *sim, unsigned client, unsigned daemon, unsigned
                      int64_t ttl_ms);
 void client_forget(struct sim *sim, unsigned client);
 void client_release(struct sim *sim, unsigned client);
+
+/* --- turns.c --- */
+
+void turns_start(struct sim *sim, unsigned client, unsigned daemon);
+void turns_on_event(struct sim *sim, const struct event *event);
 
 /* --- connection.c --- */
 

@@ -99,6 +99,38 @@ START_TEST(a_seed_tells_the_same_story_again)
 }
 END_TEST
 
+/* Three clients of a daemon that is near the masters, one of another. */
+static const struct {
+    int64_t far_us;
+    int64_t hold_us;
+} distances[] = {{14000, 2000}, {14000, 0}, {7500, 2000}, {30000, 2000}};
+
+enum { NEAR = 0, FAR = 1, NEAR_CLIENTS = 3, FAR_CLIENTS = 1, EACH = 5 };
+
+/* A daemon that hears late that a lock is free, and is late to ask for it, gets it as well: at
+ * least 0.3 of what its client would get if all got the same. */
+START_TEST(a_daemon_far_from_the_masters_gets_its_share)
+{
+    unsigned grants[2] = {0, 0};
+    for (uint64_t seed = 1; seed <= EACH; seed++) {
+        struct sim_turns turns = {.daemons = 2,
+                                  .clients = {NEAR_CLIENTS, FAR_CLIENTS},
+                                  .round_trips_ns = {100000, distances[_i].far_us * 1000},
+                                  .hold_ns = distances[_i].hold_us * 1000,
+                                  .for_ns = 4 * NS_PER_S};
+        const char *violation = sim_run_turns(&sim, seed, &turns, &tally);
+        ck_assert_msg(violation == NULL, "seed %" PRIu64 ": %s", seed, violation);
+        grants[NEAR] += turns.grants[NEAR];
+        grants[FAR] += turns.grants[FAR];
+    }
+    unsigned equal = (grants[NEAR] + grants[FAR]) * FAR_CLIENTS / (NEAR_CLIENTS + FAR_CLIENTS);
+    printf("round trip %.1f ms, held %.1f ms: near %u, far %u, %.2f of an equal share\n",
+           (double)distances[_i].far_us / 1e3, (double)distances[_i].hold_us / 1e3, grants[NEAR],
+           grants[FAR], (double)grants[FAR] / equal);
+    ck_assert_uint_ge(grants[FAR] * 10, equal * 3);
+}
+END_TEST
+
 static void begin(void)
 {
     /* Tables of an engine are large and mostly untouched: the kernel has zeroes for nothing. */
@@ -119,6 +151,8 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, no_schedule_breaks_a_promise);
     tcase_add_test(tests, a_seed_tells_the_same_story_again);
+    tcase_add_loop_test(tests, a_daemon_far_from_the_masters_gets_its_share, 0,
+                        sizeof(distances) / sizeof(distances[0]));
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -353,7 +353,7 @@ static void hand_over(int64_t now_ns)
 {
     queue_on_asked(&queue);
     if (competitor == A_DAEMON)
-        queue_on_wanted(&queue);
+        queue_on_wanted(&queue, 0);
     queue_on_granted(&queue, true, 1000 * MS, now_ns);
 }
 
@@ -508,8 +508,101 @@ START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
     ck_assert(queue_may_hand_over(&queue, QUEUE_TURN_NS - 1));
     ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
     /* And at once when somebody does. */
-    queue_on_wanted(&queue);
+    queue_on_wanted(&queue, 0);
     ck_assert(!queue_may_hand_over(&queue, 0));
+}
+END_TEST
+
+static void hand_over_wanted(int64_t need_ns)
+{
+    queue_on_asked(&queue);
+    queue_on_wanted(&queue, need_ns);
+    queue_on_granted(&queue, true, 1000 * MS, 0);
+}
+
+/* How long the pause is after a turn with these needs; *handovers are a turn. */
+static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handovers)
+{
+    queue_on_asked(&queue);
+    grant();
+    for (*handovers = 0; queue_may_hand_over(&queue, 0); ++*handovers)
+        hand_over_wanted(*handovers % 2 == 0 ? need_ns : other_ns);
+    queue_on_released(&queue, 0);
+    expect_look(0, ALL);
+    for (unsigned i = 0; i < 5; i++)
+        see(i, false, -1, false, 0);
+    int64_t pause_ns = queue_wake_ns(&queue);
+    expect_ask(pause_ns);
+    return pause_ns;
+}
+
+START_TEST(a_waiter_that_is_far_needs_two_round_trips)
+{
+    ck_assert_int_eq(queue_need_ns(&rules, MS / 10), 0);
+    ck_assert_int_eq(queue_need_ns(&rules, 1700 * MS / 1000), 0);
+    ck_assert_int_ge(queue_need_ns(&rules, 2 * MS), 4 * MS);
+    ck_assert_int_ge(queue_need_ns(&rules, 14 * MS), 28 * MS);
+    ck_assert_int_le(queue_need_ns(&rules, 14 * MS), 42 * MS);
+}
+END_TEST
+
+START_TEST(a_pause_lasts_for_the_waiter_that_needs_longest)
+{
+    unsigned handovers;
+    queue_join(&queue, &waiters[0], 0);
+    for (unsigned i = 0; i < 100; i++) {
+        int64_t pause_ns = pause_after(33 * MS, 12 * MS, &handovers);
+        ck_assert_uint_eq(handovers, QUEUE_FAR_HANDOVERS);
+        ck_assert_int_ge(pause_ns, 33 * MS);
+        ck_assert_int_le(pause_ns, 38 * MS);
+    }
+    /* Its word is good for one turn. */
+    ck_assert_int_le(pause_after(0, 0, &handovers), 10 * MS);
+    ck_assert_uint_eq(handovers, QUEUE_TURN_HANDOVERS);
+    /* A need that half of the usual pauses meet makes no turn shorter. */
+    ck_assert_int_ge(pause_after(8 * MS, 0, &handovers), 8 * MS);
+    ck_assert_uint_eq(handovers, QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(no_hint_makes_a_pause_longer_than_backoff_max)
+{
+    static const int64_t absurd_ns[] = {240 * MS, 250 * MS, 9999 * MS, INT64_MAX};
+    unsigned handovers;
+    queue_join(&queue, &waiters[0], 0);
+    for (unsigned i = 0; i < sizeof(absurd_ns) / sizeof(absurd_ns[0]); i++) {
+        int64_t pause_ns = pause_after(absurd_ns[i], 0, &handovers);
+        ck_assert_int_ge(pause_ns, 240 * MS);
+        ck_assert_int_le(pause_ns, 250 * MS);
+    }
+}
+END_TEST
+
+/* While nobody takes the lock in a pause that was long enough, turns grow, and pauses cost no more
+ * of the time than where nobody is far. */
+START_TEST(a_hint_of_one_who_has_gone_costs_little)
+{
+    const int64_t most_ns = QUEUE_TURN_PAUSES * 250 * MS;
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned turn = QUEUE_FAR_HANDOVERS; turn < 16 * QUEUE_FAR_HANDOVERS; turn *= 2) {
+        unsigned handovers = 0;
+        for (; queue_may_hand_over(&queue, 0); handovers++)
+            hand_over_wanted(9999 * MS);
+        ck_assert_uint_eq(handovers, turn);
+        queue_on_released(&queue, 0);
+        expect_look(0, ALL);
+        for (unsigned i = 0; i < 5; i++)
+            see(i, false, -1, true, 0);
+        expect_ask(250 * MS);
+        queue_on_asked(&queue);
+        grant();
+    }
+    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++)
+        hand_over_wanted(9999 * MS);
+    ck_assert(queue_may_hand_over(&queue, most_ns - 1));
+    ck_assert(!queue_may_hand_over(&queue, most_ns));
 }
 END_TEST
 
@@ -658,6 +751,10 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, a_pause_in_which_nobody_waited_says_nothing_of_others, 0,
                         COMPETITORS);
     tcase_add_test(cases, while_nobody_leaves_word_a_turn_is_over_by_time_alone);
+    tcase_add_test(cases, a_waiter_that_is_far_needs_two_round_trips);
+    tcase_add_test(cases, a_pause_lasts_for_the_waiter_that_needs_longest);
+    tcase_add_test(cases, no_hint_makes_a_pause_longer_than_backoff_max);
+    tcase_add_test(cases, a_hint_of_one_who_has_gone_costs_little);
     tcase_add_test(cases, word_is_good_for_one_turn);
     tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
     tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);

@@ -23,7 +23,7 @@ static void assert_bytes(const struct redis_call *call, enum redis_form form, co
 
 START_TEST(acquire_is_the_canonical_set)
 {
-    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0, NULL, NULL};
+    struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0, NULL, NULL, 0};
     assert_bytes(&call, REDIS_BY_SHA1,
                  "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
                  "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
@@ -38,7 +38,7 @@ END_TEST
 START_TEST(scripts_go_by_sha1)
 {
     char expected[256];
-    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0, NULL, NULL};
+    struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0, NULL, NULL, 0};
     snprintf(expected, sizeof(expected),
              "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$1\r\nk\r\n$40\r\n" TOKEN
              "\r\n$5\r\n60000\r\n",
@@ -66,7 +66,8 @@ END_TEST
 
 START_TEST(release_goes_as_the_servers_own_command_where_it_has_one)
 {
-    const struct redis_call call = {REDIS_RELEASE, "redlock:a", 9, TOKEN, 60000, 0, 0, NULL, NULL};
+    const struct redis_call call = {REDIS_RELEASE, "redlock:a", 9, TOKEN, 60000, 0, 0,
+                                    NULL,          NULL,        0};
     assert_bytes(&call, REDIS_DELIFEQ,
                  "*3\r\n$7\r\nDELIFEQ\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN "\r\n");
     assert_bytes(&call, REDIS_DELEX,
@@ -273,11 +274,20 @@ START_TEST(a_swap_tells_what_became_of_both_and_who_waits)
         enum answer_kind kind;
         enum answer_kind released;
         bool wanted;
+        unsigned need_ms;
     } answers[] = {
-        {-2, ANSWER_FAILED, ANSWER_FAILED, false}, {-3, ANSWER_YES, ANSWER_YES, false},
-        {-4, ANSWER_YES, ANSWER_ABSENT, false},    {-5, ANSWER_YES, ANSWER_YES, true},
-        {-6, ANSWER_YES, ANSWER_ABSENT, true},     {-7, ANSWER_FAILED, ANSWER_FAILED, false},
-        {0, ANSWER_FAILED, ANSWER_FAILED, false},
+        {-2, ANSWER_FAILED, ANSWER_FAILED, false, 0},
+        {-3, ANSWER_YES, ANSWER_YES, false, 0},
+        {-4, ANSWER_YES, ANSWER_ABSENT, false, 0},
+        {-5, ANSWER_YES, ANSWER_YES, true, 0},
+        {-6, ANSWER_YES, ANSWER_ABSENT, true, 0},
+        {-7, ANSWER_YES, ANSWER_YES, true, 1},
+        {-72, ANSWER_YES, ANSWER_ABSENT, true, 33},
+        {-20003, ANSWER_YES, ANSWER_YES, true, REDIS_NEED_MAX_MS},
+        {-20004, ANSWER_YES, ANSWER_ABSENT, true, REDIS_NEED_MAX_MS},
+        {-20005, ANSWER_FAILED, ANSWER_FAILED, false, 0},
+        {INT64_MIN, ANSWER_FAILED, ANSWER_FAILED, false, 0},
+        {0, ANSWER_FAILED, ANSWER_FAILED, false, 0},
     };
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         const struct redis_reply reply = {.kind = RESP_INTEGER, .integer = answers[i].integer};
@@ -285,7 +295,24 @@ START_TEST(a_swap_tells_what_became_of_both_and_who_waits)
         ck_assert_int_eq(answer.kind, answers[i].kind);
         ck_assert_int_eq(answer.released, answers[i].released);
         ck_assert_int_eq(answer.wanted, answers[i].wanted);
+        ck_assert_uint_eq(answer.need_ms, answers[i].need_ms);
     }
+}
+END_TEST
+
+START_TEST(word_that_is_left_says_what_a_daemon_needs)
+{
+    char buf[REDIS_COMMAND_MAX];
+    struct redis_call call = {.command = REDIS_LOOK,
+                              .key = "k",
+                              .key_len = 1,
+                              .ttl_ms = 60000,
+                              .daemon = "0123456789abcdef"};
+    size_t len = redis_format(&call, REDIS_BY_SHA1, buf);
+    ck_assert_ptr_nonnull(memmem(buf, len, "$16\r\n0123456789abcdef\r\n", 23));
+    call.need_ms = 33;
+    len = redis_format(&call, REDIS_BY_SHA1, buf);
+    ck_assert_ptr_nonnull(memmem(buf, len, "$18\r\n0123456789abcdef33\r\n", 25));
 }
 END_TEST
 
@@ -294,8 +321,8 @@ START_TEST(the_longest_command_in_full_fits)
     char key[LIMIT_KEY];
     char buf[REDIS_COMMAND_MAX];
     memset(key, 'k', sizeof(key));
-    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999, 0, 0,
-                              NULL,         NULL};
+    struct redis_call call = {REDIS_EXTEND, key, sizeof(key), TOKEN, 999999999999999, 0, 0, NULL,
+                              NULL,         0};
     ck_assert_uint_le(redis_format(&call, REDIS_IN_FULL, buf), sizeof(buf));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "$4\r\nEVAL\r\n", 10));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "999999999999999\r\n", 17));
@@ -503,6 +530,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, answers_to_a_ballot);
     tcase_add_test(cases, the_longest_command_in_full_fits);
     tcase_add_test(cases, a_swap_tells_what_became_of_both_and_who_waits);
+    tcase_add_test(cases, word_that_is_left_says_what_a_daemon_needs);
     tcase_add_test(cases, every_command_is_made_of_its_words);
     tcase_add_test(cases, set_says_yes_by_ok_and_held_by_nil);
     tcase_add_test(cases, scripts_say_deleted_absent_or_who);

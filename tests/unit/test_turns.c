@@ -179,6 +179,53 @@ START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
 }
 END_TEST
 
+/* By its round trip to the nearest quorum: 12 ms. */
+START_TEST(a_daemon_that_is_far_is_given_the_time_it_needs)
+{
+    with_second_daemon();
+    hold_and_wait();
+    for (unsigned i = 0; i < 5; i++)
+        v.engine.links[i].round_trip_ns = (14 - i) * NS_PER_MS;
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s WAIT 60s");
+    world_share(&w, &v);
+    for (unsigned i = 0; i < 5; i++) {
+        const char *word = world_value(&w, i, "redlockd:far:a");
+        ck_assert_mem_eq(word, v.engine.daemon, REDIS_DAEMON);
+        ck_assert_str_eq(word + REDIS_DAEMON, "28");
+    }
+    for (unsigned i = 0; i < QUEUE_FAR_HANDOVERS; i++)
+        ck_assert(hand_on());
+    ck_assert(!hand_on());
+    world_pass_ms(&w, 27);
+    world_expect(&w, "(nothing)");
+    world_pass_ms(&w, 7);
+    take_it();
+    world_deinit(&v);
+}
+END_TEST
+
+/* v is far. Another daemon, which is not, asks later: its word stands beside that of v. */
+START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
+{
+    with_second_daemon();
+    hold_and_wait();
+    for (unsigned i = 0; i < 5; i++) {
+        world_set(&w, i, "redlockd:far:a", "someone-far-away33", 60000);
+        world_set(&w, i, "redlockd:waits:a", "someone-far-away33", 60000);
+    }
+    world_share(&v, &w);
+    world_say(&v, "#v LOCK a 1s WAIT 60s");
+    for (unsigned i = 0; i < 5; i++)
+        v.engine.links[i].round_trip_ns = 10 * NS_PER_MS;
+    world_say(&v, "#v2 LOCK a 1s");
+    world_share(&w, &v);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+    ck_assert_str_eq(world_value(&w, 0, "redlockd:far:a"), "someone-far-away33");
+    world_deinit(&v);
+}
+END_TEST
+
 /* Who does not wait has a chance like any other that is refused. */
 START_TEST(who_does_not_wait_leaves_word_too)
 {
@@ -255,6 +302,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, word_of_one_who_has_gone_is_forgotten);
     tcase_add_test(cases, word_is_not_lost_to_looks_of_who_has_the_lock);
     tcase_add_test(cases, word_is_left_though_a_lock_was_released_elsewhere);
+    tcase_add_test(cases, a_daemon_that_is_far_is_given_the_time_it_needs);
+    tcase_add_test(cases, word_of_one_who_is_near_hides_none_of_one_who_is_far);
     tcase_add_test(cases, who_does_not_wait_leaves_word_too);
     tcase_add_test(cases, word_that_this_daemon_has_left_is_nothing_to_itself);
     tcase_add_test(cases, two_daemons_that_collide_both_get_it_in_the_end);

@@ -131,11 +131,26 @@ static struct redis_reply run_freeze(struct world *world, unsigned node, char **
     return world_number(-3);
 }
 
-static const char *waits_key(const char *key)
+static const char *hint_key(const char *kind, const char *key)
 {
     static char name[128];
-    snprintf(name, sizeof(name), "redlockd:waits:%s", key);
+    snprintf(name, sizeof(name), "redlockd:%s:%s", kind, key);
     return name;
+}
+
+/* What the others need of whom there is word; -1: there is none. */
+static int need_of_others(struct world *world, unsigned node, const char *key, const char *daemon)
+{
+    static const char *const kinds[] = {"waits", "far"};
+    int most_ms = -1;
+    for (unsigned i = 0; i < 2; i++) {
+        const char *word = world_value(world, node, hint_key(kinds[i], key));
+        if (word == NULL || strncmp(word, daemon, REDIS_DAEMON) == 0)
+            continue;
+        int need_ms = atoi(word + REDIS_DAEMON);
+        most_ms = need_ms > most_ms ? need_ms : most_ms;
+    }
+    return most_ms;
 }
 
 /* What swap.lua does. */
@@ -144,8 +159,7 @@ static struct redis_reply run_swap(struct world *world, unsigned node, char **wo
     bool fenced = atoi(words[2]) == 2;
     char **arguments = words + (fenced ? 5 : 4);
     struct world_key *key = world_find_key(world, node, words[3]);
-    const char *waits = world_value(world, node, waits_key(words[3]));
-    bool wanted = waits != NULL && strcmp(waits, arguments[3]) != 0;
+    int need_ms = need_of_others(world, node, words[3], arguments[3]);
     world->masters[node].commands++;
     if (key != NULL && strcmp(key->value, arguments[0]) != 0 &&
         !is_frozen_of(key->value, arguments[0]))
@@ -158,7 +172,7 @@ static struct redis_reply run_swap(struct world *world, unsigned node, char **wo
     world_set(world, node, words[3], arguments[1], atoll(arguments[2]));
     if (fenced)
         world_set(world, node, words[4], arguments[4], atoll(arguments[5]));
-    return world_number((key != NULL ? -3 : -4) - 2 * wanted);
+    return world_number((key != NULL ? -3 : -4) - 2 * (need_ms + 1));
 }
 
 /* What releases.lua does. */
@@ -186,19 +200,28 @@ static struct redis_reply run_releases(struct world *world, unsigned node, char 
     return deleted == count ? world_number(-3) : world_text(RESP_STRING, letters);
 }
 
+static void leave_one(struct world *world, unsigned node, const char *name, const char *daemon,
+                      int64_t left_ms)
+{
+    const struct world_key *before = world_find_key(world, node, name);
+    if (before == NULL || strcmp(before->value, daemon) != 0 ||
+        before->expires_ns - world_clock_ns(world, node) < left_ms * NS_PER_MS)
+        world_set(world, node, name, daemon, left_ms + 1000);
+}
+
 /* The word that status.lua and release.lua leave, if they are told of whom. */
 static void leave_word(struct world *world, unsigned node, const struct world_key *key,
                        const char *max_ttl_ms, const char *daemon)
 {
-    const char *name = waits_key(key->key);
-    struct world_key *before = world_find_key(world, node, name);
     int64_t left_ms = (key->expires_ns - world_clock_ns(world, node)) / NS_PER_MS;
     if (daemon == NULL)
         return;
     left_ms = left_ms < atoll(max_ttl_ms) ? left_ms : atoll(max_ttl_ms);
-    if (before == NULL || strcmp(before->value, daemon) != 0 ||
-        before->expires_ns - world_clock_ns(world, node) < left_ms * NS_PER_MS)
-        world_set(world, node, name, daemon, left_ms + 1000);
+    leave_one(world, node, hint_key("waits", key->key), daemon, left_ms);
+    const char *far = world_value(world, node, hint_key("far", key->key));
+    int need_ms = atoi(daemon + REDIS_DAEMON);
+    if (need_ms > 0 && (far == NULL || atoi(far + REDIS_DAEMON) <= need_ms))
+        leave_one(world, node, hint_key("far", key->key), daemon, left_ms);
 }
 
 struct redis_reply world_run_script(struct world *world, unsigned node, unsigned script,
