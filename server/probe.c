@@ -144,6 +144,18 @@ static double ms(int64_t duration_ns)
     return (double)duration_ns / NS_PER_MS;
 }
 
+/* Daemons pause for each other's waiters, but never for longer than backoff_max. */
+static void report_need(const struct config *config, int64_t usual_ns, FILE *out)
+{
+    const struct queue_rules rules = {.backoff_min_ns = config->rounds.backoff_min_ns};
+    int64_t need_ns = queue_need_ns(&rules, usual_ns);
+    if (need_ns > config->rounds.backoff_max_ns)
+        fprintf(out,
+                "; waiters may starve beside a nearer daemon: raise rounds.backoff_max of all "
+                "daemons to %.0f ms, it is %.1f ms",
+                ms(need_ns + NS_PER_MS - 1), ms(config->rounds.backoff_max_ns));
+}
+
 /* The master does all that it is asked for; how fast, and what of it is not as configured. */
 static bool report_pace(const struct server *server, unsigned node, FILE *out)
 {
@@ -172,6 +184,7 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
     fprintf(out, "well, answers take %.1f ms", ms(usual_ns));
     if (server->engine.trackers[node].tracking == 0)
         fprintf(out, "; it reports no changes, so it is looked at while somebody waits");
+    report_need(config, usual_ns, out);
     fputc('\n', out);
     return true;
 }

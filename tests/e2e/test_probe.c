@@ -67,7 +67,25 @@ START_TEST(masters_that_would_vote_are_well)
     probe(0);
     for (char node = 'a'; node <= 'c'; node++)
         expect(node, "well, answers take ");
+    ck_assert_ptr_null(strstr(command.output, "backoff_max"));
     ck_assert_str_eq(command.errors, "");
+    close_all();
+}
+END_TEST
+
+/* A need of more than a millisecond, for any master; the section of rounds goes on. */
+START_TEST(pauses_too_short_for_the_round_trip_are_a_warning)
+{
+    const struct stage_plan plan = {
+        .masters = 3,
+        .over_unix = true,
+        .daemon = {.yaml = "  backoff_min: 1ms\n  backoff_max: 1ms\nlog: {level: debug}\n"}};
+    open_masters(__func__, &plan);
+    daemon_bootstrap(&stage.daemon);
+    probe(0);
+    expect('a', "well, answers take ");
+    ck_assert_ptr_nonnull(strstr(command.output, "raise rounds.backoff_max of all daemons to "));
+    ck_assert_ptr_nonnull(strstr(command.output, " ms, it is 1.0 ms\n"));
     close_all();
 }
 END_TEST
@@ -275,6 +293,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("probe");
     TCase *tests = sandbox_case("probe");
     tcase_add_test(tests, masters_that_would_vote_are_well);
+    tcase_add_test(tests, pauses_too_short_for_the_round_trip_are_a_warning);
     tcase_add_test(tests, findings_that_nobody_gets_are_a_failure);
     tcase_add_test(tests, new_masters_are_left_new);
     tcase_add_test(tests, each_is_told_what_stands_against_it);
