@@ -175,7 +175,9 @@ static void connect_one(const struct load_plan *plan, struct connection *connect
 static void open_all(struct load *load, int epoll)
 {
     const struct load_plan *plan = load->plan;
-    unsigned daemons = plan->ports[1] != 0 ? 2 : 1;
+    unsigned daemons = 1;
+    while (daemons < LOAD_DAEMONS && plan->ports[daemons] != 0)
+        daemons++;
     load->slot_count = plan->connections * plan->depth;
     ck_assert_uint_le(load->slot_count, LOAD_SLOTS);
     load->connections = calloc(plan->connections, sizeof(*load->connections));
@@ -256,6 +258,16 @@ static double fairness(const struct load *load)
     return squares > 0 ? sum * sum / (load->slot_count * squares) : 0;
 }
 
+static double least_share(const struct load *load)
+{
+    uint64_t least = UINT64_MAX, sum = 0;
+    for (unsigned i = 0; i < load->slot_count; i++) {
+        sum += load->slots[i].turns;
+        least = load->slots[i].turns < least ? load->slots[i].turns : least;
+    }
+    return sum > 0 ? (double)least * load->slot_count / (double)sum : 0;
+}
+
 static bool is_over(const struct load *load, int64_t now_ns)
 {
     const struct load_plan *plan = load->plan;
@@ -273,6 +285,7 @@ static void end(struct load *load, int64_t now_ns, int64_t cpu_ns)
     result->seconds = (double)(now_ns - load->started_ns) / 1e9;
     result->client_ns = usage_cpu_ns(getpid()) - cpu_ns;
     result->jain = fairness(load);
+    result->least = least_share(load);
     for (unsigned i = 0; i < load->slot_count; i++) {
         const struct slot *slot = &load->slots[i];
         if (slot->state == SLOT_LOCKING && now_ns - slot->since_ns > result->longest_ns)

@@ -14,7 +14,7 @@
 
 #include "tests/bench/spread.h"
 
-enum { LOAD_SLOTS = 1024, LOAD_DAEMONS = 2, LOAD_ANSWER = 160 };
+enum { LOAD_SLOTS = 1024, LOAD_DAEMONS = 4, LOAD_ANSWER = 160 };
 
 struct load_plan {
     const char *host;
@@ -42,6 +42,7 @@ struct load_result {
     struct spread acquire;     /* from LOCK to its OK; together: the time in line */
     struct spread handover;    /* together: from UNLOCK to the OK of whoever is next */
     double jain;               /* together: fairness, 1 if all had the same number of turns */
+    double least;              /* together: the fewest turns, of an equal share */
     int64_t longest_ns;        /* the longest of acquire, that of who waits at the end included */
 };
 

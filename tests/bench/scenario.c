@@ -160,6 +160,28 @@ static void end_sharing(struct others *others, const struct arena *arena,
             sched_setscheduler(arena->stage.daemon.pid, SCHED_OTHER, &(struct sched_param){0}), 0);
 }
 
+/* --- one that is far --- */
+
+static void begin_distance(struct arena *arena, const struct scenario *scenario)
+{
+    struct master seen[STAGE_MASTERS];
+    struct daemon_plan plan = daemon_plan;
+    plan.name = "far";
+    distance_start(&arena->distance, arena->stage.masters, scenario->far_ms * NS_PER_MS / 2);
+    memcpy(seen, arena->stage.masters, sizeof(seen));
+    for (unsigned i = 0; i < SCENARIO_MASTERS; i++)
+        seen[i].port = arena->distance.ports[i];
+    daemon_prepare(&arena->far, &arena->stage.sandbox, seen, SCENARIO_MASTERS, &plan);
+    daemon_start(&arena->far, 0);
+    daemon_wait_up(&arena->far, SCENARIO_MASTERS);
+}
+
+static void end_distance(struct arena *arena)
+{
+    daemon_stop(&arena->far);
+    distance_stop(&arena->distance);
+}
+
 /* --- one run --- */
 
 static void run_load(struct arena *arena, const struct scenario *scenario,
@@ -177,6 +199,8 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
     };
     if (scenario->by_proxy)
         plan.ports[0] = arena->proxy.port;
+    for (unsigned i = 0; scenario->far_ms != 0 && i < scenario->connections; i++)
+        plan.ports[i] = i < scenario->connections - 1 ? arena->stage.daemon.port : arena->far.port;
     if (plan.together)
         plan.min_pairs = scenario->connections * scenario->depth * LINE_TURNS;
     if (scenario->trouble == ONE_HANGS)
@@ -236,6 +260,7 @@ static void tell_line(const struct scenario *scenario, const struct load_result 
     values[HANDOVER_US] = handover_ns / 1e3;
     values[TURN_RATIO] = (double)result->longest_ns / all_turns_ns;
     values[JAIN] = result->jain;
+    values[LEAST] = result->least;
     if (scenario->hold_ms > 0)
         values[HELD] = (double)result->pairs * hold_ns / 1e9 / result->seconds;
 }
@@ -278,6 +303,8 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
         proxy_start(&arena->proxy, &(struct proxy_plan){.masters = arena->stage.masters,
                                                         .guarded = scenario->guarded,
                                                         .line = scenario->kind == TOGETHER});
+    if (scenario->far_ms != 0)
+        begin_distance(arena, scenario);
     struct totals before = take_totals(arena, scenario);
     run_kind(arena, scenario, &result);
     if (result.failed > 0)
@@ -288,6 +315,8 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
     /* Behind take_totals(), for which each master has answered: no release of it is unread. */
     if (scenario->by_proxy)
         proxy_stop(&arena->proxy);
+    if (scenario->far_ms != 0)
+        end_distance(arena);
     end_sharing(&others, arena, scenario);
     end_trouble(&arena->stage, scenario->trouble);
 }

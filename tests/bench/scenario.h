@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "tests/bench/distance.h"
 #include "tests/bench/etcd.h"
 #include "tests/bench/proxy.h"
 #include "tests/bench/sheet.h"
@@ -38,6 +39,7 @@ struct scenario {
     unsigned hold_ms;
     bool guarded;     /* the limit and the proxy: see rounds.h */
     unsigned daemons; /* of ours that take part */
+    unsigned far_ms;  /* the last connection is to one more, so far from the masters; 0: none */
     bool by_proxy;    /* in their place, see proxy.h */
     bool over_unix;   /* the clients, by the socket of the first of them; else by TCP */
     bool batch;       /* the first of them by SCHED_BATCH: it preempts nobody when it wakes */
@@ -54,7 +56,9 @@ struct arena {
     struct daemon second; /* on the same masters, where a scenario has two */
     struct etcd etcd;     /* where a peer is etcd */
     struct proxy proxy;   /* while a scenario has it */
-    int64_t for_ns;       /* how long each lasts; lines longer, until all had their turns */
+    struct daemon far;    /* likewise, and what is between it and the masters */
+    struct distance distance;
+    int64_t for_ns; /* how long each lasts; lines longer, until all had their turns */
     int64_t soak_ns;
 };
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-enum { SHEET_ROWS = 40, SHEET_ROUNDS = 25 };
+enum { SHEET_ROWS = 48, SHEET_ROUNDS = 25 };
 
 /* Name, title in tables, key in JSON, digits. The order is that of the columns. */
 #define FIGURES(X)                                                                                 \
@@ -24,6 +24,7 @@ enum { SHEET_ROWS = 40, SHEET_ROUNDS = 25 };
     X(TURN_RATIO, "wait/turn", "longest_wait_per_turn_of_all", 2)                                  \
     X(HELD, "held", "held_part_of_time", 3)                                                        \
     X(JAIN, "Jain", "jain", 4)                                                                     \
+    X(LEAST, "least", "least_share_of_an_equal_one", 2)                                            \
     X(FAILED, "failed", "failed", 0)                                                               \
     X(RSS_MB, "RSS MB", "daemon_rss_mb", 1)                                                        \
     X(GROWTH_MB, "growth MB", "daemon_rss_growth_mb", 1)                                           \
