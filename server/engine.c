@@ -295,8 +295,7 @@ size_t engine_format(struct engine *engine, const struct operation *operation,
     /* Who was refused the lock wants it; who releases it does not. */
     if (command == ROUND_UNDO || call.command == REDIS_SWAP)
         call.daemon = engine->daemon;
-    if (command == ROUND_UNDO)
-        call.need_ms = engine_need_ms(engine);
+    call.need_ms = command == ROUND_UNDO ? engine_need_ms(engine) : 0;
     return redis_format(&call, form, engine->command);
 }
 

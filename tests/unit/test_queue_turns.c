@@ -1,0 +1,368 @@
+/*
+ * protocol/queue.h, alone: when a turn of hand-overs is over, and how long the pause after it is.
+ */
+#include <string.h>
+
+#include "protocol/queue.h"
+#include "tests/runner.h"
+
+#define MS NS_PER_MS
+
+static const struct queue_rules rules = {
+    .node_count = 5, .quorum = 3, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
+static const struct queue_rules sharing = {.node_count = 5,
+                                           .quorum = 3,
+                                           .shared_names = true,
+                                           .backoff_min_ns = 5 * MS,
+                                           .backoff_max_ns = 250 * MS};
+
+enum { ALL = 0x1f };
+
+static struct queue queue;
+static struct waiter waiters[2];
+static uint32_t nodes;
+
+static void setup(void)
+{
+    memset(waiters, 0, sizeof(waiters));
+    queue_init(&queue, &rules, 42);
+}
+
+static void see_free(unsigned node, bool tracked)
+{
+    queue_on_seen(&queue, node, &(struct sighting){.pttl_ms = -1, .tracked = tracked}, 0);
+}
+
+static void expect_rest(int64_t now_ns)
+{
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_REST);
+}
+
+static void expect_look(int64_t now_ns, uint32_t at)
+{
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_LOOK);
+    ck_assert_uint_eq(nodes, at);
+}
+
+static void expect_ask(int64_t now_ns)
+{
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ASK);
+}
+
+/* Turns have the same bounds where a daemon has left word, and where other libraries may wait. */
+enum competitor { A_DAEMON, A_LIBRARY, COMPETITORS };
+static enum competitor competitor;
+
+static void compete(int with)
+{
+    competitor = with;
+    queue.rules = competitor == A_LIBRARY ? &sharing : &rules;
+}
+
+static void hand_over(int64_t now_ns)
+{
+    queue_on_asked(&queue);
+    if (competitor == A_DAEMON)
+        queue_on_wanted(&queue, 0);
+    queue_on_granted(&queue, true, 1000 * MS, now_ns);
+}
+
+START_TEST(turns_end_by_number_and_by_time)
+{
+    compete(_i);
+    queue_join(&queue, &waiters[0], 0);
+    queue_join(&queue, &waiters[1], 0);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, false, 1000 * MS, 0);
+    /* The first hand-over is always allowed, however long it was held. */
+    ck_assert(queue_may_hand_over(&queue, 2 * QUEUE_TURN_NS));
+    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
+        ck_assert(queue_may_hand_over(&queue, 0));
+        hand_over(0);
+        ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
+    }
+    ck_assert(!queue_may_hand_over(&queue, 0));
+    queue_on_released(&queue, 0);
+    expect_look(0, ALL);
+    expect_rest(0);
+    ck_assert_int_ge(queue_wake_ns(&queue), 5 * MS);
+    ck_assert_int_le(queue_wake_ns(&queue), 10 * MS);
+    /* A new turn. */
+    expect_ask(10 * MS);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, false, 1000 * MS, 10 * MS);
+    ck_assert(queue_may_hand_over(&queue, 10 * MS));
+}
+END_TEST
+
+/* Hand-overs until the turn is over. Then it is really released, looked at, and the pause passes in
+ * which so many of the masters that saw it free tell of a change. */
+static unsigned take_a_turn(unsigned changes)
+{
+    unsigned handovers = 0;
+    for (; queue_may_hand_over(&queue, 0); handovers++)
+        hand_over(0);
+    queue_on_released(&queue, 0);
+    expect_look(0, ALL);
+    expect_rest(0);
+    for (unsigned i = 0; i < 5; i++)
+        see_free(i, true);
+    for (unsigned i = 0; i < changes; i++)
+        queue_on_changed(&queue, i);
+    expect_rest(0);
+    expect_ask(10 * MS);
+    queue_on_asked(&queue);
+    return handovers;
+}
+
+static void grant(void)
+{
+    queue_on_granted(&queue, false, 1000 * MS, 0);
+}
+
+START_TEST(a_turn_grows_while_nobody_else_takes_the_lock)
+{
+    compete(_i);
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned turn = QUEUE_TURN_HANDOVERS; turn < QUEUE_TURN_MOST; turn *= 2) {
+        ck_assert_uint_eq(take_a_turn(0), turn);
+        grant();
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_MOST);
+        grant();
+    }
+    ck_assert_uint_eq(take_a_turn(3), QUEUE_TURN_MOST);
+    grant();
+    /* Somebody came and went: there is no quorum that has seen nobody. */
+    ck_assert_uint_eq(take_a_turn(2), QUEUE_TURN_HANDOVERS);
+    grant();
+    ck_assert_uint_eq(take_a_turn(0), 2 * QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(a_turn_is_short_again_once_somebody_else_is_met)
+{
+    static const enum queue_outcome met[] = {QUEUE_HELD, QUEUE_COLLIDED};
+    compete(_i);
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+        grant();
+        ck_assert_uint_eq(take_a_turn(0), 2 * QUEUE_TURN_HANDOVERS);
+        queue_on_outcome(&queue, met[i], 0);
+        queue_on_asked(&queue);
+        grant();
+    }
+    ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+/* Who polls has to find it free by chance. */
+START_TEST(what_a_turn_has_grown_by_does_not_last)
+{
+    const int64_t most_ns = QUEUE_TURN_PAUSES * queue.rules->backoff_min_ns;
+    compete(_i);
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned i = 0; i < 4; i++) {
+        take_a_turn(0);
+        grant();
+    }
+    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
+        ck_assert(queue_may_hand_over(&queue, 2 * most_ns));
+        hand_over(0);
+    }
+    ck_assert(queue_may_hand_over(&queue, most_ns - 1));
+    ck_assert(!queue_may_hand_over(&queue, most_ns));
+}
+END_TEST
+
+/* Reports for a queue in which nobody waits reach it not. */
+START_TEST(a_pause_in_which_nobody_waited_says_nothing_of_others)
+{
+    compete(_i);
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    while (queue_may_hand_over(&queue, 0))
+        hand_over(0);
+    queue_on_released(&queue, 0);
+    expect_look(0, ALL);
+    for (unsigned i = 0; i < 5; i++)
+        see_free(i, true);
+    queue_leave(&queue, &waiters[0]);
+    queue_join(&queue, &waiters[1], 500 * MS);
+    expect_ask(500 * MS);
+    queue_on_asked(&queue);
+    grant();
+    ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned i = 0; i < 10 * QUEUE_TURN_MOST; i++) {
+        ck_assert(queue_may_hand_over(&queue, 0));
+        queue_on_asked(&queue);
+        queue_on_granted(&queue, true, 1000 * MS, 0);
+    }
+    ck_assert(queue_may_hand_over(&queue, QUEUE_TURN_NS - 1));
+    ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
+    /* And at once when somebody does. */
+    queue_on_wanted(&queue, 0);
+    ck_assert(!queue_may_hand_over(&queue, 0));
+}
+END_TEST
+
+static void hand_over_wanted(int64_t need_ns)
+{
+    queue_on_asked(&queue);
+    queue_on_wanted(&queue, need_ns);
+    queue_on_granted(&queue, true, 1000 * MS, 0);
+}
+
+/* How long the pause is after a turn with these needs; *handovers are a turn. */
+static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handovers)
+{
+    queue_on_asked(&queue);
+    grant();
+    for (*handovers = 0; queue_may_hand_over(&queue, 0); ++*handovers)
+        hand_over_wanted(*handovers % 2 == 0 ? need_ns : other_ns);
+    queue_on_released(&queue, 0);
+    expect_look(0, ALL);
+    for (unsigned i = 0; i < 5; i++)
+        see_free(i, false);
+    int64_t pause_ns = queue_wake_ns(&queue);
+    expect_ask(pause_ns);
+    return pause_ns;
+}
+
+START_TEST(a_waiter_that_is_far_needs_two_round_trips)
+{
+    ck_assert_int_eq(queue_need_ns(&rules, MS / 10), 0);
+    ck_assert_int_eq(queue_need_ns(&rules, 1700 * MS / 1000), 0);
+    ck_assert_int_ge(queue_need_ns(&rules, 2 * MS), 4 * MS);
+    ck_assert_int_ge(queue_need_ns(&rules, 14 * MS), 28 * MS);
+    ck_assert_int_le(queue_need_ns(&rules, 14 * MS), 42 * MS);
+}
+END_TEST
+
+START_TEST(a_pause_lasts_for_the_waiter_that_needs_longest)
+{
+    unsigned handovers;
+    queue_join(&queue, &waiters[0], 0);
+    for (unsigned i = 0; i < 100; i++) {
+        int64_t pause_ns = pause_after(33 * MS, 12 * MS, &handovers);
+        ck_assert_uint_eq(handovers, QUEUE_FAR_HANDOVERS);
+        ck_assert_int_ge(pause_ns, 33 * MS);
+        ck_assert_int_le(pause_ns, 38 * MS);
+    }
+    /* Its word is good for one turn. */
+    ck_assert_int_le(pause_after(0, 0, &handovers), 10 * MS);
+    ck_assert_uint_eq(handovers, QUEUE_TURN_HANDOVERS);
+    /* A need that half of the usual pauses meet makes no turn shorter. */
+    ck_assert_int_ge(pause_after(8 * MS, 0, &handovers), 8 * MS);
+    ck_assert_uint_eq(handovers, QUEUE_TURN_HANDOVERS);
+}
+END_TEST
+
+START_TEST(no_hint_makes_a_pause_longer_than_backoff_max)
+{
+    static const int64_t absurd_ns[] = {240 * MS, 250 * MS, 9999 * MS, INT64_MAX};
+    unsigned handovers;
+    queue_join(&queue, &waiters[0], 0);
+    for (unsigned i = 0; i < sizeof(absurd_ns) / sizeof(absurd_ns[0]); i++) {
+        int64_t pause_ns = pause_after(absurd_ns[i], 0, &handovers);
+        ck_assert_int_ge(pause_ns, 240 * MS);
+        ck_assert_int_le(pause_ns, 250 * MS);
+    }
+}
+END_TEST
+
+/* While nobody takes the lock in a pause that was long enough, turns grow, and pauses cost no more
+ * of the time than where nobody is far. */
+START_TEST(a_hint_of_one_who_has_gone_costs_little)
+{
+    const int64_t most_ns = QUEUE_TURN_PAUSES * 250 * MS;
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    for (unsigned turn = QUEUE_FAR_HANDOVERS; turn < 16 * QUEUE_FAR_HANDOVERS; turn *= 2) {
+        unsigned handovers = 0;
+        for (; queue_may_hand_over(&queue, 0); handovers++)
+            hand_over_wanted(9999 * MS);
+        ck_assert_uint_eq(handovers, turn);
+        queue_on_released(&queue, 0);
+        expect_look(0, ALL);
+        for (unsigned i = 0; i < 5; i++)
+            see_free(i, true);
+        expect_ask(250 * MS);
+        queue_on_asked(&queue);
+        grant();
+    }
+    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++)
+        hand_over_wanted(9999 * MS);
+    ck_assert(queue_may_hand_over(&queue, most_ns - 1));
+    ck_assert(!queue_may_hand_over(&queue, most_ns));
+}
+END_TEST
+
+/* Whoever left it may have had his turn, or have gone. */
+START_TEST(word_is_good_for_one_turn)
+{
+    compete(A_DAEMON);
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    grant();
+    ck_assert_uint_eq(take_a_turn(0), QUEUE_TURN_HANDOVERS);
+    grant();
+    compete(COMPETITORS);
+    for (unsigned i = 0; i < 10 * QUEUE_TURN_MOST; i++)
+        hand_over(0);
+    ck_assert(queue_may_hand_over(&queue, 0));
+}
+END_TEST
+
+/* Locks that are held for long are handed over as well. */
+START_TEST(a_turn_begins_with_its_first_hand_over)
+{
+    queue_join(&queue, &waiters[0], 0);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, false, 1000 * MS, 0);
+    queue_on_asked(&queue);
+    queue_on_granted(&queue, true, 1000 * MS, 60 * NS_PER_S);
+    ck_assert(queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS - 1));
+    ck_assert(!queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("queue_turns");
+    TCase *cases = tcase_create("turns");
+    tcase_add_checked_fixture(cases, setup, NULL);
+    tcase_add_loop_test(cases, turns_end_by_number_and_by_time, 0, COMPETITORS);
+    tcase_add_loop_test(cases, a_turn_grows_while_nobody_else_takes_the_lock, 0, COMPETITORS);
+    tcase_add_loop_test(cases, a_turn_is_short_again_once_somebody_else_is_met, 0, COMPETITORS);
+    tcase_add_loop_test(cases, what_a_turn_has_grown_by_does_not_last, 0, COMPETITORS);
+    tcase_add_loop_test(cases, a_pause_in_which_nobody_waited_says_nothing_of_others, 0,
+                        COMPETITORS);
+    tcase_add_test(cases, while_nobody_leaves_word_a_turn_is_over_by_time_alone);
+    tcase_add_test(cases, a_waiter_that_is_far_needs_two_round_trips);
+    tcase_add_test(cases, a_pause_lasts_for_the_waiter_that_needs_longest);
+    tcase_add_test(cases, no_hint_makes_a_pause_longer_than_backoff_max);
+    tcase_add_test(cases, a_hint_of_one_who_has_gone_costs_little);
+    tcase_add_test(cases, word_is_good_for_one_turn);
+    tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
