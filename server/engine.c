@@ -294,8 +294,7 @@ size_t engine_format(struct engine *engine, const struct operation *operation,
         call.ttl_ms = engine->rules.max_ttl_ns / NS_PER_MS;
     /* Who was refused the lock wants it; who releases it does not. */
     if (command == ROUND_UNDO || call.command == REDIS_SWAP)
-        call.daemon = engine->daemon;
-    call.need_ms = command == ROUND_UNDO ? engine_need_ms(engine) : 0;
+        engine_sign(engine, &call);
     return redis_format(&call, form, engine->command);
 }
 

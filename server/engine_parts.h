@@ -72,9 +72,9 @@ bool engine_hand_over(struct engine *engine, struct operation *release, int64_t 
 
 void engine_on_wall(struct engine *engine, struct call *call, int64_t now_ns);
 
-/* How long a lock has to be free for a waiter of this daemon, to leave word of it: in milliseconds,
- * 0 where it is no longer than usual. */
-int64_t engine_need_ms(const struct engine *engine);
+/* The command tells of this daemon; and how long a lock has to be free for its waiters, if it leaves
+ * word. */
+void engine_sign(const struct engine *engine, struct redis_call *call);
 
 /* A call that waits, or that is asked for, is over without an answer. */
 void engine_leave_line(struct engine *engine, struct call *call);

@@ -170,7 +170,7 @@ mutant broken-by-a-minority unfreezable,breaks,clients unfrozen server/engine_br
 mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" server/engine_break.c \
     '/^static bool on_frozen/,/^}/s/^    \/\* It was gone.*/    for (unsigned i = 0; outcome == OUTCOME_NOQUORUM \&\& i < engine->node_count; i++)\
         link_owe(\&engine->links[i], freeze->resource->key, freeze->resource->key_len, breaking->token, now_ns);/'
-mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end" protocol/queue.c \
+mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" protocol/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
 mutant free-masters-report untracked,leftover,cut,clients "sleeps while" protocol/queue.c \
     's/(queue->held & queue->tracked) | queue->looking/queue->tracked | queue->looking/'
