@@ -72,8 +72,8 @@ bool engine_hand_over(struct engine *engine, struct operation *release, int64_t 
 
 void engine_on_wall(struct engine *engine, struct call *call, int64_t now_ns);
 
-/* The command tells of this daemon; and how long a lock has to be free for its waiters, if it leaves
- * word. */
+/* The command tells of this daemon; and how long a lock has to be free for its waiters, if it
+ * leaves word. */
 void engine_sign(const struct engine *engine, struct redis_call *call);
 
 /* A call that waits, or that is asked for, is over without an answer. */
