@@ -48,6 +48,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .retry_ns = now_ns,
         .tickets = tickets,
         .round_trip_ns = -1,
+        .distance_ns = -1,
     };
     owed_init(&link->owed, owed, LIMIT_LINK_OWED_BYTES);
 }
@@ -268,7 +269,7 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
     link->retry_ns = now_ns + retry_delay_ns(link->attempts, link->io->random(link->io->context));
     link->attempts++;
     link->heartbeat_due = false;
-    link->round_trip_ns = -1;
+    link->round_trip_ns = link->distance_ns = -1;
     link->owed_under_way = 0;
     link->owed_refused = false;
     owed_rewind(&link->owed);
@@ -486,6 +487,16 @@ static void suspect(struct link *link, int64_t now_ns)
     link_heartbeat(link, now_ns);
 }
 
+/* What load and jitter add comes and goes; how far the master is stays. */
+static void note_distance(struct link *link)
+{
+    int64_t longer_ns = link->round_trip_ns - link->distance_ns;
+    if (link->distance_ns < 0 || longer_ns < 0)
+        link->distance_ns = link->round_trip_ns;
+    else
+        link->distance_ns += longer_ns / 8;
+}
+
 const struct link_ticket *link_on_reply(struct link *link, const struct redis_reply *reply,
                                         int64_t now_ns)
 {
@@ -502,6 +513,7 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
     case TICKET_HEARTBEAT:
         link->heartbeat_due = false;
         link->round_trip_ns = now_ns - ticket->sent_ns;
+        note_distance(link);
         histogram_add(&link->round_trips, link->round_trip_ns);
         break;
     case TICKET_OWED:

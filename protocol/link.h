@@ -134,10 +134,11 @@ struct link {
     unsigned load;             /* the tickets, but each of several releases or votes counts */
     struct link_ticket single; /* of a run, the one that was taken last */
 
-    unsigned greetings_due;       /* answers of this part of the greeting not in yet */
-    int64_t heartbeat_ns;         /* when the last heartbeat was sent */
-    bool heartbeat_due;           /* ... and it has not been answered */
-    int64_t round_trip_ns;        /* of the last heartbeat; -1 none yet */
+    unsigned greetings_due; /* answers of this part of the greeting not in yet */
+    int64_t heartbeat_ns;   /* when the last heartbeat was sent */
+    bool heartbeat_due;     /* ... and it has not been answered */
+    int64_t round_trip_ns;  /* of the last heartbeat; -1 none yet */
+    int64_t distance_ns;    /* the usual one: shorter ones count at once, longer ones an eighth */
     struct histogram round_trips; /* of the commands of rounds, and of heartbeats */
 
     struct owed owed;

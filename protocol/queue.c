@@ -271,7 +271,7 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
 
 int64_t queue_need_ns(const struct queue_rules *rules, int64_t round_trip_ns)
 {
-    int64_t need_ns = 2 * round_trip_ns + round_trip_ns / 4 + NS_PER_MS;
+    int64_t need_ns = 3 * round_trip_ns + NS_PER_MS;
     return need_ns > rules->backoff_min_ns ? need_ns : 0;
 }
 

@@ -301,19 +301,19 @@ static uint32_t reachable(const struct engine *engine, int64_t now_ns)
     return nodes;
 }
 
-/* By the round trip to the nearest quorum. */
+/* By the distance to the nearest quorum. */
 static int64_t need_ms(const struct engine *engine)
 {
     int64_t sorted_ns[LIMIT_NODES];
     unsigned count = 0;
     for (unsigned i = 0; i < engine->node_count; i++) {
-        int64_t round_trip_ns = engine->links[i].round_trip_ns;
+        int64_t distance_ns = engine->links[i].distance_ns;
         unsigned at = count;
-        if (round_trip_ns < 0)
+        if (distance_ns < 0)
             continue;
-        for (; at > 0 && sorted_ns[at - 1] > round_trip_ns; at--)
+        for (; at > 0 && sorted_ns[at - 1] > distance_ns; at--)
             sorted_ns[at] = sorted_ns[at - 1];
-        sorted_ns[at] = round_trip_ns;
+        sorted_ns[at] = distance_ns;
         count++;
     }
     if (count < engine->rules.round.quorum)

@@ -59,6 +59,27 @@ START_TEST(a_dead_master_is_tried_ever_less_often)
 }
 END_TEST
 
+/* A daemon that had no processor for a moment is no farther from its masters. */
+START_TEST(a_slow_heartbeat_is_hardly_any_distance)
+{
+    struct link *link = &w.engine.links[0];
+    world_pass_ms(&w, 3000);
+    int64_t near_ns = link->distance_ns;
+    ck_assert_int_ge(near_ns, 0);
+    w.masters[0].delay_ns = 16 * NS_PER_MS;
+    while (link->round_trip_ns < 16 * NS_PER_MS)
+        world_pass_ms(&w, 1);
+    ck_assert_int_le(link->distance_ns, near_ns + 2 * NS_PER_MS);
+    /* Until it is one: ever slower it comes to that. */
+    world_pass_ms(&w, 40000);
+    ck_assert_int_ge(link->distance_ns, 14 * NS_PER_MS);
+    ck_assert_int_le(link->distance_ns, 16 * NS_PER_MS);
+    w.masters[0].delay_ns = 0;
+    world_pass_ms(&w, 1100);
+    ck_assert_int_eq(link->distance_ns, near_ns);
+}
+END_TEST
+
 START_TEST(a_reply_nobody_asked_for_closes_the_link)
 {
     const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
@@ -151,6 +172,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_hung_master_is_suspect_then_given_up_then_back);
     tcase_add_test(cases, a_master_that_answers_late_stays_suspect_until_it_is_in_time);
     tcase_add_test(cases, a_dead_master_is_tried_ever_less_often);
+    tcase_add_test(cases, a_slow_heartbeat_is_hardly_any_distance);
     tcase_add_test(cases, a_reply_nobody_asked_for_closes_the_link);
     tcase_add_test(cases, a_greeting_that_is_refused_names_the_reason);
     tcase_add_test(cases, a_master_with_too_many_clients_says_so_first);

@@ -249,10 +249,10 @@ static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handover
 START_TEST(a_waiter_that_is_far_needs_two_round_trips)
 {
     ck_assert_int_eq(queue_need_ns(&rules, MS / 10), 0);
-    ck_assert_int_eq(queue_need_ns(&rules, 1700 * MS / 1000), 0);
+    ck_assert_int_eq(queue_need_ns(&rules, 1300 * MS / 1000), 0);
     ck_assert_int_ge(queue_need_ns(&rules, 2 * MS), 4 * MS);
     ck_assert_int_ge(queue_need_ns(&rules, 14 * MS), 28 * MS);
-    ck_assert_int_le(queue_need_ns(&rules, 14 * MS), 42 * MS);
+    ck_assert_int_le(queue_need_ns(&rules, 14 * MS), 56 * MS);
 }
 END_TEST
 

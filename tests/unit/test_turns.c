@@ -185,19 +185,19 @@ START_TEST(a_daemon_that_is_far_is_given_the_time_it_needs)
     with_second_daemon();
     hold_and_wait();
     for (unsigned i = 0; i < 5; i++)
-        v.engine.links[i].round_trip_ns = (14 - i) * NS_PER_MS;
+        v.engine.links[i].distance_ns = (14 - i) * NS_PER_MS;
     world_share(&v, &w);
     world_say(&v, "#v LOCK a 1s WAIT 60s");
     world_share(&w, &v);
     for (unsigned i = 0; i < 5; i++) {
         const char *word = world_value(&w, i, "redlockd:far:a");
         ck_assert_mem_eq(word, v.engine.daemon, REDIS_DAEMON);
-        ck_assert_str_eq(word + REDIS_DAEMON, "28");
+        ck_assert_str_eq(word + REDIS_DAEMON, "37");
     }
     for (unsigned i = 0; i < QUEUE_FAR_HANDOVERS; i++)
         ck_assert(hand_on());
     ck_assert(!hand_on());
-    world_pass_ms(&w, 27);
+    world_pass_ms(&w, 36);
     world_expect(&w, "(nothing)");
     world_pass_ms(&w, 7);
     take_it();
@@ -217,7 +217,7 @@ START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
     world_share(&v, &w);
     world_say(&v, "#v LOCK a 1s WAIT 60s");
     for (unsigned i = 0; i < 5; i++)
-        v.engine.links[i].round_trip_ns = 10 * NS_PER_MS;
+        v.engine.links[i].distance_ns = 10 * NS_PER_MS;
     world_say(&v, "#v2 LOCK a 1s");
     world_share(&w, &v);
     ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
