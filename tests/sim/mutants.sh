@@ -172,7 +172,7 @@ mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" ser
         link_owe(\&engine->links[i], freeze->resource->key, freeze->resource->key_len, breaking->token, now_ns);/'
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" protocol/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
-mutant free-masters-report untracked,leftover,cut,clients "sleeps while" protocol/queue.c \
+mutant free-masters-report untracked,leftover "sleeps while" protocol/queue.c \
     's/(queue->held & queue->tracked) | queue->looking/queue->tracked | queue->looking/'
 mutant asks-who-may-not-vote all "over and over" server/engine_waits.c \
     '/^static uint32_t reachable/,/^}/s/engine_refuses_vote(engine, i, now_ns)/link_refuses_vote(\&engine->links[i])/'
