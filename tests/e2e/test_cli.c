@@ -31,6 +31,9 @@ static const char bad[] = "cluster: main\n"
                           "limits: {clients: -1}\n"
                           "log: {level: loud}\n";
 
+/* The exit status for a configuration that is wrong or cannot be read: EX_CONFIG. */
+enum { WRONG_CONFIGURATION = 78 };
+
 /* Run the program with up to four arguments. */
 static void run(struct command *command, const struct sandbox *sandbox, const char *first,
                 const char *second, const char *third, const char *fourth)
@@ -204,7 +207,7 @@ START_TEST(every_mistake_is_named_with_its_place_in_one_pass)
     char path[SANDBOX_FILE];
     sandbox_open(&sandbox, __func__);
     check_config(&command, &sandbox, bad, path);
-    check_status(&command, 1);
+    check_status(&command, WRONG_CONFIGURATION);
     static const char *const named[] = {
         ":3:", ":9:", "max_ttl?", ":10:", "min_validity", ":11:", ":12:", "loud"};
     for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
@@ -224,7 +227,7 @@ static void refuse_config(const char *test, const char *text, const char *named)
     char path[SANDBOX_FILE];
     sandbox_open(&sandbox, test);
     check_config(&command, &sandbox, text, path);
-    check_status(&command, 1);
+    check_status(&command, WRONG_CONFIGURATION);
     ck_assert_msg(strstr(command.errors, named) != NULL, "no %s in: %s", named, command.errors);
     ck_assert_uint_ge(count_places(command.errors, path), 1);
     command_free(&command);
@@ -271,11 +274,11 @@ START_TEST(missing_file_is_named)
     sandbox_open(&sandbox, __func__);
     sandbox_path(&sandbox, "missing.yaml", path);
     run(&command, &sandbox, "-c", path, NULL, NULL);
-    check_status(&command, 1);
+    check_status(&command, WRONG_CONFIGURATION);
     ck_assert_ptr_nonnull(strstr(command.errors, path));
     command_free(&command);
     run(&command, &sandbox, "-t", "-c", path, NULL);
-    check_status(&command, 1);
+    check_status(&command, WRONG_CONFIGURATION);
     ck_assert_ptr_nonnull(strstr(command.errors, path));
     command_free(&command);
     sandbox_close(&sandbox);
@@ -288,7 +291,7 @@ START_TEST(directory_is_no_configuration)
     struct command command;
     sandbox_open(&sandbox, __func__);
     run(&command, &sandbox, "-t", "-c", sandbox.dir, NULL);
-    check_status(&command, 1);
+    check_status(&command, WRONG_CONFIGURATION);
     ck_assert_ptr_nonnull(strstr(command.errors, sandbox.dir));
     command_free(&command);
     sandbox_close(&sandbox);
