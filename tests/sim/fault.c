@@ -270,6 +270,13 @@ static bool step_forward_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
+/* A clock that is corrected in two steps, half of the time. */
+static void step_forward_end(struct sim *sim, struct sim_fault_run *run)
+{
+    if (!sim->recovering && sim_below(sim, 2) == 0)
+        step_forward(sim, run, some_distance_ns(sim));
+}
+
 static void step_all(struct sim *sim, struct sim_fault_run *run)
 {
     for (run->master = 0; run->master < sim->node_count; run->master++)
@@ -608,7 +615,7 @@ static const struct {
     {"unsaved", unsaved_begin, unsaved_end, 5, 3000, 0},
     {"hang", hang_begin, hang_end, 5, 2000, 0},
     {"step-twice", step_twice_begin, step_twice_end, 300, 2500, 0},
-    {"step-forward", step_forward_begin, NULL, 0, 0, 0},
+    {"step-forward", step_forward_begin, step_forward_end, 1, 200, 0},
     {"step-back", step_back_begin, NULL, 0, 0, 0},
     {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000, 0},
     {"trouble", trouble_begin, trouble_end, 5, 2000, 0},
