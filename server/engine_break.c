@@ -152,18 +152,23 @@ static bool on_frozen(struct engine *engine, struct operation *freeze, struct ca
         breaking->frozen = true;
         return true;
     }
-    /* It was gone by then: given back, or in other hands. */
-    if (outcome == OUTCOME_GONE)
-        outcome = nodes_count(round->held) >= round->rules->quorum ? OUTCOME_HELD : OUTCOME_FREE;
+    /* It was gone by then: given back, or in other hands; those that are silent may be, too. */
+    if (outcome == OUTCOME_GONE) {
+        unsigned quorum = round->rules->quorum;
+        outcome = OUTCOME_FREE;
+        if (nodes_count(round->held | round->failed) >= quorum)
+            outcome = nodes_count(round->held) >= quorum ? OUTCOME_HELD : OUTCOME_NOQUORUM;
+    }
     answer_round(engine, call, round, outcome, now_ns);
     return false;
 }
 
-/* Another BREAK has put a frozen token of its own on so many nodes that no quorum is free of it. */
-static bool is_frozen_anew(const struct round *round, const char *token)
+/* No quorum is known to be free of it: some have not answered, and on some another BREAK has put a
+ * frozen token of its own. */
+static bool may_be_there(const struct round *round, const char *token)
 {
     const struct round_rules *rules = round->rules;
-    unsigned count = 0;
+    unsigned count = nodes_count(round->failed | round->pending);
     for (unsigned i = 0; i < rules->node_count; i++)
         count += (round->held & nodes_only(i)) != 0 &&
                  round->held_by[i] == redis_holder(token, LIMIT_TOKEN);
@@ -177,7 +182,7 @@ static bool on_released(struct engine *engine, struct operation *release, struct
     enum outcome outcome = round->outcome;
     /* A quorum was frozen. What is not there any more has come to its end since then. */
     if (outcome == OUTCOME_GONE)
-        outcome = is_frozen_anew(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
+        outcome = may_be_there(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
     answer_round(engine, call, round, outcome, now_ns);
     return false;
 }

@@ -178,6 +178,21 @@ START_TEST(what_has_changed_hands_meanwhile_is_left_alone)
 }
 END_TEST
 
+/* The new holder may have a quorum with the masters that do not answer: then it is not free. */
+START_TEST(what_may_have_changed_hands_meanwhile_is_not_free)
+{
+    set_nodes(0, 4, A);
+    start_break(LOOKED_MS);
+    world_delete(&w, 0, "a");
+    set_nodes(1, 4, B);
+    w.masters[3].hung = w.masters[4].hung = true;
+    world_pass_ms(&w, 100);
+    expect_noquorum();
+    ck_assert_uint_eq(world_count(&w, "a"), 4);
+    ck_assert_uint_eq(w.engine.stats.broken, 0);
+}
+END_TEST
+
 START_TEST(what_was_given_back_meanwhile_is_free)
 {
     set_nodes(0, 4, A);
@@ -219,6 +234,28 @@ START_TEST(what_another_break_has_frozen_is_not_released)
     expect_noquorum();
     ck_assert_uint_eq(world_count(&w, "a"), 3);
     ck_assert_str_eq(world_value(&w, 0, "a"), other);
+}
+END_TEST
+
+/* Of four masters two are no minority: as long as they have the frozen token, nobody else can be
+ * granted the lock. */
+START_TEST(half_of_the_masters_keep_it)
+{
+    world_deinit(&w);
+    world_init(&w, 4);
+    world_pass_ms(&w, 10);
+    set_nodes(0, 3, A);
+    start_break(FROZEN_MS);
+    world_expect(&w, "broken a of 0");
+    world_delete(&w, 0, "a"); /* by an UNLOCK of another daemon, which does not reach the others */
+    world_delete(&w, 1, "a");
+    w.masters[2].hung = w.masters[3].hung = true;
+    world_pass_ms(&w, 100);
+    expect_noquorum();
+    ck_assert_uint_eq(world_count(&w, "a"), 2);
+    w.masters[2].hung = w.masters[3].hung = false;
+    world_pass_ms(&w, 100);
+    ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -505,6 +542,28 @@ START_TEST(master_that_has_not_answered_the_freeze_is_sent_no_release)
 }
 END_TEST
 
+/* Another BREAK, or a crowd, has all rounds there are: the masters are owed the release. */
+START_TEST(what_has_no_room_for_its_release_is_broken)
+{
+    static struct operation *taken[LIMIT_OPERATIONS];
+    unsigned count = 0;
+    lock("LOCK a 60s HOLD");
+    start_break(LOOKED_MS);
+    w.masters[4].hung = true; /* so that the freeze keeps its place */
+    while ((taken[count] = pool_take(&w.engine.operations.pool)) != NULL)
+        count++;
+    world_pass_ms(&w, 60);
+    while (count > 0)
+        pool_give(&w.engine.operations.pool, taken[--count]);
+    world_expect(&w, "broken a of 1");
+    world_expect(&w, "! LOST a %s gone", token);
+    world_expect(&w, "LIMIT operations");
+    ck_assert_uint_eq(world_count(&w, "a"), 1);
+    ck_assert_uint_eq(w.engine.stats.broken, 1);
+    w.masters[4].hung = false;
+}
+END_TEST
+
 START_TEST(who_leaves_before_the_look_has_nothing_broken)
 {
     lock("LOCK a 60s");
@@ -576,12 +635,14 @@ Suite *test_suite(void)
     tcase_add_test(tests, who_breaks_his_own_hears_it_too);
     tcase_add_test(tests, who_waits_is_next);
     tcase_add_test(tests, what_has_changed_hands_meanwhile_is_left_alone);
+    tcase_add_test(tests, what_may_have_changed_hands_meanwhile_is_not_free);
     tcase_add_test(tests, what_was_given_back_meanwhile_is_free);
     tcase_add_test(tests, what_is_just_being_granted_is_not_broken);
     tcase_add_test(tests, what_is_no_token_of_ours_is_left_alone);
     tcase_add_test(tests, without_a_quorum_nothing_is_done);
     tcase_add_test(tests, what_ends_between_the_freeze_and_the_release_is_broken);
     tcase_add_test(tests, what_another_break_has_frozen_is_not_released);
+    tcase_add_test(tests, half_of_the_masters_keep_it);
     tcase_add_test(tests, release_that_cannot_be_confirmed_is_sent_again);
     tcase_add_test(tests, without_a_frozen_quorum_nothing_is_deleted);
     tcase_add_test(tests, hold_lives_on_after_a_break_that_failed);
@@ -593,6 +654,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, unlock_hands_over_what_is_frozen);
     tcase_add_test(tests, master_that_has_not_answered_the_freeze_is_sent_no_release);
     tcase_add_test(tests, what_is_still_to_be_released_is_not_extended);
+    tcase_add_test(tests, what_has_no_room_for_its_release_is_broken);
     tcase_add_test(tests, who_leaves_before_the_look_has_nothing_broken);
     tcase_add_loop_test(tests, who_leaves_after_it_has_had_it_broken, LOOKED_MS, FROZEN_MS + 1);
     tcase_add_test(tests, so_many_at_once_and_no_more);
