@@ -254,10 +254,12 @@ void engine_on_native_release(struct engine *engine, unsigned node,
 void engine_release_frozen(struct engine *engine, const struct operation *operation, int64_t now_ns)
 {
     for (uint32_t rest = operation->round.absent; rest != 0; rest = nodes_behind_first(rest)) {
-        const struct link *link = &engine->links[nodes_first(rest)];
-        /* One at a time: clients can cause it at will, and must not crowd out what is owed. */
+        const struct resource *resource = operation->resource;
+        struct link *link = &engine->links[nodes_first(rest)];
+        /* One at a time: clients can cause it at will, and must not crowd out what is owed. Nor is
+         * it counted as that: the node was not away. */
         if (redis_is_native(link->release_form) && link->owed.count == 0)
-            engine_owe(engine, link->node, operation, now_ns);
+            link_owe(link, resource->key, resource->key_len, operation->token, now_ns);
     }
 }
 
