@@ -288,8 +288,8 @@ START_TEST(no_hint_makes_a_pause_longer_than_backoff_max)
 }
 END_TEST
 
-/* While nobody takes the lock in a pause that was long enough, turns grow, and pauses cost no more
- * of the time than where nobody is far. */
+/* While nobody takes the lock in a pause that was long enough, turns grow, and pauses cost less
+ * of the time. */
 START_TEST(a_hint_of_one_who_has_gone_costs_little)
 {
     const int64_t most_ns = QUEUE_TURN_PAUSES * 250 * MS;
