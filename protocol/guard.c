@@ -547,6 +547,21 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
     return nodes_count(node->leased_on) >= guard->rules.quorum;
 }
 
+/* Has a node that answers still to say whose this name is? The daemon that has another server
+ * by it may have told no others. One that is silent for long is cut off, and not waited for. */
+static bool is_still_to_be_heard(const struct guard *guard, const struct guard_node *node,
+                                 int64_t now_ns)
+{
+    uint32_t missing = nodes_all(guard->rules.node_count) & ~(node->leased_on | node->contested);
+    for (; missing != 0; missing = nodes_behind_first(missing)) {
+        const struct guard_node *other = &guard->nodes[nodes_first(missing)];
+        if (other->connected && other->beat_failed == REASON_NONE &&
+            (other->beat_ns == 0 || now_ns - other->beat_ns <= guard->fresh_ns))
+            return true;
+    }
+    return false;
+}
+
 /* REASON_NONE, or is there nothing to be done about it but to write its record and to wait? */
 static bool heals_by_record(enum reason trouble)
 {
@@ -601,7 +616,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     if (!node->watch.begun)
         return REASON_CLOCK;
     if (!node->facts_known || node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns ||
-        node->tell_ns != 0 || !is_leased(guard, node))
+        node->tell_ns != 0 || !is_leased(guard, node) || is_still_to_be_heard(guard, node, now_ns))
         return REASON_UNCHECKED;
     if (!node->settled)
         return REASON_UNSETTLED;

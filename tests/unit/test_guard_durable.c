@@ -222,6 +222,36 @@ START_TEST(another_daemon_on_the_process_before_is_waited_for)
 }
 END_TEST
 
+/* Another daemon still has the process before, and reaches B and C, which answer later than D and E
+ * do. Nobody votes with the new process before B and C have said so. */
+START_TEST(name_is_not_had_before_all_masters_have_told_whose_it_is)
+{
+    char server[2 * RECORD_ID + 2];
+    char lease[LIMIT_RECORD];
+    open_durable("always");
+    snprintf(server, sizeof(server), "%s", world_value(&w, 1, world_guard_key(&w, "name", ":a")));
+    w.masters[1].delay_ns = w.masters[2].delay_ns = 3 * NS_PER_MS;
+    world_pass_ms(&w, 3 * LOOKED_MS);
+    world_expect_votes(&w, 0, 4, "-");
+    /* Its client has the lock by the process before, B and C. */
+    world_set(&w, 1, "a", "feed", 60000);
+    world_set(&w, 2, "a", "feed", 60000);
+    world_restart_with_data(&w, 0);
+    world_say(&w, "LOCK a 60s WAIT 60s");
+    for (unsigned i = 0; i < 4000; i++) {
+        for (unsigned node = 1; node < 3; node++) {
+            snprintf(lease, sizeof(lease), "%s feed=%lld", server,
+                     (w.now_ns + w.masters[node].clock_ns) / NS_PER_MS);
+            world_set(&w, node, world_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
+        }
+        world_pass_ms(&w, 1);
+        ck_assert_str_ne(world_vote(&w, 0), "-");
+    }
+    world_expect_votes(&w, 0, 0, "otherprocess");
+    ck_assert_uint_eq(world_count(&w, "a"), 2);
+}
+END_TEST
+
 /* Each says that it has left the process before, whose votes nobody counts from then on. */
 START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
 {
@@ -431,6 +461,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, durable_restart_from_two_runs_back_is_none);
     tcase_add_test(tests, only_daemon_does_not_wait_for_its_own_lease);
     tcase_add_test(tests, another_daemon_on_the_process_before_is_waited_for);
+    tcase_add_test(tests, name_is_not_had_before_all_masters_have_told_whose_it_is);
     tcase_add_test(tests, daemons_that_all_saw_the_restart_do_not_wait);
     tcase_add_loop_test(tests, copy_that_ran_beside_its_original_is_no_restart, 0, 2);
     tcase_add_test(tests, process_whose_successor_has_voted_does_not_come_back);
