@@ -133,7 +133,8 @@ void guard_on_step_back(struct guard *guard, unsigned index, int64_t back_ns, in
 {
     tell_of_step(guard, index, now_ns);
     /* A step so small that it hardly shows is one all the same. */
-    guard->nodes[index].back_ns += max(back_ns, 1);
+    struct guard_node *node = &guard->nodes[index];
+    node->back_ns += min(max(back_ns, 1), INT64_MAX - node->back_ns);
 }
 
 int64_t guard_take_step_back(struct guard *guard, unsigned index, int64_t now_ns)

@@ -455,6 +455,21 @@ START_TEST(clock_entry_that_makes_no_sense_is_none)
 }
 END_TEST
 
+/* As far as a master's TIME is believed, again and again. */
+START_TEST(steps_back_of_centuries_add_up_to_no_less)
+{
+    const int64_t centuries_s = INT64_C(6200000000);
+    for (unsigned i = 0; i < 3; i++) {
+        world_step_clock(&w, 0, 0, centuries_s);
+        world_pass_ms(&w, LOOKED_MS);
+        world_step_clock(&w, 0, 0, -centuries_s);
+        world_pass_ms(&w, LOOKED_MS);
+        ck_assert_int_ge(w.engine.guard.nodes[0].back_ns, 0);
+    }
+    ck_assert_int_ge(w.engine.guard.nodes[0].back_ns, centuries_s * NS_PER_S);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("guard_clocks");
@@ -490,6 +505,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, doubt_takes_entries_and_vouches_away_everywhere);
     tcase_add_test(tests, step_that_could_not_be_recorded_outlives_the_daemon);
     tcase_add_test(tests, clock_entry_that_makes_no_sense_is_none);
+    tcase_add_test(tests, steps_back_of_centuries_add_up_to_no_less);
     suite_add_tcase(suite, tests);
     return suite;
 }
