@@ -39,15 +39,16 @@ void suspension_end(struct suspension *suspension)
     sigprocmask(SIG_SETMASK, &suspension->mask, NULL);
 }
 
+/* It stays pending: a SIGCONT that comes before we stop takes it away again, as it would from
+ * anybody else. */
 bool suspension_is_due(const struct suspension *suspension)
 {
-    struct signalfd_siginfo info;
-    return suspension->fd >= 0 && read(suspension->fd, &info, sizeof(info)) > 0;
+    sigset_t pending;
+    return suspension->fd >= 0 && sigpending(&pending) == 0 && sigismember(&pending, SIGTSTP) == 1;
 }
 
 void suspension_stop(const struct suspension *suspension)
 {
-    raise(SIGTSTP);
     suspension_allow(suspension, true);
     suspension_allow(suspension, false);
 }

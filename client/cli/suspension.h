@@ -24,7 +24,7 @@ const sigset_t *suspension_hand_over(struct suspension *suspension);
 /* Has it been asked for? Then have the lock given to another, and suspension_stop(). */
 bool suspension_is_due(const struct suspension *suspension);
 
-/* Returns when we have been continued. */
+/* Returns when we have been continued; at once, if that was since it was asked for. */
 void suspension_stop(const struct suspension *suspension);
 
 /* Around what may block, and cannot be granted a lock: SIGTSTP stops us at once. */

@@ -89,6 +89,28 @@ START_TEST(a_grant_that_meets_a_suspension_leaves_no_lock_idle)
 }
 END_TEST
 
+/* Nobody would continue it a second time. The daemon takes its time, and with it the waiter, which
+ * leaves the queue first. */
+START_TEST(a_waiter_that_is_continued_before_it_stops_goes_on)
+{
+    struct stage stage;
+    struct wrapper wrapper;
+    stage_open(&stage, __func__, &three);
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    start(&stage, &wrapper, WORDS("a", SHELL("echo ran")));
+    stage_wait_stats(&stage.client, " waiting=1 ");
+    process_stop(stage.daemon.pid);
+    kill(wrapper.pid, SIGTSTP);
+    usleep(20000);
+    kill(wrapper.pid, SIGCONT);
+    kill(stage.daemon.pid, SIGCONT);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 0);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
 {
     struct stage stage;
@@ -177,6 +199,7 @@ Suite *test_suite(void)
     TCase *suspended = sandbox_case("suspended");
     tcase_add_test(suspended, a_suspended_waiter_leaves_the_queue_and_joins_it_again);
     tcase_add_test(suspended, a_grant_that_meets_a_suspension_leaves_no_lock_idle);
+    tcase_add_test(suspended, a_waiter_that_is_continued_before_it_stops_goes_on);
     tcase_add_test(suspended, a_waiter_that_ignores_suspension_stays_in_the_queue);
     suite_add_tcase(suite, suspended);
     TCase *nested = sandbox_case("nested");
