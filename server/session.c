@@ -677,7 +677,12 @@ static void sweep(struct session *session)
     if (has_ended(session) && !session->dropped)
         tell_end(session);
     bool written = stream_unsent(&session->stream) == 0;
-    bool done = session->quitting || (session->ended && all_answered(session));
+    bool over = session->ended && all_answered(session);
+    bool done = session->quitting || over;
+    /* No QUIT can come any more. It may take as long as it likes to read its answers, but what
+     * lingers is not extended meanwhile. */
+    if (over && !session->dropped)
+        engine_client_gone(&session->server->engine, &session->client, clock_now_ns());
     if (session->dropped || (done && written))
         session_free(session);
 }

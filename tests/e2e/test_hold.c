@@ -186,6 +186,29 @@ START_TEST(no_end_of_its_connection_releases_one_that_lingers)
 }
 END_TEST
 
+/* It is over, but for answers that nobody reads: more than the socket has room for. */
+START_TEST(one_that_lingers_is_not_extended_for_who_ended_and_does_not_read)
+{
+    enum { LISTINGS = 300 };
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    int64_t sent_ms = waiting_clock_ms();
+    daemon_connect(&stage.daemon, &held.client);
+    client_ask(&held.client, "LOCK a 1s HOLD LINGER");
+    note_grant(&held, sent_ms);
+    for (unsigned i = 0; i < LISTINGS; i++)
+        client_send(&held.client, "HELP\n");
+    client_end(&held.client);
+    stage_wait_stats(&stage.client, " holding=0 ");
+    ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "client="), 2);
+    stage_wait_key(&stage, "redlock:a", 0);
+    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
 /* A thousand HOLDs with long names, of one that does not read: what it is told of them, and what it
  * asks about them, is more than an answer may have. */
 START_TEST(nobody_is_dropped_for_holding_much)
@@ -418,6 +441,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, it_lives_longer_than_its_time_to_live);
     tcase_add_test(cases, a_client_that_is_killed_frees_its_lock_at_once);
     tcase_add_test(cases, no_end_of_its_connection_releases_one_that_lingers);
+    tcase_add_test(cases, one_that_lingers_is_not_extended_for_who_ended_and_does_not_read);
     tcase_add_test(cases, the_end_of_its_connection_releases_it);
     tcase_add_test(cases, an_end_with_an_answer_unread_releases_it);
     tcase_add_test(cases, nobody_is_dropped_for_holding_much);
