@@ -230,6 +230,9 @@ static int finish(struct front *front, const char *text)
     /* It has nothing left to do, even if somebody has stopped it. */
     kill(front->keeper, SIGKILL);
     waitpid(front->keeper, NULL, 0);
+    /* The command has come to us with that, as a zombie. Process 1 of a container may wait for
+     * nobody, so it is not left to that. */
+    waitpid(front->command, NULL, WNOHANG);
     if (text[0] != '\0')
         report_message("%s: %s", report_name(front->lock->resource, name), text);
     if (how->lost)

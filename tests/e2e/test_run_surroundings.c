@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,25 @@ shell(const struct stage *stage, struct command *command, const char *form, ...)
     setenv("REDLOCK_URL", path, 1);
     command_run(command, &stage->sandbox, (const char *[]){"/bin/sh", "-c", script, NULL});
 }
+
+/* Process 1 of a container may reap nobody. Its parent is the one that orphans come to here. */
+START_TEST(it_leaves_no_zombie_to_others)
+{
+    struct stage stage;
+    struct command command;
+    pid_t left[8];
+    stage_open(&stage, __func__, &three);
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    unsigned before = process_children(getpid(), left, 8);
+    for (unsigned i = 0; i < 3; i++) {
+        shell(&stage, &command, "exec $REDLOCK run a true");
+        ck_assert_int_eq(command.status, 0);
+        command_free(&command);
+    }
+    ck_assert_uint_eq(process_children(getpid(), left, 8), before);
+    stage_close(&stage);
+}
+END_TEST
 
 /* Whatever it is that it cannot open; but for its own libraries, of which the loader tells. */
 START_TEST(short_of_descriptors_it_fails_and_keeps_no_lock)
@@ -208,6 +228,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run in poor surroundings");
     TCase *tests = sandbox_case("run");
+    tcase_add_test(tests, it_leaves_no_zombie_to_others);
     tcase_add_test(tests, short_of_descriptors_it_fails_and_keeps_no_lock);
     tcase_add_test(tests, a_killed_keeper_takes_nothing_along_that_was_there_before);
     tcase_add_test(tests, nobody_reading_its_messages_costs_no_grace);
