@@ -146,7 +146,7 @@ int64_t watch_hidden_ns(const struct watch *watch, int64_t sent_ns, int64_t time
 bool watch_inherit(struct watch *watch, const struct drift *drift, int64_t hidden_ns)
 {
     assert(watch->begun);
-    /* Nobody who has a steady sample attests more than that, nor less than nothing. */
+    /* A daemon with a steady sample attests no more than that, nor less than nothing. */
     if (hidden_ns < 0 || hidden_ns > drift->margin_ns)
         return false;
     int64_t floor_ns = watch->floor_ns - hidden_ns;

@@ -100,7 +100,7 @@ static void refuse(struct admin *admin, struct admin_connection *one)
 }
 
 /* So many of them in one pass of the loop: where others come as fast, libevent would go on
- * accepting, and nobody else would have a turn. */
+ * accepting, and no other client would have a turn. */
 static void count_accepted(struct admin *admin)
 {
     static const struct timeval next_pass = {0};

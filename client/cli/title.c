@@ -12,7 +12,7 @@ static struct {
     char **copy; /* what the program uses instead */
 } area;
 
-/* Arguments that somebody has replaced in the vector may be anywhere. */
+/* Arguments that were replaced in the vector may be anywhere. */
 static size_t measure(int argc, char **argv)
 {
     size_t size = 0;

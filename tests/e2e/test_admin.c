@@ -301,7 +301,7 @@ static void wait_page(const char *words)
     }
 }
 
-/* Whoever restarts daemons that do not answer must not be misled by a local user. */
+/* A local user must not make a supervisor restart a daemon that is well. */
 START_TEST(health_is_told_beside_connections_that_say_nothing)
 {
     static const char *const said[] = {"", "GET /heal"};

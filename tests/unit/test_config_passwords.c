@@ -88,7 +88,7 @@ START_TEST(a_pipe_is_no_password_and_keeps_nobody_waiting)
 }
 END_TEST
 
-/* What counts is the mode of the file, also for root, who may read any. */
+/* The mode of the file decides, also for root, which may read any. */
 START_TEST(a_password_that_others_can_read_or_write_is_warned_of)
 {
     static const char warning[] = "f:4:59: warning: nodes.password_file: secret can be read or "

@@ -217,7 +217,7 @@ START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
     }
     ck_assert(queue_may_hand_over(&queue, QUEUE_TURN_NS - 1));
     ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
-    /* And at once when somebody does. */
+    /* And at once when another daemon does. */
     queue_on_wanted(&queue, 0);
     ck_assert(!queue_may_hand_over(&queue, 0));
 }
@@ -316,7 +316,7 @@ START_TEST(a_hint_of_one_who_has_gone_costs_little)
 }
 END_TEST
 
-/* Whoever left it may have had his turn, or have gone. */
+/* The waiter that left it may have had its turn, or have gone. */
 START_TEST(word_is_good_for_one_turn)
 {
     compete(A_DAEMON);
