@@ -33,10 +33,10 @@ LIBS     := -levent_openssl -levent_core -levent_extra -lhiredis -lyaml -lssl -l
 TEST_LIBS := $(LIBS) -lcheck -lsubunit -lm -lrt -lpthread
 
 SCRIPTS  := $(wildcard protocol/*.lua)
-SOURCES  := $(wildcard protocol/*.c config/*.c server/*.c)
+SOURCES  := $(wildcard protocol/*.c config/*.c engine/*.c engine/*/*.c server/*.c server/*/*.c)
 OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out server/main.c,$(SOURCES)))
 CLIENT   := $(patsubst %.c,$(BUILD)/client/pic/%.o,\
-                  $(wildcard client/*.c) protocol/address.c protocol/text.c)
+                  $(wildcard client/c/*.c) protocol/address.c protocol/text.c)
 CLI      := $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/cli/main.c,$(wildcard client/cli/*.c)))
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
@@ -141,10 +141,10 @@ $(BUILD)/libredlock.a: $(BUILD)/client/pic/libredlock.o
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
-$(BUILD)/libredlock.so.$(SOVERSION): $(CLIENT) client/redlock.map
+$(BUILD)/libredlock.so.$(SOVERSION): $(CLIENT) client/c/redlock.map
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -shared -Wl,-soname,$(@F) \
-	    -Wl,--version-script=client/redlock.map -o $@ $(CLIENT)
+	    -Wl,--version-script=client/c/redlock.map -o $@ $(CLIENT)
 
 $(BUILD)/libredlock.so: $(BUILD)/libredlock.so.$(SOVERSION)
 	@ln -sf $(<F) $@
@@ -157,11 +157,11 @@ $(BUILD)/redlock: $(BUILD)/client/cli/main.o $(CLI) $(BUILD)/libredlock.a $(BUIL
 WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
 
 # The same for tests of its parts.
-$(BUILD)/libclient.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard client/*.c))
+$(BUILD)/libclient.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard client/c/*.c))
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
-$(BUILD)/redlock.pc: client/redlock.pc.in Makefile
+$(BUILD)/redlock.pc: client/c/redlock.pc.in Makefile
 	@mkdir -p $(@D)
 	@$(WRITE_PC) $< > $@
 
@@ -175,9 +175,9 @@ $(BUILD)/generated/protocol/limits.h: protocol/limits.h tests/sim/bounds.sh
 	@sh tests/sim/bounds.sh $< > $@
 
 # The status page becomes a C string.
-$(BUILD)/generated/page_template.h: server/page.html server/page.sh
+$(BUILD)/generated/page_template.h: server/admin/page.html server/admin/page.sh
 	@mkdir -p $(@D)
-	@sh server/page.sh $< > $@
+	@sh server/admin/page.sh $< > $@
 
 $(BUILD)/man/redlock-protocol.7: docs/man/redlock-protocol.7.in docs/protocol.txt \
                                  docs/man/text.awk docs/man/protocol.awk
@@ -220,10 +220,10 @@ install: all
 	install -m 644 client/completion/redlock.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/redlock
 	install -m 644 client/completion/_redlock $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_redlock
-	install -m 644 client/redlock.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 client/c/redlock.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
-	$(WRITE_PC) client/redlock.pc.in > $(BUILD)/to-install
+	$(WRITE_PC) client/c/redlock.pc.in > $(BUILD)/to-install
 	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service > $(BUILD)/to-install
@@ -442,6 +442,10 @@ model: deps
 tidy: $(PAGES)
 	@CC='$(CC)' sh tests/tidy.sh $(PAGES)
 
+# Where code lives, and what may depend on what: it looks at the objects of the build.
+house: all
+	@sh tests/house.sh $(BUILD)
+
 # The unit files.
 units:
 	@sh tests/units.sh
@@ -461,4 +465,4 @@ demo: deps
 
 .PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
         bench bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
-        run-fuzz run-fuzz-smoke units check-parts
+        run-fuzz run-fuzz-smoke units house check-parts

@@ -12,7 +12,8 @@
 #include "config/nodes.h"
 #include "config/value.h"
 #include "config/yaml.h"
-#include "protocol/validity.h"
+#include "engine/round/validity.h"
+#include "protocol/units.h"
 
 /* The units of the table. */
 #define MS   NS_PER_MS

@@ -10,9 +10,9 @@
 
 #include "config/entry.h"
 #include "config/memory.h"
+#include "config/permit.h"
 #include "config/secret.h"
 #include "config/value.h"
-#include "protocol/permit.h"
 #include "protocol/spelling.h"
 
 static const char example[] =

@@ -42,7 +42,7 @@
     X(REASON_CLUSTERDOWN, "clusterdown", "it is part of a Redis Cluster that is down")             \
     X(REASON_MAXCLIENTS, "maxclients", "it has too many clients")                                  \
     X(REASON_ERROR, "error", "it answered an error that redlockd does not know")                   \
-    /* The guard takes its vote (protocol/guard.h). */                                             \
+    /* The guard takes its vote (engine/guard/guard.h). */                                         \
     X(REASON_UNCHECKED, "unchecked", "the guard has not looked at it yet")                         \
     X(REASON_NEW, "new", "it bears no record: it is new, or lost all its data")                    \
     X(REASON_FLUSHED, "flushed", "its record is gone: it was flushed")                             \

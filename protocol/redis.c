@@ -4,10 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "protocol/fence.h"
 #include "protocol/text.h"
 #include "protocol/token.h"
-#include "protocol/validity.h"
+#include "protocol/units.h"
 #include "scripts.h"
 
 /* What our scripts answer, beside {pttl, value}; see the .lua files. */
@@ -24,7 +23,7 @@ enum {
 /* Decades: a key that lives longer has no end for us. It fits in nanoseconds, added to any time. */
 #define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
 
-enum { SHA1_LEN = 40 };
+enum { SHA1_LEN = 40, BALLOT_DIGITS = 16 };
 
 static const struct {
     const char *text;
@@ -171,8 +170,8 @@ static char *put_script(char *at, enum redis_script script, enum redis_form form
 
 static char *put_fence_key(char *at, const struct redis_call *call)
 {
-    at = put_header(at, '$', strlen(FENCE_KEY_PREFIX) + call->key_len);
-    at = put_text(at, FENCE_KEY_PREFIX);
+    at = put_header(at, '$', strlen(REDIS_FENCE_PREFIX) + call->key_len);
+    at = put_text(at, REDIS_FENCE_PREFIX);
     at = put_bytes(at, call->key, call->key_len);
     return put_text(at, "\r\n");
 }
@@ -318,6 +317,19 @@ static struct answer answer_of_error(const struct redis_reply *reply)
     return failed(reason_of_redis_error(reply->str, reply->len));
 }
 
+int64_t redis_ballot(const char *digits, size_t len)
+{
+    int64_t ballot = 0;
+    if (len == 0 || len > BALLOT_DIGITS)
+        return -1;
+    for (size_t i = 0; i < len; i++) {
+        if (digits[i] < '0' || digits[i] > '9')
+            return -1;
+        ballot = 10 * ballot + (digits[i] - '0');
+    }
+    return ballot < REDIS_BALLOT_END ? ballot : -1;
+}
+
 bool redis_is_ok(const struct redis_reply *reply)
 {
     return reply->kind == RESP_STATUS && reply->len == 2 && memcmp(reply->str, "OK", 2) == 0;
@@ -356,7 +368,7 @@ static struct answer answer_of_fenced(const struct redis_reply *reply)
         return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1};
     if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES)
         return (struct answer){.kind = ANSWER_YES};
-    int64_t ballot = reply->kind == RESP_STRING ? fence_parse(reply->str, reply->len) : -1;
+    int64_t ballot = reply->kind == RESP_STRING ? redis_ballot(reply->str, reply->len) : -1;
     if (ballot < 0)
         return failed(REASON_GARBAGE);
     return (struct answer){.kind = ANSWER_OUTBID, .ballot = ballot};
@@ -382,7 +394,7 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
     int64_t what = reply->items[0].integer;
     if (what != SCRIPT_YES && what != SCRIPT_ABSENT)
         return answer;
-    int64_t ballot = fence_parse(reply->items[1].str, reply->items[1].len);
+    int64_t ballot = redis_ballot(reply->items[1].str, reply->items[1].len);
     answer.released = what == SCRIPT_YES ? ANSWER_YES : ANSWER_ABSENT;
     answer.kind = ballot < 0 ? ANSWER_FAILED : ANSWER_OUTBID;
     answer.reason = ballot < 0 ? REASON_GARBAGE : REASON_NONE;

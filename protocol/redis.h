@@ -54,6 +54,11 @@ static inline bool redis_is_native(enum redis_form form)
     return form == REDIS_DELIFEQ || form == REDIS_DELEX;
 }
 
+/* Where a master keeps the largest ballot it has voted for, followed by the key of the lock; and
+ * the end of all ballots: Lua and JavaScript hold what is below exactly. */
+#define REDIS_FENCE_PREFIX "redlockd:fence:"
+#define REDIS_BALLOT_END   (INT64_C(1) << 53)
+
 /* Daemons tell each other apart by so many characters. What they need has four digits. */
 enum { REDIS_DAEMON = 16, REDIS_NEED_MAX_MS = 9999 };
 
@@ -173,6 +178,9 @@ struct answer {
     bool wanted;      /* REDIS_SWAP: another daemon waits for it ... */
     uint16_t need_ms; /* ... and needs it to be free for so long; 0: no longer than usual */
 };
+
+/* The ballot in the reply of a master; -1 if these digits are none. */
+int64_t redis_ballot(const char *digits, size_t len);
 
 /* Is it the OK of a SET? */
 bool redis_is_ok(const struct redis_reply *reply);

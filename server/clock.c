@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "protocol/validity.h"
+#include "protocol/units.h"
 
 #define US_PER_S (NS_PER_S / 1000)
 

@@ -23,7 +23,7 @@ void clock_name(char *name, size_t size);
 /* For a timer of libevent: in so long, rounded up; at once where that has passed. */
 struct timeval clock_delay(int64_t delay_ns);
 
-/* Nanoseconds since 1970: for log lines, and for ballots (protocol/fence.h). */
+/* Nanoseconds since 1970: for log lines, and for ballots (engine/round/fence.h). */
 int64_t clock_wall_ns(void);
 
 #endif

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "protocol/validity.h"
+#include "protocol/units.h"
 #include "server/clock.h"
 
 #define START_PATIENCE_NS (10 * NS_PER_S)

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "protocol/units.h"
 #include "protocol/utf8.h"
-#include "protocol/validity.h"
 #include "server/clock.h"
 #include "server/throttle.h"
 

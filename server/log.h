@@ -6,7 +6,7 @@
  *
  * Values may hold any bytes, whoever sent them: what is not printable ASCII is escaped, and a value
  * is cut after LOG_VALUE_MAX bytes. Tokens are never logged. errno is preserved. What clients can
- * cause in numbers goes through server/client_log.h.
+ * cause in numbers goes through server/clients/client_log.h.
  *
  * Nothing waits for the log: where its reader stands still, and the pipe or socket to him is full,
  * lines are lost, and with the next one that is taken `log_lost` says how many. A terminal takes a

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "protocol/units.h"
 #include "server/clock.h"
 #include "server/server.h"
 

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/html.h"
+#include "protocol/units.h"
+#include "server/admin/html.h"
 #include "server/server.h"
 
 /* Such a node gets its vote by waiting. */

@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "protocol/guard.h"
+#include "engine/guard/guard.h"
+#include "engine/master/link.h"
 #include "protocol/limits.h"
-#include "protocol/link.h"
 #include "protocol/reason.h"
 
 struct server;

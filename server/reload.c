@@ -8,7 +8,7 @@
 #include "config/diff.h"
 #include "config/nodes.h"
 #include "config/users.h"
-#include "server/listeners.h"
+#include "server/clients/listeners.h"
 #include "server/server.h"
 
 /* Each line that the check had to say. */

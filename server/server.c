@@ -9,9 +9,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "protocol/nodes.h"
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
+#include "server/clients/listeners.h"
 #include "server/clock.h"
-#include "server/listeners.h"
 #include "server/reload.h"
 #include "server/server_io.h"
 

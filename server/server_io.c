@@ -4,7 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "protocol/nodes.h"
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
 #include "server/clock.h"
 
 /* How long after the start a list that names a master twice ends it, unless all have voted. */

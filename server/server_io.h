@@ -5,7 +5,7 @@
 #ifndef SERVER_SERVER_IO_H
 #define SERVER_SERVER_IO_H
 
-#include "server/engine.h"
+#include "engine/engine.h"
 #include "server/server.h"
 
 struct engine_io server_io(struct server *server);

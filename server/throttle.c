@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "protocol/validity.h"
+#include "protocol/units.h"
 
 bool throttle_may(struct throttle *throttle, int64_t now_ns)
 {

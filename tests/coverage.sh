@@ -4,11 +4,11 @@ set -eu
 build=$1 least=$2
 
 total=0 covered=0
-for source in protocol/*.c client/answer.c client/question.c client/verdict.c client/hold.c \
-    client/talk.c client/cli/duration.c client/cli/fields.c client/cli/json.c client/cli/options.c \
-    client/cli/shell.c client/cli/signals.c client/cli/table.c config/*.c \
-    server/engine*.c server/call.c server/operation.c server/resource.c server/extensions.c \
-    server/monitor.c server/exposition.c server/html.c server/page.c server/status_text.c; do
+for source in protocol/*.c engine/*.c engine/*/*.c config/*.c server/clients/guesses.c server/clients/origin.c \
+    client/c/answer.c client/c/question.c client/c/verdict.c client/c/hold.c \
+    client/c/talk.c client/cli/duration.c client/cli/fields.c client/cli/json.c client/cli/options.c \
+    client/cli/shell.c client/cli/signals.c client/cli/table.c \
+    server/admin/monitor.c server/admin/exposition.c server/admin/html.c server/admin/page.c server/admin/status_text.c; do
     # gcov's summary: "Lines executed:97.30% of 37"
     line=$(gcov -n -o "$build/$(dirname "$source")" "$build/${source%.c}.gcda" 2>/dev/null |
            grep -A1 "^File '$source'" | grep '^Lines executed' || true)

@@ -51,13 +51,13 @@ if [ -e client/cli/options.h ]; then
         stands_in redlock.1 options
     sed -n 's/^ *{"\([a-z]*\)", *"[^"]*",.*/\1/p; s/^ *{"\([a-z]*\)",$/\1/p' client/cli/command.c | stands_in redlock.1 commands
 fi
-grep -oE '\<REDLOCK_(EVENT_)?[A-Z]+\>,? ' client/redlock.h | grep -oE '[A-Z_]+' |
+grep -oE '\<REDLOCK_(EVENT_)?[A-Z]+\>,? ' client/c/redlock.h | grep -oE '[A-Z_]+' |
     grep -vxF -e REDLOCK_VERSION -e REDLOCK_LABEL_MAX | stands_in libredlock.3 constants
 
 # What libredlock.3 says of functions and structures is what the header says: a compiler sees both,
 # and the members of a structure are the same lines.
 library=$(page libredlock.3)
-grep -oE '\<redlock_[a-z_]+\(' client/redlock.h | tr -d '(' | sort -u >"$work/declared"
+grep -oE '\<redlock_[a-z_]+\(' client/c/redlock.h | tr -d '(' | sort -u >"$work/declared"
 awk '
     function declare(    i, list) {
         for (i = 1; i <= count; i++)
@@ -70,7 +70,7 @@ awk '
         for (i = 2; i <= many; i += 2)
             argument[++count] = parts[i]
     }
-    BEGIN { print "#include \"client/redlock.h\"" }
+    BEGIN { print "#include \"client/c/redlock.h\"" }
     /^\.Ft / { type = substr($0, 5); gsub(/"/, "", type) }
     /^\.F[no] redlock_/ { name = $2; count = 0; inside = /^\.Fo/ }
     /^\.Fn redlock_/ && type != "" { quoted($0); declare(); type = "" }
@@ -79,14 +79,14 @@ awk '
 ' names="$work/documented" "$library" >"$work/prototypes.c"
 sort -u -o "$work/documented" "$work/documented"
 diff "$work/declared" "$work/documented" >&2 ||
-    complain "libredlock.3 and client/redlock.h have other functions (> of the page)"
+    complain "libredlock.3 and client/c/redlock.h have other functions (> of the page)"
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror -I. -fsyntax-only "$work/prototypes.c" ||
-    complain "libredlock.3 declares functions otherwise than client/redlock.h"
+    complain "libredlock.3 declares functions otherwise than client/c/redlock.h"
 for structure in redlock_wish redlock_lock redlock_event; do
-    sed -n "/^struct $structure {/,/^};/p" client/redlock.h |
+    sed -n "/^struct $structure {/,/^};/p" client/c/redlock.h |
         sed 's: */\*.*\*/::; /^ *\/\*/d; /^ *$/d' >"$work/header"
     sed -n "/^struct $structure {/,/^};/p" "$library" >"$work/page"
     diff "$work/header" "$work/page" >&2 ||
-        complain "libredlock.3 has another struct $structure than client/redlock.h (> of the page)"
+        complain "libredlock.3 has another struct $structure than client/c/redlock.h (> of the page)"
 done
 exit $bad

@@ -5,8 +5,8 @@ set -u
 bad=0
 complain() { echo "packaging: $*" >&2; bad=1; }
 
-names=$(grep -oE '"(redlockd|process)_[a-z_]+"' server/metrics.c | tr -d '"' | sort -u)
-[ -n "$names" ] || complain "no metrics in server/metrics.c"
+names=$(grep -oE '"(redlockd|process)_[a-z_]+"' server/admin/metrics.c | tr -d '"' | sort -u)
+[ -n "$names" ] || complain "no metrics in server/admin/metrics.c"
 for name in $names; do
     grep -q "\`$name\`" docs/operations.md || complain "docs/operations.md does not name $name"
 done

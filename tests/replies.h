@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "server/resp.h"
+#include "server/masters/resp.h"
 
 enum replies_compared { REPLIES_SAME, REPLIES_GARBAGE, REPLIES_DIFFER };
 

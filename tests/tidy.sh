@@ -6,36 +6,26 @@ bad=0
 complain() { echo "tidy: $*" >&2; bad=1; }
 
 files=$(git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
-[ -n "$files" ] || files=$(find protocol client config server tests -name '*.[ch]')
+[ -n "$files" ] || files=$(find protocol client config engine server tests -name '*.[ch]')
 # shellcheck disable=SC2086
 clang-format --dry-run -Werror $files || complain "run: clang-format -i on the files above"
 
-# A file includes its own layer and lower ones, never up.
-! grep -nE '#include "(client|config|server|tests)/' protocol/*.[ch] || complain "protocol/ includes upwards"
-# The library of clients stands beside the daemon: they share the protocol.
-! grep -nE '#include "(config|server|tests)/' client/*.[ch] || complain "client/ includes the daemon"
-! grep -nE '#include "client/' config/*.[ch] server/*.[ch] || complain "the daemon includes client/"
-! grep -nE '#include "(server|tests)/' config/*.[ch] || complain "config/ includes upwards"
-! grep -nE '#include "tests/' server/*.[ch] || complain "server/ includes tests"
-for pure in protocol/*.[ch] client/answer.[ch] client/question.[ch] client/verdict.[ch] \
-    client/hold.[ch] client/talk.[ch] server/engine*.[ch] server/call.[ch] server/operation.[ch] \
-    server/resource.[ch] server/extensions.[ch] server/pool.[ch] server/monitor.[ch] \
-    server/exposition.[ch] server/html.[ch] server/page.[ch] server/status.h server/status_text.c; do
+# What decides is pure: no clock, no socket; and what decides for the daemon allocates nothing.
+for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/permit.[ch] server/clients/guesses.[ch] \
+    server/clients/origin.[ch] server/admin/monitor.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
+    server/admin/page.[ch] server/admin/status.h server/admin/status_text.c client/c/answer.[ch] \
+    client/c/question.[ch] client/c/verdict.[ch] client/c/hold.[ch] client/c/talk.[ch]; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
         complain "$pure has to be pure: no clock, no socket"
 done
-for pure in protocol/*.c; do
+for pure in protocol/*.c engine/*/*.c; do
     ! grep -nE '\b(malloc|calloc|realloc|strdup|clock_gettime|gettimeofday)\(' "$pure" ||
         complain "$pure has to be pure: no malloc, no clock"
 done
-# The engine may do without what lies above it.
-! grep -nE '#include "server/(node|session|listener|server|clock|log)\.h"' server/engine*.[ch] \
-    server/call.[ch] server/operation.[ch] server/resource.[ch] ||
-    complain "the engine includes upwards"
 
 # Programs in C++ use it, too.
-clang++ -x c++ -std=c++98 -Wall -Wextra -Werror -Wno-unused -fsyntax-only client/redlock.h ||
-    complain "client/redlock.h is no C++"
+clang++ -x c++ -std=c++98 -Wall -Wextra -Werror -Wno-unused -fsyntax-only client/c/redlock.h ||
+    complain "client/c/redlock.h is no C++"
 
 # Every flag and every key of the configuration stands in what users read.
 sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/\1/p' server/main.c | while read -r flag; do
@@ -46,7 +36,7 @@ sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r k
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
 # Every verb that a user can be given stands where his rights are documented.
-sed -n '/return NEED_NAME/,/VERB_COUNT/s/^ *case VERB_\([A-Z]*\):$/\1/p' protocol/permit.c | tr A-Z a-z |
+sed -n '/return NEED_NAME/,/VERB_COUNT/s/^ *case VERB_\([A-Z]*\):$/\1/p' config/permit.c | tr A-Z a-z |
     grep -vx count | while read -r verb; do
     sed -n '/^#   verbs /,/^#$/p' redlockd.yaml.example | grep -qw "$verb" || echo "$verb"
 done | grep . && complain "redlockd.yaml.example does not name the verbs above"
@@ -58,19 +48,19 @@ done | grep . && complain "docs/operations.md does not name the reasons above"
 
 # Every event of the log stands in the table of them, and nothing there is none.
 told=$(sed -n '/^| event | level/,/^$/p' docs/operations.md | cut -d'|' -f2 | grep -o '`[a-z_]*`' | tr -d '`')
-cat server/*.[ch] | tr '\n' ' ' | grep -oE '(log_event\(|log_listener\(|X\(CLIENT_LOG_)[^;"()]*"[a-z_]+"' |
+cat server/*.[ch] server/*/*.[ch] | tr '\n' ' ' | grep -oE '(log_event\(|log_listener\(|X\(CLIENT_LOG_)[^;"()]*"[a-z_]+"' |
     cut -d'"' -f2 | sort -u | while read -r event; do
     echo "$told" | grep -qx "$event" || echo "$event"
 done | grep . && complain "docs/operations.md does not name the events above"
 for event in $told; do
-    grep -q "\"$event\"" server/*.[ch] || complain "docs/operations.md names $event, which is not logged"
+    grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations.md names $event, which is not logged"
 done
 
 sh tests/man.sh "$@" || bad=1
 sh tests/packaging.sh || bad=1
 
 # Paths and scripts.
-for script in tests/*.sh protocol/*.sh .ci/run; do
+for script in tests/*.sh protocol/*.sh server/admin/*.sh .ci/run; do
     bash -n "$script" || complain "$script does not parse"
 done
 [ $bad -eq 0 ] && echo "tidy: all is well"

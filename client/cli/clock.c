@@ -1,9 +1,9 @@
 #include "client/cli/clock.h"
 
+#include "protocol/units.h"
+
 #include <sys/timerfd.h>
 #include <time.h>
-
-static const int64_t NS_PER_S = (int64_t)NS_PER_MS * MS_PER_S;
 
 int64_t clock_now_ns(void)
 {

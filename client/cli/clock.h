@@ -6,8 +6,6 @@
 
 #include <stdint.h>
 
-enum { NS_PER_MS = 1000000, MS_PER_S = 1000 };
-
 int64_t clock_now_ns(void);
 
 /* A timerfd of that clock, and the instant at which it is to become readable. -1: no descriptor. */

@@ -4,8 +4,8 @@
 #ifndef CLIENT_CLI_DAEMON_H
 #define CLIENT_CLI_DAEMON_H
 
+#include "client/c/redlock.h"
 #include "client/cli/options.h"
-#include "client/redlock.h"
 
 /* For the daemon at options->url, which sees the connection as "redlock:COMMAND:PID". The caller
  * frees it. There is always one: without memory for it, the program ends here. */

@@ -5,7 +5,7 @@
 #ifndef CLIENT_CLI_EXITS_H
 #define CLIENT_CLI_EXITS_H
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 
 enum exit_code {
     EXIT_DONE = 0,         /* `run`: whatever the command exits with */

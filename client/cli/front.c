@@ -19,6 +19,7 @@
 #include "client/cli/keeper.h"
 #include "client/cli/lease.h"
 #include "client/cli/report.h"
+#include "protocol/units.h"
 
 static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};

@@ -23,6 +23,7 @@
 #include "client/cli/lookup.h"
 #include "client/cli/report.h"
 #include "client/cli/title.h"
+#include "protocol/units.h"
 
 enum {
     /* Whether what the command left in its group has ended: again after the first of these, and

@@ -22,8 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "client/c/redlock.h"
 #include "client/cli/options.h"
-#include "client/redlock.h"
 
 /* What they tell each other, a packet each. */
 enum word_kind {

@@ -16,6 +16,7 @@
 #include "client/cli/shell.h"
 #include "client/cli/terminal.h"
 #include "client/cli/wait.h"
+#include "protocol/units.h"
 
 enum { UNLOCK_SIZE = 4000 }; /* the longest name; and a url and a file that somebody may type */
 

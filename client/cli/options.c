@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/c/redlock.h"
 #include "client/cli/command.h"
 #include "client/cli/duration.h"
 #include "client/cli/signals.h"
-#include "client/redlock.h"
 #include "protocol/spelling.h"
 #include "protocol/text.h"
 

@@ -1,6 +1,7 @@
 #include "client/cli/patience.h"
 
 #include "client/cli/clock.h"
+#include "protocol/units.h"
 
 /* How soon a daemon that went away is looked for. */
 static const int64_t AGAIN_NS = 250 * (int64_t)NS_PER_MS;

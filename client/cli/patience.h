@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 
 enum patience {
     PATIENCE_OVER,    /* this is the end of it */

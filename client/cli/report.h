@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
+#include "client/c/redlock.h"
 #include "client/cli/json.h"
 #include "client/cli/options.h"
-#include "client/redlock.h"
 
 /* "redlock: ...", a line on standard error; what comes from outside is already safe to print. */
 __attribute__((format(printf, 1, 2))) void report_message(const char *form, ...);

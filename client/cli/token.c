@@ -13,6 +13,7 @@
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
 #include "client/cli/ttl.h"
+#include "protocol/units.h"
 
 static bool is_token(const char *text, size_t len)
 {

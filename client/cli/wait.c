@@ -15,8 +15,7 @@
 #include "client/cli/report.h"
 #include "client/cli/terminal.h"
 #include "client/cli/ttl.h"
-
-static const int64_t NS_PER_S = (int64_t)NS_PER_MS * MS_PER_S;
+#include "protocol/units.h"
 
 enum {
     LONGEST_WAIT_MS = 24 * 3600 * 1000, /* that a daemon grants; then it begins again */

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/c/redlock.h"
 #include "client/cli/options.h"
 #include "client/cli/suspension.h"
-#include "client/redlock.h"
 
 /*
  * Acquire what the options name, as redlock_acquire() does; with `hold` for as long as the

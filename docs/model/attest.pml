@@ -5,7 +5,7 @@
  * holder of that key still believes in it.
  *
  *     here                            in the code
- *     sample, has_stepped             protocol/watch.c: watch_take; on_step in protocol/guard.c
+ *     sample, has_stepped             engine/guard/clock_monitor.c: watch_take; on_step in engine/guard/guard.c
  *     start                           guard_on_connected; the first sample: begin in watch.c
  *     attest, trust                   the vouch: guard_beats.c, protocol/beat.lua
  *     settle                          a daemon has watched for Q

@@ -11,7 +11,7 @@
  *     where a daemon has released a token, it does not put that token again.
  *
  *     here                            in the code
- *     begin_extend, judge_extend      protocol/round.c: on_start, judge_extend, on_straggler
+ *     begin_extend, judge_extend      engine/round/round.c: on_start, judge_extend, on_straggler
  *     plant                           plant; round->token_releasing
  *     unlock                          the release round of an UNLOCK
  *     begin_acquire, judge_acquire    judge_acquire, undo

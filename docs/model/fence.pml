@@ -4,7 +4,7 @@
  * The claim: the fence of a grant is greater than the fence of every grant before it.
  *
  *     here                            in the code
- *     begin_round                     protocol/round.c: on_start; fence_propose in protocol/fence.c
+ *     begin_round                     engine/round/round.c: on_start; fence_propose in engine/round/fence.c
  *     judge, undo                     judge_acquire, judge_failed_acquire (OUTCOME_OUTBID), undo
  *     execute_set                     protocol/fence.lua
  *     quarantine                      all that guard.pml is about

@@ -4,13 +4,13 @@
  * The claim: no two daemons believe at once, in true time, in a valid grant of the same lock.
  *
  *     here                            in the code
- *     begin_round, ask                protocol/round.c: on_start; engine_flush puts the probe behind
+ *     begin_round, ask                engine/round/round.c: on_start; engine_flush puts the probe behind
  *     take_vote, judge, grant         take_vote, judge_acquire, granted_or_late; valid_until
- *     may_vote                        protocol/guard.c: guard_refuses_vote
+ *     may_vote                        engine/guard/guard.c: guard_refuses_vote
  *     take_sample                     guard_on_sample: look_at_clock, look_at_record, adopt, on_step
- *     begin_epoch, counts             begin_epoch; deliver_votes in server/engine_links.c
- *     reconnect                       guard_on_connected; fail_lost in server/engine_links.c
- *     SET; GET and TIME; MARK         SET NX PX; the probe of protocol/warden.c; mark.lua
+ *     begin_epoch, counts             begin_epoch; deliver_votes in engine/engine_links.c
+ *     reconnect                       guard_on_connected; fail_lost in engine/engine_links.c
+ *     SET; GET and TIME; MARK         SET NX PX; the probe of engine/master/warden.c; mark.lua
  *
  * Each daemon runs one round, and nothing is released: README.md says why that is enough for this
  * claim, and what else is left out. To take a rule away, define one of
@@ -42,7 +42,7 @@
     fi
 
 /* In ticks, as few as tell them apart. A step of the clock by MARGIN is what the watch cannot see
- * (protocol/watch.h, STEADY) and what each validity pays for (protocol/validity.h). */
+ * (engine/guard/clock_monitor.h, STEADY) and what each validity pays for (engine/round/validity.h). */
 #define TTL          3
 #define NODE_TIMEOUT 1
 #define MARGIN       1

@@ -8,10 +8,10 @@
  *     once the daemon has done with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
- *     hand_over, judge_swap           the shared rounds: judge_acquire, undo in protocol/round.c;
- *                                     server/engine_waits.c
+ *     hand_over, judge_swap           the shared rounds: judge_acquire, undo in engine/round/round.c;
+ *                                     engine/engine_waits.c
  *     execute_swap                    protocol/swap.lua
- *     begin_acquire, judge_acquire    protocol/round.c
+ *     begin_acquire, judge_acquire    engine/round/round.c
  *     quarantine                      all that guard.pml is about
  *
  * Daemon 0 has granted the lock with token OLD by the votes of masters 0 and 1, and its holder has

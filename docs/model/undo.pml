@@ -8,11 +8,11 @@
  *     once a daemon has done with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
- *     begin_round, judge, undo        protocol/round.c: on_start, judge_acquire, undo, plant
+ *     begin_round, judge, undo        engine/round/round.c: on_start, judge_acquire, undo, plant
  *     give_back                       the release round of an UNLOCK
- *     release, owe, send_owed         send_to, engine_owe in server/engine.c; protocol/owed.h
- *     lose, reconnect                 link_on_closed, greet_second, come_up in protocol/link.c;
- *                                     fail_lost in server/engine_links.c
+ *     release, owe, send_owed         send_to, engine_owe in engine/engine.c; engine/master/owed.h
+ *     lose, reconnect                 link_on_closed, greet_second, come_up in engine/master/link.c;
+ *                                     fail_lost in engine/engine_links.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
  *
  * There is no time here: what may take long may take for ever, a key that no holder relies on may

@@ -11,14 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "protocol/units.h"
 #include "tests/bench/clock.h"
 #include "tests/bench/must.h"
 #include "tests/bench/usage.h"
 #include "tests/bench/wire.h"
 
 enum { BUFFER = 65536, LINE_MAX_LEN = 160, TOKEN_LEN = 40, RESOURCE_LEN = 32 };
-
-#define NS_PER_S INT64_C(1000000000)
 
 enum slot_state { SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DONE };
 

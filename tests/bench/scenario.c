@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protocol/units.h"
 #include "tests/bench/limit.h"
 #include "tests/bench/load.h"
 #include "tests/bench/peer.h"
@@ -16,8 +17,6 @@
 
 /* Fairness tells nothing where some had two turns and others three. */
 enum { LINE_TURNS = 30 };
-
-#define NS_PER_MS INT64_C(1000000)
 
 static const struct daemon_plan daemon_plan = {
     .tcp_host = "127.0.0.1",

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 #include "tests/e2e/daemon.h"
 
 /* To the unix socket of that daemon. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protocol/record.h"
+#include "engine/guard/record.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 #include "tests/e2e/library.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"

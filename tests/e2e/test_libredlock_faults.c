@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 #include "protocol/limits.h"
 #include "tests/e2e/liar.h"
 #include "tests/e2e/library.h"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 #include "tests/e2e/library.h"
 #include "tests/e2e/namespace.h"
 #include "tests/e2e/stage.h"

@@ -1,5 +1,5 @@
 /*
- * client/redlock.h with a real daemon: locks that live with their connection, in whatever process
+ * client/c/redlock.h with a real daemon: locks that live with their connection, in whatever process
  * that is, and what is told of them.
  */
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 #include "tests/e2e/library.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/redlock.h"
+#include "client/c/redlock.h"
 #include "tests/e2e/liar.h"
 #include "tests/e2e/library.h"
 #include "tests/e2e/process.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "protocol/record.h"
+#include "engine/guard/record.h"
 #include "protocol/redis.h"
 #include "tests/dice.h"
 #include "tests/e2e/stage.h"

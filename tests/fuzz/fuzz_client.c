@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/talk.h"
+#include "client/c/talk.h"
+#include "protocol/units.h"
 #include "tests/fuzz/fuzz.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef01234567"

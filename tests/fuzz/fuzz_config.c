@@ -16,7 +16,7 @@
 #include "config/listens.h"
 #include "config/memory.h"
 #include "config/secret.h"
-#include "protocol/validity.h"
+#include "engine/round/validity.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { REPORT_BYTES_MAX = 1024 * 1024 };

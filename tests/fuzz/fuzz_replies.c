@@ -18,9 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/nodes.h"
+#include "engine/round/node_set.h"
 #include "protocol/text.h"
-#include "server/resp.h"
+#include "protocol/units.h"
+#include "server/masters/resp.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/world.h"
 
@@ -157,7 +158,7 @@ static void note(const struct wire *of, const struct redis_reply *reply)
         blames = true;
 }
 
-/* As server/node.c does it. */
+/* As server/masters/node.c does it. */
 static void say(struct wire *of, const char *bytes, size_t len)
 {
     refresh(of);

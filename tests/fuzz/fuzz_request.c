@@ -6,11 +6,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "config/permit.h"
 #include "protocol/foreign.h"
-#include "protocol/permit.h"
 #include "protocol/request.h"
 #include "protocol/text.h"
-#include "server/users.h"
+#include "server/clients/users.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PREFIX(text) .key_prefix = (text), .key_prefix_len = sizeof(text) - 1
@@ -126,7 +126,7 @@ static void check_request(const struct request *request, const struct request_li
         assert(request->resource == NULL);
         break;
     case VERB_COUNT:
-        assert(false && "server/session.c takes it for a bug");
+        assert(false && "server/clients/session.c takes it for a bug");
     case VERB_NODES:
     case VERB_STATS:
     case VERB_CLIENTS:

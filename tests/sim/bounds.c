@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "server/engine.h"
+#include "engine/engine.h"
 #include "tests/dice.h"
 
 struct sim_bounds sim_bounds;

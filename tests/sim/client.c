@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/hold.h"
+#include "engine/locks/hold.h"
+#include "protocol/units.h"
 #include "tests/sim/sim.h"
 
 static void act_later(struct sim *sim, unsigned index, int64_t delay_ns)

@@ -5,6 +5,8 @@
 
 #include "tests/sim/sim.h"
 
+#include "protocol/units.h"
+
 static bool exists(const struct sim *sim, unsigned connection, uint32_t number)
 {
     return connection != SIM_CONNECTIONS && sim->connections[connection].number == number;

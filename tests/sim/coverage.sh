@@ -3,11 +3,7 @@
 # took are in BUILD-FOLDER/*.gcov, marked "branch ... never executed" or "taken 0%".
 set -eu
 build=$1
-for source in protocol/round.c protocol/guard.c protocol/guard_marks.c protocol/guard_beats.c \
-    protocol/watch.c protocol/queue.c protocol/hold.c protocol/fence.c protocol/link.c \
-    protocol/owed.c protocol/tracker.c protocol/warden.c \
-    server/engine.c server/engine_requests.c server/engine_waits.c server/engine_locks.c \
-    server/engine_links.c; do
+for source in engine/*.c engine/*/*.c; do
     gcov -b -o "$build/$(dirname "$source")" "$build/${source%.c}.gcda" 2>/dev/null |
         awk -v file="$source" '
             $0 == "File \047" file "\047" { here = 1; next }

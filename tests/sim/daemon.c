@@ -2,9 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "protocol/hold.h"
-#include "protocol/nodes.h"
+#include "engine/locks/hold.h"
+#include "engine/round/node_set.h"
 #include "protocol/token.h"
+#include "protocol/units.h"
 #include "tests/sim/sim.h"
 
 /* One pass in so many is slow, and takes up to so long. */

@@ -3,6 +3,8 @@
 
 #include "tests/sim/sim.h"
 
+#include "protocol/units.h"
+
 /* --- what may befall a master --- */
 
 static struct master *some_master(struct sim *sim, struct sim_fault_run *run)

@@ -5,6 +5,8 @@
 
 #include "tests/sim/sim.h"
 
+#include "protocol/units.h"
+
 /* Its rounds take no longer, and its margin is that of the paper: 1 % and 2 ms. */
 #define ROUND_NS (50 * NS_PER_MS)
 enum { MARGIN_PERCENT = 1, MARGIN_MS = 2 };

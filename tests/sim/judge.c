@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/record.h"
+#include "engine/guard/record.h"
 #include "protocol/token.h"
+#include "protocol/units.h"
 #include "tests/sim/sim.h"
 
 /* How late an answer to a WAIT may be: a round that is under way, and timers. */

@@ -67,56 +67,56 @@ mutant() {
 unfit="could vote and keep it\|two holders"
 
 # --- the guard ---
-mutant no-guard all "$unfit" protocol/guard.c '
+mutant no-guard all "$unfit" engine/guard/guard.c '
     /^enum reason guard_refuses_vote/,/^}/s/^{/{ return REASON_NONE;/
     /^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/
     /^enum guard_verdict guard_on_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/'
-mutant no-quarantine all "$unfit" protocol/guard.c \
+mutant no-quarantine all "$unfit" engine/guard/guard.c \
     's|= says_ns > least_ns ? says_ns : least_ns;|= now_ns;|'
-mutant no-watch all "$unfit" protocol/watch.c \
+mutant no-watch all "$unfit" engine/guard/clock_monitor.c \
     's/return WATCH_STEPPED;/return WATCH_STEADY;/'
-mutant no-probe-behind-votes all "$unfit" server/engine_links.c '
+mutant no-probe-behind-votes all "$unfit" engine/engine_links.c '
     s/if (!failed && operation_is_vote(operation, command))/if (0)/
     s/unsigned kept = keep_plain_yes(.*/unsigned kept = 0;/'
-mutant remembers-votes all "remembers votes" protocol/guard.c \
+mutant remembers-votes all "remembers votes" engine/guard/guard.c \
     's/guard->all_vote_until_ns = 0;/(void)guard;/'
-mutant remembers-votes-for-ever all "remembers votes" protocol/guard.c \
+mutant remembers-votes-for-ever all "remembers votes" engine/guard/guard.c \
     's/guard->all_vote_until_ns = until_ns;/guard->all_vote_until_ns = INT64_MAX;/'
-mutant no-epochs all "$unfit" protocol/guard.c \
+mutant no-epochs all "$unfit" engine/guard/guard.c \
     '/^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/'
-mutant always-settled all "$unfit" protocol/guard.c \
+mutant always-settled all "$unfit" engine/guard/guard.c \
     's/if (!node->settled)$/if (0)/'
-mutant no-replication-id all "$unfit" protocol/guard.c \
+mutant no-replication-id all "$unfit" engine/guard/guard.c \
     's/memcmp(record->replid, sample->replid, RECORD_ID) != 0/0/'
-mutant evicted-not-compared all "$unfit" protocol/guard.c \
+mutant evicted-not-compared all "$unfit" engine/guard/guard.c \
     's/node->record.evicted != node->evicted)/0)/'
-mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" protocol/guard_beats.c \
+mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/guard_beats.c \
     's/strcmp(entry + len, node->known_step) != 0)/0)/'
-mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" protocol/guard_beats.c \
+mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/guard_beats.c \
     's/if (node->blind_ns != 0) {/if (0) {/'
 mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
-    "$unfit" protocol/guard.c 's/!sample->was_replica \&\& //'
+    "$unfit" engine/guard/guard.c 's/!sample->was_replica \&\& //'
 
-mutant newcomers-own-margin step-twice,clients "$unfit" protocol/watch.c \
+mutant newcomers-own-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool watch_inherit/,/^}/s/floor_ns = watch->floor_ns - hidden_ns;/floor_ns = watch->floor_ns;/'
 
 # --- what the simulator has found once, put back ---
-mutant written-when-closed all aborted server/engine_links.c '
+mutant written-when-closed all aborted engine/engine_links.c '
     s/^    link_on_closed(link, reason, now_ns);/    engine_catch_up(engine, now_ns);\
 &/'
-mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" protocol/guard.c \
-    's/same_end && node->quarantine_mark == record->mark/same_end/' protocol/guard_marks.c \
+mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/guard.c \
+    's/same_end && node->quarantine_mark == record->mark/same_end/' engine/guard/guard_marks.c \
     's/REASON_DURABLE ? node->record.mark : random/REASON_DURABLE ? node->record.mark : 0/'
-mutant slow-beginning step-forward,slow,hang,clients "$unfit" protocol/watch.c '
+mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
     s/bool anew = watch->loose && tight;/bool anew = false;\
     if (watch->loose \&\& tight) {\
         begin(watch, drift, sample);\
         return WATCH_STEADY;\
-    }/' protocol/guard.c \
+    }/' engine/guard/guard.c \
     's/!node->watch.begun || node->watch.loose;/!node->watch.begun;/'
 
 # --- the round ---
-mutant token-again all "$unfit" server/engine_waits.c '
+mutant token-again all "$unfit" engine/engine_waits.c '
     s/^    engine_make_token(engine, operation->token);/    if (call == again_for \&\& call->received_ns == again_ns)\
         memcpy(operation->token, again, LIMIT_TOKEN);\
     else\
@@ -128,125 +128,125 @@ mutant token-again all "$unfit" server/engine_waits.c '
 static struct call *again_for;\
 static int64_t again_ns;\
 &/'
-mutant no-drift rates,clients "$unfit" protocol/validity.c \
+mutant no-drift rates,clients "$unfit" engine/round/validity.c \
     's/return rate_share(drift, ttl_ns) + drift->margin_ns;/return 0;/'
-mutant no-undo all "rests on" protocol/round.c \
+mutant no-undo all "rests on" engine/round/round.c \
     's/    if (round->sent != 0)$/    if (0)/'
-mutant undo-where-yes-only all "rests on" protocol/round.c \
+mutant undo-where-yes-only all "rests on" engine/round/round.c \
     's/send_to(round, actions, ROUND_UNDO, round->sent);/if (round->yes) send_to(round, actions, ROUND_UNDO, round->yes);/'
-mutant quorum-of-a-minority all "$unfit\|aborted" protocol/round.c \
+mutant quorum-of-a-minority all "$unfit\|aborted" engine/round/round.c \
     's/count(round->yes) >= quorum)/count(round->yes) >= quorum - 1)/'
-mutant owed-and-forgotten all "rests on" protocol/link.c \
+mutant owed-and-forgotten all "rests on" engine/master/link.c \
     '/^void link_owe/,/^}/s/owed_push(.*/(void)0;/'
 
 # --- releases that go together ---
-mutant lost-with-others cut,slow,daemon-stop,clients "rests on" server/engine_releases.c \
+mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/engine_releases.c \
     's/^    engine_owe(engine, node, operation, now_ns);/    (void)0;/'
-mutant apart-and-unwritten apart "rests on\|keeps" server/engine_releases.c \
+mutant apart-and-unwritten apart "rests on\|keeps" engine/engine_releases.c \
     's/^            write_alone(engine, link->node, operation, .*release_form, now_ns);/            continue;/'
 mutant refused-and-believed denied "rests on" protocol/redis.c \
     '/^enum answer_kind redis_deleted/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
-mutant refused-and-forgotten denied "keeps" server/engine_releases.c \
+mutant refused-and-forgotten denied "keeps" engine/engine_releases.c \
     '/^void engine_on_native_release/,/^}/s/^    ask_alone(.*/    (void)now_ns;/'
 mutant refused-with-others all "rests on" protocol/redis.c \
     '/^enum answer_kind redis_released/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
-mutant not-put-off all "keeps" server/engine_releases.c \
+mutant not-put-off all "keeps" engine/engine_releases.c \
     's/^    if (refused != 0)$/    if (0)/'
-mutant one-key-twice all aborted server/engine_releases.c \
+mutant one-key-twice all aborted engine/engine_releases.c \
     's/while (resource->gathered)/while (0)/'
 
 # --- fences, queues, holds ---
 mutant outbid-is-a-yes all "fence\|could vote" protocol/redis.c \
     's/ANSWER_OUTBID,/ANSWER_YES,/'
-mutant last-come-first-served all "came earlier" protocol/queue.c \
+mutant last-come-first-served all "came earlier" engine/locks/queue.c \
     's/TAILQ_INSERT_TAIL/TAILQ_INSERT_HEAD/'
-mutant broken-without-a-freeze undeletable,breaks,clients unfrozen server/engine_break.c '
+mutant broken-without-a-freeze undeletable,breaks,clients unfrozen engine/engine_break.c '
     /^static bool on_looked/,/^}/s/^    return true;/    memcpy(breaking->frozen_token, token, LIMIT_TOKEN);\
     return breaking->frozen = true;/
     s/breaking == NULL || (breaking->answered/1 || (breaking->answered/'
-mutant broken-by-a-minority unfreezable,breaks,clients unfrozen server/engine_break.c \
+mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/engine_break.c \
     '/^static bool on_frozen/,/^}/s/outcome == OUTCOME_OK/outcome == OUTCOME_NOQUORUM || &/
     s/assert(breaking->reasons.*/(void)0;/'
-mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" server/engine_break.c \
+mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/engine_break.c \
     '/^static bool on_frozen/,/^}/s/^    \/\* It was gone.*/    for (unsigned i = 0; outcome == OUTCOME_NOQUORUM \&\& i < engine->node_count; i++)\
         link_owe(\&engine->links[i], freeze->resource->key, freeze->resource->key_len, breaking->token, now_ns);/'
-mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" protocol/queue.c \
+mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" engine/locks/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
-mutant free-masters-report untracked,leftover "sleeps while" protocol/queue.c \
+mutant free-masters-report untracked,leftover "sleeps while" engine/locks/queue.c \
     's/(queue->held & queue->tracked) | queue->looking/queue->tracked | queue->looking/'
-mutant asks-who-may-not-vote all "over and over" server/engine_waits.c \
+mutant asks-who-may-not-vote all "over and over" engine/engine_waits.c \
     '/^static uint32_t reachable/,/^}/s/engine_refuses_vote(engine, i, now_ns)/link_refuses_vote(\&engine->links[i])/'
-mutant asks-who-fails-to-vote full,clog,cut,clients,foreign "over and over" protocol/round.c \
+mutant asks-who-fails-to-vote full,clog,cut,clients,foreign "over and over" engine/round/round.c \
     '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
-mutant lost-too-late partition,clients "two holders" protocol/hold.c \
+mutant lost-too-late partition,clients "two holders" engine/locks/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
-mutant lingers-not clients "two holders" server/engine_locks.c \
+mutant lingers-not clients "two holders" engine/engine_locks.c \
     's/lock->lingers && !by_quit/0/'
 
 # --- bounds, where they are met; and what is found sooner where there is a crowd ---
 from=$tight
-mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" protocol/link.c \
+mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
-mutant hand-over-without-room all aborted server/engine_waits.c \
+mutant hand-over-without-room all aborted engine/engine_waits.c \
     '/static bool hand_over(/,/^}/s/^    engine_settle_order(.*/    (void)0;/'
-mutant room-of-the-guard-taken all aborted protocol/link.c \
+mutant room-of-the-guard-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
-mutant room-of-releases-taken all aborted protocol/link.c \
+mutant room-of-releases-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
-mutant no-room-and-not-owed all "rests on" server/engine.c \
+mutant no-room-and-not-owed all "rests on" engine/engine.c \
     '/static void on_refused(/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
-mutant owed-till-doomsday all "for ever\|rests on" protocol/link.c \
+mutant owed-till-doomsday all "for ever\|rests on" engine/master/link.c \
     '/^const struct link_ticket \*link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
-mutant all-together all "aborted\|crashed" server/engine_releases.c \
+mutant all-together all "aborted\|crashed" engine/engine_releases.c \
     's/ && count < LIMIT_TOGETHER) {/) {/'
-mutant holds-without-end all "bound of holds" server/engine_waits.c \
+mutant holds-without-end all "bound of holds" engine/engine_waits.c \
     's/engine->holding >= LIMIT_HOLDS/0/'
-mutant no-lock-forgotten all aborted server/engine_locks.c \
+mutant no-lock-forgotten all aborted engine/engine_locks.c \
     '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
-mutant no-extended-forgotten all aborted server/extensions.c \
+mutant no-extended-forgotten all aborted engine/locks/extensions.c \
     '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
-mutant refused-in-line all "aborted\|crashed" server/engine_waits.c \
+mutant refused-in-line all "aborted\|crashed" engine/engine_waits.c \
     '/^static void answer_limit/,/^}/s/engine_leave_line(engine, call);/(void)0;/'
-mutant request-not-closed all "keeps\|crashed\|not met" server/engine_requests.c \
+mutant request-not-closed all "keeps\|crashed\|not met" engine/engine_requests.c \
     '/^static struct operation \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'
-mutant renewals-not-counted-back all "keeps" server/engine_locks.c \
+mutant renewals-not-counted-back all "keeps" engine/engine_locks.c \
     's/^    engine->renewing -= .*/    (void)0;/'
-mutant looks-not-counted-back all "keeps" server/engine_waits.c \
+mutant looks-not-counted-back all "keeps" engine/engine_waits.c \
     '/^void engine_on_look_lost/,/^}/s/engine->looking\[node\]--;/(void)0;/'
-mutant kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c \
+mutant kept-without-end all "bound of link_kept\|aborted\|crashed" engine/engine_links.c \
     's/count == LIMIT_LINK_KEPT/0/'
-mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" server/engine_links.c \
+mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/engine_links.c \
     's/kept == LIMIT_LINK_KEPT/0/'
-mutant run-of-the-last-node-alone all "aborted\|crashed" server/engine.c \
+mutant run-of-the-last-node-alone all "aborted\|crashed" engine/engine.c \
     's/joined |= link_expect_vote/joined = link_expect_vote/'
-mutant run-of-a-slot-before all "aborted\|crashed" protocol/link.c \
+mutant run-of-a-slot-before all "aborted\|crashed" engine/master/link.c \
     '/^static void push_ticket/,/^}/s/    slot->more = 0;/    (void)0;/'
-mutant kept-no-more-and-forgotten all "keeps" server/engine_links.c \
+mutant kept-no-more-and-forgotten all "keeps" engine/engine_links.c \
     '/^static void keep_vote/,/^}/s/^        engine_deliver(.*/        if (0) engine_deliver(engine, node, ticket->owner, ROUND_VOTE,/'
-mutant kept-no-more-and-counted all "$unfit" server/engine_links.c '
+mutant kept-no-more-and-counted all "$unfit" engine/engine_links.c '
     /^static void keep_vote/,/^}/{
         s/^        engine_deliver(.*/        engine_deliver(engine, node, ticket->owner, ROUND_VOTE, said, now_ns);/
         /\.kind = ANSWER_FAILED/d
     }'
-mutant requests-without-end all "more requests under way" server/engine_requests.c \
+mutant requests-without-end all "more requests under way" engine/engine_requests.c \
     's/client->call_count >= LIMIT_CLIENT_REQUESTS/0/'
-mutant requests-not-counted-back all "bound that is not met" server/call.c \
+mutant requests-not-counted-back all "bound that is not met" engine/locks/call.c \
     's/call->client->call_count--;/(void)0;/'
-mutant waiters-without-end all "bound of waiters" server/engine_waits.c \
+mutant waiters-without-end all "bound of waiters" engine/engine_waits.c \
     's/engine->waiting >= engine->rules.waiters ?/0 ?/'
-mutant waiters-not-counted-back all "waiters" server/engine_waits.c \
+mutant waiters-not-counted-back all "waiters" engine/engine_waits.c \
     's/engine->waiting--;/(void)0;/'
-mutant who-does-not-wait-is-refused all "bound that is not met" server/engine_waits.c \
+mutant who-does-not-wait-is-refused all "bound that is not met" engine/engine_waits.c \
     '/^static const char \*bound_met/,/^}/s/if (request->wait_ms == 0)/if (0)/'
-mutant no-room-for-a-call all "aborted\|crashed" server/engine_waits.c \
+mutant no-room-for-a-call all "aborted\|crashed" engine/engine_waits.c \
     '/^void engine_lock/,/^}/s/if (call == NULL) {/if (0) {/'
-mutant no-room-for-a-request all "aborted\|crashed" server/engine_requests.c \
+mutant no-room-for-a-request all "aborted\|crashed" engine/engine_requests.c \
     '/^static struct operation \*open_round/,/^}/s/if (call == NULL)/if (0)/'
-mutant no-room-to-break all "aborted\|crashed" server/engine_break.c \
+mutant no-room-to-break all "aborted\|crashed" engine/engine_break.c \
     '/^static struct operation \*open_round/,/^}/s/if (operation == NULL)/if (0)/'
-mutant break-refused-and-kept all "keeps" server/engine_break.c \
+mutant break-refused-and-kept all "keeps" engine/engine_break.c \
     '/^static void refuse/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
-mutant breaks-not-given-back all "keeps" server/engine_break.c \
+mutant breaks-not-given-back all "keeps" engine/engine_break.c \
     '/^struct breaking \*engine_break_on_settled/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
 
 wait

@@ -3,6 +3,8 @@
 
 #include "tests/sim/sim.h"
 
+#include "protocol/units.h"
+
 /* --- pipes --- */
 
 static void pipe_clear(struct pipe *pipe)

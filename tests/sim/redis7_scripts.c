@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/guard.h"
-#include "protocol/record.h"
+#include "engine/guard/guard.h"
+#include "engine/guard/record.h"
 #include "protocol/redis.h"
 #include "protocol/token.h"
 #include "tests/lease.h"

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/hold.h"
+#include "engine/locks/hold.h"
+#include "protocol/units.h"
 #include "tests/sim/sim.h"
 
 #define BEGIN_NS (1000 * NS_PER_S)

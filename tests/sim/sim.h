@@ -27,8 +27,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "server/engine.h"
-#include "server/resp.h"
+#include "engine/engine.h"
+#include "server/masters/resp.h"
 #include "tests/dice.h"
 #include "tests/history.h"
 #include "tests/sim/agenda.h"

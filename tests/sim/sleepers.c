@@ -6,6 +6,8 @@
 
 #include "tests/sim/sim.h"
 
+#include "protocol/units.h"
+
 #define SAMPLE_NS (20 * NS_PER_MS)
 
 /* The longest that a message takes where nothing is wrong: jitter, a slow pass, a late timer. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/sim/sim.h"
 

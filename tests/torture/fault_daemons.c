@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "protocol/units.h"
 #include "tests/e2e/process.h"
 #include "tests/torture/faults.h"
 

@@ -9,6 +9,8 @@
 
 #include "tests/torture/faults.h"
 
+#include "protocol/units.h"
+
 enum {
     STOP_MS = 1500,
     LIMIT_MS = 1200,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/e2e/waiting.h"
 
 enum {

@@ -1,5 +1,7 @@
 #include "tests/torture/foreign.h"
 
+#include "protocol/units.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

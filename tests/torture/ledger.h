@@ -29,8 +29,6 @@ enum {
     LEDGER_TEXT = 256,
 };
 
-#define NS_PER_MS 1000000LL
-
 /* Somebody was told that it holds a resource. */
 struct claim {
     unsigned resource;

@@ -1,5 +1,7 @@
 #include "tests/torture/player.h"
 
+#include "protocol/units.h"
+
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>

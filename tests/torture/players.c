@@ -1,5 +1,7 @@
 #include "tests/torture/players.h"
 
+#include "protocol/units.h"
+
 #include <check.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "protocol/units.h"
 #include "tests/e2e/port.h"
 #include "tests/torture/ledger.h"
 

@@ -1,5 +1,7 @@
 #include "tests/torture/summary.h"
 
+#include "protocol/units.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

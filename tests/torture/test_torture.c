@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/torture/cluster.h"
 #include "tests/torture/faults.h"

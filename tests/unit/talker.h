@@ -1,11 +1,12 @@
 /*
- * A conversation of client/talk.h for tests: time is a number, and the daemon is what the test
+ * A conversation of client/c/talk.h for tests: time is a number, and the daemon is what the test
  * says.
  */
 #ifndef TESTS_UNIT_TALKER_H
 #define TESTS_UNIT_TALKER_H
 
-#include "client/talk.h"
+#include "client/c/talk.h"
+#include "protocol/units.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef01234567"
 #define OTHER "1123456789abcdef0123456789abcdef01234567"

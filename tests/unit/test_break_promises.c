@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world.h"
 

@@ -3,6 +3,7 @@
  */
 #include "client/cli/clock.h"
 #include "client/cli/patience.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 static const int64_t MS = NS_PER_MS;

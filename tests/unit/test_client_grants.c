@@ -1,7 +1,7 @@
 /*
- * client/talk.h and client/hold.h: what is granted too late, or to nobody, is given back; and what
- * is told of what is held, in which order. Time is a number here, and the daemon is what the test
- * says.
+ * client/c/talk.h and client/c/hold.h: what is granted too late, or to nobody, is given back; and
+ * what is told of what is held, in which order. Time is a number here, and the daemon is what the
+ * test says.
  */
 #include <inttypes.h>
 #include <string.h>

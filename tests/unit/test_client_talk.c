@@ -1,6 +1,6 @@
 /*
- * client/talk.h: requests under way, what answers them, and how a connection begins and ends. Time
- * is a number here, and the daemon is what the test says.
+ * client/c/talk.h: requests under way, what answers them, and how a connection begins and ends.
+ * Time is a number here, and the daemon is what the test says.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /*
- * client/answer.h, client/question.h and client/verdict.h: what is asked, what an answer means, and
- * until when a grant may be relied on. Time is numbers here.
+ * client/c/answer.h, client/c/question.h and client/c/verdict.h: what is asked, what an answer
+ * means, and until when a grant may be relied on. Time is numbers here.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "client/verdict.h"
+#include "client/c/verdict.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef01234567"

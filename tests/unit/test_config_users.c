@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "protocol/permit.h"
+#include "config/permit.h"
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 

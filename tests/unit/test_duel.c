@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/nodes.h"
-#include "protocol/round.h"
+#include "engine/round/node_set.h"
+#include "engine/round/round.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 enum { ROUNDS = 2, NODES = 3, COMMANDS = 3, SEEN = 1 << 24, STACK = 1 << 16 };

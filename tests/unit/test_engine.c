@@ -1,9 +1,10 @@
 /*
- * server/engine.h and protocol/link.h together, on fake masters and virtual time.
+ * engine/engine.h and engine/master/link.h together, on fake masters and virtual time.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world.h"
 

@@ -1,11 +1,12 @@
 /*
- * server/exposition.h and server/html.h: what is written for Prometheus, and for a browser.
+ * server/admin/exposition.h and server/admin/html.h: what is written for Prometheus, and for a
+ * browser.
  */
 #include <string.h>
 
-#include "protocol/validity.h"
-#include "server/exposition.h"
-#include "server/html.h"
+#include "protocol/units.h"
+#include "server/admin/exposition.h"
+#include "server/admin/html.h"
 #include "tests/runner.h"
 
 static char buf[8192];

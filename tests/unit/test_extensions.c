@@ -1,12 +1,12 @@
 /*
- * server/extensions.h
+ * engine/locks/extensions.h
  */
-#include "server/extensions.h"
+#include "engine/locks/extensions.h"
 
 #include <stdio.h>
 
 #include "protocol/limits.h"
-#include "protocol/validity.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 static struct extensions extensions;

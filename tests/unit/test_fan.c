@@ -1,5 +1,5 @@
 /*
- * What several masters are sent, over real sockets of the kernel: see server/fan.h.
+ * What several masters are sent, over real sockets of the kernel: see server/net/fan.h.
  */
 #include <event2/event.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "protocol/redis.h"
-#include "server/fan.h"
+#include "server/net/fan.h"
 #include "tests/runner.h"
 
 enum { NODES = 3, ALL = 7, MUCH = 1024 * 1024 };

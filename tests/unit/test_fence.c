@@ -1,13 +1,14 @@
 /*
- * protocol/fence.h, and fences in the engine on fake masters.
+ * engine/round/fence.h, and fences in the engine on fake masters.
  */
-#include "protocol/fence.h"
+#include "engine/round/fence.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world.h"
 
@@ -63,14 +64,14 @@ END_TEST
 
 START_TEST(only_digits_are_a_ballot)
 {
-    ck_assert_int_eq(fence_parse("0", 1), 0);
-    ck_assert_int_eq(fence_parse("1763640000123456", 16), 1763640000123456);
-    ck_assert_int_eq(fence_parse("9007199254740991", 16), 9007199254740991);
-    ck_assert_int_eq(fence_parse("9007199254740992", 16), -1);
-    ck_assert_int_eq(fence_parse("1.7636400001235e+15", 19), -1);
-    ck_assert_int_eq(fence_parse("", 0), -1);
-    ck_assert_int_eq(fence_parse("-1", 2), -1);
-    ck_assert_int_eq(fence_parse("00000000000000001", 17), -1);
+    ck_assert_int_eq(redis_ballot("0", 1), 0);
+    ck_assert_int_eq(redis_ballot("1763640000123456", 16), 1763640000123456);
+    ck_assert_int_eq(redis_ballot("9007199254740991", 16), 9007199254740991);
+    ck_assert_int_eq(redis_ballot("9007199254740992", 16), -1);
+    ck_assert_int_eq(redis_ballot("1.7636400001235e+15", 19), -1);
+    ck_assert_int_eq(redis_ballot("", 0), -1);
+    ck_assert_int_eq(redis_ballot("-1", 2), -1);
+    ck_assert_int_eq(redis_ballot("00000000000000001", 17), -1);
 }
 END_TEST
 

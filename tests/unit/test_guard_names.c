@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world_guard.h"
 

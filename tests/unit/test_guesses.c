@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/guesses.h"
+#include "server/clients/guesses.h"
 #include "tests/runner.h"
 
 #define S INT64_C(1000000000)

@@ -1,10 +1,10 @@
 /*
- * protocol/histogram.h, against the plain definition: the first bucket whose bound is not below.
+ * engine/histogram.h, against the plain definition: the first bucket whose bound is not below.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/histogram.h"
+#include "engine/histogram.h"
 #include "tests/dice.h"
 #include "tests/runner.h"
 

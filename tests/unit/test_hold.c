@@ -1,11 +1,12 @@
 /*
  * LOCK ... HOLD: when a lock is extended, lost and released. First the arithmetic alone
- * (protocol/hold.h), then the shipped engine among fake masters, on virtual time.
+ * (engine/locks/hold.h), then the shipped engine among fake masters, on virtual time.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/hold.h"
+#include "engine/locks/hold.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world.h"
 

@@ -1,7 +1,8 @@
 /*
- * protocol/link.h in the engine, on fake masters and virtual time: what becomes of a connection.
- * Whose answer is whose: test_runs.c.
+ * engine/master/link.h in the engine, on fake masters and virtual time: what becomes of a
+ * connection. Whose answer is whose: test_runs.c.
  */
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world.h"
 

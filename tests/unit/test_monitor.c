@@ -1,10 +1,10 @@
 /*
- * server/monitor.h: the rings behind the status page.
+ * server/admin/monitor.h: the rings behind the status page.
  */
 #include <string.h>
 
-#include "protocol/validity.h"
-#include "server/monitor.h"
+#include "protocol/units.h"
+#include "server/admin/monitor.h"
 #include "tests/runner.h"
 
 static struct monitor monitor;

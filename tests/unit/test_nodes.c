@@ -1,8 +1,8 @@
 /*
- * protocol/nodes.h: a set of nodes.
+ * engine/round/node_set.h: a set of nodes.
  */
+#include "engine/round/node_set.h"
 #include "protocol/limits.h"
-#include "protocol/nodes.h"
 #include "tests/runner.h"
 
 START_TEST(counts_what_is_in_it)

@@ -1,11 +1,11 @@
 /*
- * protocol/owed.h: the ring of releases a node is owed, against a plain list as its model.
+ * engine/master/owed.h: the ring of releases a node is owed, against a plain list as its model.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/master/owed.h"
 #include "protocol/limits.h"
-#include "protocol/owed.h"
 #include "tests/runner.h"
 
 enum { SIZE = 1024, TOKENS = 64 };

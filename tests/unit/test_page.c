@@ -1,12 +1,11 @@
 /*
- * server/page.h and the other things that a status is written down as.
+ * server/admin/page.h and the other things that a status is written down as.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/validity.h"
-#include "server/engine.h"
-#include "server/page.h"
+#include "engine/engine.h"
+#include "server/admin/page.h"
 #include "tests/runner.h"
 
 static char buf[LIMIT_ADMIN_BODY];

@@ -1,7 +1,8 @@
 /*
- * protocol/round.h: every pattern of answers of three and five nodes, in an order that varies,
+ * engine/round/round.h: every pattern of answers of three and five nodes, in an order that varies,
  * against a table of what the outcome has to be.
  */
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/trial.h"
 

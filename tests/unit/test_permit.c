@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/permit.h"
+#include "config/permit.h"
 #include "tests/runner.h"
 
 static const char *const ci_prefixes[] = {"ci:", "build/"};

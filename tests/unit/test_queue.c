@@ -1,9 +1,10 @@
 /*
- * protocol/queue.h and protocol/alarm.h, alone: order, when to ask, to look, to pause.
+ * engine/locks/queue.h and engine/alarm.h, alone: order, when to ask, to look, to pause.
  */
 #include <string.h>
 
-#include "protocol/queue.h"
+#include "engine/locks/queue.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 #define MS NS_PER_MS

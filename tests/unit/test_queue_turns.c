@@ -1,9 +1,11 @@
 /*
- * protocol/queue.h, alone: when a turn of hand-overs is over, and how long the pause after it is.
+ * engine/locks/queue.h, alone: when a turn of hand-overs is over, and how long the pause after it
+ * is.
  */
 #include <string.h>
 
-#include "protocol/queue.h"
+#include "engine/locks/queue.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 #define MS NS_PER_MS

@@ -1,11 +1,12 @@
 /*
- * protocol/record.h
+ * engine/guard/record.h
  */
-#include "protocol/record.h"
+#include "engine/guard/record.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 static const struct record sample = {

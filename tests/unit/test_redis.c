@@ -1,14 +1,15 @@
 /*
- * protocol/redis.h and protocol/validity.h: exact bytes out, meaning of replies in, arithmetic.
+ * protocol/redis.h and engine/round/validity.h: exact bytes out, meaning of replies in, arithmetic.
  */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/round/validity.h"
 #include "protocol/redis.h"
 #include "protocol/token.h"
-#include "protocol/validity.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef01234567"

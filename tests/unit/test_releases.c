@@ -1,10 +1,11 @@
 /*
- * The releases of one pass go to a master as one command (server/engine_releases.c): with the same
+ * The releases of one pass go to a master as one command (engine/engine_releases.c): with the same
  * outcomes as if each had gone alone, and in order with whatever else is about the same key.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world.h"
 

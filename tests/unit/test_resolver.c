@@ -1,12 +1,12 @@
 /*
- * Names and their addresses: see server/resolver.h.
+ * Names and their addresses: see server/net/resolver.h.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/resolver.h"
+#include "server/net/resolver.h"
 #include "tests/nameserver.h"
 #include "tests/runner.h"
 

@@ -1,9 +1,9 @@
 /*
- * What is known of a name, and the key it has on the masters (server/resource.h).
+ * What is known of a name, and the key it has on the masters (engine/locks/resource.h).
  */
 #include <string.h>
 
-#include "server/resource.h"
+#include "engine/locks/resource.h"
 #include "tests/runner.h"
 
 static const struct queue_rules rules = {.node_count = 3, .quorum = 2};

@@ -1,11 +1,11 @@
 /*
- * server/resp.h: what of a reply has a place, and what has none.
+ * server/masters/resp.h: what of a reply has a place, and what has none.
  */
 #include <hiredis/read.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/resp.h"
+#include "server/masters/resp.h"
 #include "tests/replies.h"
 #include "tests/runner.h"
 

@@ -1,6 +1,8 @@
 /*
- * protocol/round.h: one quorum round, on virtual time. Every pattern of answers: test_patterns.c.
+ * engine/round/round.h: one quorum round, on virtual time. Every pattern of answers:
+ * test_patterns.c.
  */
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/trial.h"
 

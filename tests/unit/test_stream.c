@@ -1,5 +1,5 @@
 /*
- * The bytes of one connection, over real sockets of the kernel: see server/stream.h.
+ * The bytes of one connection, over real sockets of the kernel: see server/net/stream.h.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/stream.h"
+#include "server/net/stream.h"
 #include "tests/runner.h"
 
 enum { INPUT_MAX = 4096, MUCH = 1024 * 1024 };

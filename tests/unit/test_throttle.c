@@ -1,7 +1,7 @@
 /*
  * How many lines of one kind the log gets: see server/throttle.h.
  */
-#include "protocol/validity.h"
+#include "protocol/units.h"
 #include "server/throttle.h"
 #include "tests/runner.h"
 

@@ -1,11 +1,12 @@
 /*
- * protocol/tracker.h: the connection on which a master reports changes, whatever it says on it.
+ * engine/master/tracker.h: the connection on which a master reports changes, whatever it says on
+ * it.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/tracker.h"
-#include "protocol/validity.h"
+#include "engine/master/tracker.h"
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 static unsigned opened;

@@ -1,9 +1,10 @@
 /*
- * server/engine_try.c, and a guard that only looks: what `redlockd -t --probe` is made of.
+ * engine/engine_try.c, and a guard that only looks: what `redlockd -t --probe` is made of.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/world_guard.h"
 

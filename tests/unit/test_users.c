@@ -1,6 +1,6 @@
 /*
- * server/users.c: who somebody is; and that finding out takes the same number of instructions
- * whatever the secrets are.
+ * server/clients/users.c: who somebody is; and that finding out takes the same number of
+ * instructions whatever the secrets are.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/origins.h"
-#include "server/users.h"
+#include "server/clients/origins.h"
+#include "server/clients/users.h"
 #include "tests/runner.h"
 
 static char secret_ci[] = "ci-secret-0123456789abcdef";

@@ -1,8 +1,9 @@
 /*
- * protocol/watch.h: what a sample of a clock proves. Times here are in milliseconds.
+ * engine/guard/clock_monitor.h: what a sample of a clock proves. Times here are in milliseconds.
  */
-#include "protocol/watch.h"
+#include "engine/guard/clock_monitor.h"
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 
 /* As by default: three quarters of the margin are 7.5 ms, half of it 5 ms. */

@@ -3,7 +3,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "protocol/nodes.h"
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
 
 static const int64_t start_ns = 1000 * NS_PER_S;
 

@@ -5,7 +5,7 @@
 #ifndef TESTS_UNIT_TRIAL_H
 #define TESTS_UNIT_TRIAL_H
 
-#include "protocol/round.h"
+#include "engine/round/round.h"
 
 enum { TRIAL_TIMEOUT_MS = 50, TRIAL_TTL_MS = 10000 };
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/unit/world_io.h"
 #include "tests/unit/world_tracking.h"
 #include "tests/unit/world_wire.h"

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#include "server/engine.h"
+#include "engine/engine.h"
 
 enum {
     WORLD_NODES = 5,

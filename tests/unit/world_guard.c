@@ -1,5 +1,7 @@
 #include "tests/unit/world_guard.h"
 
+#include "protocol/units.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "protocol/nodes.h"
+#include "engine/round/node_set.h"
 #include "tests/unit/world_wire.h"
 
 static void io_open(void *context, unsigned node, enum channel channel)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/unit/world_answer.h"
 #include "tests/unit/world_scripts.h"
 #include "tests/unit/world_tracking.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protocol/token.h"
+#include "protocol/units.h"
 #include "tests/lease.h"
 #include "tests/unit/world_answer.h"
 #include "tests/unit/world_master.h"

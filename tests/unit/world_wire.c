@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/nodes.h"
+#include "engine/round/node_set.h"
 #include "tests/unit/world_answer.h"
 #include "tests/unit/world_master.h"
 #include "tests/unit/world_tracking.h"

@@ -1,0 +1,69 @@
+#include "client/c/fork_mark.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* a C library before glibc 2.27 */
+#endif
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Emulators may accept any advice and follow none, so one that does not exist has to be refused. */
+static bool kernel_wipes(void *page)
+{
+    return madvise(page, page_size(), -1) != 0 && madvise(page, page_size(), MADV_WIPEONFORK) == 0;
+}
+
+/* Zeros where /proc is not mounted. */
+static struct stat stat_namespace(void)
+{
+    struct stat namespace = {0};
+    if (stat("/proc/self/ns/pid", &namespace) != 0)
+    namespace = (struct stat){0};
+    return namespace;
+}
+
+bool fork_mark_init(struct fork_mark *mark)
+{
+    void *page =
+        mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return false;
+    mark->page = page;
+    mark->is_wiped = kernel_wipes(page);
+    fork_mark_set(mark);
+    return true;
+}
+
+void fork_mark_deinit(struct fork_mark *mark)
+{
+    munmap((void *)mark->page, page_size());
+    mark->page = NULL;
+}
+
+void fork_mark_set(struct fork_mark *mark)
+{
+    *mark->page = 1;
+    if (mark->is_wiped)
+        return;
+    struct stat namespace = stat_namespace();
+    mark->pid = getpid();
+    mark->pid_namespace_device = namespace.st_dev;
+    mark->pid_namespace = namespace.st_ino;
+}
+
+bool fork_mark_is_ours(const struct fork_mark *mark)
+{
+    if (mark->is_wiped)
+        return *mark->page == 1;
+    if (mark->pid != getpid())
+        return false;
+    struct stat namespace = stat_namespace();
+    return mark->pid_namespace == namespace.st_ino &&
+           mark->pid_namespace_device == namespace.st_dev;
+}

@@ -1,0 +1,311 @@
+#include "client/c/handle.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/c/connect.h"
+#include "protocol/address.h"
+#include "protocol/units.h"
+
+enum {
+    READ_BYTES = 16384,
+    /* So that a peer that never stops sending does not keep us from looking at the clock. */
+    READS_AT_ONCE = 16,
+    /* For a daemon to take note of an end in order, where that releases something. */
+    LINGER_MS = 200,
+};
+
+/* Releases locks that linger, which the end of a connection does not. The LF before it ends a line
+ * of which a killed process that shared the connection had written only a part. */
+static const char quit[] = "\nQUIT\n";
+
+static void forget_connection(struct redlock *redlock)
+{
+    wakeup_forget(&redlock->wakeup);
+    redlock->fd = -1;
+    redlock->output_len = 0;
+    redlock->output_failed = false;
+}
+
+static void disconnect(struct redlock *redlock)
+{
+    int fd = redlock->fd;
+    forget_connection(redlock);
+    close(fd);
+}
+
+bool handle_is_connected(const struct redlock *redlock)
+{
+    return redlock->fd >= 0 && fork_mark_is_ours(&redlock->owner);
+}
+
+static void lose(struct redlock *redlock, const char *why)
+{
+    disconnect(redlock);
+    talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
+}
+
+void handle_leave_to_parent(struct redlock *redlock)
+{
+    static const char why[] = "the connection is that of the process this one was forked from";
+    if (fork_mark_is_ours(&redlock->owner))
+        return;
+    fork_mark_set(&redlock->owner);
+    wakeup_leave_to_parent(&redlock->wakeup);
+    for (size_t i = 0; i < redlock->left_count; i++)
+        close(redlock->left[i]);
+    redlock->left_count = 0;
+    talk_disown_answers(&redlock->talk, why);
+    if (redlock->fd >= 0)
+        lose(redlock, why);
+}
+
+static bool is_unix(int fd)
+{
+    int domain = 0;
+    socklen_t len = sizeof(domain);
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
+}
+
+/* Those that the daemon has ended. */
+static void close_ended(struct redlock *redlock)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < redlock->left_count; i++) {
+        struct pollfd left = {.fd = redlock->left[i]};
+        if (poll(&left, 1, 0) > 0)
+            close(left.fd);
+        else
+            redlock->left[kept++] = left.fd;
+    }
+    redlock->left_count = kept;
+}
+
+/* Room for the connection that is about to be made: giving it up must not depend on memory. */
+static bool make_room(struct redlock *redlock)
+{
+    close_ended(redlock);
+    if (redlock->left_count < redlock->left_room)
+        return true;
+    int *left = reallocarray(redlock->left, redlock->left_count + 1, sizeof(*left));
+    if (left == NULL)
+        return false;
+    redlock->left = left;
+    redlock->left_room = redlock->left_count + 1;
+    return true;
+}
+
+/*
+ * Without an end in order, by which the daemon would release what it may still hold. To the daemon
+ * every end of a unix socket is one in order. The caller may still rely on what is held, for as
+ * long as it likes, since another connection can extend it: so the socket stays open.
+ */
+static void drop(struct redlock *redlock, bool holds)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    if (holds && is_unix(redlock->fd)) {
+        redlock->left[redlock->left_count++] = redlock->fd;
+        forget_connection(redlock);
+    } else {
+        setsockopt(redlock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        disconnect(redlock);
+    }
+}
+
+void handle_reset(struct redlock *redlock, const char *why)
+{
+    handle_leave_to_parent(redlock);
+    if (redlock->fd < 0)
+        return;
+    drop(redlock, redlock->talk.holds.count > 0);
+    talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
+}
+
+void handle_close_left(struct redlock *redlock)
+{
+    for (size_t i = 0; i < redlock->left_count; i++) {
+        (void)!send(redlock->left[i], quit, sizeof(quit) - 1, MSG_NOSIGNAL);
+        /* Also for children that have it open as well. */
+        shutdown(redlock->left[i], SHUT_WR);
+        close(redlock->left[i]);
+    }
+    free(redlock->left);
+    redlock->left = NULL;
+    redlock->left_count = redlock->left_room = 0;
+}
+
+/* --- reading and writing --- */
+
+static void write_out(struct redlock *redlock)
+{
+    while (!redlock->output_failed) {
+        redlock->output_len +=
+            talk_write(&redlock->talk, connect_clock_ns(), redlock->output + redlock->output_len,
+                       sizeof(redlock->output) - redlock->output_len);
+        if (redlock->output_len == 0)
+            return;
+        ssize_t sent = send(redlock->fd, redlock->output, redlock->output_len, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0) {
+            redlock->output_failed = errno != EAGAIN && errno != EWOULDBLOCK;
+            return;
+        }
+        redlock->output_len -= (size_t)sent;
+        memmove(redlock->output, redlock->output + sent, redlock->output_len);
+    }
+}
+
+/* True: there may be more. */
+static bool read_some(struct redlock *redlock)
+{
+    char bytes[READ_BYTES];
+    char why[128];
+    /* Before it is read: what is there by now has arrived by now. */
+    int64_t received_ns = connect_clock_ns();
+    bool holds = redlock->talk.holds.count > 0;
+    ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
+    if (len > 0) {
+        if (talk_receive(&redlock->talk, bytes, (size_t)len, received_ns, connect_clock_ns()))
+            return true;
+        drop(redlock, holds);
+    } else if (len == 0) {
+        lose(redlock, "the connection ended before the answer");
+    } else if (errno == EINTR) {
+        return true;
+    } else if ((errno != EAGAIN && errno != EWOULDBLOCK) || redlock->output_failed) {
+        handle_reset(redlock, strerror_r(errno == EAGAIN ? EPIPE : errno, why, sizeof(why)));
+    }
+    return false;
+}
+
+void handle_pump(struct redlock *redlock)
+{
+    handle_leave_to_parent(redlock);
+    if (redlock->fd >= 0)
+        write_out(redlock);
+    for (unsigned i = 0; i < READS_AT_ONCE && redlock->fd >= 0 && read_some(redlock); i++)
+        continue;
+    talk_expire(&redlock->talk, connect_clock_ns());
+    if (talk_is_dead(&redlock->talk, connect_clock_ns()))
+        handle_reset(redlock, "nothing comes from there any more");
+    /* What was granted in vain is given back. */
+    if (redlock->fd >= 0)
+        write_out(redlock);
+    if (redlock->fd >= 0 && talk_is_spent(&redlock->talk))
+        handle_close(redlock);
+}
+
+static bool has_output(const struct redlock *redlock)
+{
+    return !redlock->output_failed && (redlock->output_len > 0 || talk_has_output(&redlock->talk));
+}
+
+void handle_arm(struct redlock *redlock)
+{
+    const struct talk *talk = &redlock->talk;
+    handle_leave_to_parent(redlock);
+    if (redlock->wakeup.epoll < 0)
+        return;
+    wakeup_on_output(&redlock->wakeup, has_output(redlock));
+    wakeup_at(&redlock->wakeup, TAILQ_EMPTY(&talk->notices) ? talk_until_ns(talk) : 0,
+              connect_clock_ns());
+}
+
+void handle_wait(struct redlock *redlock)
+{
+    struct pollfd fd = {.fd = redlock->fd, .events = POLLIN};
+    if (has_output(redlock))
+        fd.events |= POLLOUT;
+    int64_t until_ns = talk_until_ns(&redlock->talk);
+    poll(&fd, 1, until_ns == INT64_MAX ? -1 : connect_wait_ms(until_ns, connect_clock_ns()));
+}
+
+/* --- the connection --- */
+
+static void say_quit(struct redlock *redlock)
+{
+    size_t len = sizeof(quit) - 1;
+    if (redlock->output_len + len > sizeof(redlock->output))
+        return;
+    memcpy(redlock->output + redlock->output_len, quit, len);
+    redlock->output_len += len;
+    write_out(redlock);
+}
+
+/*
+ * Whoever closes with bytes unread resets the connection, and then the daemon releases no HOLD. So
+ * the sending side is ended first, and what still comes is read, up to the daemon's own end.
+ */
+void handle_close(struct redlock *redlock)
+{
+    char bytes[READ_BYTES];
+    bool patient = redlock->talk.holds.count > 0 || redlock->talk.lingers;
+    int64_t until_ns = connect_clock_ns() + LINGER_MS * NS_PER_MS;
+    write_out(redlock);
+    if (redlock->talk.lingers)
+        say_quit(redlock);
+    shutdown(redlock->fd, SHUT_WR);
+    for (unsigned i = 0; patient || i < READS_AT_ONCE; i++) {
+        int wait_ms = patient ? connect_wait_ms(until_ns, connect_clock_ns()) : 0;
+        ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
+        if (len == 0 || (patient && wait_ms == 0))
+            break;
+        if (len > 0 || errno == EINTR)
+            continue;
+        if (!patient || errno != EAGAIN)
+            break;
+        struct pollfd fd = {.fd = redlock->fd, .events = POLLIN};
+        poll(&fd, 1, wait_ms);
+    }
+    disconnect(redlock);
+    talk_end(&redlock->talk, REDLOCK_BROKEN, "the connection was closed", false);
+}
+
+static enum redlock_status connect_anew(struct redlock *redlock)
+{
+    struct talk *talk = &redlock->talk;
+    struct address address;
+    struct error error;
+    handle_leave_to_parent(redlock);
+    if (!make_room(redlock))
+        return talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
+    if (!address_parse(redlock->url, URL_DAEMON, &address, &error))
+        return talk_fail(talk, REDLOCK_INVALID, "%s %s", redlock->peer, error.text);
+    int64_t timeout_ns =
+        redlock->connect_timeout_ns > 0 ? redlock->connect_timeout_ns : talk->timeout_ns;
+    redlock->fd = connect_to(&address, timeout_ns, &error);
+    if (redlock->fd < 0)
+        return talk_fail(talk, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
+    if (!wakeup_watch(&redlock->wakeup, redlock->fd)) {
+        disconnect(redlock);
+        return talk_fail(talk, REDLOCK_MEMORY, "the kernel has no memory to watch a connection");
+    }
+    talk_begin(talk);
+    return REDLOCK_OK;
+}
+
+enum redlock_status handle_ask(struct redlock *redlock, const struct question *question,
+                               void (*line)(void *context, const char *text), void *context,
+                               uint64_t *id)
+{
+    uint64_t ours;
+    /* A connection that ended while nothing was asked shows only when it is read from. */
+    if (redlock->fd >= 0)
+        handle_pump(redlock);
+    if (redlock->fd < 0) {
+        enum redlock_status failed = connect_anew(redlock);
+        if (failed != REDLOCK_OK)
+            return failed;
+    }
+    enum redlock_status status = talk_ask(&redlock->talk, question, connect_clock_ns(), line,
+                                          context, id != NULL ? id : &ours);
+    if (status == REDLOCK_OK)
+        write_out(redlock);
+    handle_arm(redlock);
+    return status;
+}

@@ -1,0 +1,272 @@
+#include "client/c/redlock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/c/connect.h"
+#include "client/c/handle.h"
+#include "protocol/units.h"
+
+const char *redlock_status_word(enum redlock_status status)
+{
+    switch (status) {
+    case REDLOCK_OK:
+        return "ok";
+    case REDLOCK_HELD:
+        return "held";
+    case REDLOCK_FREE:
+        return "free";
+    case REDLOCK_GONE:
+        return "gone";
+    case REDLOCK_NOQUORUM:
+        return "noquorum";
+    case REDLOCK_LATE:
+        return "late";
+    case REDLOCK_LIMIT:
+        return "limit";
+    case REDLOCK_SHUTDOWN:
+        return "shutdown";
+    case REDLOCK_DENIED:
+        return "denied";
+    case REDLOCK_REFUSED:
+        return "refused";
+    case REDLOCK_UNREACHABLE:
+        return "unreachable";
+    case REDLOCK_BROKEN:
+        return "broken";
+    case REDLOCK_TIMEOUT:
+        return "timeout";
+    case REDLOCK_GARBLED:
+        return "garbled";
+    case REDLOCK_INVALID:
+        return "invalid";
+    case REDLOCK_MEMORY:
+        return "memory";
+    }
+    return "unknown";
+}
+
+/* --- the handle --- */
+
+/* What a message may repeat: neither a password, nor what a terminal would take for a command. */
+static void name_peer(struct redlock *redlock, const char *url)
+{
+    memset(redlock->peer, 0, sizeof(redlock->peer));
+    if (!address_is_printable(url)) {
+        strcpy(redlock->peer, "the address");
+        return;
+    }
+    for (size_t i = 0; url[i] != '\0' && i < sizeof(redlock->peer) - 1; i++)
+        redlock->peer[i] = url[i] >= ' ' && url[i] < 0x7f ? url[i] : '?';
+}
+
+struct redlock *redlock_new(const char *url)
+{
+    struct redlock *redlock = calloc(1, sizeof(*redlock));
+    if (redlock == NULL)
+        return NULL;
+    redlock->url = strdup(url != NULL ? url : "");
+    if (redlock->url == NULL || !fork_mark_init(&redlock->owner)) {
+        free(redlock->url);
+        free(redlock);
+        return NULL;
+    }
+    talk_init(&redlock->talk);
+    name_peer(redlock, redlock->url);
+    redlock->talk.peer = redlock->peer;
+    redlock->fd = -1;
+    wakeup_init(&redlock->wakeup);
+    redlock_set_timeout(redlock, HANDLE_TIMEOUT_MS);
+    return redlock;
+}
+
+void redlock_free(struct redlock *redlock)
+{
+    if (redlock == NULL)
+        return;
+    handle_leave_to_parent(redlock);
+    /* What was granted and nobody has taken is given back, too. */
+    talk_cancel_all(&redlock->talk, connect_clock_ns());
+    if (redlock->fd >= 0)
+        handle_pump(redlock);
+    if (redlock->fd >= 0)
+        handle_close(redlock);
+    handle_close_left(redlock);
+    talk_free(&redlock->talk);
+    wakeup_close(&redlock->wakeup);
+    fork_mark_deinit(&redlock->owner);
+    free(redlock->url);
+    explicit_bzero(redlock, sizeof(*redlock)); /* there is a secret in it */
+    free(redlock);
+}
+
+void redlock_abandon(struct redlock *redlock)
+{
+    handle_reset(redlock, "the connection was given up");
+    handle_arm(redlock);
+}
+
+void redlock_take_over(struct redlock *redlock)
+{
+    fork_mark_set(&redlock->owner);
+}
+
+const char *redlock_error(const struct redlock *redlock)
+{
+    return redlock->talk.error;
+}
+
+static int64_t within_bounds(int64_t timeout_ms)
+{
+    if (timeout_ms < 1)
+        return 1;
+    return timeout_ms < QUESTION_TIMEOUT_MAX_MS ? timeout_ms : QUESTION_TIMEOUT_MAX_MS;
+}
+
+void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms)
+{
+    redlock->talk.timeout_ns = within_bounds(timeout_ms) * NS_PER_MS;
+}
+
+void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms)
+{
+    redlock->connect_timeout_ns = within_bounds(timeout_ms) * NS_PER_MS;
+}
+
+enum redlock_status redlock_set_label(struct redlock *redlock, const char *label)
+{
+    if (!question_label_is_fine(label))
+        return talk_fail(&redlock->talk, REDLOCK_INVALID,
+                         "a label has 1 to %d of A-Z a-z 0-9 _ . : -", REDLOCK_LABEL_MAX);
+    talk_set_label(&redlock->talk, label, redlock->fd >= 0);
+    return REDLOCK_OK;
+}
+
+enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secret)
+{
+    if (secret != NULL && !question_secret_is_fine(secret))
+        return talk_fail(&redlock->talk, REDLOCK_INVALID,
+                         "a secret has 1 to %d bytes, without spaces and control characters",
+                         LIMIT_SECRET);
+    talk_set_secret(&redlock->talk, secret);
+    return REDLOCK_OK;
+}
+
+enum redlock_status redlock_set_url(struct redlock *redlock, const char *url)
+{
+    char *copy = strdup(url);
+    if (copy == NULL)
+        return talk_fail(&redlock->talk, REDLOCK_MEMORY, "no memory is left");
+    free(redlock->url);
+    redlock->url = copy;
+    name_peer(redlock, url);
+    return REDLOCK_OK;
+}
+
+int64_t redlock_left_ms(const struct redlock_lock *lock)
+{
+    if (lock->deadline_ns == 0)
+        return 0;
+    int64_t left_ns = lock->deadline_ns - connect_clock_ns();
+    return left_ns > 0 ? left_ns / NS_PER_MS : 0;
+}
+
+/* --- without blocking --- */
+
+static enum redlock_status start(struct redlock *redlock, bool fine,
+                                 const struct question *question, const struct error *error,
+                                 uint64_t *id)
+{
+    if (!fine)
+        return talk_fail(&redlock->talk, REDLOCK_INVALID, "%s", error->text);
+    return handle_ask(redlock, question, NULL, NULL, id);
+}
+
+enum redlock_status redlock_start_acquire(struct redlock *redlock, const char *resource,
+                                          int64_t ttl_ms, const struct redlock_wish *wish,
+                                          uint64_t *id)
+{
+    struct question question;
+    struct error error;
+    bool fine = question_acquire(&question, resource, ttl_ms, wish, &error);
+    return start(redlock, fine, &question, &error, id);
+}
+
+enum redlock_status redlock_start_extend(struct redlock *redlock, const struct redlock_lock *lock,
+                                         int64_t ttl_ms, uint64_t *id)
+{
+    struct question question;
+    struct error error;
+    bool fine = question_extend(&question, lock, ttl_ms, &error);
+    return start(redlock, fine, &question, &error, id);
+}
+
+enum redlock_status redlock_start_release(struct redlock *redlock, const struct redlock_lock *lock,
+                                          uint64_t *id)
+{
+    struct question question;
+    struct error error;
+    bool fine = question_release(&question, lock->resource, lock->token, &error);
+    return start(redlock, fine, &question, &error, id);
+}
+
+enum redlock_status redlock_start_query(struct redlock *redlock, const char *resource, uint64_t *id)
+{
+    struct question question;
+    struct error error;
+    bool fine = question_about(&question, QUESTION_QUERY, resource, &error);
+    return start(redlock, fine, &question, &error, id);
+}
+
+enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id)
+{
+    return handle_ask(redlock, &(struct question){.kind = QUESTION_PING}, NULL, NULL, id);
+}
+
+enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource, uint64_t *id)
+{
+    struct question question;
+    struct error error;
+    bool fine = question_about(&question, QUESTION_PLACE, resource, &error);
+    return start(redlock, fine, &question, &error, id);
+}
+
+void redlock_cancel(struct redlock *redlock, uint64_t id)
+{
+    /* An answer that is here already can be dealt with at once. */
+    handle_pump(redlock);
+    talk_cancel(&redlock->talk, id, connect_clock_ns());
+    handle_pump(redlock);
+    handle_arm(redlock);
+}
+
+bool redlock_next(struct redlock *redlock, struct redlock_event *event)
+{
+    handle_leave_to_parent(redlock);
+    if (TAILQ_EMPTY(&redlock->talk.notices))
+        handle_pump(redlock);
+    bool taken = talk_take(&redlock->talk, event);
+    handle_arm(redlock);
+    return taken;
+}
+
+int redlock_fd(struct redlock *redlock)
+{
+    struct wakeup *wakeup = &redlock->wakeup;
+    handle_leave_to_parent(redlock);
+    if (wakeup->epoll < 0 && wakeup_open(wakeup) && redlock->fd >= 0 &&
+        !wakeup_watch(wakeup, redlock->fd))
+        wakeup_close(wakeup);
+    handle_arm(redlock);
+    return wakeup->epoll;
+}
+
+bool redlock_is_connected(const struct redlock *redlock)
+{
+    return handle_is_connected(redlock);
+}
+
+int redlock_socket(const struct redlock *redlock)
+{
+    return handle_is_connected(redlock) ? redlock->fd : -1;
+}

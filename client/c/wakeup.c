@@ -1,0 +1,99 @@
+#include "client/c/wakeup.h"
+
+#include "protocol/units.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+void wakeup_init(struct wakeup *wakeup)
+{
+    *wakeup = (struct wakeup){.epoll = -1, .timer = -1, .due_ns = INT64_MAX, .socket = -1};
+}
+
+void wakeup_close(struct wakeup *wakeup)
+{
+    if (wakeup->timer >= 0)
+        close(wakeup->timer);
+    if (wakeup->epoll >= 0)
+        close(wakeup->epoll);
+    wakeup_init(wakeup);
+}
+
+static bool control(const struct wakeup *wakeup, int operation, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events};
+    return epoll_ctl(wakeup->epoll, operation, fd, &event) == 0;
+}
+
+bool wakeup_open(struct wakeup *wakeup)
+{
+    if (wakeup->epoll >= 0)
+        return true;
+    wakeup->epoll = epoll_create1(EPOLL_CLOEXEC);
+    wakeup->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (wakeup->epoll < 0 || wakeup->timer < 0 ||
+        !control(wakeup, EPOLL_CTL_ADD, wakeup->timer, EPOLLIN)) {
+        wakeup_close(wakeup);
+        return false;
+    }
+    return true;
+}
+
+void wakeup_leave_to_parent(struct wakeup *wakeup)
+{
+    int number = wakeup->epoll;
+    if (number < 0)
+        return;
+    /* The timer first, so that there is a descriptor to spare. */
+    close(wakeup->timer);
+    wakeup_init(wakeup);
+    if (wakeup_open(wakeup) && dup3(wakeup->epoll, number, O_CLOEXEC) >= 0) {
+        close(wakeup->epoll);
+        wakeup->epoll = number;
+    } else {
+        close(number);
+    }
+}
+
+bool wakeup_watch(struct wakeup *wakeup, int socket)
+{
+    if (wakeup->epoll < 0)
+        return true;
+    wakeup->output = false;
+    if (!control(wakeup, EPOLL_CTL_ADD, socket, EPOLLIN))
+        return false;
+    wakeup->socket = socket;
+    return true;
+}
+
+void wakeup_forget(struct wakeup *wakeup)
+{
+    if (wakeup->socket >= 0)
+        (void)control(wakeup, EPOLL_CTL_DEL, wakeup->socket, 0);
+    wakeup->socket = -1;
+}
+
+void wakeup_on_output(struct wakeup *wakeup, bool output)
+{
+    if (wakeup->socket < 0 || wakeup->output == output)
+        return;
+    (void)control(wakeup, EPOLL_CTL_MOD, wakeup->socket, output ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    wakeup->output = output;
+}
+
+void wakeup_at(struct wakeup *wakeup, int64_t due_ns, int64_t now_ns)
+{
+    /* To be woken once too early costs less than to set the timer for each request. */
+    if (wakeup->epoll < 0 || (wakeup->due_ns > now_ns && wakeup->due_ns <= due_ns) ||
+        wakeup->due_ns == due_ns)
+        return;
+    struct itimerspec when = {0}; /* never */
+    if (due_ns != INT64_MAX) {
+        int64_t ns = due_ns > 0 ? due_ns : 1;
+        when.it_value = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+    }
+    timerfd_settime(wakeup->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    wakeup->due_ns = due_ns;
+}

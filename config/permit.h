@@ -1,0 +1,57 @@
+/*
+ * What a user may do: verb and resource -> yes, or why not. Pure.
+ *
+ * A connection without a name is nobody: it may say who it is, and ask whether there is a daemon.
+ * Whoever has a name may besides use the verbs he was given, on the resources that begin with one
+ * of his prefixes ("" is a prefix of all). There is nothing that is allowed by being left out.
+ */
+#ifndef CONFIG_PERMIT_H
+#define CONFIG_PERMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/request.h"
+
+/* Sets of verbs. */
+#define PERMIT_BIT(verb) (UINT32_C(1) << (verb))
+
+struct permit {
+    bool known;     /* whose permit this is has been found out */
+    uint32_t verbs; /* of permit_grantable() */
+    const char *const *prefixes;
+    size_t prefix_count;
+};
+
+enum permit_answer {
+    PERMIT_YES,
+    PERMIT_NOT_KNOWN,    /* authenticate first */
+    PERMIT_NOT_VERB,     /* not this verb */
+    PERMIT_NOT_RESOURCE, /* this verb, but not on this resource */
+};
+
+/* resource: NULL for a verb without one, and for a listing of all. A listing of all is allowed by
+ * its verb alone: whoever writes it leaves out what permit_covers() does not allow. */
+enum permit_answer permit_ask(const struct permit *permit, enum verb verb, const char *resource,
+                              size_t resource_len);
+
+/* Does it begin with one of the prefixes? */
+bool permit_covers(const struct permit *permit, const char *resource, size_t resource_len);
+
+/* Is every resource covered? */
+bool permit_covers_all(const struct permit *permit);
+
+/* What DENIED says of this verb. */
+const char *permit_text(enum permit_answer answer, enum verb verb);
+
+/* All verbs that take a permission; those that a user has where none are named: what it takes to
+ * use locks, and no more; and those among them that are about resources. */
+uint32_t permit_grantable(void);
+uint32_t permit_usual(void);
+uint32_t permit_about_resources(void);
+
+/* May this error be told to nobody in particular? Others tell of the configuration. */
+bool permit_tells(const struct permit *permit, enum request_error error);
+
+#endif

@@ -1,0 +1,112 @@
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine_parts.h"
+
+/* Long enough for all of them, and soon over if the last is refused. An extension that does not
+ * make it longer would not set a time. */
+enum { TTL_MS = 2000, EXTENDED_MS = 2 * TTL_MS };
+
+/* In this order, on one key: it is taken, prolonged, looked at, frozen, handed over and released,
+ * as every command of a round would do it. */
+static const struct trial {
+    const char *what;
+    enum redis_command command;
+} trials[ENGINE_TRIALS] = {
+    {"SET", REDIS_ACQUIRE},
+    {"extend.lua", REDIS_EXTEND},
+    {"status.lua", REDIS_LOOK},
+    {"freeze.lua", REDIS_FREEZE},
+    {"swap.lua", REDIS_SWAP},
+    {"release.lua", REDIS_RELEASE},
+    {"fence.lua", REDIS_ACQUIRE_FENCED},
+    {"release.lua", REDIS_RELEASE},
+};
+
+/* Below the prefix, since an ACL may name that; and of one who looks, so that two are apart. */
+static size_t put_key(const struct engine *engine, char *key)
+{
+    static const char name[] = "redlockd-probe:";
+    size_t len = engine->rules.key_prefix_len;
+    assert(len + sizeof(name) - 1 + sizeof(engine->daemon) <= LIMIT_KEY);
+    memcpy(key, engine->rules.key_prefix, len);
+    memcpy(key + len, name, sizeof(name) - 1);
+    len += sizeof(name) - 1;
+    memcpy(key + len, engine->daemon, sizeof(engine->daemon));
+    return len + sizeof(engine->daemon);
+}
+
+void engine_name_absent_key(struct engine *engine)
+{
+    /* No name of a resource has a space in it, so no lock of redlockd is ever there; and no other
+     * client of the master knows the name of this daemon. */
+    snprintf(engine->absent_key, sizeof(engine->absent_key), "%.*sredlockd set?%.*s",
+             (int)engine->rules.key_prefix_len, engine->rules.key_prefix, REDIS_DAEMON,
+             engine->daemon);
+}
+
+/* Whose servers the names are, as this master has it. */
+static void look_at_leases(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        char key[GUARD_NAME_KEY_MAX];
+        char buf[sizeof(key) + 64];
+        guard_name_key(&engine->guard, i, key);
+        size_t len = redis_format_words((const char *[]){"GET", key},
+                                        (const size_t[]){3, strlen(key)}, 2, buf, sizeof(buf));
+        link_send(&engine->links[node], buf, len,
+                  &(struct link_ticket){.kind = TICKET_TRIAL,
+                                        .command = (uint8_t)(ENGINE_TRIALS + i),
+                                        .sent_ns = now_ns});
+    }
+}
+
+void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    char key[LIMIT_KEY];
+    char tokens[2][LIMIT_TOKEN];
+    char frozen[LIMIT_TOKEN];
+    struct redis_call call = {
+        .key = key,
+        .key_len = put_key(engine, key),
+        .fence_ttl_ms = TTL_MS,
+        .daemon = engine->daemon,
+    };
+    engine_make_token(engine, tokens[0]);
+    engine_make_token(engine, tokens[1]);
+    engine_freeze_token(engine, tokens[0], frozen);
+    for (unsigned i = 0; i < ENGINE_TRIALS; i++) {
+        call.command = trials[i].command;
+        call.ttl_ms = call.command == REDIS_EXTEND ? EXTENDED_MS : TTL_MS;
+        call.token = tokens[call.command == REDIS_SWAP || call.command == REDIS_RELEASE];
+        if (call.command == REDIS_FREEZE)
+            call.token = frozen;
+        call.old_token = tokens[0];
+        call.ballot = call.command == REDIS_ACQUIRE_FENCED;
+        size_t len = redis_format(&call, REDIS_BY_SHA1, engine->command);
+        link_send(
+            &engine->links[node], engine->command, len,
+            &(struct link_ticket){.kind = TICKET_TRIAL, .command = (uint8_t)i, .sent_ns = now_ns});
+        /* What was handed over and released is another's afterwards. */
+        if (call.command == REDIS_RELEASE)
+            memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
+    }
+    look_at_leases(engine, node, now_ns);
+}
+
+void engine_on_trial(struct engine *engine, unsigned node, const struct link_ticket *ticket,
+                     const struct redis_reply *reply)
+{
+    enum reason refused = REASON_NONE;
+    char lease[LIMIT_RECORD] = "";
+    if (ticket->command >= ENGINE_TRIALS) {
+        if (reply->kind == RESP_STRING && reply->len < sizeof(lease))
+            memcpy(lease, reply->str, reply->len);
+        engine->io.leased(engine->io.context, node, ticket->command - ENGINE_TRIALS, lease);
+        return;
+    }
+    if (reply->kind == RESP_ERROR)
+        refused = link_reason_of(&engine->links[node], reply);
+    engine->io.tried(engine->io.context, node, trials[ticket->command].what, refused);
+}

@@ -1,0 +1,60 @@
+#include "engine/locks/hold.h"
+
+#include "protocol/units.h"
+
+void hold_init(struct hold *hold, int64_t ttl_ns, int64_t since_ns, int64_t until_ns)
+{
+    *hold = (struct hold){
+        .ttl_ns = ttl_ns,
+        .drift_ns = since_ns + ttl_ns - until_ns,
+        .since_ns = since_ns,
+        .until_ns = until_ns,
+    };
+}
+
+void hold_on_extended(struct hold *hold, int64_t until_ns)
+{
+    if (until_ns > hold->until_ns)
+        hold->until_ns = until_ns;
+    hold->retry_ns = 0;
+}
+
+void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns)
+{
+    /* Often enough before it is lost, and no more often than does good. */
+    int64_t delay_ns = hold->ttl_ns / 30;
+    if (delay_ns > NS_PER_S)
+        delay_ns = NS_PER_S;
+    hold->retry_ns = now_ns + (delay_ns > backoff_ns ? delay_ns : backoff_ns);
+}
+
+int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns)
+{
+    /* A third of the time to live after the round that it relies on. */
+    int64_t renew_ns = hold->until_ns + hold->drift_ns - hold->ttl_ns / 3 * 2;
+    if (hold->retry_ns > renew_ns)
+        renew_ns = hold->retry_ns;
+    return hold_may_extend(hold, hold->ttl_ns, max_hold_ns, renew_ns) ? renew_ns : INT64_MAX;
+}
+
+bool hold_may_extend(const struct hold *hold, int64_t ttl_ns, int64_t max_hold_ns, int64_t now_ns)
+{
+    return now_ns + ttl_ns - hold->since_ns <= max_hold_ns;
+}
+
+int64_t hold_lost_ns(const struct hold *hold)
+{
+    return hold->until_ns - (hold->ttl_ns + 2) / 3;
+}
+
+int64_t hold_shortest_ms(const struct drift *drift, int64_t node_timeout_ns)
+{
+    struct hold hold;
+    int64_t ttl_ms = 1;
+    for (;; ttl_ms++) {
+        int64_t ttl_ns = ttl_ms * NS_PER_MS;
+        hold_init(&hold, ttl_ns, 0, valid_until(drift, ttl_ns, 0));
+        if (hold_lost_ns(&hold) - hold_renew_ns(&hold, INT64_MAX) >= node_timeout_ns)
+            return ttl_ms;
+    }
+}

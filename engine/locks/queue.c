@@ -1,0 +1,425 @@
+#include "engine/locks/queue.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
+
+/* Redis counts in whole milliseconds, rounded down: to ask a moment earlier would be in vain. */
+#define ROUNDED_NS NS_PER_MS
+
+/* From least_ns to most_ns. The generator is that of Numerical Recipes: it has to spread, no more.
+ */
+static int64_t draw_ns(struct queue *queue, int64_t least_ns, int64_t most_ns)
+{
+    queue->random = queue->random * 1664525 + 1013904223;
+    uint64_t range_ns = (uint64_t)(most_ns - least_ns);
+    return least_ns + (int64_t)((range_ns >> 16) * (queue->random >> 16));
+}
+
+void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t seed)
+{
+    memset(queue, 0, sizeof(*queue));
+    TAILQ_INIT(&queue->line);
+    queue->rules = rules;
+    queue->phase = QUEUE_WATCHING;
+    queue->ask_ns = queue->look_ns = ALARM_NEVER;
+    queue->random = seed;
+    queue->turn = QUEUE_TURN_HANDOVERS;
+}
+
+/* --- the line --- */
+
+static void forget_sight(struct queue *queue)
+{
+    queue->free = queue->held = queue->tracked = queue->changed = 0;
+}
+
+void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
+{
+    /* While nobody waited, nobody watched. */
+    if (queue->length == 0)
+        forget_sight(queue);
+    if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
+        queue->ask_ns = now_ns;
+        queue->look_ns = ALARM_NEVER;
+    }
+    waiter->overdue = false;
+    TAILQ_INSERT_TAIL(&queue->line, waiter, line);
+    queue->length++;
+}
+
+void queue_leave(struct queue *queue, struct waiter *waiter)
+{
+    assert(queue->length > 0);
+    TAILQ_REMOVE(&queue->line, waiter, line);
+    queue->length--;
+    queue->overdue -= waiter->overdue;
+}
+
+void queue_note_overdue(struct queue *queue, struct waiter *waiter)
+{
+    assert(!waiter->overdue);
+    waiter->overdue = true;
+    queue->overdue++;
+}
+
+/* --- what is known --- */
+
+/* When a quorum is free at the earliest: the quorum-th smallest of the nodes' times. */
+static int64_t free_ns(const struct queue *queue)
+{
+    int64_t earliest_ns = ALARM_NEVER;
+    if (nodes_count(queue->free) >= queue->rules->quorum)
+        return 0;
+    for (unsigned i = 0; i < queue->rules->node_count; i++) {
+        if (!(queue->held & nodes_only(i)))
+            continue;
+        unsigned by_then = nodes_count(queue->free);
+        for (unsigned j = 0; j < queue->rules->node_count; j++)
+            by_then += (queue->held & nodes_only(j)) && queue->until_ns[j] <= queue->until_ns[i];
+        if (by_then >= queue->rules->quorum && queue->until_ns[i] < earliest_ns)
+            earliest_ns = queue->until_ns[i];
+    }
+    return earliest_ns;
+}
+
+int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
+{
+    int64_t at_ns = free_ns(queue);
+    if (queue->phase == QUEUE_PAUSING || at_ns == ALARM_NEVER || at_ns == 0)
+        return -1;
+    at_ns -= ROUNDED_NS;
+    return at_ns > now_ns ? (at_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+/* The look shows what the one before had shown: the report was for nothing. */
+static bool is_unchanged(const struct queue *queue, unsigned node, const struct sighting *seen,
+                         int64_t until_ns)
+{
+    int64_t before_ns = queue->until_ns[node];
+    if (!seen->held || seen->holder != queue->holder)
+        return false;
+    if (before_ns == ALARM_NEVER || until_ns == ALARM_NEVER)
+        return before_ns == until_ns;
+    return until_ns - before_ns < QUEUE_SAME_NS && before_ns - until_ns < QUEUE_SAME_NS;
+}
+
+/*
+ * A master whose table of tracked keys is full forgets one for each that is added, and reports it.
+ * To look at each at once would only make it forget the next.
+ */
+static void note_report(struct queue *queue, bool unchanged, int64_t now_ns)
+{
+    queue->idle_reports = unchanged ? queue->idle_reports + 1 : 0;
+    if (queue->idle_reports >= QUEUE_IDLE_REPORTS)
+        queue->quiet_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+}
+
+static void forget_node(struct queue *queue, unsigned node)
+{
+    queue->free &= ~nodes_only(node);
+    queue->held &= ~nodes_only(node);
+    queue->tracked &= ~nodes_only(node);
+}
+
+void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns)
+{
+    int64_t until_ns =
+        seen->pttl_ms >= 0 ? now_ns + seen->pttl_ms * NS_PER_MS + ROUNDED_NS : ALARM_NEVER;
+    bool reported = queue->reported & nodes_only(node);
+    queue->looking &= ~nodes_only(node);
+    queue->reported &= ~nodes_only(node);
+    forget_node(queue, node);
+    /* It has changed behind what was seen; the two came on different connections. */
+    if (queue->changed & nodes_only(node))
+        return;
+    if (reported)
+        note_report(queue, is_unchanged(queue, node, seen, until_ns), now_ns);
+    if (seen->held)
+        queue->held |= nodes_only(node);
+    else
+        queue->free |= nodes_only(node);
+    if (seen->tracked)
+        queue->tracked |= nodes_only(node);
+    queue->holder = seen->held ? seen->holder : 0;
+    queue->until_ns[node] = until_ns;
+}
+
+void queue_on_unseen(struct queue *queue, unsigned node)
+{
+    queue->looking &= ~nodes_only(node);
+    queue->reported &= ~nodes_only(node);
+}
+
+void queue_on_changed(struct queue *queue, unsigned node)
+{
+    forget_node(queue, node);
+    queue->changed |= nodes_only(node);
+}
+
+static void look_soon(struct queue *queue, int64_t now_ns)
+{
+    if (queue->look_ns > now_ns + QUEUE_POLL_NS)
+        queue->look_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+}
+
+void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
+{
+    queue->tracked &= ~nodes_only(node);
+    queue->changed &= ~nodes_only(node);
+    look_soon(queue, now_ns);
+}
+
+static void hold_everywhere(struct queue *queue, int64_t until_ns, int64_t now_ns)
+{
+    forget_sight(queue);
+    queue->held = nodes_all(queue->rules->node_count);
+    for (unsigned i = 0; i < queue->rules->node_count; i++)
+        queue->until_ns[i] = until_ns + ROUNDED_NS;
+    queue->quiet_ns = queue->look_ns = now_ns + QUEUE_QUIET_NS;
+}
+
+void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
+{
+    if (queue->phase != QUEUE_WATCHING)
+        return;
+    queue->ask_ns = ALARM_NEVER;
+    hold_everywhere(queue, until_ns, now_ns);
+}
+
+/* --- rounds --- */
+
+void queue_on_asked(struct queue *queue)
+{
+    unsigned quorum = queue->rules->quorum;
+    assert(queue->phase != QUEUE_ASKING);
+    queue->phase = QUEUE_ASKING;
+    queue->ask_again = false;
+    queue->declined = queue->offered && nodes_count(queue->free & queue->tracked) >= quorum;
+    if (queue->offered && !queue->declined)
+        queue->turn = QUEUE_TURN_HANDOVERS;
+    queue->offered = false;
+    forget_sight(queue);
+}
+
+static void pause_until(struct queue *queue, int64_t at_ns)
+{
+    queue->phase = QUEUE_PAUSING;
+    queue->ask_ns = at_ns;
+}
+
+/* From backoff_min to twice that, four times, and so on. */
+static int64_t backoff_ns(struct queue *queue, unsigned failures)
+{
+    const struct queue_rules *rules = queue->rules;
+    int64_t most_ns = rules->backoff_max_ns;
+    if (failures < 16 && rules->backoff_min_ns << (failures + 1) < most_ns)
+        most_ns = rules->backoff_min_ns << (failures + 1);
+    return draw_ns(queue, rules->backoff_min_ns, most_ns);
+}
+
+static void watch(struct queue *queue, int64_t ask_ns)
+{
+    queue->phase = QUEUE_WATCHING;
+    queue->ask_ns = ask_ns;
+}
+
+void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t now_ns)
+{
+    assert(queue->phase == QUEUE_ASKING);
+    bool again = queue->ask_again;
+    if (outcome == QUEUE_HELD || outcome == QUEUE_COLLIDED)
+        queue->turn = QUEUE_TURN_HANDOVERS;
+    switch (outcome) {
+    case QUEUE_HELD:
+        queue->failures = 0;
+        watch(queue, again ? now_ns : ALARM_NEVER);
+        queue->quiet_ns = now_ns;
+        queue->look_ns = ALARM_NEVER;
+        look_soon(queue, now_ns);
+        break;
+    case QUEUE_AGAIN:
+        watch(queue, now_ns);
+        break;
+    case QUEUE_COLLIDED:
+    case QUEUE_FAILED:
+        pause_until(queue, now_ns + backoff_ns(queue, queue->failures));
+        queue->failures++;
+        break;
+    }
+}
+
+void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
+{
+    assert(queue->phase == QUEUE_ASKING);
+    watch(queue, ALARM_NEVER);
+    queue->failures = 0;
+    queue->handovers = handed_over ? queue->handovers + 1 : 0;
+    queue->wanted = queue->wanted && handed_over;
+    queue->need_ns = handed_over ? queue->need_ns : 0;
+    if (queue->declined && queue->turn < QUEUE_TURN_MOST)
+        queue->turn *= 2;
+    queue->declined = false;
+    /* However long it was held before that. */
+    if (queue->handovers <= 1)
+        queue->turn_ns = now_ns;
+    /* Who joins an empty line forgets what has been seen before. */
+    if (queue->length > 0)
+        hold_everywhere(queue, until_ns, now_ns);
+}
+
+int64_t queue_need_ns(const struct queue_rules *rules, int64_t round_trip_ns)
+{
+    int64_t need_ns = 3 * round_trip_ns + NS_PER_MS;
+    return need_ns > rules->backoff_min_ns ? need_ns : 0;
+}
+
+/* How many hand-overs are a turn. A daemon that is far gets the lock once in a pause, where others
+ * may get it several times: so it waits for fewer. */
+static unsigned turn_length(const struct queue *queue)
+{
+    bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
+    return far ? queue->turn * QUEUE_FAR_HANDOVERS / QUEUE_TURN_HANDOVERS : queue->turn;
+}
+
+/* The shortest pause after a turn: as long as the waiter needs that needs longest, but a hint may
+ * be mistaken. */
+static int64_t least_pause_ns(const struct queue *queue)
+{
+    const struct queue_rules *rules = queue->rules;
+    int64_t least_ns =
+        queue->need_ns > rules->backoff_min_ns ? queue->need_ns : rules->backoff_min_ns;
+    return least_ns < rules->backoff_max_ns ? least_ns : rules->backoff_max_ns;
+}
+
+static int64_t pause_ns(struct queue *queue)
+{
+    int64_t least_ns = least_pause_ns(queue);
+    int64_t most_ns = least_ns + queue->rules->backoff_min_ns;
+    if (most_ns > queue->rules->backoff_max_ns)
+        most_ns = queue->rules->backoff_max_ns;
+    return draw_ns(queue, least_ns, most_ns);
+}
+
+static bool turn_is_over(const struct queue *queue, int64_t now_ns)
+{
+    int64_t lasted_ns = now_ns - queue->turn_ns;
+    int64_t grown_most_ns = QUEUE_TURN_PAUSES * least_pause_ns(queue);
+    if (queue->handovers == 0)
+        return false;
+    if (lasted_ns >= QUEUE_TURN_NS)
+        return true;
+    if (!queue->wanted && !queue->rules->shared_names)
+        return false;
+    return queue->handovers >= turn_length(queue) ||
+           (queue->handovers >= QUEUE_TURN_HANDOVERS && lasted_ns >= grown_most_ns);
+}
+
+void queue_on_wanted(struct queue *queue, int64_t need_ns)
+{
+    queue->wanted = true;
+    if (need_ns > queue->need_ns)
+        queue->need_ns = need_ns;
+}
+
+bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
+{
+    return queue->length > 0 && queue->phase == QUEUE_WATCHING && !turn_is_over(queue, now_ns);
+}
+
+void queue_on_released(struct queue *queue, int64_t now_ns)
+{
+    queue->ask_again = true;
+    if (queue->phase != QUEUE_WATCHING)
+        return;
+    if (turn_is_over(queue, now_ns)) {
+        queue->handovers = 0;
+        queue->turn_ns = now_ns;
+        /* Where nobody is known to want it, that he does not says nothing. */
+        queue->offered = queue->wanted || queue->rules->shared_names;
+        queue->looked = false;
+        forget_sight(queue);
+        pause_until(queue, now_ns + pause_ns(queue));
+    } else {
+        queue->ask_ns = now_ns;
+    }
+}
+
+/* --- what is to be done --- */
+
+/*
+ * Does every quorum that may become free contain a master that will report it? Only a master whose
+ * key is held has a release to report. Any quorum contains one of node_count - quorum + 1 masters.
+ * A look under way counts: its answer brings up this question again.
+ */
+static bool reports_suffice(const struct queue *queue)
+{
+    const struct queue_rules *rules = queue->rules;
+    uint32_t reporting = (queue->held & queue->tracked) | queue->looking;
+    return nodes_count(reporting) > rules->node_count - rules->quorum;
+}
+
+static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_ns)
+{
+    /* Those that report may not be all whose key is to go: some may have one of somebody else's. So
+     * where one is looked at because it has reported, those are, too, that cannot. */
+    bool reported = (queue->changed & reachable & ~queue->looking) != 0;
+    uint32_t nodes = reported ? queue->changed | ~queue->tracked : queue->changed;
+    if (now_ns < queue->quiet_ns) {
+        if (nodes != 0 || queue->look_ns < queue->quiet_ns)
+            queue->look_ns = queue->quiet_ns;
+        return 0;
+    }
+    if (now_ns >= queue->look_ns) {
+        if (reports_suffice(queue)) {
+            queue->look_ns = ALARM_NEVER;
+        } else {
+            nodes |= ~queue->tracked;
+            queue->look_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+        }
+    }
+    /* Those that cannot be looked at now are, the next time. */
+    if (queue->changed & ~reachable)
+        look_soon(queue, now_ns);
+    return nodes & reachable & ~queue->looking;
+}
+
+enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_ns, uint32_t *nodes)
+{
+    *nodes = 0;
+    if (queue->length == 0 || queue->phase == QUEUE_ASKING)
+        return QUEUE_REST;
+    /* Who does not wait is first only where nobody waits: it has no part in any pause. */
+    if (now_ns >= queue->ask_ns || TAILQ_FIRST(&queue->line)->overdue)
+        return QUEUE_ASK;
+    if (queue->phase == QUEUE_PAUSING && (!queue->offered || queue->looked))
+        return QUEUE_REST;
+    if (queue->phase == QUEUE_PAUSING) {
+        *nodes = reachable & ~queue->looking;
+        queue->looked = true;
+    } else {
+        if (now_ns >= free_ns(queue))
+            return QUEUE_ASK;
+        if (!reports_suffice(queue))
+            look_soon(queue, now_ns);
+        *nodes = to_look_at(queue, reachable, now_ns);
+    }
+    queue->looking |= *nodes;
+    queue->reported |= *nodes & queue->changed;
+    queue->changed &= ~*nodes;
+    return *nodes != 0 ? QUEUE_LOOK : QUEUE_REST;
+}
+
+int64_t queue_wake_ns(const struct queue *queue)
+{
+    if (queue->length == 0 || queue->phase == QUEUE_ASKING)
+        return ALARM_NEVER;
+    int64_t wake_ns = queue->ask_ns;
+    if (queue->phase == QUEUE_PAUSING)
+        return wake_ns;
+    wake_ns = queue->look_ns < wake_ns ? queue->look_ns : wake_ns;
+    int64_t free_at_ns = free_ns(queue);
+    return free_at_ns < wake_ns ? free_at_ns : wake_ns;
+}

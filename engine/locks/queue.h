@@ -1,0 +1,206 @@
+/*
+ * Who waits for a resource in this daemon, in which order, and what is to be done about it. Pure.
+ *
+ * However many wait, only the first in line is tried for, by one round at a time:
+ *
+ *                    ask                       granted
+ *     WATCHING ---------------> ASKING -------------------------> WATCHING (the next in line)
+ *        ^  it is free, or        |  held            -> WATCHING
+ *        |  should be by now      |  collided,       -> PAUSING
+ *        +---- PAUSING <----------+  no quorum
+ *
+ * While it watches, it knows on which nodes the key is free or until when it is held, as far as
+ * masters have told: with the undo of a round that was refused, or when they were looked at. A
+ * master that tracks the key tells of its next change (engine/master/tracker.h), and is looked at
+ * again then, together with those that do not track. Where a quorum could become free without a
+ * report, those that do not track are looked at from time to time. A master that is free has
+ * nothing to report, so what counts are the masters that track and are held: with node_count -
+ * quorum + 1 of them, one is in every quorum. What is seen grants nothing: it only says when a
+ * round is worth its while.
+ *
+ * A collision is a split vote: nobody has a quorum. Who loses one pauses for a random time, longer
+ * each time. So does who is refused by a few while votes of others fail: their undo shows the key
+ * as free on a quorum, and without a pause round would follow round for nothing.
+ *
+ * While others of this daemon wait, a lock goes from one to the next without being free in between.
+ * So that other hosts get their turn it does not for ever: when a turn is over it is really
+ * released, and the queue pauses. A daemon that is refused a key, or looks at one while it waits,
+ * leaves word of that on the masters, and whoever hands the lock over hears of it. So a turn lasts
+ * QUEUE_TURN_NS where nobody has left word; else, and always where other libraries share the names,
+ * who leave none, it has QUEUE_TURN_HANDOVERS.
+ *
+ * A daemon that is far from the masters hears late that the lock is free, and is late to ask for
+ * it. So the word it leaves says how long the lock has to be free for it: then a pause lasts that
+ * long, though no longer than backoff_max, and a turn has QUEUE_FAR_HANDOVERS. Word is advice. A
+ * false one costs pauses; no round depends on it.
+ *
+ * In the pause of such a turn the masters are looked at once: if a quorum has it free, and tells of
+ * no change until we ask again, nobody else wants it any more, and the next one may have twice as
+ * many, up to QUEUE_TURN_MOST; until somebody else is met. Who only tries from time to time, as
+ * other libraries do, is met by chance alone: so that there is one, a turn that has grown ends
+ * after QUEUE_TURN_PAUSES times the shortest pause.
+ */
+#ifndef ENGINE_LOCKS_QUEUE_H
+#define ENGINE_LOCKS_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "engine/alarm.h"
+#include "protocol/limits.h"
+#include "protocol/units.h"
+
+enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_TURN_MOST = 16 * QUEUE_TURN_HANDOVERS };
+enum { QUEUE_FAR_HANDOVERS = 6 };
+enum { QUEUE_TURN_PAUSES = 20 };
+#define QUEUE_TURN_NS (5 * NS_PER_S)
+
+/* How long after a grant through this daemon the masters are left alone: who holds it tells us
+ * itself, in all likelihood. */
+#define QUEUE_QUIET_NS (100 * NS_PER_MS)
+
+/* How often the masters are looked at that do not track: at random from half of it. */
+#define QUEUE_POLL_NS (500 * NS_PER_MS)
+
+/* After so many reports in a row that were for nothing, masters are looked at no more often than if
+ * they did not report. Ends of a key that differ by less than this are the same. */
+enum { QUEUE_IDLE_REPORTS = 10 };
+#define QUEUE_SAME_NS (5 * NS_PER_MS)
+
+/* One that waits; lies inside of its request. */
+struct waiter {
+    TAILQ_ENTRY(waiter) line;
+    bool overdue;      /* its wait is over; it only hears of the round that is under way */
+    struct alarm wall; /* of the owner: when its wait is over */
+};
+
+TAILQ_HEAD(waiter_line, waiter);
+
+enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ASKING, QUEUE_PAUSING };
+
+struct queue_rules {
+    unsigned node_count;
+    unsigned quorum;
+    bool shared_names; /* other libraries may want the same keys */
+    int64_t backoff_min_ns;
+    int64_t backoff_max_ns;
+};
+
+/* What is needed where nobody waits comes first, in 64 bytes, and what is long and rarely needed
+ * last: there is one of these for each lock. */
+struct queue {
+    const struct queue_rules *rules;
+    struct waiter_line line;
+    unsigned length;
+    unsigned overdue; /* of them */
+    enum queue_phase phase;
+    bool ask_again; /* ASKING: it was released meanwhile */
+    bool wanted;    /* somebody else wants it, as was heard in this turn */
+    bool offered;   /* PAUSING: after a turn */
+    bool looked;    /* ... and the masters have been looked at since */
+    bool declined;  /* ASKING: nobody else took it in the pause */
+    int64_t ask_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
+
+    int64_t turn_ns;    /* when the first hand-over of this turn was */
+    unsigned handovers; /* in a row */
+    unsigned failures;  /* rounds in a row after which it paused */
+    unsigned turn;      /* so many hand-overs are one where somebody else waits */
+    uint32_t random;
+
+    /* The key, as far as is known. Sets of nodes. */
+    uint32_t free;
+    uint32_t held;
+    uint32_t tracked;              /* will tell of the next change */
+    uint32_t changed;              /* have told of one, and are to be looked at */
+    uint32_t looking;              /* are being looked at */
+    uint32_t reported;             /* ... because they told of a change */
+    unsigned idle_reports;         /* reports in a row that were for nothing */
+    int64_t look_ns;               /* when to look at those that do not track */
+    int64_t quiet_ns;              /* ... and the earliest to look at any */
+    int64_t need_ns;               /* the most that somebody else needs it to be free, this turn */
+    uint64_t holder;               /* of the last that was seen, a fingerprint */
+    int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
+};
+
+void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t seed);
+
+/* At the end of the line. */
+void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);
+
+/* Wherever it stands in it: it was granted the lock, or waits no longer. */
+void queue_leave(struct queue *queue, struct waiter *waiter);
+
+/* Its wait is over, but a round is under way. */
+void queue_note_overdue(struct queue *queue, struct waiter *waiter);
+
+/* What is to be done now? */
+enum queue_want {
+    QUEUE_REST, /* nothing, until queue_wake_ns() or something happens */
+    QUEUE_ASK,  /* start a round for the first in line */
+    QUEUE_LOOK, /* look at these nodes; which then counts as done */
+};
+
+/* reachable: the nodes that can be looked at. */
+enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_ns,
+                           uint32_t *nodes);
+int64_t queue_wake_ns(const struct queue *queue);
+
+/* A round has started for the first in line. */
+void queue_on_asked(struct queue *queue);
+
+enum queue_outcome {
+    QUEUE_HELD,     /* somebody has a quorum */
+    QUEUE_COLLIDED, /* nobody has, as far as votes have counted */
+    QUEUE_FAILED,   /* no quorum of masters */
+    QUEUE_AGAIN,    /* another has to follow at once: the first in line has left, or was outbid, or
+                       it was too late for it alone */
+};
+
+/* ... and ended, without a grant. */
+void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t now_ns);
+
+/* It was granted through this daemon, to end at until_ns at the latest; handed over by one who had
+ * it before, or after it was free. */
+void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns);
+
+/* Somebody else of this daemon has it, or has had it extended; until then at the latest. */
+void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns);
+
+/* A node has told who holds the key: with an undo, or when it was looked at. */
+struct sighting {
+    bool held;
+    int64_t pttl_ms; /* of one that is held: its time to live, -1 unknown */
+    uint64_t holder; /* likewise: a fingerprint of the value */
+    bool tracked;    /* it will tell of the next change */
+};
+void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns);
+
+/* A look has brought nothing. */
+void queue_on_unseen(struct queue *queue, unsigned node);
+
+/* A node tells of a change; or it tracks only from now on. */
+void queue_on_changed(struct queue *queue, unsigned node);
+
+/* A node will not tell of changes any more. */
+void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
+
+/* It was handed over, and another daemon waits for it, which needs it to be free for so long; 0: no
+ * longer than usual. */
+void queue_on_wanted(struct queue *queue, int64_t need_ns);
+
+/* What a waiter of this daemon needs, with this round trip to the masters: a report and a look, a
+ * look's answer and a SET, and one round trip more for jitter. 0: the usual pauses are long enough.
+ */
+int64_t queue_need_ns(const struct queue_rules *rules, int64_t round_trip_ns);
+
+/* The lock was released through this daemon. */
+void queue_on_released(struct queue *queue, int64_t now_ns);
+
+/* May a lock that is being released be handed over to the first in line? */
+bool queue_may_hand_over(const struct queue *queue, int64_t now_ns);
+
+/* For HELD: when a quorum can be free at the earliest, in milliseconds from now; -1 unknown. */
+int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns);
+
+#endif

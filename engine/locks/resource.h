@@ -1,0 +1,110 @@
+/*
+ * What the daemon knows of one resource, or its key: the rounds about it, who waits for it, and the
+ * lock it has granted. A resource exists while any of these does. What the engine keeps; nobody
+ * else looks inside.
+ */
+#ifndef ENGINE_LOCKS_RESOURCE_H
+#define ENGINE_LOCKS_RESOURCE_H
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "engine/locks/hold.h"
+#include "engine/locks/queue.h"
+#include "engine/pool.h"
+#include "protocol/limits.h"
+#include "protocol/outcome.h"
+#include "protocol/reason.h"
+
+struct engine_client;
+struct lock;
+struct operation;
+
+/* In the order in which it is needed, as struct operation. */
+struct resource {
+    UT_hash_handle hh;
+    struct lock *lock; /* granted through this daemon, and not over yet */
+
+    const char *name; /* as clients know it: what is behind the prefix of the key */
+    size_t name_len;
+    size_t key_len;
+    LIST_HEAD(, operation) operations;
+    struct operation *asking;  /* the round for the first in line */
+    unsigned waits;            /* LOCKs with WAIT in its queue */
+    unsigned pins;             /* looks under way, and who is just at work on it */
+    bool gathered;             /* a release of it waits for the end of the pass */
+    enum outcome last_outcome; /* of the last round for the queue, for those whose wait is over */
+
+    alignas(POOL_LINE) struct queue queue;
+    struct alarm wake;                      /* of the queue */
+    alignas(POOL_LINE) char key[LIMIT_KEY]; /* as masters know it: with its prefix */
+
+    LIST_ENTRY(resource) waited_for;       /* while there are any */
+    enum reason last_reasons[LIMIT_NODES]; /* with OUTCOME_NOQUORUM as the last one */
+};
+
+/* A lock that was granted through this daemon. */
+struct lock {
+    struct alarm alarm;
+    struct resource *resource;
+    struct engine_client *client; /* whose connection holds it; NULL for one without HOLD */
+
+    TAILQ_ENTRY(lock) entry;   /* of all that are held, or of all others by age */
+    struct operation *renewal; /* the extension that is under way; NULL: none */
+    char token[LIMIT_TOKEN];
+
+    struct hold hold;   /* without HOLD, too: since when, until when */
+    int64_t ends_ns;    /* when it is gone from the masters at the latest */
+    const char *failed; /* why the last extension failed, one word; NULL: it did not */
+    uint64_t client_id; /* who it was granted to */
+
+    struct alarm due;  /* an extension is, and waits for its turn: by when it would be lost */
+    uint32_t carriers; /* nodes that have it, as of the last round */
+    bool lingers;      /* with HOLD: kept until its deadline unless UNLOCK or QUIT ends it */
+    char client_label[LIMIT_TAG + 1];
+    LIST_ENTRY(lock) of_client;
+};
+
+TAILQ_HEAD(lock_list, lock);
+
+struct resources {
+    struct pool pool;
+    struct resource *by_name;      /* uthash */
+    struct resource *sentinel;     /* keeps the hash from ever being empty */
+    uint64_t seed;                 /* of the hash */
+    char prefix[LIMIT_KEY_PREFIX]; /* of all keys; copied whole, it is a few moves */
+    size_t prefix_len;
+};
+
+/* False if there is not enough memory. The prefix is copied. */
+bool resources_init(struct resources *resources, size_t count, const char *prefix,
+                    size_t prefix_len, uint64_t seed);
+void resources_deinit(struct resources *resources);
+
+/* What is known of a name; NULL: nothing. Or of a key, which may be none of ours. */
+struct resource *resource_find(const struct resources *resources, const char *name,
+                               size_t name_len);
+struct resource *resource_find_key(const struct resources *resources, const char *key,
+                                   size_t key_len);
+
+/* What is known of a name, or else a new one, whose queue begins with this seed. NULL if there is
+ * no room. */
+struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
+                               uint32_t seed, const char *name, size_t name_len);
+
+/* While it is pinned it stays. */
+void resource_pin(struct resource *resource);
+void resource_unpin(struct resources *resources, struct resource *resource);
+
+/* Something about it is over: it goes if that was the last. */
+void resource_release(struct resources *resources, struct resource *resource);
+
+/* One after the other, the oldest first; NULL at the end. */
+struct resource *resource_first(const struct resources *resources);
+struct resource *resource_next(const struct resource *resource);
+
+#endif

@@ -1,0 +1,633 @@
+#include "engine/master/link.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/master/retry.h"
+#include "protocol/units.h"
+
+#define PATIENCE_MIN_NS (1 * NS_PER_S)
+
+/* The greeting, in two parts: the second depends on the run_id that the first brings. */
+enum greeting_step {
+    GREET_AUTH,
+    GREET_SELECT,
+    GREET_SETNAME,
+    GREET_ID,
+    GREET_INFO,
+    GREET_KILL,
+    GREET_SCRIPT, /* and the scripts behind it, one step each */
+};
+
+const char *link_state_word(enum link_state state)
+{
+    static const char *const words[] = {
+#define X(name, word) [name] = word,
+        LINK_STATE_TABLE(X)
+#undef X
+    };
+    return words[state];
+}
+
+void link_init(struct link *link, unsigned node, const struct link_io *io,
+               const struct link_login *login, const struct link_rules *rules,
+               struct link_ticket *tickets, char *owed, int64_t now_ns)
+{
+    *link = (struct link){
+        .io = io,
+        .login = *login,
+        .node = node,
+        .node_timeout_ns = rules->node_timeout_ns,
+        .heartbeat_every_ns = rules->heartbeat_every_ns,
+        .max_ttl_ms = rules->max_ttl_ms,
+        .state = LINK_DOWN,
+        .reason = REASON_CONNECTING,
+        .since_ns = now_ns,
+        .retry_ns = now_ns,
+        .tickets = tickets,
+        .round_trip_ns = -1,
+        .distance_ns = -1,
+    };
+    owed_init(&link->owed, owed, LIMIT_LINK_OWED_BYTES);
+}
+
+int64_t link_patience_ns(const struct link *link)
+{
+    int64_t patience_ns = 20 * link->node_timeout_ns;
+    return patience_ns > PATIENCE_MIN_NS ? patience_ns : PATIENCE_MIN_NS;
+}
+
+static bool connected(enum link_state state)
+{
+    return state == LINK_UP || state == LINK_SUSPECT;
+}
+
+/* The one place where the state changes. */
+static void set_state(struct link *link, enum link_state state, enum reason reason, int64_t now_ns)
+{
+    assert((state == LINK_UP) == (reason == REASON_NONE));
+    /* A master that is away stays so through all attempts to reach it. */
+    if (connected(link->state) || connected(state))
+        link->since_ns = now_ns;
+    link->state = state;
+    link->reason = reason;
+}
+
+/* --- tickets --- */
+
+static unsigned weight(const struct link_ticket *ticket)
+{
+    return ticket->kind == TICKET_RELEASES ? ticket->command : 1;
+}
+
+static void push_ticket(struct link *link, const struct link_ticket *ticket)
+{
+    /* The one that was taken last is still looked at. */
+    assert(link->ticket_count < LIMIT_LINK_COMMANDS - 1);
+    struct link_ticket *slot =
+        &link->tickets[(link->first + link->ticket_count) % LIMIT_LINK_COMMANDS];
+    /* Not as a whole: that would be read back, in larger pieces, while its members are still on
+     * their way to memory, and a processor waits for that. */
+    slot->kind = ticket->kind;
+    slot->command = ticket->command;
+    slot->form = ticket->form;
+    slot->plain = ticket->plain;
+    slot->epoch = ticket->epoch;
+    slot->tracking = ticket->tracking; /* or the number */
+    slot->more = 0;
+    slot->sent_ns = ticket->sent_ns;
+    slot->owed_end = ticket->owed_end; /* of the union the longer one */
+    link->ticket_count++;
+    link->load += weight(ticket);
+}
+
+static void drop_first(struct link *link)
+{
+    link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
+    link->ticket_count--;
+}
+
+/* The first of a run have been answered: it goes on behind them. */
+static void shorten(struct link_ticket *run, unsigned count)
+{
+    assert(count <= run->more);
+    run->number += count;
+    run->more -= count;
+    for (; count > 0; count--)
+        memcpy(&run->owner, run->owner, sizeof(run->owner)); /* whatever else it is */
+}
+
+static const struct link_ticket *pop_ticket(struct link *link)
+{
+    assert(link->ticket_count > 0);
+    struct link_ticket *ticket = &link->tickets[link->first];
+    link->load -= weight(ticket);
+    if (ticket->more == 0) {
+        drop_first(link);
+        return ticket;
+    }
+    link->single = *ticket;
+    link->single.more = 0;
+    shorten(ticket, 1);
+    return &link->single;
+}
+
+static void write_words(struct link *link, const struct link_ticket *ticket,
+                        const char *const *words, size_t word_count)
+{
+    char buf[REDIS_COMMAND_MAX];
+    size_t lens[8];
+    assert(word_count <= sizeof(lens) / sizeof(lens[0]));
+    for (size_t i = 0; i < word_count; i++)
+        lens[i] = strlen(words[i]);
+    size_t len = redis_format_words(words, lens, word_count, buf, sizeof(buf));
+    push_ticket(link, ticket);
+    link->io->write(link->io->context, link->node, buf, len);
+}
+
+/* --- releases owed --- */
+
+static void send_owed(struct link *link, int64_t now_ns)
+{
+    struct owed_entry entry;
+    while (link->state == LINK_UP && !link->owed_refused &&
+           link->owed_under_way < LIMIT_LINK_OWED_UNDER_WAY && link->load < LIMIT_LINK_RELEASES &&
+           owed_next(&link->owed, &entry)) {
+        char buf[REDIS_COMMAND_MAX];
+        struct redis_call call = {
+            .command = REDIS_RELEASE,
+            .key = entry.key,
+            .key_len = entry.key_len,
+            .token = entry.token,
+            .ttl_ms = link->max_ttl_ms,
+        };
+        /* In full: rare enough, and never NOSCRIPT. */
+        size_t len = redis_format(&call, REDIS_IN_FULL, buf);
+        push_ticket(link, &(struct link_ticket){
+                              .kind = TICKET_OWED, .sent_ns = now_ns, .owed_end = entry.end});
+        link->owed_under_way++;
+        link->io->write(link->io->context, link->node, buf, len);
+    }
+}
+
+void link_owe(struct link *link, const char *key, size_t key_len, const char *token, int64_t now_ns)
+{
+    owed_push(&link->owed, key, key_len, token);
+    send_owed(link, now_ns);
+}
+
+static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
+                          const struct redis_reply *reply, int64_t now_ns)
+{
+    link->owed_under_way--;
+    if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED) {
+        /* It may be this key alone that the master refuses, and for good: no other waits for it.
+         * What set it was written before, and so has come to an end: twice its time is enough,
+         * whatever the clock there does. */
+        owed_put_off(&link->owed, ticket->owed_end, 2 * link->max_ttl_ms * NS_PER_MS, now_ns);
+        link->owed_refused = true;
+    } else {
+        owed_confirm(&link->owed, ticket->owed_end);
+    }
+}
+
+/* --- opening, greeting, closing --- */
+
+static void greet(struct link *link, unsigned step, const char *const *words, size_t count,
+                  int64_t now_ns)
+{
+    struct link_ticket ticket = {
+        .kind = TICKET_GREETING, .command = (uint8_t)step, .sent_ns = now_ns};
+    write_words(link, &ticket, words, count);
+    link->greetings_due++;
+}
+
+static void greet_first(struct link *link, int64_t now_ns)
+{
+    const struct link_login *login = &link->login;
+    if (login->password != NULL && login->username != NULL)
+        greet(link, GREET_AUTH, (const char *[]){"AUTH", login->username, login->password}, 3,
+              now_ns);
+    else if (login->password != NULL)
+        greet(link, GREET_AUTH, (const char *[]){"AUTH", login->password}, 2, now_ns);
+    if (login->database != 0) {
+        char database[16];
+        snprintf(database, sizeof(database), "%u", login->database);
+        greet(link, GREET_SELECT, (const char *[]){"SELECT", database}, 2, now_ns);
+    }
+    greet(link, GREET_SETNAME, (const char *[]){"CLIENT", "SETNAME", "redlockd"}, 3, now_ns);
+    greet(link, GREET_ID, (const char *[]){"CLIENT", "ID"}, 2, now_ns);
+    greet(link, GREET_INFO, (const char *[]){"INFO", "server"}, 2, now_ns);
+}
+
+static void greet_second(struct link *link, int64_t now_ns)
+{
+    /* The same run of the server: our old connection may live on there, with commands unread. After
+     * a restart the id would be that of a stranger. Where there is none, nobody's is named, so that
+     * it is known from the beginning whether we may do it. */
+    bool lived =
+        link->last_client_id != 0 && memcmp(link->run_id, link->last_run_id, LINK_RUN_ID) == 0;
+    int64_t old = lived ? link->last_client_id : INT64_MAX;
+    char id[24];
+    snprintf(id, sizeof(id), "%" PRId64, old);
+    greet(link, GREET_KILL, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, now_ns);
+    for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
+        greet(link, GREET_SCRIPT + i, (const char *[]){"SCRIPT", "LOAD", redis_script_text(i)}, 3,
+              now_ns);
+}
+
+static void open_link(struct link *link, int64_t now_ns)
+{
+    assert(link->state == LINK_DOWN);
+    assert(link->ticket_count == 0);
+    /* The reason stays that of the last failure: it says more than "connecting". */
+    set_state(link, LINK_OPENING, link->reason, now_ns);
+    link->opened_ns = now_ns;
+    link->io->open(link->io->context, link->node);
+}
+
+void link_on_connected(struct link *link, int64_t now_ns)
+{
+    assert(link->state == LINK_OPENING);
+    set_state(link, LINK_GREETING, link->reason, now_ns);
+    link->opened_ns = now_ns;
+    link->client_id = 0;
+    link->greetings_due = 0;
+    greet_first(link, now_ns);
+}
+
+void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
+{
+    assert(link->state != LINK_DOWN);
+    if (connected(link->state)) {
+        link->last_client_id = link->client_id;
+        memcpy(link->last_run_id, link->run_id, LINK_RUN_ID);
+    }
+    set_state(link, LINK_DOWN, reason, now_ns);
+    link->retry_ns = now_ns + retry_delay_ns(link->attempts, link->io->random(link->io->context));
+    link->attempts++;
+    link->heartbeat_due = false;
+    link->round_trip_ns = link->distance_ns = -1;
+    link->owed_under_way = 0;
+    link->owed_refused = false;
+    owed_rewind(&link->owed);
+}
+
+static void give_up(struct link *link, enum reason reason, int64_t now_ns)
+{
+    link->io->close(link->io->context, link->node);
+    link_on_closed(link, reason, now_ns);
+}
+
+const struct link_ticket *link_take_lost(struct link *link)
+{
+    assert(link->state == LINK_DOWN);
+    while (link->ticket_count > 0) {
+        const struct link_ticket *ticket = pop_ticket(link);
+        if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_RELEASES ||
+            ticket->kind == TICKET_LOOK)
+            return ticket;
+    }
+    return NULL;
+}
+
+void link_heartbeat(struct link *link, int64_t now_ns)
+{
+    if (link->heartbeat_due || !connected(link->state))
+        return;
+    link->heartbeat_due = true;
+    link->heartbeat_ns = now_ns;
+    link->io->heartbeat(link->io->context, link->node, now_ns);
+}
+
+static void come_up(struct link *link, int64_t now_ns)
+{
+    set_state(link, LINK_UP, REASON_NONE, now_ns);
+    link->heartbeat_ns = now_ns;
+    send_owed(link, now_ns);
+}
+
+/* Does it say more than the reason behind it? From within a script Redis does not name the command
+ * that the ACL refuses. */
+static bool says_more(const struct redis_reply *error, enum reason reason)
+{
+    static const char refusal[] = "NOPERM ";
+    size_t len = sizeof(refusal) - 1;
+    return reason == REASON_ERROR ||
+           (reason == REASON_NOPERM && error->len > len && memcmp(error->str, refusal, len) == 0);
+}
+
+enum reason link_reason_of(struct link *link, const struct redis_reply *error)
+{
+    enum reason reason = reason_of_redis_error(error->str, error->len);
+    size_t len = error->len < LINK_SAID ? error->len : LINK_SAID;
+    if (says_more(error, reason)) {
+        link->said_reason = reason;
+        memcpy(link->said, error->str, len);
+        link->said[len] = '\0';
+    } else if (reason == link->said_reason) {
+        link->said_reason = REASON_NONE;
+        link->said[0] = '\0';
+    }
+    return reason;
+}
+
+const char *link_meaning(const struct link *link, enum reason reason)
+{
+    return reason == link->said_reason && link->said[0] != '\0' ? link->said : reason_text(reason);
+}
+
+static bool is_standalone(const struct redis_reply *reply)
+{
+    static const char standalone[] = "standalone";
+    size_t len;
+    const char *mode = redis_info_field(reply->str, reply->len, "redis_mode", &len);
+    if (mode == NULL) /* Valkey's name for it */
+        mode = redis_info_field(reply->str, reply->len, "server_mode", &len);
+    return mode == NULL || (len == sizeof(standalone) - 1 && memcmp(mode, standalone, len) == 0);
+}
+
+static int64_t uptime_of(const struct redis_reply *reply)
+{
+    size_t len = 0;
+    const char *text = redis_info_field(reply->str, reply->len, "uptime_in_seconds", &len);
+    uint64_t seconds = 0;
+    /* Nine digits are thirty years. */
+    if (text == NULL || len == 0 || len > 9)
+        return -1;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        seconds = 10 * seconds + (uint64_t)(text[i] - '0');
+    }
+    return (int64_t)seconds;
+}
+
+/* What an answer to the greeting is good for: REASON_NONE if the link may go on. */
+static enum reason check_greeting(struct link *link, unsigned step, const struct redis_reply *reply)
+{
+    bool error = reply->kind == RESP_ERROR;
+    size_t run_id_len = 0;
+    const char *run_id;
+    enum reason reason;
+    /* Said to whatever comes first, which nobody has looked at. */
+    if (error && reason_of_redis_error(reply->str, reply->len) == REASON_MAXCLIENTS)
+        return REASON_MAXCLIENTS;
+    switch (step) {
+    case GREET_SETNAME:
+        /* A courtesy. */
+        return REASON_NONE;
+    case GREET_ID:
+    case GREET_KILL:
+        /* Who is not there cannot be killed; but whoever is has to be. */
+        if (error && reason_of_redis_error(reply->str, reply->len) == REASON_NOPERM)
+            return link_reason_of(link, reply);
+        if (step == GREET_ID && reply->kind == RESP_INTEGER)
+            link->client_id = reply->integer;
+        return REASON_NONE;
+    case GREET_INFO:
+        if (error)
+            break;
+        if (!is_standalone(reply))
+            return REASON_CLUSTER;
+        run_id = redis_info_field(reply->str, reply->len, "run_id", &run_id_len);
+        if (reply->kind != RESP_STRING || run_id == NULL || run_id_len != LINK_RUN_ID)
+            return REASON_GARBAGE;
+        memcpy(link->run_id, run_id, LINK_RUN_ID);
+        link->uptime_s = uptime_of(reply);
+        link->release_form = redis_release_form(reply->str, reply->len);
+        return REASON_NONE;
+    case GREET_AUTH:
+    case GREET_SELECT:
+        break;
+    default:
+        assert(step >= GREET_SCRIPT);
+        assert(step < GREET_SCRIPT + REDIS_SCRIPT_COUNT);
+        if (!error && (reply->kind != RESP_STRING || reply->len != LIMIT_TOKEN ||
+                       memcmp(reply->str, redis_script_sha1(step - GREET_SCRIPT), 40) != 0))
+            return REASON_GARBAGE;
+        break;
+    }
+    if (!error)
+        return REASON_NONE;
+    reason = link_reason_of(link, reply);
+    /* Where AUTH has another name, its error has the password in it. */
+    if (step == GREET_AUTH)
+        explicit_bzero(link->said, sizeof(link->said));
+    return reason;
+}
+
+static void on_greeting(struct link *link, unsigned step, const struct redis_reply *reply,
+                        int64_t now_ns)
+{
+    enum reason reason = check_greeting(link, step, reply);
+    if (reason != REASON_NONE) {
+        give_up(link, reason, now_ns);
+        return;
+    }
+    link->greetings_due--;
+    if (link->greetings_due > 0)
+        return;
+    if (step == GREET_INFO)
+        greet_second(link, now_ns);
+    else
+        come_up(link, now_ns);
+}
+
+/* --- commands and their answers --- */
+
+enum reason link_refuses_vote(const struct link *link)
+{
+    if (link->state != LINK_UP)
+        return link->reason;
+    return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;
+}
+
+enum reason link_refuses_release(const struct link *link)
+{
+    if (!connected(link->state))
+        return link->reason;
+    return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
+}
+
+void link_expect(struct link *link, const struct link_ticket *ticket)
+{
+    assert(connected(link->state));
+    push_ticket(link, ticket);
+}
+
+bool link_expect_vote(struct link *link, const struct link_ticket *ticket)
+{
+    assert(link->state == LINK_UP);
+    assert(ticket->plain);
+    struct link_ticket *last =
+        &link->tickets[(link->first + link->ticket_count - 1) % LIMIT_LINK_COMMANDS];
+    if (link->ticket_count > 0 && last->plain && last->number + last->more + 1 == ticket->number &&
+        last->epoch == ticket->epoch) {
+        last->more++;
+        link->load++;
+        return true;
+    }
+    push_ticket(link, ticket);
+    return false;
+}
+
+void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket)
+{
+    link_expect(link, ticket);
+    link->io->write(link->io->context, link->node, bytes, len);
+}
+
+static void suspect(struct link *link, int64_t now_ns)
+{
+    assert(link->state == LINK_UP);
+    set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
+    link_heartbeat(link, now_ns);
+}
+
+/* What load and jitter add comes and goes; how far the master is stays. */
+static void note_distance(struct link *link)
+{
+    int64_t longer_ns = link->round_trip_ns - link->distance_ns;
+    if (link->distance_ns < 0 || longer_ns < 0)
+        link->distance_ns = link->round_trip_ns;
+    else
+        link->distance_ns += longer_ns / 8;
+}
+
+const struct link_ticket *link_on_reply(struct link *link, const struct redis_reply *reply,
+                                        int64_t now_ns)
+{
+    assert(link->state != LINK_DOWN);
+    if (link->ticket_count == 0) {
+        give_up(link, REASON_GARBAGE, now_ns);
+        return NULL;
+    }
+    const struct link_ticket *ticket = pop_ticket(link);
+    switch (ticket->kind) {
+    case TICKET_GREETING:
+        on_greeting(link, ticket->command, reply, now_ns);
+        return NULL;
+    case TICKET_HEARTBEAT:
+        link->heartbeat_due = false;
+        link->round_trip_ns = now_ns - ticket->sent_ns;
+        note_distance(link);
+        histogram_add(&link->round_trips, link->round_trip_ns);
+        break;
+    case TICKET_OWED:
+        on_owed_reply(link, ticket, reply, now_ns);
+        break;
+    case TICKET_ROUND:
+    case TICKET_RELEASES:
+        histogram_add(&link->round_trips, now_ns - ticket->sent_ns);
+        break;
+    case TICKET_GUARD:
+    case TICKET_LOOK:
+    case TICKET_TRACKING:
+    case TICKET_TRIAL:
+        break;
+    }
+    /* It has answered in time: it is well. */
+    if (link->state == LINK_SUSPECT && now_ns - ticket->sent_ns <= link->node_timeout_ns)
+        set_state(link, LINK_UP, REASON_NONE, now_ns);
+    /* What has found the link full, or suspect. */
+    if (link->owed.unsent > 0)
+        send_owed(link, now_ns);
+    return ticket->kind != TICKET_OWED ? ticket : NULL;
+}
+
+const struct link_ticket *link_expects_votes(const struct link *link)
+{
+    if (link->state != LINK_UP || link->owed.unsent > 0 || link->ticket_count == 0)
+        return NULL;
+    const struct link_ticket *ticket = &link->tickets[link->first];
+    return ticket->plain ? ticket : NULL;
+}
+
+void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
+{
+    struct link_ticket *run = &link->tickets[link->first];
+    assert(run->plain);
+    assert(count > 0);
+    assert(count <= run->more + 1);
+    histogram_add_many(&link->round_trips, now_ns - run->sent_ns, count);
+    link->load -= count;
+    if (count > run->more)
+        drop_first(link);
+    else
+        shorten(run, count);
+}
+
+unsigned link_unanswered(const struct link *link)
+{
+    unsigned count = link->ticket_count;
+    for (unsigned i = 0; i < link->ticket_count; i++)
+        count += link->tickets[(link->first + i) % LIMIT_LINK_COMMANDS].more;
+    return count;
+}
+
+/* --- time --- */
+
+int64_t link_deadline_ns(const struct link *link)
+{
+    int64_t heartbeat_ns = link->heartbeat_ns + link->heartbeat_every_ns;
+    int64_t overdue_ns = link->ticket_count > 0
+                             ? link->tickets[link->first].sent_ns + link->node_timeout_ns + 1
+                             : INT64_MAX;
+    switch (link->state) {
+    case LINK_DOWN:
+        return link->retry_ns;
+    case LINK_OPENING:
+    case LINK_GREETING:
+        return link->opened_ns + link_patience_ns(link);
+    case LINK_UP:
+        return link->heartbeat_due || overdue_ns < heartbeat_ns ? overdue_ns : heartbeat_ns;
+    case LINK_SUSPECT:
+        break;
+    }
+    assert(link->heartbeat_due);
+    return link->heartbeat_ns + link_patience_ns(link);
+}
+
+/* Nothing is overdue, and a second has passed. */
+static void beat(struct link *link, int64_t now_ns)
+{
+    /* It has lasted: should it be lost, the next attempt is soon again. */
+    link->attempts = 0;
+    /* Releases that were refused before. */
+    link->owed_refused = false;
+    send_owed(link, now_ns);
+    link_heartbeat(link, now_ns);
+}
+
+void link_on_timer(struct link *link, int64_t now_ns)
+{
+    if (now_ns < link_deadline_ns(link))
+        return;
+    switch (link->state) {
+    case LINK_DOWN:
+        open_link(link, now_ns);
+        break;
+    case LINK_OPENING:
+        give_up(link, REASON_UNREACHABLE, now_ns);
+        break;
+    case LINK_GREETING:
+    case LINK_SUSPECT:
+        give_up(link, REASON_HUNG, now_ns);
+        break;
+    case LINK_UP:
+        if (link->ticket_count > 0 &&
+            now_ns > link->tickets[link->first].sent_ns + link->node_timeout_ns)
+            suspect(link, now_ns);
+        else
+            beat(link, now_ns);
+        break;
+    }
+}
+
+bool link_busy(const struct link *link)
+{
+    return link->state == LINK_UP && link->ticket_count > 0;
+}

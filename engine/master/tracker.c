@@ -1,0 +1,213 @@
+#include "engine/master/tracker.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/master/retry.h"
+#include "protocol/units.h"
+
+static const char channel[] = "__redis__:invalidate";
+
+/* How often it is asked whether it is still there: what is lost in silence is not reported. */
+#define PING_EVERY_NS (5 * NS_PER_S)
+
+/* A master that has no such thing, or will not, is asked again after this. */
+#define REFUSED_RETRY_NS (60 * NS_PER_S)
+
+enum step { STEP_AUTH, STEP_NAME, STEP_ID, STEP_SUBSCRIBE };
+
+void tracker_init(struct tracker *tracker, unsigned node, const struct tracker_io *io,
+                  const struct link_login *login, int64_t patience_ns, int64_t now_ns)
+{
+    *tracker = (struct tracker){
+        .io = io,
+        .login = *login,
+        .node = node,
+        .patience_ns = patience_ns,
+        .state = TRACKER_DOWN,
+        .deadline_ns = now_ns,
+    };
+}
+
+static size_t format(const char *const *words, size_t count, char *buf, size_t size)
+{
+    size_t lens[8];
+    assert(count <= sizeof(lens) / sizeof(lens[0]));
+    for (size_t i = 0; i < count; i++)
+        lens[i] = strlen(words[i]);
+    return redis_format_words(words, lens, count, buf, size);
+}
+
+static void write_words(struct tracker *tracker, const char *const *words, size_t count)
+{
+    char buf[2 * LINK_PASSWORD_MAX + 256];
+    size_t len = format(words, count, buf, sizeof(buf));
+    tracker->io->write(tracker->io->context, tracker->node, buf, len);
+}
+
+/* --- the connection --- */
+
+static void wait_for_answer(struct tracker *tracker, int64_t now_ns)
+{
+    tracker->deadline_ns = now_ns + tracker->patience_ns;
+}
+
+void tracker_on_connected(struct tracker *tracker, int64_t now_ns)
+{
+    const struct link_login *login = &tracker->login;
+    assert(tracker->state == TRACKER_OPENING);
+    tracker->state = TRACKER_GREETING;
+    tracker->step = login->password != NULL ? STEP_AUTH : STEP_NAME;
+    if (login->password != NULL && login->username != NULL)
+        write_words(tracker, (const char *[]){"AUTH", login->username, login->password}, 3);
+    else if (login->password != NULL)
+        write_words(tracker, (const char *[]){"AUTH", login->password}, 2);
+    write_words(tracker, (const char *[]){"CLIENT", "SETNAME", "redlockd-tracking"}, 3);
+    write_words(tracker, (const char *[]){"CLIENT", "ID"}, 2);
+    write_words(tracker, (const char *[]){"SUBSCRIBE", channel}, 2);
+    wait_for_answer(tracker, now_ns);
+}
+
+void tracker_on_closed(struct tracker *tracker, int64_t now_ns)
+{
+    assert(tracker->state != TRACKER_DOWN);
+    tracker_stop(tracker);
+    tracker->state = TRACKER_DOWN;
+    tracker->deadline_ns =
+        now_ns + retry_delay_ns(tracker->attempts, tracker->io->random(tracker->io->context));
+    tracker->attempts++;
+}
+
+static enum tracker_news give_up(struct tracker *tracker, int64_t now_ns)
+{
+    tracker->io->close(tracker->io->context, tracker->node);
+    tracker_on_closed(tracker, now_ns);
+    return TRACKER_LOST;
+}
+
+static enum tracker_news refused(struct tracker *tracker, int64_t now_ns)
+{
+    give_up(tracker, now_ns);
+    tracker->deadline_ns = now_ns + REFUSED_RETRY_NS;
+    return TRACKER_LOST;
+}
+
+static bool item_is(const struct redis_reply *reply, unsigned item, const char *word)
+{
+    return reply->item_count > item && reply->items[item].kind == RESP_STRING &&
+           reply->items[item].len == strlen(word) &&
+           memcmp(reply->items[item].str, word, reply->items[item].len) == 0;
+}
+
+static enum tracker_news on_greeting(struct tracker *tracker, const struct redis_reply *reply,
+                                     int64_t now_ns)
+{
+    switch ((enum step)tracker->step++) {
+    case STEP_AUTH:
+        return reply->kind == RESP_ERROR ? refused(tracker, now_ns) : TRACKER_NOTHING;
+    case STEP_NAME:
+        return TRACKER_NOTHING; /* a courtesy */
+    case STEP_ID:
+        if (reply->kind != RESP_INTEGER)
+            return refused(tracker, now_ns);
+        tracker->client_id = reply->integer;
+        return TRACKER_NOTHING;
+    case STEP_SUBSCRIBE:
+        break;
+    }
+    if (reply->kind != RESP_ARRAY || !item_is(reply, 0, "subscribe"))
+        return refused(tracker, now_ns);
+    tracker->state = TRACKER_LISTENING;
+    tracker->ping_due = false;
+    tracker->deadline_ns = now_ns + PING_EVERY_NS;
+    return TRACKER_READY;
+}
+
+enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_reply *reply,
+                                   int64_t now_ns, const char **key, size_t *key_len)
+{
+    assert(tracker->state == TRACKER_GREETING || tracker->state == TRACKER_LISTENING);
+    if (tracker->state == TRACKER_GREETING)
+        return on_greeting(tracker, reply, now_ns);
+    if (reply->kind != RESP_ARRAY)
+        return give_up(tracker, now_ns);
+    if (item_is(reply, 0, "pong")) {
+        /* It has lasted: should it be lost, the next attempt is soon again. */
+        tracker->attempts = 0;
+        tracker->ping_due = false;
+        tracker->deadline_ns = now_ns + PING_EVERY_NS;
+        return TRACKER_NOTHING;
+    }
+    if (reply->item_count != 3 || !item_is(reply, 0, "message"))
+        return give_up(tracker, now_ns);
+    /* FLUSHALL says nil. */
+    if (reply->items[2].kind != RESP_ARRAY || reply->nested_count != 1 || reply->nested_str == NULL)
+        return TRACKER_ALL_CHANGED;
+    *key = reply->nested_str;
+    *key_len = reply->nested_len;
+    return TRACKER_CHANGED;
+}
+
+/* --- time --- */
+
+int64_t tracker_deadline_ns(const struct tracker *tracker)
+{
+    return tracker->deadline_ns;
+}
+
+bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
+{
+    if (now_ns < tracker->deadline_ns)
+        return false;
+    switch (tracker->state) {
+    case TRACKER_DOWN:
+        tracker->state = TRACKER_OPENING;
+        wait_for_answer(tracker, now_ns);
+        tracker->io->open(tracker->io->context, tracker->node);
+        return false;
+    case TRACKER_LISTENING:
+        if (!tracker->ping_due) {
+            tracker->ping_due = true;
+            wait_for_answer(tracker, now_ns);
+            write_words(tracker, (const char *[]){"PING"}, 1);
+            return false;
+        }
+        break;
+    case TRACKER_OPENING:
+    case TRACKER_GREETING:
+        break;
+    }
+    give_up(tracker, now_ns);
+    return true;
+}
+
+/* --- the first connection --- */
+
+static void set_up(struct link *link, const char *const *words, size_t count, int64_t now_ns)
+{
+    char buf[256];
+    size_t len = format(words, count, buf, sizeof(buf));
+    link_send(link, buf, len, &(struct link_ticket){.kind = TICKET_TRACKING, .sent_ns = now_ns});
+}
+
+void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)
+{
+    char id[24];
+    assert(tracker->state == TRACKER_LISTENING);
+    snprintf(id, sizeof(id), "%lld", (long long)tracker->client_id);
+    set_up(link, (const char *[]){"CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN"}, 6, now_ns);
+    tracker->tracking = ++tracker->last_tracking;
+    if (tracker->tracking == 0)
+        tracker->tracking = ++tracker->last_tracking;
+}
+
+void tracker_stop(struct tracker *tracker)
+{
+    tracker->tracking = 0;
+}
+
+void tracker_ask(struct link *link, int64_t now_ns)
+{
+    set_up(link, (const char *[]){"CLIENT", "CACHING", "YES"}, 3, now_ns);
+}

@@ -1,0 +1,93 @@
+/*
+ * Who tells of changes: a second connection to one master, on which it reports that a key has
+ * changed which was looked at on the first one (client-side caching of Redis 6, in opt-in mode,
+ * redirected). Pure, like engine/master/link.h.
+ *
+ *             open            connected            subscribed
+ *     DOWN ---------> OPENING ---------> GREETING ------------> LISTENING
+ *      ^                 |                  |                       |
+ *      +-----------------+------------------+-----------------------+
+ *                        closed, refused, or no answer to a PING
+ *
+ * On the first connection, `CLIENT TRACKING ON REDIRECT <id of the second> OPTIN` says where to
+ * report to, once; and `CLIENT CACHING YES` before a command that reads a key asks for one report
+ * of its next change, be it that the key is deleted, set, prolonged or expired.
+ *
+ * What is reported decides nothing: it says when to look. A master that cannot do it, or will not,
+ * is looked at from time to time.
+ */
+#ifndef ENGINE_MASTER_TRACKER_H
+#define ENGINE_MASTER_TRACKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/master/link.h"
+#include "protocol/redis.h"
+
+/* None of them calls back into the tracker. */
+struct tracker_io {
+    void *context;
+    void (*open)(void *context, unsigned node);
+    void (*close)(void *context, unsigned node);
+    void (*write)(void *context, unsigned node, const char *bytes, size_t len);
+    uint32_t (*random)(void *context);
+};
+
+enum tracker_state { TRACKER_DOWN, TRACKER_OPENING, TRACKER_GREETING, TRACKER_LISTENING };
+
+struct tracker {
+    const struct tracker_io *io;
+    struct link_login login;
+    unsigned node;
+    int64_t patience_ns; /* how long it may stay without an answer that is due */
+
+    enum tracker_state state;
+    unsigned step;       /* GREETING: whose answer is next */
+    int64_t client_id;   /* of the second connection */
+    int64_t deadline_ns; /* when tracker_on_timer() is wanted */
+    bool ping_due;       /* LISTENING: that answer is of a PING */
+    unsigned attempts;
+
+    /* While reports are set up on the first connection: a number of its own each time, never 0.
+     * Otherwise 0. */
+    uint32_t tracking;
+    uint32_t last_tracking;
+};
+
+void tracker_init(struct tracker *tracker, unsigned node, const struct tracker_io *io,
+                  const struct link_login *login, int64_t patience_ns, int64_t now_ns);
+
+void tracker_on_connected(struct tracker *tracker, int64_t now_ns);
+void tracker_on_closed(struct tracker *tracker, int64_t now_ns);
+
+enum tracker_news {
+    TRACKER_NOTHING,
+    TRACKER_READY,       /* it listens */
+    TRACKER_LOST,        /* it has closed the connection over this */
+    TRACKER_CHANGED,     /* a key: *key, *key_len, valid as long as the reply */
+    TRACKER_ALL_CHANGED, /* any key may have */
+};
+
+enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_reply *reply,
+                                   int64_t now_ns, const char **key, size_t *key_len);
+
+int64_t tracker_deadline_ns(const struct tracker *tracker);
+
+/* True if it has given up the connection. */
+bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
+
+/*
+ * The first connection is up, and the second listens: have reports sent there, from now on. The
+ * answer is a ticket of kind TICKET_TRACKING.
+ */
+void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns);
+
+/* There are no reports any more: one of the connections is lost, or the master will not. */
+void tracker_stop(struct tracker *tracker);
+
+/* The next command on the first connection reads a key that is to be tracked. */
+void tracker_ask(struct link *link, int64_t now_ns);
+
+#endif

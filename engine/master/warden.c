@@ -1,0 +1,497 @@
+#include "engine/master/warden.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/round/node_set.h"
+
+/* Which answer a ticket waits for. */
+enum part {
+    PART_MEMORY,
+    PART_SETTING, /* of a node that is to be durable; each is asked for by itself */
+    PART_STATS,
+    PART_RECORD,
+    PART_TIME,
+    PART_REPLICATION,       /* ends the probe of a batch */
+    PART_REPLICATION_ALONE, /* ends a probe by itself */
+    PART_SET,
+    PART_SIGN, /* what daemons of an old set left; each is asked for by itself */
+    PART_BEAT,
+    PART_END, /* in place of a beat, where nothing is to be written */
+    PART_MARK,
+};
+
+/* How long the clock entry of a host stays: for its daemons to be settled again after a restart. */
+enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
+
+/* The longest: a mark in full, or a beat with all its names. */
+enum { COMMAND_MAX = 8192, WORDS_MAX = 2 * LIMIT_NODES + 16 };
+
+/* What makes a restart harmless: with it, an answer is sent only after its command is on disk. */
+static const struct {
+    const char *name;
+    const char *value;
+} durable_settings[] = {
+    {"appendonly", "yes"},
+    {"appendfsync", "always"},
+    {"no-appendfsync-on-rewrite", "no"},
+};
+enum { SETTINGS = sizeof(durable_settings) / sizeof(durable_settings[0]) };
+
+/* Words are short here, save the scripts and records; the last word is NULL. */
+static size_t format(const char *const *words, char *buf)
+{
+    size_t lens[WORDS_MAX];
+    size_t count = 0;
+    for (; words[count] != NULL; count++) {
+        assert(count < sizeof(lens) / sizeof(lens[0]));
+        lens[count] = strlen(words[count]);
+    }
+    return redis_format_words(words, lens, count, buf, COMMAND_MAX);
+}
+
+static struct link_ticket ticket_for(enum part part, int64_t now_ns)
+{
+    return (struct link_ticket){
+        .kind = part == PART_BEAT || part == PART_END ? TICKET_HEARTBEAT : TICKET_GUARD,
+        .command = (uint8_t)part,
+        .sent_ns = now_ns,
+    };
+}
+
+static void ask(struct warden *warden, enum part part, const char *const *words, int64_t now_ns)
+{
+    char buf[COMMAND_MAX];
+    size_t len = format(words, buf);
+    struct link_ticket ticket = ticket_for(part, now_ns);
+    link_send(warden->link, buf, len, &ticket);
+}
+
+const char warden_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
+                                  "*1\r\n$4\r\nTIME\r\n"
+                                  "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
+const size_t warden_probe_len = sizeof(warden_probe_bytes) - 1;
+
+static void expect_probe(struct warden *warden, enum part last, int64_t now_ns)
+{
+    struct link_ticket record = ticket_for(PART_RECORD, now_ns);
+    struct link_ticket time = ticket_for(PART_TIME, now_ns);
+    struct link_ticket replication = ticket_for(last, now_ns);
+    link_expect(warden->link, &record);
+    link_expect(warden->link, &time);
+    link_expect(warden->link, &replication);
+}
+
+static void write_probe(struct warden *warden, enum part last, int64_t now_ns)
+{
+    const struct link_io *io = warden->link->io;
+    expect_probe(warden, last, now_ns);
+    io->write(io->context, warden->link->node, warden_probe_bytes, warden_probe_len);
+}
+
+void warden_expect_batch(struct warden *warden, int64_t now_ns)
+{
+    expect_probe(warden, PART_REPLICATION, now_ns);
+}
+
+void warden_probe(struct warden *warden, int64_t now_ns)
+{
+    if (warden->probes > 0)
+        return;
+    warden->probes++;
+    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+}
+
+static void write_beat(struct warden *warden, int64_t now_ns)
+{
+    struct guard_beat *beat = &warden->beat;
+    const char *set_id = warden->guard->set_id;
+    char clock_key[160];
+    char vouch_key[48];
+    char step_key[48];
+    char name_keys[LIMIT_NODES][GUARD_NAME_KEY_MAX];
+    char ttl[24];
+    char vouch_ttl[24];
+    char lease[24];
+    char fresh[24];
+    char key_count[4];
+    const char *words[WORDS_MAX];
+    unsigned count = 0;
+    unsigned keys = 3;
+    guard_beat(warden->guard, warden->node, now_ns, beat);
+    /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
+    snprintf(clock_key, sizeof(clock_key), "redlockd:clock:%s:%s", set_id, warden->clock_id);
+    snprintf(vouch_key, sizeof(vouch_key), "redlockd:vouch:%s", set_id);
+    snprintf(step_key, sizeof(step_key), "redlockd:step:%s", set_id);
+    snprintf(vouch_ttl, sizeof(vouch_ttl), "%" PRId64, beat->vouch_ttl_ms);
+    snprintf(ttl, sizeof(ttl), "%d", ENTRY_TTL_MS);
+    snprintf(lease, sizeof(lease), "%" PRId64, beat->lease_ms);
+    snprintf(fresh, sizeof(fresh), "%" PRId64, beat->fresh_ms);
+    words[count++] = warden->beat_in_full ? "EVAL" : "EVALSHA";
+    words[count++] = warden->beat_in_full ? redis_script_text(REDIS_SCRIPT_BEAT)
+                                          : redis_script_sha1(REDIS_SCRIPT_BEAT);
+    words[count++] = key_count;
+    words[count++] = clock_key;
+    words[count++] = vouch_key;
+    words[count++] = step_key;
+    for (unsigned i = 0; i < LIMIT_NODES; i++) {
+        if (!(beat->names & nodes_only(i)))
+            continue;
+        guard_name_key(warden->guard, i, name_keys[i]);
+        words[count++] = name_keys[i];
+        keys++;
+    }
+    snprintf(key_count, sizeof(key_count), "%u", keys);
+    words[count++] = beat->entry;
+    words[count++] = ttl;
+    words[count++] = beat->vouch;
+    words[count++] = vouch_ttl;
+    words[count++] = lease;
+    words[count++] = fresh;
+    words[count++] = beat->step;
+    words[count++] = warden->daemon;
+    for (unsigned i = 0; i < LIMIT_NODES; i++)
+        if (beat->names & nodes_only(i))
+            words[count++] = beat->servers[i];
+    words[count] = NULL;
+    ask(warden, PART_BEAT, words, now_ns);
+}
+
+static void ask_for_signs(struct warden *warden, int64_t now_ns)
+{
+    const struct guard_rules *rules = &warden->guard->rules;
+    char key[GUARD_NAME_KEY_MAX];
+    warden->signs_due = rules->node_count + 1;
+    warden->sign_us = 0;
+    warden->sign_daemon[0] = '\0';
+    snprintf(key, sizeof(key), "redlockd:vouch:%s", rules->reset_set);
+    ask(warden, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+    for (unsigned i = 0; i < rules->node_count; i++) {
+        snprintf(key, sizeof(key), "redlockd:name:%s:%s", rules->reset_set, rules->node_names[i]);
+        ask(warden, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+    }
+}
+
+void warden_heartbeat(struct warden *warden, int64_t now_ns)
+{
+    /* The facts first: a record that is written says how many keys had been evicted by then. */
+    ask(warden, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
+    if (warden->guard->rules.durable & nodes_only(warden->node))
+        for (size_t i = 0; i < SETTINGS; i++)
+            ask(warden, PART_SETTING,
+                (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
+    ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
+    warden->probes++;
+    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+    if (warden->guard->rules.reset_set != NULL && !warden->guard->word_done)
+        ask_for_signs(warden, now_ns);
+    if (warden->guard->rules.looks_on) {
+        ask(warden, PART_END, (const char *[]){"PING", NULL}, now_ns);
+        return;
+    }
+    /* Of a key that is not there, with XX: what is looked at is whether it is refused, as by an ACL
+     * for another prefix. All else that the guard asks for would be answered then, and each vote
+     * fail. It writes nothing. */
+    ask(warden, PART_SET, (const char *[]){"SET", warden->absent_key, "-", "XX", "PX", "1", NULL},
+        now_ns);
+    write_beat(warden, now_ns);
+}
+
+static uint64_t draw(const struct warden *warden)
+{
+    const struct link_io *io = warden->link->io;
+    uint64_t high = io->random(io->context);
+    return high << 32 | io->random(io->context);
+}
+
+void warden_mark(struct warden *warden, int64_t now_ns)
+{
+    struct guard_mark mark;
+    char quarantine[24];
+    char join[24];
+    if (!guard_take_mark(warden->guard, warden->node, now_ns, draw(warden), &mark))
+        return;
+    mark.expected[mark.expected_len] = '\0';
+    snprintf(quarantine, sizeof(quarantine), "%" PRId64, mark.quarantine_us);
+    snprintf(join, sizeof(join), "%" PRId64, mark.join_us);
+    /* In full: rare enough, and never NOSCRIPT. */
+    ask(warden, PART_MARK,
+        (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_MARK), "1", RECORD_KEY,
+                         mark.expected, mark.text, quarantine, mark.run_id, join, NULL},
+        now_ns);
+    warden->probes++;
+    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+}
+
+/* --- answers --- */
+
+static void fail(enum reason *failed, enum reason reason)
+{
+    if (*failed == REASON_NONE)
+        *failed = reason;
+}
+
+static bool is_error(struct warden *warden, const struct redis_reply *reply, enum reason *failed)
+{
+    if (reply->kind != RESP_ERROR)
+        return false;
+    fail(failed, link_reason_of(warden->link, reply));
+    return true;
+}
+
+static void take_record(struct warden *warden, const struct redis_reply *reply)
+{
+    struct guard_sample *sample = &warden->sample;
+    *sample = (struct guard_sample){.replid = warden->replid};
+    if (is_error(warden, reply, &sample->failed) || reply->kind == RESP_NIL)
+        return;
+    if (reply->kind != RESP_STRING) {
+        fail(&sample->failed, REASON_GARBAGE);
+        return;
+    }
+    /* One that is too long is none of ours, and stays too long. */
+    sample->record_len = reply->len <= LIMIT_RECORD ? reply->len : LIMIT_RECORD;
+    sample->record = memcpy(warden->record, reply->str, sample->record_len);
+}
+
+/* The decimal number in a string, or -1. */
+static int64_t number_of(const char *str, size_t len)
+{
+    int64_t number = 0;
+    if (len == 0 || len > 15)
+        return -1;
+    for (size_t i = 0; i < len; i++) {
+        if (str[i] < '0' || str[i] > '9')
+            return -1;
+        number = 10 * number + (str[i] - '0');
+    }
+    return number;
+}
+
+static void take_time(struct warden *warden, const struct link_ticket *ticket,
+                      const struct redis_reply *reply, int64_t now_ns)
+{
+    struct guard_sample *sample = &warden->sample;
+    sample->clock.sent_ns = ticket->sent_ns;
+    sample->clock.received_ns = now_ns;
+    if (is_error(warden, reply, &sample->failed))
+        return;
+    int64_t seconds = -1;
+    int64_t micros = -1;
+    if (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
+        reply->items[0].kind == RESP_STRING && reply->items[1].kind == RESP_STRING) {
+        seconds = number_of(reply->items[0].str, reply->items[0].len);
+        micros = number_of(reply->items[1].str, reply->items[1].len);
+    }
+    /* Up to the year 2200, so that it fits in nanoseconds. A clock that is further is stepped, and
+     * that is seen by this, too. */
+    if (seconds > 7258118400)
+        seconds = 7258118400;
+    if (seconds < 0 || micros < 0 || micros > 999999)
+        fail(&sample->failed, REASON_GARBAGE);
+    else
+        sample->clock.time_us = seconds * 1000000 + micros;
+}
+
+/* Behind its own id, that of a master it had. */
+static const char never_replica[] =
+    "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
+
+static void take_replication(struct warden *warden, const struct redis_reply *reply)
+{
+    struct guard_sample *sample = &warden->sample;
+    size_t role_len = 0;
+    size_t replid_len = 0;
+    if (is_error(warden, reply, &sample->failed))
+        return;
+    bool text = reply->kind == RESP_STRING;
+    const char *role = text ? redis_info_field(reply->str, reply->len, "role", &role_len) : NULL;
+    const char *replid =
+        text ? redis_info_field(reply->str, reply->len, "master_replid", &replid_len) : NULL;
+    if (role == NULL || replid == NULL || replid_len != RECORD_ID) {
+        fail(&sample->failed, REASON_GARBAGE);
+        return;
+    }
+    size_t replicas_len = 0;
+    const char *replicas =
+        redis_info_field(reply->str, reply->len, "connected_slaves", &replicas_len);
+    sample->replicated = replicas == NULL || replicas_len != 1 || replicas[0] != '0';
+    size_t left = (size_t)(reply->str + reply->len - replid) - RECORD_ID;
+    sample->was_replica = left < sizeof(never_replica) - 1 ||
+                          memcmp(replid + RECORD_ID, never_replica, sizeof(never_replica) - 1) != 0;
+    sample->master = role_len == 6 && memcmp(role, "master", 6) == 0;
+    memcpy(warden->replid, replid, RECORD_ID);
+}
+
+static enum warden_result end_sample(struct warden *warden)
+{
+    switch (guard_on_sample(warden->guard, warden->node, &warden->sample)) {
+    case GUARD_PASS:
+        return WARDEN_PASS;
+    case GUARD_WAIT:
+        return WARDEN_WAIT;
+    case GUARD_FAIL:
+        break;
+    }
+    return WARDEN_FAIL;
+}
+
+static void take_memory(struct warden *warden, const struct redis_reply *reply)
+{
+    size_t max_len = 0;
+    size_t policy_len = 0;
+    warden->facts =
+        (struct guard_facts){.durable = warden->guard->rules.durable & nodes_only(warden->node)};
+    if (is_error(warden, reply, &warden->facts.failed))
+        return;
+    bool text = reply->kind == RESP_STRING;
+    const char *max = text ? redis_info_field(reply->str, reply->len, "maxmemory", &max_len) : NULL;
+    const char *policy =
+        text ? redis_info_field(reply->str, reply->len, "maxmemory_policy", &policy_len) : NULL;
+    if (max == NULL || policy == NULL) {
+        fail(&warden->facts.failed, REASON_GARBAGE);
+        return;
+    }
+    bool bounded = max_len != 1 || max[0] != '0';
+    bool keeps = policy_len == 10 && memcmp(policy, "noeviction", 10) == 0;
+    warden->facts.may_evict = bounded && !keeps;
+}
+
+static bool item_is(const struct redis_reply *reply, unsigned item, const char *text)
+{
+    return reply->items[item].kind == RESP_STRING && reply->items[item].len == strlen(text) &&
+           memcmp(reply->items[item].str, text, strlen(text)) == 0;
+}
+
+/* {name, value}; anything else, an error too, is no proof. */
+static void take_setting(struct warden *warden, const struct redis_reply *reply)
+{
+    bool as_wanted = false;
+    for (size_t i = 0; i < SETTINGS; i++)
+        as_wanted = as_wanted || (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
+                                  item_is(reply, 0, durable_settings[i].name) &&
+                                  item_is(reply, 1, durable_settings[i].value));
+    warden->facts.durable = warden->facts.durable && as_wanted;
+}
+
+static void take_stats(struct warden *warden, const struct redis_reply *reply)
+{
+    size_t len = 0;
+    if (!is_error(warden, reply, &warden->facts.failed)) {
+        const char *evicted = reply->kind == RESP_STRING
+                                  ? redis_info_field(reply->str, reply->len, "evicted_keys", &len)
+                                  : NULL;
+        warden->facts.evicted = evicted != NULL ? number_of(evicted, len) : -1;
+        if (warden->facts.evicted < 0)
+            fail(&warden->facts.failed, REASON_GARBAGE);
+    }
+    guard_on_facts(warden->guard, warden->node, &warden->facts);
+}
+
+static void take_set(struct warden *warden, const struct redis_reply *reply)
+{
+    enum reason refused = REASON_NONE;
+    is_error(warden, reply, &refused);
+    guard_on_set(warden->guard, warden->node, refused);
+}
+
+/* A vouch, "<time>:<...>" in microseconds; or a lease, whose first signature is the latest one:
+ * "<server> <daemon>=<time> ..." in milliseconds. */
+static void take_sign(struct warden *warden, const struct redis_reply *reply)
+{
+    char text[LIMIT_RECORD];
+    char daemon[GUARD_DAEMON + 1] = "";
+    int64_t time_us = 0;
+    int64_t signed_ms = 0;
+    size_t len = reply->kind == RESP_STRING && reply->len < sizeof(text) ? reply->len : 0;
+    memcpy(text, len > 0 ? reply->str : "", len);
+    text[len] = '\0';
+    const char *sign = strchr(text, '=');
+    while (sign != NULL && sign > text && sign[-1] != ' ')
+        sign--;
+    if (sign == NULL)
+        time_us = strtoll(text, NULL, 10);
+    else if (sscanf(sign, "%16[0-9a-f*]=%" SCNd64, daemon, &signed_ms) == 2)
+        time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
+    /* What could not be read proves nothing. */
+    if (reply->kind != RESP_STRING && reply->kind != RESP_NIL)
+        warden->sign_us = -1;
+    else if (warden->sign_us >= 0 && time_us > warden->sign_us) {
+        warden->sign_us = time_us;
+        memcpy(warden->sign_daemon, daemon, sizeof(daemon));
+    }
+    warden->signs_due--;
+    if (warden->signs_due == 0 && warden->sign_us >= 0)
+        guard_on_sign_of_life(warden->guard, warden->node, warden->sign_us, warden->sign_daemon);
+}
+
+static void take_beat(struct warden *warden, const struct link_ticket *ticket,
+                      const struct redis_reply *reply, int64_t now_ns)
+{
+    bool text = reply->kind == RESP_STRING;
+    enum reason failed = REASON_NONE;
+    if (!text && !is_error(warden, reply, &failed))
+        failed = REASON_GARBAGE;
+    warden->beat_in_full = !text;
+    if (text)
+        guard_on_beat(warden->guard, warden->node, &warden->beat, ticket->sent_ns, reply->str,
+                      reply->len, now_ns);
+    /* The scripts were flushed: another heartbeat brings the whole one, which loads it again. */
+    else if (failed == REASON_NOSCRIPT)
+        warden->guard->beat |= nodes_only(warden->node);
+    else
+        guard_on_beat_failed(warden->guard, warden->node, failed);
+}
+
+enum warden_result warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
+                                   const struct redis_reply *reply, int64_t now_ns)
+{
+    switch ((enum part)ticket->command) {
+    case PART_RECORD:
+        take_record(warden, reply);
+        return WARDEN_MORE;
+    case PART_TIME:
+        take_time(warden, ticket, reply, now_ns);
+        return WARDEN_MORE;
+    case PART_REPLICATION_ALONE:
+        warden->probes--;
+        take_replication(warden, reply);
+        return end_sample(warden);
+    case PART_REPLICATION:
+        take_replication(warden, reply);
+        return end_sample(warden);
+    case PART_MEMORY:
+        take_memory(warden, reply);
+        return WARDEN_MORE;
+    case PART_SETTING:
+        take_setting(warden, reply);
+        return WARDEN_MORE;
+    case PART_STATS:
+        take_stats(warden, reply);
+        return WARDEN_LOOKED;
+    case PART_SET:
+        take_set(warden, reply);
+        return WARDEN_LOOKED;
+    case PART_SIGN:
+        take_sign(warden, reply);
+        return WARDEN_LOOKED;
+    case PART_BEAT:
+        take_beat(warden, ticket, reply, now_ns);
+        return WARDEN_LOOKED;
+    case PART_END:
+    case PART_MARK:
+        return WARDEN_LOOKED;
+    }
+    assert(false && "every part has an answer");
+    return WARDEN_MORE;
+}
+
+void warden_on_lost(struct warden *warden)
+{
+    warden->probes = 0;
+    warden->signs_due = 0;
+    guard_on_lost(warden->guard, warden->node);
+}

@@ -1,0 +1,35 @@
+#include "engine/round/node_set.h"
+
+#include <assert.h>
+
+#include "protocol/limits.h"
+
+/* Each set of n + 1 is one of n without the last node, or with it. */
+#define ONE(count)   (count), (count) + 1
+#define TWO(count)   ONE(count), ONE((count) + 1)
+#define THREE(count) TWO(count), TWO((count) + 1)
+#define SIX(count)                                                                                 \
+    THREE(count), THREE((count) + 1), THREE((count) + 1), THREE((count) + 2), THREE((count) + 1),  \
+        THREE((count) + 2), THREE((count) + 2), THREE((count) + 3)
+#define NINE(count)                                                                                \
+    SIX(count), SIX((count) + 1), SIX((count) + 1), SIX((count) + 2), SIX((count) + 1),            \
+        SIX((count) + 2), SIX((count) + 2), SIX((count) + 3)
+#define TWELVE(count)                                                                              \
+    NINE(count), NINE((count) + 1), NINE((count) + 1), NINE((count) + 2), NINE((count) + 1),       \
+        NINE((count) + 2), NINE((count) + 2), NINE((count) + 3)
+#define FIFTEEN(count)                                                                             \
+    TWELVE(count), TWELVE((count) + 1), TWELVE((count) + 1), TWELVE((count) + 2),                  \
+        TWELVE((count) + 1), TWELVE((count) + 2), TWELVE((count) + 2), TWELVE((count) + 3)
+
+/*
+ * Each step of a round asks that several times, and where the compiler may not rely on an
+ * instruction for it, as on the oldest x86-64, its own way is a call of a library: so there is a
+ * table of the counts of all sets there can be, of which a set of five uses half a line of cache.
+ */
+static const uint8_t counts[] = {FIFTEEN(0)};
+
+unsigned nodes_count(uint32_t nodes)
+{
+    static_assert(sizeof(counts) == 1 << LIMIT_NODES, "there is one for each set");
+    return counts[nodes & (sizeof(counts) - 1)];
+}

@@ -1,0 +1,9 @@
+/* Units of time: every duration inside redlockd is an int64_t of nanoseconds. */
+#ifndef PROTOCOL_UNITS_H
+#define PROTOCOL_UNITS_H
+
+#define NS_PER_MS 1000000LL
+#define NS_PER_S  1000000000LL
+#define MS_PER_S  1000
+
+#endif

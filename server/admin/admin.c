@@ -1,0 +1,480 @@
+#include "server/admin/admin.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "protocol/limits.h"
+#include "protocol/units.h"
+#include "server/admin/html.h"
+#include "server/admin/metrics.h"
+#include "server/admin/page.h"
+#include "server/admin/status.h"
+#include "server/clock.h"
+#include "server/server.h"
+
+/* For so long a body is served to whoever asks next: a flood of requests costs the locks little. */
+#define BODY_NS (NS_PER_S / 5)
+
+/* --- connections --- */
+
+/*
+ * evhttp tells nobody when it accepts a connection or drops one, and has no bound on their number.
+ * So each gets a bufferevent of ours, to which we keep a reference: it is done with once evhttp has
+ * taken its callbacks off, and it ends, in evhttp's own way, once its socket is shut down.
+ */
+struct admin_connection {
+    LIST_ENTRY(admin_connection) entry;
+    struct bufferevent *connection;
+    int64_t since_ns;
+    bool refused; /* there were too many, and it has to go */
+};
+
+static bool is_done(const struct admin_connection *one)
+{
+    bufferevent_data_cb on_read = NULL;
+    bufferevent_event_cb on_event = NULL;
+    bufferevent_getcb(one->connection, &on_read, NULL, &on_event, NULL);
+    return on_read == NULL && on_event == NULL;
+}
+
+static void let_go(struct admin *admin, struct admin_connection *one)
+{
+    LIST_REMOVE(one, entry);
+    admin->connection_count -= !one->refused;
+    bufferevent_decref(one->connection);
+    free(one);
+}
+
+static void sweep(struct admin *admin)
+{
+    struct admin_connection *next;
+    int64_t now_ns = clock_now_ns();
+    for (struct admin_connection *one = LIST_FIRST(&admin->connections); one != NULL; one = next) {
+        next = LIST_NEXT(one, entry);
+        if (is_done(one))
+            let_go(admin, one);
+        else if (one->refused || now_ns - one->since_ns > LIMIT_ADMIN_SECONDS * NS_PER_S)
+            shutdown(bufferevent_getfd(one->connection), SHUT_RDWR);
+    }
+}
+
+static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    sweep(context);
+}
+
+static bool has_request(const struct admin_connection *one)
+{
+    char byte;
+    return recv(bufferevent_getfd(one->connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* One connection has to go, so that silent ones cannot keep others out: the oldest of which nothing
+ * is there to be read. */
+static struct admin_connection *find_victim(const struct admin *admin)
+{
+    struct admin_connection *one;
+    struct admin_connection *oldest = LIST_FIRST(&admin->connections);
+    LIST_FOREACH (one, &admin->connections, entry)
+        if (!one->refused && !has_request(one))
+            oldest = one;
+    return oldest;
+}
+
+static void refuse(struct admin *admin, struct admin_connection *one)
+{
+    one->refused = true;
+    admin->connection_count--;
+    admin->rejected++;
+    event_active(admin->sweep, 0, 0);
+}
+
+/* So many of them in one pass of the loop: where others come as fast, libevent would go on
+ * accepting, and no other client would have a turn. */
+static void count_accepted(struct admin *admin)
+{
+    static const struct timeval next_pass = {0};
+    if (admin->accepted++ == 0)
+        event_add(admin->pass, &next_pass);
+    if (admin->accepted >= LIMIT_ADMIN_CONNECTIONS)
+        evconnlistener_disable(admin->accepting);
+}
+
+static void admin_on_pass(evutil_socket_t fd, short events, void *context)
+{
+    struct admin *admin = context;
+    (void)fd;
+    (void)events;
+    admin->accepted = 0;
+    evconnlistener_enable(admin->accepting);
+}
+
+static struct bufferevent *admin_on_accept(struct event_base *base, void *context)
+{
+    struct admin *admin = context;
+    struct admin_connection *one = calloc(1, sizeof(*one));
+    struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    count_accepted(admin);
+    if (one == NULL || connection == NULL) {
+        free(one);
+        return connection;
+    }
+    if (admin->connection_count >= LIMIT_ADMIN_CONNECTIONS)
+        sweep(admin);
+    bufferevent_incref(connection);
+    one->connection = connection;
+    one->since_ns = clock_now_ns();
+    LIST_INSERT_HEAD(&admin->connections, one, entry);
+    if (++admin->connection_count > LIMIT_ADMIN_CONNECTIONS)
+        refuse(admin, find_victim(admin));
+    return connection;
+}
+
+/* Out of descriptors: until the next tick. */
+static void admin_on_accept_error(struct evconnlistener *accepting, void *context)
+{
+    (void)context;
+    evconnlistener_disable(accepting);
+}
+
+static void admin_on_closed(struct evhttp_connection *connection, void *context)
+{
+    struct admin *admin = context;
+    (void)connection;
+    event_active(admin->sweep, 0, 0);
+}
+
+/* --- bodies --- */
+
+/* What was written once, and is read by the cache and by any number of connections. */
+struct admin_body {
+    unsigned readers;
+    size_t len;
+    char nonce[ADMIN_NONCE + 1];
+    char bytes[];
+};
+
+static void stop_reading(struct admin_body *body)
+{
+    if (body != NULL && --body->readers == 0)
+        free(body);
+}
+
+static void body_on_sent(const void *bytes, size_t len, void *context)
+{
+    (void)bytes;
+    (void)len;
+    stop_reading(context);
+}
+
+static void make_nonce(struct server *server, char nonce[ADMIN_NONCE + 1])
+{
+    unsigned char random[ADMIN_NONCE / 2];
+    entropy_fill(&server->entropy, random, sizeof(random));
+    for (size_t i = 0; i < sizeof(random); i++)
+        snprintf(nonce + 2 * i, 3, "%02x", random[i]);
+}
+
+static void write_metrics(struct admin *admin, const char *nonce, struct text *text)
+{
+    (void)nonce;
+    process_look(&admin->process);
+    metrics_write(admin->server, text, clock_now_ns());
+}
+
+static void write_page(struct admin *admin, const char *nonce, struct text *text)
+{
+    struct status status;
+    status_take(&status, admin->server, clock_now_ns());
+    page_write(&status, nonce, text);
+}
+
+static void write_live(struct admin *admin, const char *nonce, struct text *text)
+{
+    struct status status;
+    (void)nonce;
+    status_take(&status, admin->server, clock_now_ns());
+    page_write_live(&status, text);
+}
+
+static void write_json(struct admin *admin, const char *nonce, struct text *text)
+{
+    struct status status;
+    (void)nonce;
+    status_take(&status, admin->server, clock_now_ns());
+    status_write_json(&status, text);
+}
+
+static const struct resource_path {
+    const char *path;
+    const char *type;
+    void (*write)(struct admin *admin, const char *nonce, struct text *text);
+} paths[ADMIN_CACHED] = {
+    {"/", "text/html; charset=utf-8", write_page},
+    {"/live", "text/html; charset=utf-8", write_live},
+    {"/status.json", "application/json", write_json},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", write_metrics},
+};
+
+/* NULL: it is larger than it may be, or there is not enough memory. */
+static struct admin_body *body_of(struct admin *admin, size_t index)
+{
+    int64_t now_ns = clock_now_ns();
+    char nonce[ADMIN_NONCE + 1];
+    struct text text = {.buf = admin->draft, .size = LIMIT_ADMIN_BODY};
+    if (admin->cache[index].body != NULL && now_ns - admin->cache[index].made_ns < BODY_NS)
+        return admin->cache[index].body;
+    make_nonce(admin->server, nonce);
+    paths[index].write(admin, nonce, &text);
+    struct admin_body *body = malloc(sizeof(*body) + text.len);
+    if (body == NULL || text.len == text.size) {
+        free(body);
+        return NULL;
+    }
+    body->readers = 1;
+    body->len = text.len;
+    memcpy(body->nonce, nonce, sizeof(nonce));
+    memcpy(body->bytes, text.buf, text.len);
+    stop_reading(admin->cache[index].body);
+    admin->cache[index].body = body;
+    admin->cache[index].made_ns = now_ns;
+    return body;
+}
+
+/* --- answers --- */
+
+static void add_header(struct evhttp_request *request, const char *name, const char *value)
+{
+    evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
+}
+
+static void add_headers(struct evhttp_request *request, const char *type, size_t len,
+                        const char *nonce)
+{
+    char text[512];
+    snprintf(text, sizeof(text), "%zu", len);
+    add_header(request, "Content-Type", type);
+    add_header(request, "Content-Length", text);
+    /* One request a connection: then a bound on connections is one on everything. */
+    add_header(request, "Connection", "close");
+    add_header(request, "Cache-Control", "no-store");
+    add_header(request, "X-Content-Type-Options", "nosniff");
+    add_header(request, "Referrer-Policy", "no-referrer");
+    add_header(request, "Cross-Origin-Resource-Policy", "same-origin");
+    snprintf(text, sizeof(text),
+             "default-src 'none'; style-src 'nonce-%s'; script-src 'nonce-%s'; connect-src 'self'; "
+             "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+             nonce, nonce);
+    add_header(request, "Content-Security-Policy",
+               nonce[0] != '\0' ? text : "default-src 'none'; frame-ancestors 'none'");
+}
+
+static bool wants_body(const struct evhttp_request *request)
+{
+    return evhttp_request_get_command(request) != EVHTTP_REQ_HEAD;
+}
+
+static void answer_text(struct evhttp_request *request, int code, const char *reason,
+                        const char *bytes, size_t len)
+{
+    add_headers(request, "text/plain; charset=utf-8", len, "");
+    if (wants_body(request))
+        evbuffer_add(evhttp_request_get_output_buffer(request), bytes, len);
+    evhttp_send_reply(request, code, reason, NULL);
+}
+
+static void answer_string(struct evhttp_request *request, int code, const char *reason,
+                          const char *string)
+{
+    answer_text(request, code, reason, string, strlen(string));
+}
+
+static void answer_ready(struct admin *admin, struct evhttp_request *request)
+{
+    char buf[8192];
+    struct text text = {.buf = buf, .size = sizeof(buf)};
+    struct status status;
+    status_take(&status, admin->server, clock_now_ns());
+    status_write_ready(&status, &text);
+    bool ready = status_is_ready(&status);
+    answer_text(request, ready ? HTTP_OK : HTTP_SERVUNAVAIL, ready ? "OK" : "Service Unavailable",
+                text.buf, text.len);
+}
+
+static void answer_body(struct admin *admin, struct evhttp_request *request, size_t index)
+{
+    struct admin_body *body = body_of(admin, index);
+    if (body == NULL) {
+        answer_string(request, HTTP_INTERNAL, "Internal Server Error",
+                      "it would be larger than it may be, or there is not enough memory\n");
+        return;
+    }
+    add_headers(request, paths[index].type, body->len,
+                strstr(paths[index].type, "html") != NULL ? body->nonce : "");
+    if (wants_body(request) &&
+        evbuffer_add_reference(evhttp_request_get_output_buffer(request), body->bytes, body->len,
+                               body_on_sent, body) == 0)
+        body->readers++;
+    evhttp_send_reply(request, HTTP_OK, "OK", NULL);
+}
+
+/*
+ * A page of a stranger that a browser of this host has open can have its own name lead here (DNS
+ * rebinding), and would read what we say. So the name that was asked for has to be an address, or
+ * localhost; unless everybody may read it anyway.
+ */
+static bool is_for_us(const struct admin *admin, struct evhttp_request *request)
+{
+    const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
+    unsigned char address[sizeof(struct in6_addr)];
+    char name[64];
+    if (host == NULL || admin->server->config->insecure)
+        return true;
+    if (host[0] == '[')
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(host + 1, "]"), host + 1);
+    else
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(host, ":"), host);
+    return strcasecmp(name, "localhost") == 0 || inet_pton(AF_INET, name, address) == 1 ||
+           inet_pton(AF_INET6, name, address) == 1;
+}
+
+static void admin_on_request(struct evhttp_request *request, void *context)
+{
+    struct admin *admin = context;
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    struct bufferevent *below = evhttp_connection_get_bufferevent(connection);
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+    const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
+    size_t index = 0;
+    evhttp_connection_set_closecb(connection, admin_on_closed, admin);
+    while (path != NULL && index < ADMIN_CACHED && strcmp(paths[index].path, path) != 0)
+        index++;
+    if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && wants_body(request)) {
+        add_header(request, "Allow", "GET, HEAD");
+        answer_string(request, HTTP_BADMETHOD, "Method Not Allowed", "GET and HEAD alone\n");
+    } else if (!is_for_us(admin, request)) {
+        answer_string(request, 403, "Forbidden",
+                      "ask for it by an address or as localhost (the header Host)\n");
+    } else if (path != NULL && strcmp(path, "/healthz") == 0) {
+        answer_string(request, HTTP_OK, "OK", "ok\n");
+    } else if (path != NULL && strcmp(path, "/readyz") == 0) {
+        answer_ready(admin, request);
+    } else if (path != NULL && index < ADMIN_CACHED) {
+        answer_body(admin, request, index);
+    } else {
+        answer_string(request, HTTP_NOTFOUND, "Not Found",
+                      "there are / /status.json /metrics /healthz /readyz\n");
+    }
+    /* evhttp would take the end of what the client sends for the end of all. */
+    bufferevent_disable(below, EV_READ);
+}
+
+/* --- each second --- */
+
+static void take_sample(struct server *server, int64_t now_ns)
+{
+    const struct engine *engine = &server->engine;
+    struct monitor_sample sample = {
+        .granted = engine->stats.outcomes[ROUND_ACQUIRE][OUTCOME_OK],
+    };
+    for (unsigned i = 0; i < engine->node_count; i++) {
+        const struct link *link = &engine->links[i];
+        int64_t us = link->round_trip_ns / 1000;
+        sample.voting += engine_refuses_vote(engine, i, now_ns) == REASON_NONE;
+        sample.round_trip_us[i] = link->state != LINK_UP || link->round_trip_ns < 0 ? -1
+                                  : us < INT32_MAX                                  ? (int32_t)us
+                                                                                    : INT32_MAX;
+    }
+    monitor_take(&server->monitor, &sample);
+}
+
+static void admin_on_tick(evutil_socket_t fd, short events, void *context)
+{
+    struct admin *admin = context;
+    (void)fd;
+    (void)events;
+    take_sample(admin->server, clock_now_ns());
+    process_tick(&admin->process);
+    evconnlistener_enable(admin->accepting);
+    event_active(admin->sweep, 0, 0);
+}
+
+/* --- start and end --- */
+
+static bool start_http(struct admin *admin, int fd)
+{
+    struct event_base *base = admin->server->base;
+    const struct timeval second = {.tv_sec = 1};
+    admin->accepting =
+        evconnlistener_new(base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (admin->accepting == NULL) {
+        evutil_closesocket(fd);
+        return false;
+    }
+    admin->draft = malloc(LIMIT_ADMIN_BODY);
+    admin->tick = event_new(base, -1, EV_PERSIST, admin_on_tick, admin);
+    admin->sweep = event_new(base, -1, 0, admin_on_sweep, admin);
+    admin->pass = event_new(base, -1, 0, admin_on_pass, admin);
+    admin->http = evhttp_new(base);
+    if (admin->draft == NULL || admin->tick == NULL || admin->sweep == NULL ||
+        admin->pass == NULL || admin->http == NULL || event_add(admin->tick, &second) != 0)
+        return false;
+    evhttp_set_max_headers_size(admin->http, LIMIT_ADMIN_HEADERS);
+    evhttp_set_max_body_size(admin->http, LIMIT_ADMIN_REQUEST_BODY);
+    evhttp_set_timeout(admin->http, LIMIT_ADMIN_SECONDS);
+    evhttp_set_allowed_methods(admin->http, UINT16_MAX);
+    evhttp_set_bevcb(admin->http, admin_on_accept, admin);
+    evhttp_set_gencb(admin->http, admin_on_request, admin);
+    evconnlistener_set_error_cb(admin->accepting, admin_on_accept_error);
+    return evhttp_bind_listener(admin->http, admin->accepting) != NULL;
+}
+
+bool admin_start(struct admin *admin, struct server *server, const struct config_address *address,
+                 struct error *error)
+{
+    const struct config_listen where = {.address = *address};
+    *admin = (struct admin){.server = server};
+    int fd = listener_bind_tcp(server, &where, error);
+    if (fd < 0)
+        return false;
+    process_init(&admin->process);
+    if (start_http(admin, fd))
+        return true;
+    snprintf(error->text, sizeof(error->text), "%.100s: not enough memory or descriptors",
+             address->url);
+    admin_stop(admin);
+    return false;
+}
+
+void admin_stop(struct admin *admin)
+{
+    struct admin_connection *one;
+    /* Bound to it, the listener is evhttp's. */
+    if (admin->http != NULL)
+        evhttp_free(admin->http);
+    else if (admin->accepting != NULL)
+        evconnlistener_free(admin->accepting);
+    while ((one = LIST_FIRST(&admin->connections)) != NULL)
+        let_go(admin, one);
+    if (admin->tick != NULL)
+        event_free(admin->tick);
+    if (admin->sweep != NULL)
+        event_free(admin->sweep);
+    if (admin->pass != NULL)
+        event_free(admin->pass);
+    for (size_t i = 0; i < ADMIN_CACHED; i++)
+        stop_reading(admin->cache[i].body);
+    process_deinit(&admin->process);
+    free(admin->draft);
+    *admin = (struct admin){.server = admin->server};
+}

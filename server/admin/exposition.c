@@ -1,0 +1,110 @@
+#include "server/admin/exposition.h"
+
+#include <stdbool.h>
+
+#include "protocol/units.h"
+
+struct metric exposition_metric(struct text *text, const char *name, const char *type,
+                                const char *help)
+{
+    text_string(text, "# HELP ");
+    text_string(text, name);
+    text_string(text, " ");
+    text_string(text, help);
+    text_string(text, "\n# TYPE ");
+    text_string(text, name);
+    text_string(text, " ");
+    text_string(text, type);
+    text_string(text, "\n");
+    return (struct metric){text, name};
+}
+
+/* Within its quotes only these three mean something. */
+static void write_value(struct text *text, const char *value)
+{
+    for (; *value != '\0'; value++) {
+        if (*value == '\n') {
+            text_string(text, "\\n");
+            continue;
+        }
+        if (*value == '\\' || *value == '"')
+            text_string(text, "\\");
+        text_byte(text, *value);
+    }
+}
+
+static void begin_sample(const struct metric *metric, const char *suffix, struct labels labels)
+{
+    const char *before = "{";
+    text_string(metric->text, metric->name);
+    text_string(metric->text, suffix);
+    for (unsigned i = 0; i < 2 && labels.label[i].name != NULL; i++) {
+        text_string(metric->text, before);
+        text_string(metric->text, labels.label[i].name);
+        text_string(metric->text, "=\"");
+        write_value(metric->text, labels.label[i].value);
+        text_string(metric->text, "\"");
+        before = ",";
+    }
+    text_string(metric->text, before[0] == ',' ? "} " : " ");
+}
+
+/* Counters pass what text_number() can say only after centuries. */
+static void write_number(struct text *text, uint64_t value)
+{
+    text_number(text, (int64_t)(value & INT64_MAX));
+}
+
+void exposition_number(const struct metric *metric, struct labels labels, uint64_t value)
+{
+    begin_sample(metric, "", labels);
+    write_number(metric->text, value);
+    text_string(metric->text, "\n");
+}
+
+static void write_seconds(struct text *text, int64_t value_ns)
+{
+    char fraction[10] = ".000000000";
+    uint64_t magnitude = value_ns < 0 ? -(uint64_t)value_ns : (uint64_t)value_ns;
+    uint64_t rest = magnitude % NS_PER_S;
+    size_t len = sizeof(fraction);
+    if (value_ns < 0)
+        text_string(text, "-");
+    write_number(text, magnitude / NS_PER_S);
+    for (size_t i = sizeof(fraction) - 1; i > 0; i--, rest /= 10)
+        fraction[i] = (char)('0' + rest % 10);
+    while (len > 1 && fraction[len - 1] == '0')
+        len--;
+    if (len > 1)
+        text_bytes(text, fraction, len);
+}
+
+void exposition_seconds(const struct metric *metric, struct labels labels, int64_t value_ns)
+{
+    begin_sample(metric, "", labels);
+    write_seconds(metric->text, value_ns);
+    text_string(metric->text, "\n");
+}
+
+/* Each bucket counts all that are not above its bound, those of the buckets below included. */
+void exposition_histogram(const struct metric *metric, struct label label,
+                          const struct histogram *histogram)
+{
+    bool labelled = label.name != NULL;
+    const struct labels all = {{label}};
+    uint64_t count = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        struct label bound = {"le", histogram_bound_text(i)};
+        count += histogram->counts[i];
+        begin_sample(metric, "_bucket",
+                     labelled ? (struct labels){{label, bound}} : (struct labels){{bound}});
+        write_number(metric->text, count);
+        text_string(metric->text, "\n");
+    }
+    begin_sample(metric, "_sum", all);
+    write_seconds(metric->text, (int64_t)(histogram->sum_ns & INT64_MAX));
+    text_string(metric->text, "\n");
+    begin_sample(metric, "_count", all);
+    write_number(metric->text, count);
+    text_string(metric->text, "\n");
+}

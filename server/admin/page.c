@@ -1,0 +1,420 @@
+#include "server/admin/page.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "page_template.h"
+#include "protocol/units.h"
+#include "server/admin/html.h"
+
+/* A plot is as wide as there are samples, three to a column. */
+enum { SAMPLES_A_COLUMN = 3, COLUMNS = MONITOR_SAMPLES / SAMPLES_A_COLUMN, PLOT_HEIGHT = 24 };
+
+/* What of a name is shown. */
+enum { NAME_SHOWN = 80 };
+
+/* The state of the whole, as the style sheet and the icon call it; of a second, there may be no
+ * sample. */
+enum mood { MOOD_WELL, MOOD_LESS, MOOD_BAD, MOOD_UNKNOWN, MOODS };
+
+static enum mood mood_of(const struct status *status)
+{
+    if (!status_is_ready(status))
+        return MOOD_BAD;
+    return status->voting == status->node_count ? MOOD_WELL : MOOD_LESS;
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* --- the one line --- */
+
+static void write_headline(const struct status *status, struct text *text)
+{
+    unsigned without = status->node_count - status->voting;
+    if (status->stopping)
+        text_string(text, "Stopping: no locks are granted");
+    else if (!status_is_ready(status))
+        text_string(text, "No locks can be granted");
+    else if (without == 0)
+        text_string(text, "Locks can be granted");
+    else
+        text_format(text, "Locks can be granted, but %u master%s no vote", without,
+                    without == 1 ? " has" : "s have");
+}
+
+static void write_reserve(const struct status *status, struct text *text)
+{
+    unsigned reserve = status->voting - status->quorum;
+    if (status->voting == status->node_count)
+        text_format(text, "All %u masters vote", status->node_count);
+    else
+        text_format(text, "%u of %u masters vote", status->voting, status->node_count);
+    text_format(text, "; %u are needed", status->quorum);
+    if (reserve == 0)
+        text_string(text, ". If one more fails, no lock can be granted.");
+    else
+        text_format(text, ", so %u%s may fail.", reserve,
+                    status->voting == status->node_count ? "" : " more");
+}
+
+static void write_lack(const struct status *status, struct text *text)
+{
+    if (status->voting == 0)
+        text_format(text, "None of the %u masters votes", status->node_count);
+    else
+        text_format(text, "Only %u of %u masters vote%s", status->voting, status->node_count,
+                    status->voting == 1 ? "s" : "");
+    text_format(text, "; %u are needed. ", status->quorum);
+    if (status->back_ms >= 0) {
+        text_string(text, "Expected back in ");
+        text_ago(text, status->back_ms);
+        text_string(text, ". ");
+    }
+    text_string(text, "Locks held now cannot be extended, and end with their time to live.");
+}
+
+/* That of the sample with this number, the oldest first. */
+static enum mood mood_at(const struct status *status, unsigned index)
+{
+    const struct monitor_sample *sample = monitor_ago(status->monitor, MONITOR_SAMPLES - 1 - index);
+    if (sample == NULL)
+        return MOOD_UNKNOWN;
+    if (sample->voting < status->quorum)
+        return MOOD_BAD;
+    return sample->voting == status->node_count ? MOOD_WELL : MOOD_LESS;
+}
+
+/* How many voted, over the samples: one rectangle for each stretch of the same mood. */
+static void write_history(const struct status *status, struct text *text)
+{
+    static const char *const classes[MOODS] = {"well", "less", "bad", "none"};
+    enum mood mood = mood_at(status, 0);
+    unsigned begin = 0;
+    text_format(text,
+                "<svg class=history viewBox=\"0 0 %d 8\" preserveAspectRatio=none role=img "
+                "aria-label=\"Whether locks could be granted in the last five minutes\">",
+                MONITOR_SAMPLES);
+    for (unsigned i = 1; i <= MONITOR_SAMPLES; i++) {
+        enum mood next = i < MONITOR_SAMPLES ? mood_at(status, i) : MOODS;
+        if (next == mood)
+            continue;
+        text_format(text, "<rect class=%s x=%u width=%u height=8 />", classes[mood], begin,
+                    i - begin);
+        mood = next;
+        begin = i;
+    }
+    text_string(text, "</svg>");
+}
+
+static void write_verdict(const struct status *status, struct text *text)
+{
+    static const char *const marks[] = {[MOOD_WELL] = "M6 13l4.5 4.5L19 8",
+                                        [MOOD_LESS] = "M12.5 6v8m0 4v.5",
+                                        [MOOD_BAD] = "M7 7l11 11M18 7L7 18"};
+    text_format(text,
+                "<section class=verdict><svg class=mark viewBox=\"0 0 25 25\" aria-hidden=true>"
+                "<circle cx=12.5 cy=12.5 r=12 /><path d=\"%s\" /></svg><div><h1>",
+                marks[mood_of(status)]);
+    write_headline(status, text);
+    text_string(text, "</h1><p>");
+    if (status->stopping)
+        text_string(text, "The daemon ends. Locks without HOLD live on, on the masters.");
+    else if (status_is_ready(status))
+        write_reserve(status, text);
+    else
+        write_lack(status, text);
+    text_string(text, "</p></div>");
+    write_history(status, text);
+    text_string(text, "<p class=axis><span>5 min ago</span><span>now</span></p></section>");
+}
+
+/* --- figures --- */
+
+static void write_figure(struct text *text, const char *name, const char *value, const char *note)
+{
+    text_format(text, "<div><dt>%s</dt><dd>%s <small>%s</small></dd></div>", name, value, note);
+}
+
+static void write_figures(const struct status *status, struct text *text)
+{
+    char value[32];
+    char note[64];
+    text_string(text, "<dl class=figures>");
+    snprintf(value, sizeof(value), status->grants_a_second < 10 ? "%.1f" : "%.0f",
+             status->grants_a_second);
+    write_figure(text, "Granted", value, "a second");
+    snprintf(value, sizeof(value), "%zu", status->waiting);
+    snprintf(note, sizeof(note), "for %zu resource%s", status->waited_for,
+             plural(status->waited_for));
+    write_figure(text, "Waiting", value, status->waiting > 0 ? note : "nobody");
+    snprintf(value, sizeof(value), "%zu", status->holds);
+    write_figure(text, "Held", value, "by HOLD");
+    snprintf(value, sizeof(value), "%zu", status->clients);
+    snprintf(note, sizeof(note), "of %zu", status->clients_max);
+    write_figure(text, "Clients", value, note);
+    text_string(text, "</dl>");
+}
+
+/* --- masters --- */
+
+/* The worst of one column; -1 if the node did not answer in it, -2 where there is no sample. */
+static int32_t column_us(const struct monitor *monitor, unsigned node, unsigned column)
+{
+    int32_t worst = -2;
+    for (unsigned i = 0; i < SAMPLES_A_COLUMN; i++) {
+        const struct monitor_sample *sample =
+            monitor_ago(monitor, MONITOR_SAMPLES - 1 - (column * SAMPLES_A_COLUMN + i));
+        if (sample == NULL)
+            continue;
+        if (sample->round_trip_us[node] < 0)
+            return -1;
+        if (sample->round_trip_us[node] > worst)
+            worst = sample->round_trip_us[node];
+    }
+    return worst;
+}
+
+/* One scale for all of them, so that they can be compared: 1, 2, 5, 10 ... ms. */
+static int32_t scale_us(const struct status *status)
+{
+    static const int32_t steps[] = {1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
+    int32_t worst = 0;
+    size_t step = 0;
+    for (unsigned i = 0; i < status->node_count; i++)
+        for (unsigned column = 0; column < COLUMNS; column++) {
+            int32_t us = column_us(status->monitor, i, column);
+            worst = us > worst ? us : worst;
+        }
+    while (step < sizeof(steps) / sizeof(steps[0]) && steps[step] < worst)
+        step++;
+    return step < sizeof(steps) / sizeof(steps[0]) ? steps[step] : worst;
+}
+
+static void write_plot(const struct status *status, unsigned node, int32_t scale, struct text *text)
+{
+    bool drawing = false;
+    text_format(text,
+                "<svg class=plot viewBox=\"0 0 %d %d\" preserveAspectRatio=none role=img "
+                "aria-label=\"Round trips of the last five minutes\">",
+                COLUMNS, PLOT_HEIGHT);
+    for (unsigned column = 0; column < COLUMNS; column++)
+        if (column_us(status->monitor, node, column) == -1)
+            text_format(text, "<rect class=gap x=%u width=1 height=%d />", column, PLOT_HEIGHT);
+    text_string(text, "<path d=\"");
+    for (unsigned column = 0; column < COLUMNS; column++) {
+        int32_t us = column_us(status->monitor, node, column);
+        if (us >= 0)
+            text_format(text, "%s%u.5 %.1f", drawing ? "L" : "M", column,
+                        PLOT_HEIGHT - 1 - (double)us / scale * (PLOT_HEIGHT - 2));
+        drawing = us >= 0;
+    }
+    text_string(text, "\" /></svg>");
+}
+
+static void write_round_trip(struct text *text, int64_t us)
+{
+    if (us < 0)
+        text_string(text, "&ndash;");
+    else
+        text_format(text, us < 10000 ? "%.2f ms" : "%.0f ms", (double)us / 1000);
+}
+
+/* "no vote for 12 s: its record is gone: it was flushed. Votes again in 48 s." */
+static void write_why(const struct status_node *node, struct text *text)
+{
+    if (node->reason == REASON_NONE)
+        return;
+    text_string(text, "<p class=why>");
+    html_string(text, reason_text(node->reason));
+    text_format(text, " <code>%s</code></p><p class=when>No vote for ", reason_word(node->reason));
+    text_ago(text, node->no_vote_ms);
+    if (node->back_ms >= 0) {
+        text_string(text, "; votes again in ");
+        text_ago(text, node->back_ms);
+    }
+    if (node->owed > 0)
+        text_format(text, "; %u release%s owed", node->owed, plural(node->owed));
+    text_string(text, ".</p>");
+}
+
+static void write_node(const struct status *status, unsigned index, int32_t scale,
+                       struct text *text)
+{
+    const struct status_node *node = &status->nodes[index];
+    bool votes = node->reason == REASON_NONE;
+    text_format(text, "<li class=%s><div class=who><b>", votes ? "votes" : "mute");
+    html_string(text, node->name);
+    text_string(text, "</b> <span class=url>");
+    html_bytes(text, node->url, strlen(node->url), NAME_SHOWN);
+    text_format(
+        text,
+        "</span></div><div class=vote><span class=pill>%s</span> <span class=state>%s</span></div>",
+        votes ? "votes" : "no vote", node->state == LINK_UP ? "" : link_state_word(node->state));
+    text_string(text, "<div class=trip>");
+    write_round_trip(text, node->round_trip_us);
+    text_string(text, "</div>");
+    write_plot(status, index, scale, text);
+    if (!votes) {
+        text_string(text, "<div class=because>");
+        write_why(node, text);
+        text_string(text, "</div>");
+    }
+    text_string(text, "</li>");
+}
+
+static void write_nodes(const struct status *status, struct text *text)
+{
+    int32_t scale = scale_us(status);
+    text_format(text,
+                "<section><h2>Masters <small>round trips of the last 5 min, 0 to %d&nbsp;ms"
+                "</small></h2><ul class=nodes>",
+                scale / 1000);
+    for (unsigned i = 0; i < status->node_count; i++)
+        write_node(status, i, scale, text);
+    text_string(text, "</ul></section>");
+}
+
+/* --- queues --- */
+
+static void write_holder(const struct status_queue *queue, struct text *text)
+{
+    if (!queue->held) {
+        text_string(text, queue->asking ? "<span class=quiet>about to be granted</span>"
+                                        : "<span class=quiet>not through this daemon</span>");
+        return;
+    }
+    if (queue->client[0] != '\0')
+        html_string(text, queue->client);
+    else
+        text_format(text, "client %" PRIu64, queue->client_id);
+    text_string(text, " <span class=quiet>for ");
+    text_ago(text, queue->held_ms);
+    if (queue->hold) {
+        text_string(text, ", by HOLD");
+    } else {
+        text_string(text, ", ");
+        text_ago(text, queue->left_ms);
+        text_string(text, " left");
+    }
+    text_string(text, "</span>");
+}
+
+static void write_queues(const struct status *status, struct text *text)
+{
+    unsigned most = status->queues[0].waits;
+    text_string(text, "<section><h2>Waited for ");
+    if (status->waited_for > status->queue_count)
+        text_format(text, "<small>the longest %u of %zu queues</small>", status->queue_count,
+                    status->waited_for);
+    text_string(text, "</h2>");
+    if (status->queue_count == 0) {
+        text_string(text, "<p class=empty>Nobody waits.</p></section>");
+        return;
+    }
+    assert(most > 0); /* Else it would not be waited for. */
+    text_string(text, "<table><thead><tr><th>Resource</th><th>Waiting</th>"
+                      "<th>Held by</th></tr></thead><tbody>");
+    for (unsigned i = 0; i < status->queue_count; i++) {
+        const struct status_queue *queue = &status->queues[i];
+        text_string(text, "<tr><td class=name>");
+        html_bytes(text, queue->resource, queue->resource_len, NAME_SHOWN);
+        text_format(text,
+                    "</td><td class=queue><b>%u</b><svg class=bar viewBox=\"0 0 100 8\" "
+                    "preserveAspectRatio=none aria-hidden=true><rect width=%u height=8 /></svg>"
+                    "</td><td>",
+                    queue->waits, 100 * queue->waits / most);
+        write_holder(queue, text);
+        text_string(text, "</td></tr>");
+    }
+    text_string(text, "</tbody></table></section>");
+}
+
+/* --- losses --- */
+
+/* The time of day, of UTC. */
+static void write_clock(struct text *text, int64_t wall_ns)
+{
+    unsigned seconds = (unsigned)(wall_ns / NS_PER_S % 86400);
+    text_format(text, "%02u:%02u:%02u", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+static void write_losses(const struct status *status, struct text *text)
+{
+    const struct monitor_loss *loss;
+    text_string(text,
+                "<section><h2>Lost <small>locks with HOLD that could not be kept</small></h2>");
+    if (monitor_loss(status->monitor, 0) == NULL) {
+        text_string(text, "<p class=empty>None since the start.</p></section>");
+        return;
+    }
+    text_string(text, "<table><thead><tr><th>When</th><th>Resource</th><th>Why</th></tr></thead>"
+                      "<tbody>");
+    for (unsigned i = 0; (loss = monitor_loss(status->monitor, i)) != NULL; i++) {
+        int64_t ago_ms = (status->wall_ns - loss->wall_ns) / NS_PER_MS;
+        text_string(text, "<tr><td class=time>");
+        write_clock(text, loss->wall_ns);
+        text_string(text, " <span class=quiet>");
+        text_ago(text, ago_ms > 0 ? ago_ms : 0);
+        text_string(text, " ago</span></td><td class=name>");
+        html_bytes(text, loss->resource, loss->resource_len, NAME_SHOWN);
+        if (loss->client[0] != '\0') {
+            text_string(text, " <span class=quiet>");
+            html_string(text, loss->client);
+            text_string(text, "</span>");
+        }
+        text_string(text, "</td><td>");
+        html_string(text, engine_loss_text(loss->loss));
+        text_format(text, " <code>%s</code></td></tr>", engine_loss_word(loss->loss));
+    }
+    text_string(text, "</tbody></table></section>");
+}
+
+/* --- the whole --- */
+
+void page_write_live(const struct status *status, struct text *text)
+{
+    static const char *const moods[] = {"well", "less", "bad"};
+    static const char *const titles[] = {"OK", "!", "DOWN"};
+    enum mood mood = mood_of(status);
+    text_format(text, "<main class=%s data-title=\"%s", moods[mood], titles[mood]);
+    text_string(text, " \xc2\xb7 ");
+    html_string(text, status->cluster);
+    text_string(text, " \xc2\xb7 redlockd\"><header><b>redlockd</b> <span>");
+    html_string(text, status->cluster);
+    text_string(text, "</span> <time>");
+    write_clock(text, status->wall_ns);
+    text_string(text, " UTC</time></header>");
+    write_verdict(status, text);
+    write_figures(status, text);
+    write_nodes(status, text);
+    write_queues(status, text);
+    write_losses(status, text);
+    text_format(text, "<footer>Version %s, up ", status->version);
+    text_ago(text, status->uptime_ms);
+    text_string(text, ". What this daemon knows; others on the same masters have their own.<br>"
+                      "<a href=metrics>metrics</a> <a href=status.json>status.json</a> "
+                      "<a href=readyz>readyz</a></footer></main>");
+}
+
+void page_write(const struct status *status, const char *nonce, struct text *text)
+{
+    const char *rest = PAGE_TEMPLATE;
+    const char *at;
+    while ((at = strstr(rest, "{{")) != NULL) {
+        text_bytes(text, rest, (size_t)(at - rest));
+        if (strncmp(at, "{{nonce}}", 9) == 0)
+            text_string(text, nonce);
+        else if (strncmp(at, "{{cluster}}", 11) == 0)
+            html_string(text, status->cluster);
+        else
+            page_write_live(status, text);
+        rest = strstr(at, "}}") + 2;
+    }
+    text_string(text, rest);
+}

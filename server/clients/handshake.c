@@ -1,0 +1,137 @@
+#include "server/clients/handshake.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "protocol/limits.h"
+#include "protocol/units.h"
+#include "server/clock.h"
+#include "server/server.h"
+
+/* How long one may take, and how long where somebody else could have its place. */
+#define PATIENCE_NS (5 * NS_PER_S)
+#define CROWDED_NS  NS_PER_S
+
+struct handshake {
+    struct handshakes *owner;
+    TAILQ_ENTRY(handshake) entry;
+    struct bufferevent *connection; /* owned, until it is handed on */
+    int64_t since_ns;
+    struct peer peer;
+};
+
+bool handshakes_full(const struct handshakes *handshakes)
+{
+    return handshakes->count >= LIMIT_HANDSHAKES;
+}
+
+/* For the one that has to leave first. */
+static void rearm(struct handshakes *handshakes)
+{
+    const struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
+    if (oldest == NULL) {
+        event_del(handshakes->timer);
+        return;
+    }
+    int64_t patience_ns = handshakes_full(handshakes) ? CROWDED_NS : PATIENCE_NS;
+    const struct timeval delay = clock_delay(oldest->since_ns + patience_ns - clock_now_ns());
+    event_add(handshakes->timer, &delay);
+}
+
+/* Its place is free; and the one of its origin, unless a session has that now. */
+static void leave(struct handshake *handshake, bool served)
+{
+    struct handshakes *handshakes = handshake->owner;
+    TAILQ_REMOVE(&handshakes->list, handshake, entry);
+    handshakes->count--;
+    if (handshake->connection != NULL)
+        bufferevent_free(handshake->connection);
+    if (!served)
+        origins_leave(&handshakes->server->origins, &handshake->peer.origin);
+    free(handshake);
+    rearm(handshakes);
+    listener_resume(handshakes->server);
+}
+
+static void fail(struct handshake *handshake, const char *why)
+{
+    struct handshakes *handshakes = handshake->owner;
+    handshakes->failed++;
+    client_log(&handshakes->server->client_log, CLIENT_LOG_TLS_FAILED,
+               LOG_FIELDS(log_text("peer", handshake->peer.name), log_text("why", why)));
+    leave(handshake, false);
+}
+
+static void handshake_on_event(struct bufferevent *connection, short events, void *context)
+{
+    struct handshake *handshake = context;
+    struct handshakes *handshakes = handshake->owner;
+    const char *why;
+    if (!(events & BEV_EVENT_CONNECTED)) {
+        tls_failure_of(connection, &why);
+        fail(handshake, why);
+        return;
+    }
+    handshakes->done++;
+    handshake->connection = NULL;
+    leave(handshake, session_new_tls(handshakes->server, connection, &handshake->peer));
+}
+
+static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
+{
+    struct handshakes *handshakes = context;
+    struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
+    (void)fd;
+    (void)events;
+    int64_t patience_ns = handshakes_full(handshakes) ? CROWDED_NS : PATIENCE_NS;
+    if (oldest != NULL && clock_now_ns() - oldest->since_ns >= patience_ns)
+        fail(oldest, "the handshake took too long");
+    else
+        rearm(handshakes);
+}
+
+void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd,
+                     const struct peer *peer)
+{
+    struct handshake *handshake = calloc(1, sizeof(*handshake));
+    struct bufferevent *connection =
+        tls_accept(tls, &handshakes->server->tls_sockets, handshakes->server->base, fd);
+    assert(!handshakes_full(handshakes));
+    if (handshake == NULL || connection == NULL) {
+        if (connection != NULL)
+            bufferevent_free(connection);
+        origins_leave(&handshakes->server->origins, &peer->origin);
+        free(handshake);
+        return;
+    }
+    handshake->owner = handshakes;
+    handshake->connection = connection;
+    handshake->since_ns = clock_now_ns();
+    handshake->peer = *peer;
+    TAILQ_INSERT_TAIL(&handshakes->list, handshake, entry);
+    handshakes->count++;
+    bufferevent_setcb(connection, NULL, NULL, handshake_on_event, handshake);
+    rearm(handshakes);
+}
+
+bool handshakes_init(struct handshakes *handshakes, struct server *server)
+{
+    *handshakes = (struct handshakes){.server = server};
+    TAILQ_INIT(&handshakes->list);
+    handshakes->timer = event_new(server->base, -1, 0, handshake_on_timer, handshakes);
+    return handshakes->timer != NULL;
+}
+
+void handshakes_deinit(struct handshakes *handshakes)
+{
+    struct handshake *handshake;
+    if (handshakes->timer == NULL)
+        return;
+    while ((handshake = TAILQ_FIRST(&handshakes->list)) != NULL) {
+        TAILQ_REMOVE(&handshakes->list, handshake, entry);
+        bufferevent_free(handshake->connection);
+        free(handshake);
+    }
+    event_free(handshakes->timer);
+    *handshakes = (struct handshakes){0};
+}

@@ -1,0 +1,493 @@
+#include "server/clients/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/net/sockaddr.h"
+#include "server/server.h"
+
+/* Where it is full, the kernel lets those who come wait for seconds. It may allow less. */
+enum { BACKLOG = 4096 };
+
+/* A peer that vanished without a word is noticed after a minute. */
+enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };
+
+/* --- accepting --- */
+
+static void set_tcp_options(int fd)
+{
+    const struct {
+        int level;
+        int name;
+        int value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
+        /* The same while something is unacknowledged, when no probes are sent. */
+        {IPPROTO_TCP, TCP_USER_TIMEOUT,
+         1000 * (KEEPALIVE_IDLE_S + KEEPALIVE_PROBES * KEEPALIVE_INTERVAL_S)},
+    };
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
+static void find_peer(int fd, const struct sockaddr *address, socklen_t len, struct peer *peer)
+{
+    struct ucred who = {.uid = (uid_t)-1};
+    socklen_t who_len = sizeof(who);
+    *peer = (struct peer){.local = address->sa_family == AF_UNIX};
+    if (!peer->local) {
+        sockaddr_text(address, len, peer->name);
+        peer->origin =
+            address->sa_family == AF_INET6
+                ? origin_of_ipv6(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr)
+                : origin_of_ipv4(&((const struct sockaddr_in *)(const void *)address)->sin_addr);
+        return;
+    }
+    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) == 0;
+    peer->origin = origin_of_user(who.uid);
+    peer->owner = known && (who.uid == 0 || who.uid == geteuid());
+    if (known)
+        snprintf(peer->name, sizeof(peer->name), "uid=%u,pid=%d", who.uid, who.pid);
+    else
+        snprintf(peer->name, sizeof(peer->name), "unix");
+}
+
+const char *listener_refusal_key(enum listener_refusal refusal)
+{
+    static const char *const keys[LISTENER_REFUSAL_COUNT] = {
+#define X(name, key) [name] = key,
+        LISTENER_REFUSALS(X)
+#undef X
+    };
+    return keys[refusal];
+}
+
+static void refuse_client(struct listener *listener, int fd, const char *peer,
+                          enum listener_refusal refusal)
+{
+    static const char answer[] = "LIMIT clients\n";
+    struct server *server = listener->server;
+    server->rejected_clients[refusal]++;
+    /* Over TLS it would take a handshake to say so. */
+    if (listener->tls.context == NULL) {
+        ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)sent; /* who cannot take fourteen bytes learns it from the close */
+    }
+    /* Closing with bytes unread would reset the connection, and the answer might be lost. */
+    shutdown(fd, SHUT_WR);
+    evutil_closesocket(fd);
+    client_log(
+        &server->client_log, CLIENT_LOG_REFUSED,
+        LOG_FIELDS(log_text("peer", peer), log_text("limit", listener_refusal_key(refusal))));
+}
+
+/* During the start, and while all places for handshakes are taken, clients wait in the kernel's
+ * queue. */
+static bool must_wait(const struct listener *listener)
+{
+    const struct server *server = listener->server;
+    return server->starting ||
+           (listener->tls.context != NULL && handshakes_full(&server->handshakes));
+}
+
+static void pause_accepting(struct listener *listener)
+{
+    evconnlistener_disable(listener->accepting);
+    listener->paused = true;
+}
+
+static void pause_while_crowded(struct server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (must_wait(server->listeners[i]))
+            pause_accepting(server->listeners[i]);
+}
+
+static void accept_client(struct listener *listener, int fd, const struct sockaddr *address,
+                          socklen_t len)
+{
+    struct server *server = listener->server;
+    unsigned per_address = (unsigned)server->config->limits.clients_per_address;
+    struct peer peer;
+    find_peer(fd, address, len, &peer);
+    /* One who has too many already takes nobody's place. */
+    if (!origins_enter(&server->origins, &peer.origin, per_address)) {
+        refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
+        return;
+    }
+    if (server->session_count + server->handshakes.count >= server->client_limit &&
+        !gate_make_room(server)) {
+        origins_leave(&server->origins, &peer.origin);
+        refuse_client(listener, fd, peer.name, REFUSED_CLIENTS);
+        return;
+    }
+    if (!peer.local)
+        set_tcp_options(fd);
+    if (listener->tls.context != NULL) {
+        handshake_start(&server->handshakes, &listener->tls, fd, &peer);
+        pause_while_crowded(server);
+        return;
+    }
+    if (!session_new(server, fd, &peer))
+        origins_leave(&server->origins, &peer.origin);
+}
+
+/* So many at once: who has been accepted gets a turn before others come, who may displace him. */
+static unsigned accepts_at_once(const struct server *server)
+{
+    int64_t most = server->config->limits.unauthenticated / 4;
+    if (server->gate.open || most > LIMIT_TURN_ACCEPTS)
+        return LIMIT_TURN_ACCEPTS;
+    return most > 1 ? (unsigned)most : 1;
+}
+
+static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t fd,
+                               struct sockaddr *address, int len, void *context)
+{
+    struct listener *listener = context;
+    const struct timeval next_pass = {0};
+    accept_client(listener, fd, address, (socklen_t)len);
+    if (listener->accepted++ == 0)
+        event_add(listener->pass, &next_pass);
+    if (listener->accepted >= accepts_at_once(listener->server))
+        evconnlistener_disable(accepting);
+}
+
+static void listener_on_pass(evutil_socket_t fd, short events, void *context)
+{
+    struct listener *listener = context;
+    (void)fd;
+    (void)events;
+    listener->accepted = 0;
+    if (!listener->paused)
+        evconnlistener_enable(listener->accepting);
+}
+
+/* Out of descriptors or memory: a level-triggered listener would call us again and again. */
+static void listener_on_error(struct evconnlistener *accepting, void *context)
+{
+    struct listener *listener = context;
+    const struct timeval again = {.tv_sec = 1};
+    (void)accepting;
+    client_log(&listener->server->client_log, CLIENT_LOG_ACCEPT_PAUSED,
+               LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
+                          log_text("advice", "raise the limit of open files")));
+    pause_accepting(listener);
+    event_add(listener->retry, &again);
+}
+
+static void resume(struct listener *listener)
+{
+    if (!listener->paused || must_wait(listener))
+        return;
+    listener->paused = false;
+    event_del(listener->retry);
+    evconnlistener_enable(listener->accepting);
+}
+
+static void listener_on_retry(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    resume(context);
+}
+
+void listener_resume(struct server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        resume(server->listeners[i]);
+}
+
+/* --- binding --- */
+
+static int fail(struct error *error, int fd, const char *what, const char *url)
+{
+    snprintf(error->text, sizeof(error->text), "%.100s: %s: %s", url, what, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* By whatever path. What stands in place of its own file is not its own. */
+static bool is_at_file(const struct listener *listener, const struct stat *file)
+{
+    struct stat its;
+    return listener_is_reachable(listener) && lstat(listener->config->address.path, &its) == 0 &&
+           is_same_file(&its, file);
+}
+
+/* An address of ours that may be what is in the way of this one: a name, or every address, can mean
+ * it, too. NULL: there is none. */
+static const struct config_address *find_rival(const struct server *server,
+                                               const struct config_address *address)
+{
+    bool local = address->kind == ADDRESS_UNIX;
+    struct stat file;
+    if (local && lstat(address->path, &file) != 0)
+        return NULL;
+    for (size_t i = 0; i < server->listener_count; i++) {
+        const struct listener *listener = server->listeners[i];
+        const struct config_address *ours = &listener->config->address;
+        if (ours->kind == address->kind &&
+            (local ? is_at_file(listener, &file) : ours->port == address->port))
+            return ours;
+    }
+    return NULL;
+}
+
+/* As fail(), but somebody listens there already, and that may be us. */
+static int fail_in_use(struct error *error, int fd, const char *what, const struct server *server,
+                       const struct config_address *address)
+{
+    const struct config_address *ours = find_rival(server, address);
+    errno = EADDRINUSE;
+    if (ours == NULL)
+        return fail(error, fd, what, address->url);
+    snprintf(error->text, sizeof(error->text), "%.80s: %s; %.80s is open here, and has that %s",
+             address->url, strerror(errno), ours->url,
+             ours->kind == ADDRESS_UNIX ? "file" : "port");
+    close(fd);
+    return -1;
+}
+
+/* Of a listening socket; those that are accepted have the same. */
+static void bound_buffers(int fd)
+{
+    const int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel takes twice that */
+    const int segment = LIMIT_SEGMENT;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+}
+
+/* The first address, preferably of IPv4: where `localhost` means both, people try 127.0.0.1. */
+static const struct addrinfo *choose(const struct addrinfo *found)
+{
+    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
+        if (it->ai_family == AF_INET)
+            return it;
+    return found;
+}
+
+/* Ports come at the same place in both families' addresses. */
+static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_port)
+{
+    if (bind(fd, where->ai_addr, where->ai_addrlen) == 0)
+        return true;
+    if (errno != EADDRINUSE || !any_port)
+        return false;
+    ((struct sockaddr_in *)where->ai_addr)->sin_port = 0;
+    return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
+}
+
+int listener_bind_tcp(const struct server *server, const struct config_listen *config,
+                      struct error *error)
+{
+    const struct config_address *address = &config->address;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char port[8];
+    snprintf(port, sizeof(port), "%u", address->port);
+    int failed = getaddrinfo(address->host, port, &hints, &found);
+    if (failed != 0) {
+        snprintf(error->text, sizeof(error->text), "%.100s: the name does not resolve: %s",
+                 address->url, gai_strerror(failed));
+        return -1;
+    }
+    const struct addrinfo *chosen = choose(found);
+    int on = 1;
+    int fd = socket(chosen->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        fail(error, fd, "no socket", address->url);
+    } else {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        bound_buffers(fd);
+        if (chosen->ai_family == AF_INET6)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+        if (!bind_or_elsewhere(fd, chosen, config->any_port) || listen(fd, BACKLOG) != 0)
+            fd = errno == EADDRINUSE ? fail_in_use(error, fd, "cannot listen", server, address)
+                                     : fail(error, fd, "cannot listen", address->url);
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+/* A socket without a listener is what a daemon left that was killed; one with a listener is in use,
+ * and what is no socket is somebody's file. */
+static bool remove_stale(const struct sockaddr_un *where)
+{
+    struct stat found;
+    if (lstat(where->sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
+        return false;
+    /* Where the queue of one who listens is full, a socket that blocks would wait for him. */
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (probe < 0)
+        return false;
+    bool stale = connect(probe, (const struct sockaddr *)where, sizeof(*where)) != 0 &&
+                 errno == ECONNREFUSED;
+    close(probe);
+    return stale && unlink(where->sun_path) == 0;
+}
+
+/* Which file it is: another daemon may have put its own there meanwhile. */
+static bool note_file(const struct listener *listener, struct stat *file)
+{
+    return lstat(listener->config->address.path, file) == 0;
+}
+
+static bool has_its_file(const struct listener *listener)
+{
+    struct stat file;
+    return note_file(listener, &file) && is_same_file(&file, &listener->file);
+}
+
+/* Of those that systemd has given, it takes care. */
+static bool has_made_file(const struct listener *listener)
+{
+    return listener->config->address.kind == ADDRESS_UNIX && !listener->given;
+}
+
+bool listener_is_reachable(const struct listener *listener)
+{
+    return !has_made_file(listener) || has_its_file(listener);
+}
+
+static int bind_unix(struct listener *listener, struct error *error)
+{
+    const struct config_listen *config = listener->config;
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    strncpy(where.sun_path, config->address.path, sizeof(where.sun_path) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail(error, fd, "no socket", config->address.url);
+
+    /* Nobody may connect before mode and group are right. */
+    mode_t saved = umask(0777);
+    int failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
+    if (failed != 0 && errno == EADDRINUSE) {
+        if (remove_stale(&where))
+            failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
+        else
+            errno = EADDRINUSE;
+    }
+    umask(saved);
+    if (failed != 0 && errno == EADDRINUSE)
+        return fail_in_use(error, fd, "another daemon listens there, or the file is no socket",
+                           listener->server, &config->address);
+    if (failed != 0)
+        return fail(error, fd, "cannot make the socket", config->address.url);
+    const char *cannot = NULL;
+    if (config->group != (gid_t)-1 && chown(where.sun_path, (uid_t)-1, config->group) != 0)
+        cannot = "cannot give the socket to its group";
+    else if (chmod(where.sun_path, config->mode) != 0)
+        cannot = "cannot set the mode of the socket";
+    else if (listen(fd, BACKLOG) != 0 || !note_file(listener, &listener->file))
+        cannot = "cannot listen";
+    if (cannot == NULL)
+        return fd;
+    fd = fail(error, fd, cannot, config->address.url);
+    unlink(where.sun_path);
+    return fd;
+}
+
+/* What was bound in the end, the port chosen by the kernel included. */
+static void name_listener(struct listener *listener, int fd)
+{
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof(bound);
+    char name[SOCKADDR_TEXT];
+    if (listener->config->address.kind == ADDRESS_UNIX ||
+        getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
+        snprintf(listener->address, sizeof(listener->address), "%s", listener->config->address.url);
+        return;
+    }
+    sockaddr_text((struct sockaddr *)&bound, len, name);
+    snprintf(listener->address, sizeof(listener->address), "%s://%s",
+             listener->config->address.tls ? "tls" : "tcp", name);
+}
+
+static bool accept_on(struct listener *listener, int fd, struct error *error)
+{
+    struct server *server = listener->server;
+    name_listener(listener, fd);
+    listener->retry = event_new(server->base, -1, 0, listener_on_retry, listener);
+    listener->pass = event_new(server->base, -1, 0, listener_on_pass, listener);
+    listener->accepting = evconnlistener_new(server->base, listener_on_accept, listener,
+                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (listener->retry == NULL || listener->pass == NULL || listener->accepting == NULL) {
+        errno = ENOMEM;
+        fail(error, listener->accepting == NULL ? fd : -1, "cannot accept",
+             listener->config->address.url);
+        listener_stop(listener);
+        return false;
+    }
+    evconnlistener_set_error_cb(listener->accepting, listener_on_error);
+    if (must_wait(listener))
+        pause_accepting(listener);
+    return true;
+}
+
+/* Whatever it has so far, but the socket. */
+static bool begin(struct listener *listener, struct server *server,
+                  const struct config_listen *config, bool given, struct error *error)
+{
+    *listener = (struct listener){.server = server, .config = config, .given = given};
+    return !config->address.tls || tls_init_listen(&listener->tls, &config->tls, error);
+}
+
+bool listener_start(struct listener *listener, struct server *server,
+                    const struct config_listen *config, struct error *error)
+{
+    if (!begin(listener, server, config, false, error))
+        return false;
+    int fd = config->address.kind == ADDRESS_TCP ? listener_bind_tcp(server, config, error)
+                                                 : bind_unix(listener, error);
+    if (fd >= 0)
+        return accept_on(listener, fd, error);
+    tls_deinit(&listener->tls);
+    return false;
+}
+
+bool listener_take(struct listener *listener, struct server *server,
+                   const struct config_listen *config, int fd, struct error *error)
+{
+    if (config->address.kind == ADDRESS_TCP)
+        bound_buffers(fd);
+    if (begin(listener, server, config, true, error))
+        return accept_on(listener, fd, error);
+    close(fd);
+    return false;
+}
+
+void listener_stop(struct listener *listener)
+{
+    if (listener->accepting != NULL) {
+        /* First, since an open socket keeps the number of its file from being another's. */
+        if (has_made_file(listener) && has_its_file(listener))
+            unlink(listener->config->address.path);
+        evconnlistener_free(listener->accepting);
+    }
+    if (listener->retry != NULL)
+        event_free(listener->retry);
+    if (listener->pass != NULL)
+        event_free(listener->pass);
+    tls_deinit(&listener->tls);
+    *listener = (struct listener){.server = listener->server, .config = listener->config};
+}

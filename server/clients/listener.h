@@ -1,0 +1,71 @@
+/*
+ * The sockets clients connect to. Accepting pauses when descriptors run out, or places for TLS
+ * handshakes, and never spins.
+ */
+#ifndef SERVER_CLIENTS_LISTENER_H
+#define SERVER_CLIENTS_LISTENER_H
+
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "config/config.h"
+#include "protocol/error.h"
+#include "protocol/limits.h"
+#include "server/net/tls.h"
+
+struct server;
+
+/* The keys of `limits` by which clients are refused: X(name, key). */
+#define LISTENER_REFUSALS(X)                                                                       \
+    X(REFUSED_CLIENTS, "clients")                                                                  \
+    X(REFUSED_PER_ADDRESS, "clients_per_address")
+
+enum listener_refusal {
+#define X(name, key) name,
+    LISTENER_REFUSALS(X)
+#undef X
+        LISTENER_REFUSAL_COUNT
+};
+
+const char *listener_refusal_key(enum listener_refusal refusal);
+
+struct listener {
+    struct server *server; /* the owner */
+    const struct config_listen *config;
+    struct evconnlistener *accepting;
+    struct stat file;    /* of a unix socket that we made */
+    struct event *retry; /* while paused: looks whether descriptors are to be had again */
+    bool paused;
+    unsigned accepted;       /* in this pass of the loop */
+    struct event *pass;      /* the next one begins */
+    bool given;              /* by systemd, which keeps the socket: its file stays */
+    struct tls tls;          /* of a tls:// address; it may be replaced, for connections to come */
+    char address[LIMIT_URL]; /* as bound, for people */
+};
+
+/* Bind and listen; on failure, the error says what to do about it. */
+bool listener_start(struct listener *listener, struct server *server,
+                    const struct config_listen *config, struct error *error);
+
+/* The same on a listening socket of that address, which is the listener's from now on, also on
+ * failure. */
+bool listener_take(struct listener *listener, struct server *server,
+                   const struct config_listen *config, int fd, struct error *error);
+
+/* A socket that listens there, by TCP; -1: the error says why not, and if the server itself may be
+ * what listens there already. */
+int listener_bind_tcp(const struct server *server, const struct config_listen *config,
+                      struct error *error);
+
+/* Can clients still come? Not where the file of a unix socket is gone, or is another's by now. */
+bool listener_is_reachable(const struct listener *listener);
+
+/* Stop accepting; removes a unix socket's file. */
+void listener_stop(struct listener *listener);
+
+/* A descriptor or a place has become free: all that are paused accept again. */
+void listener_resume(struct server *server);
+
+#endif

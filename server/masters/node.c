@@ -1,0 +1,365 @@
+#include "server/masters/node.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "server/clock.h"
+#include "server/net/tls.h"
+#include "server/server.h"
+
+/* hiredis moves what is left in its buffer to the front with every KiB that it has read of it. And
+ * the clock is read once for each piece. */
+enum { PIECE = 4096 };
+
+/* The connection is of no use any more: reset it, and tell the engine. */
+static void fail(struct node *node, enum reason reason)
+{
+    node_close(node);
+    engine_on_closed(&node->server->engine, node->index, node->channel, reason, clock_now_ns());
+    server_want_flush(node->server);
+}
+
+/* The replies that are whole. The time is read anew for each piece: the validity of a lock hangs on
+ * it, and many replies take some time. False if the connection is over. */
+static bool take_replies(struct node *node, int64_t now_ns)
+{
+    enum resp_result result;
+    while ((result = resp_next(&node->resp)) == RESP_REPLY) {
+        unsigned taken = engine_on_replies(&node->server->engine, node->index, node->channel,
+                                           node->resp.reply, node->resp.again + 1, now_ns);
+        if (taken == 0)
+            return false;
+        resp_skip(&node->resp, taken - 1);
+    }
+    if (result == RESP_GARBAGE)
+        fail(node, REASON_GARBAGE);
+    return result == RESP_MORE;
+}
+
+static void node_on_input(void *context)
+{
+    struct node *node = context;
+    size_t len;
+    node->heard = true;
+    node->tls_reported = 0;
+    do {
+        const char *bytes = stream_input(&node->stream, &len);
+        size_t piece = len < PIECE ? len : PIECE;
+        resp_feed(&node->resp, bytes, piece);
+        stream_consume(&node->stream, piece);
+        len -= piece;
+    } while (take_replies(node, clock_now_ns()) && len > 0 && stream_is_open(&node->stream));
+    server_want_flush(node->server);
+}
+
+/* In the log, what exactly was wrong: once in each way, until it works. */
+static enum reason report_tls(struct node *node, enum reason reason, const char *why)
+{
+    uint64_t bit = UINT64_C(1) << reason;
+    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    if (!(node->tls_reported & bit) && node->channel == CHANNEL_COMMANDS)
+        log_event(&node->server->log, CONFIG_LOG_WARNING, "node_tls_failed",
+                  LOG_FIELDS(log_text("node", node->config->name),
+                             log_text("reason", reason_word(reason)), log_text("why", why)));
+    node->tls_reported |= bit;
+    return reason;
+}
+
+static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
+{
+    static const enum reason reasons[] = {
+        [TLS_ENDED] = REASON_TLS,
+        [TLS_FOREIGN] = REASON_TLS,
+        [TLS_EXPIRED] = REASON_EXPIRED,
+        [TLS_UNTRUSTED] = REASON_UNTRUSTED,
+        [TLS_WRONG_NAME] = REASON_WRONGNAME,
+        [TLS_CERTIFICATE] = REASON_CERTIFICATE,
+        [TLS_UNCERTIFIED] = REASON_UNCERTIFIED,
+        [TLS_OTHER] = REASON_TLS,
+    };
+    const char *why;
+    enum tls_failure failure = tls_failure_of(tls, &why);
+    if (node->opening != NULL)
+        return report_tls(node, reasons[failure], why);
+    bool refused = failure == TLS_ENDED && !node->heard && tls_was_asked(tls);
+    if (refused)
+        why = "it asked for our certificate, and ended the connection";
+    if (refused || failure == TLS_UNCERTIFIED)
+        return report_tls(node, REASON_UNCERTIFIED, why);
+    return REASON_DISCONNECTED;
+}
+
+/* errno says why it could not be connected. */
+static enum reason reason_of_errno(void)
+{
+    /* A unix socket that nobody listens on, or that is not there. */
+    bool refused = errno == ECONNREFUSED || errno == ENOENT;
+    return refused ? REASON_REFUSED : REASON_UNREACHABLE;
+}
+
+/* However it ends, a connection that has ended is of no use. */
+static void node_on_lost(void *context)
+{
+    struct node *node = context;
+    fail(node, node->secured ? reason_of_tls(node, node->stream.tls) : REASON_DISCONNECTED);
+}
+
+static const struct stream_user master = {
+    .on_input = node_on_input,
+    .on_end = node_on_lost,
+    .on_lost = node_on_lost,
+    .master = true,
+    /* All that is there in a pass: else, where clients make passes long, answers are always late.
+     */
+    .input_max = LIMIT_NODE_IO,
+};
+
+static void node_on_event(struct bufferevent *connection, short events, void *context);
+
+/* The socket that is connected, for what comes next to own. */
+static int take_socket(struct node *node)
+{
+    int fd = bufferevent_getfd(node->opening);
+    bufferevent_setfd(node->opening, -1);
+    bufferevent_free(node->opening);
+    node->opening = NULL;
+    return fd;
+}
+
+/* With what the link does not know of, a name or a handshake: it would say that the master is hung.
+ */
+static struct timeval patience_of(const struct node *node)
+{
+    return clock_delay(link_patience_ns(&node->server->engine.links[node->index]) / 2);
+}
+
+/* Connected: the socket goes to a bufferevent that does TLS over it. */
+static bool secure(struct node *node)
+{
+    struct server *server = node->server;
+    const struct timeval patience = patience_of(node);
+    int fd = take_socket(node);
+    node->opening = tls_connect(&server->node_tls[node->index], &server->tls_sockets, server->base,
+                                fd, node->config->address.host);
+    if (node->opening == NULL)
+        return false;
+    node->secured = true;
+    bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
+    bufferevent_set_timeouts(node->opening, &patience, NULL);
+    bufferevent_enable(node->opening, EV_READ | EV_WRITE);
+    return true;
+}
+
+/* All that has to come before the first command has. */
+static bool begin_stream(struct node *node)
+{
+    struct streams *streams = &node->server->streams;
+    if (!node->secured)
+        return stream_open(&node->stream, streams, take_socket(node), &master, node);
+    struct bufferevent *tls = node->opening;
+    node->opening = NULL;
+    bufferevent_set_timeouts(tls, NULL, NULL);
+    return stream_open_tls(&node->stream, streams, tls, &master, node);
+}
+
+static void node_on_event(struct bufferevent *connection, short events, void *context)
+{
+    struct node *node = context;
+    const struct config_address *address = &node->config->address;
+    if (events & BEV_EVENT_TIMEOUT) {
+        fail(node, report_tls(node, REASON_HUNG,
+                              "it does not answer the handshake: does it speak TLS at this port?"));
+        return;
+    }
+    if (!(events & BEV_EVENT_CONNECTED)) {
+        fail(node, node->secured ? reason_of_tls(node, node->opening) : reason_of_errno());
+        return;
+    }
+    if (address->kind == ADDRESS_TCP && !node->secured) {
+        int on = 1;
+        setsockopt(bufferevent_getfd(connection), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+    if (address->tls && !node->secured) {
+        if (!secure(node))
+            fail(node, REASON_TLS);
+        return;
+    }
+    if (!begin_stream(node)) {
+        fail(node, REASON_UNREACHABLE);
+        return;
+    }
+    engine_on_connected(&node->server->engine, node->index, node->channel, clock_now_ns());
+    server_want_flush(node->server);
+}
+
+static void node_on_failure(evutil_socket_t fd, short events, void *context)
+{
+    struct node *node = context;
+    (void)fd;
+    (void)events;
+    fail(node, node->why);
+}
+
+/* The engine may be in the middle of a step: it is told after this pass. */
+static void fail_later(struct node *node, enum reason why)
+{
+    node->why = why;
+    event_active(node->failure, 0, 0);
+}
+
+static void connect_to(struct node *node, const struct sockaddr *where, size_t len)
+{
+    node->opening = bufferevent_socket_new(node->server->base, -1,
+                                           BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (node->opening == NULL) {
+        fail_later(node, REASON_UNREACHABLE);
+        return;
+    }
+    bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
+    if (bufferevent_socket_connect(node->opening, where, (int)len) != 0)
+        fail_later(node, reason_of_errno());
+}
+
+static void connect_to_address(struct node *node)
+{
+    connect_to(node, (const struct sockaddr *)&node->address.address, node->address.len);
+}
+
+/* The name has been looked up, or does not resolve. */
+static void node_on_found(void *context, const struct evutil_addrinfo *found)
+{
+    struct node *node = context;
+    event_del(node->failure);
+    if (found == NULL) {
+        fail_later(node, REASON_UNRESOLVED);
+        return;
+    }
+    const struct evutil_addrinfo *chosen = resolver_choose(found, &node->address, node->tried > 0);
+    node->address.len = (socklen_t)chosen->ai_addrlen;
+    memcpy(&node->address.address, chosen->ai_addr, chosen->ai_addrlen);
+    node->addresses = resolver_count(found);
+    node->tried++;
+    connect_to_address(node);
+}
+
+/* Where the name takes longer than this, it is the name that is to blame. */
+static void look_up(struct node *node)
+{
+    const struct timeval patience = patience_of(node);
+    node->why = REASON_UNRESOLVED;
+    event_add(node->failure, &patience);
+    lookup_begin(&node->lookup);
+}
+
+/* The one that carries commands leads the way. */
+static bool follow(struct node *node)
+{
+    const struct node *leader = &node->server->nodes[node->index][CHANNEL_COMMANDS];
+    if (node == leader || leader->address.len == 0)
+        return false;
+    node->address = leader->address;
+    return true;
+}
+
+void node_open(struct node *node)
+{
+    const struct config_address *address = &node->config->address;
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    node->heard = false;
+    if (!resp_reset(&node->resp)) {
+        fail_later(node, REASON_UNREACHABLE);
+    } else if (address->kind == ADDRESS_UNIX) {
+        strncpy(where.sun_path, address->path, sizeof(where.sun_path) - 1);
+        connect_to(node, (struct sockaddr *)&where, sizeof(where));
+    } else if (follow(node)) {
+        connect_to_address(node);
+    } else {
+        look_up(node);
+    }
+}
+
+bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
+               const struct config_node *config)
+{
+    *node = (struct node){.server = server, .config = config, .index = index, .channel = channel};
+    lookup_init(&node->lookup, &server->resolver, config->address.host, config->address.port,
+                node_on_found, node);
+    node->failure = event_new(server->base, -1, 0, node_on_failure, node);
+    return resp_init(&node->resp) && node->failure != NULL;
+}
+
+void node_deinit(struct node *node)
+{
+    /* In peace: what has been written, releases above all, still reaches the master. */
+    stream_close(&node->stream);
+    lookup_deinit(&node->lookup);
+    if (node->opening != NULL)
+        bufferevent_free(node->opening);
+    if (node->failure != NULL)
+        event_free(node->failure);
+    resp_deinit(&node->resp);
+}
+
+bool node_goes_on(const struct node *node)
+{
+    return lookup_goes_on(&node->lookup) || node->tried < node->addresses;
+}
+
+void node_on_up(struct node *node)
+{
+    struct node *follower = &node->server->nodes[node->index][CHANNEL_TRACKING];
+    bool elsewhere =
+        follower->address.len != node->address.len ||
+        memcmp(&follower->address.address, &node->address.address, node->address.len) != 0;
+    node->tried = 0;
+    if (elsewhere && (follower->opening != NULL || stream_is_open(&follower->stream)))
+        fail_later(follower, REASON_DISCONNECTED);
+}
+
+void node_address(const struct node *node, char text[SOCKADDR_TEXT])
+{
+    const struct config_address *config = &node->config->address;
+    const struct sockaddr *address = (const struct sockaddr *)&node->address.address;
+    char given[LIMIT_URL];
+    text[0] = '\0';
+    if (node->address.len == 0)
+        return;
+    sockaddr_text(address, node->address.len, text);
+    snprintf(given, sizeof(given), address->sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
+             config->host, config->port);
+    if (strcmp(text, given) == 0)
+        text[0] = '\0';
+}
+
+/* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not reach
+ * the master behind our back. */
+static void have_reset(int fd)
+{
+    struct linger reset = {.l_onoff = 1, .l_linger = 0};
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+}
+
+void node_close(struct node *node)
+{
+    event_del(node->failure);
+    node->secured = false;
+    lookup_leave(&node->lookup);
+    if (stream_is_open(&node->stream)) {
+        if (node->channel == CHANNEL_COMMANDS)
+            fan_drop(&node->server->fan, node->index);
+        have_reset(node->stream.fd);
+        stream_close(&node->stream);
+    }
+    if (node->opening != NULL) {
+        have_reset(bufferevent_getfd(node->opening));
+        bufferevent_free(node->opening);
+        node->opening = NULL;
+    }
+}

@@ -1,0 +1,538 @@
+#include "server/net/stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/util.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* What a pass writes to a busy master fits in one: several hundred locks. Of most only the first
+ * page is ever touched. Where all are lent, output takes their place. */
+enum { BLOCK = 64 * 1024, BLOCKS = 1024 };
+
+bool streams_init(struct streams *streams, struct event_base *base,
+                  void (*wants_flush)(void *context), void *context)
+{
+    *streams = (struct streams){.base = base, .wants_flush = wants_flush, .context = context};
+    TAILQ_INIT(&streams->collected);
+    streams->scratch = malloc(LIMIT_NODE_IO);
+    return streams->scratch != NULL && pool_init(&streams->blocks, BLOCK, BLOCKS);
+}
+
+void streams_deinit(struct streams *streams)
+{
+    free(streams->scratch);
+    streams->scratch = NULL;
+    pool_deinit(&streams->blocks);
+}
+
+/* Those of a socket are nearly always empty, so that is known without a call. */
+static size_t input_len(const struct stream *stream)
+{
+    return stream->has_input ? evbuffer_get_length(stream->input) : 0;
+}
+
+static size_t output_len(const struct stream *stream)
+{
+    return stream->has_output ? evbuffer_get_length(stream->output) : 0;
+}
+
+static bool is_passing(int error)
+{
+    return error == EAGAIN || error == EINTR;
+}
+
+/* --- out --- */
+
+/* The errno of the call that failed says who ended it. */
+static void lose(struct stream *stream, int error)
+{
+    stream->lost = true;
+    stream->lost_by_peer = error == ECONNRESET || error == EPIPE;
+    stream->room = 0;
+    stream_set_reading(stream, false);
+    event_del(stream->writable);
+}
+
+/* The same out of an event of another, or none: an event of its own tells it. */
+static void lose_and_tell(struct stream *stream, int error)
+{
+    lose(stream, error);
+    event_active(stream->writable, EV_WRITE, 0);
+}
+
+/* Of one that is lost, nothing is sent. */
+static void put_out(struct stream *stream, const char *bytes, size_t len)
+{
+    if (stream->lost)
+        return;
+    stream->has_output = true;
+    if (evbuffer_add(stream->output, bytes, len) != 0)
+        lose_and_tell(stream, ENOMEM);
+}
+
+/* Empty the block. */
+static void spill(struct stream *stream)
+{
+    size_t len = stream->block_len;
+    stream->room += len;
+    stream->block_len = 0;
+    if (len > 0)
+        put_out(stream, stream->block, len);
+}
+
+static void collect(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    if (TAILQ_EMPTY(&streams->collected))
+        streams->wants_flush(streams->context);
+    if (stream->user->master)
+        TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
+    else
+        TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
+    stream->block = pool_take(&streams->blocks);
+    stream->room = stream->block != NULL ? BLOCK : 0;
+    stream->collected = true;
+}
+
+static void uncollect(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    if (!stream->collected)
+        return;
+    TAILQ_REMOVE(&streams->collected, stream, entry);
+    if (stream->block != NULL)
+        pool_give(&streams->blocks, stream->block);
+    stream->block = NULL;
+    stream->block_len = 0;
+    stream->room = 0;
+    stream->collected = false;
+}
+
+/* As much room as there can be for so many: for the first of a pass, or more than were left. Not
+ * inlined: whoever writes would save the registers for it each time. */
+__attribute__((noinline)) static void make_room(struct stream *stream, size_t len)
+{
+    if (stream->lost)
+        return;
+    if (!stream->collected)
+        collect(stream);
+    if (len > stream->room)
+        spill(stream);
+}
+
+static char *block_end(struct stream *stream)
+{
+    return stream->block + stream->block_len;
+}
+
+/* They are behind what the block had. */
+static void lengthen(struct stream *stream, size_t len)
+{
+    stream->block_len += len;
+    stream->room -= len;
+}
+
+void stream_write(struct stream *stream, const char *bytes, size_t len)
+{
+    if (len > stream->room)
+        make_room(stream, len);
+    if (len > stream->room) {
+        put_out(stream, bytes, len);
+    } else {
+        memcpy(block_end(stream), bytes, len);
+        lengthen(stream, len);
+    }
+}
+
+static bool has_room(const struct stream *stream)
+{
+    return stream->room >= STREAM_PIECE;
+}
+
+char *stream_piece(struct stream *stream)
+{
+    if (!has_room(stream))
+        make_room(stream, STREAM_PIECE);
+    return has_room(stream) ? block_end(stream) : stream->streams->spare;
+}
+
+void stream_write_piece(struct stream *stream, size_t len)
+{
+    assert(len <= STREAM_PIECE);
+    if (has_room(stream))
+        lengthen(stream, len);
+    else
+        put_out(stream, stream->streams->spare, len);
+}
+
+size_t stream_unsent(const struct stream *stream)
+{
+    return stream->lost ? 0 : stream->block_len + output_len(stream);
+}
+
+/* To the kernel; what it does not take is put out. */
+static void send_bytes(struct stream *stream, const char *bytes, size_t len)
+{
+    ssize_t sent = send(stream->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && !is_passing(errno)) {
+        lose_and_tell(stream, errno);
+        return;
+    }
+    size_t taken = sent > 0 ? (size_t)sent : 0;
+    if (taken < len)
+        put_out(stream, bytes + taken, len - taken);
+}
+
+/* May bytes go to the kernel past the output? */
+static bool is_direct(const struct stream *stream)
+{
+    return stream->tls == NULL && output_len(stream) == 0;
+}
+
+/* What the kernel has not taken yet: as much as it takes now. False if the connection is lost. */
+static bool send_output(struct stream *stream)
+{
+    if (evbuffer_write(stream->output, stream->fd) < 0 && !is_passing(errno))
+        return false;
+    bool blocked = output_len(stream) > 0;
+    stream->has_output = blocked;
+    if (blocked && !stream->blocked)
+        event_add(stream->writable, NULL);
+    else if (!blocked && stream->blocked)
+        event_del(stream->writable);
+    stream->blocked = blocked;
+    return true;
+}
+
+static void tell_written(struct stream *stream)
+{
+    if (stream->user->on_written != NULL && !stream->lost && stream_unsent(stream) == 0)
+        stream->user->on_written(stream->context);
+}
+
+/* What is put out now is sent once the kernel takes more. */
+static void send_rest(struct stream *stream)
+{
+    bool more = !stream->lost && !stream->blocked && output_len(stream) > 0;
+    if (stream->tls == NULL && more && !send_output(stream))
+        lose_and_tell(stream, errno);
+    tell_written(stream);
+}
+
+static void flush(struct stream *stream)
+{
+    /* Whoever read from it in this pass has told so; send() would find the same once more. */
+    if (stream->lost)
+        stream->block_len = 0;
+    if (stream->block_len > 0 && is_direct(stream))
+        send_bytes(stream, stream->block, stream->block_len);
+    else
+        spill(stream);
+    uncollect(stream);
+    send_rest(stream);
+}
+
+void stream_send(struct stream *stream, const char *bytes, size_t len)
+{
+    assert(stream_is_open(stream));
+    if (stream->lost)
+        return;
+    if (stream->collected || !is_direct(stream)) {
+        stream_write(stream, bytes, len);
+        return;
+    }
+    send_bytes(stream, bytes, len);
+    send_rest(stream);
+}
+
+void streams_flush(struct streams *streams)
+{
+    struct stream *stream;
+    while ((stream = TAILQ_FIRST(&streams->collected)) != NULL)
+        flush(stream);
+}
+
+static void stream_on_writable(evutil_socket_t fd, short events, void *context)
+{
+    struct stream *stream = context;
+    (void)fd;
+    (void)events;
+    if (!stream->lost && !send_output(stream))
+        lose(stream, errno);
+    if (stream->lost)
+        stream->user->on_lost(stream->context);
+    else
+        tell_written(stream);
+}
+
+/* --- in --- */
+
+/*
+ * As long as its user takes it. That is not left to the watermark of libevent: it stops in the
+ * midst of what OpenSSL has decrypted already, and once there is room waits for the socket, where
+ * nothing may come any more. So what is kept may exceed the bound by what was read at once.
+ */
+static void set_tls_reading(struct stream *stream)
+{
+    stream->full = input_len(stream) >= stream->user->input_max;
+    if (stream->reading && !stream->full)
+        bufferevent_enable(stream->tls, EV_READ);
+    else
+        bufferevent_disable(stream->tls, EV_READ);
+}
+
+void stream_set_reading(struct stream *stream, bool reading)
+{
+    bool may = reading && !stream->ended && !stream->lost;
+    if (stream->reading == may)
+        return;
+    stream->reading = may;
+    if (stream->tls != NULL)
+        set_tls_reading(stream);
+    else if (may)
+        event_add(stream->readable, NULL);
+    else
+        event_del(stream->readable);
+}
+
+char *stream_input(struct stream *stream, size_t *len)
+{
+    *len = stream->fresh_len;
+    if (stream->lost)
+        *len = 0;
+    else if (stream->fresh_len == 0)
+        *len = input_len(stream);
+    if (*len == 0 || stream->fresh_len > 0)
+        return stream->fresh;
+    char *input = (char *)evbuffer_pullup(stream->input, -1);
+    if (input == NULL) {
+        *len = 0;
+        lose_and_tell(stream, ENOMEM);
+    }
+    return input;
+}
+
+void stream_consume(struct stream *stream, size_t len)
+{
+    if (stream->lost)
+        return;
+    if (stream->fresh_len == 0) {
+        evbuffer_drain(stream->input, len);
+        stream->has_input = stream->tls != NULL || input_len(stream) > 0;
+        if (stream->full)
+            set_tls_reading(stream);
+        return;
+    }
+    assert(len <= stream->fresh_len);
+    stream->fresh += len;
+    stream->fresh_len -= len;
+}
+
+/* Out of the scratch: the next one needs it, and has no business with what is in it. */
+static bool keep(struct stream *stream, char *bytes, size_t len)
+{
+    stream->has_input = true;
+    bool kept = stream->lost || evbuffer_add(stream->input, bytes, len) == 0;
+    explicit_bzero(bytes, len);
+    return kept;
+}
+
+/* Of one that was closed meanwhile nothing is left. */
+static void keep_fresh(struct stream *stream)
+{
+    size_t len = stream->fresh_len;
+    stream->fresh_len = 0;
+    if (len > 0 && !keep(stream, stream->fresh, len))
+        lose_and_tell(stream, ENOMEM);
+}
+
+static void on_end(struct stream *stream)
+{
+    stream->ended = true;
+    stream_set_reading(stream, false);
+    stream->user->on_end(stream->context);
+}
+
+static void on_lost(struct stream *stream, int error)
+{
+    lose(stream, error);
+    stream->user->on_lost(stream->context);
+}
+
+static void take_fresh(struct stream *stream, char *bytes, size_t len)
+{
+    stream->fresh = bytes;
+    stream->fresh_len = len;
+    stream->user->on_input(stream->context);
+    keep_fresh(stream);
+}
+
+static void read_on(struct stream *stream)
+{
+    char *scratch = stream->streams->scratch;
+    size_t kept = input_len(stream);
+    /* Its user has enough for now. */
+    if (kept >= stream->user->input_max)
+        return;
+    ssize_t got = recv(stream->fd, scratch, stream->user->input_max - kept, MSG_DONTWAIT);
+    if (got < 0 && is_passing(errno))
+        return;
+    if (got == 0)
+        on_end(stream);
+    else if (got < 0)
+        on_lost(stream, errno);
+    else if (kept == 0)
+        take_fresh(stream, scratch, (size_t)got);
+    else if (keep(stream, scratch, (size_t)got))
+        stream->user->on_input(stream->context);
+    else
+        on_lost(stream, ENOMEM);
+}
+
+static void stream_on_readable(evutil_socket_t fd, short events, void *context)
+{
+    struct stream *stream = context;
+    (void)fd;
+    if (stream->user->master) {
+        event_active(stream->behind, EV_READ, 0);
+        return;
+    }
+    read_on(stream);
+    /* An end behind that is told before anything of it is flushed: a LOCK of one who has gone is
+     * not to be granted first. */
+    if (events & EV_CLOSED && stream->reading)
+        read_on(stream);
+}
+
+static void stream_on_behind(evutil_socket_t fd, short events, void *context)
+{
+    struct stream *stream = context;
+    (void)fd;
+    (void)events;
+    if (stream->reading)
+        read_on(stream);
+}
+
+/* --- TLS --- */
+
+static void stream_on_tls_read(struct bufferevent *tls, void *context)
+{
+    struct stream *stream = context;
+    (void)tls;
+    if (stream->lost)
+        return;
+    if (input_len(stream) >= stream->user->input_max)
+        set_tls_reading(stream);
+    stream->user->on_input(stream->context);
+}
+
+static void stream_on_tls_written(struct bufferevent *tls, void *context)
+{
+    (void)tls;
+    tell_written(context);
+}
+
+static void stream_on_tls_event(struct bufferevent *tls, short events, void *context)
+{
+    struct stream *stream = context;
+    if (stream->lost)
+        return;
+    /* Nothing comes behind the end but a failure to write; it may look like an end. */
+    if (stream->ended || !(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR)) {
+        on_lost(stream, errno);
+        return;
+    }
+    on_end(stream);
+    /* libevent stops both directions at the end of one. */
+    if (stream_is_open(stream))
+        bufferevent_enable(tls, EV_WRITE);
+}
+
+/* --- opening and closing --- */
+
+static void init(struct stream *stream, struct streams *streams, int fd,
+                 const struct stream_user *user, void *context)
+{
+    assert(user->input_max <= LIMIT_NODE_IO);
+    *stream = (struct stream){.streams = streams, .user = user, .context = context, .fd = fd};
+}
+
+bool stream_open(struct stream *stream, struct streams *streams, int fd,
+                 const struct stream_user *user, void *context)
+{
+    init(stream, streams, fd, user, context);
+    struct event_base *base = streams->base;
+    stream->readable =
+        event_new(base, fd, EV_READ | EV_CLOSED | EV_PERSIST, stream_on_readable, stream);
+    stream->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
+    if (user->master)
+        stream->behind = event_new(base, -1, 0, stream_on_behind, stream);
+    stream->input = evbuffer_new();
+    stream->output = evbuffer_new();
+    if (stream->readable == NULL || stream->writable == NULL ||
+        (user->master && stream->behind == NULL) || stream->input == NULL ||
+        stream->output == NULL) {
+        stream_close(stream);
+        return false;
+    }
+    stream_set_reading(stream, true);
+    return true;
+}
+
+bool stream_open_tls(struct stream *stream, struct streams *streams, struct bufferevent *tls,
+                     const struct stream_user *user, void *context)
+{
+    init(stream, streams, bufferevent_getfd(tls), user, context);
+    stream->tls = tls;
+    stream->input = bufferevent_get_input(tls);
+    stream->output = bufferevent_get_output(tls);
+    stream->has_input = stream->has_output = true;
+    stream->writable = event_new(streams->base, -1, 0, stream_on_writable, stream);
+    if (stream->writable == NULL) {
+        stream_close(stream);
+        return false;
+    }
+    bufferevent_setcb(tls, stream_on_tls_read, stream_on_tls_written, stream_on_tls_event, stream);
+    bufferevent_enable(tls, EV_WRITE);
+    stream_set_reading(stream, true);
+    return true;
+}
+
+static void close_socket(struct stream *stream)
+{
+    if (stream->readable != NULL)
+        event_free(stream->readable);
+    if (stream->behind != NULL)
+        event_free(stream->behind);
+    if (stream->input != NULL)
+        evbuffer_free(stream->input);
+    if (stream->output != NULL)
+        evbuffer_free(stream->output);
+    evutil_closesocket(stream->fd);
+}
+
+void stream_close(struct stream *stream)
+{
+    if (!stream_is_open(stream))
+        return;
+    uncollect(stream);
+    if (stream->writable != NULL)
+        event_free(stream->writable);
+    if (stream->tls != NULL)
+        bufferevent_free(stream->tls);
+    else
+        close_socket(stream);
+    *stream = (struct stream){0};
+}
+
+bool stream_is_open(const struct stream *stream)
+{
+    return stream->streams != NULL;
+}
+
+bool stream_lost_by_peer(const struct stream *stream)
+{
+    return stream->lost_by_peer;
+}

@@ -1,0 +1,152 @@
+/*
+ * The bytes of one connection: what has come as one view, what is written in one send() per pass of
+ * the loop. For clients and masters alike, over a socket or over TLS.
+ *
+ *     socket --recv--> scratch --+--> stream_input(), stream_consume()
+ *                                |      ^
+ *                       the rest +--> input          input, output: evbuffers, empty as a rule;
+ *                                                    over TLS those of libevent's bufferevent
+ *     stream_write() --> block --+--send--> socket
+ *     stream_piece() ----^       |            ^
+ *     stream_send()  ------------+            |
+ *                       the rest +--> output -+      once the kernel takes more
+ *
+ * All streams of a loop share one scratch, which is used by one at a time, and a pool of blocks,
+ * which are lent for a pass: a connection at rest has no buffer, and while clients read what they
+ * are sent, and send whole lines, nothing is allocated.
+ *
+ * What is written is collected until streams_flush(), whose caller lets everything come first that
+ * belongs into the same pass. Callbacks come from the loop alone, never out of stream_write(),
+ * stream_send() or streams_flush(), but for on_written.
+ */
+#ifndef SERVER_NET_STREAM_H
+#define SERVER_NET_STREAM_H
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/queue.h>
+
+#include "engine/pool.h"
+#include "protocol/limits.h"
+
+/* What is made where it is sent from has at most so many bytes: an answer. */
+enum { STREAM_PIECE = LIMIT_REPLY };
+
+struct stream;
+
+TAILQ_HEAD(stream_list, stream);
+
+/* What all streams of a loop have in common. */
+struct streams {
+    struct event_base *base;
+    char *scratch; /* LIMIT_NODE_IO bytes, of which only those are touched that come at once */
+    char spare[STREAM_PIECE]; /* a piece that is being made, and has no room in a block */
+    struct pool blocks;
+    struct stream_list collected; /* those with something to be flushed */
+    void (*wants_flush)(void *context);
+    void *context;
+};
+
+/* What its user does about a stream; on_written may be NULL. It may close the stream, but not free
+ * it. */
+struct stream_user {
+    /* There is more to be read than before. What is not consumed is kept, and comes again with what
+     * comes next. */
+    void (*on_input)(void *context);
+    /* All that was written has gone out. To be noted, for an event of its own: neither write nor
+     * close here. */
+    void (*on_written)(void *context);
+    /* The other side ended its direction, in order: nothing more comes in. */
+    void (*on_end)(void *context);
+    /* The connection was lost: the last callback of all. */
+    void (*on_lost)(void *context);
+    /* A master is flushed before the clients, since it works meanwhile, and read behind them: a
+     * client's end over TLS, that was there first, comes before the answer to its LOCK. */
+    bool master;
+    /* At most so many bytes are kept that were not consumed, or are read at once; over TLS, and
+     * what was read with the last of them. Who leaves that many takes some in the next pass, or
+     * stops reading: the loop does not wait for him. */
+    size_t input_max;
+};
+
+struct stream {
+    struct streams *streams; /* NULL: closed */
+    const struct stream_user *user;
+    void *context;
+    int fd;
+    struct bufferevent *tls; /* owned; NULL: a socket */
+    struct event *readable;  /* of a socket alone */
+    struct event *behind;    /* of a socket of a master: reads, behind what is active by then */
+    struct event
+        *writable; /* added while the kernel does not take more; activated to tell a loss */
+    struct evbuffer *input;
+    struct evbuffer *output;
+    bool has_input; /* false: nothing is in it, and it need not be asked; over TLS always true */
+    bool has_output;
+    char *fresh; /* in the scratch, while its on_input runs */
+    size_t fresh_len;
+    char *block; /* lent while collected; NULL: there was none left */
+    size_t block_len;
+    size_t room;               /* left in the block; 0 without one, and once it is lost */
+    TAILQ_ENTRY(stream) entry; /* while collected */
+    bool collected;            /* something was written in this pass */
+    bool blocked;              /* `writable` is added */
+    bool reading;
+    bool full; /* TLS: so much is kept that nothing is read until some is consumed */
+    bool ended;
+    bool lost;
+    bool lost_by_peer;
+};
+
+/* wants_flush: have streams_flush() called behind this pass of the loop. False if there is not
+ * enough memory. */
+bool streams_init(struct streams *streams, struct event_base *base,
+                  void (*wants_flush)(void *context), void *context);
+void streams_deinit(struct streams *streams);
+
+/* Send all that was collected. */
+void streams_flush(struct streams *streams);
+
+/* Read from and write to this socket, which is connected and does not block; or this bufferevent
+ * of a TLS connection whose handshake is done. Owns it from now on. False if there is not enough
+ * memory: then it has been closed. */
+bool stream_open(struct stream *stream, struct streams *streams, int fd,
+                 const struct stream_user *user, void *context);
+bool stream_open_tls(struct stream *stream, struct streams *streams, struct bufferevent *tls,
+                     const struct stream_user *user, void *context);
+
+/* What was not sent yet is dropped. For one that is closed, nothing. */
+void stream_close(struct stream *stream);
+bool stream_is_open(const struct stream *stream);
+
+/* Was it lost because the other side, or something on the way, ended it? False if it was lost here:
+ * for lack of memory, above all. */
+bool stream_lost_by_peer(const struct stream *stream);
+
+/* All that has come and was not consumed: *len bytes, until the callback returns, or the next call
+ * but this. They may be overwritten. */
+char *stream_input(struct stream *stream, size_t *len);
+void stream_consume(struct stream *stream, size_t len);
+
+/* Whether to read: true at first. Who is not read from is not noticed to end, either. */
+void stream_set_reading(struct stream *stream, bool reading);
+
+/* At least one byte. Once it is lost, nothing. */
+void stream_write(struct stream *stream, const char *bytes, size_t len);
+
+/* The same, but at once where nothing was written before it: for whoever collects by himself. */
+void stream_send(struct stream *stream, const char *bytes, size_t len);
+
+/* The same as stream_write() without a copy: where up to STREAM_PIECE bytes may be made, and then,
+ * how many of them are to be written. Between the two nothing else is done with any stream; without
+ * the second, nothing is written. */
+char *stream_piece(struct stream *stream);
+void stream_write_piece(struct stream *stream, size_t len);
+
+/* How many bytes were written that the kernel has not taken yet. */
+size_t stream_unsent(const struct stream *stream);
+
+#endif

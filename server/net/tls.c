@@ -1,0 +1,320 @@
+#include "server/net/tls.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/util.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/certificate.h"
+
+/* Those of TLS 1.2; all of TLS 1.3 are fine. */
+static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
+/* --- contexts --- */
+
+static bool fail(struct error *error, const char *path, const struct error *why)
+{
+    snprintf(error->text, sizeof(error->text), "%.100s %.130s", path, why->text);
+    return false;
+}
+
+static bool load(SSL_CTX *context, const struct config_tls *config, struct error *error)
+{
+    struct error why;
+    if (config->certificate != NULL && !certificate_load(context, config->certificate, &why))
+        return fail(error, config->certificate, &why);
+    if (config->key != NULL && !certificate_load_key(context, config->key, &why))
+        return fail(error, config->key, &why);
+    if (config->ca != NULL && !certificate_load_ca(context, config->ca, &why))
+        return fail(error, config->ca, &why);
+    return true;
+}
+
+static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_tls *config,
+                 struct error *error)
+{
+    SSL_CTX *context = SSL_CTX_new(method);
+    tls->context = NULL;
+    ERR_clear_error();
+    if (context == NULL || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
+        SSL_CTX_set_cipher_list(context, ciphers) != 1) {
+        SSL_CTX_free(context);
+        snprintf(error->text, sizeof(error->text), "OpenSSL cannot be set up for TLS");
+        return false;
+    }
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    /* A connection at rest keeps no buffers. */
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    /* With it, one SSL_read() would go on through records without data as long as they come. */
+    SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+    /* Tickets are kept by who gets them; a cache here would grow with the number of clients. */
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    if (!load(context, config, error)) {
+        SSL_CTX_free(context);
+        return false;
+    }
+    tls->context = context;
+    return true;
+}
+
+bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct error *error)
+{
+    if (!init(tls, TLS_server_method(), config, error))
+        return false;
+    if (config->ca == NULL)
+        return true;
+    bool required = config->client_certificate == CONFIG_CERTIFICATE_REQUIRED;
+    SSL_CTX_set_verify(tls->context,
+                       SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
+    /* A session that is resumed by a ticket is not verified again: its client would get in with a
+     * certificate that has expired since, and get the next ticket. So there are none. */
+    SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(tls->context, 0);
+    return true;
+}
+
+/* OpenSSL calls it when a server asks for our certificate; it goes on with what there is. */
+static int tls_on_asked(SSL *ssl, void *context)
+{
+    (void)context;
+    SSL_set_app_data(ssl, ssl);
+    return 1;
+}
+
+bool tls_init_node(struct tls *tls, const struct config_tls *config, struct error *error)
+{
+    if (!init(tls, TLS_client_method(), config, error))
+        return false;
+    if (config->ca == NULL)
+        SSL_CTX_set_default_verify_paths(tls->context);
+    SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_cert_cb(tls->context, tls_on_asked, NULL);
+    return true;
+}
+
+void tls_deinit(struct tls *tls)
+{
+    SSL_CTX_free(tls->context);
+    tls->context = NULL;
+}
+
+static X509 *certificate_of(const struct tls *tls)
+{
+    return tls->context != NULL ? SSL_CTX_get0_certificate(tls->context) : NULL;
+}
+
+bool tls_is_same_certificate(const struct tls *one, const struct tls *other)
+{
+    const X509 *a = certificate_of(one);
+    const X509 *b = certificate_of(other);
+    return a == b || (a != NULL && b != NULL && X509_cmp(a, b) == 0);
+}
+
+/* --- connections --- */
+
+/* Owns the SSL, which is NULL if there was no memory; libevent frees it where it fails. */
+static struct bufferevent *begin(struct tls_sockets *sockets, struct event_base *base, int fd,
+                                 SSL *ssl, enum bufferevent_ssl_state state)
+{
+    struct bufferevent *connection = NULL;
+    ERR_clear_error();
+    if (ssl != NULL && !tls_socket_attach(sockets, ssl, fd))
+        SSL_free(ssl);
+    else if (ssl != NULL)
+        connection = bufferevent_openssl_socket_new(
+            base, fd, ssl, state, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (connection == NULL)
+        evutil_closesocket(fd);
+    return connection;
+}
+
+struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *sockets,
+                               struct event_base *base, int fd)
+{
+    return begin(sockets, base, fd, SSL_new(tls->context), BUFFEREVENT_SSL_ACCEPTING);
+}
+
+/* An address is in the certificate as one; it is no name to ask for. */
+static bool expect_host(SSL *ssl, const char *host)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    char number[INET6_ADDRSTRLEN]; /* without the zone, which no certificate has */
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    snprintf(number, sizeof(number), "%.*s", (int)strcspn(host, "%"), host);
+    if (inet_pton(AF_INET, number, address) == 1 || inet_pton(AF_INET6, number, address) == 1)
+        return X509_VERIFY_PARAM_set1_ip_asc(param, number) == 1;
+    return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 &&
+           SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *sockets,
+                                struct event_base *base, int fd, const char *host)
+{
+    SSL *ssl = SSL_new(tls->context);
+    if (ssl != NULL && !expect_host(ssl, host)) {
+        SSL_free(ssl);
+        ssl = NULL;
+    }
+    return begin(sockets, base, fd, ssl, BUFFEREVENT_SSL_CONNECTING);
+}
+
+void tls_farewell(struct bufferevent *connection)
+{
+    ERR_clear_error();
+    SSL_shutdown(bufferevent_openssl_get_ssl(connection));
+    ERR_clear_error();
+}
+
+/* --- what went wrong --- */
+
+/* Of the errors that libevent has kept, the first that OpenSSL told: it gives them last to first,
+ * and at the end a number that is none. */
+static unsigned long first_error(struct bufferevent *connection)
+{
+    unsigned long error;
+    unsigned long first = 0;
+    while ((error = bufferevent_get_openssl_error(connection)) != 0)
+        if (ERR_GET_LIB(error) == ERR_LIB_SSL)
+            first = error;
+    return first;
+}
+
+static enum tls_failure failure_of_verify(long result)
+{
+    switch (result) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        return TLS_EXPIRED;
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return TLS_WRONG_NAME;
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_CERT_UNTRUSTED:
+        return TLS_UNTRUSTED;
+    default:
+        return TLS_CERTIFICATE;
+    }
+}
+
+/* What these mean here; the rest is as OpenSSL says it. */
+static const struct {
+    int reason;
+    enum tls_failure failure;
+    const char *why;
+} reasons[] = {
+    {SSL_R_UNEXPECTED_EOF_WHILE_READING, TLS_ENDED, "it ended without a close_notify"},
+    {SSL_R_HTTP_REQUEST, TLS_FOREIGN, "it speaks HTTP, and not TLS"},
+    {SSL_R_HTTPS_PROXY_REQUEST, TLS_FOREIGN, "it speaks HTTP, and not TLS"},
+    {SSL_R_WRONG_VERSION_NUMBER, TLS_FOREIGN, "it does not speak TLS"},
+    {SSL_R_PACKET_LENGTH_TOO_LONG, TLS_FOREIGN, "it does not speak TLS"},
+    {SSL_R_RECORD_LENGTH_MISMATCH, TLS_FOREIGN, "it does not speak TLS"},
+    {SSL_R_UNSUPPORTED_PROTOCOL, TLS_OTHER, "it has neither TLS 1.2 nor TLS 1.3"},
+    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, TLS_UNCERTIFIED, "it shows no certificate"},
+    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, TLS_UNCERTIFIED, "it wants a certificate of us"},
+    {SSL_R_TLSV1_ALERT_UNKNOWN_CA, TLS_UNCERTIFIED, "it does not know the CA of our certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, TLS_UNCERTIFIED, "to it, our certificate has expired"},
+    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, TLS_UNCERTIFIED, "it refuses our certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, TLS_UNCERTIFIED, "it refuses our certificate"},
+    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, TLS_UNCERTIFIED, "it refuses our certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, TLS_UNCERTIFIED, "to it, our certificate is revoked"},
+};
+
+enum tls_failure tls_failure_of(struct bufferevent *connection, const char **why)
+{
+    SSL *ssl = bufferevent_openssl_get_ssl(connection);
+    unsigned long error = first_error(connection);
+    int reason = ERR_GET_REASON(error);
+    *why = "the connection was lost";
+    if (error == 0)
+        return TLS_ENDED;
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        long result = SSL_get_verify_result(ssl);
+        *why = X509_verify_cert_error_string(result);
+        return failure_of_verify(result);
+    }
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (reasons[i].reason == reason) {
+            *why = reasons[i].why;
+            return reasons[i].failure;
+        }
+    const char *text = ERR_reason_error_string(error);
+    *why = text != NULL ? text : "the handshake failed";
+    return TLS_OTHER;
+}
+
+bool tls_was_asked(struct bufferevent *connection)
+{
+    return SSL_get_app_data(bufferevent_openssl_get_ssl(connection)) != NULL;
+}
+
+/* --- names --- */
+
+static bool write_name(const unsigned char *bytes, int len, char *name, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; i < len; i++) {
+        bool plain = isascii(bytes[i]) && (isalnum(bytes[i]) || strchr("_.:@/+=*-", bytes[i]));
+        size_t needed = plain && bytes[i] != '\0' ? 1 : 3;
+        if (used + needed >= size)
+            return false;
+        if (needed == 1)
+            name[used] = (char)bytes[i];
+        else
+            snprintf(name + used, needed + 1, "%%%02X", bytes[i]);
+        used += needed;
+    }
+    name[used] = '\0';
+    return used > 0;
+}
+
+static bool write_common_name(X509 *certificate, char *name, size_t size)
+{
+    unsigned char *text = NULL;
+    X509_NAME *subject = X509_get_subject_name(certificate);
+    int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    const X509_NAME_ENTRY *entry = index >= 0 ? X509_NAME_get_entry(subject, index) : NULL;
+    int len = entry != NULL ? ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(entry)) : -1;
+    if (len <= 0) {
+        OPENSSL_free(text);
+        return false;
+    }
+    if (!write_name(text, len, name, size))
+        snprintf(name, size, "?");
+    OPENSSL_free(text);
+    return true;
+}
+
+static void write_alternative_name(X509 *certificate, char *name, size_t size)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    snprintf(name, size, "?");
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        int type;
+        const ASN1_STRING *text = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &type);
+        if (type != GEN_DNS && type != GEN_URI && type != GEN_EMAIL)
+            continue;
+        if (!write_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name, size))
+            snprintf(name, size, "?");
+        break;
+    }
+    GENERAL_NAMES_free(names);
+}
+
+void tls_peer_name(struct bufferevent *connection, char *name, size_t size)
+{
+    X509 *certificate = SSL_get0_peer_certificate(bufferevent_openssl_get_ssl(connection));
+    name[0] = '\0';
+    if (certificate != NULL && !write_common_name(certificate, name, size))
+        write_alternative_name(certificate, name, size);
+    ERR_clear_error();
+}

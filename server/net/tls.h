@@ -1,0 +1,75 @@
+/*
+ * TLS by OpenSSL, over libevent's bufferevents: who we are, whom we believe, and what went wrong.
+ *
+ * TLS 1.2 with forward secrecy or TLS 1.3; no renegotiation, no compression, no early data. What a
+ * connection needs it takes when it begins: a context may be replaced at any time, for those that
+ * come later.
+ */
+#ifndef SERVER_NET_TLS_H
+#define SERVER_NET_TLS_H
+
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/config.h"
+#include "protocol/error.h"
+#include "server/net/tls_socket.h"
+
+/* For the connections to come: to replace it, make a new one, and deinit the old one then. */
+struct tls {
+    SSL_CTX *context; /* NULL: no TLS */
+};
+
+/* Load the files. On failure the error says which one, and there is nothing to deinit. */
+bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct error *error);
+bool tls_init_node(struct tls *tls, const struct config_tls *config, struct error *error);
+void tls_deinit(struct tls *tls);
+
+/* Do both show their peers the same certificate, or none? */
+bool tls_is_same_certificate(const struct tls *one, const struct tls *other);
+
+/*
+ * A handshake over a socket that is connected, as server, or as client of `host`, whose certificate
+ * has to be for that name or address. Owns the socket, which is closed together with what is
+ * returned; NULL if there is no memory, and then the socket is closed. BEV_EVENT_CONNECTED tells of
+ * the end of the handshake. Callbacks are deferred, so that whatever came before an end or an error
+ * has been read when that is told.
+ */
+struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *sockets,
+                               struct event_base *base, int fd);
+struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *sockets,
+                                struct event_base *base, int fd, const char *host);
+
+/* Tell the other side that this is an end in order; for one that has read and written all it
+ * wanted. Never waits. */
+void tls_farewell(struct bufferevent *connection);
+
+enum tls_failure {
+    TLS_ENDED,       /* the connection was lost, or ended without a word (no close_notify) */
+    TLS_FOREIGN,     /* what came was no TLS */
+    TLS_EXPIRED,     /* the peer's certificate is out of its time */
+    TLS_UNTRUSTED,   /* ... or of no CA that we believe */
+    TLS_WRONG_NAME,  /* ... or for another name */
+    TLS_CERTIFICATE, /* ... or cannot be used for another reason */
+    TLS_UNCERTIFIED, /* the peer has none; or, to us, refuses ours or wants one */
+    TLS_OTHER,
+};
+
+/* After an error: its kind, and a sentence for people, which is static. Once for each. */
+enum tls_failure tls_failure_of(struct bufferevent *connection, const char **why);
+
+/* Has the server that we connect to asked for a certificate of ours? With TLS 1.3 the handshake is
+ * over for us before it looks at that, and its word about it may be lost in the reset behind. */
+bool tls_was_asked(struct bufferevent *connection);
+
+/*
+ * The name in the certificate of the peer, which has been verified: its common name, or else the
+ * first of its alternative names. Bytes that could upset a listing are written as %20, so that
+ * different names stay different; one that does not fit is "?". "" if the peer has no certificate.
+ */
+void tls_peer_name(struct bufferevent *connection, char *name, size_t size);
+
+#endif
