@@ -455,7 +455,13 @@ void engine_end(struct engine *engine, struct operation *operation)
 {
     struct resource *resource = operation->resource;
     operation_free(&engine->operations, operation);
-    resource_release(&engine->resources, resource);
+    resource_note_idle(&engine->resources, resource);
+}
+
+/* Its round may be over, and nothing of it is left to be done. */
+static inline bool is_over(const struct operation *operation)
+{
+    return round_is_finished(&operation->round) && !operation->settled;
 }
 
 /* What a step asked for; the operation may be gone afterwards. */
@@ -464,29 +470,26 @@ static inline void do_asked(struct engine *engine, struct operation *operation,
 {
     if (actions->send_to != 0)
         send(engine, operation, actions->send, actions->send_to, now_ns);
-    else if (round_is_finished(&operation->round))
+    else if (is_over(operation))
         engine_end(engine, operation);
 }
 
-/* Do what a step asked for that settled the round, and what follows. */
-static void follow(struct engine *engine, struct operation *operation,
-                   struct round_actions *actions, int64_t now_ns)
+/* A step has settled the round. What follows from that is done by engine_finish(), and so is
+ * the backfill of a lock that is granted: should nobody hear of it, it is undone instead. */
+static void note_settled(struct engine *engine, struct operation *operation,
+                         const struct round_actions *actions, int64_t now_ns)
 {
-    struct round *round = &operation->round;
-    struct resource *resource = operation->resource;
-    struct breaking *to_break = NULL;
-    resource_pin(resource);
-    TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
+    const struct round *round = &operation->round;
+    bool granted =
+        round->kind == ROUND_ACQUIRE && round->outcome == OUTCOME_OK && !round->cancelled;
+    TAILQ_REMOVE(&engine->operations.waiting, operation, of_list);
+    TAILQ_INSERT_TAIL(&engine->operations.settled, operation, of_list);
+    operation->settled = true;
     count_refusals(engine, round);
-    if (!on_settled(engine, operation, &to_break, now_ns))
-        round_step(round, &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = now_ns},
-                   actions);
-    do_asked(engine, operation, actions, now_ns);
-    /* Behind the undo, so that the nodes are free for whoever is next. */
-    engine_run_queue(engine, resource, now_ns);
-    if (to_break != NULL)
-        engine_break_go_on(engine, resource, to_break, now_ns);
-    resource_unpin(&engine->resources, resource);
+    if (granted)
+        operation->backfill = actions->send_to;
+    else if (actions->send_to != 0)
+        send(engine, operation, actions->send, actions->send_to, now_ns);
 }
 
 void engine_step(struct engine *engine, struct operation *operation,
@@ -496,9 +499,39 @@ void engine_step(struct engine *engine, struct operation *operation,
     struct round_actions actions;
     round_step(&operation->round, event, &actions);
     if (!was_settled && operation->round.phase == ROUND_SETTLED)
-        follow(engine, operation, &actions, event->now_ns);
+        note_settled(engine, operation, &actions, event->now_ns);
     else
         do_asked(engine, operation, &actions, event->now_ns);
+}
+
+/* What followed from its outcome has been done. */
+static void conclude(struct engine *engine, struct operation *operation, bool delivered,
+                     int64_t now_ns)
+{
+    struct round_actions actions = {.send = ROUND_PLANT, .send_to = operation->backfill};
+    operation->settled = false;
+    if (!delivered)
+        round_step(&operation->round,
+                   &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = now_ns},
+                   &actions);
+    do_asked(engine, operation, &actions, now_ns);
+}
+
+void engine_finish(struct engine *engine, int64_t now_ns)
+{
+    struct operation *operation;
+    while ((operation = TAILQ_FIRST(&engine->operations.settled)) != NULL) {
+        struct resource *resource = operation->resource;
+        struct breaking *to_break = NULL;
+        TAILQ_REMOVE(&engine->operations.settled, operation, of_list);
+        bool delivered = on_settled(engine, operation, &to_break, now_ns);
+        conclude(engine, operation, delivered, now_ns);
+        /* After the undo, so that the nodes are free for the next in the queue. */
+        engine_run_queue(engine, resource, now_ns);
+        if (to_break != NULL)
+            engine_break_go_on(engine, resource, to_break, now_ns);
+    }
+    resources_sweep(&engine->resources);
 }
 
 /* --- rounds, and what is released --- */
@@ -592,7 +625,6 @@ static void owe_everywhere(struct engine *engine, const struct resource *resourc
 void engine_release(struct engine *engine, struct resource *resource, const char *token,
                     struct operation *operation, bool known, int64_t now_ns)
 {
-    assert(resource->pins > 0);
     engine_forbid_planting(engine, resource, token, now_ns);
     if (operation == NULL)
         operation =
@@ -629,6 +661,7 @@ void engine_catch_up(struct engine *engine, int64_t now_ns)
                 engine, (struct lock *)((char *)alarm - offsetof(struct lock, alarm)), now_ns);
             break;
         }
+    engine_finish(engine, now_ns);
 }
 
 int64_t engine_deadline_ns(const struct engine *engine)
@@ -655,6 +688,7 @@ void engine_on_timer(struct engine *engine, int64_t now_ns)
         engine_step(engine, first,
                     &(struct round_event){.type = ROUND_EVENT_DEADLINE, .now_ns = now_ns});
     engine_links_on_timer(engine, now_ns);
+    engine_finish(engine, now_ns);
 }
 
 /* --- the end --- */
@@ -664,6 +698,7 @@ void engine_drain(struct engine *engine, int64_t now_ns)
     engine->draining = true;
     engine_lose_holds(engine);
     engine_drain_queues(engine, now_ns);
+    engine_finish(engine, now_ns);
 }
 
 void engine_abandon(struct engine *engine, int64_t now_ns)
@@ -685,6 +720,7 @@ void engine_abandon(struct engine *engine, int64_t now_ns)
         engine_step(engine, operation,
                     &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});
     }
+    engine_finish(engine, now_ns);
 }
 
 bool engine_busy(const struct engine *engine)

@@ -116,7 +116,8 @@ static bool is_being_granted(const struct resource *resource, const char *token)
 {
     const struct operation *operation;
     LIST_FOREACH (operation, &resource->operations, of_resource)
-        if (operation->round.kind == ROUND_ACQUIRE && operation->round.phase != ROUND_SETTLED &&
+        if (operation->round.kind == ROUND_ACQUIRE &&
+            (operation->round.phase != ROUND_SETTLED || operation->settled) &&
             token_same_lock(operation->token, token))
             return true;
     return false;

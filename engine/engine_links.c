@@ -273,6 +273,7 @@ void engine_on_connected(struct engine *engine, unsigned node, enum channel chan
     enum link_state before = link->state;
     link_on_connected(link, now_ns);
     note_link(engine, node, before, now_ns);
+    engine_finish(engine, now_ns);
 }
 
 void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
@@ -282,6 +283,7 @@ void engine_on_closed(struct engine *engine, unsigned node, enum channel channel
         engine_catch_up(engine, now_ns);
         tracker_on_closed(&engine->trackers[node], now_ns);
         engine_on_untracked(engine, node, now_ns);
+        engine_finish(engine, now_ns);
         return;
     }
     /* First the link, so that what is overdue writes nothing to a connection that is no more. */
@@ -291,6 +293,7 @@ void engine_on_closed(struct engine *engine, unsigned node, enum channel channel
     engine_catch_up(engine, now_ns);
     note_link(engine, node, before, now_ns);
     fail_lost(engine, node, now_ns);
+    engine_finish(engine, now_ns);
 }
 
 static void keep_vote(struct engine *engine, unsigned node, const struct link_ticket *ticket,
@@ -531,15 +534,9 @@ static unsigned keep_plain_yes(struct engine *engine, unsigned node,
     return count;
 }
 
-unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel channel,
-                           const struct redis_reply *reply, unsigned count, int64_t now_ns)
+static unsigned on_command_reply(struct engine *engine, unsigned node,
+                                 const struct redis_reply *reply, int64_t now_ns)
 {
-    engine_catch_up(engine, now_ns);
-    if (channel == CHANNEL_TRACKING)
-        return on_tracker_reply(engine, node, reply, now_ns);
-    unsigned kept = keep_plain_yes(engine, node, reply, count, now_ns);
-    if (kept > 0)
-        return kept;
     struct link *link = &engine->links[node];
     enum link_state before = link->state;
     const struct link_ticket *ticket = link_on_reply(link, reply, now_ns);
@@ -555,6 +552,21 @@ unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel ch
     if (link->state == LINK_SUSPECT)
         link_heartbeat(link, now_ns);
     return 1;
+}
+
+unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel channel,
+                           const struct redis_reply *reply, unsigned count, int64_t now_ns)
+{
+    engine_catch_up(engine, now_ns);
+    unsigned dealt_with = 0;
+    if (channel == CHANNEL_COMMANDS)
+        dealt_with = keep_plain_yes(engine, node, reply, count, now_ns);
+    if (dealt_with > 0)
+        return dealt_with;
+    dealt_with = channel == CHANNEL_TRACKING ? on_tracker_reply(engine, node, reply, now_ns)
+                                             : on_command_reply(engine, node, reply, now_ns);
+    engine_finish(engine, now_ns);
+    return dealt_with;
 }
 
 /* --- the end of a pass --- */
@@ -601,6 +613,7 @@ void engine_flush(struct engine *engine, int64_t now_ns)
                      warden_probe_len);
     if (engine->errands)
         run_errands(engine, now_ns);
+    engine_finish(engine, now_ns);
 }
 
 /* --- time --- */

@@ -106,7 +106,7 @@ static void forget_lock(struct engine *engine, struct lock *lock)
     alarms_set(&engine->alarms, &lock->alarm, ALARM_NEVER);
     resource->lock = NULL;
     pool_give(&engine->locks, lock);
-    resource_release(&engine->resources, resource);
+    resource_note_idle(&engine->resources, resource);
 }
 
 static void push(struct engine *engine, const struct lock *lock, bool lost, const char *node,
@@ -344,10 +344,8 @@ void engine_release_holds(struct engine *engine, struct engine_client *client, b
         struct resource *resource = lock->resource;
         char token[LIMIT_TOKEN];
         memcpy(token, lock->token, LIMIT_TOKEN);
-        resource_pin(resource);
         forget_lock(engine, lock);
         engine_release(engine, resource, token, NULL, true, now_ns);
-        resource_unpin(&engine->resources, resource);
     }
 }
 

@@ -28,6 +28,10 @@ void engine_step(struct engine *engine, struct operation *operation,
 /* Its round is finished: it is gone. */
 void engine_end(struct engine *engine, struct operation *operation);
 
+/* What follows from the rounds that have settled, each after the other; then resources that nothing
+ * is known of any more go. The last thing that each function of engine.h does. */
+void engine_finish(struct engine *engine, int64_t now_ns);
+
 /* Begin its round. */
 void engine_start(struct engine *engine, struct operation *operation, int64_t now_ns);
 
@@ -50,7 +54,7 @@ void engine_owe(struct engine *engine, unsigned node, const struct operation *op
                 int64_t now_ns);
 
 /* Release a token, or hand it over to the next in line if this daemon has granted it (known).
- * Without a call, nobody is told. The resource is pinned. */
+ * Without a call, nobody is told. */
 void engine_release(struct engine *engine, struct resource *resource, const char *token,
                     struct operation *operation, bool known, int64_t now_ns);
 
@@ -239,7 +243,7 @@ static inline void engine_deliver_vote(struct engine *engine, unsigned node,
 {
     if (said->kind != ANSWER_YES || !round_count_quietly(&operation->round, node, now_ns))
         engine_deliver(engine, node, operation, ROUND_VOTE, said, now_ns);
-    else if (round_is_finished(&operation->round))
+    else if (round_is_finished(&operation->round) && !operation->settled)
         engine_end(engine, operation);
 }
 

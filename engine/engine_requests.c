@@ -62,7 +62,7 @@ static void close_round(struct engine *engine, struct operation *operation)
     operation->call = NULL;
     call->operation = NULL;
     call_close(&engine->calls, call);
-    TAILQ_REMOVE(&engine->operations.waiting, operation, waiting);
+    TAILQ_REMOVE(&engine->operations.waiting, operation, of_list);
     operation_free(&engine->operations, operation);
 }
 
@@ -118,9 +118,9 @@ void engine_submit(struct engine *engine, struct engine_client *client,
         refuse(engine, client, request, OUTCOME_LIMIT, "operations");
         return;
     }
-    resource_pin(resource);
     submit(engine, client, request, resource, now_ns);
-    resource_unpin(&engine->resources, resource);
+    resource_note_idle(&engine->resources, resource);
+    engine_finish(engine, now_ns);
 }
 
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
@@ -190,12 +190,14 @@ void engine_client_ending(struct engine *engine, struct engine_client *client, i
         engine->io.undone(engine->io.context, client, call_tag(call), call->tag_len);
         abandon(engine, call, now_ns);
     }
+    engine_finish(engine, now_ns);
 }
 
 void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
 {
     engine_client_ending(engine, client, now_ns);
     engine_release_holds(engine, client, false, now_ns);
+    engine_finish(engine, now_ns);
 }
 
 static void end_silently(struct engine *engine, struct engine_client *client, bool by_quit,
@@ -206,6 +208,7 @@ static void end_silently(struct engine *engine, struct engine_client *client, bo
     while ((call = next_to_abandon(client, true)) != NULL)
         abandon(engine, call, now_ns);
     engine_release_holds(engine, client, by_quit, now_ns);
+    engine_finish(engine, now_ns);
 }
 
 void engine_client_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
@@ -225,4 +228,5 @@ void engine_client_gone(struct engine *engine, struct engine_client *client, int
     while ((call = next_to_abandon(client, false)) != NULL)
         abandon(engine, call, now_ns);
     engine_abandon_holds(engine, client);
+    engine_finish(engine, now_ns);
 }

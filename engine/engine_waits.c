@@ -122,11 +122,9 @@ void engine_on_wall(struct engine *engine, struct call *call, int64_t now_ns)
         queue_note_overdue(&resource->queue, &call->waiter);
         return;
     }
-    resource_pin(resource);
     answer_waiter(engine, call, resource->last_outcome, queue_hint_ms(&resource->queue, now_ns),
                   now_ns);
     engine_run_queue(engine, resource, now_ns);
-    resource_unpin(&engine->resources, resource);
 }
 
 /* --- rounds for the first in line --- */
@@ -353,7 +351,7 @@ static void look(struct engine *engine, struct resource *resource, unsigned node
                                        .owner = resource};
     engine->stats.looks++;
     engine->looking[node]++;
-    resource_pin(resource);
+    resource->looks++;
     engine_settle_order(engine, resource, now_ns);
     if (ticket.tracking != 0)
         tracker_ask(link, now_ns);
@@ -386,8 +384,8 @@ void engine_on_look(struct engine *engine, unsigned node, const struct link_tick
         look(engine, resource, node, REDIS_IN_FULL, now_ns);
     else
         queue_on_unseen(&resource->queue, node);
+    resource->looks--;
     engine_run_queue(engine, resource, now_ns);
-    resource_unpin(&engine->resources, resource);
 }
 
 void engine_on_look_lost(struct engine *engine, unsigned node, const struct link_ticket *ticket,
@@ -395,9 +393,9 @@ void engine_on_look_lost(struct engine *engine, unsigned node, const struct link
 {
     struct resource *resource = ticket->owner;
     engine->looking[node]--;
+    resource->looks--;
     queue_on_unseen(&resource->queue, node);
     engine_run_queue(engine, resource, now_ns);
-    resource_unpin(&engine->resources, resource);
 }
 
 /* Each queue in which somebody waits: the node is to be looked at, or tells of no more changes. */
@@ -405,7 +403,6 @@ static void tell_queues(struct engine *engine, unsigned node, bool changed, int6
 {
     struct resource *resource = resource_first(&engine->resources);
     while (resource != NULL) {
-        resource_pin(resource);
         if (resource->queue.length > 0) {
             if (changed)
                 queue_on_changed(&resource->queue, node);
@@ -414,7 +411,6 @@ static void tell_queues(struct engine *engine, unsigned node, bool changed, int6
             engine_run_queue(engine, resource, now_ns);
         }
         struct resource *next = resource_next(resource);
-        resource_unpin(&engine->resources, resource);
         resource = next;
     }
 }
@@ -471,7 +467,6 @@ static void run_line(struct engine *engine, struct resource *resource, int64_t n
     struct queue *queue = &resource->queue;
     enum queue_want want = QUEUE_ASK;
     uint32_t nodes;
-    resource_pin(resource);
     if (engine->draining)
         drain_line(engine, resource);
     while (want == QUEUE_ASK) {
@@ -487,7 +482,6 @@ static void run_line(struct engine *engine, struct resource *resource, int64_t n
                 look(engine, resource, i, REDIS_BY_SHA1, now_ns);
     resource->wake.kind = ALARM_WAKE;
     alarms_set(&engine->alarms, &resource->wake, queue_wake_ns(queue));
-    resource_unpin(&engine->resources, resource);
 }
 
 void engine_run_queue(struct engine *engine, struct resource *resource, int64_t now_ns)
@@ -497,17 +491,15 @@ void engine_run_queue(struct engine *engine, struct resource *resource, int64_t 
         return;
     }
     alarms_set(&engine->alarms, &resource->wake, ALARM_NEVER);
-    resource_release(&engine->resources, resource);
+    resource_note_idle(&engine->resources, resource);
 }
 
 void engine_drain_queues(struct engine *engine, int64_t now_ns)
 {
     struct resource *resource = resource_first(&engine->resources);
     while (resource != NULL) {
-        resource_pin(resource);
         engine_run_queue(engine, resource, now_ns);
         struct resource *next = resource_next(resource);
-        resource_unpin(&engine->resources, resource);
         resource = next;
     }
 }

@@ -7,6 +7,7 @@ bool operations_init(struct operations *operations)
 {
     *operations = (struct operations){0};
     TAILQ_INIT(&operations->waiting);
+    TAILQ_INIT(&operations->settled);
     return pool_init(&operations->pool, sizeof(struct operation), LIMIT_OPERATIONS);
 }
 
@@ -38,6 +39,8 @@ struct operation *operation_open(struct operations *operations, struct resource 
     operation->call = NULL;
     operation->renews = NULL;
     operation->of_daemon = false;
+    operation->settled = false;
+    operation->backfill = 0;
     operation->breaking = NULL;
     operation->partner = NULL;
     operation->shared_on = 0;
@@ -46,7 +49,7 @@ struct operation *operation_open(struct operations *operations, struct resource 
     operation->ballot = 0;
     LIST_INSERT_HEAD(&resource->operations, operation, of_resource);
     /* All rounds have the same time, so the order of their starts is that of their deadlines. */
-    TAILQ_INSERT_TAIL(&operations->waiting, operation, waiting);
+    TAILQ_INSERT_TAIL(&operations->waiting, operation, of_list);
     return operation;
 }
 
@@ -59,6 +62,7 @@ void operation_set_call(struct operation *operation, struct call *call)
 
 void operation_free(struct operations *operations, struct operation *operation)
 {
+    assert(!operation->settled);
     assert(operation->call == NULL);
     assert(operation->renews == NULL);
     assert(operation->breaking == NULL);

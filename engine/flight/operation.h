@@ -38,14 +38,16 @@ struct operation {
     uint32_t shared_on;         /* of a hand-over, either of the two: the nodes asked for both */
     enum redis_command asks_by; /* for votes; REDIS_SWAP: the acquire of a hand-over */
     bool of_daemon;             /* ROUND_EXTEND: no client has asked for it */
+    bool settled;               /* in the list of those: what follows has not been done yet */
     struct round round;
 
     alignas(POOL_LINE) struct resource *resource;
     struct call *call; /* NULL once answered, once the client left, or if nobody asked */
     LIST_ENTRY(operation) of_resource;
-    TAILQ_ENTRY(operation) waiting; /* while the round is not settled */
+    TAILQ_ENTRY(operation) of_list; /* operations->waiting, then operations->settled */
     STAILQ_ENTRY(operation) gathered;
-    int64_t ballot; /* ACQUIRE with a fence; 0 without */
+    int64_t ballot;    /* ACQUIRE with a fence; 0 without */
+    uint32_t backfill; /* ACQUIRE that is granted: these nodes lack the key; once that is told */
 
     char token[LIMIT_TOKEN];
     struct operation *partner; /* of a hand-over, the other one */
@@ -58,7 +60,8 @@ struct operation {
 /* All there are. */
 struct operations {
     struct pool pool;
-    TAILQ_HEAD(, operation) waiting; /* rounds not settled, by deadline */
+    TAILQ_HEAD(operation_list, operation) waiting; /* rounds not settled, by deadline */
+    struct operation_list settled; /* ... those that are, in this order, until they are concluded */
 };
 
 /* False if there is not enough memory. */

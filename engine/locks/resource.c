@@ -101,34 +101,41 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
     resource->lock = NULL;
     resource->waits = 0;
     resource->gathered = false;
-    resource->pins = 0;
+    resource->looks = 0;
+    resource->idle = false;
     resource->last_outcome = OUTCOME_HELD;
     set_name(resource, resources, name, name_len);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_name, resource->name, name_len, hash, resource);
     return resource;
 }
 
-void resource_pin(struct resource *resource)
+void resource_note_idle(struct resources *resources, struct resource *resource)
 {
-    resource->pins++;
-}
-
-void resource_unpin(struct resources *resources, struct resource *resource)
-{
-    assert(resource->pins > 0);
-    resource->pins--;
-    resource_release(resources, resource);
-}
-
-void resource_release(struct resources *resources, struct resource *resource)
-{
-    if (resource->pins > 0 || !LIST_EMPTY(&resource->operations) || resource->lock != NULL ||
-        resource->queue.length > 0)
+    if (resource->idle)
         return;
-    assert(!resource->wake.set);
-    assert(resource->waits == 0);
-    HASH_DELETE(hh, resources->by_name, resource);
-    pool_give(&resources->pool, resource);
+    resource->idle = true;
+    SLIST_INSERT_HEAD(&resources->idle, resource, of_idle);
+}
+
+static bool is_known(const struct resource *resource)
+{
+    return resource->looks > 0 || !LIST_EMPTY(&resource->operations) || resource->lock != NULL ||
+           resource->queue.length > 0;
+}
+
+void resources_sweep(struct resources *resources)
+{
+    struct resource *resource;
+    while ((resource = SLIST_FIRST(&resources->idle)) != NULL) {
+        SLIST_REMOVE_HEAD(&resources->idle, of_idle);
+        resource->idle = false;
+        if (is_known(resource))
+            continue;
+        assert(!resource->wake.set);
+        assert(resource->waits == 0);
+        HASH_DELETE(hh, resources->by_name, resource);
+        pool_give(&resources->pool, resource);
+    }
 }
 
 struct resource *resource_first(const struct resources *resources)

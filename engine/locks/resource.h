@@ -35,7 +35,8 @@ struct resource {
     LIST_HEAD(, operation) operations;
     struct operation *asking;  /* the round for the first in line */
     unsigned waits;            /* LOCKs with WAIT in its queue */
-    unsigned pins;             /* looks under way, and who is just at work on it */
+    unsigned looks;            /* under way */
+    bool idle;                 /* in the list of those that may be */
     bool gathered;             /* a release of it waits for the end of the pass */
     enum outcome last_outcome; /* of the last round for the queue, for those whose wait is over */
 
@@ -43,7 +44,8 @@ struct resource {
     struct alarm wake;                      /* of the queue */
     alignas(POOL_LINE) char key[LIMIT_KEY]; /* as masters know it: with its prefix */
 
-    LIST_ENTRY(resource) waited_for;       /* while there are any */
+    LIST_ENTRY(resource) waited_for; /* while there are any */
+    SLIST_ENTRY(resource) of_idle;
     enum reason last_reasons[LIMIT_NODES]; /* with OUTCOME_NOQUORUM as the last one */
 };
 
@@ -75,6 +77,7 @@ struct resources {
     struct pool pool;
     struct resource *by_name;      /* uthash */
     struct resource *sentinel;     /* keeps the hash from ever being empty */
+    SLIST_HEAD(, resource) idle;   /* perhaps */
     uint64_t seed;                 /* of the hash */
     char prefix[LIMIT_KEY_PREFIX]; /* of all keys; copied whole, it is a few moves */
     size_t prefix_len;
@@ -96,12 +99,10 @@ struct resource *resource_find_key(const struct resources *resources, const char
 struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
                                uint32_t seed, const char *name, size_t name_len);
 
-/* While it is pinned it stays. */
-void resource_pin(struct resource *resource);
-void resource_unpin(struct resources *resources, struct resource *resource);
-
-/* Something about it is over: it goes if that was the last. */
-void resource_release(struct resources *resources, struct resource *resource);
+/* Something about it is over: unless something else is known of it by then, it goes with the next
+ * sweep. */
+void resource_note_idle(struct resources *resources, struct resource *resource);
+void resources_sweep(struct resources *resources);
 
 /* One after the other, the oldest first; NULL at the end. */
 struct resource *resource_first(const struct resources *resources);

@@ -81,14 +81,21 @@ START_TEST(the_longest_prefix_and_the_longest_name_fit)
 }
 END_TEST
 
-START_TEST(it_goes_once_nobody_is_at_work_on_it)
+START_TEST(goes_with_the_next_sweep_unless_something_is_known_of_it)
 {
     begin("p:");
     struct resource *resource = take("a");
-    resource_pin(resource);
-    resource_release(&resources, resource);
+    resource->looks = 1;
+    resource_note_idle(&resources, resource);
+    resources_sweep(&resources);
     ck_assert_ptr_eq(find_key("p:a"), resource);
-    resource_unpin(&resources, resource);
+    resource->looks = 0;
+    resources_sweep(&resources);
+    ck_assert_ptr_eq(find_key("p:a"), resource);
+    resource_note_idle(&resources, resource);
+    resource_note_idle(&resources, resource);
+    ck_assert_ptr_eq(find_key("p:a"), resource);
+    resources_sweep(&resources);
     ck_assert_ptr_null(find_key("p:a"));
     ck_assert_ptr_null(resource_first(&resources));
     resources_deinit(&resources);
@@ -103,7 +110,7 @@ Suite *test_suite(void)
     tcase_add_test(names, a_key_of_somebody_else_is_none_of_ours);
     tcase_add_test(names, without_a_prefix_the_key_is_the_name);
     tcase_add_test(names, the_longest_prefix_and_the_longest_name_fit);
-    tcase_add_test(names, it_goes_once_nobody_is_at_work_on_it);
+    tcase_add_test(names, goes_with_the_next_sweep_unless_something_is_known_of_it);
     suite_add_tcase(suite, names);
     return suite;
 }
