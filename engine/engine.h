@@ -1,20 +1,25 @@
 /*
- * The engine: requests of clients in, quorum rounds over the links to the masters, replies out.
+ * The engine: requests of clients in, quorum rounds over the connections to the masters, replies
+ * out. The only header of engine/ that is for its users.
  *
  * It knows no socket, no clock, no libevent and, once made, no malloc on the way of a request.
  * Events come in with the time in them (nanoseconds of CLOCK_BOOTTIME, read freshly by the callback
- * that reports them), effects go out through struct engine_io. The simulator will drive this very
- * code.
+ * that reports them), effects go out through struct engine_io. The simulator drives this very code.
  *
- *     engine_submit   -> (a LOCK: the queue of its resource) -> round_step
- *                     -> link_expect for each node, io.write to all (an UNLOCK: gathered)
- *     engine_flush    -> the releases gathered in this pass, as few commands; and behind the votes
- *                        that were asked for, one probe of the guard a node
- *     engine_on_replies
- *                     -> link_on_reply -> the vote is kept; once the probe has passed
- *                     -> round_step -> io.reply
+ * Two layers. Below, rounds in flight (flight/flights.h); above, the lock manager
+ * (locks/manager.h), which decides what follows from each settled round. A LOCK is one way down,
  *
- * No function of engine_io may call the engine back.
+ *     engine_submit      -> requests.c -> waits.c -> flights_start -> round_step -> io.write
+ *     engine_flush       -> the releases gathered in this pass, as few commands; and after the
+ *                           votes that were asked for, one probe of the guard a node
+ *
+ * and one way up:
+ *
+ *     engine_on_replies  -> the vote is kept; once the probe has passed, round_step -> settled
+ *     finish()           -> waits.c -> io.reply, and the next in the queue
+ *
+ * Each function of this header that takes the time first does what was due before, and last what
+ * follows from the rounds that have settled.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -22,232 +27,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
-#include "engine/alarm.h"
-#include "engine/flight/operation.h"
-#include "engine/guard/guard.h"
-#include "engine/histogram.h"
-#include "engine/locks/call.h"
-#include "engine/locks/extensions.h"
-#include "engine/locks/queue.h"
-#include "engine/locks/resource.h"
-#include "engine/master/link.h"
-#include "engine/master/tracker.h"
-#include "engine/master/warden.h"
-#include "engine/round/fence.h"
-#include "engine/round/round.h"
+#include "engine/flight/flights.h"
+#include "engine/flight/io.h"
+#include "engine/flight/need.h"
+#include "engine/flight/rules.h"
+#include "engine/flight/self_test.h"
+#include "engine/locks/loss.h"
+#include "engine/locks/manager.h"
+#include "engine/stats.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"
-
-struct engine;
-struct vote;
-
-/* The two connections to a master: engine/master/link.h and engine/master/tracker.h. */
-enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
-
-/* The io of all links, or of all trackers: it knows whose it is. */
-struct engine_wire {
-    struct engine *engine;
-    enum channel channel;
-};
-
-/* A lock that is released by force. */
-struct engine_broken {
-    const char *resource; /* a view, without a final NUL */
-    size_t resource_len;
-    const char *token;
-    uint64_t owner_id; /* the client it was granted to; 0: through another daemon */
-    const char *owner_label;
-};
-
-struct engine_io {
-    void *context;
-
-    /* As in struct link_io and struct tracker_io; but the same may be written to several nodes, or
-     * to none. */
-    void (*open)(void *context, unsigned node, enum channel channel);
-    void (*close)(void *context, unsigned node, enum channel channel);
-    void (*write)(void *context, uint32_t nodes, enum channel channel, const char *bytes,
-                  size_t len);
-
-    /* The answer to a submitted request. Exactly one of the two comes for each request, unless the
-     * client is gone first. If this one cannot be delivered, it sets client->gone. */
-    void (*reply)(void *context, struct engine_client *client, const char *tag, size_t tag_len,
-                  const struct reply *reply);
-    /* A LOCK that was undone because the client ended its side of the connection. */
-    void (*undone)(void *context, struct engine_client *client, const char *tag, size_t tag_len);
-    /* What a client with a HOLD is told unasked. */
-    void (*push)(void *context, struct engine_client *client, const struct push *push);
-
-    /* This client is having it released, from now on: to be logged. */
-    void (*breaking)(void *context, const struct engine_client *by,
-                     const struct engine_broken *broken);
-    /* That has succeeded so far that it is deleted from now on. NULL where nobody wants to know. */
-    void (*broken)(void *context, const struct engine_broken *broken);
-
-    /* A link went from one state to another; a node lost its vote or got it back (REASON_NONE is
-     * before or now): to be logged. */
-    void (*link_changed)(void *context, unsigned node, enum link_state before);
-    /* The node's clock has gone back by so much. That is harmless for locks. */
-    void (*clock_stepped_back)(void *context, unsigned node, int64_t back_ns);
-    void (*vote_changed)(void *context, unsigned node, enum reason before, enum reason reason,
-                         int64_t now_ns);
-
-    /* A node has answered an error to what a round asked of it, a release or anything else: once
-     * for each reason and connection, to be logged. */
-    void (*command_refused)(void *context, unsigned node, enum reason reason, bool release);
-
-    /* A node refuses several releases as one command (REDIS_BY_SHA1), or its own command for one
-     * (in that form): to be logged. */
-    void (*releases_refused)(void *context, unsigned node, enum redis_form form);
-
-    /* The answer to one of what engine_try() has asked; REASON_NONE: it does that. NULL where
-     * nobody calls that. */
-    void (*tried)(void *context, unsigned node, const char *what, enum reason refused);
-    /* ... and what this master says of whose the name of another is; "" nothing. */
-    void (*leased)(void *context, unsigned node, unsigned named, const char *lease);
-
-    /* Microseconds since 1970, for ballots. */
-    int64_t (*wall_us)(void *context);
-
-    /* Random bytes fit for a token: unpredictable, never repeated. */
-    void (*entropy)(void *context, void *bytes, size_t len);
-};
-
-struct engine_rules {
-    struct round_rules round;
-    const char *key_prefix;
-    size_t key_prefix_len;
-    bool shared_names; /* keys are also those of other libraries */
-    const char *node_names[LIMIT_NODES];
-    struct link_login logins[LIMIT_NODES];
-    const char *cluster;
-    int64_t max_ttl_ns;
-    int64_t fence_ttl_ns;
-    int64_t max_extensions;
-    int64_t max_hold_ns;
-    int64_t backoff_min_ns;
-    int64_t backoff_max_ns;
-    size_t waiters; /* at most so many wait, in all and for one resource */
-    size_t waiters_per_resource;
-    bool fence_always; /* each LOCK, whether it asks for it or not */
-    uint32_t durable;  /* see guard_rules, for these four */
-    bool bootstrap;
-    const char *reset_set;
-    bool looks_on;
-    /* Names this host's clock: the same for two daemons if and only if they read the same
-     * CLOCK_BOOTTIME, so a boot has its own. Letters, digits and dashes. */
-    const char *clock_id;
-};
-
-enum { ENGINE_CLOCK_ID_MAX = 80 };
-
-/* Why a HOLD was lost, as LOST says it; a word that is not among them counts as the last. */
-#define ENGINE_LOSS_TABLE(X)                                                                       \
-    X("gone", "another has it, or it was released elsewhere")                                      \
-    X("limit", "it was held for max_hold")                                                         \
-    X("late", "its extension came too late")                                                       \
-    X("noquorum", "too few masters voted for its extension")                                       \
-    X("overdue", "the daemon was stopped, or too busy, to extend it")                              \
-    X("shutdown", "the daemon was stopped")                                                        \
-    X("other", "see the log")
-
-enum {
-#define X(word, text) +1
-    ENGINE_LOSSES = ENGINE_LOSS_TABLE(X)
-#undef X
-};
-
-/* The word, and the sentence for a person. Both static. */
-const char *engine_loss_word(unsigned loss);
-const char *engine_loss_text(unsigned loss);
-/* The loss with this word. */
-unsigned engine_loss_of(const char *word);
-
-/* What STATS and the metrics show: counts since the start, of rounds that clients ask for. */
-enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };
-
-struct engine_stats {
-    uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
-    uint64_t undone; /* LOCKs whose client had gone before they were answered */
-    uint64_t planted;
-    uint64_t owed;      /* releases that had to be kept for later */
-    uint64_t asked;     /* acquiring rounds */
-    uint64_t handovers; /* ... that took a lock over from its holder, and were granted */
-    uint64_t looks;     /* at a key, on one node */
-    uint64_t renewals;  /* extensions of a HOLD */
-    uint64_t lost;      /* HOLDs that were */
-    uint64_t broken;    /* releases by force */
-    uint64_t losses[ENGINE_LOSSES];
-    /* Rounds in which a node had no vote, by reason, as of their decision; releases need none. */
-    uint64_t refused[LIMIT_NODES][REASON_COUNT];
-    struct histogram granted;       /* LOCKs that were, from the request to the answer */
-    struct histogram granted_round; /* ... the round that granted it alone */
-    struct histogram queued;        /* LOCKs with WAIT, until that round, or their wait was over */
-};
 
 struct engine {
     struct engine_rules rules;
     struct engine_io io;
-    struct engine_wire wires[CHANNELS];
-    struct link_io link_io;
-    struct link links[LIMIT_NODES];
-    unsigned node_count;
-
-    struct fence fence;
-    struct guard guard;
-    struct warden wardens[LIMIT_NODES];
-    STAILQ_HEAD(, operation) gathered;  /* releases to be written at the end of this pass */
-    STAILQ_HEAD(, operation) unwritten; /* ... and those that some node did not take */
-    uint32_t refusing;                  /* nodes that refused several releases at once, lately */
-    uint32_t refusing_native;           /* ... or their own command for one */
-    uint32_t apart;                     /* ... and took each alone: until the next connection */
-    uint64_t refused_for[LIMIT_NODES];  /* as told by io.command_refused: reasons, a bit each */
-    uint32_t unguarded;                 /* nodes that were asked for votes since their last probe */
-    bool errands;                       /* the guard may want something written */
-    enum reason vote_reason[LIMIT_NODES]; /* as last told by io.vote_changed */
-    /* Answers that wait for the probe behind them: LIMIT_LINK_KEPT for each node. */
-    struct vote *votes;
-    struct answer *vote_answers;
-    unsigned vote_count[LIMIT_NODES];
-    /* Plain votes that were asked for; and for what last, which may be over. */
-    uint32_t plain_votes;
-    struct operation *asked_last;
-
-    struct tracker_io tracker_io;
-    struct tracker trackers[LIMIT_NODES];
-    unsigned looking[LIMIT_NODES]; /* looks at keys under way */
-    uint32_t untracked;            /* nodes whose first connection may not be tracked */
-
-    struct alarms alarms;
-    struct queue_rules queue_rules;
-    uint32_t queue_seed;       /* of the last queue; daemons begin with different ones */
-    char daemon[REDIS_DAEMON]; /* by which others know who waits */
-    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON]; /* see warden.h */
-    /* What is written next. It is handed on before anything else is formatted. */
-    char command[REDIS_RELEASES_MAX];
-    struct pool calls;
-    struct resources resources;
-    struct operations operations;
-    struct extensions extensions;
-    struct pool breakings;
-    struct pool locks;
-    struct lock_list held; /* those with HOLD, held_count of them */
-    size_t held_count;
-    struct lock_list plain; /* the others, the oldest first */
-    struct alarms due;      /* those of them that are to be extended as soon as there is room */
-    unsigned renewing;      /* extensions of the daemon under way, and at most */
-    unsigned renewals_max;
-    size_t waiting; /* LOCKs with WAIT in some line */
-    LIST_HEAD(, resource) waited_for;
-    size_t waited_for_count; /* the resources of that list */
-    size_t holding;          /* HOLDs that were granted or are asked for */
-    bool draining;
-
-    void *ticket_memory;
-    char *owed_memory;
     struct engine_stats stats;
+    struct flights flights;
+    struct lock_manager manager;
 };
 
 /* False if there is not enough memory. Nothing happens before the first engine_on_timer(). */
@@ -318,12 +115,8 @@ unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel ch
 bool engine_wants_flush(const struct engine *engine);
 void engine_flush(struct engine *engine, int64_t now_ns);
 
-/*
- * Ask a node, whose link is up, for all that rounds ask for, once each: on a key that nobody else
- * has, and of which nothing is left after some seconds; and for the leases on all names. io.tried()
- * hears ENGINE_TRIALS answers, io.leased() one for each node, unless the link is lost before.
- */
-enum { ENGINE_TRIALS = 8 };
+/* Ask a node, whose link is up, for all that rounds ask for, and for the leases on all names
+ * (flight/self_test.h). */
 void engine_try(struct engine *engine, unsigned node, int64_t now_ns);
 
 /* Why no vote is asked of this node; REASON_NONE if it votes. */

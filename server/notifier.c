@@ -12,9 +12,9 @@
 /* "4/5 voting, 312 locks" */
 static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_MAX])
 {
-    size_t locks = server->engine.locks.in_use;
+    size_t locks = server->engine.manager.locks.in_use;
     snprintf(buf, NOTIFIER_STATUS_MAX, "%u/%u voting, %zu %s%s", server->votes,
-             server->engine.node_count, locks, locks == 1 ? "lock" : "locks",
+             server->engine.flights.node_count, locks, locks == 1 ? "lock" : "locks",
              server->reload_refused ? "; the last reload was refused" : "");
 }
 

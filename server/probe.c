@@ -30,7 +30,7 @@ static bool passes_by_itself(enum reason reason)
 /* What stands against it by the leases on its name. A master without a vote has its own reason. */
 static enum reason find_lease(const struct server *server, unsigned node)
 {
-    const struct guard *guard = &server->engine.guard;
+    const struct guard *guard = &server->engine.flights.guard;
     for (unsigned i = 0; i < server->config->node_count; i++) {
         const char *lease = server->probe.nodes[i].leases[node];
         if (lease[0] == '\0')
@@ -45,11 +45,11 @@ static enum reason find_lease(const struct server *server, unsigned node)
 /* What stands against it, what was tried aside. */
 static enum reason found(const struct server *server, unsigned node, int64_t now_ns)
 {
-    const struct link *link = &server->engine.links[node];
+    const struct link *link = &server->engine.flights.masters[node].link;
     enum reason reason;
     switch (link->state) {
     case LINK_UP:
-        reason = guard_finds(&server->engine.guard, node, now_ns);
+        reason = guard_finds(&server->engine.flights.guard, node, now_ns);
         return reason != REASON_NONE ? reason : find_lease(server, node);
     case LINK_OPENING:
         return REASON_UNREACHABLE;
@@ -72,7 +72,7 @@ static unsigned expected_answers(const struct server *server)
 static void measure(struct server *server, unsigned node, int64_t now_ns)
 {
     struct probe_node *probed = &server->probe.nodes[node];
-    struct link *link = &server->engine.links[node];
+    struct link *link = &server->engine.flights.masters[node].link;
     if (link->heartbeat_due)
         return;
     if (probed->beats)
@@ -86,7 +86,7 @@ static void measure(struct server *server, unsigned node, int64_t now_ns)
 static bool step_node(struct server *server, unsigned node, int64_t now_ns)
 {
     struct probe_node *probed = &server->probe.nodes[node];
-    const struct link *link = &server->engine.links[node];
+    const struct link *link = &server->engine.flights.masters[node].link;
     if (link->state != LINK_UP)
         return link->state != LINK_DOWN || link->attempts == 0 ||
                node_goes_on(&server->nodes[node][CHANNEL_COMMANDS]);
@@ -121,7 +121,7 @@ void probe_on_tried(struct server *server, unsigned node, const char *what, enum
     probed->refused = what;
     probed->reason = refused;
     snprintf(probed->meaning, sizeof(probed->meaning), "%s",
-             link_meaning(&server->engine.links[node], refused));
+             link_meaning(&server->engine.flights.masters[node].link, refused));
 }
 
 void probe_on_leased(struct server *server, unsigned node, unsigned named, const char *lease)
@@ -148,13 +148,12 @@ static double ms(int64_t duration_ns)
 /* Daemons pause for each other's waiters, but never for longer than backoff_max. */
 static void report_need(const struct config *config, int64_t usual_ns, FILE *out)
 {
-    const struct queue_rules rules = {.backoff_min_ns = config->rounds.backoff_min_ns};
-    int64_t need_ns = queue_need_ns(&rules, usual_ns);
-    if (need_ns > config->rounds.backoff_max_ns)
+    int64_t needed_ns = need_ns(config->rounds.backoff_min_ns, usual_ns);
+    if (needed_ns > config->rounds.backoff_max_ns)
         fprintf(out,
                 "; waiters may starve beside a nearer daemon: raise rounds.backoff_max of all "
                 "daemons to %.0f ms, it is %.1f ms",
-                ms(need_ns + NS_PER_MS - 1), ms(config->rounds.backoff_max_ns));
+                ms(needed_ns + NS_PER_MS - 1), ms(config->rounds.backoff_max_ns));
 }
 
 /* The master does all that it is asked for; how fast, and what of it is not as configured. */
@@ -178,12 +177,12 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
                 ms(usual_ns), ms(config->locks.clock_drift_margin_ns));
         return false;
     }
-    if (config->nodes[node].durable && !server->engine.guard.nodes[node].durable) {
+    if (config->nodes[node].durable && !server->engine.flights.guard.nodes[node].durable) {
         fprintf(out, "not durable: its settings do not keep every command on disk\n");
         return false;
     }
     fprintf(out, "well, answers take %.1f ms", ms(usual_ns));
-    if (server->engine.trackers[node].tracking == 0)
+    if (server->engine.flights.masters[node].tracker.tracking == 0)
         fprintf(out, "; it reports no changes, so it is looked at while somebody waits");
     report_need(config, usual_ns, out);
     fputc('\n', out);
@@ -201,7 +200,7 @@ static void report_meaning(const char *meaning, FILE *out)
 static bool report_node(const struct server *server, unsigned node, int64_t now_ns, FILE *out)
 {
     const struct probe_node *probed = &server->probe.nodes[node];
-    const struct link *link = &server->engine.links[node];
+    const struct link *link = &server->engine.flights.masters[node].link;
     enum reason reason = found(server, node, now_ns);
     if (probed->refused != NULL) {
         fprintf(out, "%s to %s", reason_word(probed->reason), probed->refused);
@@ -212,7 +211,7 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
         fputs(reason_word(reason), out);
         if (reason == REASON_DOUBLED)
             fprintf(out, " with %s",
-                    server->config->nodes[guard_twin(&server->engine.guard, node)].name);
+                    server->config->nodes[guard_twin(&server->engine.flights.guard, node)].name);
         report_meaning(link_meaning(link, reason), out);
         return false;
     }
@@ -222,7 +221,7 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
     }
     if (reason == REASON_NONE)
         return report_pace(server, node, out);
-    int64_t left_ns = server->engine.guard.nodes[node].quarantine_until_ns - now_ns;
+    int64_t left_ns = server->engine.flights.guard.nodes[node].quarantine_until_ns - now_ns;
     if (left_ns > 0)
         fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
     else if (reason == REASON_DURABLE)

@@ -98,8 +98,8 @@ static void measure_turns(struct server *server)
 /* May this master get its vote while clients are still kept waiting for it? */
 static bool may_vote_soon(const struct server *server, unsigned node, int64_t now_ns)
 {
-    const struct guard *guard = &server->engine.guard;
-    const struct link *link = &server->engine.links[node];
+    const struct guard *guard = &server->engine.flights.guard;
+    const struct link *link = &server->engine.flights.masters[node].link;
     if (link->state == LINK_DOWN)
         return link->attempts == 0 || node_goes_on(&server->nodes[node][CHANNEL_COMMANDS]);
     if (link->state != LINK_UP)
@@ -121,7 +121,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
 static bool may_serve(const struct server *server, int64_t now_ns)
 {
     unsigned hopeful = 0;
-    for (unsigned i = 0; i < server->engine.node_count; i++)
+    for (unsigned i = 0; i < server->engine.flights.node_count; i++)
         hopeful += may_vote_soon(server, i, now_ns);
     return server->votes >= server->engine.rules.round.quorum ||
            hopeful < server->engine.rules.round.quorum;
@@ -193,7 +193,7 @@ static bool has_unwritten(const struct server *server)
     LIST_FOREACH (session, &server->sessions, entry)
         if (stream_unsent(&session->stream) > 0)
             return true;
-    for (unsigned i = 0; i < server->engine.node_count; i++) {
+    for (unsigned i = 0; i < server->engine.flights.node_count; i++) {
         const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;
         if (stream_is_open(stream) && stream_unsent(stream) > 0)
             return true;
@@ -224,7 +224,7 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
 /* Where a daemon of the old set has shown that it runs. False if nowhere. */
 static bool log_old_daemons(const struct server *server)
 {
-    const struct guard *guard = &server->engine.guard;
+    const struct guard *guard = &server->engine.flights.guard;
     bool any = false;
     for (unsigned i = 0; i < server->config->node_count; i++) {
         if (server->task.reset_set == NULL || !guard_shows_life(guard, i, clock_now_ns()))
@@ -249,7 +249,7 @@ static void end_task(struct server *server, enum guard_progress progress, unsign
     if (progress == GUARD_DONE)
         log_event(&server->log, CONFIG_LOG_INFO, "task_done",
                   LOG_FIELDS(log_text("task", task), log_text("cluster", server->config->cluster),
-                             log_text("set", server->engine.guard.set_id),
+                             log_text("set", server->engine.flights.guard.set_id),
                              log_number("nodes", server->config->node_count)));
     else
         log_event(
@@ -270,7 +270,7 @@ static void end_task(struct server *server, enum guard_progress progress, unsign
 static bool carry_out_word(struct server *server, bool late)
 {
     unsigned node = 0;
-    enum guard_progress progress = guard_progress(&server->engine.guard, &node);
+    enum guard_progress progress = guard_progress(&server->engine.flights.guard, &node);
     if (progress == GUARD_UNDER_WAY && !late)
         return true;
     end_task(server, progress, node);
@@ -606,7 +606,7 @@ void server_stop(struct server *server)
     streams_deinit(&server->streams);
     fan_deinit(&server->fan);
     ends_deinit(&server->ends);
-    if (server->engine.operations.pool.memory != NULL)
+    if (server->engine.flights.pool.memory != NULL)
         engine_deinit(&server->engine);
     struct event *events[] = {
         server->timer,      server->flush,      server->sweep,      server->drain, server->progress,

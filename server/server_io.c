@@ -97,7 +97,7 @@ static void io_breaking(void *context, const struct engine_client *by,
 /* It is down for another reason than any there was since it was last up. */
 static bool is_down_anew(struct server *server, unsigned node)
 {
-    const struct link *link = &server->engine.links[node];
+    const struct link *link = &server->engine.flights.masters[node].link;
     uint64_t *told = &server->down_because[node];
     uint64_t reason = UINT64_C(1) << link->reason;
     static_assert(REASON_COUNT <= 64, "a bit for each of them");
@@ -112,7 +112,7 @@ static bool is_down_anew(struct server *server, unsigned node)
 /* Only edges that an operator would act on: a master gained or lost, and why. */
 static void log_link(struct server *server, unsigned node, enum link_state before)
 {
-    const struct link *link = &server->engine.links[node];
+    const struct link *link = &server->engine.flights.masters[node].link;
     const char *name = server->config->nodes[node].name;
     char address[SOCKADDR_TEXT] = "";
     bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
@@ -139,13 +139,13 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
 {
     struct server *server = context;
     log_link(server, node, before);
-    if (server->engine.links[node].state == LINK_UP)
+    if (server->engine.flights.masters[node].link.state == LINK_UP)
         node_on_up(&server->nodes[node][CHANNEL_COMMANDS]);
 }
 
 static void log_other_set(const struct server *server, unsigned node)
 {
-    const struct record *theirs = &server->engine.guard.nodes[node].record;
+    const struct record *theirs = &server->engine.flights.guard.nodes[node].record;
     log_event(
         &server->log, CONFIG_LOG_ERROR, "node_without_vote",
         LOG_FIELDS(log_text("node", server->config->nodes[node].name),
@@ -153,7 +153,7 @@ static void log_other_set(const struct server *server, unsigned node)
                    log_text("meaning", reason_text(REASON_OTHERSET)),
                    log_text("theirs", theirs->set_id), log_text("their_cluster", theirs->cluster),
                    log_number("their_max_ttl_ms", theirs->max_ttl_ms),
-                   log_text("ours", server->engine.guard.set_id),
+                   log_text("ours", server->engine.flights.guard.set_id),
                    log_text("our_cluster", server->config->cluster),
                    log_number("our_max_ttl_ms", server->config->locks.max_ttl_ns / NS_PER_MS)));
 }
@@ -161,10 +161,10 @@ static void log_other_set(const struct server *server, unsigned node)
 static void log_no_vote(const struct server *server, unsigned node, enum reason before,
                         enum reason reason, int64_t now_ns)
 {
-    int64_t until_ns = guard_refuses_until_ns(&server->engine.guard, node, now_ns);
+    int64_t until_ns = guard_refuses_until_ns(&server->engine.flights.guard, node, now_ns);
     int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
     /* At the first look at a record whose time has just come. */
-    const struct guard_node *looked_at = &server->engine.guard.nodes[node];
+    const struct guard_node *looked_at = &server->engine.flights.guard.nodes[node];
     int64_t quarantine_ns = looked_at->quarantine_until_ns - now_ns;
     bool just_over =
         reason == looked_at->quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
@@ -173,14 +173,14 @@ static void log_no_vote(const struct server *server, unsigned node, enum reason 
     log_event(&server->log, CONFIG_LOG_WARNING, "node_without_vote",
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
-                         log_text("meaning", link_meaning(&server->engine.links[node], reason)),
+                         log_text("meaning", link_meaning(&server->engine.flights.masters[node].link, reason)),
                          log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
 }
 
 static void log_doubled(const struct server *server, unsigned node, enum config_log_level level,
                         const char *event, const char *meaning)
 {
-    unsigned twin = guard_twin(&server->engine.guard, node);
+    unsigned twin = guard_twin(&server->engine.flights.guard, node);
     log_event(&server->log, level, event,
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
                          log_text("reason", reason_word(REASON_DOUBLED)),
@@ -195,7 +195,7 @@ static void log_vote(const struct server *server, unsigned node, enum reason bef
     const struct engine *engine = &server->engine;
     /* What the link has lost, it has logged; each connection begins unchecked; and where the
      * masters are to be trusted, they are new. */
-    bool expected = link_refuses_vote(&engine->links[node]) != REASON_NONE ||
+    bool expected = link_refuses_vote(&engine->flights.masters[node].link) != REASON_NONE ||
                     reason == REASON_UNCHECKED || (engine->rules.bootstrap && reason == REASON_NEW);
     if (reason == REASON_NONE)
         log_event(&server->log, CONFIG_LOG_INFO, "node_votes",
@@ -246,7 +246,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
 static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)
 {
     struct server *server = context;
-    const struct link *link = &server->engine.links[node];
+    const struct link *link = &server->engine.flights.masters[node].link;
     log_event(&server->log, CONFIG_LOG_WARNING, "command_refused",
               LOG_FIELDS(log_text("node", server->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),

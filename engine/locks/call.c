@@ -1,6 +1,9 @@
 #include "engine/locks/call.h"
 
+#include <assert.h>
 #include <string.h>
+
+#include "engine/flight/flight.h"
 
 struct call *call_open(struct pool *calls, struct engine_client *client,
                        const struct request *request, int64_t now_ns)
@@ -26,6 +29,21 @@ void call_close(struct pool *calls, struct call *call)
     LIST_REMOVE(call, of_client);
     call->client->call_count--;
     pool_give(calls, call);
+}
+
+void call_set_flight(struct call *call, struct flight *flight)
+{
+    assert(call->flight == NULL);
+    assert(flight->call == NULL);
+    flight->call = call;
+    call->flight = flight;
+}
+
+void call_leave_flight(struct call *call)
+{
+    assert(call->flight->call == call);
+    call->flight->call = NULL;
+    call->flight = NULL;
 }
 
 const char *call_tag(const struct call *call)

@@ -15,8 +15,8 @@
 #include "protocol/limits.h"
 #include "protocol/request.h"
 
+struct flight;
 struct lock;
-struct operation;
 struct resource;
 
 /* What the engine keeps with each client connection; inside struct session. */
@@ -32,7 +32,7 @@ struct engine_client {
 
 struct call {
     struct engine_client *client; /* the owner */
-    struct operation *operation;  /* the round that is run for it; NULL while a LOCK waits */
+    struct flight *flight;        /* the round that is run for it; NULL while a LOCK waits */
     struct resource *resource;    /* LOCK */
     LIST_ENTRY(call) of_client;
     int64_t received_ns;
@@ -55,6 +55,11 @@ struct call *call_open(struct pool *calls, struct engine_client *client,
 
 /* It has been answered, or its client has left. */
 void call_close(struct pool *calls, struct call *call);
+
+/* This round is run for it. */
+void call_set_flight(struct call *call, struct flight *flight);
+/* ... and has settled, or been cancelled. */
+void call_leave_flight(struct call *call);
 
 /* NULL without one. */
 const char *call_tag(const struct call *call);

@@ -270,12 +270,6 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
         hold_everywhere(queue, until_ns, now_ns);
 }
 
-int64_t queue_need_ns(const struct queue_rules *rules, int64_t round_trip_ns)
-{
-    int64_t need_ns = 3 * round_trip_ns + NS_PER_MS;
-    return need_ns > rules->backoff_min_ns ? need_ns : 0;
-}
-
 /* How many hand-overs are a turn. A daemon that is far gets the lock once in a pause, where others
  * may get it several times: so it waits for fewer. */
 static unsigned turn_length(const struct queue *queue)
@@ -402,13 +396,13 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     } else {
         if (now_ns >= free_ns(queue))
             return QUEUE_ASK;
-        if (!reports_suffice(queue))
-            look_soon(queue, now_ns);
         *nodes = to_look_at(queue, reachable, now_ns);
     }
     queue->looking |= *nodes;
     queue->reported |= *nodes & queue->changed;
     queue->changed &= ~*nodes;
+    if (queue->phase == QUEUE_WATCHING && !reports_suffice(queue))
+        look_soon(queue, now_ns);
     return *nodes != 0 ? QUEUE_LOOK : QUEUE_REST;
 }
 

@@ -189,11 +189,6 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
  * longer than usual. */
 void queue_on_wanted(struct queue *queue, int64_t need_ns);
 
-/* What a waiter of this daemon needs, with this round trip to the masters: a report and a look, a
- * look's answer and a SET, and one round trip more for jitter. 0: the usual pauses are long enough.
- */
-int64_t queue_need_ns(const struct queue_rules *rules, int64_t round_trip_ns);
-
 /* The lock was released through this daemon. */
 void queue_on_released(struct queue *queue, int64_t now_ns);
 

@@ -69,16 +69,17 @@ struct resource *resource_find_key(const struct resources *resources, const char
     return resource_find(resources, key + prefix_len, key_len - prefix_len);
 }
 
-/* Its key is written as a whole, the prefix and the name behind it. */
+/* Its key is written as a whole: the prefix, followed by the name. */
 static void set_name(struct resource *resource, const struct resources *resources, const char *name,
                      size_t name_len)
 {
-    static_assert(sizeof(resources->prefix) + LIMIT_RESOURCE <= sizeof(resource->key),
+    static_assert(sizeof(resources->prefix) + LIMIT_RESOURCE <= sizeof(resource->key_bytes),
                   "both of them fit");
-    memcpy(resource->key, resources->prefix, sizeof(resources->prefix));
-    memcpy(resource->key + resources->prefix_len, name, name_len);
-    resource->key_len = resources->prefix_len + name_len;
-    resource->name = resource->key + resources->prefix_len;
+    memcpy(resource->key_bytes, resources->prefix, sizeof(resources->prefix));
+    memcpy(resource->key_bytes + resources->prefix_len, name, name_len);
+    resource->key.bytes = resource->key_bytes;
+    resource->key.len = resources->prefix_len + name_len;
+    resource->name = resource->key_bytes + resources->prefix_len;
     resource->name_len = name_len;
 }
 
@@ -94,41 +95,36 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
     resource = pool_take(&resources->pool);
     if (resource == NULL)
         return NULL;
-    LIST_INIT(&resource->operations);
+    resource->key = (struct flight_key){0};
     queue_init(&resource->queue, rules, seed);
     resource->wake = (struct alarm){0};
-    resource->asking = NULL;
+    resource->acquire = NULL;
     resource->lock = NULL;
     resource->waits = 0;
-    resource->gathered = false;
-    resource->looks = 0;
-    resource->idle = false;
     resource->last_outcome = OUTCOME_HELD;
     set_name(resource, resources, name, name_len);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_name, resource->name, name_len, hash, resource);
     return resource;
 }
 
-void resource_note_idle(struct resources *resources, struct resource *resource)
+struct resource *resource_of(const struct flight_key *key)
 {
-    if (resource->idle)
-        return;
-    resource->idle = true;
-    SLIST_INSERT_HEAD(&resources->idle, resource, of_idle);
+    return (struct resource *)((char *)key - offsetof(struct resource, key));
 }
 
 static bool is_known(const struct resource *resource)
 {
-    return resource->looks > 0 || !LIST_EMPTY(&resource->operations) || resource->lock != NULL ||
-           resource->queue.length > 0;
+    return resource->key.looks > 0 || !LIST_EMPTY(&resource->key.flights) ||
+           resource->lock != NULL || resource->queue.length > 0;
 }
 
-void resources_sweep(struct resources *resources)
+void resources_sweep(struct resources *resources, struct flight_keys *idle)
 {
-    struct resource *resource;
-    while ((resource = SLIST_FIRST(&resources->idle)) != NULL) {
-        SLIST_REMOVE_HEAD(&resources->idle, of_idle);
-        resource->idle = false;
+    struct flight_key *key;
+    while ((key = SLIST_FIRST(idle)) != NULL) {
+        struct resource *resource = resource_of(key);
+        SLIST_REMOVE_HEAD(idle, of_idle);
+        key->idle = false;
         if (is_known(resource))
             continue;
         assert(!resource->wake.set);

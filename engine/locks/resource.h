@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 #include <uthash.h>
 
+#include "engine/flight/flight.h"
 #include "engine/locks/hold.h"
 #include "engine/locks/queue.h"
 #include "engine/pool.h"
@@ -22,30 +23,24 @@
 
 struct engine_client;
 struct lock;
-struct operation;
 
-/* In the order in which it is needed, as struct operation. */
+/* In the order in which it is needed, as struct flight. */
 struct resource {
     UT_hash_handle hh;
     struct lock *lock; /* granted through this daemon, and not over yet */
 
-    const char *name; /* as clients know it: what is behind the prefix of the key */
+    const char *name; /* as clients know it: what follows the prefix of the key */
     size_t name_len;
-    size_t key_len;
-    LIST_HEAD(, operation) operations;
-    struct operation *asking;  /* the round for the first in line */
+    struct flight_key key;     /* its bytes are key_bytes */
+    struct flight *acquire;    /* the round for the first in the queue; NULL: none */
     unsigned waits;            /* LOCKs with WAIT in its queue */
-    unsigned looks;            /* under way */
-    bool idle;                 /* in the list of those that may be */
-    bool gathered;             /* a release of it waits for the end of the pass */
     enum outcome last_outcome; /* of the last round for the queue, for those whose wait is over */
 
     alignas(POOL_LINE) struct queue queue;
-    struct alarm wake;                      /* of the queue */
-    alignas(POOL_LINE) char key[LIMIT_KEY]; /* as masters know it: with its prefix */
+    struct alarm wake;                            /* of the queue */
+    alignas(POOL_LINE) char key_bytes[LIMIT_KEY]; /* as masters know it: with its prefix */
 
-    LIST_ENTRY(resource) waited_for; /* while there are any */
-    SLIST_ENTRY(resource) of_idle;
+    LIST_ENTRY(resource) waited_for;       /* while there are any */
     enum reason last_reasons[LIMIT_NODES]; /* with OUTCOME_NOQUORUM as the last one */
 };
 
@@ -55,8 +50,8 @@ struct lock {
     struct resource *resource;
     struct engine_client *client; /* whose connection holds it; NULL for one without HOLD */
 
-    TAILQ_ENTRY(lock) entry;   /* of all that are held, or of all others by age */
-    struct operation *renewal; /* the extension that is under way; NULL: none */
+    TAILQ_ENTRY(lock) entry; /* of all that are held, or of all others by age */
+    struct flight *renewal;  /* the extension that is under way; NULL: none */
     char token[LIMIT_TOKEN];
 
     struct hold hold;   /* without HOLD, too: since when, until when */
@@ -77,7 +72,6 @@ struct resources {
     struct pool pool;
     struct resource *by_name;      /* uthash */
     struct resource *sentinel;     /* keeps the hash from ever being empty */
-    SLIST_HEAD(, resource) idle;   /* perhaps */
     uint64_t seed;                 /* of the hash */
     char prefix[LIMIT_KEY_PREFIX]; /* of all keys; copied whole, it is a few moves */
     size_t prefix_len;
@@ -99,10 +93,11 @@ struct resource *resource_find_key(const struct resources *resources, const char
 struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
                                uint32_t seed, const char *name, size_t name_len);
 
-/* Something about it is over: unless something else is known of it by then, it goes with the next
- * sweep. */
-void resource_note_idle(struct resources *resources, struct resource *resource);
-void resources_sweep(struct resources *resources);
+/* The resource of a key. */
+struct resource *resource_of(const struct flight_key *key);
+
+/* Of these keys, those go of which nothing is known any more. */
+void resources_sweep(struct resources *resources, struct flight_keys *idle);
 
 /* One after the other, the oldest first; NULL at the end. */
 struct resource *resource_first(const struct resources *resources);

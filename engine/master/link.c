@@ -59,7 +59,7 @@ int64_t link_patience_ns(const struct link *link)
     return patience_ns > PATIENCE_MIN_NS ? patience_ns : PATIENCE_MIN_NS;
 }
 
-static bool connected(enum link_state state)
+bool link_is_connected(enum link_state state)
 {
     return state == LINK_UP || state == LINK_SUSPECT;
 }
@@ -69,7 +69,7 @@ static void set_state(struct link *link, enum link_state state, enum reason reas
 {
     assert((state == LINK_UP) == (reason == REASON_NONE));
     /* A master that is away stays so through all attempts to reach it. */
-    if (connected(link->state) || connected(state))
+    if (link_is_connected(link->state) || link_is_connected(state))
         link->since_ns = now_ns;
     link->state = state;
     link->reason = reason;
@@ -261,7 +261,7 @@ void link_on_connected(struct link *link, int64_t now_ns)
 void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
 {
     assert(link->state != LINK_DOWN);
-    if (connected(link->state)) {
+    if (link_is_connected(link->state)) {
         link->last_client_id = link->client_id;
         memcpy(link->last_run_id, link->run_id, LINK_RUN_ID);
     }
@@ -295,7 +295,7 @@ const struct link_ticket *link_take_lost(struct link *link)
 
 void link_heartbeat(struct link *link, int64_t now_ns)
 {
-    if (link->heartbeat_due || !connected(link->state))
+    if (link->heartbeat_due || !link_is_connected(link->state))
         return;
     link->heartbeat_due = true;
     link->heartbeat_ns = now_ns;
@@ -447,14 +447,14 @@ enum reason link_refuses_vote(const struct link *link)
 
 enum reason link_refuses_release(const struct link *link)
 {
-    if (!connected(link->state))
+    if (!link_is_connected(link->state))
         return link->reason;
     return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
 }
 
 void link_expect(struct link *link, const struct link_ticket *ticket)
 {
-    assert(connected(link->state));
+    assert(link_is_connected(link->state));
     push_ticket(link, ticket);
 }
 

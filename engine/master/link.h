@@ -173,6 +173,9 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
 /* How long a connection may stay without any answer before it is given up. */
 int64_t link_patience_ns(const struct link *link);
 
+/* Does this state take commands: UP, or SUSPECT? */
+bool link_is_connected(enum link_state state);
+
 /* May a command be written now? REASON_NONE, or why not. */
 enum reason link_refuses_vote(const struct link *link);
 enum reason link_refuses_release(const struct link *link);

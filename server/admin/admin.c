@@ -387,8 +387,8 @@ static void take_sample(struct server *server, int64_t now_ns)
     struct monitor_sample sample = {
         .granted = engine->stats.outcomes[ROUND_ACQUIRE][OUTCOME_OK],
     };
-    for (unsigned i = 0; i < engine->node_count; i++) {
-        const struct link *link = &engine->links[i];
+    for (unsigned i = 0; i < engine->flights.node_count; i++) {
+        const struct link *link = &engine->flights.masters[i].link;
         int64_t us = link->round_trip_ns / 1000;
         sample.voting += engine_refuses_vote(engine, i, now_ns) == REASON_NONE;
         sample.round_trip_us[i] = link->state != LINK_UP || link->round_trip_ns < 0 ? -1

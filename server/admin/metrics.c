@@ -125,12 +125,12 @@ static void write_requests(const struct server *server, struct text *text)
 static void write_locks(const struct server *server, struct text *text)
 {
     const struct engine *engine = &server->engine;
-    gauge(text, "redlockd_waiters", "LOCKs with WAIT that stand in line.", engine->waiting);
+    gauge(text, "redlockd_waiters", "LOCKs with WAIT that stand in line.", engine->manager.waiting);
     gauge(text, "redlockd_resources_waited_for", "Resources somebody stands in line for.",
-          engine->waited_for_count);
+          engine->manager.waited_for_count);
     gauge(text, "redlockd_locks", "Locks granted through this daemon that it remembers.",
-          engine->locks.in_use);
-    gauge(text, "redlockd_holds", "Locks with HOLD that connections hold.", engine->held_count);
+          engine->manager.locks.in_use);
+    gauge(text, "redlockd_holds", "Locks with HOLD that connections hold.", engine->manager.held_count);
     counter(text, "redlockd_hold_renewals_total", "Extensions of a HOLD by the daemon.",
             engine->stats.renewals);
     struct metric metric =
@@ -167,7 +167,7 @@ static void write_clients(const struct server *server, struct text *text)
             "Connections of the admin listener that were closed, there being too many.",
             server->admin.rejected);
     gauge(text, "redlockd_operations", "Rounds with a command under way on some master.",
-          server->engine.operations.pool.in_use);
+          server->engine.flights.pool.in_use);
 }
 
 /* --- the masters --- */
@@ -184,35 +184,35 @@ static void write_votes(const struct server *server, struct text *text, int64_t 
     unsigned voting = 0;
     struct metric metric = exposition_metric(text, "redlockd_node_vote", "gauge",
                                              "Whether the master may vote: 1, or 0.");
-    for (unsigned i = 0; i < engine->node_count; i++) {
+    for (unsigned i = 0; i < engine->flights.node_count; i++) {
         reasons[i] = engine_refuses_vote(engine, i, now_ns);
         voting += reasons[i] == REASON_NONE;
         exposition_number(&metric, LABEL("node", node_name(server, i)), reasons[i] == REASON_NONE);
     }
     metric = exposition_metric(text, "redlockd_node_vote_refused", "gauge",
                                "1 for the reason why a master has no vote now; nothing if it has.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         if (reasons[i] != REASON_NONE)
             exposition_number(
                 &metric, LABELS("node", node_name(server, i), "reason", reason_word(reasons[i])),
                 1);
     metric = exposition_metric(text, "redlockd_node_without_vote_seconds", "gauge",
                                "For how long the master has had no vote; 0 if it has.");
-    for (unsigned i = 0; i < engine->node_count; i++) {
+    for (unsigned i = 0; i < engine->flights.node_count; i++) {
         int64_t since_ns = server->monitor.no_vote_ns[i];
         exposition_seconds(&metric, LABEL("node", node_name(server, i)),
                            since_ns != 0 ? now_ns - since_ns : 0);
     }
     metric = exposition_metric(text, "redlockd_node_votes_refused_total", "counter",
                                "Rounds in which the master had no vote when they were decided.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         for (unsigned reason = 0; reason < REASON_COUNT; reason++)
             if (engine->stats.refused[i][reason] > 0)
                 exposition_number(&metric,
                                   LABELS("node", node_name(server, i), "reason",
                                          reason_word((enum reason)reason)),
                                   engine->stats.refused[i][reason]);
-    gauge(text, "redlockd_nodes", "Masters in the configuration.", engine->node_count);
+    gauge(text, "redlockd_nodes", "Masters in the configuration.", engine->flights.node_count);
     gauge(text, "redlockd_nodes_needed", "How many of them have to vote: the quorum.",
           engine->rules.round.quorum);
     gauge(text, "redlockd_nodes_voting", "How many of them may vote now.", voting);
@@ -228,39 +228,39 @@ static void write_links(const struct server *server, struct text *text)
     struct metric metric =
         exposition_metric(text, "redlockd_node_state", "gauge",
                           "1 for the state of the connection to the master, 0 for the others.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++)
             exposition_number(
                 &metric, LABELS("node", node_name(server, i), "state", link_state_word(states[k])),
-                engine->links[i].state == states[k]);
+                engine->flights.masters[i].link.state == states[k]);
     metric =
         exposition_metric(text, "redlockd_node_tracking", "gauge",
                           "Whether the master tells of changes that waiters wait for: 1, or 0.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         exposition_number(&metric, LABEL("node", node_name(server, i)),
-                          engine->trackers[i].tracking != 0);
+                          engine->flights.masters[i].tracker.tracking != 0);
     metric = exposition_metric(text, "redlockd_node_commands_unanswered", "gauge",
                                "Commands that the master has not answered yet.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         exposition_number(&metric, LABEL("node", node_name(server, i)),
-                          link_unanswered(&engine->links[i]));
+                          link_unanswered(&engine->flights.masters[i].link));
     metric = exposition_metric(text, "redlockd_node_releases_owed", "gauge",
                                "Releases that the master has not confirmed, kept for later.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         exposition_number(&metric, LABEL("node", node_name(server, i)),
-                          engine->links[i].owed.count);
+                          engine->flights.masters[i].link.owed.count);
     metric = exposition_metric(text, "redlockd_node_releases_forgotten_total", "counter",
                                "Releases it was owed that could not be remembered.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         exposition_number(&metric, LABEL("node", node_name(server, i)),
-                          engine->links[i].owed.dropped);
+                          engine->flights.masters[i].link.owed.dropped);
     counter(text, "redlockd_releases_owed_total", "Releases that had to be kept for later.",
             engine->stats.owed);
     metric = exposition_metric(text, "redlockd_node_round_trip_seconds", "histogram",
                                "From a command of a round, or a heartbeat, to its answer.");
-    for (unsigned i = 0; i < engine->node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
         exposition_histogram(&metric, (struct label){"node", node_name(server, i)},
-                             &engine->links[i].round_trips);
+                             &engine->flights.masters[i].link.round_trips);
 }
 
 /* Its clock minus this host's, both as wall clocks: the watch itself compares with the time since
@@ -283,8 +283,8 @@ static void write_clocks(const struct server *server, struct text *text, int64_t
     };
     for (size_t k = 0; k < sizeof(bounds) / sizeof(bounds[0]); k++) {
         struct metric metric = exposition_metric(text, bounds[k].name, "gauge", bounds[k].help);
-        for (unsigned i = 0; i < engine->node_count; i++) {
-            const struct watch *watch = &engine->guard.nodes[i].watch;
+        for (unsigned i = 0; i < engine->flights.node_count; i++) {
+            const struct watch *watch = &engine->flights.guard.nodes[i].watch;
             int64_t bound_ns;
             memcpy(&bound_ns, (const char *)watch + bounds[k].offset, sizeof(bound_ns));
             if (watch->begun)

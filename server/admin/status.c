@@ -12,9 +12,9 @@ static void take_node(struct status_node *to, const struct server *server, unsig
                       int64_t now_ns)
 {
     const struct engine *engine = &server->engine;
-    const struct link *link = &engine->links[node];
+    const struct link *link = &engine->flights.masters[node].link;
     int64_t since_ns = server->monitor.no_vote_ns[node];
-    int64_t until_ns = guard_refuses_until_ns(&engine->guard, node, now_ns);
+    int64_t until_ns = guard_refuses_until_ns(&engine->flights.guard, node, now_ns);
     bool timed = link_refuses_vote(link) == REASON_NONE && until_ns != INT64_MAX;
     *to = (struct status_node){
         .name = server->config->nodes[node].name,
@@ -77,7 +77,7 @@ static void take_queues(struct status *status, const struct server *server, int6
     const struct resource *longest[STATUS_QUEUES];
     const struct resource *resource;
     unsigned looked_at = 0;
-    LIST_FOREACH (resource, &server->engine.waited_for, waited_for) {
+    LIST_FOREACH (resource, &server->engine.manager.waited_for, waited_for) {
         unsigned place = status->queue_count;
         if (looked_at++ == STATUS_LOOKED_AT)
             break;
@@ -106,17 +106,17 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->uptime_ms = (now_ns - server->started_ns) / NS_PER_MS;
     status->wall_ns = clock_wall_ns();
     status->stopping = server->drain_until_ns != 0;
-    status->node_count = engine->node_count;
+    status->node_count = engine->flights.node_count;
     status->quorum = engine->rules.round.quorum;
-    for (unsigned i = 0; i < engine->node_count; i++) {
+    for (unsigned i = 0; i < engine->flights.node_count; i++) {
         take_node(&status->nodes[i], server, i, now_ns);
         status->voting += status->nodes[i].reason == REASON_NONE;
     }
     status->back_ms = status->voting < status->quorum ? quorum_back_ms(status) : -1;
     status->grants_a_second = monitor_grants_a_second(&server->monitor, 10);
-    status->waiting = engine->waiting;
-    status->waited_for = engine->waited_for_count;
-    status->holds = engine->held_count;
+    status->waiting = engine->manager.waiting;
+    status->waited_for = engine->manager.waited_for_count;
+    status->holds = engine->manager.held_count;
     status->clients = server->session_count;
     status->clients_max = server->client_limit;
     status->monitor = &server->monitor;

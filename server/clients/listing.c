@@ -48,8 +48,8 @@ static int64_t ms_since(const struct listing *to, int64_t then_ns)
 static int64_t no_vote_for_ms(const struct listing *to, unsigned node)
 {
     const struct engine *engine = &to->server->engine;
-    int64_t until_ns = guard_refuses_until_ns(&engine->guard, node, to->now_ns);
-    if (link_refuses_vote(&engine->links[node]) != REASON_NONE || until_ns == INT64_MAX)
+    int64_t until_ns = guard_refuses_until_ns(&engine->flights.guard, node, to->now_ns);
+    if (link_refuses_vote(&engine->flights.masters[node].link) != REASON_NONE || until_ns == INT64_MAX)
         return -1;
     return (until_ns - to->now_ns + NS_PER_MS - 1) / NS_PER_MS;
 }
@@ -57,9 +57,9 @@ static int64_t no_vote_for_ms(const struct listing *to, unsigned node)
 static void list_nodes(const struct listing *to)
 {
     const struct server *server = to->server;
-    for (unsigned i = 0; i < server->engine.node_count; i++) {
+    for (unsigned i = 0; i < server->engine.flights.node_count; i++) {
         const struct engine *engine = &server->engine;
-        const struct link *link = &engine->links[i];
+        const struct link *link = &engine->flights.masters[i].link;
         enum reason reason = engine_refuses_vote(engine, i, to->now_ns);
         line(to,
              "node=%s url=%s state=%s vote=%s reason=%s for_ms=%" PRId64 " since_ms=%" PRId64
@@ -68,7 +68,7 @@ static void list_nodes(const struct listing *to)
              link_state_word(link->state), reason == REASON_NONE ? "yes" : "no",
              reason_word(reason), no_vote_for_ms(to, i), ms_since(to, link->since_ns),
              link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000, link_unanswered(link),
-             link->owed.count, engine->trackers[i].tracking != 0 ? "yes" : "no");
+             link->owed.count, engine->flights.masters[i].tracker.tracking != 0 ? "yes" : "no");
     }
 }
 
@@ -93,8 +93,8 @@ static void list_stats(const struct listing *to)
          " renewals=%" PRIu64 " lost=%" PRIu64 " unauthenticated=%u wrong_secrets=%" PRIu64
          " broken=%" PRIu64,
          (int)getpid(), ms_since(to, to->server->started_ns), to->server->session_count,
-         engine->operations.pool.in_use, engine->stats.undone, engine->stats.planted,
-         engine->stats.owed, engine->waiting, engine->holding, engine->locks.in_use,
+         engine->flights.pool.in_use, engine->stats.undone, engine->stats.planted,
+         engine->stats.owed, engine->manager.waiting, engine->manager.holding, engine->manager.locks.in_use,
          engine->stats.asked, engine->stats.handovers, engine->stats.looks, engine->stats.renewals,
          engine->stats.lost, to->server->gate.waiting_count, to->server->gate.wrong,
          engine->stats.broken);
@@ -158,7 +158,7 @@ static void list_lock(const struct listing *to, const struct resource *resource)
 
 static void list_locks(const struct listing *to)
 {
-    const struct resource *resource = resource_first(&to->server->engine.resources);
+    const struct resource *resource = resource_first(&to->server->engine.manager.resources);
     unsigned lines = 0;
     unsigned more = 0;
     for (; resource != NULL; resource = resource_next(resource)) {

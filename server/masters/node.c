@@ -136,7 +136,7 @@ static int take_socket(struct node *node)
  */
 static struct timeval patience_of(const struct node *node)
 {
-    return clock_delay(link_patience_ns(&node->server->engine.links[node->index]) / 2);
+    return clock_delay(link_patience_ns(&node->server->engine.flights.masters[node->index].link) / 2);
 }
 
 /* Connected: the socket goes to a bufferevent that does TLS over it. */

@@ -599,9 +599,9 @@ static void check_empty(void)
         lose(&(struct wire){.node = i, .channel = CHANNEL_COMMANDS}, REASON_DISCONNECTED);
     }
     for (unsigned i = 0; i < world.node_count; i++)
-        assert(world.engine.looking[i] == 0);
-    assert(world.engine.operations.pool.in_use == 0);
-    assert(world.engine.calls.in_use == 0);
+        assert(world.engine.flights.masters[i].looks == 0);
+    assert(world.engine.flights.pool.in_use == 0);
+    assert(world.engine.manager.calls.in_use == 0);
 }
 
 /* All answers are in, one for each request. */
@@ -611,7 +611,7 @@ static void end(void)
     world_pass_ms(&world, 100);
     engine_abandon(&world.engine, world.now_ns);
     for (unsigned i = 0; i < world.node_count; i++)
-        (void)guard_refuses_until_ns(&world.engine.guard, i, world.now_ns);
+        (void)guard_refuses_until_ns(&world.engine.flights.guard, i, world.now_ns);
     for (unsigned i = 0; i < asked_count; i++)
         assert(asked[i].answers == 1 || asked[i].forgiven);
     check_empty();

@@ -92,20 +92,20 @@ static bool releases_as_many_as_go_together(const struct link *link)
 
 void bounds_note(const struct engine *engine, uint64_t *met)
 {
-    met[BOUND_waiters] += engine->waiting >= engine->rules.waiters;
-    met[BOUND_calls] += is_full(&engine->calls);
-    met[BOUND_operations] += is_full(&engine->operations.pool);
-    met[BOUND_locks] += is_full(&engine->locks);
-    met[BOUND_holds] += engine->holding >= LIMIT_HOLDS;
-    met[BOUND_renewals] += engine->renewing >= LIMIT_RENEWALS;
-    met[BOUND_breaks] += is_full(&engine->breakings);
-    met[BOUND_extended] += is_full(&engine->extensions.pool);
-    for (unsigned i = 0; i < engine->node_count; i++) {
-        const struct link *link = &engine->links[i];
-        met[BOUND_link_looks] += engine->looking[i] >= LIMIT_LINK_LOOKS;
+    met[BOUND_waiters] += engine->manager.waiting >= engine->rules.waiters;
+    met[BOUND_calls] += is_full(&engine->manager.calls);
+    met[BOUND_operations] += is_full(&engine->flights.pool);
+    met[BOUND_locks] += is_full(&engine->manager.locks);
+    met[BOUND_holds] += engine->manager.holding >= LIMIT_HOLDS;
+    met[BOUND_renewals] += engine->manager.renewing >= LIMIT_RENEWALS;
+    met[BOUND_breaks] += is_full(&engine->manager.breakings);
+    met[BOUND_extended] += is_full(&engine->manager.extensions.pool);
+    for (unsigned i = 0; i < engine->flights.node_count; i++) {
+        const struct link *link = &engine->flights.masters[i].link;
+        met[BOUND_link_looks] += engine->flights.masters[i].looks >= LIMIT_LINK_LOOKS;
         met[BOUND_link_releases] += link->load >= LIMIT_LINK_RELEASES;
         met[BOUND_link_votes] += link->load >= LIMIT_LINK_VOTES;
-        met[BOUND_link_kept] += engine->vote_count[i] >= LIMIT_LINK_KEPT;
+        met[BOUND_link_kept] += engine->flights.vote_count[i] >= LIMIT_LINK_KEPT;
         met[BOUND_link_owed_bytes] += link->owed.dropped > 0;
         met[BOUND_link_owed_under_way] += link->owed_under_way >= LIMIT_LINK_OWED_UNDER_WAY;
         met[BOUND_together] += releases_as_many_as_go_together(link);
@@ -114,17 +114,17 @@ void bounds_note(const struct engine *engine, uint64_t *met)
 
 const char *bounds_passed(const struct engine *engine)
 {
-    if (engine->waiting > engine->rules.waiters)
+    if (engine->manager.waiting > engine->rules.waiters)
         return "waiters";
-    if (engine->holding > LIMIT_HOLDS)
+    if (engine->manager.holding > LIMIT_HOLDS)
         return "holds";
-    if (engine->renewing > LIMIT_RENEWALS)
+    if (engine->manager.renewing > LIMIT_RENEWALS)
         return "renewals";
-    for (unsigned i = 0; i < engine->node_count; i++) {
-        const struct link *link = &engine->links[i];
-        if (engine->looking[i] > LIMIT_LINK_LOOKS)
+    for (unsigned i = 0; i < engine->flights.node_count; i++) {
+        const struct link *link = &engine->flights.masters[i].link;
+        if (engine->flights.masters[i].looks > LIMIT_LINK_LOOKS)
             return "link_looks";
-        if (engine->vote_count[i] > LIMIT_LINK_KEPT)
+        if (engine->flights.vote_count[i] > LIMIT_LINK_KEPT)
             return "link_kept";
         if (link->owed_under_way > LIMIT_LINK_OWED_UNDER_WAY)
             return "link_owed_under_way";
@@ -153,6 +153,6 @@ enum limited limited_of(const char *word)
 
 bool bounds_leave_no_operation(const struct engine *engine)
 {
-    return is_full(&engine->operations.pool) || is_full(&engine->calls) ||
-           is_full(&engine->resources.pool);
+    return is_full(&engine->flights.pool) || is_full(&engine->manager.calls) ||
+           is_full(&engine->manager.resources.pool);
 }

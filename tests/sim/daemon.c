@@ -87,7 +87,7 @@ static void io_push(void *context, struct engine_client *client, const struct pu
 static void io_link_changed(void *context, unsigned node, enum link_state before)
 {
     const struct place *place = context;
-    const struct link *link = &daemon_at(place)->engine.links[node];
+    const struct link *link = &daemon_at(place)->engine.flights.masters[node].link;
     assert(link->state != before);
     sim_note(place->sim, "daemon %u: node %c is %s (%s)\n", place->daemon, 'a' + node,
              link_state_word(link->state), reason_word(link->reason));
@@ -168,7 +168,7 @@ static void io_entropy(void *context, void *bytes, size_t len)
 /* What the guard remembers of all nodes is what it finds of each. */
 static void check_memory(struct sim *sim, unsigned index)
 {
-    struct guard *guard = &sim->daemons[index].engine.guard;
+    struct guard *guard = &sim->daemons[index].engine.flights.guard;
     int64_t now_ns = daemon_clock_ns(sim, index);
     bool all = true;
     for (unsigned node = 0; node < sim->node_count; node++)

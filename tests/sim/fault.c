@@ -7,7 +7,7 @@
 
 /* --- what may befall a master --- */
 
-static struct master *some_master(struct sim *sim, struct sim_fault_run *run)
+static struct sim_master *some_master(struct sim *sim, struct sim_fault_run *run)
 {
     run->master = sim_below(sim, sim->node_count);
     return &sim->masters[run->master];
@@ -15,7 +15,7 @@ static struct master *some_master(struct sim *sim, struct sim_fault_run *run)
 
 /* What a durable one does not save, has evicted or got from another, no guard sees that begins to
  * look behind a restart. */
-static bool may_be_killed(const struct master *master)
+static bool may_be_killed(const struct sim_master *master)
 {
     const struct redis7 *redis = &master->redis;
     return !master->dead && (!master->durable || (redis->saves && !redis->may_evict &&
@@ -24,7 +24,7 @@ static bool may_be_killed(const struct master *master)
 
 static void kill_master(struct sim *sim, unsigned index)
 {
-    struct master *master = &sim->masters[index];
+    struct sim_master *master = &sim->masters[index];
     master->dead = true;
     master->hung = false;
     net_kill_master(sim, index);
@@ -34,7 +34,7 @@ static void kill_master(struct sim *sim, unsigned index)
 
 static void start_master(struct sim *sim, unsigned index, const struct redis7_data *data)
 {
-    struct master *master = &sim->masters[index];
+    struct sim_master *master = &sim->masters[index];
     unsigned saved = master->redis.saves ? master->redis.data.count : 0;
     sim->ids += 2;
     redis7_start(&master->redis, sim->ids);
@@ -64,7 +64,7 @@ static void restart_end(struct sim *sim, struct sim_fault_run *run)
  * not put back where the last ones are trusted. */
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || master->redis.loading)
         return false;
     memcpy(&master->snapshot, &master->redis.data, sizeof(master->snapshot));
@@ -73,7 +73,7 @@ static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 
 static void snapshot_end(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = &sim->masters[run->master];
+    struct sim_master *master = &sim->masters[run->master];
     if (master->dead || master->durable)
         return;
     sim_note(sim, "FAULT %c is killed and starts with older data\n", 'a' + run->master);
@@ -100,7 +100,7 @@ static void loading_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || master->hung)
         return false;
     sim_note(sim, "FAULT %c is flushed\n", 'a' + run->master);
@@ -114,7 +114,7 @@ static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
  * which even keeps its connections. */
 static void failback_end(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = &sim->masters[run->master];
+    struct sim_master *master = &sim->masters[run->master];
     if (master->dead)
         return;
     sim_note(sim, "FAULT %c fails over to older data, and back\n", 'a' + run->master);
@@ -127,7 +127,7 @@ static void failback_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || master->redis.replica)
         return false;
     sim_note(sim, "FAULT %c becomes a replica\n", 'a' + run->master);
@@ -142,7 +142,7 @@ static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
 
 static void replica_end(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = &sim->masters[run->master];
+    struct sim_master *master = &sim->masters[run->master];
     sim_note(sim, "FAULT %c is a master again\n", 'a' + run->master);
     master->redis.replica = false;
     sim->ids += 2;
@@ -152,7 +152,7 @@ static void replica_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || master->redis.may_evict)
         return false;
     sim_note(sim, "FAULT %c may evict\n", 'a' + run->master);
@@ -162,7 +162,7 @@ static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
 
 static void evict_end(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = &sim->masters[run->master];
+    struct sim_master *master = &sim->masters[run->master];
     /* What is evicted before any daemon has looked is what no guard sees. */
     unsigned evictions = master->dead || sim->recovering ? 0 : 1 + sim_below(sim, 6);
     sim_note(sim, "FAULT %c evicts %u keys\n", 'a' + run->master, evictions);
@@ -176,7 +176,7 @@ static void evict_end(struct sim *sim, struct sim_fault_run *run)
 /* Its settings are others for a while: what it has then, a restart may cost it. */
 static bool unsaved_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || !master->redis.saves)
         return false;
     sim_note(sim, "FAULT %c does not save\n", 'a' + run->master);
@@ -192,7 +192,7 @@ static void unsaved_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool hang_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || master->hung)
         return false;
     sim_note(sim, "FAULT %c hangs\n", 'a' + run->master);
@@ -202,7 +202,7 @@ static bool hang_begin(struct sim *sim, struct sim_fault_run *run)
 
 static void hang_end(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = &sim->masters[run->master];
+    struct sim_master *master = &sim->masters[run->master];
     if (!master->hung)
         return;
     sim_note(sim, "FAULT %c goes on\n", 'a' + run->master);
@@ -218,7 +218,7 @@ static int64_t some_distance_ns(struct sim *sim)
 
 static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
 {
-    struct master *master = &sim->masters[run->master];
+    struct sim_master *master = &sim->masters[run->master];
     sim_note(sim, "FAULT the clock of %c steps by %.0f ms\n", 'a' + run->master,
              (double)distance_ns / 1e6);
     master->clock.shown_ns += distance_ns;
@@ -240,7 +240,7 @@ static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distan
     sim->masters[run->master].clock.shown_ns -= distance_ns;
 }
 
-static bool may_step(struct master *master, enum sim_steps steps)
+static bool may_step(struct sim_master *master, enum sim_steps steps)
 {
     if (master->steps == STEPS_NOT_YET)
         master->steps = steps;
@@ -256,7 +256,7 @@ static bool is_slow(const struct sim *sim, unsigned master)
 }
 
 /* Often one that is slow: its answers half hide the step. */
-static struct master *master_to_step(struct sim *sim, struct sim_fault_run *run)
+static struct sim_master *master_to_step(struct sim *sim, struct sim_fault_run *run)
 {
     some_master(sim, run);
     for (unsigned i = 0; i < sim->node_count && !is_slow(sim, run->master); i++)
@@ -332,9 +332,9 @@ static bool step_back_begin(struct sim *sim, struct sim_fault_run *run)
 /* What daemons have left word of. */
 static const struct redis7_key *last_step(struct sim *sim, unsigned index)
 {
-    struct master *master = &sim->masters[index];
+    struct sim_master *master = &sim->masters[index];
     char key[REDIS7_KEY];
-    int len = snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.guard.set_id);
+    int len = snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
     return redis7_find(&master->redis, key, (size_t)len,
                        clock_at(&master->clock, sim->now_ns) / 1000);
 }
@@ -352,7 +352,7 @@ enum { SEEN_MS = 150 };
 
 static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->steps != STEPS_NOT_YET)
         return false;
     const struct redis7_key *told = last_step(sim, run->master);
@@ -374,7 +374,7 @@ static void step_and_back_end(struct sim *sim, struct sim_fault_run *run)
     bool seen = told != NULL && strcmp(told->value, run->told) != 0;
     bool further = run->distance_ns > 0 && sim_below(sim, 3) == 0;
     if (seen && !sim->masters[run->master].dead &&
-        sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.guard.heartbeat_ns)
+        sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.flights.guard.heartbeat_ns)
         step(sim, run,
              -run->distance_ns - (further ? sim_between(sim, 0, 2 * run->distance_ns) : 0));
 }
@@ -390,7 +390,7 @@ static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
         "NOPERM this user has no permissions",
         "ERR some error nobody has heard of",
     };
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || master->redis.trouble[0] != '\0')
         return false;
     snprintf(master->redis.trouble, sizeof(master->redis.trouble), "%.47s",
@@ -406,7 +406,7 @@ static void trouble_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool full_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     if (master->dead || master->redis.full)
         return false;
     sim_note(sim, "FAULT %c is full\n", 'a' + run->master);
@@ -422,7 +422,7 @@ static void full_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool scripts_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     sim_note(sim, "FAULT %c loses its scripts\n", 'a' + run->master);
     redis7_flush_scripts(&master->redis);
     master->redis.deaf_to_scripts = sim_below(sim, 2) == 0;
@@ -442,7 +442,7 @@ static void flag_end(struct sim *sim, struct sim_fault_run *run);
 
 static bool slow_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct master *master = some_master(sim, run);
+    struct sim_master *master = some_master(sim, run);
     int64_t latency_ns = (2 + sim_below(sim, 60)) * NS_PER_MS;
     run->owner = sim_below(sim, SIM_OWNERS);
     sim_note(sim, "FAULT %c is slow for %u: %.0f ms\n", 'a' + run->master, run->owner,

@@ -197,7 +197,7 @@ bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
     const char key[] = {'r', (char)('0' + run->resource), '\0'};
     unsigned left = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
-        struct master *master = &sim->masters[i];
+        struct sim_master *master = &sim->masters[i];
         if (master->dead || master->hung || sim_below(sim, 8) == 0)
             continue;
         redis7_leave(&master->redis, key, leftover, ttl_ms, master_wall_us(sim, i));

@@ -164,7 +164,7 @@ static void check(struct sim *sim, enum history_verdict verdict, const char *tok
 static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_token *token,
                              const char *text)
 {
-    struct master *master = &sim->masters[index];
+    struct sim_master *master = &sim->masters[index];
     const char name[] = {'r', (char)('0' + token->resource)};
     const struct redis7_key *key =
         redis7_find(&master->redis, name, sizeof(name), master_wall_us(sim, index));
@@ -400,9 +400,9 @@ static bool is_met(const struct sim *sim, const struct sim_request *refused, enu
     case LIMITED_waiters_per_resource:
         return refused->wait_ms > 0 && others >= engine->rules.waiters_per_resource;
     case LIMITED_holds:
-        return others + engine->held_count >= LIMIT_HOLDS;
+        return others + engine->manager.held_count >= LIMIT_HOLDS;
     case LIMITED_breaks:
-        return engine->breakings.in_use == engine->breakings.count;
+        return engine->manager.breakings.in_use == engine->manager.breakings.count;
     case LIMITED_operations:
         return bounds_leave_no_operation(engine);
     case LIMITED_extensions:
@@ -596,7 +596,7 @@ void judge_leftovers(struct sim *sim)
                 continue;
             /* Who owes a master more than there is room for forgets the oldest. */
             unsigned owes = token->granted ? token->released_by : token->daemon;
-            if (++left[owes] > sim->daemons[owes].engine.links[master].owed.dropped)
+            if (++left[owes] > sim->daemons[owes].engine.flights.masters[master].link.owed.dropped)
                 judge_violation(sim, "%.8s failed or was released, but rests on %c", key->value,
                                 'a' + master);
         }
@@ -616,25 +616,25 @@ void judge_end(struct sim *sim, unsigned index)
         if (reason != REASON_NONE && !(reason == REASON_BACKLOG && bounds_are_in_force()))
             judge_violation(sim, "%c does not get its vote back from daemon %u: %s", 'a' + node,
                             index, reason_word(reason));
-        if (engine->links[node].owed.count != 0)
+        if (engine->flights.masters[node].link.owed.count != 0)
             judge_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
     }
-    if (engine->calls.in_use != 0 || engine->waiting != 0 || engine->holding != 0)
+    if (engine->manager.calls.in_use != 0 || engine->manager.waiting != 0 || engine->manager.holding != 0)
         judge_violation(sim, "daemon %u keeps %zu requests, %zu waiters, %zu holds", index,
-                        engine->calls.in_use, engine->waiting, engine->holding);
+                        engine->manager.calls.in_use, engine->manager.waiting, engine->manager.holding);
     /* What is counted against a bound is counted back. */
-    if (engine->renewing != 0 || engine->breakings.in_use != 0 || engine->held_count != 0)
+    if (engine->manager.renewing != 0 || engine->manager.breakings.in_use != 0 || engine->manager.held_count != 0)
         judge_violation(sim, "daemon %u keeps %zu renewals, %zu breaks, %zu of those held", index,
-                        (size_t)engine->renewing, engine->breakings.in_use,
-                        (size_t)engine->held_count);
+                        (size_t)engine->manager.renewing, engine->manager.breakings.in_use,
+                        (size_t)engine->manager.held_count);
     for (unsigned node = 0; node < sim->node_count; node++)
-        if (engine->looking[node] != 0 || engine->vote_count[node] != 0)
+        if (engine->flights.masters[node].looks != 0 || engine->flights.vote_count[node] != 0)
             judge_violation(sim, "daemon %u keeps %u looks at %c, %u votes", index,
-                            engine->looking[node], 'a' + node, engine->vote_count[node]);
-    if (engine->operations.pool.in_use != 0)
-        judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->operations.pool.in_use);
+                            engine->flights.masters[node].looks, 'a' + node, engine->flights.vote_count[node]);
+    if (engine->flights.pool.in_use != 0)
+        judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);
     /* One of each lock, and one that is never given back. */
-    if (engine->resources.pool.in_use > engine->locks.in_use + 1)
+    if (engine->manager.resources.pool.in_use > engine->manager.locks.in_use + 1)
         judge_violation(sim, "daemon %u keeps %zu resources for %zu locks", index,
-                        engine->resources.pool.in_use - 1, engine->locks.in_use);
+                        engine->manager.resources.pool.in_use - 1, engine->manager.locks.in_use);
 }

@@ -61,7 +61,7 @@ enum { TO_MASTER, FROM_MASTER };
 
 static int64_t arrival_ns(struct sim *sim, const struct wire *wire, unsigned direction)
 {
-    const struct master *master = &sim->masters[wire->master];
+    const struct sim_master *master = &sim->masters[wire->master];
     int64_t blocked_ns = master->blocked_ns[wire->owner][direction];
     int64_t from_ns = blocked_ns > sim->now_ns ? blocked_ns : sim->now_ns;
     int64_t latency_ns = master->latency_ns[wire->owner];
@@ -136,7 +136,7 @@ void net_seal(struct sim *sim, unsigned wire)
 
 static struct redis7_session *session_of(struct sim *sim, const struct wire *wire)
 {
-    struct master *master = &sim->masters[wire->master];
+    struct sim_master *master = &sim->masters[wire->master];
     return master->dead ? NULL : redis7_session(&master->redis, wire->session);
 }
 
@@ -283,7 +283,7 @@ void net_say(struct sim *sim, unsigned master)
 static void serve(struct sim *sim, unsigned index)
 {
     struct wire *wire = &sim->wires[index];
-    struct master *master = &sim->masters[wire->master];
+    struct sim_master *master = &sim->masters[wire->master];
     struct redis7_session *session = session_of(sim, wire);
     size_t len = pipe_arrived(&wire->to_server, sim->now_ns);
     if (session != NULL)
@@ -318,7 +318,7 @@ void net_serve_all(struct sim *sim, unsigned master)
 static void on_connect(struct sim *sim, unsigned index)
 {
     struct wire *wire = &sim->wires[index];
-    struct master *master = &sim->masters[wire->master];
+    struct sim_master *master = &sim->masters[wire->master];
     struct redis7_session *session = NULL;
     if (!wire->open_here)
         return;

@@ -102,7 +102,7 @@ static void on_set(void *context, const char *key, size_t key_len, const char *v
 static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
 {
     static const enum redis_form forms[] = {REDIS_BY_SHA1, REDIS_DELIFEQ, REDIS_DELEX};
-    struct master *master = &sim->masters[index];
+    struct sim_master *master = &sim->masters[index];
     int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
     make_clock(sim, &master->clock, wall_ns, rate_ppm);
     watchers[index] = (struct watcher){sim, index};
@@ -197,7 +197,7 @@ static void make(struct sim *sim)
 
 static void on_cron(struct sim *sim, unsigned index)
 {
-    struct master *master = &sim->masters[index];
+    struct sim_master *master = &sim->masters[index];
     if (!master->dead && !master->hung) {
         redis7_cron(&master->redis, master_wall_us(sim, index));
         net_say(sim, index);

@@ -105,7 +105,7 @@ struct wire {
  * decides. */
 enum sim_steps { STEPS_NOT_YET, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
-struct master {
+struct sim_master {
     struct redis7 redis;
     struct sim_clock clock;
     bool dead;
@@ -330,7 +330,7 @@ struct sim {
     bool recovering; /* faults have ceased */
     bool finishing;  /* clients do nothing by themselves any more */
 
-    struct master masters[SIM_MASTERS];
+    struct sim_master masters[SIM_MASTERS];
     struct daemon daemons[SIM_DAEMONS];
     struct sim_client clients[SIM_CLIENTS];
     struct foreign foreign;

@@ -47,7 +47,7 @@ static bool is_stalled(const struct sim *sim, unsigned wire)
 /* Nothing is wrong with it, nor with the way to it: the daemon can have what it asks for. */
 static bool is_well(struct sim *sim, unsigned index, unsigned daemon)
 {
-    const struct master *master = &sim->masters[index];
+    const struct sim_master *master = &sim->masters[index];
     return !master->dead && !master->hung && !master->redis.full &&
            master->redis.trouble[0] == '\0' && master->latency_ns[daemon] < NS_PER_MS &&
            master->blocked_ns[daemon][0] <= sim->now_ns &&
@@ -68,7 +68,7 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
     for (unsigned i = 0; i < sim->node_count; i++) {
         int64_t *free_ns = &sim->free_ns[daemon][number][i];
         if (asked || !is_well(sim, i, daemon) ||
-            redis7_find(&sim->masters[i].redis, resource->key, resource->key_len,
+            redis7_find(&sim->masters[i].redis, resource->key.bytes, resource->key.len,
                         master_wall_us(sim, i)) != NULL)
             *free_ns = 0;
         else if (*free_ns == 0)
@@ -97,7 +97,7 @@ void sleepers_sample(struct sim *sim)
         bool waited_for[SIM_RESOURCES] = {false};
         const struct resource *resource;
         if (!may_sleep(daemon))
-            LIST_FOREACH (resource, &daemon->engine.waited_for, waited_for) {
+            LIST_FOREACH (resource, &daemon->engine.manager.waited_for, waited_for) {
                 unsigned number = (unsigned)(resource->name[1] - '0');
                 waited_for[number] = true;
                 sample(sim, i, resource, number);

@@ -25,8 +25,8 @@ static void setup(void)
 static void teardown(void)
 {
     world_pass_ms(&w, 5000);
-    ck_assert_uint_eq(w.engine.breakings.in_use, 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.breakings.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     world_deinit(&w);
 }
 
@@ -103,7 +103,7 @@ START_TEST(whose_connection_holds_it_is_told)
     world_expect(&w, "broken a of 1");
     world_expect(&w, "! LOST a %s gone", token);
     world_expect(&w, "OK");
-    ck_assert_uint_eq(w.engine.holding, 0);
+    ck_assert_uint_eq(w.engine.manager.holding, 0);
     world_pass_ms(&w, 3000);
     world_expect(&w, "(nothing)");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -402,7 +402,7 @@ START_TEST(hold_lives_on_after_a_break_that_failed)
     }
     world_pass_ms(&w, 10000);
     world_expect(&w, "(nothing)");
-    ck_assert_uint_eq(w.engine.holding, 1);
+    ck_assert_uint_eq(w.engine.manager.holding, 1);
     /* Where it was frozen it has expired, and was planted again. */
     ck_assert_uint_eq(world_count(&w, "a"), 5);
     ck_assert_uint_eq(count_frozen(), 0);
@@ -415,7 +415,7 @@ START_TEST(hold_is_lost_where_the_freeze_comes_late)
     char lost[128];
     lock("LOCK a 3s HOLD");
     fail_to_freeze();
-    ck_assert_uint_eq(w.engine.holding, 1);
+    ck_assert_uint_eq(w.engine.manager.holding, 1);
     go_on();
     world_pass_ms(&w, 1500);
     snprintf(lost, sizeof(lost), "! LOST a %s gone", token);
@@ -552,11 +552,11 @@ START_TEST(what_has_no_room_for_its_release_is_broken)
     lock("LOCK a 60s HOLD");
     start_break(LOOKED_MS);
     w.masters[4].hung = true; /* so that the freeze keeps its place */
-    while ((taken[count] = pool_take(&w.engine.operations.pool)) != NULL)
+    while ((taken[count] = pool_take(&w.engine.flights.pool)) != NULL)
         count++;
     world_pass_ms(&w, 60);
     while (count > 0)
-        pool_give(&w.engine.operations.pool, taken[--count]);
+        pool_give(&w.engine.flights.pool, taken[--count]);
     world_expect(&w, "broken a of 1");
     world_expect(&w, "! LOST a %s gone", token);
     world_expect(&w, "LIMIT operations");

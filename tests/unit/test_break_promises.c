@@ -55,8 +55,8 @@ static void setup(void)
 static void teardown(void)
 {
     pass_both(3000);
-    ck_assert_uint_eq(w.engine.breakings.in_use, 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.breakings.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     world_deinit(&w);
     world_deinit(&v);
 }

@@ -51,8 +51,8 @@ START_TEST(a_lock_is_on_every_master_until_it_is_released)
     ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "GONE");
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
-    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1); /* the sentinel */
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1); /* the sentinel */
 }
 END_TEST
 
@@ -126,7 +126,7 @@ START_TEST(an_extension_has_its_bounds)
     take_token(world_ask(&w, "LOCK b 10s"), token);
     ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(world_ask(&w, "UNLOCK b %s", token), "OK");
-    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 2);
+    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 2);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(an_extension_ends_with_max_hold)
         world_pass_ms(&w, 59000);
         ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
     }
-    w.engine.extensions.max_hold_ns = 150 * NS_PER_S;
+    w.engine.manager.extensions.max_hold_ns = 150 * NS_PER_S;
     ck_assert_str_eq(world_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
     ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);
 }
@@ -169,7 +169,7 @@ START_TEST(tokens_made_up_are_not_remembered)
 {
     for (unsigned i = 0; i < 10; i++)
         ck_assert_str_eq(world_ask(&w, "EXTEND a %040u 10s", i), "GONE");
-    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
 }
 END_TEST
 
@@ -236,7 +236,7 @@ START_TEST(too_many_requests_of_one_client_are_refused)
     engine_client_gone(&w.engine, &w.client, w.now_ns);
     thaw();
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.reply_count, 1);
 }
 END_TEST
@@ -307,7 +307,7 @@ START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(w.engine.stats.undone, 1);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
@@ -320,7 +320,7 @@ START_TEST(a_grant_that_cannot_be_delivered_is_undone)
     world_delete(&w, 0, "a");
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.stats.planted, 0);
 }
 END_TEST
@@ -345,7 +345,7 @@ START_TEST(a_failure_that_cannot_be_delivered_is_undone_all_the_same)
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
@@ -359,7 +359,7 @@ START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
     world_settle(&w);
     ck_assert(w.client.gone);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
@@ -370,7 +370,7 @@ START_TEST(an_unlock_that_cannot_be_answered_is_done_all_the_same)
     world_send(&w, "UNLOCK a %s", token);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
@@ -407,7 +407,7 @@ START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
     ck_assert_str_eq(world_value(&w, 4, "a"), token);
     world_pass_ms(&w, 200);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.links[4].owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 0);
 }
 END_TEST
 
@@ -432,10 +432,10 @@ START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
     world_send(&w, "LOCK a 10s");
     world_settle(&w);
     world_cut(&w, 0);
-    ck_assert_uint_eq(w.engine.links[0].owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[0].link.owed.count, 0);
     world_pass_ms(&w, 50);
     ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
-    ck_assert_uint_eq(w.engine.links[0].owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[0].link.owed.count, 1);
 }
 END_TEST
 
@@ -454,8 +454,8 @@ START_TEST(a_set_unread_on_a_cut_connection_does_not_outlive_its_release)
     thaw();
     world_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert_int_eq(w.engine.links[i].state, LINK_UP);
-        ck_assert_uint_eq(w.engine.links[i].owed.count, 0);
+        ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
+        ck_assert_uint_eq(w.engine.flights.masters[i].link.owed.count, 0);
     }
     w.zombies_wait = false;
     world_settle(&w);
@@ -468,12 +468,12 @@ START_TEST(a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind)
     hang(0, 3);
     ck_assert_int_eq(strncmp(world_ask(&w, "LOCK a 60s"), "NOQUORUM", 8), 0);
     world_pass_ms(&w, 3000);
-    ck_assert_int_ne(w.engine.links[0].state, LINK_UP);
+    ck_assert_int_ne(w.engine.flights.masters[0].link.state, LINK_UP);
     ck_assert_uint_gt(w.masters[0].zombie.len, 0);
     thaw();
     world_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_int_eq(w.engine.links[i].state, LINK_UP);
+        ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
@@ -489,8 +489,8 @@ START_TEST(after_a_restart_no_stranger_is_killed)
     memcpy(w.masters[1].zombie.bytes, "*1\r\n$4\r\nPING\r\n", 14);
     w.masters[1].next_client_id = 1;
     world_pass_ms(&w, 3000);
-    ck_assert_int_eq(w.engine.links[1].state, LINK_UP);
-    ck_assert_int_eq(w.engine.links[1].client_id, 2);
+    ck_assert_int_eq(w.engine.flights.masters[1].link.state, LINK_UP);
+    ck_assert_int_eq(w.engine.flights.masters[1].link.client_id, 2);
     ck_assert_uint_eq(w.masters[1].zombie.len, 14);
 }
 END_TEST
@@ -506,7 +506,7 @@ START_TEST(a_release_that_is_refused_is_tried_again)
     w.masters[2].error[0] = '\0';
     world_pass_ms(&w, 1100);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.links[2].owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 0);
 }
 END_TEST
 
@@ -516,7 +516,7 @@ START_TEST(releases_reach_a_suspect_master)
     take_token(world_ask(&w, "LOCK a 10s"), token);
     hang(4, 1);
     world_pass_ms(&w, 1200);
-    ck_assert_int_eq(w.engine.links[4].state, LINK_SUSPECT);
+    ck_assert_int_eq(w.engine.flights.masters[4].link.state, LINK_SUSPECT);
     ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
     thaw();
     world_settle(&w);
@@ -534,16 +534,16 @@ START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
         w.reply_count = 0;
         world_settle(&w);
     }
-    ck_assert_uint_eq(w.engine.links[4].ticket_count, LIMIT_LINK_RELEASES);
-    ck_assert_int_eq(link_refuses_release(&w.engine.links[4]), REASON_BACKLOG);
-    ck_assert_int_eq(link_refuses_vote(&w.engine.links[4]), REASON_BACKLOG);
-    ck_assert_uint_gt(w.engine.links[4].owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.ticket_count, LIMIT_LINK_RELEASES);
+    ck_assert_int_eq(link_refuses_release(&w.engine.flights.masters[4].link), REASON_BACKLOG);
+    ck_assert_int_eq(link_refuses_vote(&w.engine.flights.masters[4].link), REASON_BACKLOG);
+    ck_assert_uint_gt(w.engine.flights.masters[4].link.owed.count, 0);
     w.reply_count = 0;
     world_token(world_ask(&w, "LOCK c 10s"));
     /* What was kept is sent as soon as there is room. */
     thaw();
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.links[4].owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 0);
 }
 END_TEST
 
@@ -561,7 +561,7 @@ START_TEST(an_abandoned_engine_answers_and_undoes_everything)
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 

@@ -124,7 +124,7 @@ START_TEST(daemon_that_is_outbid_bids_again_at_once)
     ck_assert_int_eq(take_fence(), 1900000000000001);
     ck_assert_uint_eq(w.engine.stats.outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID], 1);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
@@ -176,7 +176,7 @@ START_TEST(client_that_leaves_between_two_bids_leaves_nothing)
     world_send(&w, "LOCK a 10s FENCE");
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 

@@ -151,9 +151,9 @@ START_TEST(time_that_is_told_is_that_of_the_last_to_end)
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 2000);
     world_expect_votes(&w, 0, 0, "flushed");
-    int64_t until_ns = guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns);
+    int64_t until_ns = guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns);
     while (strcmp(world_vote(&w, 0), "-") != 0) {
-        int64_t told_ns = guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns);
+        int64_t told_ns = guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns);
         ck_assert_int_ge(told_ns, until_ns);
         ck_assert_int_le(told_ns, until_ns + 2 * LOOKED_MS * NS_PER_MS);
         world_pass_ms(&w, 100);
@@ -167,7 +167,7 @@ END_TEST
 static void begin_reset(char old_set[RECORD_SET_ID + 1])
 {
     world_pass_ms(&w, 2 * LOOKED_MS);
-    memcpy(old_set, w.engine.guard.set_id, RECORD_SET_ID + 1);
+    memcpy(old_set, w.engine.flights.guard.set_id, RECORD_SET_ID + 1);
     w.reset_set = old_set;
     w.cluster = "another";
     world_restart_engine(&w, "here");
@@ -176,7 +176,7 @@ static void begin_reset(char old_set[RECORD_SET_ID + 1])
 static enum guard_progress progress(void)
 {
     unsigned node;
-    return guard_progress(&w.engine.guard, &node);
+    return guard_progress(&w.engine.flights.guard, &node);
 }
 
 START_TEST(set_is_reset_once_its_daemons_can_vote_no_more)
@@ -213,7 +213,7 @@ START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
     world_set(&w, 3, key, value, QUARANTINE_MS);
     world_pass_ms(&w, LOOKED_MS);
     ck_assert_int_eq(progress(), GUARD_REFUSED);
-    ck_assert(guard_shows_life(&w.engine.guard, 3, w.now_ns));
+    ck_assert(guard_shows_life(&w.engine.flights.guard, 3, w.now_ns));
     world_pass_ms(&w, 10000);
     ck_assert_int_eq(progress(), GUARD_REFUSED);
     for (unsigned i = 0; i < 5; i++)
@@ -299,7 +299,7 @@ START_TEST(a_master_that_refuses_to_set_locks_has_no_vote)
     ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
     /* Nothing of it is left, on any. */
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_ptr_null(world_value(&w, i, w.engine.absent_key));
+        ck_assert_ptr_null(world_value(&w, i, w.engine.flights.absent_key));
     w.masters[0].full[0] = '\0';
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
@@ -515,11 +515,11 @@ START_TEST(word_of_an_operator_goes_before_evicted_keys)
     world_pass_ms(&w, LOOKED_MS);
     /* As if the last heartbeat were still under way. */
     w.masters[4].hung = true;
-    w.engine.guard.nodes[4].entry_left = false;
-    w.engine.guard.word_done = false;
+    w.engine.flights.guard.nodes[4].entry_left = false;
+    w.engine.flights.guard.word_done = false;
     w.masters[0].evicted = 6;
     world_pass_ms(&w, LOOKED_MS);
-    ck_assert_int_eq(guard_progress(&w.engine.guard, &against), GUARD_UNDER_WAY);
+    ck_assert_int_eq(guard_progress(&w.engine.flights.guard, &against), GUARD_UNDER_WAY);
     ck_assert_uint_eq(against, 4);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=bootstrap "));
 }
@@ -534,8 +534,8 @@ START_TEST(new_master_that_may_evict_is_told_so)
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 0, "eviction");
     world_expect_votes(&w, 1, 4, "new");
-    ck_assert_int_eq(guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns), INT64_MAX);
-    ck_assert_int_lt(guard_refuses_until_ns(&w.engine.guard, 1, w.now_ns), INT64_MAX);
+    ck_assert_int_eq(guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns), INT64_MAX);
+    ck_assert_int_lt(guard_refuses_until_ns(&w.engine.flights.guard, 1, w.now_ns), INT64_MAX);
 }
 END_TEST
 

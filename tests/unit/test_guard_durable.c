@@ -199,7 +199,7 @@ static void renew_as_another(const char *server)
 
 static int64_t told_ms(void)
 {
-    return (guard_refuses_until_ns(&w.engine.guard, 0, w.now_ns) - w.now_ns) / NS_PER_MS;
+    return (guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns) - w.now_ns) / NS_PER_MS;
 }
 
 START_TEST(another_daemon_on_the_process_before_is_waited_for)

@@ -167,10 +167,10 @@ START_TEST(late_heartbeat_is_judged_by_what_it_asked)
     w.masters[1].hung = w.masters[2].hung = true;
     world_pass_ms(&w, 1200);
     world_restart_recorded(&w, 0);
-    world_pass_ms(&w, (w.engine.links[0].retry_ns - w.now_ns) / NS_PER_MS);
+    world_pass_ms(&w, (w.engine.flights.masters[0].link.retry_ns - w.now_ns) / NS_PER_MS);
     w.masters[3].delay_ns = w.masters[4].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 3; i < 5; i++)
-        link_heartbeat(&w.engine.links[i], w.now_ns);
+        link_heartbeat(&w.engine.flights.masters[i].link, w.now_ns);
     world_pass_ms(&w, 1);
     w.masters[1].delay_ns = w.masters[2].delay_ns = 2 * NS_PER_MS;
     w.masters[1].hung = w.masters[2].hung = false;

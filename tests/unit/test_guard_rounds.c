@@ -51,7 +51,7 @@ START_TEST(vote_behind_one_that_is_too_old_keeps_its_answer)
     ck_assert_uint_eq(w.reply_count, 1);
     ck_assert_str_eq(w.replies[0],
                      "#b NOQUORUM 0/5 need=3 a:timeout b:timeout c:timeout d:timeout e:timeout");
-    ck_assert_uint_eq(w.engine.vote_count[0], 1);
+    ck_assert_uint_eq(w.engine.flights.vote_count[0], 1);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 0;
     world_pass_ms(&w, 20);
@@ -69,7 +69,7 @@ START_TEST(slow_master_under_load_piles_up_no_votes)
         w.reply_count = 0;
         world_pass_ms(&w, 1);
         w.reply_count = 0;
-        ck_assert_uint_lt(w.engine.vote_count[0], 300);
+        ck_assert_uint_lt(w.engine.flights.vote_count[0], 300);
     }
 }
 END_TEST
@@ -107,7 +107,7 @@ START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
     w.client.gone = true;
     engine_client_gone(&w.engine, &w.client, w.now_ns);
     world_pass_ms(&w, 1000);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
 END_TEST
@@ -116,12 +116,12 @@ START_TEST(master_that_flaps_does_not_busy_the_others)
 {
     world_pass_ms(&w, 3000);
     unsigned beats = 0;
-    int64_t last_ns = w.engine.links[1].heartbeat_ns;
+    int64_t last_ns = w.engine.flights.masters[1].link.heartbeat_ns;
     for (unsigned ms = 0; ms < 10000; ms++) {
         world_pass_ms(&w, 1);
-        beats += w.engine.links[1].heartbeat_ns != last_ns;
-        last_ns = w.engine.links[1].heartbeat_ns;
-        if (w.engine.links[0].state == LINK_UP)
+        beats += w.engine.flights.masters[1].link.heartbeat_ns != last_ns;
+        last_ns = w.engine.flights.masters[1].link.heartbeat_ns;
+        if (w.engine.flights.masters[0].link.state == LINK_UP)
             world_cut(&w, 0);
     }
     ck_assert_uint_le(beats, 30);

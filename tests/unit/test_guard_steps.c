@@ -98,7 +98,7 @@ END_TEST
 START_TEST(bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of)
 {
     static const char told[] = "1700000000000000";
-    const struct guard_node *node = &w.engine.guard.nodes[0];
+    const struct guard_node *node = &w.engine.flights.guard.nodes[0];
     const char *entry;
     w.masters[0].delay_ns = NS_PER_MS;
     world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
@@ -123,7 +123,7 @@ END_TEST
 START_TEST(who_does_not_know_the_last_step_leaves_no_vouch)
 {
     static const char told[] = "1700000000000000";
-    const struct guard_node *node = &w.engine.guard.nodes[0];
+    const struct guard_node *node = &w.engine.flights.guard.nodes[0];
     w.masters[0].delay_ns = NS_PER_MS;
     world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
     world_delete(&w, 0, world_guard_key(&w, "vouch", ""));
@@ -264,7 +264,7 @@ static enum guard_verdict look(unsigned node, int64_t sent_ns)
         .master = true,
         .replid = w.masters[node].replid,
     };
-    return guard_on_sample(&w.engine.guard, node, &sample);
+    return guard_on_sample(&w.engine.flights.guard, node, &sample);
 }
 
 /* The answer to a heartbeat: "<vouch> <step> <entry>". */
@@ -272,10 +272,10 @@ static void hear(unsigned node, int64_t sent_ns, const char *answer)
 {
     struct guard_beat beat;
     char text[96];
-    guard_beat(&w.engine.guard, node, sent_ns, &beat);
+    guard_beat(&w.engine.flights.guard, node, sent_ns, &beat);
     beat.names = 0;
     size_t len = (size_t)snprintf(text, sizeof(text), " %s", answer);
-    guard_on_beat(&w.engine.guard, node, &beat, sent_ns, text, len, w.now_ns);
+    guard_on_beat(&w.engine.flights.guard, node, &beat, sent_ns, text, len, w.now_ns);
 }
 
 /* By a heartbeat that was sent behind it. */
@@ -296,7 +296,7 @@ START_TEST(who_did_not_look_hears_the_others_before_a_vote_counts)
     struct guard_beat beat;
     w.now_ns += 3 * NS_PER_S;
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
-    guard_beat(&w.engine.guard, 0, w.now_ns, &beat);
+    guard_beat(&w.engine.flights.guard, 0, w.now_ns, &beat);
     ck_assert_str_eq(beat.vouch, "");
     hear(0, w.now_ns - 1, "- - -");
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
@@ -318,7 +318,7 @@ START_TEST(answer_that_is_read_late_is_no_look_of_then)
         .master = true,
         .replid = master->replid,
     };
-    guard_on_sample(&w.engine.guard, 0, &late);
+    guard_on_sample(&w.engine.flights.guard, 0, &late);
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
 }
 END_TEST
@@ -362,7 +362,7 @@ static uint64_t count_heartbeats(void)
 {
     uint64_t count = 0;
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-        count += w.engine.links[0].round_trips.counts[i];
+        count += w.engine.flights.masters[0].link.round_trips.counts[i];
     return count;
 }
 

@@ -65,7 +65,7 @@ END_TEST
 START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
-    for (unsigned i = 0; w.engine.links[0].load < LIMIT_LINK_VOTES - 1; i++)
+    for (unsigned i = 0; w.engine.flights.masters[0].link.load < LIMIT_LINK_VOTES - 1; i++)
         world_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
     /* Who asked wants no answers. */
     for (unsigned i = 0; i < 3; i++)
@@ -73,7 +73,7 @@ START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
     world_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     world_send_as(&w, &w.others[3], "#u UNLOCK a %s", holder);
     world_pass_ms(&w, 1000);
-    ck_assert_uint_eq(w.engine.waiting, 0);
+    ck_assert_uint_eq(w.engine.manager.waiting, 0);
     ck_assert_uint_eq(world_count(&w, "a"), 5);
 }
 END_TEST

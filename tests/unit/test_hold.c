@@ -141,13 +141,13 @@ START_TEST(it_lives_as_long_as_its_connection)
     world_expect(&w, "(nothing)");
     /* Each third of its time, and max_extensions, which is five here, does not count them. */
     ck_assert_uint_eq(w.engine.stats.renewals, 100);
-    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
     world_end_client(&w, &w.client);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.holding, 0);
-    ck_assert_uint_eq(w.engine.locks.in_use, 0);
-    ck_assert_uint_eq(w.engine.resources.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.manager.holding, 0);
+    ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
 }
 END_TEST
 
@@ -178,8 +178,8 @@ START_TEST(a_connection_that_will_end_keeps_it_and_waits_for_nothing)
     expect_held();
     world_pass_ms(&w, 5000);
     expect_held();
-    ck_assert_uint_eq(w.engine.waiting, 0);
-    ck_assert_uint_eq(w.engine.holding, 1);
+    ck_assert_uint_eq(w.engine.manager.waiting, 0);
+    ck_assert_uint_eq(w.engine.manager.holding, 1);
     world_end_client(&w, &w.client);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -200,7 +200,7 @@ START_TEST(a_connection_that_is_lost_releases_nothing_before_its_deadline)
     world_pass_ms(&w, 2);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
-    ck_assert_uint_eq(w.engine.locks.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
 }
 END_TEST
 
@@ -226,7 +226,7 @@ START_TEST(an_unlock_by_somebody_else_is_told)
     world_settle(&w);
     expect_push("LOST", "gone");
     world_expect(&w, "#u OK");
-    ck_assert_uint_eq(w.engine.holding, 0);
+    ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
 
@@ -256,8 +256,8 @@ START_TEST(one_that_lingers_outlives_its_connection_until_its_deadline)
     world_pass_ms(&w, 2);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
-    ck_assert_uint_eq(w.engine.locks.in_use, 0);
-    ck_assert_uint_eq(w.engine.holding, 0);
+    ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
 
@@ -279,7 +279,7 @@ START_TEST(one_that_lingers_is_released_by_quit)
     engine_client_quit(&w.engine, &w.client, w.now_ns);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.holding, 0);
+    ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
 
@@ -559,7 +559,7 @@ START_TEST(over_its_own_connection_extensions_are_not_counted)
         world_pass_ms(&w, 1000);
         expect_extended(&w.client, "3s");
     }
-    ck_assert_uint_eq(w.engine.extensions.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
     expect_held();
 }
 END_TEST
@@ -630,7 +630,7 @@ END_TEST
 /* Send an EXTEND at 1955 ms, of which the masters hear 10 ms later; it is lost at 1960. */
 static void extend_just_before_the_loss(void)
 {
-    w.engine.renewals_max = 0;
+    w.engine.manager.renewals_max = 0;
     hold("LOCK a 3s HOLD");
     world_pass_ms(&w, 1955);
     for (unsigned i = 0; i < 5; i++)
@@ -679,13 +679,13 @@ START_TEST(a_hold_that_waits_is_held_once_it_is_granted)
 {
     world_occupy(&w, "a", 10000);
     world_say(&w, "LOCK a 3s WAIT 60s HOLD");
-    ck_assert_uint_eq(w.engine.holding, 1);
+    ck_assert_uint_eq(w.engine.manager.holding, 1);
     world_pass_ms(&w, 60000);
     const char *reply = world_heard(&w);
     ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     expect_held();
-    ck_assert_uint_eq(w.engine.holding, 1);
+    ck_assert_uint_eq(w.engine.manager.holding, 1);
 }
 END_TEST
 
@@ -697,7 +697,7 @@ START_TEST(a_hold_that_was_not_granted_is_not_counted)
     world_say(&w, "LOCK a 3s WAIT 1s HOLD");
     world_pass_ms(&w, 1000);
     world_expect(&w, "HELD 9000");
-    ck_assert_uint_eq(w.engine.holding, 0);
+    ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
 
@@ -706,20 +706,20 @@ START_TEST(extensions_take_turns)
 {
     enum { HOLDS = 40 };
     unsigned most = 0;
-    w.engine.renewals_max = 2;
+    w.engine.manager.renewals_max = 2;
     for (unsigned i = 0; i < HOLDS; i++)
         world_say(&w, "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 0; i < 10000; i++) {
         world_pass_ms(&w, 1);
-        most = w.engine.renewing > most ? w.engine.renewing : most;
+        most = w.engine.manager.renewing > most ? w.engine.manager.renewing : most;
     }
     ck_assert_uint_eq(most, 2);
     ck_assert_uint_eq(w.engine.stats.lost, 0);
     ck_assert_uint_eq(w.client.hold_count, HOLDS);
     world_end_client(&w, &w.client);
-    ck_assert_int_eq(w.engine.due.first_ns, ALARM_NEVER);
+    ck_assert_int_eq(w.engine.manager.due.first_ns, ALARM_NEVER);
 }
 END_TEST
 
@@ -738,11 +738,11 @@ START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
         world_token(world_ask(&w, "LOCK r%u 3s HOLD", i));
         world_heard(&w);
     }
-    while ((rounds[count] = pool_take(&w.engine.operations.pool)) != NULL)
+    while ((rounds[count] = pool_take(&w.engine.flights.pool)) != NULL)
         count++;
     world_end_client(&w, &w.client);
     while (count > 0)
-        pool_give(&w.engine.operations.pool, rounds[--count]);
+        pool_give(&w.engine.flights.pool, rounds[--count]);
     expect_refused(&w.others[0], "3s", "GONE");
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
@@ -750,10 +750,10 @@ END_TEST
 
 START_TEST(there_may_be_so_many)
 {
-    w.engine.holding = LIMIT_HOLDS;
+    w.engine.manager.holding = LIMIT_HOLDS;
     world_say(&w, "LOCK a 3s HOLD");
     world_expect(&w, "LIMIT holds");
-    w.engine.holding = 0;
+    w.engine.manager.holding = 0;
 }
 END_TEST
 

@@ -22,14 +22,14 @@ START_TEST(a_hung_master_is_suspect_then_given_up_then_back)
 {
     w.masters[2].hung = true;
     world_pass_ms(&w, 1100);
-    ck_assert_int_eq(w.engine.links[2].state, LINK_SUSPECT);
+    ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_SUSPECT);
     world_pass_ms(&w, 1100);
-    ck_assert_int_ne(w.engine.links[2].state, LINK_SUSPECT);
-    ck_assert_int_eq(w.engine.links[2].reason, REASON_HUNG);
+    ck_assert_int_ne(w.engine.flights.masters[2].link.state, LINK_SUSPECT);
+    ck_assert_int_eq(w.engine.flights.masters[2].link.reason, REASON_HUNG);
     w.masters[2].hung = false;
     world_pass_ms(&w, 3000);
-    ck_assert_int_eq(w.engine.links[2].state, LINK_UP);
-    ck_assert_int_eq(w.engine.links[2].reason, REASON_NONE);
+    ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_UP);
+    ck_assert_int_eq(w.engine.flights.masters[2].link.reason, REASON_NONE);
 }
 END_TEST
 
@@ -37,10 +37,10 @@ START_TEST(a_master_that_answers_late_stays_suspect_until_it_is_in_time)
 {
     w.masters[2].hung = true;
     world_pass_ms(&w, 1100);
-    ck_assert_int_eq(w.engine.links[2].state, LINK_SUSPECT);
+    ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_SUSPECT);
     w.masters[2].hung = false;
     world_settle(&w); /* the late heartbeat, and a fresh one that is in time */
-    ck_assert_int_eq(w.engine.links[2].state, LINK_UP);
+    ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_UP);
 }
 END_TEST
 
@@ -48,22 +48,22 @@ START_TEST(a_dead_master_is_tried_ever_less_often)
 {
     world_kill(&w, 0);
     world_pass_ms(&w, 60000);
-    unsigned attempts = w.engine.links[0].attempts;
+    unsigned attempts = w.engine.flights.masters[0].link.attempts;
     ck_assert_uint_ge(attempts, 30);
     ck_assert_uint_le(attempts, 70);
-    ck_assert_int_eq(w.engine.links[0].reason, REASON_REFUSED);
+    ck_assert_int_eq(w.engine.flights.masters[0].link.reason, REASON_REFUSED);
     /* Through all of them it is away since it was lost. */
-    ck_assert_int_eq(w.engine.links[0].since_ns, w.now_ns - 60 * NS_PER_S);
+    ck_assert_int_eq(w.engine.flights.masters[0].link.since_ns, w.now_ns - 60 * NS_PER_S);
     world_restart(&w, 0);
     world_pass_ms(&w, 2100);
-    ck_assert_int_eq(w.engine.links[0].state, LINK_UP);
+    ck_assert_int_eq(w.engine.flights.masters[0].link.state, LINK_UP);
 }
 END_TEST
 
 /* A daemon that had no processor for a moment is no farther from its masters. */
 START_TEST(a_slow_heartbeat_is_hardly_any_distance)
 {
-    struct link *link = &w.engine.links[0];
+    struct link *link = &w.engine.flights.masters[0].link;
     world_pass_ms(&w, 3000);
     int64_t near_ns = link->distance_ns;
     ck_assert_int_ge(near_ns, 0);
@@ -85,14 +85,14 @@ START_TEST(a_reply_nobody_asked_for_closes_the_link)
 {
     const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
     ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &stray, 1, w.now_ns));
-    ck_assert_int_eq(w.engine.links[0].reason, REASON_GARBAGE);
+    ck_assert_int_eq(w.engine.flights.masters[0].link.reason, REASON_GARBAGE);
 }
 END_TEST
 
 /* It is lost, and connected to anew; nothing has been answered yet. */
 static struct link *reconnect(unsigned node)
 {
-    struct link *link = &w.engine.links[node];
+    struct link *link = &w.engine.flights.masters[node].link;
     world_kill(&w, node);
     world_pass_ms(&w, 100);
     ck_assert_int_eq(link->state, LINK_DOWN);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "engine/flight/need.h"
 #include "engine/locks/queue.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
@@ -250,11 +251,11 @@ static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handover
 
 START_TEST(a_waiter_that_is_far_needs_two_round_trips)
 {
-    ck_assert_int_eq(queue_need_ns(&rules, MS / 10), 0);
-    ck_assert_int_eq(queue_need_ns(&rules, 1300 * MS / 1000), 0);
-    ck_assert_int_ge(queue_need_ns(&rules, 2 * MS), 4 * MS);
-    ck_assert_int_ge(queue_need_ns(&rules, 14 * MS), 28 * MS);
-    ck_assert_int_le(queue_need_ns(&rules, 14 * MS), 56 * MS);
+    ck_assert_int_eq(need_ns(rules.backoff_min_ns, MS / 10), 0);
+    ck_assert_int_eq(need_ns(rules.backoff_min_ns, 1300 * MS / 1000), 0);
+    ck_assert_int_ge(need_ns(rules.backoff_min_ns, 2 * MS), 4 * MS);
+    ck_assert_int_ge(need_ns(rules.backoff_min_ns, 14 * MS), 28 * MS);
+    ck_assert_int_le(need_ns(rules.backoff_min_ns, 14 * MS), 56 * MS);
 }
 END_TEST
 

@@ -21,7 +21,7 @@ static void five(void)
 
 static void end(void)
 {
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     world_deinit(&w);
 }
 
@@ -171,7 +171,7 @@ START_TEST(a_master_lost_before_the_end_of_the_pass_is_owed_them)
     world_cut(&w, 4);
     world_settle(&w);
     expect_each(2, "OK");
-    ck_assert_uint_eq(w.engine.links[4].owed.count, 2);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 2);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(2), 0);
 }
@@ -198,7 +198,7 @@ START_TEST(each_goes_to_its_own_masters)
     world_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(w.masters[0].together, 1);
-    ck_assert_uint_eq(w.engine.links[4].owed.count, 3);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 3);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(3), 0);
 }
@@ -213,7 +213,7 @@ START_TEST(a_master_lost_before_it_answered_is_owed_them)
     expect_each(3, "OK");
     w.masters[4].hung = false;
     world_cut(&w, 4);
-    ck_assert_uint_eq(w.engine.links[4].owed.count, 3);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 3);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(3), 0);
 }
@@ -230,8 +230,8 @@ START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
         world_settle(&w);
         expect_each(LOCKS, "OK");
     }
-    ck_assert_uint_le(w.engine.operations.pool.in_use, LIMIT_LINK_COMMANDS);
-    ck_assert_uint_gt(w.engine.links[4].owed.count, 0);
+    ck_assert_uint_le(w.engine.flights.pool.in_use, LIMIT_LINK_COMMANDS);
+    ck_assert_uint_gt(w.engine.flights.masters[4].link.owed.count, 0);
     w.masters[4].hung = false;
     world_cut(&w, 4);
     world_pass_ms(&w, 5000);
@@ -246,7 +246,7 @@ START_TEST(a_master_that_answers_errors_is_owed_them)
     unlock_each(2);
     world_settle(&w);
     expect_each(2, "OK");
-    ck_assert_uint_eq(w.engine.links[2].owed.count, 2);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 2);
     /* It still votes, so somebody has to be told; but once. */
     ck_assert_uint_eq(w.refused_commands, 1);
     ck_assert_uint_eq(w.refused_releases, 1);
@@ -267,14 +267,14 @@ START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
     unlock_each(LOCKS);
     world_settle(&w);
     expect_each(LOCKS, "OK");
-    ck_assert_uint_eq(w.engine.links[2].owed.count, LOCKS);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, LOCKS);
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(LOCKS), 1);
-    ck_assert_uint_eq(w.engine.links[2].owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 1);
     w.masters[2].refused_key[0] = '\0';
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(LOCKS), 0);
-    ck_assert_uint_eq(w.engine.links[2].owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 0);
 }
 END_TEST
 
@@ -436,7 +436,7 @@ START_TEST(any_other_trouble_does_not_turn_it_off)
     world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
     world_settle(&w);
     world_expect(&w, "#0 OK");
-    ck_assert_uint_eq(w.engine.links[1].owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[1].link.owed.count, 1);
     w.masters[1].error[0] = '\0';
     world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
@@ -458,7 +458,7 @@ START_TEST(a_master_lost_with_its_own_command_is_owed_the_release)
     expect_each(1, "OK");
     w.masters[0].hung = false;
     world_cut(&w, 0);
-    ck_assert_uint_eq(w.engine.links[0].owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[0].link.owed.count, 1);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(1), 0);
 }

@@ -30,8 +30,8 @@ START_TEST(a_key_is_the_prefix_and_the_name)
 {
     begin("p:");
     struct resource *resource = take("a/b");
-    ck_assert_uint_eq(resource->key_len, 5);
-    ck_assert_mem_eq(resource->key, "p:a/b", 5);
+    ck_assert_uint_eq(resource->key.len, 5);
+    ck_assert_mem_eq(resource->key.bytes, "p:a/b", 5);
     ck_assert_uint_eq(resource->name_len, 3);
     ck_assert_mem_eq(resource->name, "a/b", 3);
     ck_assert_ptr_eq(take("a/b"), resource);
@@ -61,7 +61,7 @@ START_TEST(without_a_prefix_the_key_is_the_name)
     struct resource *resource = take("a");
     ck_assert_ptr_eq(find_key("a"), resource);
     ck_assert_ptr_null(find_key(""));
-    ck_assert_uint_eq(resource->key_len, 1);
+    ck_assert_uint_eq(resource->key.len, 1);
     resources_deinit(&resources);
 }
 END_TEST
@@ -74,9 +74,9 @@ START_TEST(the_longest_prefix_and_the_longest_name_fit)
     memset(name, 'n', LIMIT_RESOURCE);
     begin(prefix);
     struct resource *resource = take(name);
-    ck_assert_uint_eq(resource->key_len, LIMIT_KEY);
-    ck_assert_mem_eq(resource->key, prefix, LIMIT_KEY_PREFIX);
-    ck_assert_mem_eq(resource->key + LIMIT_KEY_PREFIX, name, LIMIT_RESOURCE);
+    ck_assert_uint_eq(resource->key.len, LIMIT_KEY);
+    ck_assert_mem_eq(resource->key.bytes, prefix, LIMIT_KEY_PREFIX);
+    ck_assert_mem_eq(resource->key.bytes + LIMIT_KEY_PREFIX, name, LIMIT_RESOURCE);
     resources_deinit(&resources);
 }
 END_TEST
@@ -85,17 +85,18 @@ START_TEST(goes_with_the_next_sweep_unless_something_is_known_of_it)
 {
     begin("p:");
     struct resource *resource = take("a");
-    resource->looks = 1;
-    resource_note_idle(&resources, resource);
-    resources_sweep(&resources);
+    struct flight_keys idle = SLIST_HEAD_INITIALIZER(idle);
+    resource->key.looks = 1;
+    flight_note_idle(&idle, &resource->key);
+    resources_sweep(&resources, &idle);
     ck_assert_ptr_eq(find_key("p:a"), resource);
-    resource->looks = 0;
-    resources_sweep(&resources);
+    resource->key.looks = 0;
+    resources_sweep(&resources, &idle);
     ck_assert_ptr_eq(find_key("p:a"), resource);
-    resource_note_idle(&resources, resource);
-    resource_note_idle(&resources, resource);
+    flight_note_idle(&idle, &resource->key);
+    flight_note_idle(&idle, &resource->key);
     ck_assert_ptr_eq(find_key("p:a"), resource);
-    resources_sweep(&resources);
+    resources_sweep(&resources, &idle);
     ck_assert_ptr_null(find_key("p:a"));
     ck_assert_ptr_null(resource_first(&resources));
     resources_deinit(&resources);

@@ -82,7 +82,7 @@ START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
     world_pass_ms(&w, 100);
     const char *reply = world_heard(&w);
     ck_assert_msg(strncmp(reply, "#1 OK ", 6) == 0 || strcmp(reply, "OK") == 0, "%s", reply);
-    ck_assert_uint_eq(w.engine.waiting, 1);
+    ck_assert_uint_eq(w.engine.manager.waiting, 1);
 }
 END_TEST
 
@@ -117,8 +117,8 @@ START_TEST(logins_count_for_the_next_connection)
     struct engine_rules rules = w.engine.rules;
     rules.logins[2] = (struct link_login){"app", "hunter2", 0};
     engine_retune(&w.engine, &rules);
-    ck_assert_str_eq(w.engine.links[2].login.password, "hunter2");
-    ck_assert_str_eq(w.engine.trackers[2].login.username, "app");
+    ck_assert_str_eq(w.engine.flights.masters[2].link.login.password, "hunter2");
+    ck_assert_str_eq(w.engine.flights.masters[2].tracker.login.username, "app");
     /* Those there are go on. */
     ck_assert_str_eq(world_vote(&w, 2), "-");
     hold("LOCK a 9s");
@@ -134,7 +134,7 @@ START_TEST(pauses_count_for_queues_that_there_are)
     world_send(&w, "LOCK a 9s WAIT 60s");
     world_settle(&w);
     engine_retune(&w.engine, &rules);
-    const struct resource *resource = resource_first(&w.engine.resources);
+    const struct resource *resource = resource_first(&w.engine.manager.resources);
     ck_assert_ptr_nonnull(resource);
     ck_assert_int_eq(resource->queue.rules->backoff_min_ns, 7 * NS_PER_MS);
     ck_assert_int_eq(resource->queue.rules->backoff_max_ns, 70 * NS_PER_MS);

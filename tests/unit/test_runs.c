@@ -42,8 +42,8 @@ static unsigned say_ok(unsigned node, unsigned count)
 
 static void expect_tickets(unsigned node, unsigned tickets, unsigned load)
 {
-    ck_assert_uint_eq(w.engine.links[node].ticket_count, tickets);
-    ck_assert_uint_eq(w.engine.links[node].load, load);
+    ck_assert_uint_eq(w.engine.flights.masters[node].link.ticket_count, tickets);
+    ck_assert_uint_eq(w.engine.flights.masters[node].link.load, load);
 }
 
 static void mute(bool are_mute)
@@ -78,7 +78,7 @@ START_TEST(votes_of_two_epochs_are_two_runs)
 {
     ask_for("a");
     for (unsigned i = 0; i < 3; i++)
-        w.engine.guard.nodes[i].epoch++;
+        w.engine.flights.guard.nodes[i].epoch++;
     ask_for("b");
     expect_tickets(0, 2, 2);
     world_settle(&w);
@@ -93,9 +93,9 @@ START_TEST(vote_that_a_node_was_not_asked_for_ends_its_run_there)
 {
     const unsigned node = (unsigned)_i;
     ask_for("a");
-    w.engine.links[node].load += LIMIT_LINK_VOTES;
+    w.engine.flights.masters[node].link.load += LIMIT_LINK_VOTES;
     ask_for("b");
-    w.engine.links[node].load -= LIMIT_LINK_VOTES;
+    w.engine.flights.masters[node].link.load -= LIMIT_LINK_VOTES;
     ask_for("c");
     for (unsigned i = 0; i < 3; i++)
         expect_tickets(i, i == node ? 2 : 1, i == node ? 2 : 3);
@@ -131,7 +131,7 @@ START_TEST(answers_to_a_part_of_a_run_leave_the_rest_of_it)
     /* Those behind the run are not its own. */
     ck_assert_uint_eq(say_ok(0, 9), 3);
     expect_tickets(0, 3, 3);
-    ck_assert_uint_eq(w.engine.vote_count[0], 2);
+    ck_assert_uint_eq(w.engine.flights.vote_count[0], 2);
 }
 END_TEST
 
@@ -167,7 +167,7 @@ START_TEST(run_that_is_lost_comes_back_vote_by_vote)
     for (const char *tag = "abcd"; *tag != '\0'; tag++)
         world_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
     world_pass_ms(&w, 1000);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     expect_tickets(0, 0, 0);
 }
 END_TEST
@@ -179,13 +179,13 @@ START_TEST(run_that_is_kept_too_long_comes_back_vote_by_vote)
         w.masters[i].delay_ns = 20 * NS_PER_MS;
     ask_for("abc");
     world_pass_ms(&w, 45);
-    ck_assert_uint_eq(w.engine.vote_count[0], 1);
+    ck_assert_uint_eq(w.engine.flights.vote_count[0], 1);
     world_pass_ms(&w, 55);
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].delay_ns = 0;
     world_pass_ms(&w, 1000);
-    ck_assert_uint_eq(w.engine.vote_count[0], 0);
-    ck_assert_uint_eq(w.engine.operations.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.flights.vote_count[0], 0);
+    ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
@@ -193,7 +193,7 @@ END_TEST
 START_TEST(ticket_has_nothing_of_the_one_before_in_its_slot)
 {
     for (unsigned i = 0; i < 3; i++)
-        memset(w.engine.links[i].tickets, 0xff, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
+        memset(w.engine.flights.masters[i].link.tickets, 0xff, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
     ask_for("ab");
     world_settle(&w);
     expect_grants("ab");
@@ -204,7 +204,7 @@ END_TEST
 /* For those who look at them: commands, not runs; and each vote has had its round trip. */
 START_TEST(each_vote_of_a_run_is_told_of)
 {
-    const struct link *link = &w.engine.links[0];
+    const struct link *link = &w.engine.flights.masters[0].link;
     uint64_t before = 0;
     uint64_t after = 0;
     mute(true);

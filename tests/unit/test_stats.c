@@ -70,14 +70,14 @@ END_TEST
 
 START_TEST(round_trips_are_counted_for_the_node_that_made_them)
 {
-    uint64_t before = total(&w.engine.links[2].round_trips);
+    uint64_t before = total(&w.engine.flights.masters[2].link.round_trips);
     world_ask(&w, "LOCK a 10s");
-    ck_assert_uint_gt(total(&w.engine.links[2].round_trips), before);
+    ck_assert_uint_gt(total(&w.engine.flights.masters[2].link.round_trips), before);
     w.masters[3].hung = true;
     world_pass_ms(&w, 3000);
-    before = total(&w.engine.links[3].round_trips);
+    before = total(&w.engine.flights.masters[3].link.round_trips);
     world_ask(&w, "LOCK b 10s");
-    ck_assert_uint_eq(total(&w.engine.links[3].round_trips), before);
+    ck_assert_uint_eq(total(&w.engine.flights.masters[3].link.round_trips), before);
 }
 END_TEST
 
@@ -153,23 +153,23 @@ START_TEST(resources_are_listed_for_as_long_as_somebody_waits)
 {
     world_ask(&w, "LOCK a 60s");
     world_ask(&w, "LOCK b 60s");
-    ck_assert(LIST_EMPTY(&w.engine.waited_for));
+    ck_assert(LIST_EMPTY(&w.engine.manager.waited_for));
     world_say(&w, "#1 LOCK a 10s WAIT 60s");
     world_say(&w, "#2 LOCK a 10s WAIT 2s");
     world_say(&w, "#3 LOCK b 10s WAIT 2s");
     world_say(&w, "#4 LOCK b 10s");
-    ck_assert_uint_eq(w.engine.waited_for_count, 2);
-    ck_assert_uint_eq(LIST_FIRST(&w.engine.waited_for)->waits, 1);
+    ck_assert_uint_eq(w.engine.manager.waited_for_count, 2);
+    ck_assert_uint_eq(LIST_FIRST(&w.engine.manager.waited_for)->waits, 1);
     world_pass_ms(&w, 3000);
-    ck_assert_uint_eq(w.engine.waited_for_count, 1);
-    const struct resource *left = LIST_FIRST(&w.engine.waited_for);
+    ck_assert_uint_eq(w.engine.manager.waited_for_count, 1);
+    const struct resource *left = LIST_FIRST(&w.engine.manager.waited_for);
     ck_assert_uint_eq(left->waits, 1);
     ck_assert_ptr_null(LIST_NEXT(left, waited_for));
     world_lose_client(&w, &w.client);
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.waited_for_count, 0);
-    ck_assert(LIST_EMPTY(&w.engine.waited_for));
-    ck_assert_uint_eq(w.engine.waiting, 0);
+    ck_assert_uint_eq(w.engine.manager.waited_for_count, 0);
+    ck_assert(LIST_EMPTY(&w.engine.manager.waited_for));
+    ck_assert_uint_eq(w.engine.manager.waiting, 0);
 }
 END_TEST
 

@@ -56,7 +56,7 @@ START_TEST(a_master_that_does_all_refuses_nothing_and_keeps_nothing)
     ck_assert_uint_eq(keys_of(0, "redlockd:fence:"), 1);
     world_pass_ms(&w, 4000);
     char fence[64];
-    snprintf(fence, sizeof(fence), "redlockd:fence:redlockd-probe:%.16s", w.engine.daemon);
+    snprintf(fence, sizeof(fence), "redlockd:fence:redlockd-probe:%.16s", w.engine.flights.daemon);
     ck_assert_ptr_null(world_value(&w, 0, fence));
 }
 END_TEST
@@ -71,7 +71,7 @@ START_TEST(a_master_that_refuses_is_told_with_its_reason)
     w.trials = 0;
     try_first();
     ck_assert_int_eq(w.trial_refused[0], REASON_ERROR);
-    ck_assert_str_eq(link_meaning(&w.engine.links[0], REASON_ERROR), "ERR something new");
+    ck_assert_str_eq(link_meaning(&w.engine.flights.masters[0].link, REASON_ERROR), "ERR something new");
 }
 END_TEST
 
@@ -95,8 +95,8 @@ START_TEST(who_only_looks_leaves_new_masters_new)
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(keys_of(4, "redlockd:"), 0);
-    ck_assert_int_eq(guard_finds(&w.engine.guard, 4, w.now_ns), REASON_NEW);
-    ck_assert_int_eq(guard_finds(&w.engine.guard, 0, w.now_ns), REASON_NONE);
+    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 4, w.now_ns), REASON_NEW);
+    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 0, w.now_ns), REASON_NONE);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_ne(world_vote(&w, i), "-");
 }
@@ -111,16 +111,16 @@ START_TEST(what_it_finds_is_what_would_take_the_vote)
     w.masters[4].hung = true;
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 500);
-    ck_assert_int_eq(guard_finds(&w.engine.guard, 0, w.now_ns), REASON_REPLICA);
-    ck_assert_int_eq(guard_finds(&w.engine.guard, 1, w.now_ns), REASON_EVICTION);
-    ck_assert_int_eq(guard_finds(&w.engine.guard, 3, w.now_ns), REASON_DOUBLED);
-    ck_assert_int_eq(guard_finds(&w.engine.guard, 4, w.now_ns), REASON_UNCHECKED);
+    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 0, w.now_ns), REASON_REPLICA);
+    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 1, w.now_ns), REASON_EVICTION);
+    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 3, w.now_ns), REASON_DOUBLED);
+    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 4, w.now_ns), REASON_UNCHECKED);
 }
 END_TEST
 
 static enum reason lease_finds(unsigned named)
 {
-    return guard_lease_finds(&w.engine.guard, named, w.leases[named],
+    return guard_lease_finds(&w.engine.flights.guard, named, w.leases[named],
                              (w.now_ns + w.masters[0].clock_ns) / 1000);
 }
 

@@ -100,7 +100,7 @@ END_TEST
 
 START_TEST(where_names_are_shared_who_is_alone_loses_pauses_only)
 {
-    w.engine.queue_rules.shared_names = true;
+    w.engine.manager.queue_rules.shared_names = true;
     hold_and_wait();
     expect_turn(QUEUE_TURN_HANDOVERS);
     expect_turn(2 * QUEUE_TURN_HANDOVERS);
@@ -156,7 +156,7 @@ START_TEST(word_is_not_lost_to_looks_of_who_has_the_lock)
     for (unsigned i = 0; i < 3; i++) {
         ck_assert(hand_on());
         pass_both(500);
-        ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+        ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon, REDIS_DAEMON);
     }
     world_deinit(&v);
 }
@@ -175,7 +175,7 @@ START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
     world_share(&w, &v);
     world_say(&w, "#w LOCK a 10s WAIT 60s");
     pass_both(1000);
-    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), w.engine.daemon, REDIS_DAEMON);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), w.engine.flights.daemon, REDIS_DAEMON);
     world_deinit(&v);
 }
 END_TEST
@@ -186,13 +186,13 @@ START_TEST(a_daemon_that_is_far_is_given_the_time_it_needs)
     with_second_daemon();
     hold_and_wait();
     for (unsigned i = 0; i < 5; i++)
-        v.engine.links[i].distance_ns = (14 - i) * NS_PER_MS;
+        v.engine.flights.masters[i].link.distance_ns = (14 - i) * NS_PER_MS;
     world_share(&v, &w);
     world_say(&v, "#v LOCK a 1s WAIT 60s");
     world_share(&w, &v);
     for (unsigned i = 0; i < 5; i++) {
         const char *word = world_value(&w, i, "redlockd:far:a");
-        ck_assert_mem_eq(word, v.engine.daemon, REDIS_DAEMON);
+        ck_assert_mem_eq(word, v.engine.flights.daemon, REDIS_DAEMON);
         ck_assert_str_eq(word + REDIS_DAEMON, "37");
     }
     for (unsigned i = 0; i < QUEUE_FAR_HANDOVERS; i++)
@@ -218,10 +218,10 @@ START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
     world_share(&v, &w);
     world_say(&v, "#v LOCK a 1s WAIT 60s");
     for (unsigned i = 0; i < 5; i++)
-        v.engine.links[i].distance_ns = 10 * NS_PER_MS;
+        v.engine.flights.masters[i].link.distance_ns = 10 * NS_PER_MS;
     world_say(&v, "#v2 LOCK a 1s");
     world_share(&w, &v);
-    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon, REDIS_DAEMON);
     ck_assert_str_eq(world_value(&w, 0, "redlockd:far:a"), "someone-far-away33");
     world_deinit(&v);
 }
@@ -235,7 +235,7 @@ START_TEST(who_does_not_wait_leaves_word_too)
     world_share(&v, &w);
     world_say(&v, "#v LOCK a 1s");
     world_share(&w, &v);
-    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.daemon, REDIS_DAEMON);
+    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon, REDIS_DAEMON);
     expect_turn(QUEUE_TURN_HANDOVERS);
     world_deinit(&v);
 }

@@ -41,7 +41,7 @@ void world_expect_no_grant_for_s(struct world *world, unsigned seconds)
 const char *world_guard_key(const struct world *world, const char *kind, const char *rest)
 {
     static char key[64];
-    snprintf(key, sizeof(key), "redlockd:%s:%s%s", kind, world->engine.guard.set_id, rest);
+    snprintf(key, sizeof(key), "redlockd:%s:%s%s", kind, world->engine.flights.guard.set_id, rest);
     return key;
 }
 

@@ -88,7 +88,7 @@ static void io_broken(void *context, const struct engine_broken *broken)
 static void io_link_changed(void *context, unsigned node, enum link_state before)
 {
     struct world *world = context;
-    ck_assert_int_ne(world->engine.links[node].state, before);
+    ck_assert_int_ne(world->engine.flights.masters[node].link.state, before);
     world->link_changes++;
 }
 
@@ -105,7 +105,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     ck_assert_int_ne(before, reason);
     ck_assert_int_eq(engine_refuses_vote(&world->engine, node, now_ns), reason);
     /* Operators are told for how long. */
-    ck_assert_int_ge(guard_refuses_until_ns(&world->engine.guard, node, now_ns), now_ns);
+    ck_assert_int_ge(guard_refuses_until_ns(&world->engine.flights.guard, node, now_ns), now_ns);
 }
 
 static void io_command_refused(void *context, unsigned node, enum reason reason, bool release)

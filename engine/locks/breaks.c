@@ -11,10 +11,12 @@
  * It is deleted only where the node has answered the freeze. Where it has not, the freeze may still
  * come, after the lock was extended by the other nodes: then the key has to stay.
  */
+#include "engine/locks/breaks.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "engine/engine_parts.h"
+#include "engine/locks/grants.h"
 #include "engine/round/node_set.h"
 #include "protocol/token.h"
 
@@ -23,24 +25,23 @@ struct breaking {
     bool frozen;             /* on a quorum: what is next is the release */
     char token[LIMIT_TOKEN]; /* as the look has found it: it may be frozen by another BREAK */
     char frozen_token[LIMIT_TOKEN];
-    uint32_t answered;                   /* nodes that have answered the freeze ... */
-    enum reason reasons[LIMIT_NODES];    /* ... and why the others have not */
-    char seen[LIMIT_NODES][LIMIT_TOKEN]; /* by the look; begins with NUL if no token */
+    struct flight_notes notes;       /* what the masters have shown to its rounds */
+    enum reason spared[LIMIT_NODES]; /* why the release is not for this node; NONE: it is */
 };
 
-bool engine_break_init(struct engine *engine)
+bool breaks_init(struct lock_manager *manager)
 {
-    return pool_init(&engine->breakings, sizeof(struct breaking), LIMIT_BREAKS);
+    return pool_init(&manager->breakings, sizeof(struct breaking), LIMIT_BREAKS);
 }
 
 /* It is not counted among the outcomes: these are of requests for locks. */
-static void answer(struct engine *engine, struct call *call, const struct reply *reply)
+static void answer(struct lock_manager *manager, struct call *call, const struct reply *reply)
 {
     if (call != NULL)
-        engine_say(engine, call, reply);
+        manager_say(manager, call, reply);
 }
 
-static void answer_round(struct engine *engine, struct call *call, const struct round *round,
+static void answer_round(struct lock_manager *manager, struct call *call, const struct round *round,
                          enum outcome outcome, int64_t now_ns)
 {
     const struct reply reply = {
@@ -48,42 +49,22 @@ static void answer_round(struct engine *engine, struct call *call, const struct 
         .hint_ms = outcome == OUTCOME_HELD ? round_hint_ms(round, now_ns) : -1,
         .voting = round_voting(round),
         .quorum = round->rules->quorum,
-        .node_count = engine->node_count,
-        .node_names = engine->rules.node_names,
+        .node_count = manager->flights->node_count,
+        .node_names = manager->rules->node_names,
         .node_reasons = round->reasons,
     };
-    answer(engine, call, &reply);
+    answer(manager, call, &reply);
 }
 
-bool engine_break(struct engine *engine, struct operation *look)
+bool breaks_begin(struct lock_manager *manager, struct flight *look)
 {
     assert(look->round.kind == ROUND_STATUS);
-    look->breaking = pool_take(&engine->breakings);
+    look->breaking = pool_take(&manager->breakings);
     if (look->breaking == NULL)
         return false;
     memset(look->breaking, 0, sizeof(*look->breaking));
+    look->notes = &look->breaking->notes;
     return true;
-}
-
-/* The start of a longer value is not told from a token here, but by the freeze it is. */
-static void note_seen(struct breaking *breaking, unsigned node, const struct redis_reply *reply)
-{
-    if (reply->kind != RESP_ARRAY || reply->item_count != 2 || reply->items[1].kind != RESP_STRING)
-        return;
-    const char *value = reply->items[1].str;
-    size_t len = reply->items[1].len;
-    if (token_is(value, len) || token_is_frozen(value, len))
-        memcpy(breaking->seen[node], value, LIMIT_TOKEN);
-}
-
-void engine_break_note(struct operation *operation, unsigned node, const struct redis_reply *reply)
-{
-    struct breaking *breaking = operation->breaking;
-    if (operation->round.kind == ROUND_STATUS)
-        note_seen(breaking, node, reply);
-    else if (operation->round.kind == ROUND_FREEZE &&
-             redis_answer(REDIS_FREEZE, reply).kind != ANSWER_FAILED)
-        breaking->answered |= nodes_only(node);
 }
 
 /* The lock that a quorum has, of the nodes whose votes count: its token, or a frozen one where no
@@ -91,14 +72,14 @@ void engine_break_note(struct operation *operation, unsigned node, const struct 
 static const char *find_token(const struct breaking *breaking, const struct round *round)
 {
     for (unsigned i = 0; i < round->rules->node_count; i++) {
-        const char *token = breaking->seen[i];
+        const char *token = breaking->notes.seen[i];
         unsigned same = 0;
         if (token[0] == '\0')
             continue;
         for (unsigned j = 0; j < round->rules->node_count; j++) {
-            const char *other = breaking->seen[j];
+            const char *other = breaking->notes.seen[j];
             if (!(round->held & nodes_only(j)) || other[0] == '\0' ||
-                !token_same_lock(breaking->seen[i], other))
+                !token_same_lock(breaking->notes.seen[i], other))
                 continue;
             same++;
             if (token_is(other, LIMIT_TOKEN))
@@ -114,11 +95,11 @@ static const char *find_token(const struct breaking *breaking, const struct roun
  * it now would make a lie of a grant that is about to be told. */
 static bool is_being_granted(const struct resource *resource, const char *token)
 {
-    const struct operation *operation;
-    LIST_FOREACH (operation, &resource->operations, of_resource)
-        if (operation->round.kind == ROUND_ACQUIRE &&
-            (operation->round.phase != ROUND_SETTLED || operation->settled) &&
-            token_same_lock(operation->token, token))
+    const struct flight *flight;
+    LIST_FOREACH (flight, &resource->key.flights, of_key)
+        if (flight->round.kind == ROUND_ACQUIRE &&
+            (flight->round.phase != ROUND_SETTLED || flight->settled) &&
+            token_same_lock(flight->token, token))
             return true;
     return false;
 }
@@ -127,29 +108,39 @@ static bool is_being_granted(const struct resource *resource, const char *token)
 
 /* Each returns whether it goes on; if not, it has answered the call. */
 
-static bool on_looked(struct engine *engine, struct operation *look, struct call *call,
+static bool on_looked(struct lock_manager *manager, struct flight *look, struct call *call,
                       int64_t now_ns)
 {
     const struct round *round = &look->round;
     struct breaking *breaking = look->breaking;
     const char *token = round->outcome == OUTCOME_HELD ? find_token(breaking, round) : NULL;
     /* If the client has left by now, its lock is not broken. */
-    if (call == NULL || token == NULL || is_being_granted(look->resource, token)) {
-        answer_round(engine, call, round, round->outcome, now_ns);
+    if (call == NULL || token == NULL || is_being_granted(resource_of(look->key), token)) {
+        answer_round(manager, call, round, round->outcome, now_ns);
         return false;
     }
     memcpy(breaking->token, token, LIMIT_TOKEN);
     return true;
 }
 
-static bool on_frozen(struct engine *engine, struct operation *freeze, struct call *call,
+/* The frozen token is deleted only where the node has answered the freeze. */
+static void spare_unfrozen(struct breaking *breaking, const struct round *round)
+{
+    for (unsigned i = 0; i < round->rules->node_count; i++) {
+        bool frozen = (breaking->notes.frozen_on & nodes_only(i)) != 0;
+        breaking->spared[i] = frozen ? REASON_NONE : round->reasons[i];
+        assert(frozen || breaking->spared[i] != REASON_NONE);
+    }
+}
+
+static bool on_frozen(struct lock_manager *manager, struct flight *freeze, struct call *call,
                       int64_t now_ns)
 {
     const struct round *round = &freeze->round;
     struct breaking *breaking = freeze->breaking;
     enum outcome outcome = round->outcome;
     if (outcome == OUTCOME_OK) {
-        memcpy(breaking->reasons, round->reasons, sizeof(breaking->reasons));
+        spare_unfrozen(breaking, round);
         breaking->frozen = true;
         return true;
     }
@@ -160,7 +151,7 @@ static bool on_frozen(struct engine *engine, struct operation *freeze, struct ca
         if (nodes_count(round->held | round->failed) >= quorum)
             outcome = nodes_count(round->held) >= quorum ? OUTCOME_HELD : OUTCOME_NOQUORUM;
     }
-    answer_round(engine, call, round, outcome, now_ns);
+    answer_round(manager, call, round, outcome, now_ns);
     return false;
 }
 
@@ -176,7 +167,7 @@ static bool may_be_there(const struct round *round, const char *token)
     return count > rules->node_count - rules->quorum;
 }
 
-static bool on_released(struct engine *engine, struct operation *release, struct call *call,
+static bool on_released(struct lock_manager *manager, struct flight *release, struct call *call,
                         int64_t now_ns)
 {
     const struct round *round = &release->round;
@@ -184,36 +175,37 @@ static bool on_released(struct engine *engine, struct operation *release, struct
     /* A quorum was frozen. What is not there any more has come to its end since then. */
     if (outcome == OUTCOME_GONE)
         outcome = may_be_there(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
-    answer_round(engine, call, round, outcome, now_ns);
+    answer_round(manager, call, round, outcome, now_ns);
     return false;
 }
 
-struct breaking *engine_break_on_settled(struct engine *engine, struct operation *operation,
-                                         int64_t now_ns)
+struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *flight,
+                                   int64_t now_ns)
 {
-    struct breaking *breaking = operation->breaking;
-    struct call *call = operation->call;
+    struct breaking *breaking = flight->breaking;
+    struct call *call = flight->call;
     bool goes_on = false;
-    operation->call = NULL;
     if (call != NULL)
-        call->operation = NULL;
-    switch (operation->round.kind) {
+        call_leave_flight(call);
+    switch (flight->round.kind) {
     case ROUND_STATUS:
-        goes_on = on_looked(engine, operation, call, now_ns);
+        goes_on = on_looked(manager, flight, call, now_ns);
         break;
     case ROUND_FREEZE:
-        goes_on = on_frozen(engine, operation, call, now_ns);
+        goes_on = on_frozen(manager, flight, call, now_ns);
         break;
     case ROUND_RELEASE:
-        goes_on = on_released(engine, operation, call, now_ns);
+        goes_on = on_released(manager, flight, call, now_ns);
         break;
     case ROUND_ACQUIRE:
     case ROUND_EXTEND:
         assert(false && "no round of a BREAK");
     }
-    operation->breaking = NULL;
+    flight->breaking = NULL;
+    flight->notes = NULL;
+    flight->spared = NULL;
     if (!goes_on) {
-        pool_give(&engine->breakings, breaking);
+        pool_give(&manager->breakings, breaking);
         return NULL;
     }
     breaking->call = call;
@@ -223,26 +215,29 @@ struct breaking *engine_break_on_settled(struct engine *engine, struct operation
 /* --- its second round, and its third --- */
 
 /* The next round, for the call. NULL if there is no room for it. */
-static struct operation *open_round(struct engine *engine, struct resource *resource,
-                                    struct breaking *breaking, enum round_kind kind)
+static struct flight *open_round(struct lock_manager *manager, struct resource *resource,
+                                 struct breaking *breaking, enum round_kind kind)
 {
-    struct operation *operation =
-        operation_open(&engine->operations, resource, &engine->rules.round, kind, 0);
-    if (operation == NULL)
+    struct flight *flight = flights_open(manager->flights, &resource->key, kind, 0);
+    if (flight == NULL)
         return NULL;
-    memcpy(operation->token, breaking->frozen_token, LIMIT_TOKEN);
-    operation->breaking = breaking;
+    memcpy(flight->token, breaking->frozen_token, LIMIT_TOKEN);
+    flight->breaking = breaking;
+    if (kind == ROUND_FREEZE)
+        flight->notes = &breaking->notes;
+    else
+        flight->spared = breaking->spared;
     if (breaking->call != NULL)
-        operation_set_call(operation, breaking->call);
+        call_set_flight(breaking->call, flight);
     breaking->call = NULL;
-    return operation;
+    return flight;
 }
 
-static void refuse(struct engine *engine, struct breaking *breaking)
+static void refuse(struct lock_manager *manager, struct breaking *breaking)
 {
-    answer(engine, breaking->call,
+    answer(manager, breaking->call,
            &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
-    pool_give(&engine->breakings, breaking);
+    pool_give(&manager->breakings, breaking);
 }
 
 /* The lock that this daemon knows of, if it is that one. */
@@ -264,71 +259,47 @@ static struct engine_broken describe(const struct resource *resource, const char
     };
 }
 
-void engine_freeze_token(struct engine *engine, const char *token, char *frozen)
+static void freeze(struct lock_manager *manager, struct resource *resource,
+                   struct breaking *breaking, int64_t now_ns)
 {
-    unsigned char fresh[TOKEN_FRESH_BYTES];
-    engine->io.entropy(engine->io.context, fresh, sizeof(fresh));
-    token_freeze(token, fresh, frozen);
-}
-
-static void freeze(struct engine *engine, struct resource *resource, struct breaking *breaking,
-                   int64_t now_ns)
-{
-    engine_freeze_token(engine, breaking->token, breaking->frozen_token);
-    struct operation *operation = open_round(engine, resource, breaking, ROUND_FREEZE);
-    if (operation == NULL) {
-        refuse(engine, breaking);
+    flights_freeze_token(manager->flights, breaking->token, breaking->frozen_token);
+    struct flight *flight = open_round(manager, resource, breaking, ROUND_FREEZE);
+    if (flight == NULL) {
+        refuse(manager, breaking);
         return;
     }
     const struct engine_broken broken = describe(resource, breaking->token);
-    engine->io.breaking(engine->io.context, operation->call->client, &broken);
-    engine_start(engine, operation, now_ns);
+    manager->io->breaking(manager->io->context, flight->call->client, &broken);
+    flights_start(manager->flights, flight, now_ns);
 }
 
-/* There is no room for a round: the nodes are owed the release. */
-static void owe(struct engine *engine, const struct resource *resource,
-                const struct breaking *breaking, int64_t now_ns)
-{
-    for (uint32_t rest = breaking->answered; rest != 0; rest = nodes_behind_first(rest))
-        link_owe(&engine->links[nodes_first(rest)], resource->key, resource->key_len,
-                 breaking->frozen_token, now_ns);
-}
-
-static void release(struct engine *engine, struct resource *resource, struct breaking *breaking,
-                    int64_t now_ns)
+static void release(struct lock_manager *manager, struct resource *resource,
+                    struct breaking *breaking, int64_t now_ns)
 {
     char token[LIMIT_TOKEN];
     const struct engine_broken broken = describe(resource, breaking->token);
-    engine->stats.broken++;
-    if (engine->io.broken != NULL)
-        engine->io.broken(engine->io.context, &broken);
+    manager->stats->broken++;
+    if (manager->io->broken != NULL)
+        manager->io->broken(manager->io->context, &broken);
     memcpy(token, broken.token, LIMIT_TOKEN);
-    engine_forbid_planting(engine, resource, token, now_ns);
+    flights_forbid_backfill(manager->flights, &resource->key, token, now_ns);
     /* If a connection holds it, that client is told, also if it is the one that breaks it. */
-    engine_end_lock(engine, resource, token, NULL);
-    struct operation *operation = open_round(engine, resource, breaking, ROUND_RELEASE);
-    if (operation != NULL) {
-        engine_start(engine, operation, now_ns);
+    grants_end(manager, resource, token, NULL);
+    struct flight *flight = open_round(manager, resource, breaking, ROUND_RELEASE);
+    if (flight != NULL) {
+        flights_start(manager->flights, flight, now_ns);
         return;
     }
-    owe(engine, resource, breaking, now_ns);
-    refuse(engine, breaking);
+    flights_owe(manager->flights, &resource->key, breaking->frozen_token, breaking->notes.frozen_on,
+                now_ns);
+    refuse(manager, breaking);
 }
 
-void engine_break_go_on(struct engine *engine, struct resource *resource, struct breaking *breaking,
-                        int64_t now_ns)
+void breaks_go_on(struct lock_manager *manager, struct resource *resource,
+                  struct breaking *breaking, int64_t now_ns)
 {
     if (breaking->frozen)
-        release(engine, resource, breaking, now_ns);
+        release(manager, resource, breaking, now_ns);
     else
-        freeze(engine, resource, breaking, now_ns);
-}
-
-enum reason engine_break_spares(const struct operation *release, unsigned node)
-{
-    const struct breaking *breaking = release->breaking;
-    if (breaking == NULL || (breaking->answered & nodes_only(node)))
-        return REASON_NONE;
-    assert(breaking->reasons[node] != REASON_NONE);
-    return breaking->reasons[node];
+        freeze(manager, resource, breaking, now_ns);
 }

@@ -1,8 +1,7 @@
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
+#include "engine/flight/self_test.h"
 
-#include "engine/engine_parts.h"
+#include <assert.h>
+#include <string.h>
 
 /* Long enough for all of them, and soon over if the last is refused. An extension that does not
  * make it longer would not set a time. */
@@ -25,57 +24,48 @@ static const struct trial {
 };
 
 /* Below the prefix, since an ACL may name that; and of one who looks, so that two are apart. */
-static size_t put_key(const struct engine *engine, char *key)
+static size_t put_key(const struct flights *flights, char *key)
 {
     static const char name[] = "redlockd-probe:";
-    size_t len = engine->rules.key_prefix_len;
-    assert(len + sizeof(name) - 1 + sizeof(engine->daemon) <= LIMIT_KEY);
-    memcpy(key, engine->rules.key_prefix, len);
+    size_t len = flights->rules->key_prefix_len;
+    assert(len + sizeof(name) - 1 + sizeof(flights->daemon) <= LIMIT_KEY);
+    memcpy(key, flights->rules->key_prefix, len);
     memcpy(key + len, name, sizeof(name) - 1);
     len += sizeof(name) - 1;
-    memcpy(key + len, engine->daemon, sizeof(engine->daemon));
-    return len + sizeof(engine->daemon);
-}
-
-void engine_name_absent_key(struct engine *engine)
-{
-    /* No name of a resource has a space in it, so no lock of redlockd is ever there; and no other
-     * client of the master knows the name of this daemon. */
-    snprintf(engine->absent_key, sizeof(engine->absent_key), "%.*sredlockd set?%.*s",
-             (int)engine->rules.key_prefix_len, engine->rules.key_prefix, REDIS_DAEMON,
-             engine->daemon);
+    memcpy(key + len, flights->daemon, sizeof(flights->daemon));
+    return len + sizeof(flights->daemon);
 }
 
 /* Whose servers the names are, as this master has it. */
-static void look_at_leases(struct engine *engine, unsigned node, int64_t now_ns)
+static void look_at_leases(struct flights *flights, unsigned node, int64_t now_ns)
 {
-    for (unsigned i = 0; i < engine->node_count; i++) {
+    for (unsigned i = 0; i < flights->node_count; i++) {
         char key[GUARD_NAME_KEY_MAX];
         char buf[sizeof(key) + 64];
-        guard_name_key(&engine->guard, i, key);
+        guard_name_key(&flights->guard, i, key);
         size_t len = redis_format_words((const char *[]){"GET", key},
                                         (const size_t[]){3, strlen(key)}, 2, buf, sizeof(buf));
-        link_send(&engine->links[node], buf, len,
+        link_send(&flights->masters[node].link, buf, len,
                   &(struct link_ticket){.kind = TICKET_TRIAL,
                                         .command = (uint8_t)(ENGINE_TRIALS + i),
                                         .sent_ns = now_ns});
     }
 }
 
-void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
+void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
 {
     char key[LIMIT_KEY];
     char tokens[2][LIMIT_TOKEN];
     char frozen[LIMIT_TOKEN];
     struct redis_call call = {
         .key = key,
-        .key_len = put_key(engine, key),
+        .key_len = put_key(flights, key),
         .fence_ttl_ms = TTL_MS,
-        .daemon = engine->daemon,
+        .daemon = flights->daemon,
     };
-    engine_make_token(engine, tokens[0]);
-    engine_make_token(engine, tokens[1]);
-    engine_freeze_token(engine, tokens[0], frozen);
+    flights_make_token(flights, tokens[0]);
+    flights_make_token(flights, tokens[1]);
+    flights_freeze_token(flights, tokens[0], frozen);
     for (unsigned i = 0; i < ENGINE_TRIALS; i++) {
         call.command = trials[i].command;
         call.ttl_ms = call.command == REDIS_EXTEND ? EXTENDED_MS : TTL_MS;
@@ -84,29 +74,29 @@ void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
             call.token = frozen;
         call.old_token = tokens[0];
         call.ballot = call.command == REDIS_ACQUIRE_FENCED;
-        size_t len = redis_format(&call, REDIS_BY_SHA1, engine->command);
+        size_t len = redis_format(&call, REDIS_BY_SHA1, flights->command);
         link_send(
-            &engine->links[node], engine->command, len,
+            &flights->masters[node].link, flights->command, len,
             &(struct link_ticket){.kind = TICKET_TRIAL, .command = (uint8_t)i, .sent_ns = now_ns});
         /* What was handed over and released is another's afterwards. */
         if (call.command == REDIS_RELEASE)
             memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
     }
-    look_at_leases(engine, node, now_ns);
+    look_at_leases(flights, node, now_ns);
 }
 
-void engine_on_trial(struct engine *engine, unsigned node, const struct link_ticket *ticket,
-                     const struct redis_reply *reply)
+void self_test_on_reply(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+                        const struct redis_reply *reply)
 {
     enum reason refused = REASON_NONE;
     char lease[LIMIT_RECORD] = "";
     if (ticket->command >= ENGINE_TRIALS) {
         if (reply->kind == RESP_STRING && reply->len < sizeof(lease))
             memcpy(lease, reply->str, reply->len);
-        engine->io.leased(engine->io.context, node, ticket->command - ENGINE_TRIALS, lease);
+        flights->io->leased(flights->io->context, node, ticket->command - ENGINE_TRIALS, lease);
         return;
     }
     if (reply->kind == RESP_ERROR)
-        refused = link_reason_of(&engine->links[node], reply);
-    engine->io.tried(engine->io.context, node, trials[ticket->command].what, refused);
+        refused = link_reason_of(&flights->masters[node].link, reply);
+    flights->io->tried(flights->io->context, node, trials[ticket->command].what, refused);
 }

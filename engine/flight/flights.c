@@ -1,0 +1,559 @@
+#include "engine/flight/flights.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/flight/write.h"
+#include "engine/round/node_set.h"
+#include "protocol/text.h"
+#include "protocol/token.h"
+#include "protocol/units.h"
+
+/* --- random --- */
+
+uint32_t flights_random(struct flights *flights)
+{
+    uint32_t random;
+    flights->io->entropy(flights->io->context, &random, sizeof(random));
+    return random;
+}
+
+/* Random bytes, fit for a token, as twice as many hex digits. */
+static void draw_digits(struct flights *flights, size_t count, char *digits)
+{
+    /* In whole sixteens, as the compiler has them converted at once: twelve that nobody needs are
+     * cheaper than the last four of a token one by one. */
+    unsigned char bytes[32] = {0};
+    char all[2 * sizeof(bytes)];
+    assert(count <= sizeof(bytes));
+    flights->io->entropy(flights->io->context, bytes, count);
+    text_hex(bytes, sizeof(bytes), all);
+    memcpy(digits, all, 2 * count);
+}
+
+void flights_make_token(struct flights *flights, char *token)
+{
+    draw_digits(flights, LIMIT_TOKEN_BYTES, token);
+}
+
+void flights_freeze_token(struct flights *flights, const char *token, char *frozen)
+{
+    unsigned char fresh[TOKEN_FRESH_BYTES];
+    flights->io->entropy(flights->io->context, fresh, sizeof(fresh));
+    token_freeze(token, fresh, frozen);
+}
+
+/* --- making and unmaking --- */
+
+static uint32_t random_for_wire(void *context)
+{
+    const struct flights_wire *wire = context;
+    return flights_random(wire->flights);
+}
+
+static void open_wire(void *context, unsigned node)
+{
+    const struct flights_wire *wire = context;
+    wire->flights->io->open(wire->flights->io->context, node, wire->channel);
+}
+
+static void close_wire(void *context, unsigned node)
+{
+    const struct flights_wire *wire = context;
+    wire->flights->io->close(wire->flights->io->context, node, wire->channel);
+}
+
+static void write_wire(void *context, unsigned node, const char *bytes, size_t len)
+{
+    const struct flights_wire *wire = context;
+    wire->flights->io->write(wire->flights->io->context, nodes_only(node), wire->channel, bytes,
+                             len);
+}
+
+static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
+{
+    const struct flights_wire *wire = context;
+    warden_heartbeat(&wire->flights->masters[node].warden, now_ns);
+}
+
+static void init_guard(struct flights *flights)
+{
+    struct guard_rules rules = {
+        .node_count = flights->node_count,
+        .quorum = flights->rules->round.quorum,
+        .drift = flights->rules->round.drift,
+        .max_ttl_ns = flights->rules->max_ttl_ns,
+        .fence_ttl_ns = flights->rules->fence_ttl_ns,
+        .cluster = flights->rules->cluster,
+        .durable = flights->rules->durable,
+        .bootstrap = flights->rules->bootstrap,
+        .reset_set = flights->rules->reset_set,
+        .looks_on = flights->rules->looks_on,
+    };
+    memcpy(rules.node_names, flights->rules->node_names, sizeof(rules.node_names));
+    for (unsigned i = 0; i < flights->node_count; i++)
+        rules.databases[i] = flights->rules->logins[i].database;
+    guard_init(&flights->guard, &rules);
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        flights->masters[i].warden = (struct warden){
+            .guard = &flights->guard,
+            .link = &flights->masters[i].link,
+            .node = i,
+            .clock_id = flights->rules->clock_id,
+            .absent_key = flights->absent_key,
+        };
+        flights->masters[i].vote_reason = REASON_CONNECTING;
+    }
+}
+
+static void init_connections(struct flights *flights, int64_t now_ns)
+{
+    const struct engine_rules *rules = flights->rules;
+    struct link_ticket *tickets = flights->ticket_memory;
+    const struct link_rules link_rules = {
+        .node_timeout_ns = rules->round.node_timeout_ns,
+        .heartbeat_every_ns = flights->guard.heartbeat_ns,
+        .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
+    };
+    for (unsigned channel = 0; channel < CHANNELS; channel++)
+        flights->wires[channel] = (struct flights_wire){flights, channel};
+    flights->link_io = (struct link_io){
+        .context = &flights->wires[CHANNEL_COMMANDS],
+        .open = open_wire,
+        .close = close_wire,
+        .write = write_wire,
+        .heartbeat = heartbeat_for_link,
+        .random = random_for_wire,
+    };
+    flights->tracker_io = (struct tracker_io){
+        .context = &flights->wires[CHANNEL_TRACKING],
+        .open = open_wire,
+        .close = close_wire,
+        .write = write_wire,
+        .random = random_for_wire,
+    };
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        link_init(&flights->masters[i].link, i, &flights->link_io, &rules->logins[i], &link_rules,
+                  tickets + i * LIMIT_LINK_COMMANDS,
+                  flights->owed_memory + i * LIMIT_LINK_OWED_BYTES, now_ns);
+        tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
+                     link_patience_ns(&flights->masters[i].link), now_ns);
+    }
+}
+
+/* The key by which the guard asks whether locks may be set. No name of a resource has a space in
+ * it, so no lock of redlockd is ever there; and no other client of the master knows the name of
+ * this daemon. */
+static void name_absent_key(struct flights *flights)
+{
+    snprintf(flights->absent_key, sizeof(flights->absent_key), "%.*sredlockd set?%.*s",
+             (int)flights->rules->key_prefix_len, flights->rules->key_prefix, REDIS_DAEMON,
+             flights->daemon);
+}
+
+static bool allocate(struct flights *flights)
+{
+    size_t kept = (size_t)flights->node_count * LIMIT_LINK_KEPT;
+    flights->ticket_memory =
+        calloc(flights->node_count, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
+    flights->owed_memory = calloc(flights->node_count, LIMIT_LINK_OWED_BYTES);
+    flights->votes = calloc(kept, sizeof(struct kept_vote));
+    flights->vote_answers = calloc(kept, sizeof(struct answer));
+    return flights->ticket_memory != NULL && flights->owed_memory != NULL &&
+           flights->votes != NULL && flights->vote_answers != NULL &&
+           pool_init(&flights->pool, sizeof(struct flight), LIMIT_OPERATIONS);
+}
+
+bool flights_init(struct flights *flights, const struct engine_rules *rules,
+                  const struct engine_io *io, struct engine_stats *stats, int64_t now_ns)
+{
+    memset(flights, 0, sizeof(*flights));
+    flights->rules = rules;
+    flights->io = io;
+    flights->stats = stats;
+    flights->node_count = rules->round.node_count;
+    TAILQ_INIT(&flights->voting);
+    TAILQ_INIT(&flights->settled);
+    STAILQ_INIT(&flights->gathered);
+    STAILQ_INIT(&flights->unwritten);
+    SLIST_INIT(&flights->idle_keys);
+    init_guard(flights);
+    if (!allocate(flights)) {
+        flights_deinit(flights);
+        return false;
+    }
+    init_connections(flights, now_ns);
+    draw_digits(flights, sizeof(flights->daemon) / 2, flights->daemon);
+    name_absent_key(flights);
+    for (unsigned i = 0; i < flights->node_count; i++)
+        memcpy(flights->masters[i].warden.daemon, flights->daemon, sizeof(flights->daemon));
+    return true;
+}
+
+void flights_deinit(struct flights *flights)
+{
+    pool_deinit(&flights->pool);
+    free(flights->ticket_memory);
+    free(flights->owed_memory);
+    free(flights->votes);
+    free(flights->vote_answers);
+}
+
+void flights_take_logins(struct flights *flights)
+{
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        flights->masters[i].link.login = flights->rules->logins[i];
+        flights->masters[i].tracker.login = flights->rules->logins[i];
+    }
+}
+
+struct flight *flights_open(struct flights *flights, struct flight_key *key, enum round_kind kind,
+                            int64_t ttl_ns)
+{
+    struct flight *flight = flight_open(&flights->pool, key, &flights->rules->round, kind, ttl_ns);
+    /* All rounds have the same time, so the order of their starts is that of their deadlines. */
+    if (flight != NULL)
+        TAILQ_INSERT_TAIL(&flights->voting, flight, of_list);
+    return flight;
+}
+
+void flights_drop(struct flights *flights, struct flight *flight)
+{
+    assert(flight->round.sent == 0);
+    TAILQ_REMOVE(&flights->voting, flight, of_list);
+    flight_free(&flights->pool, &flights->idle_keys, flight);
+}
+
+/* --- steps --- */
+
+/* A step, and what it asks for, may lead to the next: a node that does not take a command has
+ * failed. */
+static void step(struct flights *flights, struct flight *flight, const struct round_event *event);
+
+/* A release asks for no vote and no probe follows it. But a node that has no vote may have lost the
+ * key, so that it does not have it now says nothing about the lock. */
+static enum reason doubt_denial(const struct flights *flights, unsigned node,
+                                const struct flight *flight, enum round_command command,
+                                const struct answer *said, int64_t now_ns)
+{
+    if (flight->round.kind != ROUND_RELEASE || command != ROUND_VOTE ||
+        (said->kind != ANSWER_ABSENT && said->kind != ANSWER_HELD))
+        return REASON_NONE;
+    return guard_refuses_vote(&flights->guard, node, now_ns);
+}
+
+void flights_deliver(struct flights *flights, unsigned node, struct flight *flight,
+                     enum round_command command, const struct answer *said, int64_t now_ns)
+{
+    enum reason doubt = doubt_denial(flights, node, flight, command, said, now_ns);
+    const struct answer doubted = {.kind = ANSWER_FAILED, .reason = doubt};
+    if (doubt != REASON_NONE)
+        said = &doubted;
+    step(flights, flight,
+         &(struct round_event){.type = ROUND_EVENT_ANSWER,
+                               .now_ns = now_ns,
+                               .node = node,
+                               .command = command,
+                               .answer = said});
+}
+
+void flights_deliver_to_partner(struct flights *flights, unsigned node, struct flight *flight,
+                                const struct answer *said, int64_t now_ns)
+{
+    struct flight *release = flight->partner;
+    struct answer answer = *said;
+    assert(release != NULL); /* it waits for this answer */
+    answer.kind = said->released;
+    if (answer.kind == ANSWER_FAILED)
+        write_later(flights, node, release, now_ns);
+    flights_deliver(flights, node, release, ROUND_VOTE, &answer, now_ns);
+}
+
+void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
+                  enum round_command command, enum reason reason, int64_t now_ns)
+{
+    const struct answer failed = {
+        .kind = ANSWER_FAILED, .reason = reason, .released = ANSWER_FAILED};
+    if (flight_is_swap(flight, command))
+        flights_deliver_to_partner(flights, node, flight, &failed, now_ns);
+    if (flight_is_release(flight, command))
+        write_later(flights, node, flight, now_ns);
+    flights_deliver(flights, node, flight, command, &failed, now_ns);
+}
+
+/* Its round is over, and what followed has been done. */
+static inline bool is_over(const struct flight *flight)
+{
+    return round_is_finished(&flight->round) && !flight->settled;
+}
+
+void flights_deliver_vote(struct flights *flights, unsigned node, struct flight *flight,
+                          const struct answer *said, int64_t now_ns)
+{
+    if (said->kind != ANSWER_YES || !round_count_quietly(&flight->round, node, now_ns))
+        flights_deliver(flights, node, flight, ROUND_VOTE, said, now_ns);
+    else if (is_over(flight))
+        flight_free(&flights->pool, &flights->idle_keys, flight);
+}
+
+/* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
+static void send(struct flights *flights, struct flight *flight, enum round_command command,
+                 uint32_t nodes, int64_t now_ns)
+{
+    if (command == ROUND_PLANT)
+        flights->stats->planted++;
+    /* The acquire of a hand-over writes for both. */
+    if (command == ROUND_VOTE && flight->asks_by != REDIS_SWAP)
+        nodes &= ~flight->shared_on;
+    /* The last that fails may finish the round, and then it is gone. */
+    for (uint32_t refused = write_command(flights, flight, command, nodes, now_ns); refused != 0;
+         refused = nodes_behind_first(refused))
+        flights_fail(flights, nodes_first(refused), flight, command, REASON_BACKLOG, now_ns);
+}
+
+/* Who had no vote in it, and why. */
+static void count_refusals(struct flights *flights, const struct round *round)
+{
+    if (round->kind == ROUND_RELEASE)
+        return;
+    for (uint32_t failed = round->failed; failed != 0; failed &= failed - 1) {
+        unsigned node = (unsigned)__builtin_ctz(failed);
+        flights->stats->refused[node][round->reasons[node]]++;
+    }
+}
+
+/* What a step asked for; afterwards the flight may be gone. */
+static inline void do_asked(struct flights *flights, struct flight *flight,
+                            const struct round_actions *actions, int64_t now_ns)
+{
+    if (actions->send_to != 0)
+        send(flights, flight, actions->send, actions->send_to, now_ns);
+    else if (is_over(flight))
+        flight_free(&flights->pool, &flights->idle_keys, flight);
+}
+
+/* A step has settled the round. What follows is the lock manager's; until it has told the client of
+ * a grant, the backfill waits: should nobody hear of it, it is undone instead. */
+static void note_settled(struct flights *flights, struct flight *flight,
+                         const struct round_actions *actions, int64_t now_ns)
+{
+    const struct round *round = &flight->round;
+    bool granted =
+        round->kind == ROUND_ACQUIRE && round->outcome == OUTCOME_OK && !round->cancelled;
+    TAILQ_REMOVE(&flights->voting, flight, of_list);
+    TAILQ_INSERT_TAIL(&flights->settled, flight, of_list);
+    flight->settled = true;
+    count_refusals(flights, round);
+    if (granted)
+        flight->backfill = actions->send_to;
+    else if (actions->send_to != 0)
+        send(flights, flight, actions->send, actions->send_to, now_ns);
+}
+
+static void step(struct flights *flights, struct flight *flight, const struct round_event *event)
+{
+    bool was_settled = flight->round.phase == ROUND_SETTLED;
+    struct round_actions actions;
+    round_step(&flight->round, event, &actions);
+    if (!was_settled && flight->round.phase == ROUND_SETTLED)
+        note_settled(flights, flight, &actions, event->now_ns);
+    else
+        do_asked(flights, flight, &actions, event->now_ns);
+}
+
+bool flights_has_news(const struct flights *flights)
+{
+    const struct flights_news *news = &flights->news;
+    return news->seen != NULL || news->changed != NULL || news->wanted != NULL ||
+           (news->votes_lost | news->looks_lost | news->untracked | news->look_again) != 0;
+}
+
+struct flight *flights_next_settled(struct flights *flights)
+{
+    return TAILQ_FIRST(&flights->settled);
+}
+
+void flights_conclude(struct flights *flights, struct flight *flight, bool delivered,
+                      int64_t now_ns)
+{
+    struct round_actions actions = {.send = ROUND_PLANT, .send_to = flight->backfill};
+    assert(flight->settled);
+    TAILQ_REMOVE(&flights->settled, flight, of_list);
+    flight->settled = false;
+    if (!delivered)
+        round_step(&flight->round,
+                   &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = now_ns},
+                   &actions);
+    do_asked(flights, flight, &actions, now_ns);
+}
+
+/* --- starting --- */
+
+/* An extension that starts while its token is being released must not plant it, either. */
+static bool being_released(const struct flight *flight)
+{
+    const struct flight *other;
+    LIST_FOREACH (other, &flight->key->flights, of_key)
+        if (other->round.kind == ROUND_RELEASE &&
+            memcmp(other->token, flight->token, LIMIT_TOKEN) == 0)
+            return true;
+    return false;
+}
+
+/* Which nodes may be asked to release, and why not the others: they are owed it. */
+static void survey_links(struct flights *flights, struct flight *flight, struct round_event *event,
+                         enum reason *reasons)
+{
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        reasons[i] = flight->spared != NULL ? flight->spared[i] : REASON_NONE;
+        if (reasons[i] != REASON_NONE)
+            continue;
+        reasons[i] = link_refuses_release(&flights->masters[i].link);
+        if (reasons[i] == REASON_NONE)
+            event->reachable |= nodes_only(i);
+        else
+            write_later(flights, i, flight, event->now_ns);
+    }
+}
+
+/* Which nodes may be asked for their vote, and why not the others; and which of those carry locks.
+ */
+static void survey_votes(struct flights *flights, struct round_event *event, enum reason *reasons)
+{
+    int64_t now_ns = event->now_ns;
+    bool all_vote = guard_all_vote(&flights->guard, now_ns);
+    uint32_t reachable = 0;
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        enum reason reason = link_refuses_vote(&flights->masters[i].link);
+        bool linked = reason == REASON_NONE;
+        if (linked && !all_vote)
+            reason = guard_refuses_vote(&flights->guard, i, now_ns);
+        if (reason == REASON_NONE) {
+            reachable |= nodes_only(i);
+            continue;
+        }
+        reasons[i] = reason;
+        if (linked && guard_carries(&flights->guard, i, now_ns))
+            event->carrying |= nodes_only(i);
+    }
+    event->reachable = reachable;
+}
+
+void flights_start(struct flights *flights, struct flight *flight, int64_t now_ns)
+{
+    enum reason reasons[LIMIT_NODES];
+    struct round_event event = {
+        .type = ROUND_EVENT_START,
+        .now_ns = now_ns,
+        .unreachable_because = reasons,
+    };
+    if (flight->round.kind == ROUND_EXTEND && being_released(flight))
+        flight->round.token_releasing = true;
+    if (flight->round.kind == ROUND_RELEASE)
+        survey_links(flights, flight, &event, reasons);
+    else
+        survey_votes(flights, &event, reasons);
+    /* Nothing has happened since the two were told. */
+    assert((flight->shared_on & ~event.reachable) == 0);
+    step(flights, flight, &event);
+}
+
+uint32_t flights_for_hand_over(struct flights *flights, struct flight_key *key, int64_t now_ns)
+{
+    uint32_t nodes = 0;
+    /* What is gathered with a release of the same key goes first. Now, since it may be so much that
+     * a link takes no more votes. */
+    write_gathered_first(flights, key, now_ns);
+    for (unsigned i = 0; i < flights->node_count; i++)
+        if (master_refuses_vote(&flights->masters[i], now_ns) == REASON_NONE &&
+            link_refuses_release(&flights->masters[i].link) == REASON_NONE)
+            nodes |= nodes_only(i);
+    return nodes;
+}
+
+void flights_hand_over(struct flights *flights, struct flight *release, struct flight *acquire,
+                       uint32_t nodes, int64_t now_ns)
+{
+    acquire->asks_by = REDIS_SWAP;
+    memcpy(acquire->predecessor, release->token, LIMIT_TOKEN);
+    acquire->partner = release;
+    release->partner = acquire;
+    acquire->shared_on = release->shared_on = nodes;
+    flights_start(flights, release, now_ns);
+    flights_start(flights, acquire, now_ns);
+}
+
+void flights_cancel(struct flights *flights, struct flight *flight, int64_t now_ns)
+{
+    step(flights, flight, &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});
+}
+
+void flights_forbid_backfill(struct flights *flights, struct flight_key *key, const char *token,
+                             int64_t now_ns)
+{
+    struct flight *other;
+    struct flight *next;
+    for (other = LIST_FIRST(&key->flights); other != NULL; other = next) {
+        next = LIST_NEXT(other, of_key);
+        if (other->round.kind == ROUND_EXTEND && memcmp(other->token, token, LIMIT_TOKEN) == 0)
+            step(flights, other,
+                 &(struct round_event){.type = ROUND_EVENT_RELEASING, .now_ns = now_ns});
+    }
+}
+
+void flights_owe(struct flights *flights, const struct flight_key *key, const char *token,
+                 uint32_t nodes, int64_t now_ns)
+{
+    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+        link_owe(&flights->masters[nodes_first(nodes)].link, key->bytes, key->len, token, now_ns);
+}
+
+void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns)
+{
+    for (uint32_t rest = flight->round.absent; rest != 0; rest = nodes_behind_first(rest)) {
+        struct link *link = &flights->masters[nodes_first(rest)].link;
+        /* One at a time: clients can cause it at will, and must not crowd out what is owed. Nor is
+         * it counted as that: the node was not away. */
+        if (redis_is_native(link->release_form) && link->owed.count == 0)
+            link_owe(link, flight->key->bytes, flight->key->len, flight->token, now_ns);
+    }
+}
+
+/* Why it could not be written there; the link may take releases again by now. */
+static enum reason why_unwritten(const struct flights *flights, unsigned node)
+{
+    enum reason reason = link_refuses_release(&flights->masters[node].link);
+    return reason != REASON_NONE ? reason : REASON_BACKLOG;
+}
+
+void flights_fail_unwritten(struct flights *flights, int64_t now_ns)
+{
+    struct flight *flight;
+    while ((flight = STAILQ_FIRST(&flights->unwritten)) != NULL) {
+        uint32_t nodes = flight->gathered_for;
+        flight->gathered_for = 0;
+        STAILQ_REMOVE_HEAD(&flights->unwritten, gathered);
+        /* The last of them may finish it, and then it is gone. */
+        for (; nodes != 0; nodes = nodes_behind_first(nodes)) {
+            unsigned node = nodes_first(nodes);
+            flights_fail(flights, node, flight, ROUND_VOTE, why_unwritten(flights, node), now_ns);
+        }
+    }
+}
+
+/* --- time --- */
+
+int64_t flights_deadline_ns(const struct flights *flights)
+{
+    const struct flight *first = TAILQ_FIRST(&flights->voting);
+    return first != NULL ? round_deadline_ns(&first->round) : INT64_MAX;
+}
+
+void flights_on_deadline(struct flights *flights, int64_t now_ns)
+{
+    while (flights_deadline_ns(flights) <= now_ns)
+        step(flights, TAILQ_FIRST(&flights->voting),
+             &(struct round_event){.type = ROUND_EVENT_DEADLINE, .now_ns = now_ns});
+}

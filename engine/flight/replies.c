@@ -1,0 +1,528 @@
+#include "engine/flight/replies.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/flight/masters.h"
+#include "engine/flight/self_test.h"
+#include "engine/flight/write.h"
+#include "engine/round/node_set.h"
+#include "protocol/token.h"
+#include "protocol/units.h"
+
+/* --- votes that wait for the guard --- */
+
+static struct kept_vote *votes_of(struct flights *flights, unsigned node)
+{
+    return flights->votes + (size_t)node * LIMIT_LINK_KEPT;
+}
+
+/* ... at the same places, what they said that were no plain yes. */
+static struct answer *answers_of(struct flights *flights, unsigned node)
+{
+    return flights->vote_answers + (size_t)node * LIMIT_LINK_KEPT;
+}
+
+/* What is kept as one. */
+static inline void deliver_kept(struct flights *flights, unsigned node,
+                                const struct kept_vote *vote, const struct answer *said,
+                                int64_t now_ns)
+{
+    struct flight *flight = vote->flight;
+    unsigned count = vote->plain > 0 ? vote->plain : 1;
+    for (unsigned i = 0; i < count; i++) {
+        struct flight *next = flight->together;
+        flights_deliver_vote(flights, node, flight, said, now_ns);
+        flight = next;
+    }
+}
+
+/* The guard has spoken about all votes of a node that wait: `failed` tells why they do not count.
+ */
+static void deliver_votes(struct flights *flights, unsigned node, enum reason failed,
+                          int64_t now_ns)
+{
+    const struct kept_vote *votes = votes_of(flights, node);
+    const struct answer *answers = answers_of(flights, node);
+    const struct answer yes = {.kind = ANSWER_YES};
+    const struct answer refused = {.kind = ANSWER_FAILED, .reason = failed};
+    const struct answer unchecked = {.kind = ANSWER_FAILED, .reason = REASON_UNCHECKED};
+    unsigned count = flights->vote_count[node];
+    uint32_t epoch = guard_epoch(&flights->guard, node);
+    flights->vote_count[node] = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct answer *said = votes[i].plain > 0 ? &yes : &answers[i];
+        if (votes[i].epoch != epoch)
+            said = &unchecked;
+        if (failed != REASON_NONE)
+            said = &refused;
+        deliver_kept(flights, node, &votes[i], said, now_ns);
+    }
+}
+
+static void keep_vote(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+                      const struct answer *said, int64_t now_ns)
+{
+    unsigned count = flights->vote_count[node];
+    /* While nothing is proven, votes pile up. */
+    if (count == LIMIT_LINK_KEPT) {
+        flights_deliver(flights, node, ticket->owner, ROUND_VOTE,
+                        &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+        return;
+    }
+    votes_of(flights, node)[count] = (struct kept_vote){
+        .flight = ticket->owner,
+        .sent_ns = ticket->sent_ns,
+        .epoch = ticket->epoch,
+    };
+    answers_of(flights, node)[count] = *said;
+    flights->vote_count[node] = count + 1;
+}
+
+unsigned replies_keep_plain_yes(struct flights *flights, unsigned node,
+                                const struct redis_reply *reply, unsigned count, int64_t now_ns)
+{
+    struct link *link = &flights->masters[node].link;
+    const struct link_ticket *run = link_expects_votes(link);
+    unsigned kept = flights->vote_count[node];
+    if (run == NULL || !redis_is_ok(reply) || kept == LIMIT_LINK_KEPT)
+        return 0;
+    if (count > run->more + 1)
+        count = run->more + 1;
+    votes_of(flights, node)[kept] = (struct kept_vote){
+        .flight = run->owner,
+        .sent_ns = run->sent_ns,
+        .epoch = run->epoch,
+        .plain = count,
+    };
+    flights->vote_count[node] = kept + 1;
+    link_take_votes(link, count, now_ns);
+    return count;
+}
+
+/* A sample that proves nothing: another may, for votes that are not too late anyway. */
+static void wait_for_guard(struct flights *flights, unsigned node, int64_t now_ns)
+{
+    struct kept_vote *votes = votes_of(flights, node);
+    unsigned count = flights->vote_count[node];
+    unsigned late = 0;
+    /* Of a run, since the first was asked for: by less than a pass too early for the others. */
+    while (late < count && now_ns - votes[late].sent_ns > flights->rules->round.node_timeout_ns)
+        deliver_kept(flights, node, &votes[late++],
+                     &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
+    struct answer *answers = answers_of(flights, node);
+    memmove(votes, votes + late, (count - late) * sizeof(votes[0]));
+    memmove(answers, answers + late, (count - late) * sizeof(answers[0]));
+    flights->vote_count[node] = count - late;
+    if (late < count)
+        flights->guard.probe |= nodes_only(node);
+}
+
+/* --- what a key looks like --- */
+
+/* A look, or an undo, has told who holds the key. */
+static void tell_seen(struct flights *flights, unsigned node, struct flight_key *key,
+                      const struct answer *said, const struct link_ticket *ticket)
+{
+    struct flights_news *news = &flights->news;
+    assert(news->seen == NULL);
+    news->seen = key;
+    news->seen_by = node;
+    news->answer = *said;
+    news->tracked =
+        ticket->tracking != 0 && ticket->tracking == flights->masters[node].tracker.tracking;
+    news->forgot_script = said->kind == ANSWER_FAILED && said->reason == REASON_NOSCRIPT &&
+                          ticket->form == REDIS_BY_SHA1;
+}
+
+static void on_look_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
+                          const struct link_ticket *ticket)
+{
+    struct flight_key *key = ticket->owner;
+    const struct answer said = redis_answer(REDIS_LOOK, reply);
+    flights->masters[node].looks--;
+    key->looks--;
+    tell_seen(flights, node, key, &said, ticket);
+}
+
+/* A STATUS, or a freeze, of a BREAK. The start of a longer value is not told from a token here, but
+ * by the freeze it is. */
+static void take_notes(const struct flight *flight, unsigned node, const struct redis_reply *reply)
+{
+    struct flight_notes *notes = flight->notes;
+    if (flight->round.kind == ROUND_FREEZE) {
+        if (redis_answer(REDIS_FREEZE, reply).kind != ANSWER_FAILED)
+            notes->frozen_on |= nodes_only(node);
+        return;
+    }
+    if (reply->kind != RESP_ARRAY || reply->item_count != 2 || reply->items[1].kind != RESP_STRING)
+        return;
+    const char *value = reply->items[1].str;
+    size_t len = reply->items[1].len;
+    if (token_is(value, len) || token_is_frozen(value, len))
+        memcpy(notes->seen[node], value, LIMIT_TOKEN);
+}
+
+/* --- releases --- */
+
+/* The master did not delete it, and release.lua says why. */
+static void ask_alone(struct flights *flights, unsigned node, struct flight *flight, int64_t now_ns)
+{
+    enum reason refused = link_refuses_release(&flights->masters[node].link);
+    if (refused != REASON_NONE)
+        flights_fail(flights, node, flight, ROUND_VOTE, refused, now_ns);
+    else
+        write_release_alone(flights, node, flight, now_ns);
+}
+
+/* The node's own compare-and-delete has answered. */
+static void on_native_release(struct flights *flights, unsigned node,
+                              const struct link_ticket *ticket, const struct redis_reply *reply,
+                              int64_t now_ns)
+{
+    enum answer_kind kind = redis_deleted(reply);
+    if (kind != ANSWER_FAILED) {
+        flights_deliver(flights, node, ticket->owner, ROUND_VOTE, &(struct answer){.kind = kind},
+                        now_ns);
+        return;
+    }
+    flights->masters[node].native_in_doubt = true;
+    ask_alone(flights, node, ticket->owner, now_ns);
+}
+
+/* The script has answered to a release that went by itself. What it does after a refusal could have
+ * been done by the other command: the node's ACL lacks what that needs. Any other error the script
+ * has as well. */
+static void on_released_alone(struct flights *flights, unsigned node, enum answer_kind said)
+{
+    struct master *master = &flights->masters[node];
+    bool batch = master->batch_in_doubt;
+    bool native = master->native_in_doubt;
+    master->batch_in_doubt = false;
+    master->native_in_doubt = false;
+    if (said != ANSWER_YES && said != ANSWER_ABSENT)
+        return;
+    if (batch) {
+        master->batch_refused = true;
+        flights->io->releases_refused(flights->io->context, node, REDIS_BY_SHA1);
+    }
+    if (native && redis_is_native(master->link.release_form)) {
+        flights->io->releases_refused(flights->io->context, node, master->link.release_form);
+        master->link.release_form = REDIS_BY_SHA1;
+    }
+}
+
+/* Several that went as one command have been answered. */
+static void on_releases(struct flights *flights, unsigned node, const struct redis_reply *reply,
+                        const struct link_ticket *ticket, int64_t now_ns)
+{
+    struct flight *flight = ticket->owner;
+    struct answer said = {.kind = ANSWER_YES};
+    bool all_deleted = redis_all_released(reply);
+    if (reply->kind == RESP_ERROR) {
+        if (reason_of_redis_error(reply->str, reply->len) == REASON_NOSCRIPT &&
+            write_releases_in_full(flights, node, ticket, now_ns))
+            return;
+        flights->masters[node].batch_in_doubt = true;
+    }
+    /* All of them wait for this answer, so none is gone before its turn. */
+    for (unsigned i = 0; i < ticket->command; i++) {
+        struct flight *next = flight->together;
+        if (!all_deleted)
+            said.kind = redis_released(reply, ticket->command, i);
+        if (said.kind == ANSWER_FAILED)
+            ask_alone(flights, node, flight, now_ns);
+        else
+            flights_deliver_vote(flights, node, flight, &said, now_ns);
+        flight = next;
+    }
+}
+
+/* --- replies --- */
+
+/* It may be that the node does all the rest, so that nothing else would show. */
+static void note_refusal(struct flights *flights, unsigned node, enum redis_command sent,
+                         const struct redis_reply *reply)
+{
+    struct master *master = &flights->masters[node];
+    enum reason reason =
+        reply->kind == RESP_ERROR ? link_reason_of(&master->link, reply) : REASON_GARBAGE;
+    if (master_note_refusal(master, reason))
+        flights->io->command_refused(flights->io->context, node, reason, sent == REDIS_RELEASE);
+}
+
+/* True if that is not the end of it: the command has been sent again. */
+static bool on_failed_reply(struct flights *flights, unsigned node, enum redis_command sent,
+                            const struct redis_reply *reply, const struct link_ticket *ticket,
+                            enum reason reason, int64_t now_ns)
+{
+    if (reason == REASON_NOSCRIPT && write_in_full(flights, node, ticket, now_ns))
+        return true;
+    note_refusal(flights, node, sent, reply);
+    if (sent == REDIS_RELEASE)
+        write_later(flights, node, ticket->owner, now_ns);
+    return false;
+}
+
+static void on_round_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
+                           const struct link_ticket *ticket, int64_t now_ns)
+{
+    struct flight *flight = ticket->owner;
+    enum round_command command = ticket->command;
+    enum redis_command sent = flight_command(flight, command);
+    if (redis_is_native(ticket->form)) {
+        on_native_release(flights, node, ticket, reply, now_ns);
+        return;
+    }
+    struct answer said = redis_answer(sent, reply);
+    bool failed = said.kind == ANSWER_FAILED;
+
+    if (failed && on_failed_reply(flights, node, sent, reply, ticket, said.reason, now_ns))
+        return;
+    if (sent == REDIS_SWAP) {
+        if (said.wanted) {
+            flights->news.wanted = flight->key;
+            flights->news.wanted_need_ns = said.need_ms * NS_PER_MS;
+        }
+        flights_deliver_to_partner(flights, node, flight, &said, now_ns);
+    }
+    if (flight->notes != NULL)
+        take_notes(flight, node, reply);
+    if (command == ROUND_UNDO && !failed)
+        tell_seen(flights, node, flight->key, &said, ticket);
+    if (sent == REDIS_RELEASE)
+        on_released_alone(flights, node, said.kind);
+    if (!failed && flight_is_vote(flight, command))
+        keep_vote(flights, node, ticket, &said, now_ns);
+    else
+        flights_deliver(flights, node, flight, command, &said, now_ns);
+}
+
+static void on_guard_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
+                           const struct link_ticket *ticket, int64_t now_ns)
+{
+    struct warden *warden = &flights->masters[node].warden;
+    unsigned alone = warden->probes;
+    enum reason reason;
+    switch (warden_on_reply(warden, ticket, reply, now_ns)) {
+    case WARDEN_MORE:
+        return;
+    case WARDEN_PASS:
+        deliver_votes(flights, node, REASON_NONE, now_ns);
+        /* After votes, the common case, it has changed nothing that would need a look. */
+        if (warden->probes == alone)
+            return;
+        break;
+    case WARDEN_WAIT:
+        wait_for_guard(flights, node, now_ns);
+        break;
+    case WARDEN_FAIL:
+        reason = guard_refuses_vote(&flights->guard, node, now_ns);
+        deliver_votes(flights, node, reason != REASON_NONE ? reason : REASON_UNCHECKED, now_ns);
+        break;
+    case WARDEN_LOOKED:
+        break;
+    }
+    masters_note_votes(flights, now_ns);
+    flights->guard_has_work = true;
+}
+
+static void on_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
+                     const struct link_ticket *ticket, int64_t now_ns)
+{
+    switch (ticket->kind) {
+    case TICKET_ROUND:
+        on_round_reply(flights, node, reply, ticket, now_ns);
+        break;
+    case TICKET_RELEASES:
+        on_releases(flights, node, reply, ticket, now_ns);
+        break;
+    case TICKET_LOOK:
+        on_look_reply(flights, node, reply, ticket);
+        break;
+    case TICKET_TRACKING:
+        masters_on_tracking_reply(flights, node, reply);
+        break;
+    case TICKET_TRIAL:
+        self_test_on_reply(flights, node, ticket, reply);
+        break;
+    case TICKET_GUARD:
+    case TICKET_HEARTBEAT:
+        on_guard_reply(flights, node, reply, ticket, now_ns);
+        break;
+    case TICKET_GREETING:
+    case TICKET_OWED:
+        assert(false && "the link's own");
+    }
+}
+
+/* --- connections --- */
+
+/* A command that was under way on a connection that is lost. */
+static void fail_ticket(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+                        int64_t now_ns)
+{
+    enum reason reason = flights->masters[node].link.reason;
+    struct flight *flight = ticket->owner;
+    struct flight_key *key = ticket->owner;
+    switch (ticket->kind) {
+    case TICKET_LOOK:
+        flights->masters[node].looks--;
+        key->looks--;
+        flights->news.looks_lost |= nodes_only(node);
+        break;
+    case TICKET_RELEASES:
+        for (unsigned i = 0; i < ticket->command; i++) {
+            struct flight *next = flight->together;
+            flights_fail(flights, node, flight, ROUND_VOTE, reason, now_ns);
+            flight = next;
+        }
+        break;
+    default:
+        assert(ticket->kind == TICKET_ROUND);
+        flights_fail(flights, node, flight, ticket->command, reason, now_ns);
+        break;
+    }
+}
+
+/* What was under way on a connection that is lost comes back as failed. */
+static void fail_lost(struct flights *flights, unsigned node, int64_t now_ns)
+{
+    struct link *link = &flights->masters[node].link;
+    const struct link_ticket *ticket;
+    if (link->state != LINK_DOWN)
+        return;
+    flights->unguarded &= ~nodes_only(node);
+    deliver_votes(flights, node, link->reason, now_ns);
+    while (link->state == LINK_DOWN && (ticket = link_take_lost(link)) != NULL)
+        fail_ticket(flights, node, ticket, now_ns);
+}
+
+static bool on_command_reply(struct flights *flights, unsigned node,
+                             const struct redis_reply *reply, int64_t now_ns)
+{
+    struct link *link = &flights->masters[node].link;
+    enum link_state before = link->state;
+    const struct link_ticket *ticket = link_on_reply(link, reply, now_ns);
+    if (link->state != before)
+        masters_note_link(flights, node, before, now_ns);
+    if (link->state == LINK_DOWN) {
+        fail_lost(flights, node, now_ns);
+        return false;
+    }
+    if (ticket != NULL)
+        on_reply(flights, node, reply, ticket, now_ns);
+    /* Late: it has not answered in time yet, and is asked again. */
+    if (link->state == LINK_SUSPECT)
+        link_heartbeat(link, now_ns);
+    return true;
+}
+
+bool replies_on_reply(struct flights *flights, unsigned node, enum channel channel,
+                      const struct redis_reply *reply, int64_t now_ns)
+{
+    return channel == CHANNEL_TRACKING ? masters_on_report(flights, node, reply, now_ns)
+                                       : on_command_reply(flights, node, reply, now_ns);
+}
+
+void replies_on_connected(struct flights *flights, unsigned node, enum channel channel,
+                          int64_t now_ns)
+{
+    struct master *master = &flights->masters[node];
+    enum link_state before = master->link.state;
+    if (channel == CHANNEL_TRACKING) {
+        tracker_on_connected(&master->tracker, now_ns);
+        return;
+    }
+    link_on_connected(&master->link, now_ns);
+    masters_note_link(flights, node, before, now_ns);
+}
+
+void replies_on_closed(struct flights *flights, unsigned node, enum channel channel,
+                       enum reason reason, int64_t now_ns)
+{
+    struct master *master = &flights->masters[node];
+    enum link_state before = master->link.state;
+    if (channel == CHANNEL_TRACKING) {
+        tracker_on_closed(&master->tracker, now_ns);
+        masters_on_untracked(flights, node);
+        return;
+    }
+    link_on_closed(&master->link, reason, now_ns);
+    masters_note_link(flights, node, before, now_ns);
+    fail_lost(flights, node, now_ns);
+}
+
+/* --- time --- */
+
+int64_t replies_deadline_ns(const struct flights *flights)
+{
+    int64_t deadline_ns = INT64_MAX;
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        int64_t link_ns = link_deadline_ns(&flights->masters[i].link);
+        int64_t tracker_ns = tracker_deadline_ns(&flights->masters[i].tracker);
+        deadline_ns = link_ns < deadline_ns ? link_ns : deadline_ns;
+        deadline_ns = tracker_ns < deadline_ns ? tracker_ns : deadline_ns;
+    }
+    return deadline_ns;
+}
+
+void replies_on_timer(struct flights *flights, int64_t now_ns)
+{
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        struct master *master = &flights->masters[i];
+        enum link_state before = master->link.state;
+        link_on_timer(&master->link, now_ns);
+        masters_note_link(flights, i, before, now_ns);
+        fail_lost(flights, i, now_ns);
+        if (tracker_on_timer(&master->tracker, now_ns))
+            masters_on_untracked(flights, i);
+    }
+}
+
+/* --- the end of a pass --- */
+
+bool replies_wants_flush(const struct flights *flights)
+{
+    return flights->unguarded != 0 || flights->guard_has_work ||
+           !STAILQ_EMPTY(&flights->gathered) || !STAILQ_EMPTY(&flights->unwritten);
+}
+
+/* What the guard has asked for of nodes other than the one it was looking at. */
+static void work_for_guard(struct flights *flights, int64_t now_ns)
+{
+    struct guard *guard = &flights->guard;
+    uint32_t probe = guard->probe;
+    flights->guard_has_work = false;
+    guard->probe = 0;
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        struct master *master = &flights->masters[i];
+        uint32_t node = nodes_only(i);
+        if (!master_is_connected(master)) {
+            guard->beat &= ~node;
+            continue;
+        }
+        warden_mark(&master->warden, now_ns);
+        if (probe & node)
+            warden_probe(&master->warden, now_ns);
+        /* One that is under way was written before the reason for this one. */
+        if (!(guard->beat & node) || master->link.heartbeat_due)
+            continue;
+        guard->beat &= ~node;
+        link_heartbeat(&master->link, now_ns);
+    }
+}
+
+void replies_flush(struct flights *flights, int64_t now_ns)
+{
+    write_all_gathered(flights, now_ns);
+    flights_fail_unwritten(flights, now_ns);
+    uint32_t unguarded = flights->unguarded;
+    flights->unguarded = 0;
+    for (uint32_t rest = unguarded; rest != 0; rest = nodes_behind_first(rest))
+        warden_expect_batch(&flights->masters[nodes_first(rest)].warden, now_ns);
+    flights->io->write(flights->io->context, unguarded, CHANNEL_COMMANDS, warden_probe_bytes,
+                       warden_probe_len);
+    if (flights->guard_has_work)
+        work_for_guard(flights, now_ns);
+}

@@ -1,0 +1,374 @@
+#include "engine/flight/write.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/flight/need.h"
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
+
+/* By the distance to the nearest quorum. */
+static int64_t need_ms(const struct flights *flights)
+{
+    int64_t sorted_ns[LIMIT_NODES];
+    unsigned count = 0;
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        int64_t distance_ns = flights->masters[i].link.distance_ns;
+        unsigned at = count;
+        if (distance_ns < 0)
+            continue;
+        for (; at > 0 && sorted_ns[at - 1] > distance_ns; at--)
+            sorted_ns[at] = sorted_ns[at - 1];
+        sorted_ns[at] = distance_ns;
+        count++;
+    }
+    if (count < flights->rules->round.quorum)
+        return 0;
+    int64_t ns =
+        need_ns(flights->rules->backoff_min_ns, sorted_ns[flights->rules->round.quorum - 1]);
+    int64_t rounded_ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
+    return rounded_ms < REDIS_NEED_MAX_MS ? rounded_ms : REDIS_NEED_MAX_MS;
+}
+
+/* Not inlined: a vote, which is formatted by the same function, is to pay nothing for it. */
+__attribute__((noinline)) static void sign(const struct flights *flights, struct redis_call *call)
+{
+    call->daemon = flights->daemon;
+    if (call->command != REDIS_SWAP)
+        call->need_ms = need_ms(flights);
+}
+
+/* A command of a round, in flights->command; returns its length. */
+static size_t format(struct flights *flights, const struct flight *flight,
+                     enum round_command command, enum redis_form form, int64_t now_ns)
+{
+    const struct round *round = &flight->round;
+    struct redis_call call = {
+        .command = flight_command(flight, command),
+        .token = flight->token,
+        .old_token = flight->predecessor,
+        .ttl_ms = round->ttl_ns / NS_PER_MS,
+        .ballot = flight->ballot,
+        .fence_ttl_ms = flights->rules->fence_ttl_ns / NS_PER_MS,
+    };
+    call.key = flight->key->bytes;
+    call.key_len = flight->key->len;
+    if (command == ROUND_PLANT)
+        call.ttl_ms = round_plant_ttl_ms(round, now_ns);
+    else if (call.command == REDIS_RELEASE)
+        call.ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS;
+    /* Who was refused the lock wants it; who releases it does not. */
+    if (command == ROUND_UNDO || call.command == REDIS_SWAP)
+        sign(flights, &call);
+    return redis_format(&call, form, flights->command);
+}
+
+void write_later(struct flights *flights, unsigned node, const struct flight *flight,
+                 int64_t now_ns)
+{
+    flights->stats->owed++;
+    link_owe(&flights->masters[node].link, flight->key->bytes, flight->key->len, flight->token,
+             now_ns);
+}
+
+/* While clients wait, the undo of a round that was refused is also a look at the key. Not inlined:
+ * a vote, which is written by the same function, is to pay nothing for it. */
+__attribute__((noinline)) static uint32_t track_undo(struct flights *flights, unsigned node,
+                                                     const struct flight *flight, int64_t now_ns)
+{
+    struct link *link = &flights->masters[node].link;
+    uint32_t tracking = flights->masters[node].tracker.tracking;
+    if (!flight->looks || tracking == 0 || link_refuses_vote(link) != REASON_NONE)
+        return 0;
+    tracker_ask(link, now_ns);
+    return tracking;
+}
+
+/* What has been formatted. */
+static void write_formatted(struct flights *flights, uint32_t nodes, size_t len)
+{
+    flights->io->write(flights->io->context, nodes, CHANNEL_COMMANDS, flights->command, len);
+}
+
+/* A command has been written to these nodes: if their answers are votes, the guard is asked about
+ * them at the end of the pass. */
+static void ask_guard(struct flights *flights, const struct flight *flight,
+                      enum round_command command, uint32_t nodes)
+{
+    if (flight_is_vote(flight, command))
+        flights->unguarded |= nodes;
+}
+
+/* Returns the nodes that do not take it. */
+static uint32_t write_round(struct flights *flights, struct flight *flight,
+                            enum round_command command, uint32_t nodes, int64_t now_ns)
+{
+    bool release = flight_is_release(flight, command);
+    struct link_ticket ticket = {.kind = TICKET_ROUND,
+                                 .command = (uint8_t)command,
+                                 .form = REDIS_BY_SHA1,
+                                 .plain = flight_command(flight, command) == REDIS_ACQUIRE,
+                                 .sent_ns = now_ns,
+                                 .owner = flight};
+    uint32_t refused = 0;
+    write_gathered_first(flights, flight->key, now_ns);
+    size_t len = format(flights, flight, command, REDIS_BY_SHA1, now_ns);
+    bool joined = false;
+    if (ticket.plain)
+        ticket.number = ++flights->plain_votes;
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+        unsigned node = nodes_first(rest);
+        struct link *link = &flights->masters[node].link;
+        if ((release ? link_refuses_release(link) : link_refuses_vote(link)) != REASON_NONE) {
+            refused |= nodes_only(node);
+            continue;
+        }
+        ticket.epoch = guard_epoch(&flights->guard, node);
+        if (ticket.plain) {
+            joined |= link_expect_vote(link, &ticket);
+            continue;
+        }
+        if (command == ROUND_UNDO)
+            ticket.tracking = track_undo(flights, node, flight, now_ns);
+        link_expect(link, &ticket);
+    }
+    /* It waits for an answer where its run is, so it is still there. */
+    if (joined) {
+        assert(flights->asked_last->together == NULL);
+        flights->asked_last->together = flight;
+    }
+    if (ticket.plain)
+        flights->asked_last = flight;
+    write_formatted(flights, nodes & ~refused, len);
+    ask_guard(flights, flight, command, nodes & ~refused);
+    return refused;
+}
+
+/* --- releases --- */
+
+static bool is_gathered(const struct flight *flight, enum round_command command)
+{
+    /* A BREAK deletes nothing on some nodes. */
+    return command == ROUND_VOTE && flight->round.kind == ROUND_RELEASE && flight->spared == NULL;
+}
+
+/* As a command of its own, to a link that takes releases. */
+static void write_alone(struct flights *flights, unsigned node, struct flight *flight,
+                        enum redis_form form, int64_t now_ns)
+{
+    const struct link_ticket ticket = {.kind = TICKET_ROUND,
+                                       .command = ROUND_VOTE,
+                                       .form = (uint8_t)form,
+                                       .sent_ns = now_ns,
+                                       .owner = flight};
+    size_t len = format(flights, flight, ROUND_VOTE, form, now_ns);
+    link_send(&flights->masters[node].link, flights->command, len, &ticket);
+}
+
+/* Keep it for these nodes. Returns those that do not take it. */
+static uint32_t gather(struct flights *flights, struct flight *flight, uint32_t nodes,
+                       int64_t now_ns)
+{
+    uint32_t refused = 0;
+    uint32_t gathered_for = 0;
+    assert(flight->gathered_for == 0);
+    /* No key twice in one command. */
+    write_gathered_first(flights, flight->key, now_ns);
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+        unsigned node = nodes_first(rest);
+        const struct master *master = &flights->masters[node];
+        if (!master->batch_refused)
+            gathered_for |= nodes_only(node);
+        else if (link_refuses_release(&master->link) != REASON_NONE)
+            refused |= nodes_only(node);
+        else
+            write_alone(flights, node, flight, master->link.release_form, now_ns);
+    }
+    if (gathered_for == 0)
+        return refused;
+    flight->gathered_for = gathered_for;
+    flight->key->gathered = true;
+    STAILQ_INSERT_TAIL(&flights->gathered, flight, gathered);
+    return refused;
+}
+
+/* Take the first that are gathered for the same nodes, as a chain; returns how many. */
+static unsigned take_chain(struct flights *flights, struct flight **first)
+{
+    struct flight *flight = STAILQ_FIRST(&flights->gathered);
+    struct flight **end = first;
+    uint32_t nodes = flight->gathered_for;
+    unsigned count = 0;
+    while (flight != NULL && flight->gathered_for == nodes && count < LIMIT_TOGETHER) {
+        STAILQ_REMOVE_HEAD(&flights->gathered, gathered);
+        flight->key->gathered = false;
+        flight->gathered_for = 0;
+        *end = flight;
+        end = &flight->together;
+        count++;
+        flight = STAILQ_FIRST(&flights->gathered);
+    }
+    *end = NULL;
+    return count;
+}
+
+/* As format(). */
+static size_t format_chain(struct flights *flights, const struct flight *first, unsigned count,
+                           enum redis_form form, int64_t now_ns)
+{
+    struct redis_release releases[LIMIT_TOGETHER];
+    if (count == 1)
+        return format(flights, first, ROUND_VOTE, form, now_ns);
+    for (unsigned i = 0; i < count; i++, first = first->together)
+        releases[i] = (struct redis_release){
+            .key = first->key->bytes,
+            .key_len = first->key->len,
+            .token = first->token,
+        };
+    return redis_format_releases(releases, count, form, flights->command);
+}
+
+/* What could not be written to some nodes after all fails at the end of the pass, not in the midst
+ * of whatever is being done now. */
+static void put_off(struct flights *flights, struct flight *first, uint32_t refused)
+{
+    for (struct flight *next; first != NULL; first = next) {
+        next = first->together;
+        first->gathered_for = refused;
+        STAILQ_INSERT_TAIL(&flights->unwritten, first, gathered);
+    }
+}
+
+static void write_chain(struct flights *flights, int64_t now_ns)
+{
+    struct flight *first;
+    uint32_t nodes = STAILQ_FIRST(&flights->gathered)->gathered_for;
+    uint32_t refused = 0;
+    uint32_t written_to = 0; /* by what is in flights->command */
+    unsigned count = take_chain(flights, &first);
+    size_t len = 0;
+    struct link_ticket ticket = {
+        .kind = count > 1 ? TICKET_RELEASES : TICKET_ROUND,
+        .command = count > 1 ? (uint8_t)count : ROUND_VOTE,
+        .sent_ns = now_ns,
+        .owner = first,
+    };
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+        struct link *link = &flights->masters[nodes_first(rest)].link;
+        enum redis_form form = count > 1 ? REDIS_BY_SHA1 : link->release_form;
+        if (link_refuses_release(link) != REASON_NONE) {
+            refused |= nodes_only(link->node);
+            continue;
+        }
+        /* Mostly all masters are alike, and it is written once. */
+        if (len == 0 || form != ticket.form) {
+            write_formatted(flights, written_to, len);
+            written_to = 0;
+            ticket.form = (uint8_t)form;
+            len = format_chain(flights, first, count, form, now_ns);
+        }
+        link_expect(link, &ticket);
+        written_to |= nodes_only(link->node);
+    }
+    write_formatted(flights, written_to, len);
+    if (refused != 0)
+        put_off(flights, first, refused);
+}
+
+void write_gathered_first(struct flights *flights, const struct flight_key *key, int64_t now_ns)
+{
+    while (key->gathered)
+        write_chain(flights, now_ns);
+}
+
+void write_all_gathered(struct flights *flights, int64_t now_ns)
+{
+    while (!STAILQ_EMPTY(&flights->gathered))
+        write_chain(flights, now_ns);
+}
+
+uint32_t write_command(struct flights *flights, struct flight *flight, enum round_command command,
+                       uint32_t nodes, int64_t now_ns)
+{
+    return is_gathered(flight, command) ? gather(flights, flight, nodes, now_ns)
+                                        : write_round(flights, flight, command, nodes, now_ns);
+}
+
+void write_release_alone(struct flights *flights, unsigned node, struct flight *flight,
+                         int64_t now_ns)
+{
+    write_alone(flights, node, flight, REDIS_BY_SHA1, now_ns);
+}
+
+/* --- in full --- */
+
+/* The same command once more, as formatted. */
+static void write_again(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+                        size_t len, int64_t now_ns)
+{
+    struct link_ticket again = *ticket;
+    again.form = REDIS_IN_FULL;
+    again.plain = false; /* of no run */
+    again.tracking = 0;  /* that was asked for once */
+    again.sent_ns = now_ns;
+    link_send(&flights->masters[node].link, flights->command, len, &again);
+}
+
+bool write_in_full(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+                   int64_t now_ns)
+{
+    const struct link *link = &flights->masters[node].link;
+    const struct flight *flight = ticket->owner;
+    /* After the undo of its round it would set a key that nobody takes away. */
+    if (flight_is_vote(flight, ticket->command) && flight->round.phase != ROUND_VOTING)
+        return false;
+    enum reason refused = flight_is_release(flight, ticket->command) ? link_refuses_release(link)
+                                                                     : link_refuses_vote(link);
+    if (ticket->form == REDIS_IN_FULL || refused != REASON_NONE)
+        return false;
+    size_t len = format(flights, flight, ticket->command, REDIS_IN_FULL, now_ns);
+    write_again(flights, node, ticket, len, now_ns);
+    ask_guard(flights, flight, ticket->command, nodes_only(node));
+    return true;
+}
+
+bool write_releases_in_full(struct flights *flights, unsigned node,
+                            const struct link_ticket *ticket, int64_t now_ns)
+{
+    if (ticket->form == REDIS_IN_FULL ||
+        link_refuses_release(&flights->masters[node].link) != REASON_NONE)
+        return false;
+    size_t len = format_chain(flights, ticket->owner, ticket->command, REDIS_IN_FULL, now_ns);
+    write_again(flights, node, ticket, len, now_ns);
+    return true;
+}
+
+/* --- looks --- */
+
+void write_look(struct flights *flights, unsigned node, struct flight_key *key, const char *token,
+                enum redis_form form, int64_t now_ns)
+{
+    struct master *master = &flights->masters[node];
+    /* Where another daemon hands it over, it finds that this one waits. */
+    struct redis_call call = {
+        .command = REDIS_LOOK,
+        .key = key->bytes,
+        .key_len = key->len,
+        .token = token,
+        .ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS,
+    };
+    const struct link_ticket ticket = {.kind = TICKET_LOOK,
+                                       .form = (uint8_t)form,
+                                       .sent_ns = now_ns,
+                                       .tracking = master->tracker.tracking,
+                                       .owner = key};
+    sign(flights, &call);
+    flights->stats->looks++;
+    master->looks++;
+    key->looks++;
+    write_gathered_first(flights, key, now_ns);
+    if (ticket.tracking != 0)
+        tracker_ask(&master->link, now_ns);
+    size_t len = redis_format(&call, form, flights->command);
+    link_send(&master->link, flights->command, len, &ticket);
+}

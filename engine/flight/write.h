@@ -1,0 +1,50 @@
+/*
+ * What goes to the masters: the commands of a round, formatted once for all nodes that get the
+ * same; and releases.
+ *
+ * What UNLOCKs of one pass have to delete goes to a node as one command: that costs the masters
+ * much less than one for each. It is written at the end of the pass; or earlier, before anything
+ * else about the same key is, so that a node hears what is about one key in the order in which it
+ * was decided. A node that refuses several at once gets each by itself, as it comes. What goes by
+ * itself goes as the node's own compare-and-delete, if it has one: that costs it less than a
+ * script.
+ *
+ * None of these functions steps a round.
+ */
+#ifndef ENGINE_FLIGHT_WRITE_H
+#define ENGINE_FLIGHT_WRITE_H
+
+#include "engine/flight/flights.h"
+
+/* Write a command of a round to these nodes, or gather it. Returns those that do not take it. */
+uint32_t write_command(struct flights *flights, struct flight *flight, enum round_command command,
+                       uint32_t nodes, int64_t now_ns);
+
+/* The node has forgotten the script: the command is written in full, in the same round, and in the
+ * epoch in which its vote was asked for. False: it is too late for that. */
+bool write_in_full(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+                   int64_t now_ns);
+bool write_releases_in_full(struct flights *flights, unsigned node,
+                            const struct link_ticket *ticket, int64_t now_ns);
+
+/* A release as a command of its own, by the script. The link takes releases. */
+void write_release_alone(struct flights *flights, unsigned node, struct flight *flight,
+                         int64_t now_ns);
+
+/* Something else about this key is about to be written. */
+void write_gathered_first(struct flights *flights, const struct flight_key *key, int64_t now_ns);
+
+/* The end of the pass: all that is gathered. What some node does not take is in
+ * flights->unwritten. */
+void write_all_gathered(struct flights *flights, int64_t now_ns);
+
+/* Look at a key on a node that takes votes. token: of the lock on it that is known, which a master
+ * need not be told of; or NULL. */
+void write_look(struct flights *flights, unsigned node, struct flight_key *key, const char *token,
+                enum redis_form form, int64_t now_ns);
+
+/* The node is owed the release of the flight's token. */
+void write_later(struct flights *flights, unsigned node, const struct flight *flight,
+                 int64_t now_ns);
+
+#endif

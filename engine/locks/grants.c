@@ -1,0 +1,335 @@
+#include "engine/locks/grants.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/locks/loss.h"
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
+
+static struct lock *known_lock(const struct resource *resource, const char *token)
+{
+    struct lock *lock = resource->lock;
+    return lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0 ? lock : NULL;
+}
+
+/* Is it this client's connection that holds it? Once it is not, it never is again. */
+static bool is_held_by(const struct lock *lock, const struct engine_client *client)
+{
+    return lock != NULL && client != NULL && lock->client == client;
+}
+
+/* When something is to be done about it. */
+static void set_alarm(struct lock_manager *manager, struct lock *lock)
+{
+    int64_t at_ns = lock->ends_ns;
+    if (lock->client != NULL) {
+        int64_t renew_ns = hold_renew_ns(&lock->hold, manager->rules->max_hold_ns);
+        at_ns = hold_lost_ns(&lock->hold);
+        if (lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
+            at_ns = renew_ns;
+    }
+    alarms_set(&manager->alarms, &lock->alarm, at_ns);
+}
+
+void grants_set_alarms(struct lock_manager *manager)
+{
+    struct lock *lock;
+    TAILQ_FOREACH (lock, &manager->held, entry)
+        set_alarm(manager, lock);
+}
+
+/* The daemon does not extend it any more: from now on a lock like any other. */
+static void let_go(struct lock_manager *manager, struct lock *lock)
+{
+    assert(lock->client != NULL);
+    LIST_REMOVE(lock, of_client);
+    lock->client->hold_count--;
+    lock->client = NULL;
+    manager->holding--;
+    if (lock->renewal != NULL)
+        lock->renewal->renews = NULL;
+    lock->renewal = NULL;
+    alarms_set(&manager->due, &lock->due, ALARM_NEVER);
+    TAILQ_REMOVE(&manager->held, lock, entry);
+    manager->held_count--;
+    TAILQ_INSERT_TAIL(&manager->unheld, lock, entry);
+    set_alarm(manager, lock);
+}
+
+static void forget_lock(struct lock_manager *manager, struct lock *lock)
+{
+    struct resource *resource = lock->resource;
+    if (lock->client != NULL)
+        let_go(manager, lock);
+    TAILQ_REMOVE(&manager->unheld, lock, entry);
+    alarms_set(&manager->alarms, &lock->alarm, ALARM_NEVER);
+    resource->lock = NULL;
+    pool_give(&manager->locks, lock);
+    flight_note_idle(&manager->flights->idle_keys, &resource->key);
+}
+
+static void push(struct lock_manager *manager, const struct lock *lock, bool lost, const char *node,
+                 const char *reason)
+{
+    const struct push push = {
+        .kind = lost ? PUSH_LOST : PUSH_WARN,
+        .resource = lock->resource->name,
+        .resource_len = lock->resource->name_len,
+        .token = lock->token,
+        .node = node,
+        .reason = reason,
+    };
+    if (!lock->client->gone)
+        manager->io->push(manager->io->context, lock->client, &push);
+}
+
+/* Final: whatever becomes of it, its client is told to stop. */
+static void lose(struct lock_manager *manager, struct lock *lock, const char *reason)
+{
+    manager->stats->lost++;
+    manager->stats->losses[engine_loss_of(reason)]++;
+    push(manager, lock, true, NULL, reason);
+    let_go(manager, lock);
+}
+
+/* The nodes that have it: those that said so in time for the outcome, and those that have not
+ * answered yet, but are about to. */
+static uint32_t carriers_of(const struct round *round)
+{
+    return round->yes | round->pending;
+}
+
+/* --- granted --- */
+
+bool grants_end(struct lock_manager *manager, struct resource *resource, const char *token,
+                const struct engine_client *client)
+{
+    struct lock *lock = known_lock(resource, token);
+    if (lock == NULL)
+        return false;
+    if (lock->client != NULL && lock->client != client)
+        lose(manager, lock, "gone");
+    forget_lock(manager, lock);
+    return true;
+}
+
+/* There is always one: those with HOLD are bounded, the others can be forgotten. */
+static struct lock *take_lock(struct lock_manager *manager)
+{
+    struct lock *lock = pool_take(&manager->locks);
+    if (lock == NULL) {
+        forget_lock(manager, TAILQ_FIRST(&manager->unheld));
+        lock = pool_take(&manager->locks);
+    }
+    assert(lock != NULL);
+    return lock;
+}
+
+void grants_on_granted(struct lock_manager *manager, const struct flight *flight,
+                       struct engine_client *client, bool hold, bool lingers, int64_t now_ns)
+{
+    struct resource *resource = resource_of(flight->key);
+    const struct round *round = &flight->round;
+    if (resource->lock != NULL && resource->lock->client != NULL)
+        lose(manager, resource->lock, "gone");
+    if (resource->lock != NULL)
+        forget_lock(manager, resource->lock);
+
+    struct lock *lock = take_lock(manager);
+    lock->alarm = (struct alarm){.kind = ALARM_LOCK};
+    lock->due = (struct alarm){0};
+    lock->client = NULL;
+    lock->renewal = NULL;
+    lock->failed = NULL;
+    lock->lingers = lingers;
+    lock->resource = resource;
+    resource->lock = lock;
+    memcpy(lock->token, flight->token, LIMIT_TOKEN);
+    memcpy(lock->client_label, client->label, sizeof(lock->client_label));
+    lock->client_id = client->id;
+    lock->carriers = carriers_of(round);
+    lock->ends_ns = now_ns + round->ttl_ns;
+    hold_init(&lock->hold, round->ttl_ns, round->started_ns, round->until_ns);
+    if (hold) {
+        lock->client = client;
+        LIST_INSERT_HEAD(&client->holds, lock, of_client);
+        client->hold_count++;
+        manager->holding++;
+        TAILQ_INSERT_TAIL(&manager->held, lock, entry);
+        manager->held_count++;
+    } else {
+        TAILQ_INSERT_TAIL(&manager->unheld, lock, entry);
+    }
+    set_alarm(manager, lock);
+    if (hold && manager->draining)
+        lose(manager, lock, "shutdown");
+}
+
+/* --- extended --- */
+
+const char *grants_refuse_extension(const struct lock_manager *manager,
+                                    const struct engine_client *client,
+                                    const struct request *request, const struct resource *resource,
+                                    int64_t now_ns)
+{
+    const struct lock *lock = known_lock(resource, request->token);
+    int64_t ttl_ns = request->ttl_ms * NS_PER_MS;
+    if (!is_held_by(lock, client))
+        return extensions_refuse(&manager->extensions, request->token, ttl_ns, now_ns);
+    return hold_may_extend(&lock->hold, ttl_ns, manager->rules->max_hold_ns, now_ns) ? NULL
+                                                                                     : "hold";
+}
+
+/* It is known to live longer, whoever asked for that. */
+static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
+{
+    hold_on_extended(&lock->hold, round->until_ns);
+    lock->carriers = carriers_of(round);
+    lock->failed = NULL;
+    if (now_ns + round->ttl_ns > lock->ends_ns)
+        lock->ends_ns = now_ns + round->ttl_ns;
+    if (lock->resource->queue.length > 0)
+        queue_on_held(&lock->resource->queue, lock->ends_ns, now_ns);
+}
+
+static void on_renewed(struct lock_manager *manager, struct lock *lock, const struct round *round,
+                       int64_t now_ns)
+{
+    lock->renewal = NULL;
+    switch (round->outcome) {
+    case OUTCOME_OK:
+        prolong(lock, round, now_ns);
+        break;
+    case OUTCOME_GONE:
+        lose(manager, lock, "gone");
+        return;
+    default:
+        lock->failed = round->outcome == OUTCOME_LATE ? "late" : "noquorum";
+        hold_on_failed(&lock->hold, manager->rules->backoff_min_ns, now_ns);
+        break;
+    }
+    set_alarm(manager, lock);
+}
+
+void grants_on_extended(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
+{
+    struct lock *lock = flight->renews;
+    const struct round *round = &flight->round;
+    flight->renews = NULL;
+    manager->renewing -= flight->of_daemon;
+    if (lock != NULL) {
+        on_renewed(manager, lock, round, now_ns);
+        return;
+    }
+    if (flight->of_daemon)
+        return;
+    lock = known_lock(resource_of(flight->key), flight->token);
+    /* Whoever holds it now has held it since this began: one that was lost meanwhile counts. */
+    const struct engine_client *client = flight->call != NULL ? flight->call->client : NULL;
+    if (round->outcome == OUTCOME_OK && !is_held_by(lock, client))
+        extensions_count(&manager->extensions, flight->token, now_ns);
+    if (lock == NULL)
+        return;
+    if (round->outcome == OUTCOME_OK) {
+        prolong(lock, round, now_ns);
+        set_alarm(manager, lock);
+    } else if (round->outcome == OUTCOME_GONE && lock->client != NULL) {
+        lose(manager, lock, "gone");
+    }
+}
+
+static void renew(struct lock_manager *manager, struct lock *lock, int64_t now_ns)
+{
+    struct flight *flight =
+        flights_open(manager->flights, &lock->resource->key, ROUND_EXTEND, lock->hold.ttl_ns);
+    if (flight == NULL) {
+        lock->failed = "noquorum";
+        hold_on_failed(&lock->hold, manager->rules->backoff_min_ns, now_ns);
+        set_alarm(manager, lock);
+        return;
+    }
+    manager->stats->renewals++;
+    manager->renewing++;
+    memcpy(flight->token, lock->token, LIMIT_TOKEN);
+    flight->of_daemon = true;
+    flight->renews = lock;
+    lock->renewal = flight;
+    set_alarm(manager, lock);
+    flights_start(manager->flights, flight, now_ns);
+}
+
+bool grants_want_renewals(const struct lock_manager *manager)
+{
+    return manager->renewing < manager->renewals_max && manager->due.first_ns != ALARM_NEVER;
+}
+
+void grants_renew(struct lock_manager *manager, int64_t now_ns)
+{
+    while (grants_want_renewals(manager)) {
+        /* The one that is lost first. */
+        struct alarm *due = alarms_take(&manager->due, ALARM_NEVER - 1);
+        renew(manager, (struct lock *)((char *)due - offsetof(struct lock, due)), now_ns);
+    }
+}
+
+void grants_on_alarm(struct lock_manager *manager, struct lock *lock, int64_t now_ns)
+{
+    if (lock->client == NULL) {
+        forget_lock(manager, lock);
+    } else if (now_ns < hold_lost_ns(&lock->hold)) {
+        alarms_set(&manager->due, &lock->due, hold_lost_ns(&lock->hold));
+        set_alarm(manager, lock);
+    } else if (hold_renew_ns(&lock->hold, manager->rules->max_hold_ns) == INT64_MAX) {
+        lose(manager, lock, "limit");
+    } else {
+        lose(manager, lock, lock->failed != NULL ? lock->failed : "overdue");
+    }
+}
+
+/* --- the end of a connection, of a vote, and of the daemon --- */
+
+static struct lock *first_to_release(const struct engine_client *client, bool by_quit)
+{
+    struct lock *lock = LIST_FIRST(&client->holds);
+    while (lock != NULL && lock->lingers && !by_quit)
+        lock = LIST_NEXT(lock, of_client);
+    return lock;
+}
+
+struct resource *grants_take_held(struct lock_manager *manager, const struct engine_client *client,
+                                  bool by_quit, char *token)
+{
+    struct lock *lock = first_to_release(client, by_quit);
+    if (lock == NULL)
+        return NULL;
+    struct resource *resource = lock->resource;
+    memcpy(token, lock->token, LIMIT_TOKEN);
+    forget_lock(manager, lock);
+    return resource;
+}
+
+void grants_abandon(struct lock_manager *manager, struct engine_client *client)
+{
+    struct lock *lock;
+    while ((lock = LIST_FIRST(&client->holds)) != NULL)
+        let_go(manager, lock);
+}
+
+void grants_lose_all(struct lock_manager *manager)
+{
+    struct lock *lock;
+    while ((lock = TAILQ_FIRST(&manager->held)) != NULL)
+        lose(manager, lock, "shutdown");
+}
+
+void grants_warn(struct lock_manager *manager, unsigned node, enum reason reason)
+{
+    struct lock *lock;
+    TAILQ_FOREACH (lock, &manager->held, entry) {
+        if (!(lock->carriers & nodes_only(node)))
+            continue;
+        lock->carriers &= ~nodes_only(node);
+        push(manager, lock, false, manager->rules->node_names[node], reason_word(reason));
+    }
+}

@@ -1,0 +1,76 @@
+/*
+ * The lock manager, the layer above the rounds in flight: requests, the queues of waiters, the
+ * locks that are granted, and those that a connection holds. What all files of this folder share,
+ * and how a request is answered.
+ *
+ *     requests.c   what clients ask for, and their leaving
+ *     waits.c      LOCK: which waiter is next, and the rounds for it; hand-overs
+ *     grants.c     the locks that are granted; HOLDs and their extensions
+ *     breaks.c     BREAK: a lock is released by force
+ */
+#ifndef ENGINE_LOCKS_MANAGER_H
+#define ENGINE_LOCKS_MANAGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "engine/alarm.h"
+#include "engine/flight/flights.h"
+#include "engine/locks/call.h"
+#include "engine/locks/extensions.h"
+#include "engine/locks/queue.h"
+#include "engine/locks/resource.h"
+#include "engine/round/fence.h"
+#include "protocol/reply.h"
+
+struct lock_manager {
+    const struct engine_rules *rules;
+    const struct engine_io *io;
+    struct engine_stats *stats;
+    struct flights *flights;
+
+    struct fence fence;
+    struct alarms alarms;
+    struct queue_rules queue_rules;
+    uint32_t queue_seed; /* of the last queue; daemons begin with different ones */
+    struct pool calls;
+    struct resources resources;
+    struct extensions extensions;
+    struct pool breakings;
+
+    struct pool locks;
+    struct lock_list held; /* those with HOLD, held_count of them */
+    size_t held_count;
+    struct lock_list unheld; /* the others, the oldest first */
+    struct alarms due; /* those of the held that are to be extended as soon as there is room */
+    unsigned renewing; /* extensions of the daemon under way, and at most */
+    unsigned renewals_max;
+    size_t holding; /* HOLDs that were granted or are asked for */
+
+    size_t waiting; /* LOCKs with WAIT in some queue */
+    LIST_HEAD(, resource) waited_for;
+    size_t waited_for_count; /* the resources of that list */
+    bool draining;
+};
+
+/* What an alarm lies inside of. */
+enum manager_alarm { ALARM_WALL, ALARM_WAKE, ALARM_LOCK };
+
+/* False if there is not enough memory. All pointers outlive it. */
+bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
+                  const struct engine_io *io, struct engine_stats *stats, struct flights *flights);
+void manager_deinit(struct lock_manager *manager);
+
+/* Answer a request, which then is over. False if it reached nobody. */
+bool manager_reply(struct lock_manager *manager, struct call *call, enum round_kind kind,
+                   const struct reply *reply);
+
+/* The same, and it is not counted among the outcomes of requests for locks. */
+bool manager_say(struct lock_manager *manager, struct call *call, const struct reply *reply);
+
+/* ... from what its round has come to. */
+bool manager_answer(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
+
+#endif

@@ -1,0 +1,230 @@
+#include "engine/locks/requests.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/locks/breaks.h"
+#include "engine/locks/grants.h"
+#include "engine/locks/waits.h"
+#include "protocol/eight.h"
+#include "protocol/units.h"
+
+static enum round_kind round_kind_of(enum verb verb)
+{
+    switch (verb) {
+    case VERB_LOCK:
+        return ROUND_ACQUIRE;
+    case VERB_EXTEND:
+        return ROUND_EXTEND;
+    case VERB_UNLOCK:
+        return ROUND_RELEASE;
+    default:
+        assert(verb == VERB_STATUS || verb == VERB_BREAK);
+        return ROUND_STATUS;
+    }
+}
+
+static void refuse(struct lock_manager *manager, struct engine_client *client,
+                   const struct request *request, enum outcome outcome, const char *limit)
+{
+    struct reply reply = {.outcome = outcome, .limit = limit};
+    if (request->verb != VERB_BREAK)
+        manager->stats->outcomes[round_kind_of(request->verb)][outcome]++;
+    manager->io->reply(manager->io->context, client, request->tag, request->tag_len, &reply);
+}
+
+/* UNLOCK, EXTEND or STATUS: one round, at once. NULL if there is no room for it. */
+static struct flight *open_round(struct lock_manager *manager, struct engine_client *client,
+                                 const struct request *request, struct resource *resource,
+                                 int64_t now_ns)
+{
+    struct call *call = call_open(&manager->calls, client, request, now_ns);
+    if (call == NULL)
+        return NULL;
+    struct flight *flight = flights_open(manager->flights, &resource->key,
+                                         round_kind_of(request->verb), request->ttl_ms * NS_PER_MS);
+    if (flight == NULL) {
+        call_close(&manager->calls, call);
+        return NULL;
+    }
+    call_set_flight(call, flight);
+    if (request->token != NULL)
+        memcpy(flight->token, request->token, LIMIT_TOKEN);
+    return flight;
+}
+
+/* ... that has not begun. */
+static void close_round(struct lock_manager *manager, struct flight *flight)
+{
+    struct call *call = flight->call;
+    call_leave_flight(call);
+    call_close(&manager->calls, call);
+    flights_drop(manager->flights, flight);
+}
+
+static void submit(struct lock_manager *manager, struct engine_client *client,
+                   const struct request *request, struct resource *resource, int64_t now_ns)
+{
+    struct flight *flight;
+    const char *bound = NULL;
+    if (request->verb == VERB_LOCK) {
+        waits_lock(manager, client, request, resource, now_ns);
+        return;
+    }
+    if (request->verb == VERB_EXTEND && extensions_ended(&manager->extensions, request->token)) {
+        refuse(manager, client, request, OUTCOME_GONE, NULL);
+        return;
+    }
+    if (request->verb == VERB_EXTEND)
+        bound = grants_refuse_extension(manager, client, request, resource, now_ns);
+    if (bound != NULL) {
+        refuse(manager, client, request, OUTCOME_LIMIT, bound);
+        return;
+    }
+    flight = open_round(manager, client, request, resource, now_ns);
+    if (flight == NULL) {
+        refuse(manager, client, request, OUTCOME_LIMIT, "operations");
+    } else if (request->verb == VERB_UNLOCK) {
+        bool known = grants_end(manager, resource, request->token, client);
+        waits_release(manager, resource, request->token, flight, known, now_ns);
+    } else if (request->verb == VERB_BREAK && !breaks_begin(manager, flight)) {
+        close_round(manager, flight);
+        refuse(manager, client, request, OUTCOME_LIMIT, "breaks");
+    } else {
+        flights_start(manager->flights, flight, now_ns);
+    }
+}
+
+void requests_submit(struct lock_manager *manager, struct engine_client *client,
+                     const struct request *request, int64_t now_ns)
+{
+    if (manager->draining) {
+        refuse(manager, client, request, OUTCOME_SHUTDOWN, NULL);
+        return;
+    }
+    if (client->call_count >= LIMIT_CLIENT_REQUESTS) {
+        refuse(manager, client, request, OUTCOME_LIMIT, "requests");
+        return;
+    }
+    struct resource *resource =
+        resource_take(&manager->resources, &manager->queue_rules, ++manager->queue_seed,
+                      request->resource, request->resource_len);
+    if (resource == NULL) {
+        refuse(manager, client, request, OUTCOME_LIMIT, "operations");
+        return;
+    }
+    submit(manager, client, request, resource, now_ns);
+    flight_note_idle(&manager->flights->idle_keys, &resource->key);
+}
+
+bool requests_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
+{
+    const struct call *call;
+    assert(tag_len <= LIMIT_TAG);
+    /* Most have one request after the other. */
+    if (LIST_EMPTY(&client->calls))
+        return false;
+    /* All are padded to one length, and most differ in the first eight bytes. */
+    char padded[LIMIT_TAG] = {0};
+    memcpy(padded, tag, tag_len);
+    uint64_t first = eight_load(padded);
+    LIST_FOREACH (call, &client->calls, of_client)
+        if (eight_load(call->tag) == first && call->tagged &&
+            memcmp(call->tag, padded, sizeof(padded)) == 0)
+            return true;
+    return false;
+}
+
+/* --- clients that leave --- */
+
+/* Nobody waits for the answer of this call any more. */
+static void abandon(struct lock_manager *manager, struct call *call, int64_t now_ns)
+{
+    struct flight *flight = call->flight;
+    struct resource *resource = call->resource;
+    if (resource != NULL) {
+        manager->stats->undone++;
+        waits_leave(manager, call);
+    }
+    if (flight != NULL)
+        call_leave_flight(call);
+    call_close(&manager->calls, call);
+    if (flight == NULL) {
+        waits_run(manager, resource, now_ns);
+        return;
+    }
+    /* A release goes on, and so does an extension: it does no harm, and is asked for. A BREAK goes
+     * on from when its freeze was sent: what is frozen would block everybody until it ends. */
+    if (flight->round.kind == ROUND_ACQUIRE || flight->round.kind == ROUND_STATUS)
+        flights_cancel(manager->flights, flight, now_ns);
+}
+
+/* Of a client that leaves: those that only wait first, else the end of each round would begin one
+ * for the next of them. NULL: none is left. */
+static struct call *next_to_abandon(const struct engine_client *client, bool locks_only)
+{
+    struct call *call;
+    struct call *found = NULL;
+    LIST_FOREACH (call, &client->calls, of_client) {
+        if (locks_only && call->resource == NULL)
+            continue;
+        if (call->flight == NULL)
+            return call;
+        found = call;
+    }
+    return found;
+}
+
+void requests_undo_locks(struct lock_manager *manager, struct engine_client *client, bool silently,
+                         int64_t now_ns)
+{
+    struct call *call;
+    while ((call = next_to_abandon(client, true)) != NULL) {
+        if (!silently)
+            manager->io->undone(manager->io->context, client, call_tag(call), call->tag_len);
+        abandon(manager, call, now_ns);
+    }
+}
+
+void requests_release_holds(struct lock_manager *manager, struct engine_client *client,
+                            bool by_quit, int64_t now_ns)
+{
+    char token[LIMIT_TOKEN];
+    struct resource *resource;
+    while ((resource = grants_take_held(manager, client, by_quit, token)) != NULL)
+        waits_release(manager, resource, token, NULL, true, now_ns);
+}
+
+void requests_on_gone(struct lock_manager *manager, struct engine_client *client, int64_t now_ns)
+{
+    struct call *call;
+    while ((call = next_to_abandon(client, false)) != NULL)
+        abandon(manager, call, now_ns);
+    grants_abandon(manager, client);
+}
+
+/* --- the end --- */
+
+/* The request behind a round is answered, and the round ends without it. */
+static void shut_down(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
+{
+    const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
+    struct call *call = flight->call;
+    if (call != NULL) {
+        call_leave_flight(call);
+        if (call->resource != NULL)
+            waits_leave(manager, call);
+        if (flight->breaking != NULL)
+            manager_say(manager, call, &reply);
+        else
+            manager_reply(manager, call, flight->round.kind, &reply);
+    }
+    flights_cancel(manager->flights, flight, now_ns);
+}
+
+void requests_abandon_all(struct lock_manager *manager, int64_t now_ns)
+{
+    struct flight *flight;
+    while ((flight = TAILQ_FIRST(&manager->flights->voting)) != NULL)
+        shut_down(manager, flight, now_ns);
+}

@@ -1,0 +1,532 @@
+#include "engine/locks/waits.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/flight/write.h"
+#include "engine/locks/grants.h"
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
+
+static struct call *call_of(struct waiter *waiter)
+{
+    return (struct call *)((char *)waiter - offsetof(struct call, waiter));
+}
+
+static struct call *first_in_line(const struct resource *resource)
+{
+    struct waiter *first = TAILQ_FIRST(&resource->queue.line);
+    return first != NULL ? call_of(first) : NULL;
+}
+
+unsigned waits_place(const struct resource *resource, const struct engine_client *client)
+{
+    struct waiter *waiter;
+    unsigned place = 0;
+    /* Who only looks on, and has nothing under way, need not be looked for. */
+    if (LIST_EMPTY(&client->calls))
+        return 0;
+    TAILQ_FOREACH (waiter, &resource->queue.line, line) {
+        place++;
+        if (call_of(waiter)->client == client)
+            return place;
+    }
+    return 0;
+}
+
+/* --- answers --- */
+
+/* So many LOCKs with WAIT are in its queue now. Those without come and go with each request. */
+static void note_waits(struct lock_manager *manager, struct resource *resource, unsigned waits)
+{
+    bool were = resource->waits > 0;
+    resource->waits = waits;
+    if (were == (waits > 0))
+        return;
+    if (were)
+        LIST_REMOVE(resource, waited_for);
+    else
+        LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
+    manager->waited_for_count =
+        were ? manager->waited_for_count - 1 : manager->waited_for_count + 1;
+}
+
+void waits_leave(struct lock_manager *manager, struct call *call)
+{
+    queue_leave(&call->resource->queue, &call->waiter);
+    if (call->waits) {
+        manager->waiting--;
+        note_waits(manager, call->resource, call->resource->waits - 1);
+        alarms_set(&manager->alarms, &call->waiter.wall, ALARM_NEVER);
+    }
+    if (call->hold)
+        manager->holding--;
+}
+
+/* What the last round for this resource has come to, for one who came at received_ns. */
+static struct reply last_reply(const struct lock_manager *manager, const struct resource *resource,
+                               int64_t hint_ms, int64_t received_ns, int64_t now_ns)
+{
+    struct reply reply = {
+        .outcome = resource->last_outcome,
+        .elapsed_ms = elapsed_for_client_ms(&manager->rules->round.drift, received_ns, now_ns),
+        .hint_ms = hint_ms,
+        .quorum = manager->rules->round.quorum,
+        .node_count = manager->flights->node_count,
+        .node_names = manager->rules->node_names,
+        .node_reasons = resource->last_reasons,
+    };
+    for (unsigned i = 0; i < manager->flights->node_count && reply.outcome == OUTCOME_NOQUORUM; i++)
+        reply.voting += resource->last_reasons[i] == REASON_NONE;
+    return reply;
+}
+
+/* It has stood in line until then. */
+static void count_wait(struct lock_manager *manager, const struct call *call, int64_t until_ns)
+{
+    if (call->waits)
+        histogram_add(&manager->stats->queued, until_ns - call->received_ns);
+}
+
+/* Its wait is over, with this; or has to be, because the daemon stops. */
+static void answer_waiter(struct lock_manager *manager, struct call *call, enum outcome outcome,
+                          int64_t hint_ms, int64_t now_ns)
+{
+    struct reply reply = last_reply(manager, call->resource, hint_ms, call->received_ns, now_ns);
+    reply.outcome = manager->draining && call->waits ? OUTCOME_SHUTDOWN : outcome;
+    count_wait(manager, call, now_ns);
+    waits_leave(manager, call);
+    manager_reply(manager, call, ROUND_ACQUIRE, &reply);
+}
+
+static void answer_overdue(struct lock_manager *manager, struct resource *resource, int64_t hint_ms,
+                           int64_t now_ns)
+{
+    struct waiter *waiter = TAILQ_FIRST(&resource->queue.line);
+    while (resource->queue.overdue > 0) {
+        struct waiter *next = TAILQ_NEXT(waiter, line);
+        if (waiter->overdue)
+            answer_waiter(manager, call_of(waiter), resource->last_outcome, hint_ms, now_ns);
+        waiter = next;
+    }
+}
+
+static void answer_limit(struct lock_manager *manager, struct call *call, const char *limit)
+{
+    const struct reply reply = {.outcome = OUTCOME_LIMIT, .limit = limit};
+    waits_leave(manager, call);
+    manager_reply(manager, call, ROUND_ACQUIRE, &reply);
+}
+
+void waits_on_wall(struct lock_manager *manager, struct call *call, int64_t now_ns)
+{
+    struct resource *resource = call->resource;
+    /* The round that is under way ends soon, and may yet be for it. */
+    if (resource->queue.phase == QUEUE_ASKING) {
+        queue_note_overdue(&resource->queue, &call->waiter);
+        return;
+    }
+    answer_waiter(manager, call, resource->last_outcome, queue_hint_ms(&resource->queue, now_ns),
+                  now_ns);
+    waits_run(manager, resource, now_ns);
+}
+
+/* --- rounds for the first in line --- */
+
+/* A round for it, with a token of its own. NULL: *limit says which limit is met. */
+static struct flight *open_acquire(struct lock_manager *manager, struct call *call,
+                                   const char **limit)
+{
+    struct resource *resource = call->resource;
+    int64_t ballot = 0;
+    /* Waiters that stood in the queue when the rule came get one, too. */
+    bool fenced = call->fenced || manager->rules->fence_always;
+    if (fenced) {
+        ballot = fence_propose(&manager->fence, manager->io->wall_us(manager->io->context),
+                               call->ballot_seen);
+        *limit = "fence";
+        if (ballot == 0)
+            return NULL;
+    }
+    struct flight *flight =
+        flights_open(manager->flights, &resource->key, ROUND_ACQUIRE, call->ttl_ns);
+    *limit = "operations";
+    if (flight == NULL)
+        return NULL;
+    call_set_flight(call, flight);
+    flights_make_token(manager->flights, flight->token);
+    flight->ballot = ballot;
+    flight->looks = call->waits;
+    if (fenced)
+        flight->asks_by = REDIS_ACQUIRE_FENCED;
+    flight->round.may_bid_again = fenced && !call->outbid;
+    resource->acquire = flight;
+    queue_on_asked(&resource->queue);
+    manager->stats->asked++;
+    return flight;
+}
+
+static void ask(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+{
+    struct call *call = first_in_line(resource);
+    const char *limit;
+    struct flight *flight = open_acquire(manager, call, &limit);
+    if (flight != NULL)
+        flights_start(manager->flights, flight, now_ns);
+    else
+        answer_limit(manager, call, limit);
+}
+
+/* Not inlined: where nobody waits, a release is to pay nothing for it. */
+__attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
+                                                struct flight *release, int64_t now_ns)
+{
+    struct resource *resource = resource_of(release->key);
+    const char *limit;
+    uint32_t nodes = flights_for_hand_over(manager->flights, &resource->key, now_ns);
+    if (nodes_count(nodes) < manager->rules->round.quorum)
+        return false;
+    struct flight *acquire = open_acquire(manager, first_in_line(resource), &limit);
+    if (acquire == NULL)
+        return false;
+    flights_hand_over(manager->flights, release, acquire, nodes, now_ns);
+    return true;
+}
+
+/* May the lock be handed over instead of being released, since a client waits for it whose turn it
+ * is? */
+static bool is_to_be_handed_over(const struct lock_manager *manager,
+                                 const struct resource *resource, int64_t now_ns)
+{
+    return !manager->draining && queue_may_hand_over(&resource->queue, now_ns);
+}
+
+static bool grant(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
+{
+    struct resource *resource = resource_of(flight->key);
+    struct call *call = flight->call;
+    struct engine_client *client = call->client;
+    bool hold = call->hold;
+    bool lingers = call->lingers;
+    bool handed_over = flight->asks_by == REDIS_SWAP;
+    int64_t received_ns = call->received_ns;
+    count_wait(manager, call, flight->round.started_ns);
+    waits_leave(manager, call);
+    if (!manager_answer(manager, flight, now_ns)) {
+        queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
+        return false;
+    }
+    manager->stats->handovers += handed_over;
+    histogram_add(&manager->stats->granted, now_ns - received_ns);
+    histogram_add(&manager->stats->granted_round, now_ns - flight->round.started_ns);
+    queue_on_granted(&resource->queue, handed_over, now_ns + flight->round.ttl_ns, now_ns);
+    resource->last_outcome = OUTCOME_HELD;
+    grants_on_granted(manager, flight, client, hold, lingers, now_ns);
+    if (resource->queue.overdue > 0)
+        answer_overdue(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns);
+    return true;
+}
+
+/* It was not granted: who waits, waits on. */
+static void go_on_waiting(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
+{
+    const struct round *round = &flight->round;
+    struct resource *resource = resource_of(flight->key);
+    struct call *call = flight->call;
+    enum queue_outcome outcome = QUEUE_FAILED;
+    call_leave_flight(call);
+    call->outbid = round->outcome == OUTCOME_OUTBID;
+    if (round->outbid != 0 && round->ballot_seen > call->ballot_seen)
+        call->ballot_seen = round->ballot_seen;
+    if (call->outbid) {
+        /* A quorum was free, but has seen a greater ballot: once more, at once, above it. Only
+         * once: who is outbid again has a rival. */
+        manager->stats->outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
+        queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
+        return;
+    }
+    if (round->outcome == OUTCOME_LATE) {
+        /* Its own time to live is too short for how long a round takes, and will be the next time.
+         * It is answered, so that it keeps nobody behind it waiting. */
+        queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
+        answer_waiter(manager, call, OUTCOME_LATE, -1, now_ns);
+        /* For the others its token was there, as that of anybody who holds it. */
+        resource->last_outcome = OUTCOME_HELD;
+        answer_overdue(manager, resource, -1, now_ns);
+        return;
+    }
+    if (round->outcome == OUTCOME_HELD)
+        outcome = round->outbid != 0 || round_is_split(round) || round_lacked_votes(round)
+                      ? QUEUE_COLLIDED
+                      : QUEUE_HELD;
+    resource->last_outcome = round->outcome;
+    memcpy(resource->last_reasons, round->reasons, sizeof(resource->last_reasons));
+    queue_on_outcome(&resource->queue, outcome, now_ns);
+    answer_overdue(manager, resource, round_hint_ms(round, now_ns), now_ns);
+}
+
+bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
+{
+    struct resource *resource = resource_of(flight->key);
+    assert(resource->acquire == flight);
+    resource->acquire = NULL;
+    if (flight->call == NULL)
+        queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
+    else if (flight->round.outcome == OUTCOME_OK)
+        return grant(manager, flight, now_ns);
+    else
+        go_on_waiting(manager, flight, now_ns);
+    return true;
+}
+
+void waits_release(struct lock_manager *manager, struct resource *resource, const char *token,
+                   struct flight *flight, bool known, int64_t now_ns)
+{
+    struct flights *flights = manager->flights;
+    flights_forbid_backfill(flights, &resource->key, token, now_ns);
+    if (flight == NULL)
+        flight = flights_open(flights, &resource->key, ROUND_RELEASE, 0);
+    if (flight == NULL) {
+        /* Until the releases that are owed have gone out an extension could still be granted, and
+         * the lock then be deleted under its holder. */
+        extensions_end(&manager->extensions, token, now_ns);
+        flights_owe(flights, &resource->key, token, nodes_all(flights->node_count), now_ns);
+        return;
+    }
+    memcpy(flight->token, token, LIMIT_TOKEN);
+    if (!known || !is_to_be_handed_over(manager, resource, now_ns) ||
+        !hand_over(manager, flight, now_ns))
+        flights_start(flights, flight, now_ns);
+}
+
+/* --- looks --- */
+
+/* The nodes that can be looked at without keeping rounds waiting. One without a vote may have the
+ * key free while a quorum of the others has it not: a round for that would be in vain, over and
+ * over. */
+static uint32_t reachable(const struct lock_manager *manager, int64_t now_ns)
+{
+    const struct flights *flights = manager->flights;
+    uint32_t nodes = 0;
+    for (unsigned i = 0; i < flights->node_count; i++)
+        if (flights->masters[i].looks < LIMIT_LINK_LOOKS &&
+            master_refuses_vote(&flights->masters[i], now_ns) == REASON_NONE)
+            nodes |= nodes_only(i);
+    return nodes;
+}
+
+static void look(struct lock_manager *manager, struct resource *resource, unsigned node,
+                 enum redis_form form, int64_t now_ns)
+{
+    const char *token = resource->lock != NULL ? resource->lock->token : NULL;
+    write_look(manager->flights, node, &resource->key, token, form, now_ns);
+}
+
+/* A look, or an undo, has told who holds the key. */
+static void on_seen(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
+{
+    struct resource *resource = resource_of(news->seen);
+    const struct answer *answer = &news->answer;
+    const struct sighting seen = {
+        .held = answer->kind == ANSWER_HELD,
+        .pttl_ms = answer->kind == ANSWER_HELD ? answer->pttl_ms : -1,
+        .holder = answer->holder,
+        .tracked = news->tracked,
+    };
+    if (answer->kind != ANSWER_FAILED)
+        queue_on_seen(&resource->queue, news->seen_by, &seen, now_ns);
+    else if (news->forgot_script &&
+             link_refuses_vote(&manager->flights->masters[news->seen_by].link) == REASON_NONE)
+        look(manager, resource, news->seen_by, REDIS_IN_FULL, now_ns);
+    else
+        queue_on_unseen(&resource->queue, news->seen_by);
+    waits_run(manager, resource, now_ns);
+}
+
+static void on_changed(struct lock_manager *manager, const struct flights_news *news,
+                       int64_t now_ns)
+{
+    struct resource *resource =
+        resource_find_key(&manager->resources, news->changed, news->changed_len);
+    if (resource == NULL || resource->queue.length == 0)
+        return;
+    queue_on_changed(&resource->queue, news->changed_on);
+    waits_run(manager, resource, now_ns);
+}
+
+/* Every queue hears what has become of some nodes. */
+static void tell_queues(struct lock_manager *manager, const struct flights_news *news,
+                        int64_t now_ns)
+{
+    struct resource *resource = resource_first(&manager->resources);
+    for (; resource != NULL; resource = resource_next(resource)) {
+        struct queue *queue = &resource->queue;
+        for (unsigned i = 0; i < manager->flights->node_count; i++) {
+            if (news->looks_lost & nodes_only(i))
+                queue_on_unseen(queue, i);
+            if (queue->length == 0)
+                continue;
+            /* In this order: what is looked at again may be tracked anew. */
+            if (news->untracked & nodes_only(i))
+                queue_on_untracked(queue, i, now_ns);
+            if (news->look_again & nodes_only(i))
+                queue_on_changed(queue, i);
+        }
+        waits_run(manager, resource, now_ns);
+    }
+}
+
+void waits_take_news(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
+{
+    if (news->wanted != NULL)
+        queue_on_wanted(&resource_of(news->wanted)->queue, news->wanted_need_ns);
+    if (news->seen != NULL)
+        on_seen(manager, news, now_ns);
+    if (news->changed != NULL)
+        on_changed(manager, news, now_ns);
+    if ((news->looks_lost | news->untracked | news->look_again) != 0)
+        tell_queues(manager, news, now_ns);
+}
+
+/* --- the queue --- */
+
+/* All but the one whose round is under way: that one hears what comes of it. */
+static void drain_line(struct lock_manager *manager, struct resource *resource)
+{
+    const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
+    struct waiter *waiter = TAILQ_FIRST(&resource->queue.line);
+    while (waiter != NULL) {
+        struct call *call = call_of(waiter);
+        waiter = TAILQ_NEXT(waiter, line);
+        if (call->flight != NULL) {
+            alarms_set(&manager->alarms, &call->waiter.wall, ALARM_NEVER);
+            if (!call->waiter.overdue)
+                queue_note_overdue(&resource->queue, &call->waiter);
+            continue;
+        }
+        waits_leave(manager, call);
+        manager_reply(manager, call, ROUND_ACQUIRE, &reply);
+    }
+}
+
+/* Clients wait: do what the queue wants done. */
+static void run_line(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+{
+    struct queue *queue = &resource->queue;
+    enum queue_want want = QUEUE_ASK;
+    uint32_t nodes;
+    if (manager->draining)
+        drain_line(manager, resource);
+    while (want == QUEUE_ASK) {
+        /* Only for those who wait is a key looked at. */
+        want = queue_next(queue, queue->length > queue->overdue ? reachable(manager, now_ns) : 0,
+                          now_ns, &nodes);
+        if (want == QUEUE_ASK)
+            ask(manager, resource, now_ns);
+    }
+    if (want == QUEUE_LOOK)
+        for (unsigned i = 0; i < manager->flights->node_count; i++)
+            if (nodes & nodes_only(i))
+                look(manager, resource, i, REDIS_BY_SHA1, now_ns);
+    resource->wake.kind = ALARM_WAKE;
+    alarms_set(&manager->alarms, &resource->wake, queue_wake_ns(queue));
+}
+
+void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+{
+    if (resource->queue.length > 0) {
+        run_line(manager, resource, now_ns);
+        return;
+    }
+    alarms_set(&manager->alarms, &resource->wake, ALARM_NEVER);
+    flight_note_idle(&manager->flights->idle_keys, &resource->key);
+}
+
+void waits_drain(struct lock_manager *manager, int64_t now_ns)
+{
+    struct resource *resource = resource_first(&manager->resources);
+    for (; resource != NULL; resource = resource_next(resource))
+        waits_run(manager, resource, now_ns);
+}
+
+/* --- LOCK --- */
+
+static void refuse(struct lock_manager *manager, struct engine_client *client,
+                   const struct request *request, const struct reply *reply)
+{
+    manager->stats->outcomes[ROUND_ACQUIRE][reply->outcome]++;
+    manager->io->reply(manager->io->context, client, request->tag, request->tag_len, reply);
+}
+
+/* The bound that this LOCK meets, if any. */
+static const char *bound_met(const struct lock_manager *manager, const struct request *request,
+                             const struct resource *resource)
+{
+    if (request->hold && manager->holding >= LIMIT_HOLDS)
+        return "holds";
+    if (request->wait_ms == 0)
+        return NULL;
+    if (resource->waits >= manager->rules->waiters_per_resource)
+        return "waiters_per_resource";
+    return manager->waiting >= manager->rules->waiters ? "waiters" : NULL;
+}
+
+/* Others are before it, and it will not wait. */
+static bool hears_at_once(const struct resource *resource, const struct request *request)
+{
+    const struct queue *queue = &resource->queue;
+    return request->wait_ms == 0 && queue->length > 0 && queue->phase != QUEUE_ASKING;
+}
+
+static void join(struct lock_manager *manager, struct call *call, const struct request *request,
+                 int64_t now_ns)
+{
+    struct resource *resource = call->resource;
+    struct queue *queue = &resource->queue;
+    bool first = queue->length == 0;
+    if (first)
+        resource->last_outcome = OUTCOME_HELD;
+    queue_join(queue, &call->waiter, now_ns);
+    manager->holding += call->hold;
+    call->waiter.wall = (struct alarm){.kind = ALARM_WALL};
+    if (!call->waits) {
+        queue_note_overdue(queue, &call->waiter);
+        return;
+    }
+    manager->waiting++;
+    note_waits(manager, resource, resource->waits + 1);
+    alarms_set(&manager->alarms, &call->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
+    /* This daemon granted it to another of its clients: no need to ask. */
+    if (first && resource->lock != NULL)
+        queue_on_held(queue, resource->lock->ends_ns, now_ns);
+}
+
+void waits_lock(struct lock_manager *manager, struct engine_client *client,
+                const struct request *request, struct resource *resource, int64_t now_ns)
+{
+    if (hears_at_once(resource, request)) {
+        const struct reply reply =
+            last_reply(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
+        refuse(manager, client, request, &reply);
+        return;
+    }
+    const char *limit = bound_met(manager, request, resource);
+    if (limit != NULL) {
+        refuse(manager, client, request, &(struct reply){.outcome = OUTCOME_LIMIT, .limit = limit});
+        return;
+    }
+    struct call *call = call_open(&manager->calls, client, request, now_ns);
+    if (call == NULL) {
+        refuse(manager, client, request,
+               &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
+        return;
+    }
+    call->resource = resource;
+    call->ttl_ns = request->ttl_ms * NS_PER_MS;
+    call->waits = request->wait_ms > 0;
+    call->fenced = request->fence || manager->rules->fence_always;
+    call->hold = request->hold;
+    call->lingers = request->linger;
+    join(manager, call, request, now_ns);
+    waits_run(manager, resource, now_ns);
+}

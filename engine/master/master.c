@@ -1,0 +1,48 @@
+#include "engine/master/master.h"
+
+#include <assert.h>
+
+#include "protocol/units.h"
+
+enum reason master_refuses_vote(const struct master *master, int64_t now_ns)
+{
+    enum reason reason = link_refuses_vote(&master->link);
+    if (reason != REASON_NONE)
+        return reason;
+    return guard_refuses_vote(master->warden.guard, master->link.node, now_ns);
+}
+
+bool master_is_connected(const struct master *master)
+{
+    return link_is_connected(master->link.state);
+}
+
+void master_on_lost(struct master *master)
+{
+    warden_on_lost(&master->warden);
+    master->tracking_refused = false;
+    master->batch_in_doubt = false;
+    master->batch_refused = false;
+    master->native_in_doubt = false;
+    master->refused_reasons = 0;
+}
+
+bool master_note_refusal(struct master *master, enum reason reason)
+{
+    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    uint64_t bit = UINT64_C(1) << reason;
+    if (reason == REASON_NOSCRIPT || (master->refused_reasons & bit) != 0)
+        return false;
+    master->refused_reasons |= bit;
+    return true;
+}
+
+int64_t master_begun_ns(const struct master *master, const struct drift *drift, int64_t now_ns)
+{
+    int64_t uptime_s = master->link.uptime_s;
+    if (uptime_s < 0)
+        return INT64_MIN;
+    /* Of the seconds that it tells, the last may be almost none, and its clock may run faster than
+     * ours. */
+    return now_ns - (uptime_s - 1) * NS_PER_S + drift_of(drift, uptime_s * NS_PER_S);
+}
