@@ -18,7 +18,7 @@ generated='scripts\.h|page_template\.h'
 may "protocol/|$generated" protocol/*.[ch]
 # The check of the TTL range needs the arithmetic of validity, which takes nothing but numbers.
 may 'config/|protocol/|engine/round/validity\.h' config/*.[ch]
-round='engine/(alarm|histogram|pool)\.h|engine/round/|protocol/'
+round='engine/(alarm|histogram|pool|stats)\.h|engine/round/|protocol/'
 guard="engine/guard/|$round"
 master="engine/master/|$guard"
 flight="engine/flight/|$master"
@@ -67,7 +67,7 @@ done
 
 # --- 4. no header that everybody includes ---
 
-everywhere='protocol/(limits|units|text|request|reply)\.h|engine/round/(node_set|reason)\.h|server/(clock|log)\.h'
+everywhere='protocol/(limits|units|text|request|reply)\.h|(engine/round/node_set|protocol/(error|reason))\.h|server/(clock|log)\.h'
 grep -ohE '#include "(protocol|config|engine|server|client)/[^"]*"' protocol/*.[ch] config/*.[ch] engine/*.[ch] \
     engine/*/*.[ch] server/*.[ch] server/*/*.[ch] client/*/*.[ch] | cut -d'"' -f2 | grep -vE "^($everywhere)$" |
     sort | uniq -c | awk '$1 > 12 { print "  " $2 " is included by " $1 " files" }' | grep . &&

@@ -75,9 +75,9 @@ mutant no-quarantine all "$unfit" engine/guard/guard.c \
     's|= says_ns > least_ns ? says_ns : least_ns;|= now_ns;|'
 mutant no-watch all "$unfit" engine/guard/clock_monitor.c \
     's/return WATCH_STEPPED;/return WATCH_STEADY;/'
-mutant no-probe-behind-votes all "$unfit" engine/engine_links.c '
-    s/if (!failed && operation_is_vote(operation, command))/if (0)/
-    s/unsigned kept = keep_plain_yes(.*/unsigned kept = 0;/'
+mutant no-probe-behind-votes all "$unfit" engine/flight/replies.c '
+    s/if (!failed && flight_is_vote(flight, command))/if (0)/
+    s/if (run == NULL || /&1 || /'
 mutant remembers-votes all "remembers votes" engine/guard/guard.c \
     's/guard->all_vote_until_ns = 0;/(void)guard;/'
 mutant remembers-votes-for-ever all "remembers votes" engine/guard/guard.c \
@@ -101,8 +101,8 @@ mutant newcomers-own-margin step-twice,clients "$unfit" engine/guard/clock_monit
     '/^bool watch_inherit/,/^}/s/floor_ns = watch->floor_ns - hidden_ns;/floor_ns = watch->floor_ns;/'
 
 # --- what the simulator has found once, put back ---
-mutant written-when-closed all aborted engine/engine_links.c '
-    s/^    link_on_closed(link, reason, now_ns);/    engine_catch_up(engine, now_ns);\
+mutant written-when-closed all aborted engine/engine.c '
+    s/^    replies_on_closed(.*/    engine_catch_up(engine, now_ns);\
 &/'
 mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/guard.c \
     's/same_end && node->quarantine_mark == record->mark/same_end/' engine/guard/guard_marks.c \
@@ -116,15 +116,15 @@ mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock
     's/!node->watch.begun || node->watch.loose;/!node->watch.begun;/'
 
 # --- the round ---
-mutant token-again all "$unfit" engine/engine_waits.c '
-    s/^    engine_make_token(engine, operation->token);/    if (call == again_for \&\& call->received_ns == again_ns)\
-        memcpy(operation->token, again, LIMIT_TOKEN);\
+mutant token-again all "$unfit" engine/locks/waits.c '
+    s/^    flights_make_token(manager->flights, flight->token);/    if (call == again_for \&\& call->received_ns == again_ns)\
+        memcpy(flight->token, again, LIMIT_TOKEN);\
     else\
-        engine_make_token(engine, operation->token);\
-    memcpy(again, operation->token, LIMIT_TOKEN);\
+        flights_make_token(manager->flights, flight->token);\
+    memcpy(again, flight->token, LIMIT_TOKEN);\
     again_for = call;\
     again_ns = call->received_ns;/
-    s/^static struct operation \*open_acquire/static char again[LIMIT_TOKEN];\
+    s/^static struct flight \*open_acquire/static char again[LIMIT_TOKEN];\
 static struct call *again_for;\
 static int64_t again_ns;\
 &/'
@@ -140,114 +140,115 @@ mutant owed-and-forgotten all "rests on" engine/master/link.c \
     '/^void link_owe/,/^}/s/owed_push(.*/(void)0;/'
 
 # --- releases that go together ---
-mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/engine_releases.c \
-    's/^    engine_owe(engine, node, operation, now_ns);/    (void)0;/'
-mutant apart-and-unwritten apart "rests on\|keeps" engine/engine_releases.c \
-    's/^            write_alone(engine, link->node, operation, .*release_form, now_ns);/            continue;/'
+mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/flight/flights.c \
+    '/^void flights_fail(/,/^}/s/^        write_later(.*/        (void)0;/'
+mutant apart-and-unwritten apart "rests on\|keeps" engine/flight/write.c \
+    's/^            write_alone(flights, node, flight, .*release_form, now_ns);/            continue;/'
 mutant refused-and-believed denied "rests on" protocol/redis.c \
     '/^enum answer_kind redis_deleted/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
-mutant refused-and-forgotten denied "keeps" engine/engine_releases.c \
-    '/^void engine_on_native_release/,/^}/s/^    ask_alone(.*/    (void)now_ns;/'
+mutant refused-and-forgotten denied "keeps" engine/flight/replies.c \
+    '/^static void on_native_release/,/^}/s/^    ask_alone(.*/    (void)now_ns;/'
 mutant refused-with-others all "rests on" protocol/redis.c \
     '/^enum answer_kind redis_released/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
-mutant not-put-off all "keeps" engine/engine_releases.c \
+mutant not-put-off all "keeps" engine/flight/write.c \
     's/^    if (refused != 0)$/    if (0)/'
-mutant one-key-twice all aborted engine/engine_releases.c \
-    's/while (resource->gathered)/while (0)/'
+mutant one-key-twice all aborted engine/flight/write.c \
+    's/while (key->gathered)/while (0)/'
 
 # --- fences, queues, holds ---
 mutant outbid-is-a-yes all "fence\|could vote" protocol/redis.c \
     's/ANSWER_OUTBID,/ANSWER_YES,/'
 mutant last-come-first-served all "came earlier" engine/locks/queue.c \
     's/TAILQ_INSERT_TAIL/TAILQ_INSERT_HEAD/'
-mutant broken-without-a-freeze undeletable,breaks,clients unfrozen engine/engine_break.c '
+mutant broken-without-a-freeze undeletable,breaks,clients unfrozen engine/locks/breaks.c '
     /^static bool on_looked/,/^}/s/^    return true;/    memcpy(breaking->frozen_token, token, LIMIT_TOKEN);\
-    return breaking->frozen = true;/
-    s/breaking == NULL || (breaking->answered/1 || (breaking->answered/'
-mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/engine_break.c \
+    return breaking->frozen = true;/'
+mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/locks/breaks.c \
     '/^static bool on_frozen/,/^}/s/outcome == OUTCOME_OK/outcome == OUTCOME_NOQUORUM || &/
-    s/assert(breaking->reasons.*/(void)0;/'
-mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/engine_break.c \
-    '/^static bool on_frozen/,/^}/s/^    \/\* It was gone.*/    for (unsigned i = 0; outcome == OUTCOME_NOQUORUM \&\& i < engine->node_count; i++)\
-        link_owe(\&engine->links[i], freeze->resource->key, freeze->resource->key_len, breaking->token, now_ns);/'
+    s/assert(frozen || .*/(void)0;/'
+mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/locks/breaks.c \
+    '/^static bool on_frozen/,/^}/s/^    \/\* It was gone.*/    if (outcome == OUTCOME_NOQUORUM)\
+        flights_owe(manager->flights, freeze->key, breaking->token, nodes_all(manager->flights->node_count), now_ns);/'
+mutant deaf-to-lost-reports untracked,leftover,cut "sleeps while\|no grant" engine/flight/masters.c \
+    's/^    flights->news.untracked |= .*/    (void)flights;/'
+mutant granted-unheard all "$unfit\|rests on\|keeps" engine/engine.c \
+    's/flights_conclude(&engine->flights, flight, delivered, now_ns)/(void)delivered, flights_conclude(\&engine->flights, flight, true, now_ns)/'
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" engine/locks/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
 mutant free-masters-report untracked,leftover "sleeps while" engine/locks/queue.c \
     's/(queue->held & queue->tracked) | queue->looking/queue->tracked | queue->looking/'
-mutant asks-who-may-not-vote all "over and over" engine/engine_waits.c \
-    '/^static uint32_t reachable/,/^}/s/engine_refuses_vote(engine, i, now_ns)/link_refuses_vote(\&engine->links[i])/'
+mutant asks-who-may-not-vote all "over and over" engine/locks/waits.c \
+    '/^static uint32_t reachable/,/^}/s/master_refuses_vote(&flights->masters\[i\], now_ns)/link_refuses_vote(\&flights->masters[i].link)/'
 mutant asks-who-fails-to-vote full,clog,cut,clients,foreign "over and over" engine/round/round.c \
     '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
 mutant lost-too-late partition,clients "two holders" engine/locks/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
-mutant lingers-not clients "two holders" engine/engine_locks.c \
+mutant lingers-not clients "two holders" engine/locks/grants.c \
     's/lock->lingers && !by_quit/0/'
 
 # --- bounds, where they are met; and what is found sooner where there is a crowd ---
 from=$tight
 mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
-mutant hand-over-without-room all aborted engine/engine_waits.c \
-    '/static bool hand_over(/,/^}/s/^    engine_settle_order(.*/    (void)0;/'
+mutant hand-over-without-room all aborted engine/flight/flights.c \
+    '/^uint32_t flights_for_hand_over(/,/^}/s/^    write_gathered_first(.*/    (void)key;/'
 mutant room-of-the-guard-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant room-of-releases-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
-mutant no-room-and-not-owed all "rests on" engine/engine.c \
-    '/static void on_refused(/,/^}/s/engine_owe(engine, i, operation, now_ns);/(void)now_ns;/'
 mutant owed-till-doomsday all "for ever\|rests on" engine/master/link.c \
     '/^const struct link_ticket \*link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
-mutant all-together all "aborted\|crashed" engine/engine_releases.c \
+mutant all-together all "aborted\|crashed" engine/flight/write.c \
     's/ && count < LIMIT_TOGETHER) {/) {/'
-mutant holds-without-end all "bound of holds" engine/engine_waits.c \
-    's/engine->holding >= LIMIT_HOLDS/0/'
-mutant no-lock-forgotten all aborted engine/engine_locks.c \
+mutant holds-without-end all "bound of holds" engine/locks/waits.c \
+    's/manager->holding >= LIMIT_HOLDS/0/'
+mutant no-lock-forgotten all aborted engine/locks/grants.c \
     '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
 mutant no-extended-forgotten all aborted engine/locks/extensions.c \
     '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
-mutant refused-in-line all "aborted\|crashed" engine/engine_waits.c \
-    '/^static void answer_limit/,/^}/s/engine_leave_line(engine, call);/(void)0;/'
-mutant request-not-closed all "keeps\|crashed\|not met" engine/engine_requests.c \
-    '/^static struct operation \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'
-mutant renewals-not-counted-back all "keeps" engine/engine_locks.c \
-    's/^    engine->renewing -= .*/    (void)0;/'
-mutant looks-not-counted-back all "keeps" engine/engine_waits.c \
-    '/^void engine_on_look_lost/,/^}/s/engine->looking\[node\]--;/(void)0;/'
-mutant kept-without-end all "bound of link_kept\|aborted\|crashed" engine/engine_links.c \
+mutant refused-in-line all "aborted\|crashed" engine/locks/waits.c \
+    '/^static void answer_limit/,/^}/s/waits_leave(manager, call);/(void)0;/'
+mutant request-not-closed all "keeps\|crashed\|not met" engine/locks/requests.c \
+    '/^static struct flight \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'
+mutant renewals-not-counted-back all "keeps" engine/locks/grants.c \
+    's/^    manager->renewing -= .*/    (void)0;/'
+mutant looks-not-counted-back all "keeps" engine/flight/replies.c \
+    '/^static void fail_ticket/,/^}/s/flights->masters\[node\].looks--;/(void)0;/'
+mutant kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
     's/count == LIMIT_LINK_KEPT/0/'
-mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/engine_links.c \
+mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
     's/kept == LIMIT_LINK_KEPT/0/'
-mutant run-of-the-last-node-alone all "aborted\|crashed" engine/engine.c \
+mutant run-of-the-last-node-alone all "aborted\|crashed" engine/flight/write.c \
     's/joined |= link_expect_vote/joined = link_expect_vote/'
 mutant run-of-a-slot-before all "aborted\|crashed" engine/master/link.c \
     '/^static void push_ticket/,/^}/s/    slot->more = 0;/    (void)0;/'
-mutant kept-no-more-and-forgotten all "keeps" engine/engine_links.c \
-    '/^static void keep_vote/,/^}/s/^        engine_deliver(.*/        if (0) engine_deliver(engine, node, ticket->owner, ROUND_VOTE,/'
-mutant kept-no-more-and-counted all "$unfit" engine/engine_links.c '
+mutant kept-no-more-and-forgotten all "keeps" engine/flight/replies.c \
+    '/^static void keep_vote/,/^}/s/^        flights_deliver(.*/        if (0) flights_deliver(flights, node, ticket->owner, ROUND_VOTE,/'
+mutant kept-no-more-and-counted all "$unfit" engine/flight/replies.c '
     /^static void keep_vote/,/^}/{
-        s/^        engine_deliver(.*/        engine_deliver(engine, node, ticket->owner, ROUND_VOTE, said, now_ns);/
+        s/^        flights_deliver(.*/        flights_deliver(flights, node, ticket->owner, ROUND_VOTE, said, now_ns);/
         /\.kind = ANSWER_FAILED/d
     }'
-mutant requests-without-end all "more requests under way" engine/engine_requests.c \
+mutant requests-without-end all "more requests under way" engine/locks/requests.c \
     's/client->call_count >= LIMIT_CLIENT_REQUESTS/0/'
 mutant requests-not-counted-back all "bound that is not met" engine/locks/call.c \
     's/call->client->call_count--;/(void)0;/'
-mutant waiters-without-end all "bound of waiters" engine/engine_waits.c \
-    's/engine->waiting >= engine->rules.waiters ?/0 ?/'
-mutant waiters-not-counted-back all "waiters" engine/engine_waits.c \
-    's/engine->waiting--;/(void)0;/'
-mutant who-does-not-wait-is-refused all "bound that is not met" engine/engine_waits.c \
+mutant waiters-without-end all "bound of waiters" engine/locks/waits.c \
+    's/manager->waiting >= manager->rules->waiters ?/0 ?/'
+mutant waiters-not-counted-back all "waiters" engine/locks/waits.c \
+    's/manager->waiting--;/(void)0;/'
+mutant who-does-not-wait-is-refused all "bound that is not met" engine/locks/waits.c \
     '/^static const char \*bound_met/,/^}/s/if (request->wait_ms == 0)/if (0)/'
-mutant no-room-for-a-call all "aborted\|crashed" engine/engine_waits.c \
-    '/^void engine_lock/,/^}/s/if (call == NULL) {/if (0) {/'
-mutant no-room-for-a-request all "aborted\|crashed" engine/engine_requests.c \
-    '/^static struct operation \*open_round/,/^}/s/if (call == NULL)/if (0)/'
-mutant no-room-to-break all "aborted\|crashed" engine/engine_break.c \
-    '/^static struct operation \*open_round/,/^}/s/if (operation == NULL)/if (0)/'
-mutant break-refused-and-kept all "keeps" engine/engine_break.c \
-    '/^static void refuse/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
-mutant breaks-not-given-back all "keeps" engine/engine_break.c \
-    '/^struct breaking \*engine_break_on_settled/,/^}/s/pool_give(&engine->breakings, breaking);/(void)0;/'
+mutant no-room-for-a-call all "aborted\|crashed" engine/locks/waits.c \
+    '/^void waits_lock/,/^}/s/if (call == NULL) {/if (0) {/'
+mutant no-room-for-a-request all "aborted\|crashed" engine/locks/requests.c \
+    '/^static struct flight \*open_round/,/^}/s/if (call == NULL)/if (0)/'
+mutant no-room-to-break all "aborted\|crashed" engine/locks/breaks.c \
+    '/^static struct flight \*open_round/,/^}/s/if (flight == NULL)/if (0)/'
+mutant break-refused-and-kept all "keeps" engine/locks/breaks.c \
+    '/^static void refuse/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
+mutant breaks-not-given-back all "keeps" engine/locks/breaks.c \
+    '/^struct breaking \*breaks_on_settled/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
 
 wait
 cat $lines
