@@ -140,7 +140,7 @@ static void finish(struct engine *engine, int64_t now_ns)
 {
     struct flight *flight;
     for (;;) {
-        if (flights_has_news(&engine->flights))
+        if (engine->flights.news.any)
             take_news(engine, now_ns);
         else if ((flight = flights_next_settled(&engine->flights)) != NULL)
             settle(engine, flight, now_ns);

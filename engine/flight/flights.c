@@ -283,19 +283,9 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
     flights_deliver(flights, node, flight, command, &failed, now_ns);
 }
 
-/* Its round is over, and what followed has been done. */
-static inline bool is_over(const struct flight *flight)
+void flights_end(struct flights *flights, struct flight *flight)
 {
-    return round_is_finished(&flight->round) && !flight->settled;
-}
-
-void flights_deliver_vote(struct flights *flights, unsigned node, struct flight *flight,
-                          const struct answer *said, int64_t now_ns)
-{
-    if (said->kind != ANSWER_YES || !round_count_quietly(&flight->round, node, now_ns))
-        flights_deliver(flights, node, flight, ROUND_VOTE, said, now_ns);
-    else if (is_over(flight))
-        flight_free(&flights->pool, &flights->idle_keys, flight);
+    flight_free(&flights->pool, &flights->idle_keys, flight);
 }
 
 /* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
@@ -330,8 +320,8 @@ static inline void do_asked(struct flights *flights, struct flight *flight,
 {
     if (actions->send_to != 0)
         send(flights, flight, actions->send, actions->send_to, now_ns);
-    else if (is_over(flight))
-        flight_free(&flights->pool, &flights->idle_keys, flight);
+    else if (flights_is_over(flight))
+        flights_end(flights, flight);
 }
 
 /* A step has settled the round. What follows is the lock manager's; until it has told the client of
@@ -361,13 +351,6 @@ static void step(struct flights *flights, struct flight *flight, const struct ro
         note_settled(flights, flight, &actions, event->now_ns);
     else
         do_asked(flights, flight, &actions, event->now_ns);
-}
-
-bool flights_has_news(const struct flights *flights)
-{
-    const struct flights_news *news = &flights->news;
-    return news->seen != NULL || news->changed != NULL || news->wanted != NULL ||
-           (news->votes_lost | news->looks_lost | news->untracked | news->look_again) != 0;
 }
 
 struct flight *flights_next_settled(struct flights *flights)

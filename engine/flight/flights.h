@@ -10,7 +10,7 @@
  *     flights_next_settled -> the lock manager does what follows -> flights_conclude
  *
  * What else the lock manager has to hear is in flights->news. It takes both in one place, before
- * the function of engine.h returns in which they came up.
+ * the function of engine.h returns in which they came up; and clears the news.
  */
 #ifndef ENGINE_FLIGHT_FLIGHTS_H
 #define ENGINE_FLIGHT_FLIGHTS_H
@@ -41,6 +41,8 @@ struct flights_wire {
 /* What has come up below, for the lock manager. The first two come with one reply; the others are
  * sets of nodes. */
 struct flights_news {
+    bool any;
+
     /* A node has told who holds a key, by a look or an undo; NULL: none has. */
     struct flight_key *seen;
     unsigned seen_by;
@@ -158,9 +160,6 @@ void flights_owe(struct flights *flights, const struct flight_key *key, const ch
  * which nodes that compare and delete by themselves do not see. They are sent the script. */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
-/* Is there anything in flights->news? The caller takes it, and clears it. */
-bool flights_has_news(const struct flights *flights);
-
 /* The first round that has settled; NULL: none. What follows is done by the caller, and then
  * flights_conclude(); undelivered: of a grant, nobody heard of it, and it is undone. */
 struct flight *flights_next_settled(struct flights *flights);
@@ -182,9 +181,25 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
 /* What a command that hands over has said of the token that is released. */
 void flights_deliver_to_partner(struct flights *flights, unsigned node, struct flight *flight,
                                 const struct answer *said, int64_t now_ns);
+/* Its round is finished, and what followed has been done: it is gone. */
+void flights_end(struct flights *flights, struct flight *flight);
+
+static inline bool flights_is_over(const struct flight *flight)
+{
+    return round_is_finished(&flight->round) && !flight->settled;
+}
+
 /* The answer of many votes, one after the other, most of which decide nothing. */
-void flights_deliver_vote(struct flights *flights, unsigned node, struct flight *flight,
-                          const struct answer *said, int64_t now_ns);
+static inline void flights_deliver_vote(struct flights *flights, unsigned node,
+                                        struct flight *flight, const struct answer *said,
+                                        int64_t now_ns)
+{
+    if (said->kind != ANSWER_YES || !round_count_quietly(&flight->round, node, now_ns))
+        flights_deliver(flights, node, flight, ROUND_VOTE, said, now_ns);
+    else if (flights_is_over(flight))
+        flights_end(flights, flight);
+}
+
 /* The releases that some node did not take fail, at the end of the pass. */
 void flights_fail_unwritten(struct flights *flights, int64_t now_ns);
 

@@ -2,6 +2,13 @@
 
 #include "engine/round/node_set.h"
 
+/* Any key may have changed on this node, or its vote counts again. */
+static void look_again(struct flights *flights, unsigned node)
+{
+    flights->news.any = true;
+    flights->news.look_again |= nodes_only(node);
+}
+
 /* --- votes --- */
 
 void masters_note_votes(struct flights *flights, int64_t now_ns)
@@ -17,12 +24,13 @@ void masters_note_votes(struct flights *flights, int64_t now_ns)
             continue;
         master->vote_reason = reason;
         if (before == REASON_NONE) {
+            flights->news.any = true;
             flights->news.votes_lost |= nodes_only(i);
             flights->news.lost_for[i] = reason;
         }
         flights->io->vote_changed(flights->io->context, i, before, reason, now_ns);
         if (reason == REASON_NONE)
-            flights->news.look_again |= nodes_only(i);
+            look_again(flights, i);
     }
 }
 
@@ -36,7 +44,7 @@ static void start_tracking(struct flights *flights, unsigned node, int64_t now_n
         master->tracking_refused)
         return;
     tracker_start(&master->tracker, &master->link, now_ns);
-    flights->news.look_again |= nodes_only(node);
+    look_again(flights, node);
 }
 
 static void stop_tracking(struct flights *flights, unsigned node)
@@ -47,6 +55,7 @@ static void stop_tracking(struct flights *flights, unsigned node)
 
 void masters_on_untracked(struct flights *flights, unsigned node)
 {
+    flights->news.any = true;
     flights->news.untracked |= nodes_only(node);
 }
 
@@ -79,12 +88,13 @@ bool masters_on_report(struct flights *flights, unsigned node, const struct redi
         masters_on_untracked(flights, node);
         return false;
     case TRACKER_CHANGED:
+        news->any = true;
         news->changed = key;
         news->changed_len = key_len;
         news->changed_on = node;
         break;
     case TRACKER_ALL_CHANGED:
-        news->look_again |= nodes_only(node);
+        look_again(flights, node);
         break;
     }
     return true;

@@ -126,6 +126,7 @@ static void tell_seen(struct flights *flights, unsigned node, struct flight_key 
 {
     struct flights_news *news = &flights->news;
     assert(news->seen == NULL);
+    news->any = true;
     news->seen = key;
     news->seen_by = node;
     news->answer = *said;
@@ -281,6 +282,7 @@ static void on_round_reply(struct flights *flights, unsigned node, const struct 
         return;
     if (sent == REDIS_SWAP) {
         if (said.wanted) {
+            flights->news.any = true;
             flights->news.wanted = flight->key;
             flights->news.wanted_need_ns = said.need_ms * NS_PER_MS;
         }
@@ -369,6 +371,7 @@ static void fail_ticket(struct flights *flights, unsigned node, const struct lin
     case TICKET_LOOK:
         flights->masters[node].looks--;
         key->looks--;
+        flights->news.any = true;
         flights->news.looks_lost |= nodes_only(node);
         break;
     case TICKET_RELEASES:
