@@ -82,6 +82,9 @@ enum {
     /* Locks that are being released by force. */
     LIMIT_BREAKS = 16,
 
+    /* Resources that are kept for the sake of far waiters. */
+    LIMIT_SOUGHT = 1024,
+
     /* Tokens whose extensions are counted. */
     LIMIT_EXTENDED = 32768,
 

@@ -266,6 +266,16 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
     return 0;
 }
 
+size_t redis_format_far(const char *key, size_t key_len, char *buf)
+{
+    assert(key_len <= LIMIT_KEY);
+    char *at = put_text(buf, "*2\r\n$3\r\nGET\r\n");
+    at = put_header(at, '$', strlen(REDIS_FAR_PREFIX) + key_len);
+    at = put_text(at, REDIS_FAR_PREFIX);
+    at = put_bytes(at, key, key_len);
+    return (size_t)(put_text(at, "\r\n") - buf);
+}
+
 size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf)
 {
@@ -328,6 +338,15 @@ int64_t redis_ballot(const char *digits, size_t len)
         ballot = 10 * ballot + (digits[i] - '0');
     }
     return ballot < REDIS_BALLOT_END ? ballot : -1;
+}
+
+int64_t redis_far_need_ms(const struct redis_reply *reply, const char *daemon)
+{
+    if (reply->kind != RESP_STRING || reply->len <= REDIS_DAEMON ||
+        memcmp(reply->str, daemon, REDIS_DAEMON) == 0)
+        return 0;
+    int64_t need_ms = redis_ballot(reply->str + REDIS_DAEMON, reply->len - REDIS_DAEMON);
+    return need_ms >= 0 && need_ms <= REDIS_NEED_MAX_MS ? need_ms : 0;
 }
 
 bool redis_is_ok(const struct redis_reply *reply)

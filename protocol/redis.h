@@ -59,6 +59,10 @@ static inline bool redis_is_native(enum redis_form form)
 #define REDIS_FENCE_PREFIX "redlockd:fence:"
 #define REDIS_BALLOT_END   (INT64_C(1) << 53)
 
+/* Where a waiter that is far leaves its contention hint (status.lua), followed by the key of the
+ * lock. */
+#define REDIS_FAR_PREFIX "redlockd:far:"
+
 /* Daemons tell each other apart by so many characters. What they need has four digits. */
 enum { REDIS_DAEMON = 16, REDIS_NEED_MAX_MS = 9999 };
 
@@ -86,6 +90,9 @@ enum { REDIS_COMMAND_MAX = 3072 };
 
 /* Write the command as Redis protocol into buf (REDIS_COMMAND_MAX bytes); returns its length. */
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);
+
+/* GET of the contention hint that a far waiter left for this key; as redis_format(). */
+size_t redis_format_far(const char *key, size_t key_len, char *buf);
 
 /* What one of many releases is about. */
 struct redis_release {
@@ -181,6 +188,10 @@ struct answer {
 
 /* The ballot in the reply of a master; -1 if these digits are none. */
 int64_t redis_ballot(const char *digits, size_t len);
+
+/* How long a far waiter of another daemon than this one (REDIS_DAEMON bytes) needs the lock to be
+ * free, as the reply to redis_format_far() says; 0: there is none. */
+int64_t redis_far_need_ms(const struct redis_reply *reply, const char *daemon);
 
 /* Is it the OK of a SET? */
 bool redis_is_ok(const struct redis_reply *reply);

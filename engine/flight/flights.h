@@ -60,6 +60,11 @@ struct flights_news {
     struct flight_key *wanted;
     int64_t wanted_need_ns;
 
+    /* A key was asked about by write_far_query(): how long a far waiter of another daemon needs it
+     * to be free; 0: this master knows of none. NULL: no such answer. */
+    struct flight_key *sought;
+    int64_t sought_need_ns;
+
     uint32_t votes_lost; /* nodes that have lost their vote, each for the reason in lost_for */
     uint32_t looks_lost; /* ... the connection, with all looks under way */
     uint32_t untracked;  /* ... that report no more changes */
@@ -106,6 +111,7 @@ struct flights {
     uint32_t plain_votes;
     struct flight *asked_last;
 
+    unsigned far_queries;      /* so many have been asked for */
     char daemon[REDIS_DAEMON]; /* by which other daemons know this one */
     char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON]; /* see warden.h */
     /* What is written next. It is handed on before anything else is formatted. */

@@ -146,6 +146,17 @@ static void on_look_reply(struct flights *flights, unsigned node, const struct r
     tell_seen(flights, node, key, &said, ticket);
 }
 
+static void on_far_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
+                         const struct link_ticket *ticket)
+{
+    struct flight_key *key = ticket->owner;
+    flights->masters[node].looks--;
+    key->looks--;
+    flights->news.any = true;
+    flights->news.sought = key;
+    flights->news.sought_need_ns = redis_far_need_ms(reply, flights->daemon) * NS_PER_MS;
+}
+
 /* A STATUS, or a freeze, of a BREAK. The start of a longer value is not told from a token here, but
  * by the freeze it is. */
 static void take_notes(const struct flight *flight, unsigned node, const struct redis_reply *reply)
@@ -342,6 +353,9 @@ static void on_reply(struct flights *flights, unsigned node, const struct redis_
     case TICKET_LOOK:
         on_look_reply(flights, node, reply, ticket);
         break;
+    case TICKET_FAR:
+        on_far_reply(flights, node, reply, ticket);
+        break;
     case TICKET_TRACKING:
         masters_on_tracking_reply(flights, node, reply);
         break;
@@ -368,6 +382,11 @@ static void fail_ticket(struct flights *flights, unsigned node, const struct lin
     struct flight *flight = ticket->owner;
     struct flight_key *key = ticket->owner;
     switch (ticket->kind) {
+    case TICKET_FAR:
+        flights->masters[node].looks--;
+        key->looks--;
+        flight_note_idle(&flights->idle_keys, key);
+        break;
     case TICKET_LOOK:
         flights->masters[node].looks--;
         key->looks--;

@@ -372,3 +372,17 @@ void write_look(struct flights *flights, unsigned node, struct flight_key *key, 
     size_t len = redis_format(&call, form, flights->command);
     link_send(&master->link, flights->command, len, &ticket);
 }
+
+void write_far_query(struct flights *flights, struct flight_key *key, int64_t now_ns)
+{
+    /* A far waiter leaves its hint on each master that has refused it. */
+    unsigned node = flights->far_queries++ % flights->node_count;
+    struct master *master = &flights->masters[node];
+    const struct link_ticket ticket = {.kind = TICKET_FAR, .sent_ns = now_ns, .owner = key};
+    if (master->looks >= LIMIT_LINK_LOOKS || link_refuses_vote(&master->link) != REASON_NONE)
+        return;
+    master->looks++;
+    key->looks++;
+    size_t len = redis_format_far(key->bytes, key->len, flights->command);
+    link_send(&master->link, flights->command, len, &ticket);
+}

@@ -43,6 +43,10 @@ void write_all_gathered(struct flights *flights, int64_t now_ns);
 void write_look(struct flights *flights, unsigned node, struct flight_key *key, const char *token,
                 enum redis_form form, int64_t now_ns);
 
+/* Ask a master, each in its turn, whether a far waiter has left its contention hint for this key.
+ */
+void write_far_query(struct flights *flights, struct flight_key *key, int64_t now_ns);
+
 /* The node is owed the release of the flight's token. */
 void write_later(struct flights *flights, unsigned node, const struct flight *flight,
                  int64_t now_ns);

@@ -34,8 +34,9 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     alarms_init(&manager->due);
     io->entropy(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules->max_extensions, rules->max_hold_ns) &&
-           resources_init(&manager->resources, LIMIT_OPERATIONS + calls + LIMIT_LOCKS,
-                          rules->key_prefix, rules->key_prefix_len, seed) &&
+           resources_init(&manager->resources,
+                          LIMIT_OPERATIONS + calls + LIMIT_LOCKS + LIMIT_SOUGHT, rules->key_prefix,
+                          rules->key_prefix_len, seed) &&
            pool_init(&manager->calls, sizeof(struct call), calls) &&
            pool_init(&manager->locks, sizeof(struct lock), LIMIT_LOCKS);
 }

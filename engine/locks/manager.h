@@ -52,6 +52,8 @@ struct lock_manager {
     size_t waiting; /* LOCKs with WAIT in some queue */
     LIST_HEAD(, resource) waited_for;
     size_t waited_for_count; /* the resources of that list */
+    int64_t far_asked_ns;    /* when a master was last asked for a far waiter */
+    size_t kept_count;       /* resources that are kept for far waiters */
     bool draining;
 };
 

@@ -88,6 +88,8 @@ static int64_t free_ns(const struct queue *queue)
 int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
 {
     int64_t at_ns = free_ns(queue);
+    if (queue_yields(queue, now_ns))
+        return (queue->ask_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
     if (queue->phase == QUEUE_PAUSING || at_ns == ALARM_NEVER || at_ns == 0)
         return -1;
     at_ns -= ROUNDED_NS;
@@ -201,6 +203,8 @@ void queue_on_asked(struct queue *queue)
     if (queue->offered && !queue->declined)
         queue->turn = QUEUE_TURN_HANDOVERS;
     queue->offered = false;
+    if (queue->declined && queue->turn > QUEUE_TURN_HANDOVERS)
+        queue->sought = 0;
     forget_sight(queue);
 }
 
@@ -251,14 +255,25 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
     }
 }
 
+/* How many hand-overs are a turn. A daemon that is far gets the lock once in a pause, where others
+ * may get it several times: so it waits for fewer. */
+static unsigned turn_length(const struct queue *queue)
+{
+    bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
+    return far ? queue->turn * QUEUE_FAR_HANDOVERS / QUEUE_TURN_HANDOVERS : queue->turn;
+}
+
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
 {
     assert(queue->phase == QUEUE_ASKING);
     watch(queue, ALARM_NEVER);
     queue->failures = 0;
-    queue->handovers = handed_over ? queue->handovers + 1 : 0;
-    queue->wanted = queue->wanted && handed_over;
-    queue->need_ns = handed_over ? queue->need_ns : 0;
+    bool goes_on = handed_over || queue->sought > 0;
+    queue->handovers = goes_on ? queue->handovers + 1 : 0;
+    queue->wanted = queue->wanted && goes_on;
+    queue->need_ns = goes_on ? queue->need_ns : 0;
+    if (queue->sought > 0 && !handed_over)
+        queue->handovers += turn_length(queue) * QUEUE_TURN_HANDOVERS / queue->turn / 2 - 1;
     if (queue->declined && queue->turn < QUEUE_TURN_MOST)
         queue->turn *= 2;
     queue->declined = false;
@@ -268,14 +283,6 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     /* Who joins an empty line forgets what has been seen before. */
     if (queue->length > 0)
         hold_everywhere(queue, until_ns, now_ns);
-}
-
-/* How many hand-overs are a turn. A daemon that is far gets the lock once in a pause, where others
- * may get it several times: so it waits for fewer. */
-static unsigned turn_length(const struct queue *queue)
-{
-    bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
-    return far ? queue->turn * QUEUE_FAR_HANDOVERS / QUEUE_TURN_HANDOVERS : queue->turn;
 }
 
 /* The shortest pause after a turn: as long as the waiter needs that needs longest, but a hint may
@@ -318,6 +325,24 @@ void queue_on_wanted(struct queue *queue, int64_t need_ns)
         queue->need_ns = need_ns;
 }
 
+void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns)
+{
+    if (need_ns == 0) {
+        if (queue->sought > 0)
+            queue->sought--;
+        return;
+    }
+    queue->sought = (uint8_t)queue->rules->node_count;
+    queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
+    queue_on_wanted(queue, need_ns);
+}
+
+bool queue_yields(const struct queue *queue, int64_t now_ns)
+{
+    return queue->sought > 0 && queue->offered && queue->phase == QUEUE_PAUSING &&
+           now_ns < queue->ask_ns;
+}
+
 bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
 {
     return queue->length > 0 && queue->phase == QUEUE_WATCHING && !turn_is_over(queue, now_ns);
@@ -326,6 +351,7 @@ bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
 void queue_on_released(struct queue *queue, int64_t now_ns)
 {
     queue->ask_again = true;
+    queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
     if (queue->phase != QUEUE_WATCHING)
         return;
     if (turn_is_over(queue, now_ns)) {

@@ -34,6 +34,13 @@
  * long, though no longer than backoff_max, and a turn has QUEUE_FAR_HANDOVERS. Word is advice. A
  * false one costs pauses; no round depends on it.
  *
+ * Where nobody waits here, nothing is handed over, and a client may take the lock over and over. So
+ * the engine asks a master from time to time, while it releases, whether a far waiter has left
+ * word. Then the lock is sought: each grant through this daemon counts as half a turn, so that
+ * after two of them comes a pause, in which LOCKs without WAIT are refused as well. It is sought no
+ * longer once no master in turn knows of a far waiter, or nobody has taken it in two pauses in a
+ * row.
+ *
  * In the pause of such a turn the masters are looked at once: if a quorum has it free, and tells of
  * no change until we ask again, nobody else wants it any more, and the next one may have twice as
  * many, up to QUEUE_TURN_MOST; until somebody else is met. Who only tries from time to time, as
@@ -55,6 +62,9 @@ enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_TURN_MOST = 16 * QUEUE_TURN_HANDOVERS };
 enum { QUEUE_FAR_HANDOVERS = 6 };
 enum { QUEUE_TURN_PAUSES = 20 };
 #define QUEUE_TURN_NS (5 * NS_PER_S)
+
+/* How long a resource that a far waiter seeks is kept while no client of this daemon uses it. */
+#define QUEUE_SOUGHT_NS (2 * NS_PER_S)
 
 /* How long after a grant through this daemon the masters are left alone: who holds it tells us
  * itself, in all likelihood. */
@@ -97,6 +107,7 @@ struct queue {
     enum queue_phase phase;
     bool ask_again; /* ASKING: it was released meanwhile */
     bool wanted;    /* somebody else wants it, as was heard in this turn */
+    uint8_t sought; /* a far waiter seeks it, until so many more masters know of none */
     bool offered;   /* PAUSING: after a turn */
     bool looked;    /* ... and the masters have been looked at since */
     bool declined;  /* ASKING: nobody else took it in the pause */
@@ -118,6 +129,7 @@ struct queue {
     unsigned idle_reports;         /* reports in a row that were for nothing */
     int64_t look_ns;               /* when to look at those that do not track */
     int64_t quiet_ns;              /* ... and the earliest to look at any */
+    int64_t sought_ns;             /* sought: until then, if nobody here takes it meanwhile */
     int64_t need_ns;               /* the most that somebody else needs it to be free, this turn */
     uint64_t holder;               /* of the last that was seen, a fingerprint */
     int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
@@ -188,6 +200,13 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
 /* It was handed over, and another daemon waits for it, which needs it to be free for so long; 0: no
  * longer than usual. */
 void queue_on_wanted(struct queue *queue, int64_t need_ns);
+
+/* It was released while nobody here waited, and one master says for how long a far waiter of
+ * another daemon needs it to be free; 0: that master knows of none, but others may. */
+void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns);
+
+/* Is this a pause for a far waiter? Then a LOCK without WAIT is refused too. */
+bool queue_yields(const struct queue *queue, int64_t now_ns);
 
 /* The lock was released through this daemon. */
 void queue_on_released(struct queue *queue, int64_t now_ns);

@@ -101,6 +101,7 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
     resource->acquire = NULL;
     resource->lock = NULL;
     resource->waits = 0;
+    resource->kept = false;
     resource->last_outcome = OUTCOME_HELD;
     set_name(resource, resources, name, name_len);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_name, resource->name, name_len, hash, resource);
@@ -115,7 +116,7 @@ struct resource *resource_of(const struct flight_key *key)
 static bool is_known(const struct resource *resource)
 {
     return resource->key.looks > 0 || !LIST_EMPTY(&resource->key.flights) ||
-           resource->lock != NULL || resource->queue.length > 0;
+           resource->lock != NULL || resource->queue.length > 0 || resource->kept;
 }
 
 void resources_sweep(struct resources *resources, struct flight_keys *idle)

@@ -34,6 +34,7 @@ struct resource {
     struct flight_key key;     /* its bytes are key_bytes */
     struct flight *acquire;    /* the round for the first in the queue; NULL: none */
     unsigned waits;            /* LOCKs with WAIT in its queue */
+    bool kept;                 /* for a far waiter, while nothing else is known of it */
     enum outcome last_outcome; /* of the last round for the queue, for those whose wait is over */
 
     alignas(POOL_LINE) struct queue queue;

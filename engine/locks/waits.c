@@ -279,6 +279,21 @@ bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64
     return true;
 }
 
+/* At most so often is a master asked, about whatever lock: 50 GETs a second cost next to nothing,
+ * and a lock that keeps far waiters away is released often, or is one of few. */
+#define ASK_FAR_NS (20 * NS_PER_MS)
+
+/* A lock is being released that no client of this daemon waits for: ask a master, from time to
+ * time, whether a far waiter seeks it. */
+static void seek_far_waiter(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+{
+    const struct queue *queue = &resource->queue;
+    if (queue->length > 0 || (queue->sought == 0 && now_ns - manager->far_asked_ns < ASK_FAR_NS))
+        return;
+    manager->far_asked_ns = now_ns;
+    write_far_query(manager->flights, &resource->key, now_ns);
+}
+
 void waits_release(struct lock_manager *manager, struct resource *resource, const char *token,
                    struct flight *flight, bool known, int64_t now_ns)
 {
@@ -294,9 +309,12 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
         return;
     }
     memcpy(flight->token, token, LIMIT_TOKEN);
-    if (!known || !is_to_be_handed_over(manager, resource, now_ns) ||
-        !hand_over(manager, flight, now_ns))
-        flights_start(flights, flight, now_ns);
+    if (known && is_to_be_handed_over(manager, resource, now_ns) &&
+        hand_over(manager, flight, now_ns))
+        return;
+    if (known)
+        seek_far_waiter(manager, resource, now_ns);
+    flights_start(flights, flight, now_ns);
 }
 
 /* --- looks --- */
@@ -354,6 +372,14 @@ static void on_changed(struct lock_manager *manager, const struct flights_news *
     waits_run(manager, resource, now_ns);
 }
 
+/* A master has said whether a far waiter seeks a key. */
+static void on_sought(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
+{
+    struct resource *resource = resource_of(news->sought);
+    queue_on_sought(&resource->queue, news->sought_need_ns, now_ns);
+    waits_run(manager, resource, now_ns);
+}
+
 /* Every queue hears what has become of some nodes. */
 static void tell_queues(struct lock_manager *manager, const struct flights_news *news,
                         int64_t now_ns)
@@ -380,6 +406,8 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
 {
     if (news->wanted != NULL)
         queue_on_wanted(&resource_of(news->wanted)->queue, news->wanted_need_ns);
+    if (news->sought != NULL)
+        on_sought(manager, news, now_ns);
     if (news->seen != NULL)
         on_seen(manager, news, now_ns);
     if (news->changed != NULL)
@@ -409,6 +437,34 @@ static void drain_line(struct lock_manager *manager, struct resource *resource)
     }
 }
 
+/* A resource that a far waiter seeks is kept while nothing else is known of it: the pause of its
+ * queue would be forgotten with it. Returns when to look at it again. */
+static int64_t keep_sought(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+{
+    struct queue *queue = &resource->queue;
+    bool in_use = resource->lock != NULL || !LIST_EMPTY(&resource->key.flights);
+    bool keep = queue->sought > 0 && !manager->draining && (in_use || now_ns < queue->sought_ns) &&
+                (resource->kept || manager->kept_count < LIMIT_SOUGHT);
+    manager->kept_count = manager->kept_count - resource->kept + keep;
+    resource->kept = keep;
+    if (!keep)
+        queue->sought = 0;
+    else if (now_ns >= queue->sought_ns)
+        queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
+    return keep ? queue->sought_ns : ALARM_NEVER;
+}
+
+/* noinline: keeps this path out of the one where nobody waits, and no far waiter is known. */
+__attribute__((noinline)) static void set_wake(struct lock_manager *manager,
+                                               struct resource *resource, int64_t now_ns)
+{
+    int64_t wake_ns = queue_wake_ns(&resource->queue);
+    if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))
+        wake_ns = keep_sought(manager, resource, now_ns);
+    resource->wake.kind = ALARM_WAKE;
+    alarms_set(&manager->alarms, &resource->wake, wake_ns);
+}
+
 /* Clients wait: do what the queue wants done. */
 static void run_line(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
@@ -428,8 +484,7 @@ static void run_line(struct lock_manager *manager, struct resource *resource, in
         for (unsigned i = 0; i < manager->flights->node_count; i++)
             if (nodes & nodes_only(i))
                 look(manager, resource, i, REDIS_BY_SHA1, now_ns);
-    resource->wake.kind = ALARM_WAKE;
-    alarms_set(&manager->alarms, &resource->wake, queue_wake_ns(queue));
+    set_wake(manager, resource, now_ns);
 }
 
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
@@ -438,7 +493,10 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
         run_line(manager, resource, now_ns);
         return;
     }
-    alarms_set(&manager->alarms, &resource->wake, ALARM_NEVER);
+    if (resource->queue.sought > 0 || resource->kept)
+        set_wake(manager, resource, now_ns);
+    else
+        alarms_set(&manager->alarms, &resource->wake, ALARM_NEVER);
     flight_note_idle(&manager->flights->idle_keys, &resource->key);
 }
 
@@ -471,11 +529,13 @@ static const char *bound_met(const struct lock_manager *manager, const struct re
     return manager->waiting >= manager->rules->waiters ? "waiters" : NULL;
 }
 
-/* Others are before it, and it will not wait. */
-static bool hears_at_once(const struct resource *resource, const struct request *request)
+/* Others are before it, here or at a far daemon, and it will not wait. */
+static bool hears_at_once(const struct resource *resource, const struct request *request,
+                          int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
-    return request->wait_ms == 0 && queue->length > 0 && queue->phase != QUEUE_ASKING;
+    return request->wait_ms == 0 && queue->phase != QUEUE_ASKING &&
+           (queue->length > 0 || queue_yields(queue, now_ns));
 }
 
 static void join(struct lock_manager *manager, struct call *call, const struct request *request,
@@ -504,7 +564,7 @@ static void join(struct lock_manager *manager, struct call *call, const struct r
 void waits_lock(struct lock_manager *manager, struct engine_client *client,
                 const struct request *request, struct resource *resource, int64_t now_ns)
 {
-    if (hears_at_once(resource, request)) {
+    if (hears_at_once(resource, request, now_ns)) {
         const struct reply reply =
             last_reply(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
         refuse(manager, client, request, &reply);

@@ -287,7 +287,7 @@ const struct link_ticket *link_take_lost(struct link *link)
     while (link->ticket_count > 0) {
         const struct link_ticket *ticket = pop_ticket(link);
         if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_RELEASES ||
-            ticket->kind == TICKET_LOOK)
+            ticket->kind == TICKET_LOOK || ticket->kind == TICKET_FAR)
             return ticket;
     }
     return NULL;
@@ -525,6 +525,7 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
         break;
     case TICKET_GUARD:
     case TICKET_LOOK:
+    case TICKET_FAR:
     case TICKET_TRACKING:
     case TICKET_TRIAL:
         break;

@@ -81,6 +81,7 @@ enum __attribute__((packed)) link_ticket_kind {
     TICKET_GUARD,
     TICKET_HEARTBEAT,
     TICKET_LOOK,     /* at a key somebody waits for */
+    TICKET_FAR,      /* the contention hint of a far waiter */
     TICKET_TRACKING, /* a setting of engine/master/tracker.h */
     TICKET_TRIAL,    /* whether the node does what rounds ask for */
 };
@@ -107,7 +108,7 @@ struct link_ticket {
     uint32_t more;   /* plain: votes of this run behind this one */
     int64_t sent_ns; /* of a run, the first */
     union {
-        void *owner;       /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK: of the engine */
+        void *owner; /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK, TICKET_FAR: of the engine */
         uint64_t owed_end; /* TICKET_OWED */
     };
 };

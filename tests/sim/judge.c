@@ -619,22 +619,31 @@ void judge_end(struct sim *sim, unsigned index)
         if (engine->flights.masters[node].link.owed.count != 0)
             judge_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
     }
-    if (engine->manager.calls.in_use != 0 || engine->manager.waiting != 0 || engine->manager.holding != 0)
+    if (engine->manager.calls.in_use != 0 || engine->manager.waiting != 0 ||
+        engine->manager.holding != 0)
         judge_violation(sim, "daemon %u keeps %zu requests, %zu waiters, %zu holds", index,
-                        engine->manager.calls.in_use, engine->manager.waiting, engine->manager.holding);
+                        engine->manager.calls.in_use, engine->manager.waiting,
+                        engine->manager.holding);
     /* What is counted against a bound is counted back. */
-    if (engine->manager.renewing != 0 || engine->manager.breakings.in_use != 0 || engine->manager.held_count != 0)
+    if (engine->manager.renewing != 0 || engine->manager.breakings.in_use != 0 ||
+        engine->manager.held_count != 0)
         judge_violation(sim, "daemon %u keeps %zu renewals, %zu breaks, %zu of those held", index,
                         (size_t)engine->manager.renewing, engine->manager.breakings.in_use,
                         (size_t)engine->manager.held_count);
     for (unsigned node = 0; node < sim->node_count; node++)
         if (engine->flights.masters[node].looks != 0 || engine->flights.vote_count[node] != 0)
             judge_violation(sim, "daemon %u keeps %u looks at %c, %u votes", index,
-                            engine->flights.masters[node].looks, 'a' + node, engine->flights.vote_count[node]);
+                            engine->flights.masters[node].looks, 'a' + node,
+                            engine->flights.vote_count[node]);
     if (engine->flights.pool.in_use != 0)
         judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);
-    /* One of each lock, and one that is never given back. */
-    if (engine->manager.resources.pool.in_use > engine->manager.locks.in_use + 1)
+    /* One of each lock, one that is never given back, and those that are kept for some seconds. */
+    for (const struct resource *resource = resource_first(&engine->manager.resources);
+         resource != NULL; resource = resource_next(resource))
+        if (resource->kept && !resource->wake.set)
+            judge_violation(sim, "daemon %u keeps %s for ever", index, resource->name);
+    if (engine->manager.resources.pool.in_use >
+        engine->manager.locks.in_use + 1 + engine->manager.kept_count)
         judge_violation(sim, "daemon %u keeps %zu resources for %zu locks", index,
                         engine->manager.resources.pool.in_use - 1, engine->manager.locks.in_use);
 }

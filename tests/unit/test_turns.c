@@ -2,6 +2,7 @@
  * Daemons take turns: one that hands a lock on among its own clients lets others have it, once they
  * have left word that they wait. The shipped engine among fake masters, on virtual time.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/units.h"
@@ -227,6 +228,110 @@ START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
 }
 END_TEST
 
+/* --- a far waiter, where nobody in this daemon waits --- */
+
+static void leave_far_hints(unsigned masters, const char *hint)
+{
+    for (unsigned i = 0; i < masters; i++)
+        world_set(&w, i, "redlockd:far:a", hint, 60000);
+}
+
+/* One client takes the lock and releases it, and nobody waits for it here. */
+static void take_and_release(void)
+{
+    world_say(&w, "#h LOCK a 10s WAIT 1s");
+    memcpy(holder, world_expect_grant(&w, "h"), sizeof(holder));
+    world_pass_ms(&w, 20);
+    world_say(&w, "#u UNLOCK a %s", holder);
+    world_expect(&w, "#u OK");
+}
+
+static struct resource *resource_a(void)
+{
+    return resource_find(&w.engine.manager.resources, "a", 1);
+}
+
+/* The first release finds the hint; the two grants after that are a turn. */
+START_TEST(where_nobody_waits_a_far_waiter_is_given_time_too)
+{
+    leave_far_hints(5, "someone-far-away33");
+    for (unsigned i = 0; i < 3; i++)
+        take_and_release();
+    world_say(&w, "#n LOCK a 10s");
+    const char *reply = world_heard(&w);
+    ck_assert_msg(strncmp(reply, "#n HELD ", 8) == 0, "%s", reply);
+    ck_assert_int_ge(atoi(reply + 8), 33);
+    world_say(&w, "#h LOCK a 10s WAIT 1s");
+    world_pass_ms(&w, 32);
+    world_expect(&w, "(nothing)");
+    world_pass_ms(&w, 10);
+    world_expect_grant(&w, "h");
+}
+END_TEST
+
+/* The masters that are asked first know of none. */
+START_TEST(a_far_waiter_is_found_on_any_master)
+{
+    world_set(&w, 4, "redlockd:far:a", "someone-far-away33", 60000);
+    for (unsigned i = 0; i < 7; i++)
+        take_and_release();
+    world_say(&w, "#n LOCK a 10s");
+    ck_assert_msg(strncmp(world_heard(&w), "#n HELD ", 8) == 0, "no pause");
+}
+END_TEST
+
+START_TEST(hints_that_name_no_far_waiter_are_ignored)
+{
+    char own[REDIS_DAEMON + 3] = {0};
+    memcpy(own, w.engine.flights.daemon, REDIS_DAEMON);
+    memcpy(own + REDIS_DAEMON, "33", 2);
+    const char *const hints[] = {own, "someone-far-away", "short", "someone-far-away99999",
+                                 "someone-far-away-1"};
+    for (unsigned i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        leave_far_hints(5, hints[i]);
+        for (unsigned j = 0; j < 8; j++)
+            take_and_release();
+        ck_assert_ptr_null(resource_a());
+    }
+}
+END_TEST
+
+/* Two pauses in a row in which nobody takes it: the hint is false. The turn between them is twice
+ * as long. */
+START_TEST(a_far_waiter_that_never_comes_is_forgotten)
+{
+    leave_far_hints(5, "someone-far-away33");
+    for (unsigned i = 0; i < 3; i++)
+        take_and_release();
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_ptr_nonnull(resource_a());
+        world_say(&w, "#h LOCK a 10s WAIT 1s");
+        world_pass_ms(&w, 45);
+        memcpy(holder, world_expect_grant(&w, "h"), sizeof(holder));
+        world_say(&w, "#u UNLOCK a %s", holder);
+        world_expect(&w, "#u OK");
+        leave_far_hints(5, i < 3 ? "someone-far-away33" : "");
+    }
+    ck_assert_ptr_null(resource_a());
+}
+END_TEST
+
+/* The resource is kept for the pause, and not for long if nobody here asks for it again. */
+START_TEST(what_is_kept_for_a_far_waiter_is_let_go)
+{
+    leave_far_hints(5, "someone-far-away33");
+    take_and_release();
+    ck_assert_ptr_nonnull(resource_a());
+    ck_assert_uint_eq(w.engine.manager.kept_count, 1);
+    world_pass_ms(&w, QUEUE_SOUGHT_NS / NS_PER_MS + 1);
+    ck_assert_ptr_null(resource_a());
+    ck_assert_uint_eq(w.engine.manager.kept_count, 0);
+    w.engine.manager.kept_count = LIMIT_SOUGHT;
+    take_and_release();
+    ck_assert_ptr_null(resource_a());
+}
+END_TEST
+
 /* Who does not wait has a chance like any other that is refused. */
 START_TEST(who_does_not_wait_leaves_word_too)
 {
@@ -305,6 +410,11 @@ Suite *test_suite(void)
     tcase_add_test(cases, word_is_left_though_a_lock_was_released_elsewhere);
     tcase_add_test(cases, a_daemon_that_is_far_is_given_the_time_it_needs);
     tcase_add_test(cases, word_of_one_who_is_near_hides_none_of_one_who_is_far);
+    tcase_add_test(cases, where_nobody_waits_a_far_waiter_is_given_time_too);
+    tcase_add_test(cases, a_far_waiter_is_found_on_any_master);
+    tcase_add_test(cases, hints_that_name_no_far_waiter_are_ignored);
+    tcase_add_test(cases, a_far_waiter_that_never_comes_is_forgotten);
+    tcase_add_test(cases, what_is_kept_for_a_far_waiter_is_let_go);
     tcase_add_test(cases, who_does_not_wait_leaves_word_too);
     tcase_add_test(cases, word_that_this_daemon_has_left_is_nothing_to_itself);
     tcase_add_test(cases, two_daemons_that_collide_both_get_it_in_the_end);
