@@ -39,9 +39,7 @@ static void want_turn(struct session *session)
     event_add(session->server->turn, &at_once);
 }
 
-/* Not inlined: whoever may have to drop, and as a rule does not, would make ready for it. */
-__attribute__((noinline)) static void drop_as(struct session *session, enum client_log_kind kind,
-                                              const char *why)
+static void drop_as(struct session *session, enum client_log_kind kind, const char *why)
 {
     if (session->dropped)
         return;

@@ -41,8 +41,7 @@ void ends_deinit(struct ends *ends)
     *ends = (struct ends){.epoll = -1};
 }
 
-/* Not inlined: for what it tells the kernel, whoever asks for no change would guard the stack. */
-__attribute__((noinline)) static void change(struct end_watch *watch)
+static void change(struct end_watch *watch)
 {
     struct epoll_event what = {.events = EPOLLRDHUP, .data.ptr = watch};
     int action = watch->watched ? EPOLL_CTL_DEL : EPOLL_CTL_ADD;

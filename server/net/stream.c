@@ -110,9 +110,8 @@ static void uncollect(struct stream *stream)
     stream->collected = false;
 }
 
-/* As much room as there can be for so many: for the first of a pass, or more than were left. Not
- * inlined: whoever writes would save the registers for it each time. */
-__attribute__((noinline)) static void make_room(struct stream *stream, size_t len)
+/* As much room as there can be for so many: for the first of a pass, or more than were left. */
+static void make_room(struct stream *stream, size_t len)
 {
     if (stream->lost)
         return;
