@@ -169,8 +169,6 @@ mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/locks/bre
 mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/locks/breaks.c \
     '/^static bool on_frozen/,/^}/s/^    \/\* It was gone.*/    if (outcome == OUTCOME_NOQUORUM)\
         flights_owe(manager->flights, freeze->key, breaking->token, nodes_all(manager->flights->node_count), now_ns);/'
-mutant deaf-to-lost-reports untracked,leftover,cut "sleeps while\|no grant" engine/flight/masters.c \
-    's/^    flights->news.untracked |= .*/    (void)flights;/'
 mutant granted-unheard all "$unfit\|rests on\|keeps" engine/engine.c \
     's/flights_conclude(&engine->flights, flight, delivered, now_ns)/(void)delivered, flights_conclude(\&engine->flights, flight, true, now_ns)/'
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" engine/locks/queue.c \
