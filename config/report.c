@@ -6,25 +6,16 @@
 #include <string.h>
 
 #include "config/memory.h"
+#include "protocol/text.h"
 
 /* The text as it is shown; what came from the file or the environment may hold any byte. */
 static char *escape(const char *text)
 {
-    static const char digits[] = "0123456789abcdef";
-    char *escaped = memory_zeroed(strlen(text) + 1, sizeof("\\x1b"));
-    char *to = escaped;
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte >= 0x20 && byte < 0x7f) {
-            *to++ = *text;
-            continue;
-        }
-        *to++ = '\\';
-        *to++ = 'x';
-        *to++ = digits[byte >> 4];
-        *to++ = digits[byte & 15];
-    }
-    return escaped;
+    size_t len = strlen(text);
+    struct text escaped = {.size = len * strlen("\\x1b")};
+    escaped.buf = memory_zeroed(escaped.size + 1, 1);
+    text_escape(&escaped, text, len, TEXT_ASCII);
+    return escaped.buf;
 }
 
 static bool is_behind(struct mark a, struct mark b)

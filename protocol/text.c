@@ -1,6 +1,12 @@
 #include "protocol/text.h"
 
+#include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "protocol/utf8.h"
 
 void text_cut(struct text *text, const char *bytes, size_t len)
 {
@@ -82,18 +88,82 @@ void text_hex(const unsigned char *bytes, size_t count, char *digits)
     }
 }
 
+void text_format(struct text *text, const char *form, ...)
+{
+    char piece[1024];
+    va_list arguments;
+    va_start(arguments, form);
+    int len = vsnprintf(piece, sizeof(piece), form, arguments);
+    va_end(arguments);
+    assert(len >= 0);
+    text_bytes(text, piece, (size_t)len < sizeof(piece) ? (size_t)len : sizeof(piece) - 1);
+}
+
+static size_t ascii_printable(const char *at, size_t len)
+{
+    (void)len;
+    return at[0] >= 0x20 && at[0] < 0x7f;
+}
+
+/* U+0080 to U+009F, in UTF-8. */
+static bool is_c1(const char *at, size_t len)
+{
+    return len > 1 && at[0] == '\xc2' && (unsigned char)at[1] >= 0x80 &&
+           (unsigned char)at[1] < 0xa0;
+}
+
+static size_t json_plain(const char *at, size_t len)
+{
+    if ((unsigned char)at[0] < 0x20 || at[0] == 0x7f || is_c1(at, len))
+        return 0;
+    return utf8_character(at, len);
+}
+
+size_t text_escape(struct text *text, const char *bytes, size_t len, enum text_style style)
+{
+    static const struct {
+        size_t (*plain)(const char *at, size_t len); /* bytes that are written as they are */
+        const char *not_plain;                       /* ... except for these */
+        const char *backslashed;                     /* ... of which these get a backslash */
+        const char *before_digits;
+    } styles[] = {
+        [TEXT_ASCII] = {ascii_printable, "", "", "\\x"},
+        [TEXT_QUOTED] = {ascii_printable, "\"\\", "", "\\x"},
+        [TEXT_LOG] = {ascii_printable, "\"\\", "\"\\", "\\x"},
+        [TEXT_JSON] = {json_plain, "\"\\", "\"\\", "\\u00"},
+        [TEXT_VISIBLE] = {utf8_visible, "", "", "\\x"},
+        [TEXT_EXACT] = {utf8_visible, "\\", "", "\\x"},
+    };
+    size_t taken = 0;
+    while (taken < len) {
+        const char *at = bytes + taken;
+        char unit[8];
+        struct text written = {.buf = unit, .size = sizeof(unit)};
+        size_t step = styles[style].plain(at, len - taken);
+        if (step > 0 && strchr(styles[style].not_plain, *at) == NULL) {
+            text_bytes(&written, at, step);
+        } else if (step > 0 && strchr(styles[style].backslashed, *at) != NULL) {
+            text_byte(&written, '\\');
+            text_byte(&written, *at);
+        } else {
+            /* JSON has one escape for a character of two bytes, too. */
+            step = style == TEXT_JSON && is_c1(at, len - taken) ? 2 : 1;
+            text_string(&written, styles[style].before_digits);
+            text_hex((const unsigned char *)at + step - 1, 1, unit + written.len);
+            written.len += 2;
+        }
+        if (written.len > text->size - text->len)
+            break;
+        text_bytes(text, unit, written.len);
+        taken += step;
+    }
+    return taken;
+}
+
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)
 {
     text_byte(text, '"');
-    for (size_t i = 0; i < len && i < most; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-        char escaped[4] = {'\\', 'x'};
-        text_hex(&byte, 1, escaped + 2);
-        if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\')
-            text_byte(text, bytes[i]);
-        else
-            text_bytes(text, escaped, sizeof(escaped));
-    }
+    text_escape(text, bytes, len < most ? len : most, TEXT_QUOTED);
     text_string(text, len > most ? "...\"" : "\"");
 }
 

@@ -49,7 +49,23 @@ size_t text_digits(uint64_t number, char *to);
 /* Bytes as twice as many lower-case hex digits, without a NUL. */
 void text_hex(const unsigned char *bytes, size_t count, char *digits);
 
-/* Bytes from outside, in quotes: what is not printable ASCII as \x1b, and cut after `most`. */
+/* As printf; one call adds 1023 bytes at most. Never for bytes from outside. */
+__attribute__((format(printf, 2, 3))) void text_format(struct text *text, const char *form, ...);
+
+/* How bytes from outside are written; what a style does not write as it is becomes \x1b. */
+enum text_style {
+    TEXT_ASCII,   /* printable ASCII as it is */
+    TEXT_QUOTED,  /* ... except for quotes and backslashes: for a text in quotes */
+    TEXT_LOG,     /* ... except for these, which become \" and \\ */
+    TEXT_JSON,    /* UTF-8 as it is; controls, and bytes that are none, as \u001b; \" and \\ */
+    TEXT_VISIBLE, /* UTF-8 that shows, as it is: see utf8_visible() */
+    TEXT_EXACT,   /* ... except for backslashes: no two texts look the same by their escapes */
+};
+
+/* Returns how many bytes were taken: fewer than `len` if there is no room for all of them. */
+size_t text_escape(struct text *text, const char *bytes, size_t len, enum text_style style);
+
+/* TEXT_QUOTED, in quotes, and cut after `most` bytes. */
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most);
 
 /* A duration as people write it: "250ms", "90s", "2m", whichever says it exactly. */

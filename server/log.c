@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "protocol/text.h"
 #include "protocol/units.h"
-#include "protocol/utf8.h"
 #include "server/clock.h"
 #include "server/throttle.h"
 
@@ -57,64 +56,14 @@ struct log_field log_number(const char *key, int64_t number)
     return (struct log_field){.key = key, .number = number};
 }
 
-/* A line in the making; what does not fit is left out. */
-struct line {
-    char *buf;
-    size_t len;
-};
-
-/* Room for the end of a line is always left. */
-static void put(struct line *line, const char *bytes, size_t len)
-{
-    if (len > LOG_LINE_MAX - 8 - line->len)
-        return;
-    memcpy(line->buf + line->len, bytes, len);
-    line->len += len;
-}
-
-static void put_text(struct line *line, const char *text)
-{
-    put(line, text, strlen(text));
-}
-
-/* How many bytes from here on are written as they are; 0: this one is escaped. */
-static size_t plain_bytes(const char *at, size_t len, enum config_log_format format)
-{
-    unsigned char byte = (unsigned char)at[0];
-    /* The control characters of U+0080 to U+009F. */
-    bool control = byte == 0xc2 && len > 1 && (unsigned char)at[1] < 0xa0;
-    if (byte < 0x80)
-        return byte >= 0x20 && byte < 0x7f;
-    return format == CONFIG_LOG_JSON && !control ? utf8_character(at, len) : 0;
-}
-
-/* Bytes in quotes. JSON has its text in UTF-8, and a byte that is none as \u00e4, where text has
- * all that is not ASCII as \xe4. */
-static void put_quoted(struct line *line, const char *bytes, size_t len,
+/* Bytes in quotes; a long value is cut. */
+static void put_quoted(struct text *line, const char *bytes, size_t len,
                        enum config_log_format format)
 {
     size_t kept = len < LOG_VALUE_MAX ? len : LOG_VALUE_MAX;
-    put_text(line, "\"");
-    for (size_t i = 0; i < kept;) {
-        unsigned char byte = (unsigned char)bytes[i];
-        size_t step = plain_bytes(bytes + i, kept - i, format);
-        char escape[8];
-        if (byte == '"' || byte == '\\') {
-            escape[0] = '\\';
-            escape[1] = (char)byte;
-            put(line, escape, 2);
-        } else if (step > 0) {
-            put(line, bytes + i, step);
-        } else {
-            snprintf(escape, sizeof(escape), format == CONFIG_LOG_JSON ? "\\u%04x" : "\\x%02x",
-                     byte);
-            put_text(line, escape);
-        }
-        i += step > 0 ? step : 1;
-    }
-    if (kept < len)
-        put_text(line, "...");
-    put_text(line, "\"");
+    text_byte(line, '"');
+    text_escape(line, bytes, kept, format == CONFIG_LOG_JSON ? TEXT_JSON : TEXT_LOG);
+    text_string(line, kept < len ? "...\"" : "\"");
 }
 
 /* Text needs no quotes where no reader could be misled. */
@@ -126,19 +75,17 @@ static bool is_plain(const char *bytes, size_t len)
     return len > 0 && len <= LOG_VALUE_MAX;
 }
 
-static void put_field(struct line *line, const struct log_field *field,
+static void put_field(struct text *line, const struct log_field *field,
                       enum config_log_format format)
 {
     bool json = format == CONFIG_LOG_JSON;
-    put_text(line, json ? ",\"" : " ");
-    put_text(line, field->key);
-    put_text(line, json ? "\":" : "=");
+    text_string(line, json ? ",\"" : " ");
+    text_string(line, field->key);
+    text_string(line, json ? "\":" : "=");
     if (field->text == NULL) {
-        char number[24];
-        snprintf(number, sizeof(number), "%" PRId64, field->number);
-        put_text(line, number);
+        text_number(line, field->number);
     } else if (!json && is_plain(field->text, field->len)) {
-        put(line, field->text, field->len);
+        text_bytes(line, field->text, field->len);
     } else {
         put_quoted(line, field->text, field->len, format);
     }
@@ -147,7 +94,8 @@ static void put_field(struct line *line, const struct log_field *field,
 size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_log_level level,
                   const char *event, const struct log_field *fields, char *buf)
 {
-    struct line line = {.buf = buf};
+    /* Room for the end of a line is always left. */
+    struct text line = {.buf = buf, .size = LOG_LINE_MAX - 4};
     time_t seconds = (time_t)(wall_ns / NS_PER_S);
     struct tm utc;
     char date[32];
@@ -157,13 +105,13 @@ size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_lo
     snprintf(stamp, sizeof(stamp), "%s.%03dZ", date, (int)(wall_ns / NS_PER_MS % 1000));
 
     bool json = format == CONFIG_LOG_JSON;
-    put_text(&line, json ? "{\"time\":\"" : "");
-    put_text(&line, stamp);
-    put_text(&line, json ? "\",\"level\":\"" : " ");
-    put_text(&line, level_words[level]);
-    put_text(&line, json ? "\",\"event\":\"" : " ");
-    put_text(&line, event);
-    put_text(&line, json ? "\"" : "");
+    text_string(&line, json ? "{\"time\":\"" : "");
+    text_string(&line, stamp);
+    text_string(&line, json ? "\",\"level\":\"" : " ");
+    text_string(&line, level_words[level]);
+    text_string(&line, json ? "\",\"event\":\"" : " ");
+    text_string(&line, event);
+    text_string(&line, json ? "\"" : "");
     for (; fields != NULL && fields->key != NULL; fields++)
         put_field(&line, fields, format);
     const char *end = json ? "}\n" : "\n";

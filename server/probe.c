@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/text.h"
 #include "protocol/units.h"
-#include "server/admin/html.h"
 #include "server/server.h"
 
 /* Such a node gets its vote by waiting. */
@@ -192,9 +192,10 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
 /* What a master says may be a command to a terminal. */
 static void report_meaning(const char *meaning, FILE *out)
 {
-    char visible[VISIBLE_MAX];
-    size_t len = visible_bytes(meaning, strlen(meaning), LIMIT_URL, visible);
-    fprintf(out, ": %.*s\n", (int)len, visible);
+    char visible[4 * LIMIT_URL];
+    struct text text = {.buf = visible, .size = sizeof(visible)};
+    text_escape(&text, meaning, strlen(meaning), TEXT_EXACT);
+    fprintf(out, ": %.*s\n", (int)text.len, text.buf);
 }
 
 static bool report_node(const struct server *server, unsigned node, int64_t now_ns, FILE *out)

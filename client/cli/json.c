@@ -3,34 +3,22 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "protocol/utf8.h"
+#include "protocol/text.h"
 
 static struct json_view view(const char *text)
 {
     return (struct json_view){text, strlen(text)};
 }
 
-static void write_escaped(FILE *out, unsigned char byte)
-{
-    if (byte == '"' || byte == '\\')
-        fprintf(out, "\\%c", byte);
-    else
-        fprintf(out, "\\u%04x", byte);
-}
-
 static void write_string(FILE *out, struct json_view text)
 {
-    size_t len;
     fputc('"', out);
-    for (size_t i = 0; i < text.len; i += len) {
-        unsigned char byte = (unsigned char)text.at[i];
-        len = utf8_character(text.at + i, text.len - i);
-        if (len == 0 || byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\') {
-            write_escaped(out, byte);
-            len = 1;
-        } else {
-            fwrite(text.at + i, 1, len, out);
-        }
+    while (text.len > 0) {
+        char buf[256];
+        struct text escaped = {.buf = buf, .size = sizeof(buf)};
+        size_t taken = text_escape(&escaped, text.at, text.len, TEXT_JSON);
+        fwrite(escaped.buf, 1, escaped.len, out);
+        text = (struct json_view){text.at + taken, text.len - taken};
     }
     fputc('"', out);
 }

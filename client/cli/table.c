@@ -6,7 +6,7 @@
 
 #include "client/cli/duration.h"
 #include "client/cli/fields.h"
-#include "protocol/utf8.h"
+#include "protocol/text.h"
 
 /* Columns beyond these are left out; a cell holds the longest name there is with each byte
  * escaped. */
@@ -34,30 +34,13 @@ static const char plain[] = "\033[0m";
 
 /* --- cells --- */
 
-static void put(struct cell *cell, const char *bytes, size_t len)
-{
-    if (len > CELL_SIZE - cell->len)
-        return;
-    memcpy(cell->text + cell->len, bytes, len);
-    cell->len += len;
-}
-
 static void put_shown(struct cell *cell, const char *bytes, size_t len)
 {
-    size_t step;
-    for (size_t i = 0; i < len; i += step) {
-        step = utf8_visible(bytes + i, len - i);
-        if (step > 0) {
-            put(cell, bytes + i, step);
-            cell->width++;
-            continue;
-        }
-        char escaped[5];
-        snprintf(escaped, sizeof(escaped), "\\x%02x", (unsigned char)bytes[i]);
-        put(cell, escaped, 4);
-        cell->width += 4;
-        step = 1;
-    }
+    struct text text = {.buf = cell->text, .size = CELL_SIZE, .len = cell->len};
+    text_escape(&text, bytes, len, TEXT_VISIBLE);
+    /* All but the bytes of UTF-8 that continue a character. */
+    for (; cell->len < text.len; cell->len++)
+        cell->width += ((unsigned char)cell->text[cell->len] & 0xc0) != 0x80;
 }
 
 static void put_duration(struct cell *cell, const struct field *field, bool us)

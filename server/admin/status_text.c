@@ -2,13 +2,10 @@
  * A status, written down for programs: /readyz and /status.json. Pure.
  */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/engine.h"
 #include "protocol/units.h"
-#include "server/admin/html.h"
 #include "server/admin/status.h"
 
 bool status_is_ready(const struct status *status)
@@ -33,18 +30,15 @@ void status_write_ready(const struct status *status, struct text *text)
 
 /* --- JSON --- */
 
-/* What shows by then, save the two that mean something in its quotes. */
+/* As people can read it. */
 static void json_string(struct text *text, const char *bytes, size_t len)
 {
-    char visible[VISIBLE_MAX];
-    size_t visible_len = visible_bytes(bytes, len, LIMIT_RESOURCE, visible);
-    text_string(text, "\"");
-    for (size_t i = 0; i < visible_len; i++) {
-        if (visible[i] == '"' || visible[i] == '\\')
-            text_string(text, "\\");
-        text_byte(text, visible[i]);
-    }
-    text_string(text, "\"");
+    char buf[4 * LIMIT_URL];
+    struct text visible = {.buf = buf, .size = sizeof(buf)};
+    text_escape(&visible, bytes, len, TEXT_EXACT);
+    text_byte(text, '"');
+    text_escape(text, visible.buf, visible.len, TEXT_JSON);
+    text_byte(text, '"');
 }
 
 static void json_field(struct text *text, const char *name, const char *value)

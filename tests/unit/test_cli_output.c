@@ -133,6 +133,7 @@ START_TEST(texts_are_escaped)
     check_text("", "{\"a\":\"\"}");
     check_text("a \"b\" \\ /", "{\"a\":\"a \\\"b\\\" \\\\ /\"}");
     check_text("\001\n\033\177", "{\"a\":\"\\u0001\\u000a\\u001b\\u007f\"}");
+    check_text("\xc2\x9b", "{\"a\":\"\\u009b\"}");
     check_text("caf\xc3\xa9 \xf0\x9f\x94\x92", "{\"a\":\"caf\xc3\xa9 \xf0\x9f\x94\x92\"}");
 }
 END_TEST

@@ -60,6 +60,55 @@ START_TEST(every_byte_has_its_two_hex_digits_in_every_place)
 }
 END_TEST
 
+static const char *escape(const char *bytes, size_t len, enum text_style style)
+{
+    static char buf[64];
+    struct text text = {.buf = buf, .size = sizeof(buf) - 1};
+    ck_assert_uint_eq(text_escape(&text, bytes, len, style), len);
+    buf[text.len] = '\0';
+    return buf;
+}
+
+START_TEST(each_style_escapes_what_could_mislead_its_reader)
+{
+    static const char bytes[] = "a\"\\\n\0\xc3\xbc\xc2\x9b\xff";
+    static const char *const escaped[] = {
+        [TEXT_ASCII] = "a\"\\\\x0a\\x00\\xc3\\xbc\\xc2\\x9b\\xff",
+        [TEXT_QUOTED] = "a\\x22\\x5c\\x0a\\x00\\xc3\\xbc\\xc2\\x9b\\xff",
+        [TEXT_LOG] = "a\\\"\\\\\\x0a\\x00\\xc3\\xbc\\xc2\\x9b\\xff",
+        [TEXT_JSON] = "a\\\"\\\\\\u000a\\u0000\xc3\xbc\\u009b\\u00ff",
+        [TEXT_VISIBLE] = "a\"\\\\x0a\\x00\xc3\xbc\\xc2\\x9b\\xff",
+        [TEXT_EXACT] = "a\"\\x5c\\x0a\\x00\xc3\xbc\\xc2\\x9b\\xff",
+    };
+    for (unsigned style = TEXT_ASCII; style <= TEXT_EXACT; style++)
+        ck_assert_str_eq(escape(bytes, sizeof(bytes) - 1, style), escaped[style]);
+}
+END_TEST
+
+START_TEST(every_byte_becomes_printable)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        char one = (char)byte;
+        const char *escaped = escape(&one, 1, TEXT_EXACT);
+        for (const char *at = escaped; *at != '\0'; at++)
+            ck_assert(*at >= 0x20 && *at < 0x7f);
+        ck_assert_uint_eq(strlen(escaped), byte >= 0x20 && byte < 0x7f && byte != '\\' ? 1 : 4);
+    }
+}
+END_TEST
+
+START_TEST(no_escape_is_cut_in_two)
+{
+    char buf[9];
+    struct text text = {.buf = buf, .size = sizeof(buf)};
+    ck_assert_uint_eq(text_escape(&text, "a\xff\xff\xff", 4, TEXT_EXACT), 3);
+    ck_assert_uint_eq(text.len, 9);
+    text.len = 4;
+    ck_assert_uint_eq(text_escape(&text, "\xff\xff", 2, TEXT_EXACT), 1);
+    ck_assert_uint_eq(text.len, 8);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("text");
@@ -67,6 +116,9 @@ Suite *test_suite(void)
     tcase_add_test(tests, digits_on_both_sides_of_each_power_of_ten);
     tcase_add_test(tests, numbers_have_their_sign_and_are_cut_like_all_text);
     tcase_add_test(tests, every_byte_has_its_two_hex_digits_in_every_place);
+    tcase_add_test(tests, each_style_escapes_what_could_mislead_its_reader);
+    tcase_add_test(tests, every_byte_becomes_printable);
+    tcase_add_test(tests, no_escape_is_cut_in_two);
     suite_add_tcase(suite, tests);
     return suite;
 }
