@@ -6,16 +6,17 @@
 #include <time.h>
 
 #include "protocol/units.h"
+#include "server/admin/status.h"
 #include "server/clock.h"
 #include "server/server.h"
 
-/* "4/5 voting, 312 locks" */
 static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_MAX])
 {
-    size_t locks = server->engine.manager.locks.in_use;
-    snprintf(buf, NOTIFIER_STATUS_MAX, "%u/%u voting, %zu %s%s", server->votes,
-             server->engine.flights.node_count, locks, locks == 1 ? "lock" : "locks",
-             server->reload_refused ? "; the last reload was refused" : "");
+    struct text text = {.buf = buf, .size = NOTIFIER_STATUS_MAX - 1};
+    struct status status;
+    status_take(&status, server, clock_now_ns());
+    status_write_short(&status, &text);
+    buf[text.len] = '\0';
 }
 
 /* What systemd has no room for is told by the next tick. */

@@ -13,9 +13,6 @@
 
 #include "protocol/limits.h"
 #include "protocol/units.h"
-#include "server/admin/html.h"
-#include "server/admin/metrics.h"
-#include "server/admin/page.h"
 #include "server/admin/status.h"
 #include "server/clock.h"
 #include "server/server.h"
@@ -181,49 +178,19 @@ static void make_nonce(struct server *server, char nonce[ADMIN_NONCE + 1])
 {
     unsigned char random[ADMIN_NONCE / 2];
     entropy_fill(&server->entropy, random, sizeof(random));
-    for (size_t i = 0; i < sizeof(random); i++)
-        snprintf(nonce + 2 * i, 3, "%02x", random[i]);
-}
-
-static void write_metrics(struct admin *admin, const char *nonce, struct text *text)
-{
-    (void)nonce;
-    process_look(&admin->process);
-    metrics_write(admin->server, text, clock_now_ns());
-}
-
-static void write_page(struct admin *admin, const char *nonce, struct text *text)
-{
-    struct status status;
-    status_take(&status, admin->server, clock_now_ns());
-    page_write(&status, nonce, text);
-}
-
-static void write_live(struct admin *admin, const char *nonce, struct text *text)
-{
-    struct status status;
-    (void)nonce;
-    status_take(&status, admin->server, clock_now_ns());
-    page_write_live(&status, text);
-}
-
-static void write_json(struct admin *admin, const char *nonce, struct text *text)
-{
-    struct status status;
-    (void)nonce;
-    status_take(&status, admin->server, clock_now_ns());
-    status_write_json(&status, text);
+    text_hex(random, sizeof(random), nonce);
+    nonce[ADMIN_NONCE] = '\0';
 }
 
 static const struct resource_path {
     const char *path;
     const char *type;
-    void (*write)(struct admin *admin, const char *nonce, struct text *text);
+    void (*write)(const struct status *status, struct text *text);
 } paths[ADMIN_CACHED] = {
-    {"/", "text/html; charset=utf-8", write_page},
-    {"/live", "text/html; charset=utf-8", write_live},
-    {"/status.json", "application/json", write_json},
-    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", write_metrics},
+    {"/", "text/html; charset=utf-8", page_write},
+    {"/live", "text/html; charset=utf-8", page_write_live},
+    {"/status.json", "application/json", status_write_json},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics_write},
 };
 
 /* NULL: it is larger than it may be, or there is not enough memory. */
@@ -231,11 +198,16 @@ static struct admin_body *body_of(struct admin *admin, size_t index)
 {
     int64_t now_ns = clock_now_ns();
     char nonce[ADMIN_NONCE + 1];
+    struct status status;
     struct text text = {.buf = admin->draft, .size = LIMIT_ADMIN_BODY};
     if (admin->cache[index].body != NULL && now_ns - admin->cache[index].made_ns < BODY_NS)
         return admin->cache[index].body;
     make_nonce(admin->server, nonce);
-    paths[index].write(admin, nonce, &text);
+    process_look(&admin->process);
+    status_take(&status, admin->server, now_ns);
+    status_take_queues(&status, admin->server, now_ns);
+    status.nonce = nonce;
+    paths[index].write(&status, &text);
     struct admin_body *body = malloc(sizeof(*body) + text.len);
     if (body == NULL || text.len == text.size) {
         free(body);
@@ -381,19 +353,19 @@ static void admin_on_request(struct evhttp_request *request, void *context)
 
 /* --- each second --- */
 
-static void take_sample(struct server *server, int64_t now_ns)
+static void take_sample(struct server *server)
 {
-    const struct engine *engine = &server->engine;
+    struct status status;
+    status_take(&status, server, clock_now_ns());
     struct monitor_sample sample = {
-        .granted = engine->stats.outcomes[ROUND_ACQUIRE][OUTCOME_OK],
+        .granted = status.stats.outcomes[ROUND_ACQUIRE][OUTCOME_OK],
+        .voting = status.voting,
     };
-    for (unsigned i = 0; i < engine->flights.node_count; i++) {
-        const struct link *link = &engine->flights.masters[i].link;
-        int64_t us = link->round_trip_ns / 1000;
-        sample.voting += engine_refuses_vote(engine, i, now_ns) == REASON_NONE;
-        sample.round_trip_us[i] = link->state != LINK_UP || link->round_trip_ns < 0 ? -1
-                                  : us < INT32_MAX                                  ? (int32_t)us
-                                                                                    : INT32_MAX;
+    for (unsigned i = 0; i < status.node_count; i++) {
+        const struct status_node *node = &status.nodes[i];
+        sample.round_trip_us[i] = node->state != LINK_UP            ? -1
+                                  : node->round_trip_us < INT32_MAX ? (int32_t)node->round_trip_us
+                                                                    : INT32_MAX;
     }
     monitor_take(&server->monitor, &sample);
 }
@@ -403,7 +375,7 @@ static void admin_on_tick(evutil_socket_t fd, short events, void *context)
     struct admin *admin = context;
     (void)fd;
     (void)events;
-    take_sample(admin->server, clock_now_ns());
+    take_sample(admin->server);
     process_tick(&admin->process);
     evconnlistener_enable(admin->accepting);
     event_active(admin->sweep, 0, 0);

@@ -1,10 +1,10 @@
 /*
  * The admin listener: metrics, health and the status page by HTTP, for the operator.
  *
- *     /            the status page                    server/admin/page.h
+ *     /            the status page                    server/admin/status.h
  *     /live        the part of it that lives
- *     /status.json the same for scripts               server/admin/status.h
- *     /metrics     for Prometheus                     server/admin/metrics.h
+ *     /status.json the same for scripts
+ *     /metrics     for Prometheus
  *     /healthz     200: the loop lives
  *     /readyz      200: locks can be granted; else 503 and why not
  *

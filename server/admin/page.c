@@ -1,4 +1,4 @@
-#include "server/admin/page.h"
+#include "server/admin/status.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -233,13 +233,13 @@ static void write_why(const struct status_node *node, struct text *text)
     text_string(text, "<p class=why>");
     html_string(text, reason_text(node->reason));
     text_format(text, " <code>%s</code></p><p class=when>No vote for ", reason_word(node->reason));
-    text_ago(text, node->no_vote_ms);
+    text_ago(text, node->no_vote_ns / NS_PER_MS);
     if (node->back_ms >= 0) {
         text_string(text, "; votes again in ");
         text_ago(text, node->back_ms);
     }
     if (node->owed > 0)
-        text_format(text, "; %u release%s owed", node->owed, plural(node->owed));
+        text_format(text, "; %" PRIu64 " release%s owed", node->owed, plural(node->owed));
     text_string(text, ".</p>");
 }
 
@@ -282,7 +282,7 @@ static void write_nodes(const struct status *status, struct text *text)
 
 /* --- queues --- */
 
-static void write_holder(const struct status_queue *queue, struct text *text)
+static void write_holder(const struct status_lock *queue, struct text *text)
 {
     if (!queue->held) {
         text_string(text, queue->asking ? "<span class=quiet>about to be granted</span>"
@@ -321,7 +321,7 @@ static void write_queues(const struct status *status, struct text *text)
     text_string(text, "<table><thead><tr><th>Resource</th><th>Waiting</th>"
                       "<th>Held by</th></tr></thead><tbody>");
     for (unsigned i = 0; i < status->queue_count; i++) {
-        const struct status_queue *queue = &status->queues[i];
+        const struct status_lock *queue = &status->queues[i];
         text_string(text, "<tr><td class=name>");
         html_bytes(text, queue->resource, queue->resource_len, NAME_SHOWN);
         text_format(text,
@@ -396,20 +396,20 @@ void page_write_live(const struct status *status, struct text *text)
     write_queues(status, text);
     write_losses(status, text);
     text_format(text, "<footer>Version %s, up ", status->version);
-    text_ago(text, status->uptime_ms);
+    text_ago(text, status->uptime_ns / NS_PER_MS);
     text_string(text, ". What this daemon knows; others on the same masters have their own.<br>"
                       "<a href=metrics>metrics</a> <a href=status.json>status.json</a> "
                       "<a href=readyz>readyz</a></footer></main>");
 }
 
-void page_write(const struct status *status, const char *nonce, struct text *text)
+void page_write(const struct status *status, struct text *text)
 {
     const char *rest = PAGE_TEMPLATE;
     const char *at;
     while ((at = strstr(rest, "{{")) != NULL) {
         text_bytes(text, rest, (size_t)(at - rest));
         if (strncmp(at, "{{nonce}}", 9) == 0)
-            text_string(text, nonce);
+            text_string(text, status->nonce);
         else if (strncmp(at, "{{cluster}}", 11) == 0)
             html_string(text, status->cluster);
         else

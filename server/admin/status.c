@@ -1,33 +1,119 @@
 #include "server/admin/status.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol/units.h"
 #include "server/clock.h"
 #include "server/server.h"
 
-/* --- the nodes --- */
+/* --- what is read of the engine --- */
 
-static void take_node(struct status_node *to, const struct server *server, unsigned node,
-                      int64_t now_ns)
+static void take_node(struct status_node *to, const struct engine *engine, unsigned node,
+                      int64_t boot_ns, int64_t now_ns)
 {
-    const struct engine *engine = &server->engine;
     const struct link *link = &engine->flights.masters[node].link;
-    int64_t since_ns = server->monitor.no_vote_ns[node];
+    const struct watch *watch = &engine->flights.guard.nodes[node].watch;
     int64_t until_ns = guard_refuses_until_ns(&engine->flights.guard, node, now_ns);
     bool timed = link_refuses_vote(link) == REASON_NONE && until_ns != INT64_MAX;
     *to = (struct status_node){
-        .name = server->config->nodes[node].name,
-        .url = server->config->nodes[node].address.url,
         .state = link->state,
+        .state_ms = (now_ns - link->since_ns) / NS_PER_MS,
         .reason = engine_refuses_vote(engine, node, now_ns),
-        .round_trip_us = link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000,
-        .owed = link->owed.count,
         .back_ms = timed ? (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : -1,
+        .round_trip_us = link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000,
+        .round_trips = link->round_trips,
+        .tracking = engine->flights.masters[node].tracker.tracking != 0,
+        .unanswered = link_unanswered(link),
+        .owed = link->owed.count,
+        .forgotten = link->owed.dropped,
+        .clock_compared = watch->begun,
+        /* The watch compares with the time since boot, which nobody could read. */
+        .clock_low_ns = watch->low_ns - boot_ns,
+        .clock_high_ns = watch->high_ns - boot_ns,
     };
-    /* The monitor is told on the edge, which may be a moment ahead. */
-    if (to->reason != REASON_NONE && since_ns != 0)
-        to->no_vote_ms = (now_ns - since_ns) / NS_PER_MS;
+}
+
+static void take_engine(struct status *status, const struct engine *engine, int64_t now_ns)
+{
+    status->node_count = engine->flights.node_count;
+    status->quorum = engine->rules.round.quorum;
+    status->stats = engine->stats;
+    status->operations = engine->flights.pool.in_use;
+    status->locks = engine->manager.locks.in_use;
+    status->holds = engine->manager.held_count;
+    status->holding = engine->manager.holding;
+    status->waiting = engine->manager.waiting;
+    status->waited_for = engine->manager.waited_for_count;
+    for (unsigned i = 0; i < engine->flights.node_count; i++)
+        take_node(&status->nodes[i], engine, i, status->wall_ns - now_ns, now_ns);
+}
+
+struct status_lock status_take_lock(const struct resource *resource, int64_t now_ns)
+{
+    const struct lock *lock = resource->lock;
+    struct status_lock taken = {
+        .resource = resource->name,
+        .resource_len = resource->name_len,
+        .queued = resource->queue.length,
+        .waits = resource->waits,
+        .asking = resource->queue.phase == QUEUE_ASKING,
+        .held = lock != NULL,
+    };
+    if (lock == NULL)
+        return taken;
+    taken.hold = lock->client != NULL;
+    memcpy(taken.token, lock->token, sizeof(taken.token) - 1);
+    taken.client = lock->client_label;
+    taken.client_id = lock->client_id;
+    taken.held_ms = (now_ns - lock->hold.since_ns) / NS_PER_MS;
+    if (lock->hold.until_ns > now_ns)
+        taken.left_ms = (lock->hold.until_ns - now_ns) / NS_PER_MS;
+    return taken;
+}
+
+/* The longest ones, by insertion: nearly all of those looked at are not among them. */
+void status_take_queues(struct status *status, const struct server *server, int64_t now_ns)
+{
+    const struct resource *longest[STATUS_QUEUES];
+    const struct resource *resource;
+    unsigned looked_at = 0;
+    LIST_FOREACH (resource, &server->engine.manager.waited_for, waited_for) {
+        unsigned place = status->queue_count;
+        if (looked_at++ == STATUS_LOOKED_AT)
+            break;
+        while (place > 0 && longest[place - 1]->waits < resource->waits)
+            place--;
+        if (place == STATUS_QUEUES)
+            continue;
+        if (status->queue_count < STATUS_QUEUES)
+            status->queue_count++;
+        memmove(longest + place + 1, longest + place,
+                (status->queue_count - place - 1) * sizeof(longest[0]));
+        longest[place] = resource;
+    }
+    for (unsigned i = 0; i < status->queue_count; i++)
+        status->queues[i] = status_take_lock(longest[i], now_ns);
+}
+
+/* --- what is read of the server --- */
+
+static void take_counters(struct status *status, const struct server *server)
+{
+    status->clients = server->session_count;
+    status->clients_max = server->client_limit;
+    status->unauthenticated = server->gate.waiting_count;
+    status->accepted = server->next_session_id;
+    status->auth_late = server->gate.late;
+    status->auth_displaced = server->gate.displaced;
+    status->wrong_secrets = server->gate.wrong;
+    status->tls_failed = server->handshakes.failed;
+    status->admin_rejected = server->admin.rejected;
+    status->denied = server->denied;
+    status->lag = server->lag;
+    memcpy(status->rejected, server->rejected_clients, sizeof(status->rejected));
+    memcpy(status->requests, server->requests, sizeof(status->requests));
+    memcpy(status->request_errors, server->request_errors, sizeof(status->request_errors));
 }
 
 /* When the last of those that are missing is back, if all of that many are a matter of time. */
@@ -48,77 +134,30 @@ static int64_t quorum_back_ms(const struct status *status)
     return back_ms;
 }
 
-/* --- the queues --- */
-
-static void take_queue(struct status_queue *to, const struct resource *resource, int64_t now_ns)
-{
-    const struct lock *lock = resource->lock;
-    *to = (struct status_queue){
-        .resource_len = resource->name_len,
-        .waits = resource->waits,
-        .held = lock != NULL,
-        .asking = resource->queue.phase == QUEUE_ASKING,
-    };
-    memcpy(to->resource, resource->name, to->resource_len);
-    if (lock == NULL)
-        return;
-    to->hold = lock->client != NULL;
-    memcpy(to->client, lock->client_label, sizeof(to->client));
-    to->client_id = lock->client_id;
-    to->held_ms = (now_ns - lock->hold.since_ns) / NS_PER_MS;
-    to->left_ms = (lock->hold.until_ns - now_ns) / NS_PER_MS;
-    if (to->left_ms < 0)
-        to->left_ms = 0;
-}
-
-/* The longest ones, by insertion: nearly all of those looked at are not among them. */
-static void take_queues(struct status *status, const struct server *server, int64_t now_ns)
-{
-    const struct resource *longest[STATUS_QUEUES];
-    const struct resource *resource;
-    unsigned looked_at = 0;
-    LIST_FOREACH (resource, &server->engine.manager.waited_for, waited_for) {
-        unsigned place = status->queue_count;
-        if (looked_at++ == STATUS_LOOKED_AT)
-            break;
-        while (place > 0 && longest[place - 1]->waits < resource->waits)
-            place--;
-        if (place == STATUS_QUEUES)
-            continue;
-        if (status->queue_count < STATUS_QUEUES)
-            status->queue_count++;
-        memmove(longest + place + 1, longest + place,
-                (status->queue_count - place - 1) * sizeof(longest[0]));
-        longest[place] = resource;
-    }
-    for (unsigned i = 0; i < status->queue_count; i++)
-        take_queue(&status->queues[i], longest[i], now_ns);
-}
-
-/* --- the whole --- */
-
 void status_take(struct status *status, const struct server *server, int64_t now_ns)
 {
-    const struct engine *engine = &server->engine;
     memset(status, 0, sizeof(*status));
     status->cluster = server->config->cluster;
     status->version = REDLOCKD_VERSION;
-    status->uptime_ms = (now_ns - server->started_ns) / NS_PER_MS;
+    status->pid = (int)getpid();
+    status->uptime_ns = now_ns - server->started_ns;
     status->wall_ns = clock_wall_ns();
     status->stopping = server->drain_until_ns != 0;
-    status->node_count = engine->flights.node_count;
-    status->quorum = engine->rules.round.quorum;
-    for (unsigned i = 0; i < engine->flights.node_count; i++) {
-        take_node(&status->nodes[i], server, i, now_ns);
-        status->voting += status->nodes[i].reason == REASON_NONE;
+    status->reload_refused = server->reload_refused;
+    status->process = &server->admin.process;
+    status->monitor = &server->monitor;
+    status->grants_a_second = monitor_grants_a_second(&server->monitor, 10);
+    take_engine(status, &server->engine, now_ns);
+    take_counters(status, server);
+    for (unsigned i = 0; i < status->node_count; i++) {
+        struct status_node *node = &status->nodes[i];
+        int64_t since_ns = server->monitor.no_vote_ns[i];
+        node->name = server->config->nodes[i].name;
+        node->url = server->config->nodes[i].address.url;
+        status->voting += node->reason == REASON_NONE;
+        /* The monitor is told on the edge, which may be a moment ahead. */
+        if (node->reason != REASON_NONE && since_ns != 0)
+            node->no_vote_ns = now_ns - since_ns;
     }
     status->back_ms = status->voting < status->quorum ? quorum_back_ms(status) : -1;
-    status->grants_a_second = monitor_grants_a_second(&server->monitor, 10);
-    status->waiting = engine->manager.waiting;
-    status->waited_for = engine->manager.waited_for_count;
-    status->holds = engine->manager.held_count;
-    status->clients = server->session_count;
-    status->clients_max = server->client_limit;
-    status->monitor = &server->monitor;
-    take_queues(status, server, now_ns);
 }

@@ -1,16 +1,111 @@
 /*
- * A status, written down for programs: /readyz and /status.json. Pure.
+ * A status, written down for programs: NODES, LOCKS and STATS, what systemd is told, /readyz and
+ * /status.json. Pure.
  */
 #include <inttypes.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "protocol/outcome.h"
 #include "protocol/units.h"
 #include "server/admin/status.h"
+
+static int64_t ms(int64_t ns)
+{
+    return ns / NS_PER_MS;
+}
 
 bool status_is_ready(const struct status *status)
 {
     return !status->stopping && status->voting >= status->quorum;
+}
+
+const char *status_kind_word(unsigned kind)
+{
+    static const char *const words[ROUND_KINDS] = {
+        [ROUND_ACQUIRE] = "lock",
+        [ROUND_EXTEND] = "extend",
+        [ROUND_RELEASE] = "unlock",
+        [ROUND_STATUS] = "status",
+    };
+    return words[kind];
+}
+
+const char *status_outcome_word(unsigned outcome)
+{
+    static const char *const words[OUTCOME_COUNT] = {
+        [OUTCOME_OK] = "ok",       [OUTCOME_GONE] = "gone",         [OUTCOME_HELD] = "held",
+        [OUTCOME_FREE] = "free",   [OUTCOME_NOQUORUM] = "noquorum", [OUTCOME_LATE] = "late",
+        [OUTCOME_LIMIT] = "limit", [OUTCOME_SHUTDOWN] = "shutdown", [OUTCOME_OUTBID] = "outbid",
+    };
+    return words[outcome];
+}
+
+/* --- lines --- */
+
+static const char *yes_or_no(bool yes)
+{
+    return yes ? "yes" : "no";
+}
+
+void status_write_node(const struct status_node *node, struct text *text)
+{
+    text_format(text,
+                "node=%s url=%s state=%s vote=%s reason=%s for_ms=%" PRId64 " since_ms=%" PRId64
+                " rtt_us=%" PRId64 " unanswered=%" PRIu64 " owed=%" PRIu64 " tracking=%s",
+                node->name, node->url, link_state_word(node->state),
+                yes_or_no(node->reason == REASON_NONE), reason_word(node->reason), node->back_ms,
+                node->state_ms, node->round_trip_us, node->unanswered, node->owed,
+                yes_or_no(node->tracking));
+}
+
+void status_write_lock(const struct status_lock *lock, struct text *text)
+{
+    text_string(text, "resource=");
+    text_bytes(text, lock->resource, lock->resource_len);
+    if (lock->held)
+        text_format(text,
+                    " token=%s client=%" PRIu64 " name=%s since_ms=%" PRId64 " left_ms=%" PRId64
+                    " hold=%s",
+                    lock->token, lock->client_id, lock->client[0] != '\0' ? lock->client : "-",
+                    lock->held_ms, lock->left_ms, yes_or_no(lock->hold));
+    else
+        text_string(text, " token=- client=- name=- since_ms=-1 left_ms=-1 hold=no");
+    text_format(text, " waiters=%u place=", lock->queued);
+    if (lock->place > 0)
+        text_number(text, lock->place);
+    else
+        text_string(text, "-");
+}
+
+void status_write_daemon(const struct status *status, struct text *text)
+{
+    const struct engine_stats *stats = &status->stats;
+    text_format(text,
+                "subject=daemon version=%s pid=%d uptime_ms=%" PRId64
+                " clients=%zu operations=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64
+                " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64 " handovers=%" PRIu64
+                " looks=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
+                " unauthenticated=%zu wrong_secrets=%" PRIu64 " broken=%" PRIu64,
+                status->version, status->pid, ms(status->uptime_ns), status->clients,
+                status->operations, stats->undone, stats->planted, stats->owed, status->waiting,
+                status->holding, status->locks, stats->asked, stats->handovers, stats->looks,
+                stats->renewals, stats->lost, status->unauthenticated, status->wrong_secrets,
+                stats->broken);
+}
+
+void status_write_outcomes(const struct status *status, unsigned kind, struct text *text)
+{
+    text_format(text, "subject=%s", status_kind_word(kind));
+    for (unsigned outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+        text_format(text, " %s=%" PRIu64, status_outcome_word(outcome),
+                    status->stats.outcomes[kind][outcome]);
+}
+
+void status_write_short(const struct status *status, struct text *text)
+{
+    text_format(text, "%u/%u voting, %zu lock%s%s", status->voting, status->node_count,
+                status->locks, status->locks == 1 ? "" : "s",
+                status->reload_refused ? "; the last reload was refused" : "");
 }
 
 void status_write_ready(const struct status *status, struct text *text)
@@ -63,15 +158,15 @@ static void json_nodes(const struct status *status, struct text *text)
         json_field(text, "meaning", reason_text(node->reason));
         text_format(text,
                     ",\"no_vote_ms\":%" PRId64 ",\"back_ms\":%" PRId64 ",\"rtt_us\":%" PRId64
-                    ",\"owed\":%u}",
-                    node->no_vote_ms, node->back_ms, node->round_trip_us, node->owed);
+                    ",\"owed\":%" PRIu64 "}",
+                    ms(node->no_vote_ns), node->back_ms, node->round_trip_us, node->owed);
     }
 }
 
 static void json_queues(const struct status *status, struct text *text)
 {
     for (unsigned i = 0; i < status->queue_count; i++) {
-        const struct status_queue *queue = &status->queues[i];
+        const struct status_lock *queue = &status->queues[i];
         text_string(text, i > 0 ? ",\n  {\"resource\":" : "\n  {\"resource\":");
         json_string(text, queue->resource, queue->resource_len);
         text_format(text, ",\"waiters\":%u", queue->waits);
@@ -90,7 +185,7 @@ static void json_losses(const struct status *status, struct text *text)
     const struct monitor_loss *loss;
     for (unsigned i = 0; (loss = monitor_loss(status->monitor, i)) != NULL; i++) {
         text_format(text, "%s\n  {\"time_ms\":%" PRId64 ",\"resource\":", i > 0 ? "," : "",
-                    (int64_t)(loss->wall_ns / NS_PER_MS));
+                    ms(loss->wall_ns));
         json_string(text, loss->resource, loss->resource_len);
         text_string(text, ",");
         json_field(text, "reason", engine_loss_word(loss->loss));
@@ -111,7 +206,7 @@ void status_write_json(const struct status *status, struct text *text)
                 ",\n \"ready\":%s,\"stopping\":%s,\"voting\":%u,\"nodes_total\":%u,\"need\":%u,"
                 "\"back_ms\":%" PRId64 ",\n \"grants_per_second\":%.1f,\"waiting\":%zu,"
                 "\"waited_for\":%zu,\"holds\":%zu,\"clients\":%zu,\"clients_max\":%zu,\n",
-                (int64_t)(status->wall_ns / NS_PER_MS), status->uptime_ms,
+                ms(status->wall_ns), ms(status->uptime_ns),
                 status_is_ready(status) ? "true" : "false", status->stopping ? "true" : "false",
                 status->voting, status->node_count, status->quorum, status->back_ms,
                 status->grants_a_second, status->waiting, status->waited_for, status->holds,

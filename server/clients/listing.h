@@ -1,16 +1,35 @@
 /*
  * The listings of the line protocol: NODES, STATS, LOCKS, CLIENTS, HELP. One subject a line in
- * key=value words, then END; at most LIMIT_LISTING_LINES lines.
+ * key=value words. The session takes them one by one, and ends them.
  */
 #ifndef SERVER_CLIENTS_LISTING_H
 #define SERVER_CLIENTS_LISTING_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "protocol/request.h"
+#include "protocol/text.h"
+#include "server/admin/status.h"
 
 struct server;
 struct session;
 
-/* Answer a request for a listing. */
-void listing_write(struct server *server, struct session *session, const struct request *request);
+/* One that is being written; nothing else happens meanwhile. */
+struct listing {
+    const struct session *session; /* that asks, and is not told of what it may not use */
+    const struct request *request;
+    int64_t now_ns;
+    struct status status;            /* NODES, STATS */
+    unsigned index;                  /* of the next line */
+    const struct resource *resource; /* LOCKS: the next; NULL: no more */
+    const struct session *client;    /* CLIENTS: likewise */
+};
+
+void listing_begin(struct listing *listing, const struct server *server,
+                   const struct session *session, const struct request *request, int64_t now_ns);
+
+/* Write the next line; text: NULL to pass over it. False: there was none. */
+bool listing_next(struct listing *listing, struct text *text);
 
 #endif

@@ -59,7 +59,8 @@ static void drop(struct session *session, const char *why)
 
 /* --- answers --- */
 
-size_t session_room(const struct session *session)
+/* How many bytes can be written before it counts as one that does not read its answers. */
+static size_t session_room(const struct session *session)
 {
     size_t unread = stream_unsent(&session->stream);
     return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
@@ -74,8 +75,8 @@ static void write_piece(struct session *session, size_t len)
         stream_write_piece(&session->stream, len);
 }
 
-void session_write_line(struct session *session, const struct request *request, const char *line,
-                        size_t len)
+static void session_write_line(struct session *session, const struct request *request,
+                               const char *line, size_t len)
 {
     char *piece = stream_piece(&session->stream);
     write_piece(session, reply_format_line(line, len, request->tag, request->tag_len, piece));
@@ -164,6 +165,33 @@ static bool walks_over_all(const struct request *request)
            (request->verb == VERB_LOCKS && request->resource == NULL);
 }
 
+/* A long one ends with how many more there are: no client is dropped for asking. */
+static void write_listing(struct session *session, const struct request *request)
+{
+    struct listing listing;
+    char buf[LIMIT_REPLY];
+    unsigned lines = 0;
+    unsigned more = 0;
+    listing_begin(&listing, session->server, session, request, clock_now_ns());
+    for (;;) {
+        struct text line = {.buf = buf, .size = sizeof(buf)};
+        bool fits = !walks_over_all(request) || (more == 0 && lines < LIMIT_LISTING_LINES &&
+                                                 session_room(session) >= 4 * LIMIT_REPLY);
+        if (!listing_next(&listing, fits ? &line : NULL))
+            break;
+        if (fits)
+            session_write_line(session, request, line.buf, line.len);
+        lines += fits;
+        more += !fits;
+    }
+    if (more > 0) {
+        struct text line = {.buf = buf, .size = sizeof(buf)};
+        text_format(&line, "more=%u", more);
+        session_write_line(session, request, line.buf, line.len);
+    }
+    write_text(session, request, "END");
+}
+
 static void run(struct session *session, const struct request *request)
 {
     struct server *server = session->server;
@@ -194,7 +222,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_HELP:
         if (walks_over_all(request))
             session->turn_lines = server->turn_lines;
-        listing_write(server, session, request);
+        write_listing(session, request);
         break;
     case VERB_PING:
         /* It proves what is held: what is lost by now has to be told of before it. */

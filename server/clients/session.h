@@ -101,11 +101,4 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
 void session_on_undone(struct session *session, const char *tag, size_t tag_len);
 void session_on_push(struct session *session, const struct push *push);
 
-/* How many bytes can be written before it counts as one that does not read its answers. */
-size_t session_room(const struct session *session);
-
-/* Write one line of a listing, with the tag of its request. */
-void session_write_line(struct session *session, const struct request *request, const char *line,
-                        size_t len);
-
 #endif

@@ -1,11 +1,12 @@
 /*
- * server/admin/page.h and the other things that a status is written down as.
+ * server/admin/status.h: what a status is written down as.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/engine.h"
-#include "server/admin/page.h"
+#include "protocol/units.h"
+#include "server/admin/status.h"
 #include "tests/runner.h"
 
 static char buf[LIMIT_ADMIN_BODY];
@@ -37,7 +38,7 @@ static void without_vote(unsigned node, enum reason reason, int64_t back_ms)
 {
     status.nodes[node].reason = reason;
     status.nodes[node].back_ms = back_ms;
-    status.nodes[node].no_vote_ms = 12000;
+    status.nodes[node].no_vote_ns = 12 * NS_PER_S;
     status.voting--;
 }
 
@@ -128,12 +129,15 @@ END_TEST
 START_TEST(hostile_names_are_text)
 {
     static const char name[] = "</td><script>alert(1)</script>";
-    struct status_queue *queue = &status.queues[0];
+    struct status_lock *queue = &status.queues[0];
     status.queue_count = 1;
     status.waited_for = 1;
-    *queue = (struct status_queue){
-        .resource_len = sizeof(name) - 1, .waits = 3, .held = true, .client_id = 7};
-    memcpy(queue->resource, name, sizeof(name) - 1);
+    *queue = (struct status_lock){.resource = name,
+                                  .resource_len = sizeof(name) - 1,
+                                  .waits = 3,
+                                  .held = true,
+                                  .client = "",
+                                  .client_id = 7};
     monitor_on_lost(&monitor, name, sizeof(name) - 1, "job.1", engine_loss_of("noquorum"), 1);
     shows("&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>");
     shows_not("<script");
@@ -150,17 +154,18 @@ START_TEST(json_holds_any_bytes)
 {
     status.queue_count = 1;
     status.queues[0] =
-        (struct status_queue){.resource = "\"\\\n\xff", .resource_len = 4, .waits = 1};
+        (struct status_lock){.resource = "\"\\\n\xff", .resource_len = 4, .waits = 1};
     ck_assert_ptr_nonnull(strstr(write_with(status_write_json), "\"\\\"\\\\x5c\\\\x0a\\\\xff\""));
 }
 END_TEST
 
 START_TEST(a_long_name_is_cut_on_the_page_alone)
 {
+    char resource[LIMIT_RESOURCE];
+    memset(resource, 'x', sizeof(resource));
     status.queue_count = 1;
-    status.queues[0].resource_len = LIMIT_RESOURCE;
-    status.queues[0].waits = 1;
-    memset(status.queues[0].resource, 'x', LIMIT_RESOURCE);
+    status.queues[0] =
+        (struct status_lock){.resource = resource, .resource_len = sizeof(resource), .waits = 1};
     shows("xxx...</td>");
     ck_assert_ptr_null(strstr(write_with(status_write_json), "xxx..."));
 }
@@ -214,11 +219,9 @@ START_TEST(the_largest_page_fits)
     for (unsigned i = 0; i < MONITOR_LOSSES; i++)
         monitor_on_lost(&monitor, resource, sizeof(resource), name, 0, 1);
     status.queue_count = STATUS_QUEUES;
-    for (unsigned i = 0; i < STATUS_QUEUES; i++) {
-        status.queues[i].resource_len = LIMIT_RESOURCE;
-        status.queues[i].waits = 1;
-        memcpy(status.queues[i].resource, resource, LIMIT_RESOURCE);
-    }
+    for (unsigned i = 0; i < STATUS_QUEUES; i++)
+        status.queues[i] = (struct status_lock){
+            .resource = resource, .resource_len = sizeof(resource), .waits = 1};
     ck_assert_uint_lt(strlen(write_with(page_write_live)), LIMIT_ADMIN_BODY / 2);
     ck_assert_uint_lt(strlen(write_with(status_write_json)), LIMIT_ADMIN_BODY / 2);
 }
@@ -229,7 +232,8 @@ END_TEST
 START_TEST(the_page_has_its_nonce_and_its_part_that_lives)
 {
     struct text text = {.buf = buf, .size = sizeof(buf) - 1};
-    page_write(&status, "0123abc", &text);
+    status.nonce = "0123abc";
+    page_write(&status, &text);
     buf[text.len] = '\0';
     ck_assert_ptr_nonnull(strstr(buf, "<style nonce=\"0123abc\">"));
     ck_assert_ptr_nonnull(strstr(buf, "<script nonce=\"0123abc\">"));
@@ -263,6 +267,78 @@ START_TEST(ready_says_who_has_no_vote_and_why)
 }
 END_TEST
 
+static const char *line_of(const struct status_lock *lock)
+{
+    struct text text = {.buf = buf, .size = sizeof(buf) - 1};
+    if (lock != NULL)
+        status_write_lock(lock, &text);
+    else
+        status_write_node(&status.nodes[1], &text);
+    buf[text.len] = '\0';
+    return buf;
+}
+
+START_TEST(a_line_of_nodes_says_what_the_page_says)
+{
+    ck_assert_str_eq(line_of(NULL), "node=b url=redis://10.0.0.1:6379 state=up vote=yes reason=- "
+                                    "for_ms=-1 since_ms=0 rtt_us=420 unanswered=0 owed=0 "
+                                    "tracking=no");
+    without_vote(1, REASON_FLUSHED, 48000);
+    status.nodes[1].tracking = 1;
+    status.nodes[1].unanswered = 2;
+    ck_assert_str_eq(line_of(NULL), "node=b url=redis://10.0.0.1:6379 state=up vote=no "
+                                    "reason=flushed for_ms=48000 since_ms=0 rtt_us=420 "
+                                    "unanswered=2 owed=0 tracking=yes");
+}
+END_TEST
+
+START_TEST(a_line_of_locks_says_who_holds_it)
+{
+    struct status_lock lock = {.resource = "deploy!", .resource_len = 6, .queued = 2, .place = 1};
+    ck_assert_str_eq(line_of(&lock), "resource=deploy token=- client=- name=- since_ms=-1 "
+                                     "left_ms=-1 hold=no waiters=2 place=1");
+    lock = (struct status_lock){.resource = "deploy!",
+                                .resource_len = 6,
+                                .held = true,
+                                .hold = true,
+                                .token = "01234567",
+                                .client = "",
+                                .client_id = 7,
+                                .held_ms = 5,
+                                .left_ms = 6};
+    ck_assert_str_eq(line_of(&lock), "resource=deploy token=01234567 client=7 name=- since_ms=5 "
+                                     "left_ms=6 hold=yes waiters=0 place=-");
+}
+END_TEST
+
+START_TEST(metrics_say_what_the_page_says)
+{
+    static const struct process process = {.open = 12};
+    status.process = &process;
+    without_vote(1, REASON_FLUSHED, 48000);
+    const char *metrics = write_with(metrics_write);
+    ck_assert_ptr_nonnull(strstr(metrics, "\nredlockd_node_vote{node=\"a\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(metrics, "\nredlockd_node_vote{node=\"b\"} 0\n"));
+    ck_assert_ptr_nonnull(
+        strstr(metrics, "\nredlockd_node_vote_refused{node=\"b\",reason=\"flushed\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(metrics, "\nredlockd_node_without_vote_seconds{node=\"b\"} 12\n"));
+    ck_assert_ptr_nonnull(strstr(metrics, "\nredlockd_nodes_voting 4\n"));
+    ck_assert_ptr_nonnull(strstr(metrics, "\nredlockd_ready 1\n"));
+    ck_assert_ptr_nonnull(strstr(metrics, "\nprocess_open_fds 12\n"));
+}
+END_TEST
+
+START_TEST(systemd_is_told_it_in_one_line)
+{
+    without_vote(1, REASON_FLUSHED, 48000);
+    ck_assert_str_eq(write_with(status_write_short), "4/5 voting, 0 locks");
+    status.locks = 1;
+    status.reload_refused = true;
+    ck_assert_str_eq(write_with(status_write_short),
+                     "4/5 voting, 1 lock; the last reload was refused");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("page");
@@ -281,6 +357,10 @@ Suite *test_suite(void)
     tcase_add_test(tests, the_largest_page_fits);
     tcase_add_test(tests, the_page_has_its_nonce_and_its_part_that_lives);
     tcase_add_test(tests, ready_says_who_has_no_vote_and_why);
+    tcase_add_test(tests, a_line_of_nodes_says_what_the_page_says);
+    tcase_add_test(tests, a_line_of_locks_says_who_holds_it);
+    tcase_add_test(tests, metrics_say_what_the_page_says);
+    tcase_add_test(tests, systemd_is_told_it_in_one_line);
     suite_add_tcase(suite, tests);
     return suite;
 }
