@@ -1,5 +1,6 @@
 /*
- * The commands of `redlock`: one row each, from which they are found, called and explained.
+ * The commands of `redlock`: one row each, from which they are found and explained. main.c has the
+ * function of each, since one of them explains all.
  */
 #ifndef CLIENT_CLI_COMMAND_H
 #define CLIENT_CLI_COMMAND_H
@@ -21,8 +22,7 @@ struct command {
     const char *text;  /* what it does, in some words */
     enum operands operands;
     unsigned options; /* OPTION_BIT()s beside those that are for every command */
-    int (*function)(const struct options *options); /* returns what to exit with */
-    const char *more;                               /* lines for its help */
+    const char *more; /* lines for its help */
 };
 
 enum { COMMANDS_MAX = 16 };
@@ -36,7 +36,7 @@ const struct command *command_find(const char *name);
 /* The command that was probably meant, or NULL. */
 const char *command_nearest(const char *name);
 
-/* Each in a file of its own, or with its like. */
+/* Each in a file of its own, or with its like; they return what to exit with. */
 int command_run(const struct options *options);     /* run.c */
 int command_lock(const struct options *options);    /* lock.c */
 int command_unlock(const struct options *options);  /* token.c */

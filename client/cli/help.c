@@ -55,9 +55,10 @@ static void print_command(const struct command *command)
     fputs(command->more, stdout);
     putchar('\n');
     unsigned common = OPTION_BIT(OPTION_HELP);
-    if (command->function != command_help)
+    bool is_help = strcmp(command->name, "help") == 0;
+    if (!is_help)
         common |= OPTION_BIT(OPTION_JSON);
-    if (command->function != command_help && command->function != command_version)
+    if (!is_help && strcmp(command->name, "version") != 0)
         common |=
             OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_SECRET_FILE) | OPTION_BIT(OPTION_TIMEOUT);
     print_options(command->options | common);

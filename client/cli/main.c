@@ -1,6 +1,7 @@
 /*
  * redlock: locks by redlockd from the command line.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +13,19 @@
 #include "client/cli/exits.h"
 #include "client/cli/report.h"
 #include "client/cli/title.h"
+
+enum { FUNCTIONS = 13 };
+
+static const struct {
+    const char *name;
+    int (*call)(const struct options *options);
+} functions[FUNCTIONS] = {
+    {"run", command_run},         {"lock", command_lock},     {"unlock", command_unlock},
+    {"extend", command_extend},   {"status", command_status}, {"break", command_break},
+    {"locks", command_listing},   {"nodes", command_listing}, {"clients", command_listing},
+    {"stats", command_listing},   {"ping", command_ping},     {"help", command_help},
+    {"version", command_version},
+};
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
@@ -25,6 +39,15 @@ static void open_standard(void)
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);
+}
+
+static int call(const struct options *options)
+{
+    size_t i = 0;
+    while (i < FUNCTIONS && strcmp(functions[i].name, options->command->name) != 0)
+        i++;
+    assert(i < FUNCTIONS);
+    return functions[i].call(options);
 }
 
 int main(int argc, char **argv)
@@ -43,7 +66,7 @@ int main(int argc, char **argv)
             options.url = url != NULL && url[0] != '\0' ? url : default_url;
         if (options.secret_file == NULL && secret_file != NULL && secret_file[0] != '\0')
             options.secret_file = secret_file;
-        code = options.command->function(&options);
+        code = call(&options);
     }
     /* Whoever reads the results has to know that they are not all there. */
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
