@@ -6,6 +6,7 @@
 #define CLIENT_CLI_COMMAND_H
 
 #include "client/cli/options.h"
+#include "client/cli/report.h"
 
 enum operands {
     OPERANDS_NONE,

@@ -7,8 +7,10 @@
 
 #include <signal.h>
 
-#include "client/c/redlock.h"
 #include "client/cli/options.h"
+
+struct redlock;
+struct redlock_lock;
 
 /* Run the command of the options under the lock, which the connection of the handle holds, to the
  * end of both. mask: the signals that are blocked for the command. Returns the exit code. */

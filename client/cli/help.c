@@ -6,7 +6,6 @@
 
 #include "client/cli/command.h"
 #include "client/cli/exits.h"
-#include "client/cli/report.h"
 #include "protocol/text.h"
 
 enum { NAME_WIDTH = 9, OPTION_WIDTH = 23, QUOTED_MAX = 40 };

@@ -22,8 +22,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/c/redlock.h"
 #include "client/cli/options.h"
+
+struct redlock;
+struct redlock_lock;
 
 /* What they tell each other, a packet each. */
 enum word_kind {

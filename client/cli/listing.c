@@ -12,7 +12,6 @@
 #include "client/cli/daemon.h"
 #include "client/cli/exits.h"
 #include "client/cli/fields.h"
-#include "client/cli/report.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
 

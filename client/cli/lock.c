@@ -12,7 +12,6 @@
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
-#include "client/cli/report.h"
 #include "client/cli/shell.h"
 #include "client/cli/terminal.h"
 #include "client/cli/wait.h"

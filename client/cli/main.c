@@ -11,7 +11,6 @@
 
 #include "client/cli/command.h"
 #include "client/cli/exits.h"
-#include "client/cli/report.h"
 #include "client/cli/title.h"
 
 enum { FUNCTIONS = 13 };

@@ -6,7 +6,6 @@
 #include "client/cli/daemon.h"
 #include "client/cli/exits.h"
 #include "client/cli/front.h"
-#include "client/cli/report.h"
 #include "client/cli/wait.h"
 
 /* Whoever waited and was stopped meanwhile may have little left of what it was granted. Undecided,

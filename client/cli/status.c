@@ -7,7 +7,6 @@
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
-#include "client/cli/report.h"
 
 static void print_status(const struct options *options, enum redlock_status status, int64_t hint_ms)
 {

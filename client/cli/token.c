@@ -11,7 +11,6 @@
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
 #include "client/cli/exits.h"
-#include "client/cli/report.h"
 #include "client/cli/ttl.h"
 #include "protocol/units.h"
 
