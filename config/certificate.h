@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 /* Bytes of a file: several times what a system with all public CAs has. */
 enum { CERTIFICATE_FILE_MAX = 1024 * 1024 };

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,14 +15,14 @@ static int open_regular(const char *path, bool *exposed, struct error *error)
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        snprintf(error->text, sizeof(error->text), "cannot be read: %s", strerror(errno));
+        error_set(error, "cannot be read: %s", strerror(errno));
         return -1;
     }
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
         *exposed = (status.st_mode & (S_IROTH | S_IWOTH)) != 0;
         return fd;
     }
-    snprintf(error->text, sizeof(error->text), "is no regular file");
+    error_set(error, "is no regular file");
     close(fd);
     return -1;
 }
@@ -54,14 +53,13 @@ char *secret_read(const char *path, bool *exposed, struct error *error)
     if (len > 0 && buf[len - 1] == '\n')
         len--;
     if (got < 0) {
-        snprintf(error->text, sizeof(error->text), "cannot be read: %s", strerror(errno));
+        error_set(error, "cannot be read: %s", strerror(errno));
     } else if (len == 0) {
-        snprintf(error->text, sizeof(error->text), "is empty; write the secret into it");
+        error_set(error, "is empty; write the secret into it");
     } else if (len > SECRET_MAX) {
-        snprintf(error->text, sizeof(error->text), "is longer than %d bytes", SECRET_MAX);
+        error_set(error, "is longer than %d bytes", SECRET_MAX);
     } else if (memchr(buf, '\n', len) != NULL || memchr(buf, '\0', len) != NULL) {
-        snprintf(error->text, sizeof(error->text),
-                 "holds more than one line, or a NUL byte; write the secret alone into it");
+        error_set(error, "holds more than one line, or a NUL byte; write the secret alone into it");
     } else {
         buf[len] = '\0';
         secret = memory_copy(buf);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 enum { SECRET_MAX = 1024 };
 

@@ -8,7 +8,7 @@
 
 #include "config/config.h"
 #include "protocol/address.h"
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 /*
  * Fill an address; url_free() it, also on failure. Then the error says what is wrong with the text

@@ -4,18 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/text.h"
+
 #define PPM_PER_PERCENT 10000
 
 enum { DIGITS_MAX = 15, RATE_DIGITS_MAX = 7, RATE_PLACES_MAX = 4 };
-
-static const struct {
-    const char *word;
-    int64_t ns;
-} units[] = {
-    {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000}, {"ms", 1000000}, {"us", 1000},
-};
-
-enum { UNITS = sizeof(units) / sizeof(units[0]) };
 
 /* Leading digits; returns how many there are, also where they are too many to be a number. */
 static size_t take_digits(const char *text, int64_t *number)
@@ -39,15 +32,13 @@ const char *value_duration(const char *text, int64_t *ns)
         return "is no whole number; take a smaller unit, as 1500ms for one second and a half";
     if (text[digits] == ' ')
         return "has a space before its unit; write 60s, 1m or 500ms";
-    for (unsigned i = 0; i < UNITS; i++) {
-        if (strcmp(text + digits, units[i].word) != 0)
-            continue;
-        if (digits > DIGITS_MAX || number > INT64_MAX / units[i].ns)
-            return "is longer than anybody waits; write 60s, 1m or 500ms";
-        *ns = number * units[i].ns;
-        return NULL;
-    }
-    return "has a unit that is none of us, ms, s, m and h; write 60s, 1m or 500ms";
+    int64_t unit_ns = text_unit_ns(text + digits, strlen(text + digits));
+    if (unit_ns == 0)
+        return "has a unit that is none of us, ms, s, m and h; write 60s, 1m or 500ms";
+    if (digits > DIGITS_MAX || number > INT64_MAX / unit_ns)
+        return "is longer than anybody waits; write 60s, 1m or 500ms";
+    *ns = number * unit_ns;
+    return NULL;
 }
 
 const char *value_rate(const char *text, int64_t *ppm)
@@ -103,10 +94,9 @@ int value_choice(const char *text, const char *const *words)
 
 void value_print_duration(int64_t ns, char buf[VALUE_PRINTED])
 {
-    unsigned i = 0;
-    while (i + 1 < UNITS && ns % units[i].ns != 0)
-        i++;
-    snprintf(buf, VALUE_PRINTED, "%" PRId64 "%s", ns / units[i].ns, units[i].word);
+    struct text text = {.buf = buf, .size = VALUE_PRINTED - 1};
+    text_duration(&text, ns);
+    buf[text.len] = '\0';
 }
 
 void value_print_rate(int64_t ppm, char buf[VALUE_PRINTED])

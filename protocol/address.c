@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -47,28 +45,19 @@ static const struct form tls_forms[] = {
     [URL_ADMIN] = {NULL, 0, NULL, NULL, NULL, NULL}, /* not served */
 };
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
-{
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(error->text, sizeof(error->text), form, arguments);
-    va_end(arguments);
-    return false;
-}
-
 static bool parse_path(const char *path, const struct form *form, struct address *address,
                        struct error *error)
 {
     address->kind = ADDRESS_UNIX;
     if (path[0] != '/' || path[1] == '/')
-        return fail(error, "has no absolute path; write %s", form->unix_path);
+        return error_set(error, "has no absolute path; write %s", form->unix_path);
     if (strlen(path) > ADDRESS_PATH_MAX)
-        return fail(error, "has a path of %zu bytes; a unix socket's has at most %d", strlen(path),
-                    ADDRESS_PATH_MAX);
+        return error_set(error, "has a path of %zu bytes; a unix socket's has at most %d",
+                         strlen(path), ADDRESS_PATH_MAX);
     /* A listing shows it among words that are split at spaces. */
     for (const char *at = path; *at != '\0'; at++)
         if ((unsigned char)*at <= ' ' || *at == 0x7f)
-            return fail(error, "has a space or control character in its path");
+            return error_set(error, "has a space or control character in its path");
     memcpy(address->path, path, strlen(path) + 1);
     return true;
 }
@@ -94,9 +83,10 @@ static bool parse_database(const char *text, enum url_use use, unsigned *databas
     if (text[0] == '\0')
         return true;
     if (use != URL_NODE)
-        return fail(error, "goes on behind the port; leave that out");
+        return error_set(error, "goes on behind the port; leave that out");
     if (!take_number(text, DATABASE_MAX, database))
-        return fail(error, "has no number of a database behind the /; write 0 to %d", DATABASE_MAX);
+        return error_set(error, "has no number of a database behind the /; write 0 to %d",
+                         DATABASE_MAX);
     return true;
 }
 
@@ -107,11 +97,11 @@ static bool parse_port(const char *text, const struct form *form, uint16_t *port
     unsigned number;
     *port = form->default_port;
     if (text[0] == '\0')
-        return *port != 0 || fail(error, "has no port; write %s", form->tcp);
+        return *port != 0 || error_set(error, "has no port; write %s", form->tcp);
     if (text[0] != ':')
-        return fail(error, "goes on behind the ]; write %s", form->tcp_v6);
+        return error_set(error, "goes on behind the ]; write %s", form->tcp_v6);
     if (!take_number(text + 1, PORT_MAX, &number) || number < 1)
-        return fail(error, "has a bad port; write 1 to %d", PORT_MAX);
+        return error_set(error, "has a bad port; write 1 to %d", PORT_MAX);
     *port = (uint16_t)number;
     return true;
 }
@@ -122,11 +112,11 @@ static bool check_name(const char *host, const struct form *form, struct error *
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     struct in_addr v4;
     if (host[0] == '\0')
-        return fail(error, "has no host; write %s", form->host_advice);
+        return error_set(error, "has no host; write %s", form->host_advice);
     if (strlen(host) > ADDRESS_HOST_MAX || strspn(host, allowed) != strlen(host))
-        return fail(error, "has a host that is no name and no address; write %s", form->tcp);
+        return error_set(error, "has a host that is no name and no address; write %s", form->tcp);
     if (strspn(host, "0123456789.") == strlen(host) && inet_pton(AF_INET, host, &v4) != 1)
-        return fail(error, "has no IPv4 address; write %s", form->tcp);
+        return error_set(error, "has no IPv4 address; write %s", form->tcp);
     return true;
 }
 
@@ -141,13 +131,14 @@ static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST
     if (zone != NULL)
         *zone++ = '\0';
     if (inet_pton(AF_INET6, text, &v6) != 1)
-        return fail(error, "has no IPv6 address in the brackets; write %s", form->tcp_v6);
+        return error_set(error, "has no IPv6 address in the brackets; write %s", form->tcp_v6);
     if (zone != NULL && !IN6_IS_ADDR_LINKLOCAL(&v6))
-        return fail(error, "has a zone, which only a link-local address (fe80::) has; write %s",
-                    form->tcp_v6);
+        return error_set(error,
+                         "has a zone, which only a link-local address (fe80::) has; write %s",
+                         form->tcp_v6);
     if (zone != NULL &&
         (zone[0] == '\0' || strlen(zone) >= IF_NAMESIZE || strspn(zone, allowed) != strlen(zone)))
-        return fail(error, "has no name of an interface behind the %%; write [fe80::1%%eth0]");
+        return error_set(error, "has no name of an interface behind the %%; write [fe80::1%%eth0]");
     /* In the one way that everybody writes it, so that equal addresses have equal texts. */
     inet_ntop(AF_INET6, &v6, host, INET6_ADDRSTRLEN);
     if (zone != NULL) {
@@ -166,9 +157,9 @@ static bool parse_host(char *text, const struct form *form, struct address *addr
     char *host = bracketed ? text + 1 : text;
     char *end = host + strcspn(host, bracketed ? "]" : ":");
     if (bracketed && *end == '\0')
-        return fail(error, "has no ] behind the IPv6 address; write %s", form->tcp_v6);
+        return error_set(error, "has no ] behind the IPv6 address; write %s", form->tcp_v6);
     if (!bracketed && *end == ':' && strchr(end + 1, ':') != NULL)
-        return fail(error, "has an IPv6 address without brackets; write %s", form->tcp_v6);
+        return error_set(error, "has an IPv6 address without brackets; write %s", form->tcp_v6);
     if (!parse_port(bracketed ? end + 1 : end, form, &address->port, error))
         return false;
     *end = '\0';
@@ -197,27 +188,29 @@ bool address_parse(const char *text, enum url_use use, struct address *address, 
     const struct form *form = &forms[use];
     memset(address, 0, sizeof(*address));
     if (strlen(text) >= LIMIT_URL)
-        return fail(error, "is longer than %d bytes; write %s", LIMIT_URL - 1, form->tcp);
+        return error_set(error, "is longer than %d bytes; write %s", LIMIT_URL - 1, form->tcp);
     if (form->unix_path == NULL && strncmp(text, form->scheme, strlen(form->scheme)) != 0)
-        return fail(error, "is no %s address; write %s", form->scheme, form->tcp);
+        return error_set(error, "is no %s address; write %s", form->scheme, form->tcp);
     if (strncmp(text, "unix:///", 8) == 0)
         return parse_path(text + 7, form, address, error);
     if (strncmp(text, "unix:", 5) == 0)
         return parse_path(text + 5, form, address, error);
     if (!address_is_printable(text) && use == URL_NODE)
-        return fail(error, "has a password in it; put it into a file and name it by password_file");
+        return error_set(error,
+                         "has a password in it; put it into a file and name it by password_file");
     if (!address_is_printable(text))
-        return fail(error, "has a user or a password in it; write %s", form->tcp);
+        return error_set(error, "has a user or a password in it; write %s", form->tcp);
     if (strncmp(text, form->scheme, strlen(form->scheme)) == 0)
         return parse_tcp(text + strlen(form->scheme), use, form, address, error);
     const struct form *tls = &tls_forms[use];
     if (strncmp(text, tls->scheme, strlen(tls->scheme)) != 0)
-        return fail(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
-                    form->unix_path);
+        return error_set(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
+                         form->unix_path);
     if (use == URL_DAEMON)
-        return fail(error, "asks for TLS, which this library does not speak; name a unix socket of "
-                           "a redlockd on this host, or the tcp:// address of a TLS proxy on it "
-                           "(stunnel)");
+        return error_set(error,
+                         "asks for TLS, which this library does not speak; name a unix socket of "
+                         "a redlockd on this host, or the tcp:// address of a TLS proxy on it "
+                         "(stunnel)");
     address->tls = true;
     return parse_tcp(text + strlen(tls->scheme), use, tls, address, error);
 }

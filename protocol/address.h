@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 enum { ADDRESS_HOST_MAX = 253, ADDRESS_PATH_MAX = 107 };
 

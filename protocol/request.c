@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "protocol/eight.h"
-#include "protocol/text.h"
+#include "protocol/units.h"
 
 /* How much of a client's word an error quotes. */
 enum { QUOTE_MAX = 32 };
@@ -75,18 +75,11 @@ const char *request_error_word(enum request_error error)
 
 /* --- errors --- */
 
-/* The text of an error in the making; it always ends in a NUL. */
-static struct text begin_error(struct error *error)
-{
-    memset(error->text, 0, sizeof(error->text));
-    return (struct text){.buf = error->text, .size = sizeof(error->text) - 1};
-}
-
 /* Not inlined, nor is fail_ttl(): whoever finds nothing wrong would save registers for them. */
 __attribute__((noinline)) static enum request_error fail(struct error *error,
                                                          enum request_error code, const char *what)
 {
-    struct text text = begin_error(error);
+    struct text text = error_begin(error);
     text_string(&text, what);
     return code;
 }
@@ -94,7 +87,7 @@ __attribute__((noinline)) static enum request_error fail(struct error *error,
 static enum request_error fail_word(struct error *error, enum request_error code, const char *what,
                                     const struct word *word, const char *advice)
 {
-    struct text text = begin_error(error);
+    struct text text = error_begin(error);
     text_string(&text, what);
     text_quoted(&text, word->at, word->len, QUOTE_MAX);
     text_string(&text, advice);
@@ -106,11 +99,11 @@ __attribute__((noinline)) static enum request_error fail_ttl(struct error *error
                                                              int64_t from_ms, const char *to,
                                                              int64_t to_ms, const char *end)
 {
-    struct text text = begin_error(error);
+    struct text text = error_begin(error);
     text_string(&text, from);
-    text_duration_ms(&text, from_ms);
+    text_duration(&text, from_ms * NS_PER_MS);
     text_string(&text, to);
-    text_duration_ms(&text, to_ms);
+    text_duration(&text, to_ms * NS_PER_MS);
     text_string(&text, end);
     return REQUEST_TTL_RANGE;
 }
@@ -120,10 +113,9 @@ __attribute__((noinline)) static enum request_error fail_ttl(struct error *error
 /* The i-th byte is a control character. */
 static enum request_error fail_byte(const char *line, size_t i, struct error *error)
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char byte = (unsigned char)line[i];
-    const char hex[] = {'0', 'x', digits[byte >> 4], digits[byte & 15], '\0'};
-    struct text text = begin_error(error);
+    char hex[] = "0x00";
+    text_hex((const unsigned char *)line + i, 1, hex + 2);
+    struct text text = error_begin(error);
     text_string(&text, "byte ");
     text_number(&text, (int64_t)i + 1);
     text_string(&text, " is ");
@@ -231,37 +223,24 @@ void request_tag(const char *line, size_t len, struct request *request)
 
 /* --- arguments --- */
 
-/* How many milliseconds a unit has; 0: it is none. */
-static int64_t unit_ms(const char *word, size_t len)
-{
-    static const struct {
-        const char *word;
-        int64_t ms;
-    } units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (len == strlen(units[i].word) && memcmp(word, units[i].word, len) == 0)
-            return units[i].ms;
-    return 0;
-}
-
 enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
 {
     /* The longest time there is: what still fits in nanoseconds. */
-    const int64_t most_ms = INT64_MAX / 1000000;
+    const int64_t most_ms = INT64_MAX / NS_PER_MS;
 
     /* Unsigned, so that it may overflow: then there are too many digits. */
     uint64_t number = 0;
     size_t digits = 0;
     for (; digits < len && word[digits] >= '0' && word[digits] <= '9'; digits++)
         number = number * 10 + (unsigned)(word[digits] - '0');
-    int64_t unit = unit_ms(word + digits, len - digits);
-    if (digits == 0 || unit == 0)
+    int64_t unit_ms = digits < len ? text_unit_ns(word + digits, len - digits) / NS_PER_MS : 1;
+    if (digits == 0 || unit_ms == 0)
         return REQUEST_BAD_TIME;
     if (digits > LIMIT_TIME_DIGITS)
         return REQUEST_TTL_RANGE;
-    if ((int64_t)number > most_ms / unit)
+    if ((int64_t)number > most_ms / unit_ms)
         return REQUEST_TTL_RANGE;
-    *ms = (int64_t)number * unit;
+    *ms = (int64_t)number * unit_ms;
     return REQUEST_FINE;
 }
 
@@ -373,7 +352,7 @@ static enum request_error take_secret(const struct word *word, struct request *r
 
 static enum request_error fail_usage(enum verb verb, struct error *error)
 {
-    struct text text = begin_error(error);
+    struct text text = error_begin(error);
     text_string(&text, verb_word(verb));
     if (verb_usage(verb)[0] == '\0') {
         text_string(&text, " takes no arguments");
@@ -393,9 +372,9 @@ static enum request_error take_wait(const struct word *word, struct request *req
                          " is no time to wait: write 30s, 500ms, or milliseconds");
     if (parsed == REQUEST_FINE && request->wait_ms <= LIMIT_WAIT_MS)
         return REQUEST_FINE;
-    struct text text = begin_error(error);
+    struct text text = error_begin(error);
     text_string(&text, "a LOCK waits for at most ");
-    text_duration_ms(&text, LIMIT_WAIT_MS);
+    text_duration(&text, LIMIT_WAIT_MS * NS_PER_MS);
     return REQUEST_WAIT_RANGE;
 }
 

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/error.h"
 #include "protocol/limits.h"
+#include "protocol/text.h"
 
 #define VERB_TABLE(X)                                                                              \
     X(VERB_LOCK, "LOCK", "<resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]]",                 \

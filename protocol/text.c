@@ -2,10 +2,10 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "protocol/utf8.h"
 
 void text_cut(struct text *text, const char *bytes, size_t len)
@@ -167,15 +167,43 @@ void text_quoted(struct text *text, const char *bytes, size_t len, size_t most)
     text_string(text, len > most ? "...\"" : "\"");
 }
 
-void text_duration_ms(struct text *text, int64_t ms)
+static const struct {
+    const char *word;
+    int64_t ns;
+} units[] = {
+    {"h", 3600 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"s", NS_PER_S}, {"ms", NS_PER_MS}, {"us", 1000},
+};
+
+enum { UNITS = sizeof(units) / sizeof(units[0]) };
+
+void text_duration(struct text *text, int64_t ns)
 {
-    static const struct {
-        int64_t ms;
-        const char *unit;
-    } units[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
     size_t i = 0;
-    while (ms % units[i].ms != 0)
+    while (i + 1 < UNITS && ns % units[i].ns != 0)
         i++;
-    text_number(text, ms / units[i].ms);
-    text_string(text, units[i].unit);
+    text_number(text, ns / units[i].ns);
+    text_string(text, units[i].word);
+}
+
+int64_t text_unit_ns(const char *unit, size_t len)
+{
+    for (size_t i = 0; i < UNITS; i++)
+        if (len == strlen(units[i].word) && memcmp(unit, units[i].word, len) == 0)
+            return units[i].ns;
+    return 0;
+}
+
+bool error_set(struct error *error, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(error->text, sizeof(error->text), form, arguments);
+    va_end(arguments);
+    return false;
+}
+
+struct text error_begin(struct error *error)
+{
+    memset(error->text, 0, sizeof(error->text));
+    return (struct text){.buf = error->text, .size = sizeof(error->text) - 1};
 }

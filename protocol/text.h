@@ -5,6 +5,7 @@
 #ifndef PROTOCOL_TEXT_H
 #define PROTOCOL_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -68,7 +69,25 @@ size_t text_escape(struct text *text, const char *bytes, size_t len, enum text_s
 /* TEXT_QUOTED, in quotes, and cut after `most` bytes. */
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most);
 
-/* A duration as people write it: "250ms", "90s", "2m", whichever says it exactly. */
-void text_duration_ms(struct text *text, int64_t ms);
+/* A duration as the protocol and the configuration have it, in the largest unit that says it
+ * exactly: "250us", "50ms", "90s", "2m", "1h". */
+void text_duration(struct text *text, int64_t ns);
+
+/* How many nanoseconds one of these units has; 0: it is none. */
+int64_t text_unit_ns(const char *unit, size_t len);
+
+/*
+ * An error a person reads: what was wrong, and what would be right. One line, without a final full
+ * stop or line feed, and safe to print: bytes from outside are already escaped in it.
+ */
+struct error {
+    char text[240];
+};
+
+/* As printf. False, for the caller to return. */
+__attribute__((format(printf, 2, 3))) bool error_set(struct error *error, const char *form, ...);
+
+/* Its text, to be put together; it always ends in a NUL. */
+struct text error_begin(struct error *error);
 
 #endif

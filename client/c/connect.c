@@ -86,7 +86,7 @@ static int connect_one(const struct sockaddr *where, socklen_t len, int64_t unti
 
 static int fail(struct error *error, const char *what, const char *why)
 {
-    snprintf(error->text, sizeof(error->text), "%s: %.160s", what, why);
+    error_set(error, "%s: %.160s", what, why);
     return -1;
 }
 

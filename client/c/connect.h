@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "protocol/address.h"
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 /* A socket that does not block, is closed by exec, and sends at once; -1: the error says why not,
  * to be put behind the address. The look-up of a name is not within the time. */

@@ -1,35 +1,23 @@
 #include "client/c/question.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "client/c/answer.h"
-#include "protocol/text.h"
 
 _Static_assert(REDLOCK_RESOURCE_MAX == LIMIT_RESOURCE, "of the header and the protocol");
 _Static_assert(REDLOCK_TOKEN_LEN == LIMIT_TOKEN, "of the header and the protocol");
 _Static_assert(REDLOCK_LABEL_MAX == LIMIT_TAG, "of the header and the protocol");
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
-{
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(error->text, sizeof(error->text), form, arguments);
-    va_end(arguments);
-    return false;
-}
-
 static bool take_resource(struct question *question, const char *resource, struct error *error)
 {
     size_t len = resource != NULL ? strnlen(resource, LIMIT_RESOURCE + 1) : 0;
     if (len == 0 || len > LIMIT_RESOURCE)
-        return fail(error, "the name of a resource has 1 to %d bytes", LIMIT_RESOURCE);
+        return error_set(error, "the name of a resource has 1 to %d bytes", LIMIT_RESOURCE);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)resource[i] <= ' ' || resource[i] == 0x7f)
-            return fail(error, "the name of a resource has no spaces and control characters");
+            return error_set(error, "the name of a resource has no spaces and control characters");
     memcpy(question->resource, resource, len + 1);
     return true;
 }
@@ -38,7 +26,7 @@ static bool take_token(struct question *question, const char *token, struct erro
 {
     size_t len = strnlen(token, LIMIT_TOKEN + 1);
     if (!answer_token((struct word){token, len}))
-        return fail(error, "a token is %d hex digits in lower case", LIMIT_TOKEN);
+        return error_set(error, "a token is %d hex digits in lower case", LIMIT_TOKEN);
     memcpy(question->token, token, len + 1);
     return true;
 }
@@ -47,7 +35,7 @@ static bool take_ttl(struct question *question, int64_t ttl_ms, struct error *er
 {
     question->ttl_ms = ttl_ms;
     if (ttl_ms < 1 || ttl_ms > QUESTION_TTL_MAX_MS)
-        return fail(error, "a time to live is 1 to %" PRId64 " ms", QUESTION_TTL_MAX_MS);
+        return error_set(error, "a time to live is 1 to %" PRId64 " ms", QUESTION_TTL_MAX_MS);
     return true;
 }
 
@@ -62,9 +50,9 @@ bool question_acquire(struct question *question, const char *resource, int64_t t
         question->linger = wish->linger;
     }
     if (question->linger && !question->hold)
-        return fail(error, "a lock lingers only with hold");
+        return error_set(error, "a lock lingers only with hold");
     if (question->wait_ms < 0 || question->wait_ms > LIMIT_WAIT_MS)
-        return fail(error, "a wait is 0 to %d ms", LIMIT_WAIT_MS);
+        return error_set(error, "a wait is 0 to %d ms", LIMIT_WAIT_MS);
     return take_resource(question, resource, error) && take_ttl(question, ttl_ms, error);
 }
 
@@ -106,8 +94,8 @@ bool question_list(struct question *question, const char *listing, struct error 
     question->listing = "LOCKS";
     if (listing != NULL && strncasecmp(listing, "LOCKS ", 6) == 0)
         return take_resource(question, listing + 6, error);
-    return fail(error, "a listing is NODES, STATS, CLIENTS, LOCKS, LOCKS <resource>, HELP or "
-                       "VERSION");
+    return error_set(error, "a listing is NODES, STATS, CLIENTS, LOCKS, LOCKS <resource>, HELP or "
+                            "VERSION");
 }
 
 bool question_label_is_fine(const char *label)

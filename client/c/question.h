@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "client/c/redlock.h"
-#include "protocol/error.h"
 #include "protocol/limits.h"
+#include "protocol/text.h"
 
 /* The longest durations that are taken, so that no sum of them overflows; no daemon allows a ttl
  * that is anywhere near. */

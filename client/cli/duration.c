@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "protocol/request.h"
-#include "protocol/text.h"
 
 enum { QUOTED_MAX = 40 };
 
@@ -17,8 +16,7 @@ static const int64_t LONGEST_MS = INT64_C(87600) * 3600 * 1000;
 
 static bool fail(struct error *error, const char *word, size_t len, const char *what)
 {
-    struct text text = {.buf = error->text, .size = sizeof(error->text) - 1};
-    memset(error->text, 0, sizeof(error->text));
+    struct text text = error_begin(error);
     text_quoted(&text, word, len, QUOTED_MAX);
     text_string(&text, what);
     return false;
@@ -28,8 +26,7 @@ static bool fail(struct error *error, const char *word, size_t len, const char *
 static bool fail_no_unit(struct error *error, const char *word, size_t len)
 {
     int shown = len > QUOTED_MAX ? QUOTED_MAX : (int)len;
-    snprintf(error->text, sizeof(error->text), "%.*s has no unit: %.*ss or %.*sms?", shown, word,
-             shown, word, shown, word);
+    error_set(error, "%.*s has no unit: %.*ss or %.*sms?", shown, word, shown, word, shown, word);
     return false;
 }
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 /* "30s", "500ms", "5m", "1h", and "0" -> milliseconds. False: the error says what would be right.
  * The protocol takes a bare number for milliseconds; here it is refused, since people who write 30

@@ -2,7 +2,6 @@
 
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include "client/cli/duration.h"
 #include "client/cli/signals.h"
 #include "protocol/spelling.h"
-#include "protocol/text.h"
 
 enum { QUOTED_MAX = 40, QUOTED_SIZE = 4 * QUOTED_MAX + 8, LETTERS_SIZE = 2 * OPTION_COUNT + 4 };
 
@@ -32,15 +30,6 @@ struct parser {
 };
 
 /* --- errors --- */
-
-__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
-{
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(error->text, sizeof(error->text), form, arguments);
-    va_end(arguments);
-    return false;
-}
 
 /* A word of the command line, to be shown. */
 static const char *quote(const char *word, char buf[QUOTED_SIZE])
@@ -67,16 +56,16 @@ static bool fail_unknown(struct parser *parser, const char *word)
     for (unsigned id = 0; id < OPTION_COUNT; id++) {
         if (strcmp(option_rules[id].word, name) == 0)
             return parser->options->command == NULL
-                       ? fail(parser->error, "--%s belongs behind the command", name)
-                       : fail(parser->error, "%s takes no --%s", command_name(parser), name);
+                       ? error_set(parser->error, "--%s belongs behind the command", name)
+                       : error_set(parser->error, "%s takes no --%s", command_name(parser), name);
         if (parser->allowed & OPTION_BIT(id))
             words[count++] = option_rules[id].word;
     }
     const char *meant = spelling_nearest(name, words);
     snprintf(name, sizeof(name), "%s", meant != NULL ? meant : "");
-    return fail(parser->error, "%s has no option %s%s%s%s", command_name(parser),
-                quote(word, quoted), meant != NULL ? "; did you mean --" : "", name,
-                meant != NULL ? "?" : "");
+    return error_set(parser->error, "%s has no option %s%s%s%s", command_name(parser),
+                     quote(word, quoted), meant != NULL ? "; did you mean --" : "", name,
+                     meant != NULL ? "?" : "");
 }
 
 static bool fail_letter(struct parser *parser, char letter)
@@ -86,9 +75,10 @@ static bool fail_letter(struct parser *parser, char letter)
     for (unsigned id = 0; id < OPTION_COUNT; id++)
         if (option_rules[id].letter == letter)
             return parser->options->command == NULL
-                       ? fail(parser->error, "%s belongs behind the command", word)
-                       : fail(parser->error, "%s takes no %s", command_name(parser), word);
-    return fail(parser->error, "%s has no option %s", command_name(parser), quote(word, quoted));
+                       ? error_set(parser->error, "%s belongs behind the command", word)
+                       : error_set(parser->error, "%s takes no %s", command_name(parser), word);
+    return error_set(parser->error, "%s has no option %s", command_name(parser),
+                     quote(word, quoted));
 }
 
 /* getopt_long(3) found something wrong with this word. */
@@ -100,10 +90,10 @@ static bool fail_option(struct parser *parser, int found, const char *word)
                                                 (parser->allowed & OPTION_BIT(id)) != 0))
             rule = &option_rules[id];
     if (rule != NULL && found == ':')
-        return fail(parser->error, "--%s needs a value: --%s %s", rule->word, rule->word,
-                    rule->argument);
+        return error_set(parser->error, "--%s needs a value: --%s %s", rule->word, rule->word,
+                         rule->argument);
     if (rule != NULL)
-        return fail(parser->error, "--%s takes no value", rule->word);
+        return error_set(parser->error, "--%s takes no value", rule->word);
     if (optopt == 0)
         return fail_unknown(parser, word);
     return fail_letter(parser, (char)optopt);
@@ -116,9 +106,10 @@ static bool take_duration(const struct parser *parser, enum option_id id, const 
 {
     struct error why;
     if (!duration_parse(text, ms, &why))
-        return fail(parser->error, "--%s: %s", option_rules[id].word, why.text);
+        return error_set(parser->error, "--%s: %s", option_rules[id].word, why.text);
     if (*ms < least_ms)
-        return fail(parser->error, "--%s has to be longer than nothing", option_rules[id].word);
+        return error_set(parser->error, "--%s has to be longer than nothing",
+                         option_rules[id].word);
     return true;
 }
 
@@ -128,8 +119,8 @@ static bool take_exit(const struct parser *parser, const char *text, int *status
     size_t digits = strspn(text, "0123456789");
     long number = strtol(text, NULL, 10);
     if (digits == 0 || digits > 3 || text[digits] != '\0' || number > 255)
-        return fail(parser->error, "--conflict-exit: %s is no number from 0 to 255",
-                    quote(text, quoted));
+        return error_set(parser->error, "--conflict-exit: %s is no number from 0 to 255",
+                         quote(text, quoted));
     *status = (int)number;
     return true;
 }
@@ -152,17 +143,17 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
         return true;
     case OPTION_ON_LOST:
         return signal_parse(text, &options->on_lost, &why) ||
-               fail(parser->error, "--on-lost: %s", why.text);
+               error_set(parser->error, "--on-lost: %s", why.text);
     case OPTION_GRACE:
         return take_duration(parser, id, text, 0, &options->grace_ms);
     case OPTION_CONFLICT_EXIT:
         return take_exit(parser, text, &options->conflict_exit);
     case OPTION_URL:
         options->url = text;
-        return text[0] != '\0' || fail(parser->error, "--url is empty");
+        return text[0] != '\0' || error_set(parser->error, "--url is empty");
     case OPTION_SECRET_FILE:
         options->secret_file = text;
-        return text[0] != '\0' || fail(parser->error, "--secret-file is empty");
+        return text[0] != '\0' || error_set(parser->error, "--secret-file is empty");
     case OPTION_TIMEOUT:
         return take_duration(parser, id, text, 1, &options->timeout_ms);
     case OPTION_JSON:
@@ -228,7 +219,7 @@ static bool take_options(struct parser *parser, int argc, char **argv, bool end_
     }
     unsigned both = OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK);
     if ((parser->options->given & both) == both)
-        return fail(parser->error, "--wait and --nonblock exclude each other");
+        return error_set(parser->error, "--wait and --nonblock exclude each other");
     return true;
 }
 
@@ -237,12 +228,12 @@ static bool take_options(struct parser *parser, int argc, char **argv, bool end_
 static bool take_name(const struct parser *parser, const char *name)
 {
     if (name[0] == '\0')
-        return fail(parser->error, "NAME is empty");
+        return error_set(parser->error, "NAME is empty");
     if (strlen(name) > REDLOCK_RESOURCE_MAX)
-        return fail(parser->error, "NAME has at most %d bytes", REDLOCK_RESOURCE_MAX);
+        return error_set(parser->error, "NAME has at most %d bytes", REDLOCK_RESOURCE_MAX);
     for (const char *at = name; *at != '\0'; at++)
         if ((unsigned char)*at <= 0x20 || *at == 0x7f)
-            return fail(parser->error, "NAME has neither spaces nor control characters");
+            return error_set(parser->error, "NAME has neither spaces nor control characters");
     parser->options->name = name;
     return true;
 }
@@ -254,10 +245,10 @@ static bool take_argv(const struct parser *parser, char **argv)
     if (argv[0] != NULL && strcmp(argv[0], "--") == 0)
         argv++;
     else if (argv[0] != NULL && argv[0][0] == '-')
-        return fail(parser->error, "%s stands behind NAME: options go before it",
-                    quote(argv[0], quoted));
+        return error_set(parser->error, "%s stands behind NAME: options go before it",
+                         quote(argv[0], quoted));
     if (argv[0] == NULL)
-        return fail(parser->error, "run needs a COMMAND behind NAME");
+        return error_set(parser->error, "run needs a COMMAND behind NAME");
     parser->options->argv = argv;
     return true;
 }
@@ -266,8 +257,8 @@ static bool fail_superfluous(const struct parser *parser, const char *word)
 {
     char quoted[QUOTED_SIZE];
     const struct command *command = parser->options->command;
-    return fail(parser->error, "what is %s for? usage: redlock %s%s%s", quote(word, quoted),
-                command->name, command->usage[0] != '\0' ? " " : "", command->usage);
+    return error_set(parser->error, "what is %s for? usage: redlock %s%s%s", quote(word, quoted),
+                     command->name, command->usage[0] != '\0' ? " " : "", command->usage);
 }
 
 static bool take_operands(const struct parser *parser, int count, char **words)
@@ -277,7 +268,7 @@ static bool take_operands(const struct parser *parser, int count, char **words)
     bool optional = command->operands == OPERANDS_MAYBE_NAME;
     int most = command->operands == OPERANDS_NONE ? 0 : 1;
     if (named && count == 0)
-        return optional || fail(parser->error, "%s needs a NAME", command->name);
+        return optional || error_set(parser->error, "%s needs a NAME", command->name);
     if (named && !take_name(parser, words[0]))
         return false;
     if (command->operands == OPERANDS_NAME_COMMAND)
@@ -300,9 +291,9 @@ static bool find_command(struct parser *parser, const char *name)
     if (parser->options->command != NULL)
         return true;
     const char *meant = command_nearest(name);
-    return fail(parser->error, "no command %s%s%s%s", quote(name, quoted),
-                meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
-                meant != NULL ? "?" : "");
+    return error_set(parser->error, "no command %s%s%s%s", quote(name, quoted),
+                     meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
+                     meant != NULL ? "?" : "");
 }
 
 /* --help and --version ask for another command than the one that is named, and are never wrong. */
@@ -329,7 +320,7 @@ static bool parse(struct parser *parser, int argc, char **argv)
     if (asks_otherwise(parser, argv[optind]))
         return true;
     if (optind >= argc)
-        return fail(parser->error, "which command?");
+        return error_set(parser->error, "which command?");
     argc -= optind;
     argv += optind;
     if (!find_command(parser, argv[0]))

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 struct command;
 

@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "protocol/text.h"
-
 enum { PATH_SHOWN = 100 };
 
 /* Not through stdio: its buffer would keep the secret. */
@@ -27,8 +25,7 @@ static ssize_t read_all(int fd, char *buf, size_t size)
 
 static bool fail(struct error *error, const char *path, const char *what)
 {
-    struct text text = {.buf = error->text, .size = sizeof(error->text) - 1};
-    memset(error->text, 0, sizeof(error->text));
+    struct text text = error_begin(error);
     text_string(&text, "the secret in ");
     text_quoted(&text, path, strlen(path), PATH_SHOWN);
     text_string(&text, ": ");

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "protocol/error.h"
 #include "protocol/limits.h"
+#include "protocol/text.h"
 
 enum { SECRET_SIZE = LIMIT_SECRET + 4 };
 

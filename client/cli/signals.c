@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "protocol/spelling.h"
-#include "protocol/text.h"
 
 enum { SIGNALS = 32, NAME_SIZE = 16, QUOTED_MAX = 40 };
 
@@ -28,9 +27,8 @@ static bool fail(const char *text, struct error *error)
     for (size_t i = 0; i + 1 < sizeof(upper) && name[i] != '\0'; i++)
         upper[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 'a' + 'A') : name[i];
 
-    struct text message = {.buf = error->text, .size = sizeof(error->text) - 1};
+    struct text message = error_begin(error);
     const char *meant = spelling_nearest(upper, names);
-    memset(error->text, 0, sizeof(error->text));
     text_quoted(&message, text, strlen(text), QUOTED_MAX);
     text_string(&message, " is no signal; ");
     text_string(&message, meant != NULL ? "did you mean " : "write TERM, INT or 15");

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 /* "TERM", "SIGTERM", "term" or "15" -> SIGTERM. */
 __attribute__((warn_unused_result)) bool signal_parse(const char *text, int *number,

@@ -26,7 +26,7 @@
 #include <sys/queue.h>
 
 #include "config/config.h"
-#include "protocol/error.h"
+#include "protocol/text.h"
 #include "server/admin/process.h"
 
 struct server;

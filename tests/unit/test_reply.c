@@ -6,6 +6,7 @@
 
 #include "protocol/reply.h"
 #include "protocol/text.h"
+#include "protocol/units.h"
 #include "server/log.h"
 #include "tests/runner.h"
 
@@ -101,13 +102,13 @@ START_TEST(numbers_and_durations_are_exact)
     text_string(&text, " ");
     text_number(&text, 0);
     text_string(&text, " ");
-    text_duration_ms(&text, 7200000);
+    text_duration(&text, 7200000 * NS_PER_MS);
     text_string(&text, " ");
-    text_duration_ms(&text, 90000);
+    text_duration(&text, 90000 * NS_PER_MS);
     text_string(&text, " ");
-    text_duration_ms(&text, 120000);
+    text_duration(&text, 120000 * NS_PER_MS);
     text_string(&text, " ");
-    text_duration_ms(&text, 1);
+    text_duration(&text, 1 * NS_PER_MS);
     text_quoted(&text, "a\"\x01long", 7, 3);
     ck_assert_uint_eq(text.len, strlen("-9223372036854775808 0 2h 90s 2m 1ms\"a\\x22\\x01...\""));
     ck_assert_mem_eq(room, "-9223372036854775808 0 2h 90s 2m 1ms\"a\\x22\\x01...\"", text.len);
