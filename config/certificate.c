@@ -1,17 +1,13 @@
 #include "config/certificate.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "config/memory.h"
+#include "config/file.h"
 
 /* How many CAs are named to a client that has to choose among certificates. */
 enum { NAMED_CAS = 16 };
@@ -35,61 +31,26 @@ static const char *why(void)
 
 /* --- files --- */
 
-/* A regular file, all of it; what is none (a pipe, a terminal) could keep the daemon waiting. */
-struct file {
-    char *bytes;
-    size_t len;
-    mode_t mode;
-};
-
-static void file_free(struct file *file)
+/* Have what is in the file taken into the context; a private one must be kept from other users. */
+static bool load(SSL_CTX *context, const char *path, bool private,
+                 bool (*take)(SSL_CTX *context, BIO *bio, struct error *error), struct error *error)
 {
-    explicit_bzero(file->bytes, CERTIFICATE_FILE_MAX + 1);
-    free(file->bytes);
-}
-
-static bool file_read(const char *path, struct file *file, struct error *error)
-{
-    struct stat status;
-    ssize_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return fail(error, "cannot be read: %s", strerror(errno));
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        close(fd);
-        return fail(error, "is no regular file");
-    }
-    *file =
-        (struct file){.bytes = memory_zeroed(CERTIFICATE_FILE_MAX + 1, 1), .mode = status.st_mode};
-    while (file->len <= CERTIFICATE_FILE_MAX &&
-           (got = read(fd, file->bytes + file->len, CERTIFICATE_FILE_MAX + 1 - file->len)) > 0)
-        file->len += (size_t)got;
-    int failed = got < 0 ? errno : 0;
-    close(fd);
-    if (failed == 0 && file->len <= CERTIFICATE_FILE_MAX)
-        return true;
-    file_free(file);
-    if (failed != 0)
-        return fail(error, "cannot be read: %s", strerror(failed));
-    return fail(error, "is longer than %d bytes", CERTIFICATE_FILE_MAX);
-}
-
-static BIO *open_file(const char *path, struct file *file, struct error *error)
-{
-    if (!file_read(path, file, error))
-        return NULL;
-    BIO *bio = BIO_new_mem_buf(file->bytes, (int)file->len);
-    if (bio != NULL)
-        return bio;
-    file_free(file);
-    fail(error, "cannot be read: not enough memory");
-    return NULL;
-}
-
-static void close_file(BIO *bio, struct file *file)
-{
+    struct file file;
+    bool taken;
+    if (!file_read(&file, path, CERTIFICATE_FILE_MAX + 1, error))
+        return false;
+    BIO *bio = BIO_new_mem_buf(file.bytes, (int)file.len);
+    if (file.len > CERTIFICATE_FILE_MAX)
+        taken = fail(error, "is longer than %d bytes", CERTIFICATE_FILE_MAX);
+    else if (bio == NULL)
+        taken = fail(error, "cannot be read: not enough memory");
+    else if (private && file.exposed)
+        taken = fail(error, "can be read or written by everybody; chmod 640 or 600");
+    else
+        taken = take(context, bio, error);
     BIO_free(bio);
-    file_free(file);
+    file_free(&file);
+    return taken;
 }
 
 /* The last look of a loop over certificates: was it the end of the file, or is there more that is
@@ -124,13 +85,7 @@ static bool take_certificates(SSL_CTX *context, BIO *bio, struct error *error)
 
 bool certificate_load(SSL_CTX *context, const char *path, struct error *error)
 {
-    struct file file;
-    BIO *bio = open_file(path, &file, error);
-    if (bio == NULL)
-        return false;
-    bool taken = take_certificates(context, bio, error);
-    close_file(bio, &file);
-    return taken;
+    return load(context, path, false, take_certificates, error);
 }
 
 static bool take_cas(SSL_CTX *context, BIO *bio, struct error *error)
@@ -153,13 +108,7 @@ static bool take_cas(SSL_CTX *context, BIO *bio, struct error *error)
 
 bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error)
 {
-    struct file file;
-    BIO *bio = open_file(path, &file, error);
-    if (bio == NULL)
-        return false;
-    bool taken = take_cas(context, bio, error);
-    close_file(bio, &file);
-    return taken;
+    return load(context, path, false, take_cas, error);
 }
 
 /* --- keys --- */
@@ -195,15 +144,7 @@ static bool take_key(SSL_CTX *context, BIO *bio, struct error *error)
 
 bool certificate_load_key(SSL_CTX *context, const char *path, struct error *error)
 {
-    struct file file;
-    BIO *bio = open_file(path, &file, error);
-    if (bio == NULL)
-        return false;
-    bool open_to_all = (file.mode & (S_IROTH | S_IWOTH)) != 0;
-    bool taken = open_to_all ? fail(error, "can be read or written by everybody; chmod 640 or 600")
-                             : take_key(context, bio, error);
-    close_file(bio, &file);
-    return taken;
+    return load(context, path, true, take_key, error);
 }
 
 /* --- time --- */
