@@ -4,14 +4,8 @@
 
 void admin_read(struct config *config, const struct yaml_node *value, struct report *report)
 {
-    struct error error;
     url_free(&config->admin);
-    if (url_parse(value->text, URL_ADMIN, &config->admin, NULL, &error))
-        return;
-    if (address_is_printable(value->text))
-        report_error(report, value->mark, "admin: \"%s\" %s", value->text, error.text);
-    else
-        report_error(report, value->mark, "admin: the address %s", error.text);
+    url_read(value, "admin", URL_ADMIN, &config->admin, NULL, report);
 }
 
 void admin_check(const struct config *config, const struct yaml_node *value, struct report *report)

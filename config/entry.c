@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/memory.h"
 #include "config/secret.h"
 #include "config/value.h"
 #include "protocol/spelling.h"
@@ -71,8 +72,12 @@ static void read_fields(const struct yaml_node *entry, const char *list,
             continue;
         }
         snprintf(full, sizeof(full), "%s.%s", list, fields[which].name);
-        if (!scalars || entry_has_kind(value, YAML_SCALAR, full, report))
+        if (scalars && !entry_has_kind(value, YAML_SCALAR, full, report))
+            continue;
+        if (fields[which].set != NULL)
             fields[which].set(target, value, report);
+        else
+            *(char **)((char *)target + fields[which].offset) = memory_copy(value->text);
     }
 }
 

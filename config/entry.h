@@ -6,6 +6,7 @@
 #define CONFIG_ENTRY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "config/report.h"
 #include "config/yaml.h"
@@ -15,7 +16,9 @@ enum { ENTRY_FIELDS_MAX = 16 };
 /* Each is at most once in an entry; the value is a scalar. What is wrong goes into the report. */
 struct entry_field {
     const char *name;
+    /* NULL: any text; it is copied to the char * that lies there in the target. */
     void (*set)(void *target, const struct yaml_node *value, struct report *report);
+    size_t offset;
 };
 
 /* Set the fields of `target` from a mapping; `list` is the key it stands under. The fields end with

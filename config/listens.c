@@ -49,13 +49,7 @@ void listens_free(struct config *config)
 static void set_url(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_listen *listen = target;
-    struct error error;
-    if (url_parse(value->text, URL_LISTEN, &listen->address, NULL, &error))
-        return;
-    if (address_is_printable(value->text))
-        report_error(report, value->mark, "listen: \"%s\" %s", value->text, error.text);
-    else
-        report_error(report, value->mark, "listen: the address %s", error.text);
+    url_read(value, "listen", URL_LISTEN, &listen->address, NULL, report);
 }
 
 static void set_mode(void *target, const struct yaml_node *value, struct report *report)
@@ -86,24 +80,6 @@ static void set_group(void *target, const struct yaml_node *value, struct report
                      value->text);
 }
 
-static void set_certificate(void *target, const struct yaml_node *value, struct report *report)
-{
-    (void)report;
-    tls_set_file(&((struct config_listen *)target)->tls.certificate, value);
-}
-
-static void set_key(void *target, const struct yaml_node *value, struct report *report)
-{
-    (void)report;
-    tls_set_file(&((struct config_listen *)target)->tls.key, value);
-}
-
-static void set_client_ca(void *target, const struct yaml_node *value, struct report *report)
-{
-    (void)report;
-    tls_set_file(&((struct config_listen *)target)->tls.ca, value);
-}
-
 static void set_client_certificate(void *target, const struct yaml_node *value,
                                    struct report *report)
 {
@@ -119,14 +95,14 @@ static void set_client_certificate(void *target, const struct yaml_node *value,
 }
 
 static const struct entry_field fields[] = {
-    {"url", set_url},
-    {"mode", set_mode},
-    {"group", set_group},
-    {"certificate", set_certificate},
-    {"key", set_key},
-    {"client_ca", set_client_ca},
-    {"client_certificate", set_client_certificate},
-    {NULL, NULL},
+    {"url", set_url, 0},
+    {"mode", set_mode, 0},
+    {"group", set_group, 0},
+    {"certificate", NULL, offsetof(struct config_listen, tls.certificate)},
+    {"key", NULL, offsetof(struct config_listen, tls.key)},
+    {"client_ca", NULL, offsetof(struct config_listen, tls.ca)},
+    {"client_certificate", set_client_certificate, 0},
+    {NULL, NULL, 0},
 };
 
 static void read_one(struct config_listen *listen, const struct yaml_node *entry,

@@ -31,13 +31,7 @@ static void set_name(void *target, const struct yaml_node *value, struct report 
 static void set_url(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_node *node = target;
-    struct error error;
-    if (url_parse(value->text, URL_NODE, &node->address, &node->database, &error))
-        return;
-    if (address_is_printable(value->text))
-        report_error(report, value->mark, "nodes.url: \"%s\" %s", value->text, error.text);
-    else
-        report_error(report, value->mark, "nodes.url: the address %s", error.text);
+    url_read(value, "nodes.url", URL_NODE, &node->address, &node->database, report);
 }
 
 static void set_username(void *target, const struct yaml_node *value, struct report *report)
@@ -70,36 +64,18 @@ static void set_durable(void *target, const struct yaml_node *value, struct repo
         report_error(report, value->mark, "nodes.durable: \"%s\" %s", value->text, wrong);
 }
 
-static void set_ca(void *target, const struct yaml_node *value, struct report *report)
-{
-    (void)report;
-    tls_set_file(&((struct config_node *)target)->tls.ca, value);
-}
-
-static void set_certificate(void *target, const struct yaml_node *value, struct report *report)
-{
-    (void)report;
-    tls_set_file(&((struct config_node *)target)->tls.certificate, value);
-}
-
-static void set_key(void *target, const struct yaml_node *value, struct report *report)
-{
-    (void)report;
-    tls_set_file(&((struct config_node *)target)->tls.key, value);
-}
-
 static const struct tls_names tls_names = {"nodes", "rediss://", "ca", false};
 
 static const struct entry_field fields[] = {
-    {"name", set_name},
-    {"url", set_url},
-    {"username", set_username},
-    {"password_file", set_password},
-    {"durable", set_durable},
-    {"ca", set_ca},
-    {"certificate", set_certificate},
-    {"key", set_key},
-    {NULL, NULL},
+    {"name", set_name, 0},
+    {"url", set_url, 0},
+    {"username", set_username, 0},
+    {"password_file", set_password, 0},
+    {"durable", set_durable, 0},
+    {"ca", NULL, offsetof(struct config_node, tls.ca)},
+    {"certificate", NULL, offsetof(struct config_node, tls.certificate)},
+    {"key", NULL, offsetof(struct config_node, tls.key)},
+    {NULL, NULL, 0},
 };
 
 static void read_one(struct config_node *node, const struct yaml_node *entry, struct report *report)

@@ -4,13 +4,7 @@
 #include <time.h>
 
 #include "config/certificate.h"
-#include "config/memory.h"
 #include "config/value.h"
-
-void tls_set_file(char **field, const struct yaml_node *value)
-{
-    *field = memory_copy(value->text);
-}
 
 void tls_free(struct config_tls *tls)
 {

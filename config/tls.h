@@ -17,9 +17,6 @@ struct tls_names {
     bool own_required;  /* there has to be a certificate of ours */
 };
 
-/* Set a field to the name of a file. */
-void tls_set_file(char **field, const struct yaml_node *value);
-
 /* After all fields of the entry have been read. `address` has been read, too. */
 void tls_check(const struct config_tls *tls, const struct config_address *address,
                const struct tls_names *names, const struct yaml_node *entry, struct report *report);

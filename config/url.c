@@ -30,6 +30,18 @@ bool url_parse(const char *text, enum url_use use, struct config_address *addres
     return true;
 }
 
+void url_read(const struct yaml_node *value, const char *name, enum url_use use,
+              struct config_address *address, unsigned *database, struct report *report)
+{
+    struct error error;
+    if (url_parse(value->text, use, address, database, &error))
+        return;
+    if (address_is_printable(value->text))
+        report_error(report, value->mark, "%s: \"%s\" %s", name, value->text, error.text);
+    else
+        report_error(report, value->mark, "%s: the address %s", name, error.text);
+}
+
 void url_free(struct config_address *address)
 {
     free(address->url);

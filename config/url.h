@@ -7,6 +7,8 @@
 #include <stdbool.h>
 
 #include "config/config.h"
+#include "config/report.h"
+#include "config/yaml.h"
 #include "protocol/address.h"
 #include "protocol/text.h"
 
@@ -17,6 +19,10 @@
  */
 bool url_parse(const char *text, enum url_use use, struct config_address *address,
                unsigned *database, struct error *error);
+
+/* The same of a value of the configuration; the report says what is wrong, after `name`. */
+void url_read(const struct yaml_node *value, const char *name, enum url_use use,
+              struct config_address *address, unsigned *database, struct report *report);
 
 /* Leaves an empty address. */
 void url_free(struct config_address *address);

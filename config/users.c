@@ -245,9 +245,9 @@ static void set_verbs(void *target, const struct yaml_node *list, struct report 
 /* --- one of them --- */
 
 static const struct entry_field fields[] = {
-    {"name", set_name}, {"secret_file", set_secret},  {"uids", set_uids},
-    {"gids", set_gids}, {"resources", set_resources}, {"verbs", set_verbs},
-    {NULL, NULL}};
+    {"name", set_name, 0}, {"secret_file", set_secret, 0},  {"uids", set_uids, 0},
+    {"gids", set_gids, 0}, {"resources", set_resources, 0}, {"verbs", set_verbs, 0},
+    {NULL, NULL, 0}};
 
 static void read_one(struct config_user *user, const struct yaml_node *entry, struct report *report)
 {
