@@ -34,7 +34,27 @@ static void take_node(struct status_node *to, const struct engine *engine, unsig
     };
 }
 
-static void take_engine(struct status *status, const struct engine *engine, int64_t now_ns)
+/* When the last of those that are missing is back, if all of that many are a matter of time. */
+static int64_t quorum_back_ms(const struct status *status)
+{
+    int64_t back_ms = -1;
+    for (unsigned i = 0; i < status->node_count; i++) {
+        const struct status_node *node = &status->nodes[i];
+        unsigned by_then = status->voting;
+        if (node->reason == REASON_NONE || node->back_ms < 0)
+            continue;
+        for (unsigned j = 0; j < status->node_count; j++)
+            by_then += status->nodes[j].reason != REASON_NONE && status->nodes[j].back_ms >= 0 &&
+                       status->nodes[j].back_ms <= node->back_ms;
+        if (by_then >= status->quorum && (back_ms < 0 || node->back_ms < back_ms))
+            back_ms = node->back_ms;
+    }
+    return back_ms;
+}
+
+/* The masters and the locks. */
+static void take_engine(struct status *status, const struct engine *engine,
+                        const struct config *config, int64_t now_ns)
 {
     status->node_count = engine->flights.node_count;
     status->quorum = engine->rules.round.quorum;
@@ -45,8 +65,13 @@ static void take_engine(struct status *status, const struct engine *engine, int6
     status->holding = engine->manager.holding;
     status->waiting = engine->manager.waiting;
     status->waited_for = engine->manager.waited_for_count;
-    for (unsigned i = 0; i < engine->flights.node_count; i++)
+    for (unsigned i = 0; i < engine->flights.node_count; i++) {
         take_node(&status->nodes[i], engine, i, status->wall_ns - now_ns, now_ns);
+        status->nodes[i].name = config->nodes[i].name;
+        status->nodes[i].url = config->nodes[i].address.url;
+        status->voting += status->nodes[i].reason == REASON_NONE;
+    }
+    status->back_ms = status->voting < status->quorum ? quorum_back_ms(status) : -1;
 }
 
 struct status_lock status_take_lock(const struct resource *resource, int64_t now_ns)
@@ -116,24 +141,6 @@ static void take_counters(struct status *status, const struct server *server)
     memcpy(status->request_errors, server->request_errors, sizeof(status->request_errors));
 }
 
-/* When the last of those that are missing is back, if all of that many are a matter of time. */
-static int64_t quorum_back_ms(const struct status *status)
-{
-    int64_t back_ms = -1;
-    for (unsigned i = 0; i < status->node_count; i++) {
-        const struct status_node *node = &status->nodes[i];
-        unsigned by_then = status->voting;
-        if (node->reason == REASON_NONE || node->back_ms < 0)
-            continue;
-        for (unsigned j = 0; j < status->node_count; j++)
-            by_then += status->nodes[j].reason != REASON_NONE && status->nodes[j].back_ms >= 0 &&
-                       status->nodes[j].back_ms <= node->back_ms;
-        if (by_then >= status->quorum && (back_ms < 0 || node->back_ms < back_ms))
-            back_ms = node->back_ms;
-    }
-    return back_ms;
-}
-
 void status_take(struct status *status, const struct server *server, int64_t now_ns)
 {
     memset(status, 0, sizeof(*status));
@@ -147,17 +154,12 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->process = &server->admin.process;
     status->monitor = &server->monitor;
     status->grants_a_second = monitor_grants_a_second(&server->monitor, 10);
-    take_engine(status, &server->engine, now_ns);
+    take_engine(status, &server->engine, server->config, now_ns);
     take_counters(status, server);
     for (unsigned i = 0; i < status->node_count; i++) {
-        struct status_node *node = &status->nodes[i];
         int64_t since_ns = server->monitor.no_vote_ns[i];
-        node->name = server->config->nodes[i].name;
-        node->url = server->config->nodes[i].address.url;
-        status->voting += node->reason == REASON_NONE;
         /* The monitor is told on the edge, which may be a moment ahead. */
-        if (node->reason != REASON_NONE && since_ns != 0)
-            node->no_vote_ns = now_ns - since_ns;
+        if (status->nodes[i].reason != REASON_NONE && since_ns != 0)
+            status->nodes[i].no_vote_ns = now_ns - since_ns;
     }
-    status->back_ms = status->voting < status->quorum ? quorum_back_ms(status) : -1;
 }
