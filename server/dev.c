@@ -54,14 +54,14 @@ static bool wait_for_master(struct dev *dev, unsigned master, struct error *erro
     while (access(socket, F_OK) != 0) {
         if (waitpid(dev->masters[master], &status, WNOHANG) == dev->masters[master]) {
             dev->masters[master] = 0;
-            snprintf(error->text, sizeof(error->text), "%s",
-                     WIFEXITED(status) && WEXITSTATUS(status) == 127
-                         ? "redis-server was not found: install it (apt-get install redis-server)"
-                         : "redis-server ended at once; it may say why when started by hand");
+            error_set(error, "%s",
+                      WIFEXITED(status) && WEXITSTATUS(status) == 127
+                          ? "redis-server was not found: install it (apt-get install redis-server)"
+                          : "redis-server ended at once; it may say why when started by hand");
             return false;
         }
         if (clock_now_ns() > give_up_ns) {
-            snprintf(error->text, sizeof(error->text), "redis-server made no socket within 10s");
+            error_set(error, "redis-server made no socket within 10s");
             return false;
         }
         nanosleep(&moment, NULL);
@@ -93,8 +93,7 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
     int len = snprintf(dev->directory, sizeof(dev->directory), "%s/redlockd-dev-XXXXXX",
                        folder_for_all());
     if (len < 0 || mkdtemp(dev->directory) == NULL) {
-        snprintf(error->text, sizeof(error->text), "cannot make a directory in %s: %s",
-                 folder_for_all(), strerror(errno));
+        error_set(error, "cannot make a directory in %s: %s", folder_for_all(), strerror(errno));
         dev->directory[0] = '\0';
         return false;
     }
@@ -104,7 +103,7 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
             become_master(dev, i, self);
         if (dev->masters[i] < 0) {
             dev->masters[i] = 0;
-            snprintf(error->text, sizeof(error->text), "cannot fork: %s", strerror(errno));
+            error_set(error, "cannot fork: %s", strerror(errno));
             return false;
         }
     }
@@ -113,7 +112,7 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
             return false;
         config->node_count = i + 1;
         if (!name_node(dev, i, &config->nodes[i])) {
-            snprintf(error->text, sizeof(error->text), "not enough memory");
+            error_set(error, "not enough memory");
             return false;
         }
     }
