@@ -311,6 +311,26 @@ START_TEST(a_line_of_locks_says_who_holds_it)
 }
 END_TEST
 
+static void write_unlocks(const struct status *of, struct text *text)
+{
+    status_write_outcomes(of, ROUND_RELEASE, text);
+}
+
+START_TEST(lines_of_stats_count_requests_and_outcomes)
+{
+    status.stats.outcomes[ROUND_RELEASE][OUTCOME_GONE] = 3;
+    status.pid = 7;
+    status.uptime_ns = 5 * NS_PER_S;
+    status.stats.handovers = 2;
+    ck_assert_str_eq(write_with(write_unlocks), "subject=unlock ok=0 gone=3 held=0 free=0 "
+                                                "noquorum=0 late=0 limit=0 shutdown=0 outbid=0");
+    ck_assert_str_eq(write_with(status_write_daemon),
+                     "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 operations=0 "
+                     "undone=0 planted=0 owed=0 waiting=0 holding=0 locks=0 asked=0 handovers=2 "
+                     "looks=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
+}
+END_TEST
+
 START_TEST(metrics_say_what_the_page_says)
 {
     static const struct process process = {.open = 12};
@@ -359,6 +379,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, ready_says_who_has_no_vote_and_why);
     tcase_add_test(tests, a_line_of_nodes_says_what_the_page_says);
     tcase_add_test(tests, a_line_of_locks_says_who_holds_it);
+    tcase_add_test(tests, lines_of_stats_count_requests_and_outcomes);
     tcase_add_test(tests, metrics_say_what_the_page_says);
     tcase_add_test(tests, systemd_is_told_it_in_one_line);
     suite_add_tcase(suite, tests);
