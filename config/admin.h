@@ -4,9 +4,10 @@
 #ifndef CONFIG_ADMIN_H
 #define CONFIG_ADMIN_H
 
-#include "config/config.h"
 #include "config/report.h"
 #include "config/yaml.h"
+
+struct config;
 
 void admin_read(struct config *config, const struct yaml_node *value, struct report *report);
 

@@ -4,9 +4,12 @@
 #ifndef CONFIG_LISTENS_H
 #define CONFIG_LISTENS_H
 
-#include "config/config.h"
+#include <stdbool.h>
+
 #include "config/report.h"
 #include "config/yaml.h"
+
+struct config;
 
 enum { LISTENS_MAX = 16 };
 

@@ -4,9 +4,13 @@
 #ifndef CONFIG_NODES_H
 #define CONFIG_NODES_H
 
-#include "config/config.h"
+#include <stdbool.h>
+
 #include "config/report.h"
 #include "config/yaml.h"
+
+struct config;
+struct config_node;
 
 void nodes_read(struct config *config, const struct yaml_node *list, struct report *report);
 

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "config/config.h"
-#include "protocol/error.h"
+#include "protocol/text.h"
 
 enum { DEV_MASTERS = 5 };
 

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/config.h"
 #include "server/dev.h"
 #include "server/log.h"
 #include "server/server.h"

@@ -25,9 +25,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "config/config.h"
 #include "protocol/text.h"
 #include "server/admin/process.h"
+
+struct config_address;
 
 struct server;
 struct admin_body;
