@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "server/admin/exposition.h"
 
@@ -157,24 +156,22 @@ static void write_clients(const struct status *status, struct text *text)
 
 static void write_votes(const struct status *status, struct text *text)
 {
+    const struct status_node *node;
+    const struct status_node *const end = status->nodes + status->node_count;
     struct metric metric = exposition_metric(text, "redlockd_node_vote", "gauge",
                                              "Whether the master may vote: 1, or 0.");
-    for (unsigned i = 0; i < status->node_count; i++)
-        exposition_number(&metric, LABEL("node", status->nodes[i].name),
-                          status->nodes[i].reason == REASON_NONE);
+    for (node = status->nodes; node < end; node++)
+        exposition_number(&metric, LABEL("node", node->name), node->reason == REASON_NONE);
     metric = exposition_metric(text, "redlockd_node_vote_refused", "gauge",
                                "1 for the reason why a master has no vote now; nothing if it has.");
-    for (unsigned i = 0; i < status->node_count; i++)
-        if (status->nodes[i].reason != REASON_NONE)
+    for (node = status->nodes; node < end; node++)
+        if (node->reason != REASON_NONE)
             exposition_number(&metric,
-                              LABELS("node", status->nodes[i].name, "reason",
-                                     reason_word(status->nodes[i].reason)),
-                              1);
+                              LABELS("node", node->name, "reason", reason_word(node->reason)), 1);
     metric = exposition_metric(text, "redlockd_node_without_vote_seconds", "gauge",
                                "For how long the master has had no vote; 0 if it has.");
-    for (unsigned i = 0; i < status->node_count; i++)
-        exposition_seconds(&metric, LABEL("node", status->nodes[i].name),
-                           status->nodes[i].no_vote_ns);
+    for (node = status->nodes; node < end; node++)
+        exposition_seconds(&metric, LABEL("node", node->name), node->no_vote_ns);
     metric = exposition_metric(text, "redlockd_node_votes_refused_total", "counter",
                                "Rounds in which the master had no vote when they were decided.");
     for (unsigned i = 0; i < status->node_count; i++)
@@ -196,66 +193,57 @@ static void write_links(const struct status *status, struct text *text)
 {
     static const enum link_state states[] = {LINK_DOWN, LINK_OPENING, LINK_GREETING, LINK_UP,
                                              LINK_SUSPECT};
-    static const struct {
-        const char *name;
-        const char *type;
-        const char *help;
-        size_t offset;
-    } numbers[] = {
-        {"redlockd_node_tracking", "gauge",
-         "Whether the master tells of changes that waiters wait for: 1, or 0.",
-         offsetof(struct status_node, tracking)},
-        {"redlockd_node_commands_unanswered", "gauge",
-         "Commands that the master has not answered yet.",
-         offsetof(struct status_node, unanswered)},
-        {"redlockd_node_releases_owed", "gauge",
-         "Releases that the master has not confirmed, kept for later.",
-         offsetof(struct status_node, owed)},
-        {"redlockd_node_releases_forgotten_total", "counter",
-         "Releases it was owed that could not be remembered.",
-         offsetof(struct status_node, forgotten)},
-    };
+    const struct status_node *node;
+    const struct status_node *const end = status->nodes + status->node_count;
     struct metric metric =
         exposition_metric(text, "redlockd_node_state", "gauge",
                           "1 for the state of the connection to the master, 0 for the others.");
-    for (unsigned i = 0; i < status->node_count; i++)
+    for (node = status->nodes; node < end; node++)
         for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++)
-            exposition_number(
-                &metric, LABELS("node", status->nodes[i].name, "state", link_state_word(states[k])),
-                status->nodes[i].state == states[k]);
-    for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
-        metric = exposition_metric(text, numbers[k].name, numbers[k].type, numbers[k].help);
-        for (unsigned i = 0; i < status->node_count; i++) {
-            uint64_t number;
-            memcpy(&number, (const char *)&status->nodes[i] + numbers[k].offset, sizeof(number));
-            exposition_number(&metric, LABEL("node", status->nodes[i].name), number);
-        }
-    }
+            exposition_number(&metric,
+                              LABELS("node", node->name, "state", link_state_word(states[k])),
+                              node->state == states[k]);
+    metric =
+        exposition_metric(text, "redlockd_node_tracking", "gauge",
+                          "Whether the master tells of changes that waiters wait for: 1, or 0.");
+    for (node = status->nodes; node < end; node++)
+        exposition_number(&metric, LABEL("node", node->name), node->tracking);
+    metric = exposition_metric(text, "redlockd_node_commands_unanswered", "gauge",
+                               "Commands that the master has not answered yet.");
+    for (node = status->nodes; node < end; node++)
+        exposition_number(&metric, LABEL("node", node->name), node->unanswered);
+    metric = exposition_metric(text, "redlockd_node_releases_owed", "gauge",
+                               "Releases that the master has not confirmed, kept for later.");
+    for (node = status->nodes; node < end; node++)
+        exposition_number(&metric, LABEL("node", node->name), node->owed);
+    metric = exposition_metric(text, "redlockd_node_releases_forgotten_total", "counter",
+                               "Releases it was owed that could not be remembered.");
+    for (node = status->nodes; node < end; node++)
+        exposition_number(&metric, LABEL("node", node->name), node->forgotten);
     counter(text, "redlockd_releases_owed_total", "Releases that had to be kept for later.",
             status->stats.owed);
     metric = exposition_metric(text, "redlockd_node_round_trip_seconds", "histogram",
                                "From a command of a round, or a heartbeat, to its answer.");
-    for (unsigned i = 0; i < status->node_count; i++)
-        exposition_histogram(&metric, (struct label){"node", status->nodes[i].name},
-                             &status->nodes[i].round_trips);
+    for (node = status->nodes; node < end; node++)
+        exposition_histogram(&metric, (struct label){"node", node->name}, &node->round_trips);
 }
 
 static void write_clocks(const struct status *status, struct text *text)
 {
+    const struct status_node *node;
+    const struct status_node *const end = status->nodes + status->node_count;
     struct metric metric = exposition_metric(
         text, "redlockd_node_clock_offset_low_seconds", "gauge",
         "The least that the master's clock can be ahead of this host's, by the last look.");
-    for (unsigned i = 0; i < status->node_count; i++)
-        if (status->nodes[i].clock_compared)
-            exposition_seconds(&metric, LABEL("node", status->nodes[i].name),
-                               status->nodes[i].clock_low_ns);
+    for (node = status->nodes; node < end; node++)
+        if (node->clock_compared)
+            exposition_seconds(&metric, LABEL("node", node->name), node->clock_low_ns);
     metric = exposition_metric(
         text, "redlockd_node_clock_offset_high_seconds", "gauge",
         "The most that the master's clock can be ahead of this host's, by the last look.");
-    for (unsigned i = 0; i < status->node_count; i++)
-        if (status->nodes[i].clock_compared)
-            exposition_seconds(&metric, LABEL("node", status->nodes[i].name),
-                               status->nodes[i].clock_high_ns);
+    for (node = status->nodes; node < end; node++)
+        if (node->clock_compared)
+            exposition_seconds(&metric, LABEL("node", node->name), node->clock_high_ns);
 }
 
 /* --- the process --- */

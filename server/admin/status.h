@@ -36,7 +36,7 @@ struct status_node {
     int64_t back_ms;       /* in so long it has one again; -1: that is no matter of time */
     int64_t round_trip_us; /* of the last heartbeat; -1 none */
     struct histogram round_trips;
-    uint64_t tracking;    /* 1: it tells of changes that waiters wait for */
+    bool tracking;        /* it tells of changes that waiters wait for */
     uint64_t unanswered;  /* commands */
     uint64_t owed;        /* releases */
     uint64_t forgotten;   /* releases it was owed that could not be remembered */

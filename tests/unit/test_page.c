@@ -284,7 +284,7 @@ START_TEST(a_line_of_nodes_says_what_the_page_says)
                                     "for_ms=-1 since_ms=0 rtt_us=420 unanswered=0 owed=0 "
                                     "tracking=no");
     without_vote(1, REASON_FLUSHED, 48000);
-    status.nodes[1].tracking = 1;
+    status.nodes[1].tracking = true;
     status.nodes[1].unanswered = 2;
     ck_assert_str_eq(line_of(NULL), "node=b url=redis://10.0.0.1:6379 state=up vote=no "
                                     "reason=flushed for_ms=48000 since_ms=0 rtt_us=420 "
