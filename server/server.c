@@ -41,17 +41,10 @@ enum { ADMIN_DESCRIPTORS = 2 * LIMIT_ADMIN_CONNECTIONS + 2 };
 
 /* --- time --- */
 
-void server_want_flush(struct server *server)
-{
-    if (server->flush_due)
-        return;
-    server->flush_due = true;
-    event_active(server->flush, 0, 0);
-}
-
 static void on_flush_wanted(void *context)
 {
-    server_want_flush(context);
+    struct server *server = context;
+    pass_want_end(&server->pass);
 }
 
 static void set_timer(struct server *server)
@@ -81,7 +74,7 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     histogram_add(&server->lag, now_ns - server->timer_ns);
     server->timer_ns = INT64_MAX;
     engine_on_timer(&server->engine, now_ns);
-    server_want_flush(server);
+    pass_want_end(&server->pass);
 }
 
 /* Where one client had this pass for himself, his next turn is longer: as many rounds go together
@@ -145,7 +138,7 @@ static void server_on_started(evutil_socket_t fd, short events, void *context)
 
 /* After all that was active when it was asked for: the guard's probes go behind the votes that were
  * asked for in it, then everything goes out, and the timer is set for what is due next. */
-static void server_on_flush(evutil_socket_t fd, short events, void *context)
+static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
     (void)fd;
@@ -158,9 +151,9 @@ static void server_on_flush(evutil_socket_t fd, short events, void *context)
     measure_turns(server);
     if (server->starting && may_serve(server, clock_now_ns()))
         serve(server);
-    server->flush_due = false;
+    pass_ended(&server->pass);
     if (engine_wants_flush(&server->engine))
-        server_want_flush(server);
+        pass_want_end(&server->pass);
     set_timer(server);
 }
 
@@ -170,7 +163,7 @@ static void server_on_turn(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     session_take_turns(server);
-    server_want_flush(server);
+    pass_want_end(&server->pass);
 }
 
 static void server_on_sweep(evutil_socket_t fd, short events, void *context)
@@ -179,7 +172,7 @@ static void server_on_sweep(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     session_sweep(server);
-    server_want_flush(server);
+    pass_want_end(&server->pass);
 }
 
 /* --- the end --- */
@@ -346,7 +339,6 @@ static bool start_loop(struct server *server)
     server->base = event_base_new();
     if (server->base == NULL || !start_timer(server))
         return false;
-    server->flush = event_new(server->base, -1, 0, server_on_flush, server);
     server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
     server->turn = event_new(server->base, -1, 0, server_on_turn, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
@@ -362,14 +354,15 @@ static bool start_loop(struct server *server)
         if (server->signals[i] == NULL || event_add(server->signals[i], NULL) != 0)
             return false;
     }
-    return client_log_start(&server->client_log, &server->log, server->base) &&
+    return pass_init(&server->pass, server->base, server_on_pass_end, server) &&
+           client_log_start(&server->client_log, &server->log, server->base) &&
            handshakes_init(&server->handshakes, server) &&
            streams_init(&server->streams, server->base, on_flush_wanted, server) &&
            tls_sockets_init(&server->tls_sockets, on_flush_wanted, server) &&
            fan_init(&server->fan) && ends_init(&server->ends, server->base) &&
-           resolver_init(&server->resolver, server->base) && server->flush != NULL &&
-           server->sweep != NULL && server->turn != NULL && server->drain != NULL &&
-           server->progress != NULL && server->started != NULL;
+           resolver_init(&server->resolver, server->base) && server->sweep != NULL &&
+           server->turn != NULL && server->drain != NULL && server->progress != NULL &&
+           server->started != NULL;
 }
 
 /*
@@ -498,7 +491,7 @@ void server_retune(struct server *server)
     server->client_limit = clients_possible(server);
     server->log.level = config->log.level;
     server->log.format = config->log.format;
-    server_want_flush(server);
+    pass_want_end(&server->pass);
 }
 
 static bool start_admin(struct server *server)
@@ -567,7 +560,7 @@ bool server_start(struct server *server, struct config *config, const struct log
         server_stop(server);
         return false;
     }
-    server_want_flush(server);
+    pass_want_end(&server->pass);
     return true;
 }
 
@@ -608,12 +601,13 @@ void server_stop(struct server *server)
     ends_deinit(&server->ends);
     if (server->engine.flights.pool.memory != NULL)
         engine_deinit(&server->engine);
-    struct event *events[] = {
-        server->timer,      server->flush,      server->sweep,      server->drain, server->progress,
-        server->signals[0], server->signals[1], server->signals[2], server->turn,  server->started};
+    struct event *events[] = {server->timer,      server->sweep,      server->drain,
+                              server->progress,   server->signals[0], server->signals[1],
+                              server->signals[2], server->turn,       server->started};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);
+    pass_deinit(&server->pass);
     if (server->timer_fd >= 0)
         close(server->timer_fd);
     client_log_stop(&server->client_log);

@@ -35,6 +35,7 @@
 #include "server/masters/node.h"
 #include "server/net/ends.h"
 #include "server/net/fan.h"
+#include "server/net/pass.h"
 #include "server/net/stream.h"
 #include "server/net/tls_socket.h"
 #include "server/notifier.h"
@@ -57,6 +58,7 @@ struct server {
     struct log log;
     struct client_log client_log;
     struct event_base *base;
+    struct pass pass; /* at its end: server_on_pass_end() */
     struct resolver resolver;
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
@@ -97,8 +99,6 @@ struct server {
     int timer_fd; /* of CLOCK_BOOTTIME: the engine's next deadline */
     struct event *timer;
     int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */
-    struct event *flush; /* see server_on_flush(); activated while flush_due */
-    bool flush_due;
     struct event *sweep; /* activated by whoever puts a session on `swept` */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
@@ -135,6 +135,9 @@ void server_retune(struct server *server);
 
 /* Have what the engine wants written go out at the end of this pass, and the timer set to when it
  * wants one: to be called by whatever has called the engine. */
-void server_want_flush(struct server *server);
+static inline void server_want_flush(struct server *server)
+{
+    pass_want_end(&server->pass);
+}
 
 #endif

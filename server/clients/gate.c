@@ -113,7 +113,7 @@ static void gate_on_timer(evutil_socket_t fd, short events, void *context)
         session_evict(first, "DENIED not authenticated in time\n", "it did not authenticate");
     }
     set_timer(server);
-    server_want_flush(server);
+    pass_want_end(&server->pass);
 }
 
 bool gate_make_room(struct server *server)
@@ -293,7 +293,7 @@ bool gate_renew(struct server *server)
     }
     users_deinit(&before);
     set_timer(server);
-    server_want_flush(server);
+    pass_want_end(&server->pass);
     return true;
 }
 

@@ -458,7 +458,7 @@ static void session_on_input(void *context)
 {
     struct session *session = context;
     serve(session);
-    server_want_flush(session->server);
+    pass_want_end(&session->server->pass);
 }
 
 /* All that was written has gone out: the moment to close, if that is due. */
@@ -484,7 +484,7 @@ static void on_lost(struct session *session, bool by_peer)
     if (session->local && by_peer)
         engine_client_closed(&server->engine, &session->client, clock_now_ns());
     drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
-    server_want_flush(server);
+    pass_want_end(&server->pass);
 }
 
 /* The client will send no more. Over TLS, what the kernel tells of the end of the connection is no
@@ -516,7 +516,7 @@ static void session_on_end(void *context)
     serve(session);
     tell_end(session);
     want_sweep(session);
-    server_want_flush(session->server);
+    pass_want_end(&session->server->pass);
 }
 
 static const struct stream_user client = {
@@ -542,7 +542,7 @@ static void session_on_end_seen(void *context)
     session->end_seen = true;
     tell_end(session);
     want_sweep(session);
-    server_want_flush(session->server);
+    pass_want_end(&session->server->pass);
 }
 
 /* By their number a client could tell how many there are: users must not count each other. */

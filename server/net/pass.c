@@ -1,0 +1,31 @@
+#include "server/net/pass.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+bool pass_init(struct pass *pass, struct event_base *base, event_callback_fn on_end, void *context)
+{
+    *pass = (struct pass){.end = event_new(base, -1, 0, on_end, context)};
+    return pass->end != NULL;
+}
+
+void pass_deinit(struct pass *pass)
+{
+    if (pass->end != NULL)
+        event_free(pass->end);
+    *pass = (struct pass){0};
+}
+
+void pass_want_end(struct pass *pass)
+{
+    if (pass->end_due)
+        return;
+    pass->end_due = true;
+    event_active(pass->end, 0, 0);
+}
+
+void pass_ended(struct pass *pass)
+{
+    assert(pass->end_due);
+    pass->end_due = false;
+}
