@@ -15,6 +15,7 @@
 #include "protocol/units.h"
 #include "server/admin/status.h"
 #include "server/clock.h"
+#include "server/net/tcp_listen.h"
 #include "server/server.h"
 
 /* For so long a body is served to whoever asks next: a flood of requests costs the locks little. */
@@ -414,9 +415,8 @@ static bool start_http(struct admin *admin, int fd)
 bool admin_start(struct admin *admin, struct server *server, const struct config_address *address,
                  struct error *error)
 {
-    const struct config_listen where = {.address = *address};
     *admin = (struct admin){.server = server};
-    int fd = listener_bind_tcp(server, &where, error);
+    int fd = tcp_listen(address, false, listener_rival(server, address), error);
     if (fd < 0)
         return false;
     process_init(&admin->process);

@@ -1,7 +1,6 @@
 #include "server/clients/listener.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -12,10 +11,8 @@
 #include <unistd.h>
 
 #include "server/net/sockaddr.h"
+#include "server/net/tcp_listen.h"
 #include "server/server.h"
-
-/* Where it is full, the kernel lets those who come wait for seconds. It may allow less. */
-enum { BACKLOG = 4096 };
 
 /* A peer that vanished without a word is noticed after a minute. */
 enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };
@@ -233,10 +230,8 @@ static bool is_at_file(const struct listener *listener, const struct stat *file)
            is_same_file(&its, file);
 }
 
-/* An address of ours that may be what is in the way of this one: a name, or every address, can mean
- * it, too. NULL: there is none. */
-static const struct config_address *find_rival(const struct server *server,
-                                               const struct config_address *address)
+const struct config_address *listener_rival(const struct server *server,
+                                            const struct config_address *address)
 {
     bool local = address->kind == ADDRESS_UNIX;
     struct stat file;
@@ -250,83 +245,6 @@ static const struct config_address *find_rival(const struct server *server,
             return ours;
     }
     return NULL;
-}
-
-/* As fail(), but somebody listens there already, and that may be us. */
-static int fail_in_use(struct error *error, int fd, const char *what, const struct server *server,
-                       const struct config_address *address)
-{
-    const struct config_address *ours = find_rival(server, address);
-    errno = EADDRINUSE;
-    if (ours == NULL)
-        return fail(error, fd, what, address->url);
-    snprintf(error->text, sizeof(error->text), "%.80s: %s; %.80s is open here, and has that %s",
-             address->url, strerror(errno), ours->url,
-             ours->kind == ADDRESS_UNIX ? "file" : "port");
-    close(fd);
-    return -1;
-}
-
-/* Of a listening socket; those that are accepted have the same. */
-static void bound_buffers(int fd)
-{
-    const int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel takes twice that */
-    const int segment = LIMIT_SEGMENT;
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
-    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
-}
-
-/* The first address, preferably of IPv4: where `localhost` means both, people try 127.0.0.1. */
-static const struct addrinfo *choose(const struct addrinfo *found)
-{
-    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
-        if (it->ai_family == AF_INET)
-            return it;
-    return found;
-}
-
-/* Ports come at the same place in both families' addresses. */
-static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_port)
-{
-    if (bind(fd, where->ai_addr, where->ai_addrlen) == 0)
-        return true;
-    if (errno != EADDRINUSE || !any_port)
-        return false;
-    ((struct sockaddr_in *)where->ai_addr)->sin_port = 0;
-    return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
-}
-
-int listener_bind_tcp(const struct server *server, const struct config_listen *config,
-                      struct error *error)
-{
-    const struct config_address *address = &config->address;
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
-    char port[8];
-    snprintf(port, sizeof(port), "%u", address->port);
-    int failed = getaddrinfo(address->host, port, &hints, &found);
-    if (failed != 0) {
-        snprintf(error->text, sizeof(error->text), "%.100s: the name does not resolve: %s",
-                 address->url, gai_strerror(failed));
-        return -1;
-    }
-    const struct addrinfo *chosen = choose(found);
-    int on = 1;
-    int fd = socket(chosen->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        fail(error, fd, "no socket", address->url);
-    } else {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        bound_buffers(fd);
-        if (chosen->ai_family == AF_INET6)
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-        if (!bind_or_elsewhere(fd, chosen, config->any_port) || listen(fd, BACKLOG) != 0)
-            fd = errno == EADDRINUSE ? fail_in_use(error, fd, "cannot listen", server, address)
-                                     : fail(error, fd, "cannot listen", address->url);
-    }
-    freeaddrinfo(found);
-    return fd;
 }
 
 /* A socket without a listener is what a daemon left that was killed; one with a listener is in use,
@@ -369,6 +287,23 @@ bool listener_is_reachable(const struct listener *listener)
     return !has_made_file(listener) || has_its_file(listener);
 }
 
+/* errno says why. Where the file is one of our own sockets, the error names that. */
+static int fail_to_bind(const struct listener *listener, int fd, struct error *error)
+{
+    const struct config_address *address = &listener->config->address;
+    if (errno != EADDRINUSE)
+        return fail(error, fd, "cannot make the socket", address->url);
+    const struct config_address *ours = listener_rival(listener->server, address);
+    errno = EADDRINUSE;
+    if (ours == NULL)
+        return fail(error, fd, "another daemon listens there, or the file is no socket",
+                    address->url);
+    snprintf(error->text, sizeof(error->text), "%.80s: %s; %.80s is open here, and has that file",
+             address->url, strerror(errno), ours->url);
+    close(fd);
+    return -1;
+}
+
 static int bind_unix(struct listener *listener, struct error *error)
 {
     const struct config_listen *config = listener->config;
@@ -388,17 +323,14 @@ static int bind_unix(struct listener *listener, struct error *error)
             errno = EADDRINUSE;
     }
     umask(saved);
-    if (failed != 0 && errno == EADDRINUSE)
-        return fail_in_use(error, fd, "another daemon listens there, or the file is no socket",
-                           listener->server, &config->address);
     if (failed != 0)
-        return fail(error, fd, "cannot make the socket", config->address.url);
+        return fail_to_bind(listener, fd, error);
     const char *cannot = NULL;
     if (config->group != (gid_t)-1 && chown(where.sun_path, (uid_t)-1, config->group) != 0)
         cannot = "cannot give the socket to its group";
     else if (chmod(where.sun_path, config->mode) != 0)
         cannot = "cannot set the mode of the socket";
-    else if (listen(fd, BACKLOG) != 0 || !note_file(listener, &listener->file))
+    else if (listen(fd, LISTEN_BACKLOG) != 0 || !note_file(listener, &listener->file))
         cannot = "cannot listen";
     if (cannot == NULL)
         return fd;
@@ -457,8 +389,10 @@ bool listener_start(struct listener *listener, struct server *server,
 {
     if (!begin(listener, server, config, false, error))
         return false;
-    int fd = config->address.kind == ADDRESS_TCP ? listener_bind_tcp(server, config, error)
-                                                 : bind_unix(listener, error);
+    const struct config_address *address = &config->address;
+    int fd = address->kind == ADDRESS_TCP
+                 ? tcp_listen(address, config->any_port, listener_rival(server, address), error)
+                 : bind_unix(listener, error);
     if (fd >= 0)
         return accept_on(listener, fd, error);
     tls_deinit(&listener->tls);
@@ -469,7 +403,7 @@ bool listener_take(struct listener *listener, struct server *server,
                    const struct config_listen *config, int fd, struct error *error)
 {
     if (config->address.kind == ADDRESS_TCP)
-        bound_buffers(fd);
+        tcp_bound_buffers(fd);
     if (begin(listener, server, config, true, error))
         return accept_on(listener, fd, error);
     close(fd);

@@ -54,10 +54,10 @@ bool listener_start(struct listener *listener, struct server *server,
 bool listener_take(struct listener *listener, struct server *server,
                    const struct config_listen *config, int fd, struct error *error);
 
-/* A socket that listens there, by TCP; -1: the error says why not, and if the server itself may be
- * what listens there already. */
-int listener_bind_tcp(const struct server *server, const struct config_listen *config,
-                      struct error *error);
+/* An address of ours that may be what is in the way of this one: a name, or every address, can mean
+ * it, too. NULL: there is none. */
+const struct config_address *listener_rival(const struct server *server,
+                                            const struct config_address *address);
 
 /* Can clients still come? Not where the file of a unix socket is gone, or is another's by now. */
 bool listener_is_reachable(const struct listener *listener);

@@ -1,0 +1,85 @@
+#include "server/net/tcp_listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol/limits.h"
+
+void tcp_bound_buffers(int fd)
+{
+    const int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel takes twice that */
+    const int segment = LIMIT_SEGMENT;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+}
+
+/* The first address, preferably of IPv4: where `localhost` means both, people try 127.0.0.1. */
+static const struct addrinfo *choose(const struct addrinfo *found)
+{
+    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
+        if (it->ai_family == AF_INET)
+            return it;
+    return found;
+}
+
+/* Ports come at the same place in both families' addresses. */
+static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_port)
+{
+    if (bind(fd, where->ai_addr, where->ai_addrlen) == 0)
+        return true;
+    if (errno != EADDRINUSE || !any_port)
+        return false;
+    ((struct sockaddr_in *)where->ai_addr)->sin_port = 0;
+    return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
+}
+
+/* -1: errno says why. */
+static int listen_at(const struct addrinfo *where, bool any_port)
+{
+    int on = 1;
+    int fd = socket(where->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    tcp_bound_buffers(fd);
+    if (where->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+    if (bind_or_elsewhere(fd, where, any_port) && listen(fd, LISTEN_BACKLOG) == 0)
+        return fd;
+    int failed = errno;
+    close(fd);
+    errno = failed;
+    return -1;
+}
+
+int tcp_listen(const struct config_address *address, bool any_port,
+               const struct config_address *rival, struct error *error)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char port[8];
+    snprintf(port, sizeof(port), "%u", address->port);
+    int failed = getaddrinfo(address->host, port, &hints, &found);
+    if (failed != 0) {
+        snprintf(error->text, sizeof(error->text), "%.100s: the name does not resolve: %s",
+                 address->url, gai_strerror(failed));
+        return -1;
+    }
+    int fd = listen_at(choose(found), any_port);
+    if (fd < 0 && errno == EADDRINUSE && rival != NULL)
+        snprintf(error->text, sizeof(error->text),
+                 "%.80s: %s; %.80s is open here, and has that port", address->url, strerror(errno),
+                 rival->url);
+    else if (fd < 0)
+        snprintf(error->text, sizeof(error->text), "%.100s: cannot listen: %s", address->url,
+                 strerror(errno));
+    freeaddrinfo(found);
+    return fd;
+}
