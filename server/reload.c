@@ -105,7 +105,7 @@ static void log_done(const struct server *server, const struct config_diff *diff
 static void renew_users(struct server *server, struct config *wanted)
 {
     bool same = users_equal(server->config->users, wanted->users);
-    if (!same && gate_renew(server))
+    if (!same && gate_renew(&server->clients))
         return;
     /* The gate goes on with what it has, and that is made of the old ones: they stay. */
     users_swap(&server->config->users, &wanted->users);
@@ -168,14 +168,14 @@ static bool change(struct server *server, struct config *wanted)
         log_refused(server, error.text);
         return false;
     }
-    if (!listeners_prepare(server, wanted, &listeners, &error)) {
+    if (!listeners_prepare(&server->clients, wanted, &listeners, &error)) {
         drop_node_tls(server, node_tls);
         log_refused(server, error.text);
         return false;
     }
     config_adopt(server->config, wanted);
     replace_node_tls(server, node_tls);
-    listeners_commit(server, &listeners);
+    listeners_commit(&server->clients, &listeners);
     renew_users(server, wanted);
     server_retune(server);
     log_done(server, &diff, level_before);

@@ -77,15 +77,6 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     pass_want_end(&server->pass);
 }
 
-/* Where one client had this pass for himself, his next turn is longer: as many rounds go together
- * as if they came from several. */
-static void measure_turns(struct server *server)
-{
-    if (server->turn_count > 0)
-        server->turn_lines = server->turn_count == 1 ? LIMIT_TURN_ALONE : LIMIT_TURN_LINES;
-    server->turn_count = 0;
-}
-
 /* --- the start --- */
 
 /* May this master get its vote while clients are still kept waiting for it? */
@@ -122,9 +113,8 @@ static bool may_serve(const struct server *server, int64_t now_ns)
 
 static void serve(struct server *server)
 {
-    server->starting = false;
     event_del(server->started);
-    listener_resume(server);
+    clients_accept(&server->clients);
 }
 
 static void server_on_started(evutil_socket_t fd, short events, void *context)
@@ -148,8 +138,8 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     fan_flush(&server->fan);
     streams_flush(&server->streams);
     tls_sockets_next_pass(&server->tls_sockets);
-    measure_turns(server);
-    if (server->starting && may_serve(server, clock_now_ns()))
+    clients_on_pass_end(&server->clients);
+    if (server->clients.starting && may_serve(server, clock_now_ns()))
         serve(server);
     pass_ended(&server->pass);
     if (engine_wants_flush(&server->engine))
@@ -157,35 +147,13 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     set_timer(server);
 }
 
-static void server_on_turn(evutil_socket_t fd, short events, void *context)
-{
-    struct server *server = context;
-    (void)fd;
-    (void)events;
-    session_take_turns(server);
-    pass_want_end(&server->pass);
-}
-
-static void server_on_sweep(evutil_socket_t fd, short events, void *context)
-{
-    struct server *server = context;
-    (void)fd;
-    (void)events;
-    session_sweep(server);
-    pass_want_end(&server->pass);
-}
-
 /* --- the end --- */
 
 /* Answers and releases must have left, too, before the loop may end. */
 static bool has_unwritten(const struct server *server)
 {
-    const struct session *session;
-    if (server->fan.len > 0)
+    if (server->fan.len > 0 || clients_have_unsent(&server->clients))
         return true;
-    LIST_FOREACH (session, &server->sessions, entry)
-        if (stream_unsent(&session->stream) > 0)
-            return true;
     for (unsigned i = 0; i < server->engine.flights.node_count; i++) {
         const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;
         if (stream_is_open(stream) && stream_unsent(stream) > 0)
@@ -305,11 +273,12 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
     }
     char name[16];
     snprintf(name, sizeof(name), "SIG%s", sigabbrev_np(fd));
-    log_event(&server->log, CONFIG_LOG_INFO, "stopping",
-              LOG_FIELDS(log_text("signal", name), log_number("clients", server->session_count)));
+    log_event(
+        &server->log, CONFIG_LOG_INFO, "stopping",
+        LOG_FIELDS(log_text("signal", name), log_number("clients", server->clients.session_count)));
     notifier_stopping(&server->notifier);
     server->drain_until_ns = clock_now_ns() + DRAIN_NS;
-    listeners_stop(server);
+    clients_stop_listening(&server->clients);
     engine_drain(&server->engine, clock_now_ns());
     event_active(server->drain, 0, 0);
 }
@@ -339,8 +308,6 @@ static bool start_loop(struct server *server)
     server->base = event_base_new();
     if (server->base == NULL || !start_timer(server))
         return false;
-    server->sweep = event_new(server->base, -1, 0, server_on_sweep, server);
-    server->turn = event_new(server->base, -1, 0, server_on_turn, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
     server->started = event_new(server->base, -1, 0, server_on_started, server);
@@ -355,14 +322,10 @@ static bool start_loop(struct server *server)
             return false;
     }
     return pass_init(&server->pass, server->base, server_on_pass_end, server) &&
-           client_log_start(&server->client_log, &server->log, server->base) &&
-           handshakes_init(&server->handshakes, server) &&
            streams_init(&server->streams, server->base, on_flush_wanted, server) &&
            tls_sockets_init(&server->tls_sockets, on_flush_wanted, server) &&
-           fan_init(&server->fan) && ends_init(&server->ends, server->base) &&
-           resolver_init(&server->resolver, server->base) && server->sweep != NULL &&
-           server->turn != NULL && server->drain != NULL && server->progress != NULL &&
-           server->started != NULL;
+           fan_init(&server->fan) && resolver_init(&server->resolver, server->base) &&
+           server->drain != NULL && server->progress != NULL && server->started != NULL;
 }
 
 /*
@@ -438,6 +401,24 @@ static int64_t shortest_ttl_ms(const struct round_rules *rules)
     return ttl_ms;
 }
 
+/* What they use of the server; and what they have themselves. */
+static bool start_clients(struct server *server)
+{
+    server->clients = (struct clients){
+        .server = server,
+        .config = server->config,
+        .log = &server->log,
+        .base = server->base,
+        .pass = &server->pass,
+        .engine = &server->engine,
+        .entropy = &server->entropy,
+        .streams = &server->streams,
+        .tls_sockets = &server->tls_sockets,
+        .started_ns = server->started_ns,
+    };
+    return clients_init(&server->clients);
+}
+
 static bool start_engine(struct server *server)
 {
     const struct config *config = server->config;
@@ -448,7 +429,7 @@ static bool start_engine(struct server *server)
     rules.reset_set = server->task.reset_set;
     rules.looks_on = server->task.probe;
     const struct engine_io io = server_io(server);
-    server->request_limits = (struct request_limits){
+    server->clients.request_limits = (struct request_limits){
         .ttl_min_ms = shortest_ttl_ms(&rules.round),
         .ttl_max_ms = config->locks.max_ttl_ns / NS_PER_MS,
         .hold_ttl_min_ms = hold_shortest_ms(&rules.round.drift, rules.round.node_timeout_ns),
@@ -487,8 +468,8 @@ void server_retune(struct server *server)
     const struct config *config = server->config;
     const struct engine_rules rules = rules_of(config);
     engine_retune(&server->engine, &rules);
-    gate_retune(server);
-    server->client_limit = clients_possible(server);
+    gate_retune(&server->clients);
+    server->clients.limit = clients_possible(server);
     server->log.level = config->log.level;
     server->log.format = config->log.format;
     pass_want_end(&server->pass);
@@ -513,43 +494,29 @@ static bool start_admin(struct server *server)
 bool server_start(struct server *server, struct config *config, const struct log *log,
                   const struct server_task *task)
 {
-    *server = (struct server){.config = config,
-                              .log = *log,
-                              .timer_fd = -1,
-                              .timer_ns = INT64_MAX,
-                              .task = *task,
-                              .ends = {.epoll = -1}};
+    *server = (struct server){
+        .config = config, .log = *log, .timer_fd = -1, .timer_ns = INT64_MAX, .task = *task};
     server->started_ns = clock_now_ns();
-    LIST_INIT(&server->sessions);
-    LIST_INIT(&server->swept);
-    TAILQ_INIT(&server->turns);
-    server->turn_lines = LIMIT_TURN_LINES;
     monitor_init(&server->monitor, server->started_ns);
     if (!start_node_tls(server)) {
         server_stop(server);
         return false;
     }
-    if (!entropy_init(&server->entropy) || !start_loop(server) || !start_engine(server)) {
+    if (!entropy_init(&server->entropy) || !start_loop(server) || !start_clients(server) ||
+        !start_engine(server)) {
         log_event(log, CONFIG_LOG_ERROR, "start_failed",
                   LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
         server_stop(server);
         return false;
     }
-    server->client_limit = clients_possible(server);
-    /* One more: who comes is counted before another makes room for him. */
-    if (!gate_init(server) || !origins_init(&server->origins, (size_t)config->limits.clients + 1)) {
-        log_event(log, CONFIG_LOG_ERROR, "start_failed",
-                  LOG_FIELDS(log_text("why", "not enough memory")));
-        server_stop(server);
-        return false;
-    }
+    server->clients.limit = clients_possible(server);
     if (task->only_that) {
         event_active(server->progress, 0, 0);
     } else {
         const struct timeval patience = clock_delay(START_NS);
-        server->starting = true;
+        server->clients.starting = true;
         event_add(server->started, &patience);
-        if (!listeners_start(server) || !start_admin(server)) {
+        if (!clients_listen(&server->clients) || !start_admin(server)) {
             server_stop(server);
             return false;
         }
@@ -580,17 +547,13 @@ void server_stop(struct server *server)
 {
     notifier_stop(&server->notifier);
     admin_stop(&server->admin);
-    session_free_all(server);
+    clients_free_sessions(&server->clients);
     /* What became of them, releases above all. */
     if (server->streams.scratch != NULL) {
         fan_flush(&server->fan);
         streams_flush(&server->streams);
     }
-    gate_deinit(server);
-    listeners_stop(server);
-    handshakes_deinit(&server->handshakes);
-    if (server->origins.sentinel != NULL)
-        origins_deinit(&server->origins);
+    clients_deinit(&server->clients);
     for (unsigned i = 0; i < server->config->node_count; i++) {
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             node_deinit(&server->nodes[i][channel]);
@@ -598,19 +561,17 @@ void server_stop(struct server *server)
     }
     streams_deinit(&server->streams);
     fan_deinit(&server->fan);
-    ends_deinit(&server->ends);
     if (server->engine.flights.pool.memory != NULL)
         engine_deinit(&server->engine);
-    struct event *events[] = {server->timer,      server->sweep,      server->drain,
-                              server->progress,   server->signals[0], server->signals[1],
-                              server->signals[2], server->turn,       server->started};
+    struct event *events[] = {server->timer,      server->drain,      server->progress,
+                              server->signals[0], server->signals[1], server->signals[2],
+                              server->started};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);
     pass_deinit(&server->pass);
     if (server->timer_fd >= 0)
         close(server->timer_fd);
-    client_log_stop(&server->client_log);
     /* A callback that was put off holds its bufferevent until it has run, also a freed one. */
     if (server->base != NULL)
         resolver_settle(server->base);

@@ -19,21 +19,14 @@
 #include <sys/queue.h>
 
 #include "config/config.h"
-#include "config/listens.h"
 #include "engine/engine.h"
 #include "engine/histogram.h"
 #include "server/admin/admin.h"
 #include "server/admin/monitor.h"
-#include "server/clients/client_log.h"
-#include "server/clients/gate.h"
-#include "server/clients/handshake.h"
-#include "server/clients/listener.h"
-#include "server/clients/origins.h"
-#include "server/clients/session.h"
+#include "server/clients/clients.h"
 #include "server/entropy.h"
 #include "server/log.h"
 #include "server/masters/node.h"
-#include "server/net/ends.h"
 #include "server/net/fan.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
@@ -56,54 +49,32 @@ struct server_task {
 struct server {
     struct config *config; /* changed by a reload alone; the caller's */
     struct log log;
-    struct client_log client_log;
     struct event_base *base;
     struct pass pass; /* at its end: server_on_pass_end() */
     struct resolver resolver;
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
     struct tls_sockets tls_sockets;
-    struct fan fan;   /* what goes to several masters */
-    struct ends ends; /* of clients that are not read from */
+    struct fan fan; /* what goes to several masters */
 
     struct engine engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];
-    struct request_limits request_limits;
     struct node nodes[LIMIT_NODES][CHANNELS];
     struct tls node_tls[LIMIT_NODES]; /* of both channels of a node; see struct tls */
 
-    struct listener *listeners[LISTENS_MAX]; /* listener_count of them */
-    size_t listener_count;
-    struct handshakes handshakes;
-    struct session_list sessions;
-    struct session_list swept;  /* sessions that want attention after this pass */
-    struct gate gate;           /* who they are, and what they may do */
-    struct origins origins;     /* where they come from */
-    struct session_queue turns; /* sessions that had more to say than one turn takes */
-    unsigned turn_lines;        /* so many lines may be said in one */
-    unsigned turn_count;        /* turns in this pass of the loop */
-    struct event *turn;         /* the next pass, for them */
-    unsigned session_count;
-    unsigned client_limit; /* of the configuration, or what descriptors allow */
-    uint64_t next_session_id;
+    struct clients clients;
 
     /* For metrics and the status page. */
     struct admin admin;
     struct monitor monitor;
     struct histogram lag; /* how late the timer fired */
-    uint64_t requests[VERB_COUNT];
-    uint64_t request_errors[REQUEST_ERRORS];
-    uint64_t denied; /* requests, to who may not */
-    uint64_t rejected_clients[LISTENER_REFUSAL_COUNT];
 
     int timer_fd; /* of CLOCK_BOOTTIME: the engine's next deadline */
     struct event *timer;
-    int64_t timer_ns;    /* what it is set to; INT64_MAX if it is not */
-    struct event *sweep; /* activated by whoever puts a session on `swept` */
+    int64_t timer_ns; /* what it is set to; INT64_MAX if it is not */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
-    bool starting;          /* clients wait in the queues of the sockets: see may_serve() */
-    struct event *started;  /* they have waited for long enough */
+    struct event *started;  /* clients have waited for long enough: see may_serve() */
     struct event *drain;    /* while stopping: looks whether all is done */
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;

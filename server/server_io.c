@@ -66,7 +66,7 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     char resource[LIMIT_RESOURCE + 1];
     memcpy(resource, push->resource, push->resource_len);
     resource[push->resource_len] = '\0';
-    client_log(&server->client_log, CLIENT_LOG_HOLD_LOST,
+    client_log(&server->clients.client_log, CLIENT_LOG_HOLD_LOST,
                LOG_FIELDS(log_text("resource", resource), log_number("client", (int64_t)client->id),
                           log_text("name", client->label), log_text("reason", push->reason)));
 }
@@ -85,7 +85,7 @@ static void io_breaking(void *context, const struct engine_client *by,
     memcpy(token, broken->token, sizeof(token) - 1);
     token[sizeof(token) - 1] = '\0';
     client_log(
-        &server->client_log, CLIENT_LOG_BROKEN,
+        &server->clients.client_log, CLIENT_LOG_BROKEN,
         LOG_FIELDS(log_text("resource", resource), log_text("token", token),
                    log_text("user", session->user != NULL ? session->user->config->name : ""),
                    log_text("peer", session->peer), log_text("name", by->label),

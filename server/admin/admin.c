@@ -416,7 +416,7 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
                  struct error *error)
 {
     *admin = (struct admin){.server = server};
-    int fd = tcp_listen(address, false, listener_rival(server, address), error);
+    int fd = tcp_listen(address, false, listener_rival(&server->clients, address), error);
     if (fd < 0)
         return false;
     process_init(&admin->process);

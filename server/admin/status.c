@@ -125,20 +125,20 @@ void status_take_queues(struct status *status, const struct server *server, int6
 
 static void take_counters(struct status *status, const struct server *server)
 {
-    status->clients = server->session_count;
-    status->clients_max = server->client_limit;
-    status->unauthenticated = server->gate.waiting_count;
-    status->accepted = server->next_session_id;
-    status->auth_late = server->gate.late;
-    status->auth_displaced = server->gate.displaced;
-    status->wrong_secrets = server->gate.wrong;
-    status->tls_failed = server->handshakes.failed;
+    status->clients = server->clients.session_count;
+    status->clients_max = server->clients.limit;
+    status->unauthenticated = server->clients.gate.waiting_count;
+    status->accepted = server->clients.next_session_id;
+    status->auth_late = server->clients.gate.late;
+    status->auth_displaced = server->clients.gate.displaced;
+    status->wrong_secrets = server->clients.gate.wrong;
+    status->tls_failed = server->clients.handshakes.failed;
     status->admin_rejected = server->admin.rejected;
-    status->denied = server->denied;
+    status->denied = server->clients.denied;
     status->lag = server->lag;
-    memcpy(status->rejected, server->rejected_clients, sizeof(status->rejected));
-    memcpy(status->requests, server->requests, sizeof(status->requests));
-    memcpy(status->request_errors, server->request_errors, sizeof(status->request_errors));
+    memcpy(status->rejected, server->clients.rejected, sizeof(status->rejected));
+    memcpy(status->requests, server->clients.requests, sizeof(status->requests));
+    memcpy(status->request_errors, server->clients.request_errors, sizeof(status->request_errors));
 }
 
 void status_take(struct status *status, const struct server *server, int64_t now_ns)

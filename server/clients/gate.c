@@ -6,8 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/clients/clients.h"
 #include "server/clock.h"
-#include "server/server.h"
+#include "server/entropy.h"
+#include "server/log.h"
+#include "server/net/pass.h"
 
 static const char *const everything[] = {""};
 static const struct permit nobody = {.known = false};
@@ -54,7 +57,7 @@ static const struct user *find_peer(const struct session *session)
     gid_t *gids = find_groups(fd, who.gid, &count);
     if (gids == NULL)
         return NULL;
-    const struct user *user = users_by_ids(&session->server->gate.users, who.uid, gids, count);
+    const struct user *user = users_by_ids(&session->clients->gate.users, who.uid, gids, count);
     free(gids);
     return user;
 }
@@ -64,35 +67,35 @@ static void admit(struct session *session, const struct user *user)
     gate_leave(session);
     session->user = user;
     session->permit = user->permit;
-    log_event(&session->server->log, CONFIG_LOG_DEBUG, "client_authenticated",
+    log_event(session->clients->log, CONFIG_LOG_DEBUG, "client_authenticated",
               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                          log_text("peer", session->peer), log_text("user", user->config->name)));
 }
 
 /* --- waiting at the gate --- */
 
-static void set_timer(struct server *server)
+static void set_timer(struct clients *clients)
 {
-    struct gate *gate = &server->gate;
+    struct gate *gate = &clients->gate;
     const struct session *first = TAILQ_FIRST(&gate->waiting);
     if (first == NULL) {
         event_del(gate->timer);
         return;
     }
     const struct timeval left =
-        clock_delay(first->at_gate_ns + server->config->limits.auth_timeout_ns - clock_now_ns());
+        clock_delay(first->at_gate_ns + clients->config->limits.auth_timeout_ns - clock_now_ns());
     event_add(gate->timer, &left);
 }
 
 void gate_leave(struct session *session)
 {
-    struct gate *gate = &session->server->gate;
+    struct gate *gate = &session->clients->gate;
     if (!session->at_gate)
         return;
     session->at_gate = false;
     TAILQ_REMOVE(&gate->waiting, session, waiting);
     gate->waiting_count--;
-    if (gate->waiting_count <= session->server->config->limits.unauthenticated / 2)
+    if (gate->waiting_count <= session->clients->config->limits.unauthenticated / 2)
         gate->crowded = false;
     if (gate->waiting_count == 0)
         event_del(gate->timer);
@@ -101,31 +104,31 @@ void gate_leave(struct session *session)
 /* All who have not said in time who they are. */
 static void gate_on_timer(evutil_socket_t fd, short events, void *context)
 {
-    struct server *server = context;
-    struct gate *gate = &server->gate;
+    struct clients *clients = context;
+    struct gate *gate = &clients->gate;
     struct session *first;
     int64_t now_ns = clock_now_ns();
     (void)fd;
     (void)events;
     while ((first = TAILQ_FIRST(&gate->waiting)) != NULL &&
-           first->at_gate_ns + server->config->limits.auth_timeout_ns <= now_ns) {
+           first->at_gate_ns + clients->config->limits.auth_timeout_ns <= now_ns) {
         gate->late++;
         session_evict(first, "DENIED not authenticated in time\n", "it did not authenticate");
     }
-    set_timer(server);
-    pass_want_end(&server->pass);
+    set_timer(clients);
+    pass_want_end(clients->pass);
 }
 
-bool gate_make_room(struct server *server)
+bool gate_make_room(struct clients *clients)
 {
-    struct gate *gate = &server->gate;
+    struct gate *gate = &clients->gate;
     struct session *first = TAILQ_FIRST(&gate->waiting);
     if (first == NULL)
         return false;
     if (!gate->crowded)
-        client_log(&server->client_log, CLIENT_LOG_DISPLACED,
+        client_log(&clients->client_log, CLIENT_LOG_DISPLACED,
                    LOG_FIELDS(log_number("unauthenticated", gate->waiting_count),
-                              log_number("clients", server->session_count),
+                              log_number("clients", clients->session_count),
                               log_text("peer", first->peer),
                               log_text("why", "more connections than can be kept waiting for their "
                                               "AUTH: the oldest are closed")));
@@ -137,8 +140,8 @@ bool gate_make_room(struct server *server)
 
 void gate_enter(struct session *session)
 {
-    struct server *server = session->server;
-    struct gate *gate = &server->gate;
+    struct clients *clients = session->clients;
+    struct gate *gate = &clients->gate;
     if (gate->open) {
         session->permit = anybody(session->owner);
         return;
@@ -149,21 +152,21 @@ void gate_enter(struct session *session)
         admit(session, user);
         return;
     }
-    if (gate->waiting_count >= server->config->limits.unauthenticated)
-        gate_make_room(server);
+    if (gate->waiting_count >= clients->config->limits.unauthenticated)
+        gate_make_room(clients);
     session->at_gate = true;
     session->at_gate_ns = clock_now_ns();
     TAILQ_INSERT_TAIL(&gate->waiting, session, waiting);
     if (gate->waiting_count++ == 0)
-        set_timer(server);
+        set_timer(clients);
 }
 
 /* --- AUTH --- */
 
 static void note_wrong(struct session *session, uint64_t fingerprint, int64_t now_ns)
 {
-    struct server *server = session->server;
-    struct gate *gate = &server->gate;
+    struct clients *clients = session->clients;
+    struct gate *gate = &clients->gate;
     const struct log_field client = log_number("client", (int64_t)session->client.id);
     const struct log_field peer = log_text("peer", session->peer);
     const struct log_field wrong = log_text("why", "a secret that is nobody's");
@@ -172,20 +175,20 @@ static void note_wrong(struct session *session, uint64_t fingerprint, int64_t no
     gate->wrong++;
     switch (guesses_note(gate->guesses, &session->origin, fingerprint, now_ns)) {
     case GUESSES_FIRST:
-        client_log(&server->client_log, CLIENT_LOG_AUTH_FAILED, LOG_FIELDS(client, peer, wrong));
+        client_log(&clients->client_log, CLIENT_LOG_AUTH_FAILED, LOG_FIELDS(client, peer, wrong));
         break;
     case GUESSES_SPENT:
-        client_log(&server->client_log, CLIENT_LOG_AUTH_LIMITED, LOG_FIELDS(client, peer, many));
+        client_log(&clients->client_log, CLIENT_LOG_AUTH_LIMITED, LOG_FIELDS(client, peer, many));
         break;
     case GUESSES_NOTHING:
-        log_event(&server->log, CONFIG_LOG_DEBUG, "auth_failed", LOG_FIELDS(client, peer, wrong));
+        log_event(clients->log, CONFIG_LOG_DEBUG, "auth_failed", LOG_FIELDS(client, peer, wrong));
         break;
     }
 }
 
 const char *gate_auth(struct session *session, const char *secret, size_t len, bool *closes)
 {
-    struct gate *gate = &session->server->gate;
+    struct gate *gate = &session->clients->gate;
     int64_t now_ns = clock_now_ns();
     uint64_t fingerprint;
     *closes = false;
@@ -211,26 +214,26 @@ const char *gate_auth(struct session *session, const char *secret, size_t len, b
 
 /* --- the users --- */
 
-static bool make_users(struct server *server, struct users *users)
+static bool make_users(struct clients *clients, struct users *users)
 {
     unsigned char key[USERS_DIGEST];
-    entropy_fill(&server->entropy, key, sizeof(key));
-    return users_init(users, server->config->users, key);
+    entropy_fill(clients->entropy, key, sizeof(key));
+    return users_init(users, clients->config->users, key);
 }
 
-bool gate_init(struct server *server)
+bool gate_init(struct clients *clients)
 {
-    struct gate *gate = &server->gate;
+    struct gate *gate = &clients->gate;
     uint64_t seed;
-    entropy_fill(&server->entropy, &seed, sizeof(seed));
+    entropy_fill(clients->entropy, &seed, sizeof(seed));
     TAILQ_INIT(&gate->waiting);
-    gate->open = server->config->users == NULL;
-    gate->timer = event_new(server->base, -1, 0, gate_on_timer, server);
+    gate->open = clients->config->users == NULL;
+    gate->timer = event_new(clients->base, -1, 0, gate_on_timer, clients);
     gate->guesses = malloc(sizeof(*gate->guesses));
     if (gate->timer == NULL || gate->guesses == NULL)
         return false;
     guesses_init(gate->guesses, seed);
-    return gate->open || make_users(server, &gate->users);
+    return gate->open || make_users(clients, &gate->users);
 }
 
 /* May it go on with what it holds and waits for? */
@@ -253,7 +256,7 @@ static bool may_keep(const struct session *session)
 /* The users have changed. False: this connection cannot stay. */
 static bool renew(struct session *session)
 {
-    struct gate *gate = &session->server->gate;
+    struct gate *gate = &session->clients->gate;
     if (gate->open) {
         gate_leave(session);
         session->user = NULL;
@@ -274,37 +277,37 @@ static bool renew(struct session *session)
     return may_keep(session);
 }
 
-bool gate_renew(struct server *server)
+bool gate_renew(struct clients *clients)
 {
-    struct gate *gate = &server->gate;
+    struct gate *gate = &clients->gate;
     struct users before = gate->users;
     struct users now = {0};
     struct session *session;
     struct session *next;
-    if (server->config->users != NULL && !make_users(server, &now))
+    if (clients->config->users != NULL && !make_users(clients, &now))
         return false;
     gate->users = now;
-    gate->open = server->config->users == NULL;
-    for (session = LIST_FIRST(&server->sessions); session != NULL; session = next) {
+    gate->open = clients->config->users == NULL;
+    for (session = LIST_FIRST(&clients->sessions); session != NULL; session = next) {
         next = LIST_NEXT(session, entry);
         if (!renew(session))
             session_evict(session, "DENIED the users of this daemon have changed\n",
                           "its user may not do what it does any more");
     }
     users_deinit(&before);
-    set_timer(server);
-    pass_want_end(&server->pass);
+    set_timer(clients);
+    pass_want_end(clients->pass);
     return true;
 }
 
-void gate_retune(struct server *server)
+void gate_retune(struct clients *clients)
 {
-    set_timer(server);
+    set_timer(clients);
 }
 
-void gate_deinit(struct server *server)
+void gate_deinit(struct clients *clients)
 {
-    struct gate *gate = &server->gate;
+    struct gate *gate = &clients->gate;
     if (gate->timer != NULL)
         event_free(gate->timer);
     gate->timer = NULL;

@@ -24,7 +24,7 @@
 #include "server/clients/guesses.h"
 #include "server/clients/users.h"
 
-struct server;
+struct clients;
 struct session;
 
 TAILQ_HEAD(session_queue, session);
@@ -42,20 +42,20 @@ struct gate {
     uint64_t displaced; /* ... because others came */
 };
 
-/* By server->config. False if there is not enough memory. */
-bool gate_init(struct server *server);
-void gate_deinit(struct server *server);
+/* By clients->config. False if there is not enough memory. */
+bool gate_init(struct clients *clients);
+void gate_deinit(struct clients *clients);
 
 /*
- * Other users in place of those there are, once server->config has them; the old ones are released
+ * Other users in place of those there are, once clients->config has them; the old ones are released
  * by the caller, afterwards. Connections go on as the user of the same name, or the one their unix
  * socket says now. Those whose user is gone are closed, and so are those that hold or wait for what
  * they may not lock any more. False if there is not enough memory: then nothing has changed.
  */
-bool gate_renew(struct server *server);
+bool gate_renew(struct clients *clients);
 
 /* limits.auth_timeout may have changed. */
-void gate_retune(struct server *server);
+void gate_retune(struct clients *clients);
 
 /* A new session; and one that is over. */
 void gate_enter(struct session *session);
@@ -66,6 +66,6 @@ const char *gate_auth(struct session *session, const char *secret, size_t len, b
 
 /* There is no room for another connection: the one that has waited longest at the gate makes some.
  * False if nobody is there. */
-bool gate_make_room(struct server *server);
+bool gate_make_room(struct clients *clients);
 
 #endif

@@ -5,8 +5,9 @@
 
 #include "protocol/limits.h"
 #include "protocol/units.h"
+#include "server/clients/clients.h"
 #include "server/clock.h"
-#include "server/server.h"
+#include "server/net/pass.h"
 
 /* How long one may take, and how long where somebody else could have its place. */
 #define PATIENCE_NS (5 * NS_PER_S)
@@ -47,17 +48,18 @@ static void leave(struct handshake *handshake, bool served)
     if (handshake->connection != NULL)
         bufferevent_free(handshake->connection);
     if (!served)
-        origins_leave(&handshakes->server->origins, &handshake->peer.origin);
+        origins_leave(&handshakes->clients->origins, &handshake->peer.origin);
     free(handshake);
     rearm(handshakes);
-    listener_resume(handshakes->server);
+    handshakes->clients->place_freed = true;
+    pass_want_end(handshakes->clients->pass);
 }
 
 static void fail(struct handshake *handshake, const char *why)
 {
     struct handshakes *handshakes = handshake->owner;
     handshakes->failed++;
-    client_log(&handshakes->server->client_log, CLIENT_LOG_TLS_FAILED,
+    client_log(&handshakes->clients->client_log, CLIENT_LOG_TLS_FAILED,
                LOG_FIELDS(log_text("peer", handshake->peer.name), log_text("why", why)));
     leave(handshake, false);
 }
@@ -74,7 +76,7 @@ static void handshake_on_event(struct bufferevent *connection, short events, voi
     }
     handshakes->done++;
     handshake->connection = NULL;
-    leave(handshake, session_new_tls(handshakes->server, connection, &handshake->peer));
+    leave(handshake, session_new_tls(handshakes->clients, connection, &handshake->peer));
 }
 
 static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
@@ -95,12 +97,12 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
 {
     struct handshake *handshake = calloc(1, sizeof(*handshake));
     struct bufferevent *connection =
-        tls_accept(tls, &handshakes->server->tls_sockets, handshakes->server->base, fd);
+        tls_accept(tls, handshakes->clients->tls_sockets, handshakes->clients->base, fd);
     assert(!handshakes_full(handshakes));
     if (handshake == NULL || connection == NULL) {
         if (connection != NULL)
             bufferevent_free(connection);
-        origins_leave(&handshakes->server->origins, &peer->origin);
+        origins_leave(&handshakes->clients->origins, &peer->origin);
         free(handshake);
         return;
     }
@@ -114,11 +116,11 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
     rearm(handshakes);
 }
 
-bool handshakes_init(struct handshakes *handshakes, struct server *server)
+bool handshakes_init(struct handshakes *handshakes, struct clients *clients)
 {
-    *handshakes = (struct handshakes){.server = server};
+    *handshakes = (struct handshakes){.clients = clients};
     TAILQ_INIT(&handshakes->list);
-    handshakes->timer = event_new(server->base, -1, 0, handshake_on_timer, handshakes);
+    handshakes->timer = event_new(clients->base, -1, 0, handshake_on_timer, handshakes);
     return handshakes->timer != NULL;
 }
 

@@ -15,14 +15,14 @@
 
 #include "server/net/tls.h"
 
-struct server;
+struct clients;
 struct peer;
 struct handshake;
 
 TAILQ_HEAD(handshake_list, handshake);
 
 struct handshakes {
-    struct server *server;      /* the owner */
+    struct clients *clients;    /* the owner */
     struct handshake_list list; /* the oldest first */
     struct event *timer;        /* when the oldest has to leave */
     unsigned count;
@@ -31,7 +31,7 @@ struct handshakes {
 };
 
 /* False if there is not enough memory. */
-bool handshakes_init(struct handshakes *handshakes, struct server *server);
+bool handshakes_init(struct handshakes *handshakes, struct clients *clients);
 void handshakes_deinit(struct handshakes *handshakes);
 
 /* Are all places taken? */

@@ -10,9 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "server/clients/clients.h"
 #include "server/net/sockaddr.h"
 #include "server/net/tcp_listen.h"
-#include "server/server.h"
 
 /* A peer that vanished without a word is noticed after a minute. */
 enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };
@@ -75,8 +75,8 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
                           enum listener_refusal refusal)
 {
     static const char answer[] = "LIMIT clients\n";
-    struct server *server = listener->server;
-    server->rejected_clients[refusal]++;
+    struct clients *clients = listener->clients;
+    clients->rejected[refusal]++;
     /* Over TLS it would take a handshake to say so. */
     if (listener->tls.context == NULL) {
         ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -86,7 +86,7 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
     client_log(
-        &server->client_log, CLIENT_LOG_REFUSED,
+        &clients->client_log, CLIENT_LOG_REFUSED,
         LOG_FIELDS(log_text("peer", peer), log_text("limit", listener_refusal_key(refusal))));
 }
 
@@ -94,9 +94,9 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
  * queue. */
 static bool must_wait(const struct listener *listener)
 {
-    const struct server *server = listener->server;
-    return server->starting ||
-           (listener->tls.context != NULL && handshakes_full(&server->handshakes));
+    const struct clients *clients = listener->clients;
+    return clients->starting ||
+           (listener->tls.context != NULL && handshakes_full(&clients->handshakes));
 }
 
 static void pause_accepting(struct listener *listener)
@@ -105,47 +105,47 @@ static void pause_accepting(struct listener *listener)
     listener->paused = true;
 }
 
-static void pause_while_crowded(struct server *server)
+static void pause_while_crowded(struct clients *clients)
 {
-    for (size_t i = 0; i < server->listener_count; i++)
-        if (must_wait(server->listeners[i]))
-            pause_accepting(server->listeners[i]);
+    for (size_t i = 0; i < clients->listener_count; i++)
+        if (must_wait(clients->listeners[i]))
+            pause_accepting(clients->listeners[i]);
 }
 
 static void accept_client(struct listener *listener, int fd, const struct sockaddr *address,
                           socklen_t len)
 {
-    struct server *server = listener->server;
-    unsigned per_address = (unsigned)server->config->limits.clients_per_address;
+    struct clients *clients = listener->clients;
+    unsigned per_address = (unsigned)clients->config->limits.clients_per_address;
     struct peer peer;
     find_peer(fd, address, len, &peer);
     /* One who has too many already takes nobody's place. */
-    if (!origins_enter(&server->origins, &peer.origin, per_address)) {
+    if (!origins_enter(&clients->origins, &peer.origin, per_address)) {
         refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
         return;
     }
-    if (server->session_count + server->handshakes.count >= server->client_limit &&
-        !gate_make_room(server)) {
-        origins_leave(&server->origins, &peer.origin);
+    if (clients->session_count + clients->handshakes.count >= clients->limit &&
+        !gate_make_room(clients)) {
+        origins_leave(&clients->origins, &peer.origin);
         refuse_client(listener, fd, peer.name, REFUSED_CLIENTS);
         return;
     }
     if (!peer.local)
         set_tcp_options(fd);
     if (listener->tls.context != NULL) {
-        handshake_start(&server->handshakes, &listener->tls, fd, &peer);
-        pause_while_crowded(server);
+        handshake_start(&clients->handshakes, &listener->tls, fd, &peer);
+        pause_while_crowded(clients);
         return;
     }
-    if (!session_new(server, fd, &peer))
-        origins_leave(&server->origins, &peer.origin);
+    if (!session_new(clients, fd, &peer))
+        origins_leave(&clients->origins, &peer.origin);
 }
 
 /* So many at once: who has been accepted gets a turn before others come, who may displace him. */
-static unsigned accepts_at_once(const struct server *server)
+static unsigned accepts_at_once(const struct clients *clients)
 {
-    int64_t most = server->config->limits.unauthenticated / 4;
-    if (server->gate.open || most > LIMIT_TURN_ACCEPTS)
+    int64_t most = clients->config->limits.unauthenticated / 4;
+    if (clients->gate.open || most > LIMIT_TURN_ACCEPTS)
         return LIMIT_TURN_ACCEPTS;
     return most > 1 ? (unsigned)most : 1;
 }
@@ -158,7 +158,7 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
     accept_client(listener, fd, address, (socklen_t)len);
     if (listener->accepted++ == 0)
         event_add(listener->pass, &next_pass);
-    if (listener->accepted >= accepts_at_once(listener->server))
+    if (listener->accepted >= accepts_at_once(listener->clients))
         evconnlistener_disable(accepting);
 }
 
@@ -178,7 +178,7 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
     struct listener *listener = context;
     const struct timeval again = {.tv_sec = 1};
     (void)accepting;
-    client_log(&listener->server->client_log, CLIENT_LOG_ACCEPT_PAUSED,
+    client_log(&listener->clients->client_log, CLIENT_LOG_ACCEPT_PAUSED,
                LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
                           log_text("advice", "raise the limit of open files")));
     pause_accepting(listener);
@@ -201,10 +201,10 @@ static void listener_on_retry(evutil_socket_t fd, short events, void *context)
     resume(context);
 }
 
-void listener_resume(struct server *server)
+void listener_resume(struct clients *clients)
 {
-    for (size_t i = 0; i < server->listener_count; i++)
-        resume(server->listeners[i]);
+    for (size_t i = 0; i < clients->listener_count; i++)
+        resume(clients->listeners[i]);
 }
 
 /* --- binding --- */
@@ -230,15 +230,15 @@ static bool is_at_file(const struct listener *listener, const struct stat *file)
            is_same_file(&its, file);
 }
 
-const struct config_address *listener_rival(const struct server *server,
+const struct config_address *listener_rival(const struct clients *clients,
                                             const struct config_address *address)
 {
     bool local = address->kind == ADDRESS_UNIX;
     struct stat file;
     if (local && lstat(address->path, &file) != 0)
         return NULL;
-    for (size_t i = 0; i < server->listener_count; i++) {
-        const struct listener *listener = server->listeners[i];
+    for (size_t i = 0; i < clients->listener_count; i++) {
+        const struct listener *listener = clients->listeners[i];
         const struct config_address *ours = &listener->config->address;
         if (ours->kind == address->kind &&
             (local ? is_at_file(listener, &file) : ours->port == address->port))
@@ -293,7 +293,7 @@ static int fail_to_bind(const struct listener *listener, int fd, struct error *e
     const struct config_address *address = &listener->config->address;
     if (errno != EADDRINUSE)
         return fail(error, fd, "cannot make the socket", address->url);
-    const struct config_address *ours = listener_rival(listener->server, address);
+    const struct config_address *ours = listener_rival(listener->clients, address);
     errno = EADDRINUSE;
     if (ours == NULL)
         return fail(error, fd, "another daemon listens there, or the file is no socket",
@@ -357,11 +357,11 @@ static void name_listener(struct listener *listener, int fd)
 
 static bool accept_on(struct listener *listener, int fd, struct error *error)
 {
-    struct server *server = listener->server;
+    struct clients *clients = listener->clients;
     name_listener(listener, fd);
-    listener->retry = event_new(server->base, -1, 0, listener_on_retry, listener);
-    listener->pass = event_new(server->base, -1, 0, listener_on_pass, listener);
-    listener->accepting = evconnlistener_new(server->base, listener_on_accept, listener,
+    listener->retry = event_new(clients->base, -1, 0, listener_on_retry, listener);
+    listener->pass = event_new(clients->base, -1, 0, listener_on_pass, listener);
+    listener->accepting = evconnlistener_new(clients->base, listener_on_accept, listener,
                                              LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
     if (listener->retry == NULL || listener->pass == NULL || listener->accepting == NULL) {
         errno = ENOMEM;
@@ -377,21 +377,21 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
 }
 
 /* Whatever it has so far, but the socket. */
-static bool begin(struct listener *listener, struct server *server,
+static bool begin(struct listener *listener, struct clients *clients,
                   const struct config_listen *config, bool given, struct error *error)
 {
-    *listener = (struct listener){.server = server, .config = config, .given = given};
+    *listener = (struct listener){.clients = clients, .config = config, .given = given};
     return !config->address.tls || tls_init_listen(&listener->tls, &config->tls, error);
 }
 
-bool listener_start(struct listener *listener, struct server *server,
+bool listener_start(struct listener *listener, struct clients *clients,
                     const struct config_listen *config, struct error *error)
 {
-    if (!begin(listener, server, config, false, error))
+    if (!begin(listener, clients, config, false, error))
         return false;
     const struct config_address *address = &config->address;
     int fd = address->kind == ADDRESS_TCP
-                 ? tcp_listen(address, config->any_port, listener_rival(server, address), error)
+                 ? tcp_listen(address, config->any_port, listener_rival(clients, address), error)
                  : bind_unix(listener, error);
     if (fd >= 0)
         return accept_on(listener, fd, error);
@@ -399,12 +399,12 @@ bool listener_start(struct listener *listener, struct server *server,
     return false;
 }
 
-bool listener_take(struct listener *listener, struct server *server,
+bool listener_take(struct listener *listener, struct clients *clients,
                    const struct config_listen *config, int fd, struct error *error)
 {
     if (config->address.kind == ADDRESS_TCP)
         tcp_bound_buffers(fd);
-    if (begin(listener, server, config, true, error))
+    if (begin(listener, clients, config, true, error))
         return accept_on(listener, fd, error);
     close(fd);
     return false;
@@ -423,5 +423,5 @@ void listener_stop(struct listener *listener)
     if (listener->pass != NULL)
         event_free(listener->pass);
     tls_deinit(&listener->tls);
-    *listener = (struct listener){.server = listener->server, .config = listener->config};
+    *listener = (struct listener){.clients = listener->clients, .config = listener->config};
 }

@@ -15,7 +15,7 @@
 #include "protocol/limits.h"
 #include "server/net/tls.h"
 
-struct server;
+struct clients;
 
 /* The keys of `limits` by which clients are refused: X(name, key). */
 #define LISTENER_REFUSALS(X)                                                                       \
@@ -32,7 +32,7 @@ enum listener_refusal {
 const char *listener_refusal_key(enum listener_refusal refusal);
 
 struct listener {
-    struct server *server; /* the owner */
+    struct clients *clients; /* the owner */
     const struct config_listen *config;
     struct evconnlistener *accepting;
     struct stat file;    /* of a unix socket that we made */
@@ -46,17 +46,17 @@ struct listener {
 };
 
 /* Bind and listen; on failure, the error says what to do about it. */
-bool listener_start(struct listener *listener, struct server *server,
+bool listener_start(struct listener *listener, struct clients *clients,
                     const struct config_listen *config, struct error *error);
 
 /* The same on a listening socket of that address, which is the listener's from now on, also on
  * failure. */
-bool listener_take(struct listener *listener, struct server *server,
+bool listener_take(struct listener *listener, struct clients *clients,
                    const struct config_listen *config, int fd, struct error *error);
 
 /* An address of ours that may be what is in the way of this one: a name, or every address, can mean
  * it, too. NULL: there is none. */
-const struct config_address *listener_rival(const struct server *server,
+const struct config_address *listener_rival(const struct clients *clients,
                                             const struct config_address *address);
 
 /* Can clients still come? Not where the file of a unix socket is gone, or is another's by now. */
@@ -66,6 +66,6 @@ bool listener_is_reachable(const struct listener *listener);
 void listener_stop(struct listener *listener);
 
 /* A descriptor or a place has become free: all that are paused accept again. */
-void listener_resume(struct server *server);
+void listener_resume(struct clients *clients);
 
 #endif

@@ -5,24 +5,25 @@
 #include <stdlib.h>
 
 #include "config/url.h"
+#include "server/clients/clients.h"
 #include "server/clients/sockets.h"
-#include "server/server.h"
 
-static void log_listener(struct server *server, const char *event, const struct listener *listener)
+static void log_listener(struct clients *clients, const char *event,
+                         const struct listener *listener)
 {
-    log_event(&server->log, CONFIG_LOG_INFO, event,
+    log_event(clients->log, CONFIG_LOG_INFO, event,
               LOG_FIELDS(log_text("address", listener->address)));
 }
 
 /* One of its own, on a socket that was given to us, or -1. NULL on failure; then the error says
  * why. */
-static struct listener *open_one(struct server *server, const struct config_listen *config,
+static struct listener *open_one(struct clients *clients, const struct config_listen *config,
                                  int given, struct error *error)
 {
     struct listener *listener = malloc(sizeof(*listener));
     bool started =
-        listener != NULL && (given >= 0 ? listener_take(listener, server, config, given, error)
-                                        : listener_start(listener, server, config, error));
+        listener != NULL && (given >= 0 ? listener_take(listener, clients, config, given, error)
+                                        : listener_start(listener, clients, config, error));
     if (listener == NULL)
         snprintf(error->text, sizeof(error->text), "there is no memory for a listener");
     if (started)
@@ -39,64 +40,64 @@ static void close_one(struct listener *listener)
 
 typedef bool address_relation(const struct config_address *, const struct config_address *);
 
-static struct listener *find(const struct server *server, const struct config_listen *config,
+static struct listener *find(const struct clients *clients, const struct config_listen *config,
                              address_relation *is_related)
 {
-    for (size_t i = 0; i < server->listener_count; i++)
-        if (is_related(&server->listeners[i]->config->address, &config->address))
-            return server->listeners[i];
+    for (size_t i = 0; i < clients->listener_count; i++)
+        if (is_related(&clients->listeners[i]->config->address, &config->address))
+            return clients->listeners[i];
     return NULL;
 }
 
-static bool add_one(struct server *server, const struct config_listen *config, int given,
+static bool add_one(struct clients *clients, const struct config_listen *config, int given,
                     struct error *error)
 {
-    struct listener *listener = open_one(server, config, given, error);
+    struct listener *listener = open_one(clients, config, given, error);
     if (listener == NULL)
         return false;
-    server->listeners[server->listener_count++] = listener;
-    log_listener(server, "listening", listener);
+    clients->listeners[clients->listener_count++] = listener;
+    log_listener(clients, "listening", listener);
     return true;
 }
 
 /* Those of systemd first: one that no entry names is in the way of another entry, perhaps, and that
  * would be told that somebody else is. */
-static bool open_all(struct server *server, struct sockets *sockets, struct error *error)
+static bool open_all(struct clients *clients, struct sockets *sockets, struct error *error)
 {
-    const struct config *config = server->config;
+    const struct config *config = clients->config;
     assert(config->listen_count <= LISTENS_MAX);
     for (size_t i = 0; i < config->listen_count; i++) {
         int given = sockets_take(sockets, &config->listens[i].address);
-        if (given >= 0 && !add_one(server, &config->listens[i], given, error))
+        if (given >= 0 && !add_one(clients, &config->listens[i], given, error))
             return false;
     }
     if (!sockets_all_taken(sockets, error))
         return false;
     for (size_t i = 0; i < config->listen_count; i++) {
         const struct config_listen *listen = &config->listens[i];
-        if (find(server, listen, url_equal) == NULL && !add_one(server, listen, -1, error))
+        if (find(clients, listen, url_equal) == NULL && !add_one(clients, listen, -1, error))
             return false;
     }
     return true;
 }
 
-bool listeners_start(struct server *server)
+bool listeners_start(struct clients *clients)
 {
     struct sockets sockets;
     struct error error;
-    bool started = sockets_init(&sockets, &error) && open_all(server, &sockets, &error);
+    bool started = sockets_init(&sockets, &error) && open_all(clients, &sockets, &error);
     if (!started)
-        log_event(&server->log, CONFIG_LOG_ERROR, "listen_failed",
+        log_event(clients->log, CONFIG_LOG_ERROR, "listen_failed",
                   LOG_FIELDS(log_text("why", error.text)));
     sockets_deinit(&sockets);
     return started;
 }
 
-void listeners_stop(struct server *server)
+void listeners_stop(struct clients *clients)
 {
-    for (size_t i = 0; i < server->listener_count; i++)
-        close_one(server->listeners[i]);
-    server->listener_count = 0;
+    for (size_t i = 0; i < clients->listener_count; i++)
+        close_one(clients->listeners[i]);
+    clients->listener_count = 0;
 }
 
 /* --- another configuration --- */
@@ -111,12 +112,12 @@ static bool is_among(const struct listener *listener, struct listener *const *li
 }
 
 /* One that is not ours already. Old ones are not closed before all new ones could be opened. */
-static struct listener *open_new(struct server *server, const struct config_listen *config,
+static struct listener *open_new(struct clients *clients, const struct config_listen *config,
                                  struct error *error)
 {
-    const struct listener *in_the_way = find(server, config, url_collides);
+    const struct listener *in_the_way = find(clients, config, url_collides);
     if (in_the_way == NULL)
-        return open_one(server, config, -1, error);
+        return open_one(clients, config, -1, error);
     snprintf(error->text, sizeof(error->text),
              "%.80s: %.80s is open here, and has that port; a restart puts one in place of "
              "the other",
@@ -125,11 +126,11 @@ static struct listener *open_new(struct server *server, const struct config_list
 }
 
 /* systemd would go on listening there, and nobody would answer. */
-static bool may_go(const struct server *server, const struct listeners_change *change,
+static bool may_go(const struct clients *clients, const struct listeners_change *change,
                    struct error *error)
 {
-    for (size_t i = 0; i < server->listener_count; i++) {
-        const struct listener *listener = server->listeners[i];
+    for (size_t i = 0; i < clients->listener_count; i++) {
+        const struct listener *listener = clients->listeners[i];
         if (!listener->given || is_among(listener, change->wanted, change->count))
             continue;
         snprintf(error->text, sizeof(error->text),
@@ -142,12 +143,12 @@ static bool may_go(const struct server *server, const struct listeners_change *c
 }
 
 /* In place of one whose file is gone. If that cannot be had, all else is changed all the same. */
-static struct listener *open_again(struct server *server, const struct config_listen *config)
+static struct listener *open_again(struct clients *clients, const struct config_listen *config)
 {
     struct error error;
-    struct listener *listener = open_one(server, config, -1, &error);
+    struct listener *listener = open_one(clients, config, -1, &error);
     if (listener == NULL)
-        log_event(&server->log, CONFIG_LOG_WARNING, "listener_unreachable",
+        log_event(clients->log, CONFIG_LOG_WARNING, "listener_unreachable",
                   LOG_FIELDS(log_text("address", config->address.url),
                              log_text("why", "its file is gone, and cannot be made again"),
                              log_text("because", error.text)));
@@ -155,18 +156,18 @@ static struct listener *open_again(struct server *server, const struct config_li
 }
 
 /* One of ours, with its certificates read again; or a new one. */
-static bool prepare_one(struct server *server, const struct config_listen *config,
+static bool prepare_one(struct clients *clients, const struct config_listen *config,
                         struct listeners_change *change, struct error *error)
 {
-    struct listener *ours = find(server, config, url_equal);
+    struct listener *ours = find(clients, config, url_equal);
     struct listener *opened = NULL;
     struct tls *tls = &change->tls[change->count];
     if (ours != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
         return false;
     if (ours == NULL)
-        opened = open_new(server, config, error);
+        opened = open_new(clients, config, error);
     else if (!listener_is_reachable(ours))
-        opened = open_again(server, config);
+        opened = open_again(clients, config);
     if (ours == NULL && opened == NULL)
         return false;
     change->wanted[change->count++] = opened != NULL ? opened : ours;
@@ -174,55 +175,55 @@ static bool prepare_one(struct server *server, const struct config_listen *confi
 }
 
 /* Close again what was opened. */
-static void abandon(struct server *server, struct listeners_change *change)
+static void abandon(struct clients *clients, struct listeners_change *change)
 {
     for (size_t i = 0; i < change->count; i++) {
         tls_deinit(&change->tls[i]);
-        if (!is_among(change->wanted[i], server->listeners, server->listener_count))
+        if (!is_among(change->wanted[i], clients->listeners, clients->listener_count))
             close_one(change->wanted[i]);
     }
     change->count = 0;
 }
 
-bool listeners_prepare(struct server *server, const struct config *wanted,
+bool listeners_prepare(struct clients *clients, const struct config *wanted,
                        struct listeners_change *change, struct error *error)
 {
     bool prepared = true;
     *change = (struct listeners_change){0};
     for (size_t i = 0; prepared && i < wanted->listen_count; i++)
-        prepared = prepare_one(server, &wanted->listens[i], change, error);
-    if (prepared && may_go(server, change, error))
+        prepared = prepare_one(clients, &wanted->listens[i], change, error);
+    if (prepared && may_go(clients, change, error))
         return true;
-    abandon(server, change);
+    abandon(clients, change);
     return false;
 }
 
-void listeners_commit(struct server *server, struct listeners_change *change)
+void listeners_commit(struct clients *clients, struct listeners_change *change)
 {
     struct listener *before[LISTENS_MAX];
-    size_t before_count = server->listener_count;
-    assert(change->count == server->config->listen_count);
+    size_t before_count = clients->listener_count;
+    assert(change->count == clients->config->listen_count);
     for (size_t i = 0; i < before_count; i++)
-        before[i] = server->listeners[i];
+        before[i] = clients->listeners[i];
     for (size_t i = 0; i < change->count; i++) {
         struct listener *listener = change->wanted[i];
         if (!is_among(listener, before, before_count)) {
-            log_listener(server, "listening", listener);
+            log_listener(clients, "listening", listener);
         } else {
             if (!tls_is_same_certificate(&listener->tls, &change->tls[i]))
-                log_listener(server, "certificate_changed", listener);
+                log_listener(clients, "certificate_changed", listener);
             tls_deinit(&listener->tls);
             listener->tls = change->tls[i];
         }
-        listener->config = &server->config->listens[i];
-        server->listeners[i] = listener;
+        listener->config = &clients->config->listens[i];
+        clients->listeners[i] = listener;
     }
-    server->listener_count = change->count;
+    clients->listener_count = change->count;
     for (size_t i = 0; i < before_count; i++) {
         if (is_among(before[i], change->wanted, change->count))
             continue;
-        if (find(server, before[i]->config, url_equal) == NULL)
-            log_listener(server, "listening_no_more", before[i]);
+        if (find(clients, before[i]->config, url_equal) == NULL)
+            log_listener(clients, "listening_no_more", before[i]);
         close_one(before[i]);
     }
 }

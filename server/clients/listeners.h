@@ -14,14 +14,14 @@
 #include "server/net/tls.h"
 
 struct listener;
-struct server;
+struct clients;
 
 /* As the configuration of the server has them. On failure the reason has been logged; what was
  * opened so far is for listeners_stop(). */
-bool listeners_start(struct server *server);
+bool listeners_start(struct clients *clients);
 
 /* Nobody is accepted any more. Files of unix sockets are removed. */
-void listeners_stop(struct server *server);
+void listeners_stop(struct clients *clients);
 
 /* Those of another configuration, in its order: some are ours already, some opened just now. */
 struct listeners_change {
@@ -31,10 +31,10 @@ struct listeners_change {
 };
 
 /* Open what is new; on failure the error says why, and all is as it was. */
-bool listeners_prepare(struct server *server, const struct config *wanted,
+bool listeners_prepare(struct clients *clients, const struct config *wanted,
                        struct listeners_change *change, struct error *error);
 /* Close what is gone; the connections it accepted live on. By now the server's configuration is the
  * wanted one, and what was its own before must not be freed yet. */
-void listeners_commit(struct server *server, struct listeners_change *change);
+void listeners_commit(struct clients *clients, struct listeners_change *change);
 
 #endif

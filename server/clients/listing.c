@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "protocol/units.h"
-#include "server/server.h"
+#include "server/clients/clients.h"
 
 static bool next_node(struct listing *listing, struct text *text)
 {
@@ -97,7 +97,7 @@ static bool next_verb(struct listing *listing, struct text *text)
     return true;
 }
 
-void listing_begin(struct listing *listing, const struct server *server,
+void listing_begin(struct listing *listing, const struct clients *clients,
                    const struct session *session, const struct request *request, int64_t now_ns)
 {
     listing->session = session;
@@ -105,13 +105,13 @@ void listing_begin(struct listing *listing, const struct server *server,
     listing->now_ns = now_ns;
     listing->index = 0;
     if (request->verb == VERB_NODES || request->verb == VERB_STATS)
-        status_take(&listing->status, server, now_ns);
+        status_take(&listing->status, clients->server, now_ns);
     else if (request->verb == VERB_LOCKS)
         listing->resource = request->resource != NULL
-                                ? engine_find(&server->engine, request)
-                                : resource_first(&server->engine.manager.resources);
+                                ? engine_find(clients->engine, request)
+                                : resource_first(&clients->engine->manager.resources);
     else
-        listing->client = LIST_FIRST(&server->sessions);
+        listing->client = LIST_FIRST(&clients->sessions);
 }
 
 bool listing_next(struct listing *listing, struct text *text)

@@ -12,7 +12,7 @@
 #include "protocol/text.h"
 #include "server/admin/status.h"
 
-struct server;
+struct clients;
 struct session;
 
 /* One that is being written; nothing else happens meanwhile. */
@@ -26,7 +26,7 @@ struct listing {
     const struct session *client;    /* CLIENTS: likewise */
 };
 
-void listing_begin(struct listing *listing, const struct server *server,
+void listing_begin(struct listing *listing, const struct clients *clients,
                    const struct session *session, const struct request *request, int64_t now_ns);
 
 /* Write the next line; text: NULL to pass over it. False: there was none. */

@@ -10,11 +10,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "engine/engine.h"
 #include "protocol/foreign.h"
+#include "server/clients/clients.h"
 #include "server/clients/listing.h"
 #include "server/clock.h"
+#include "server/entropy.h"
+#include "server/net/pass.h"
 #include "server/net/tls.h"
-#include "server/server.h"
 
 /* Of an evbuffer, in which the longest line is: it grows by blocks of 512 bytes or more. */
 enum { WIPED_PIECES = LIMIT_LINE / 256 };
@@ -24,8 +27,8 @@ static void want_sweep(struct session *session)
     if (session->on_sweep)
         return;
     session->on_sweep = true;
-    LIST_INSERT_HEAD(&session->server->swept, session, swept);
-    event_active(session->server->sweep, 0, 0);
+    LIST_INSERT_HEAD(&session->clients->swept, session, swept);
+    event_active(session->clients->sweep, 0, 0);
 }
 
 /* Go on with it in the next pass of the loop, behind what is ready by then. */
@@ -35,8 +38,8 @@ static void want_turn(struct session *session)
     if (session->has_turn)
         return;
     session->has_turn = true;
-    TAILQ_INSERT_TAIL(&session->server->turns, session, turn);
-    event_add(session->server->turn, &at_once);
+    TAILQ_INSERT_TAIL(&session->clients->turns, session, turn);
+    event_add(session->clients->turn, &at_once);
 }
 
 static void drop_as(struct session *session, enum client_log_kind kind, const char *why)
@@ -45,7 +48,7 @@ static void drop_as(struct session *session, enum client_log_kind kind, const ch
         return;
     session->dropped = true;
     session->client.gone = true;
-    client_log(&session->server->client_log, kind,
+    client_log(&session->clients->client_log, kind,
                LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                           log_text("peer", session->peer), log_text("name", session->client.label),
                           log_text("why", why)));
@@ -120,7 +123,7 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
 
 void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 {
-    session->server->request_errors[REQUEST_BAD_ARGUMENTS]++;
+    session->clients->request_errors[REQUEST_BAD_ARGUMENTS]++;
     write_error(session, REQUEST_BAD_ARGUMENTS,
                 "the connection was ended before this LOCK was answered, so it is undone; keep it "
                 "open until the answer",
@@ -142,7 +145,7 @@ void session_on_push(struct session *session, const struct push *push)
 static void deny(struct session *session, const struct request *request, enum permit_answer why)
 {
     char line[128];
-    session->server->denied++;
+    session->clients->denied++;
     int len = snprintf(line, sizeof(line), "DENIED %s", permit_text(why, request->verb));
     session_write_line(session, request, line, (size_t)len);
 }
@@ -172,7 +175,7 @@ static void write_listing(struct session *session, const struct request *request
     char buf[LIMIT_REPLY];
     unsigned lines = 0;
     unsigned more = 0;
-    listing_begin(&listing, session->server, session, request, clock_now_ns());
+    listing_begin(&listing, session->clients, session, request, clock_now_ns());
     for (;;) {
         struct text line = {.buf = buf, .size = sizeof(buf)};
         bool fits = !walks_over_all(request) || (more == 0 && lines < LIMIT_LISTING_LINES &&
@@ -194,8 +197,8 @@ static void write_listing(struct session *session, const struct request *request
 
 static void run(struct session *session, const struct request *request)
 {
-    struct server *server = session->server;
-    server->requests[request->verb]++;
+    struct clients *clients = session->clients;
+    clients->requests[request->verb]++;
     /* It would be undone: so no round is run for it, whose place others could use. */
     if (request->verb == VERB_LOCK && has_ended(session)) {
         session_on_undone(session, request->tag, request->tag_len);
@@ -208,7 +211,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_STATUS:
     case VERB_BREAK:
         session->untagged_under_way = session->untagged_under_way || request->tag == NULL;
-        engine_submit(&server->engine, &session->client, request, session->turn_ns);
+        engine_submit(clients->engine, &session->client, request, session->turn_ns);
         break;
     case VERB_NAME:
         memcpy(session->client.label, request->label, request->label_len);
@@ -221,12 +224,12 @@ static void run(struct session *session, const struct request *request)
     case VERB_CLIENTS:
     case VERB_HELP:
         if (walks_over_all(request))
-            session->turn_lines = server->turn_lines;
+            session->turn_lines = clients->turn_lines;
         write_listing(session, request);
         break;
     case VERB_PING:
         /* It proves what is held: what is lost by now has to be told of before it. */
-        engine_catch_up(&server->engine, session->turn_ns);
+        engine_catch_up(clients->engine, session->turn_ns);
         write_text(session, request, "PONG");
         break;
     case VERB_VERSION:
@@ -235,7 +238,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_QUIT:
         write_text(session, request, "BYE");
         session->quitting = true;
-        engine_client_quit(&server->engine, &session->client, session->turn_ns);
+        engine_client_quit(clients->engine, &session->client, session->turn_ns);
         want_sweep(session);
         break;
     case VERB_AUTH:
@@ -253,7 +256,7 @@ static bool take_line(struct session *session, const char *line, size_t len)
     struct request request;
     struct error error;
     enum request_error failed =
-        request_parse(line, len, &session->server->request_limits, &request, &error);
+        request_parse(line, len, &session->clients->request_limits, &request, &error);
     if (failed == REQUEST_EMPTY)
         return true;
     if (request.tag == NULL && session->untagged_under_way)
@@ -267,11 +270,11 @@ static bool take_line(struct session *session, const char *line, size_t len)
     if (may != PERMIT_YES) {
         deny(session, &request, may);
     } else if (failed != REQUEST_FINE) {
-        session->server->request_errors[failed]++;
+        session->clients->request_errors[failed]++;
         write_error(session, failed, error.text, request.tag, request.tag_len);
     } else if (request.tag != NULL &&
                engine_tag_in_use(&session->client, request.tag, request.tag_len)) {
-        session->server->request_errors[REQUEST_BAD_TAG]++;
+        session->clients->request_errors[REQUEST_BAD_TAG]++;
         write_error(session, REQUEST_BAD_TAG,
                     "a request with this tag is under way; use another, or wait for its answer",
                     request.tag, request.tag_len);
@@ -302,7 +305,7 @@ static bool may_take(const struct session *session)
 /* A line with an AUTH is not left lying where it was. */
 static bool may_be_secret(const struct session *session)
 {
-    return !session->server->gate.open && !session->by_secret;
+    return !session->clients->gate.open && !session->by_secret;
 }
 
 static void wipe(struct evbuffer *buffer, size_t len)
@@ -318,7 +321,7 @@ static void wipe(struct evbuffer *buffer, size_t len)
 
 static bool has_more_turn(const struct session *session)
 {
-    return may_take(session) && session->turn_lines < session->server->turn_lines;
+    return may_take(session) && session->turn_lines < session->clients->turn_lines;
 }
 
 static bool can_start_held_back(const struct session *session)
@@ -427,7 +430,7 @@ static bool has_input(struct session *session)
 static void serve(struct session *session)
 {
     session->turn_lines = 0;
-    session->server->turn_count++;
+    session->clients->turn_count++;
     /* For all of the turn: no line of it was sent later than that. */
     session->turn_ns = clock_now_ns();
     while (can_start_held_back(session) && has_more_turn(session))
@@ -458,7 +461,7 @@ static void session_on_input(void *context)
 {
     struct session *session = context;
     serve(session);
-    pass_want_end(&session->server->pass);
+    pass_want_end(session->clients->pass);
 }
 
 /* All that was written has gone out: the moment to close, if that is due. */
@@ -474,7 +477,7 @@ static void session_on_written(void *context)
  * daemon lost it, for lack of memory, the client may live and trust its HOLDs. */
 static void on_lost(struct session *session, bool by_peer)
 {
-    struct server *server = session->server;
+    struct clients *clients = session->clients;
     const char *why = "the connection was lost";
     /* Many clients just close, and never say close_notify: that matters only to a HOLD or a LOCK.
      */
@@ -482,9 +485,9 @@ static void on_lost(struct session *session, bool by_peer)
                  tls_failure_of(session->stream.tls, &why) == TLS_ENDED &&
                  session->client.hold_count == 0 && session->client.call_count == 0;
     if (session->local && by_peer)
-        engine_client_closed(&server->engine, &session->client, clock_now_ns());
+        engine_client_closed(clients->engine, &session->client, clock_now_ns());
     drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
-    pass_want_end(&server->pass);
+    pass_want_end(clients->pass);
 }
 
 /* The client will send no more. Over TLS, what the kernel tells of the end of the connection is no
@@ -492,7 +495,7 @@ static void on_lost(struct session *session, bool by_peer)
  * has been read; until then, no HOLD is released. */
 static void tell_end(struct session *session)
 {
-    struct engine *engine = &session->server->engine;
+    struct engine *engine = session->clients->engine;
     if (session->stream.tls != NULL && !session->ended)
         engine_client_ending(engine, &session->client, clock_now_ns());
     else
@@ -516,7 +519,7 @@ static void session_on_end(void *context)
     serve(session);
     tell_end(session);
     want_sweep(session);
-    pass_want_end(&session->server->pass);
+    pass_want_end(session->clients->pass);
 }
 
 static const struct stream_user client = {
@@ -542,15 +545,15 @@ static void session_on_end_seen(void *context)
     session->end_seen = true;
     tell_end(session);
     want_sweep(session);
-    pass_want_end(&session->server->pass);
+    pass_want_end(session->clients->pass);
 }
 
 /* By their number a client could tell how many there are: users must not count each other. */
-static uint64_t draw_id(struct server *server)
+static uint64_t draw_id(struct clients *clients)
 {
-    uint64_t id = ++server->next_session_id;
-    if (!server->gate.open) {
-        entropy_fill(&server->entropy, &id, sizeof(id));
+    uint64_t id = ++clients->next_session_id;
+    if (!clients->gate.open) {
+        entropy_fill(clients->entropy, &id, sizeof(id));
         id >>= 16;
     }
     return id;
@@ -564,12 +567,12 @@ static void session_discard(struct session *session)
 }
 
 /* For a connection to come; NULL if there is not enough memory. */
-static struct session *session_make(struct server *server)
+static struct session *session_make(struct clients *clients)
 {
     struct session *session = calloc(1, sizeof(*session));
     if (session == NULL)
         return NULL;
-    session->server = server;
+    session->clients = clients;
     session->held_back = evbuffer_new();
     if (session->held_back != NULL)
         return session;
@@ -580,8 +583,8 @@ static struct session *session_make(struct server *server)
 /* It has its connection. */
 static void session_begin(struct session *session, const struct peer *peer)
 {
-    struct server *server = session->server;
-    session->end_watch = (struct end_watch){.ends = &server->ends,
+    struct clients *clients = session->clients;
+    session->end_watch = (struct end_watch){.ends = &clients->ends,
                                             .fd = session->stream.fd,
                                             .on_end = session_on_end_seen,
                                             .context = session};
@@ -594,23 +597,23 @@ static void session_begin(struct session *session, const struct peer *peer)
         tls_peer_name(session->stream.tls, session->subject, sizeof(session->subject));
     if (session->subject[0] != '\0')
         snprintf(session->peer, sizeof(session->peer), "%s,cn=%s", peer->name, session->subject);
-    engine_client_init(&session->client, draw_id(server));
-    LIST_INSERT_HEAD(&server->sessions, session, entry);
-    server->session_count++;
+    engine_client_init(&session->client, draw_id(clients));
+    LIST_INSERT_HEAD(&clients->sessions, session, entry);
+    clients->session_count++;
     gate_enter(session);
-    log_event(&server->log, CONFIG_LOG_DEBUG, "client_connected",
+    log_event(clients->log, CONFIG_LOG_DEBUG, "client_connected",
               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                          log_text("peer", session->peer)));
 }
 
-bool session_new(struct server *server, int fd, const struct peer *peer)
+bool session_new(struct clients *clients, int fd, const struct peer *peer)
 {
-    struct session *session = session_make(server);
+    struct session *session = session_make(clients);
     if (session == NULL) {
         evutil_closesocket(fd);
         return false;
     }
-    if (!stream_open(&session->stream, &server->streams, fd, &client, session)) {
+    if (!stream_open(&session->stream, clients->streams, fd, &client, session)) {
         session_discard(session);
         return false;
     }
@@ -618,14 +621,14 @@ bool session_new(struct server *server, int fd, const struct peer *peer)
     return true;
 }
 
-bool session_new_tls(struct server *server, struct bufferevent *tls, const struct peer *peer)
+bool session_new_tls(struct clients *clients, struct bufferevent *tls, const struct peer *peer)
 {
-    struct session *session = session_make(server);
+    struct session *session = session_make(clients);
     if (session == NULL) {
         bufferevent_free(tls);
         return false;
     }
-    if (!stream_open_tls(&session->stream, &server->streams, tls, &client, session)) {
+    if (!stream_open_tls(&session->stream, clients->streams, tls, &client, session)) {
         session_discard(session);
         return false;
     }
@@ -635,26 +638,27 @@ bool session_new_tls(struct server *server, struct bufferevent *tls, const struc
 
 static void session_free(struct session *session)
 {
-    struct server *server = session->server;
-    engine_client_gone(&server->engine, &session->client, clock_now_ns());
-    log_event(&server->log, CONFIG_LOG_DEBUG, "client_closed",
+    struct clients *clients = session->clients;
+    engine_client_gone(clients->engine, &session->client, clock_now_ns());
+    log_event(clients->log, CONFIG_LOG_DEBUG, "client_closed",
               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                          log_number("requests", (int64_t)session->requests)));
     if (session->on_sweep)
         LIST_REMOVE(session, swept);
     if (session->has_turn)
-        TAILQ_REMOVE(&server->turns, session, turn);
+        TAILQ_REMOVE(&clients->turns, session, turn);
     LIST_REMOVE(session, entry);
     gate_leave(session);
-    origins_leave(&server->origins, &session->origin);
-    server->session_count--;
+    origins_leave(&clients->origins, &session->origin);
+    clients->session_count--;
     /* Who is dropped must not take it for an end in order. */
     if (session->stream.tls != NULL && !session->dropped)
         tls_farewell(session->stream.tls);
     end_watch_set(&session->end_watch, false);
     stream_close(&session->stream);
     session_discard(session);
-    listener_resume(server);
+    clients->place_freed = true;
+    pass_want_end(clients->pass);
 }
 
 void session_evict(struct session *session, const char *line, const char *why)
@@ -665,7 +669,7 @@ void session_evict(struct session *session, const char *line, const char *why)
         (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
     session->client.gone = true;
     /* Locks end with it. */
-    log_event(&session->server->log,
+    log_event(session->clients->log,
               session->client.hold_count > 0 ? CONFIG_LOG_INFO : CONFIG_LOG_DEBUG, "client_evicted",
               LOG_FIELDS(log_number("client", (int64_t)session->client.id),
                          log_text("peer", session->peer), log_text("why", why),
@@ -673,18 +677,18 @@ void session_evict(struct session *session, const char *line, const char *why)
     session_free(session);
 }
 
-void session_free_all(struct server *server)
+void session_free_all(struct clients *clients)
 {
     struct session *session;
-    while ((session = LIST_FIRST(&server->sessions)) != NULL)
+    while ((session = LIST_FIRST(&clients->sessions)) != NULL)
         session_free(session);
 }
 
-void session_take_turns(struct server *server)
+void session_take_turns(struct clients *clients)
 {
     struct session_queue turns = TAILQ_HEAD_INITIALIZER(turns);
     struct session *session;
-    TAILQ_CONCAT(&turns, &server->turns, turn);
+    TAILQ_CONCAT(&turns, &clients->turns, turn);
     while ((session = TAILQ_FIRST(&turns)) != NULL) {
         TAILQ_REMOVE(&turns, session, turn);
         session->has_turn = false;
@@ -694,6 +698,7 @@ void session_take_turns(struct server *server)
         if (has_ended(session))
             want_sweep(session);
     }
+    pass_want_end(clients->pass);
 }
 
 static void sweep(struct session *session)
@@ -708,17 +713,18 @@ static void sweep(struct session *session)
     /* No QUIT can come any more. It may take as long as it likes to read its answers, but what
      * lingers is not extended meanwhile. */
     if (over && !session->dropped)
-        engine_client_gone(&session->server->engine, &session->client, clock_now_ns());
+        engine_client_gone(session->clients->engine, &session->client, clock_now_ns());
     if (session->dropped || (done && written))
         session_free(session);
 }
 
-void session_sweep(struct server *server)
+void session_sweep(struct clients *clients)
 {
     struct session *session;
-    while ((session = LIST_FIRST(&server->swept)) != NULL) {
+    while ((session = LIST_FIRST(&clients->swept)) != NULL) {
         LIST_REMOVE(session, swept);
         session->on_sweep = false;
         sweep(session);
     }
+    pass_want_end(clients->pass);
 }

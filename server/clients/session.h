@@ -21,7 +21,7 @@
 #include "server/net/ends.h"
 #include "server/net/stream.h"
 
-struct server;
+struct clients;
 struct user;
 struct session;
 
@@ -40,7 +40,7 @@ struct peer {
 };
 
 struct session {
-    struct server *server;       /* the owner */
+    struct clients *clients;     /* the owner */
     struct engine_client client; /* what the engine keeps */
     LIST_ENTRY(session) entry;
     LIST_ENTRY(session) swept;
@@ -78,22 +78,22 @@ struct session {
 };
 
 /* Serve a connection that was accepted; owns fd from now on. False if there is no memory for it. */
-bool session_new(struct server *server, int fd, const struct peer *peer);
+bool session_new(struct clients *clients, int fd, const struct peer *peer);
 
 /* Close it now, with a last line (and its LF) if it can take one. Not for a callback of its own. */
 void session_evict(struct session *session, const char *line, const char *why);
 
 /* The same for one whose TLS handshake is done; owns the connection from now on. */
-bool session_new_tls(struct server *server, struct bufferevent *tls, const struct peer *peer);
+bool session_new_tls(struct clients *clients, struct bufferevent *tls, const struct peer *peer);
 
 /* Free all of them, as if each client had gone. */
-void session_free_all(struct server *server);
+void session_free_all(struct clients *clients);
 
-/* The sessions that wanted attention: see struct server. */
-void session_sweep(struct server *server);
+/* The sessions that wanted attention: see struct clients. */
+void session_sweep(struct clients *clients);
 
-/* The sessions that had more to say than one turn takes: see struct server. */
-void session_take_turns(struct server *server);
+/* The sessions that had more to say than one turn takes: see struct clients. */
+void session_take_turns(struct clients *clients);
 
 /* For struct engine_io. */
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
