@@ -9,6 +9,8 @@
 #include "config/nodes.h"
 #include "config/users.h"
 #include "server/clients/listeners.h"
+#include "server/descriptors.h"
+#include "server/rules.h"
 #include "server/server.h"
 
 /* Each line that the check had to say. */
@@ -153,6 +155,19 @@ static void drop_node_tls(const struct server *server, struct tls loaded[LIMIT_N
         tls_deinit(&loaded[i]);
 }
 
+/* What else of the configuration is kept elsewhere. */
+static void apply_config(struct server *server)
+{
+    const struct config *config = server->config;
+    const struct engine_rules rules = rules_of(config);
+    engine_retune(&server->engine, &rules);
+    gate_retune(&server->clients);
+    server->clients.limit = descriptors_clients(config, &server->log);
+    server->log.level = config->log.level;
+    server->log.format = config->log.format;
+    pass_want_end(&server->pass);
+}
+
 /* What was in force before is in `wanted` then. */
 static bool change(struct server *server, struct config *wanted)
 {
@@ -177,7 +192,7 @@ static bool change(struct server *server, struct config *wanted)
     replace_node_tls(server, node_tls);
     listeners_commit(&server->clients, &listeners);
     renew_users(server, wanted);
-    server_retune(server);
+    apply_config(server);
     log_done(server, &diff, level_before);
     return true;
 }

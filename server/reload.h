@@ -5,7 +5,7 @@
  *     compare        config_diff()         likewise, if something differs that may not
  *     open           listeners_prepare()   likewise, if an address cannot be had
  *     ------------------------------------ from here on nothing can fail
- *     take effect    config_adopt(), listeners_commit(), server_retune()
+ *     take effect    config_adopt(), listeners_commit(), engine_retune()
  *
  * The file is read in the event loop: meanwhile nobody is served.
  */

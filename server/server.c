@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "engine/round/node_set.h"
 #include "protocol/units.h"
 #include "server/clients/listeners.h"
 #include "server/clock.h"
+#include "server/descriptors.h"
 #include "server/reload.h"
+#include "server/rules.h"
 #include "server/server_io.h"
 
 /* An orderly end: how long rounds may go on, how long it may take in all, and how often it looks
@@ -30,14 +30,6 @@
 /* How long an operator's word waits for the masters, and how often it looks for them. */
 #define TASK_NS       (5 * NS_PER_S)
 #define TASK_CHECK_MS 10
-
-/* Descriptors that are not clients': standard ones, the loop's own, evdns, the one for systemd, a
- * probe now and then. */
-enum { OTHER_DESCRIPTORS = 16 };
-
-/* Those of the admin listener: itself, its connections, as many that are refused in one pass of the
- * loop, one to look at the process. */
-enum { ADMIN_DESCRIPTORS = 2 * LIMIT_ADMIN_CONNECTIONS + 2 };
 
 /* --- time --- */
 
@@ -328,79 +320,6 @@ static bool start_loop(struct server *server)
            server->drain != NULL && server->progress != NULL && server->started != NULL;
 }
 
-/*
- * How many clients there may be, so that the links always find a descriptor: when all are taken,
- * the one that a lost master's connection frees would go to the next client in the queue.
- */
-static unsigned clients_possible(const struct server *server)
-{
-    const struct config *config = server->config;
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return (unsigned)config->limits.clients;
-    const struct rlimit raised = {files.rlim_max, files.rlim_max};
-    /* A sandbox may forbid it even where nothing is to be raised. */
-    if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
-        files = raised;
-    rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;
-    if (config->admin.host != NULL)
-        others += ADMIN_DESCRIPTORS;
-    rlim_t possible = files.rlim_cur > others ? files.rlim_cur - others : 1;
-    if ((rlim_t)config->limits.clients <= possible)
-        return (unsigned)config->limits.clients;
-    log_event(&server->log, CONFIG_LOG_WARNING, "clients_limited",
-              LOG_FIELDS(log_number("configured", config->limits.clients),
-                         log_number("possible", (int64_t)possible),
-                         log_text("advice", "raise the limit of open files")));
-    return (unsigned)possible;
-}
-
-static struct engine_rules rules_of(const struct config *config)
-{
-    struct engine_rules rules = {
-        .round =
-            {
-                .node_count = config->node_count,
-                .quorum = config->node_count / 2 + 1,
-                .node_timeout_ns = config->rounds.node_timeout_ns,
-                .min_validity_ns = config->locks.min_validity_ns,
-                .drift = {.rate_ppm = config->locks.clock_drift_ppm,
-                          .margin_ns = config->locks.clock_drift_margin_ns},
-            },
-        .key_prefix = config->locks.key_prefix,
-        .key_prefix_len = strlen(config->locks.key_prefix),
-        .shared_names = config->locks.key_prefix[0] == '\0',
-        .cluster = config->cluster,
-        .max_ttl_ns = config->locks.max_ttl_ns,
-        .max_hold_ns = config->locks.max_hold_ns,
-        .max_extensions = config->locks.max_extensions,
-        .backoff_min_ns = config->rounds.backoff_min_ns,
-        .backoff_max_ns = config->rounds.backoff_max_ns,
-        .waiters = (size_t)config->limits.waiters,
-        .waiters_per_resource = (size_t)config->limits.waiters_per_resource,
-        .fence_ttl_ns = config->locks.fence_ttl_ns,
-        .fence_always = config->locks.fence == CONFIG_FENCE_ALWAYS,
-    };
-    for (unsigned i = 0; i < config->node_count; i++) {
-        const struct config_node *node = &config->nodes[i];
-        rules.node_names[i] = node->name;
-        rules.durable |= node->durable ? nodes_only(i) : 0;
-        rules.logins[i] = (struct link_login){node->username, node->password, node->database};
-    }
-    return rules;
-}
-
-/* The shortest time to live with which a lock could be granted at all: behind the drift and
- * min_validity there must be a millisecond for the round itself. */
-static int64_t shortest_ttl_ms(const struct round_rules *rules)
-{
-    int64_t ttl_ms = 1;
-    while (ttl_ms * NS_PER_MS - drift_of(&rules->drift, ttl_ms * NS_PER_MS) <
-           rules->min_validity_ns + NS_PER_MS)
-        ttl_ms++;
-    return ttl_ms;
-}
-
 /* What they use of the server; and what they have themselves. */
 static bool start_clients(struct server *server)
 {
@@ -429,13 +348,7 @@ static bool start_engine(struct server *server)
     rules.reset_set = server->task.reset_set;
     rules.looks_on = server->task.probe;
     const struct engine_io io = server_io(server);
-    server->clients.request_limits = (struct request_limits){
-        .ttl_min_ms = shortest_ttl_ms(&rules.round),
-        .ttl_max_ms = config->locks.max_ttl_ns / NS_PER_MS,
-        .hold_ttl_min_ms = hold_shortest_ms(&rules.round.drift, rules.round.node_timeout_ns),
-        .key_prefix = rules.key_prefix,
-        .key_prefix_len = rules.key_prefix_len,
-    };
+    server->clients.request_limits = rules_request_limits(&rules);
     if (!engine_init(&server->engine, &rules, &io, server->started_ns))
         return false;
     for (unsigned i = 0; i < config->node_count; i++)
@@ -461,18 +374,6 @@ static bool start_node_tls(struct server *server)
         return false;
     }
     return true;
-}
-
-void server_retune(struct server *server)
-{
-    const struct config *config = server->config;
-    const struct engine_rules rules = rules_of(config);
-    engine_retune(&server->engine, &rules);
-    gate_retune(&server->clients);
-    server->clients.limit = clients_possible(server);
-    server->log.level = config->log.level;
-    server->log.format = config->log.format;
-    pass_want_end(&server->pass);
 }
 
 static bool start_admin(struct server *server)
@@ -509,7 +410,7 @@ bool server_start(struct server *server, struct config *config, const struct log
         server_stop(server);
         return false;
     }
-    server->clients.limit = clients_possible(server);
+    server->clients.limit = descriptors_clients(config, log);
     if (task->only_that) {
         event_active(server->progress, 0, 0);
     } else {

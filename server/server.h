@@ -101,9 +101,6 @@ bool server_start(struct server *server, struct config *config, const struct log
 bool server_run(struct server *server);
 void server_stop(struct server *server);
 
-/* The configuration has changed where it may (config/diff.h): from now on that counts. */
-void server_retune(struct server *server);
-
 /* Have what the engine wants written go out at the end of this pass, and the timer set to when it
  * wants one: to be called by whatever has called the engine. */
 static inline void server_want_flush(struct server *server)

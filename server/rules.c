@@ -1,0 +1,63 @@
+#include "server/rules.h"
+
+#include <string.h>
+
+#include "engine/round/node_set.h"
+#include "protocol/units.h"
+
+struct engine_rules rules_of(const struct config *config)
+{
+    struct engine_rules rules = {
+        .round =
+            {
+                .node_count = config->node_count,
+                .quorum = config->node_count / 2 + 1,
+                .node_timeout_ns = config->rounds.node_timeout_ns,
+                .min_validity_ns = config->locks.min_validity_ns,
+                .drift = {.rate_ppm = config->locks.clock_drift_ppm,
+                          .margin_ns = config->locks.clock_drift_margin_ns},
+            },
+        .key_prefix = config->locks.key_prefix,
+        .key_prefix_len = strlen(config->locks.key_prefix),
+        .shared_names = config->locks.key_prefix[0] == '\0',
+        .cluster = config->cluster,
+        .max_ttl_ns = config->locks.max_ttl_ns,
+        .max_hold_ns = config->locks.max_hold_ns,
+        .max_extensions = config->locks.max_extensions,
+        .backoff_min_ns = config->rounds.backoff_min_ns,
+        .backoff_max_ns = config->rounds.backoff_max_ns,
+        .waiters = (size_t)config->limits.waiters,
+        .waiters_per_resource = (size_t)config->limits.waiters_per_resource,
+        .fence_ttl_ns = config->locks.fence_ttl_ns,
+        .fence_always = config->locks.fence == CONFIG_FENCE_ALWAYS,
+    };
+    for (unsigned i = 0; i < config->node_count; i++) {
+        const struct config_node *node = &config->nodes[i];
+        rules.node_names[i] = node->name;
+        rules.durable |= node->durable ? nodes_only(i) : 0;
+        rules.logins[i] = (struct link_login){node->username, node->password, node->database};
+    }
+    return rules;
+}
+
+/* The shortest time to live with which a lock could be granted at all: behind the drift and
+ * min_validity there must be a millisecond for the round itself. */
+static int64_t shortest_ttl_ms(const struct round_rules *rules)
+{
+    int64_t ttl_ms = 1;
+    while (ttl_ms * NS_PER_MS - drift_of(&rules->drift, ttl_ms * NS_PER_MS) <
+           rules->min_validity_ns + NS_PER_MS)
+        ttl_ms++;
+    return ttl_ms;
+}
+
+struct request_limits rules_request_limits(const struct engine_rules *rules)
+{
+    return (struct request_limits){
+        .ttl_min_ms = shortest_ttl_ms(&rules->round),
+        .ttl_max_ms = rules->max_ttl_ns / NS_PER_MS,
+        .hold_ttl_min_ms = hold_shortest_ms(&rules->round.drift, rules->round.node_timeout_ns),
+        .key_prefix = rules->key_prefix,
+        .key_prefix_len = rules->key_prefix_len,
+    };
+}
