@@ -107,9 +107,9 @@ static void log_done(const struct server *server, const struct config_diff *diff
 static void renew_users(struct server *server, struct config *wanted)
 {
     bool same = users_equal(server->config->users, wanted->users);
-    if (!same && gate_renew(&server->clients))
+    if (!same && clients_renew_users(&server->clients))
         return;
-    /* The gate goes on with what it has, and that is made of the old ones: they stay. */
+    /* The clients go on with what they have, and that is made of the old ones: they stay. */
     users_swap(&server->config->users, &wanted->users);
     if (same)
         return;
@@ -161,8 +161,7 @@ static void apply_config(struct server *server)
     const struct config *config = server->config;
     const struct engine_rules rules = rules_of(config);
     engine_retune(&server->engine, &rules);
-    gate_retune(&server->clients);
-    server->clients.limit = descriptors_clients(config, &server->log);
+    clients_apply_config(&server->clients, descriptors_clients(config, &server->log));
     server->log.level = config->log.level;
     server->log.format = config->log.format;
     pass_want_end(&server->pass);

@@ -84,14 +84,13 @@ static void io_breaking(void *context, const struct engine_client *by,
     resource[broken->resource_len] = '\0';
     memcpy(token, broken->token, sizeof(token) - 1);
     token[sizeof(token) - 1] = '\0';
-    client_log(
-        &server->clients.client_log, CLIENT_LOG_BROKEN,
-        LOG_FIELDS(log_text("resource", resource), log_text("token", token),
-                   log_text("user", session->user != NULL ? session->user->config->name : ""),
-                   log_text("peer", session->peer), log_text("name", by->label),
-                   log_number("by_client", (int64_t)by->id),
-                   log_number("of_client", (int64_t)broken->owner_id),
-                   log_text("of_name", broken->owner_label)));
+    client_log(&server->clients.client_log, CLIENT_LOG_BROKEN,
+               LOG_FIELDS(log_text("resource", resource), log_text("token", token),
+                          log_text("user", session_user(session, "")),
+                          log_text("peer", session->peer), log_text("name", by->label),
+                          log_number("by_client", (int64_t)by->id),
+                          log_number("of_client", (int64_t)broken->owner_id),
+                          log_text("of_name", broken->owner_label)));
 }
 
 /* It is down for another reason than any there was since it was last up. */

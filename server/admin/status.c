@@ -127,11 +127,11 @@ static void take_counters(struct status *status, const struct server *server)
 {
     status->clients = server->clients.session_count;
     status->clients_max = server->clients.limit;
-    status->unauthenticated = server->clients.gate.waiting_count;
+    status->unauthenticated = server->clients.auth.pending_count;
     status->accepted = server->clients.next_session_id;
-    status->auth_late = server->clients.gate.late;
-    status->auth_displaced = server->clients.gate.displaced;
-    status->wrong_secrets = server->clients.gate.wrong;
+    status->auth_late = server->clients.auth.late;
+    status->auth_displaced = server->clients.auth.displaced;
+    status->wrong_secrets = server->clients.auth.wrong;
     status->tls_failed = server->clients.handshakes.failed;
     status->admin_rejected = server->admin.rejected;
     status->denied = server->clients.denied;

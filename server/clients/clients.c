@@ -2,37 +2,20 @@
 
 #include "protocol/limits.h"
 #include "server/clients/listeners.h"
+#include "server/clients/sessions.h"
+#include "server/net/pass.h"
 #include "server/net/stream.h"
-
-static void clients_on_turn(evutil_socket_t fd, short events, void *context)
-{
-    (void)fd;
-    (void)events;
-    session_take_turns(context);
-}
-
-static void clients_on_sweep(evutil_socket_t fd, short events, void *context)
-{
-    (void)fd;
-    (void)events;
-    session_sweep(context);
-}
 
 bool clients_init(struct clients *clients)
 {
-    LIST_INIT(&clients->sessions);
-    LIST_INIT(&clients->swept);
-    TAILQ_INIT(&clients->turns);
-    clients->turn_lines = LIMIT_TURN_LINES;
     clients->ends.epoll = -1;
-    clients->sweep = event_new(clients->base, -1, 0, clients_on_sweep, clients);
-    clients->turn = event_new(clients->base, -1, 0, clients_on_turn, clients);
-    /* One more: who comes is counted before another makes room for him. */
+    /* One more: a new connection is counted before another makes room for it. */
     size_t connections = (size_t)clients->config->limits.clients + 1;
-    return clients->sweep != NULL && clients->turn != NULL &&
+    return sessions_init(clients) &&
            client_log_start(&clients->client_log, clients->log, clients->base) &&
            handshakes_init(&clients->handshakes, clients) &&
-           ends_init(&clients->ends, clients->base) && gate_init(clients) &&
+           ends_init(&clients->ends, clients->base) &&
+           auth_init(&clients->auth, clients->config, clients->entropy) &&
            origins_init(&clients->origins, connections);
 }
 
@@ -40,16 +23,13 @@ void clients_deinit(struct clients *clients)
 {
     if (clients->base == NULL)
         return;
-    gate_deinit(clients);
+    auth_deinit(&clients->auth);
     clients_stop_listening(clients);
     handshakes_deinit(&clients->handshakes);
     if (clients->origins.sentinel != NULL)
         origins_deinit(&clients->origins);
     ends_deinit(&clients->ends);
-    if (clients->sweep != NULL)
-        event_free(clients->sweep);
-    if (clients->turn != NULL)
-        event_free(clients->turn);
+    sessions_deinit(clients);
     client_log_stop(&clients->client_log);
 }
 
@@ -71,24 +51,41 @@ void clients_stop_listening(struct clients *clients)
 
 void clients_free_sessions(struct clients *clients)
 {
-    session_free_all(clients);
+    sessions_free_all(clients);
 }
 
-/* Where one client had this pass to itself, its next turn is longer: as many rounds go together as
- * if they came from several. */
-static void measure_turns(struct clients *clients)
+/* Where one client had this pass to itself, its budget is larger in the next: as many rounds go
+ * together as if they came from several. */
+static void set_read_budget(struct clients *clients)
 {
-    if (clients->turn_count > 0)
-        clients->turn_lines = clients->turn_count == 1 ? LIMIT_TURN_ALONE : LIMIT_TURN_LINES;
-    clients->turn_count = 0;
+    if (clients->sessions_served > 0)
+        clients->read_budget = clients->sessions_served == 1 ? LIMIT_TURN_ALONE : LIMIT_TURN_LINES;
+    clients->sessions_served = 0;
 }
 
 void clients_on_pass_end(struct clients *clients)
 {
-    measure_turns(clients);
+    set_read_budget(clients);
     if (clients->place_freed)
         listener_resume(clients);
     clients->place_freed = false;
+}
+
+bool clients_renew_users(struct clients *clients)
+{
+    struct users before;
+    if (!auth_renew_users(&clients->auth, &before))
+        return false;
+    sessions_renew_users(clients);
+    users_deinit(&before);
+    pass_want_end(clients->pass);
+    return true;
+}
+
+void clients_apply_config(struct clients *clients, unsigned limit)
+{
+    clients->limit = limit;
+    sessions_apply_config(clients);
 }
 
 bool clients_have_unsent(const struct clients *clients)

@@ -3,8 +3,9 @@
  *
  *     listeners, listener      accept a connection
  *     handshake                TLS, where there is TLS
- *     session                  lines in, replies out
- *     gate                     who the client is, and what it may do
+ *     sessions                 when a connection begins, goes on, ends
+ *     requests, listing        lines in, and what answers them
+ *     session, auth            replies out; which user it is, and what it may do
  */
 #ifndef SERVER_CLIENTS_CLIENTS_H
 #define SERVER_CLIENTS_CLIENTS_H
@@ -17,8 +18,8 @@
 
 #include "config/listens.h"
 #include "protocol/request.h"
+#include "server/clients/auth.h"
 #include "server/clients/client_log.h"
-#include "server/clients/gate.h"
 #include "server/clients/handshake.h"
 #include "server/clients/listener.h"
 #include "server/clients/origins.h"
@@ -56,15 +57,16 @@ struct clients {
     struct listener *listeners[LISTENS_MAX]; /* listener_count of them */
     size_t listener_count;
     struct handshakes handshakes;
-    struct gate gate; /* who they are, and what they may do */
+    struct auth auth;         /* which users they are, and what they may do */
+    struct event *auth_timer; /* when the oldest that is unauthenticated has to go */
 
     struct session_list sessions;
-    struct session_list swept;  /* sessions that want attention after this pass */
-    struct session_queue turns; /* sessions that had more to say than one turn takes */
-    struct event *sweep;        /* active while there is something on `swept` */
-    struct event *turn;         /* the next pass, for `turns` */
-    unsigned turn_lines;        /* so many lines may be said in one turn */
-    unsigned turn_count;        /* turns in this pass of the loop */
+    struct session_list swept;      /* sessions that want attention after this pass */
+    struct event *sweep;            /* active while there is something on `swept` */
+    struct session_queue next_pass; /* sessions whose read budget is spent */
+    struct event *next_pass_event;  /* added while there is something on `next_pass` */
+    unsigned read_budget;           /* so many lines are taken from one session in one pass */
+    unsigned sessions_served;       /* in this pass of the loop */
     unsigned session_count;
     uint64_t next_session_id;
 
@@ -87,7 +89,7 @@ void clients_deinit(struct clients *clients);
 /* Listen. On failure the reason has been logged. */
 bool clients_listen(struct clients *clients);
 
-/* Whoever waited in the queues of the sockets during the start is accepted. */
+/* The clients that wait in the queues of the sockets since the start are accepted. */
 void clients_accept(struct clients *clients);
 
 /* Nobody is accepted any more. */
@@ -95,6 +97,13 @@ void clients_stop_listening(struct clients *clients);
 
 /* Free all sessions, as if each client had gone. */
 void clients_free_sessions(struct clients *clients);
+
+/* The configuration has other users; the old ones are released by the caller, afterwards. False if
+ * there is not enough memory: then nothing has changed. */
+bool clients_renew_users(struct clients *clients);
+
+/* The rest of the configuration may have changed, and so has the number of connections. */
+void clients_apply_config(struct clients *clients, unsigned limit);
 
 /* At the end of a pass of the loop, after all was written. */
 void clients_on_pass_end(struct clients *clients);

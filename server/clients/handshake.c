@@ -6,6 +6,7 @@
 #include "protocol/limits.h"
 #include "protocol/units.h"
 #include "server/clients/clients.h"
+#include "server/clients/sessions.h"
 #include "server/clock.h"
 #include "server/net/pass.h"
 
@@ -76,7 +77,7 @@ static void handshake_on_event(struct bufferevent *connection, short events, voi
     }
     handshakes->done++;
     handshake->connection = NULL;
-    leave(handshake, session_new_tls(handshakes->clients, connection, &handshake->peer));
+    leave(handshake, sessions_add_tls(handshakes->clients, connection, &handshake->peer));
 }
 
 static void handshake_on_timer(evutil_socket_t fd, short events, void *context)

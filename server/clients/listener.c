@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/clients/clients.h"
+#include "server/clients/sessions.h"
 #include "server/net/sockaddr.h"
 #include "server/net/tcp_listen.h"
 
@@ -37,28 +38,6 @@ static void set_tcp_options(int fd)
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
-}
-
-static void find_peer(int fd, const struct sockaddr *address, socklen_t len, struct peer *peer)
-{
-    struct ucred who = {.uid = (uid_t)-1};
-    socklen_t who_len = sizeof(who);
-    *peer = (struct peer){.local = address->sa_family == AF_UNIX};
-    if (!peer->local) {
-        sockaddr_text(address, len, peer->name);
-        peer->origin =
-            address->sa_family == AF_INET6
-                ? origin_of_ipv6(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr)
-                : origin_of_ipv4(&((const struct sockaddr_in *)(const void *)address)->sin_addr);
-        return;
-    }
-    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) == 0;
-    peer->origin = origin_of_user(who.uid);
-    peer->owner = known && (who.uid == 0 || who.uid == geteuid());
-    if (known)
-        snprintf(peer->name, sizeof(peer->name), "uid=%u,pid=%d", who.uid, who.pid);
-    else
-        snprintf(peer->name, sizeof(peer->name), "unix");
 }
 
 const char *listener_refusal_key(enum listener_refusal refusal)
@@ -118,26 +97,26 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
     struct clients *clients = listener->clients;
     unsigned per_address = (unsigned)clients->config->limits.clients_per_address;
     struct peer peer;
-    find_peer(fd, address, len, &peer);
-    /* One who has too many already takes nobody's place. */
+    peer_find(&peer, fd, address, len);
+    /* A client that has too many already takes no place of another. */
     if (!origins_enter(&clients->origins, &peer.origin, per_address)) {
         refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
         return;
     }
     if (clients->session_count + clients->handshakes.count >= clients->limit &&
-        !gate_make_room(clients)) {
+        !sessions_make_room(clients)) {
         origins_leave(&clients->origins, &peer.origin);
         refuse_client(listener, fd, peer.name, REFUSED_CLIENTS);
         return;
     }
-    if (!peer.local)
+    if (peer.kind == PEER_TCP)
         set_tcp_options(fd);
     if (listener->tls.context != NULL) {
         handshake_start(&clients->handshakes, &listener->tls, fd, &peer);
         pause_while_crowded(clients);
         return;
     }
-    if (!session_new(clients, fd, &peer))
+    if (!sessions_add(clients, fd, &peer))
         origins_leave(&clients->origins, &peer.origin);
 }
 
@@ -145,7 +124,7 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
 static unsigned accepts_at_once(const struct clients *clients)
 {
     int64_t most = clients->config->limits.unauthenticated / 4;
-    if (clients->gate.open || most > LIMIT_TURN_ACCEPTS)
+    if (clients->auth.open || most > LIMIT_TURN_ACCEPTS)
         return LIMIT_TURN_ACCEPTS;
     return most > 1 ? (unsigned)most : 1;
 }

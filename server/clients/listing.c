@@ -5,6 +5,7 @@
 
 #include "protocol/units.h"
 #include "server/clients/clients.h"
+#include "server/clients/view.h"
 
 static bool next_node(struct listing *listing, struct text *text)
 {
@@ -28,7 +29,7 @@ static bool next_count(struct listing *listing, struct text *text)
 /* A user may neither know nor count what it may not use. */
 static bool may_see(const struct listing *listing, const struct status_lock *lock)
 {
-    return permit_covers(&listing->session->permit, lock->resource, lock->resource_len);
+    return permit_covers(&listing->session->identity.permit, lock->resource, lock->resource_len);
 }
 
 /* Without a walk over all of them where one is named, which waiters ask time and again. */
@@ -56,8 +57,9 @@ static bool next_lock(struct listing *listing, struct text *text)
 /* A user's own connections; to a user who may use every resource, all of them. */
 static bool may_see_client(const struct listing *listing, const struct session *client)
 {
-    return permit_covers_all(&listing->session->permit) ||
-           (client->user != NULL && client->user == listing->session->user);
+    return permit_covers_all(&listing->session->identity.permit) ||
+           (client->identity.user != NULL &&
+            client->identity.user == listing->session->identity.user);
 }
 
 static bool next_client(struct listing *listing, struct text *text)
@@ -72,10 +74,11 @@ static bool next_client(struct listing *listing, struct text *text)
         text_format(text,
                     "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
                     " under_way=%u holds=%u user=%s",
-                    client->client.id, client->client.label[0] != '\0' ? client->client.label : "-",
-                    client->peer, age_ms, client->requests, client->client.call_count,
-                    client->client.hold_count,
-                    client->user != NULL ? client->user->config->name : "-");
+                    view_client_id(&client->client),
+                    view_client_name(&client->client)[0] != '\0' ? view_client_name(&client->client)
+                                                                 : "-",
+                    client->peer, age_ms, client->requests, view_client_requests(&client->client),
+                    view_client_holds(&client->client), session_user(client, "-"));
     listing->client = LIST_NEXT(client, entry);
     return true;
 }
@@ -107,9 +110,8 @@ void listing_begin(struct listing *listing, const struct clients *clients,
     if (request->verb == VERB_NODES || request->verb == VERB_STATS)
         status_take(&listing->status, clients->server, now_ns);
     else if (request->verb == VERB_LOCKS)
-        listing->resource = request->resource != NULL
-                                ? engine_find(clients->engine, request)
-                                : resource_first(&clients->engine->manager.resources);
+        listing->resource = request->resource != NULL ? engine_find(clients->engine, request)
+                                                      : view_first_resource(clients->engine);
     else
         listing->client = LIST_FIRST(&clients->sessions);
 }

@@ -1,10 +1,9 @@
 /*
- * One client connection: lines in, replies out (docs/protocol.txt).
+ * One client connection (docs/protocol.txt): its state, and what is written to it. What it sends is
+ * for requests.h; when it begins and ends is for sessions.h.
  *
- * Untagged requests are answered in order, and one starts only after the one before is answered;
- * the lines that have to wait are held back. Tagged ones start as they come. What waits, what is
- * unread and what is under way is bounded: a client that sends too much is not read from, one that
- * does not read its answers is dropped.
+ * What waits, what is unread and what is under way is limited: a client that sends too much is not
+ * read from, a client that does not read its answers is dropped.
  */
 #ifndef SERVER_CLIENTS_SESSION_H
 #define SERVER_CLIENTS_SESSION_H
@@ -14,91 +13,102 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "config/permit.h"
 #include "engine/engine.h"
-#include "protocol/limits.h"
-#include "server/clients/origin.h"
+#include "server/clients/auth.h"
+#include "server/clients/client_log.h"
+#include "server/clients/peer.h"
 #include "server/net/ends.h"
 #include "server/net/stream.h"
 
 struct clients;
-struct user;
 struct session;
 
 LIST_HEAD(session_list, session);
+TAILQ_HEAD(session_queue, session);
 
-/* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295,pid=4294967295"; over TLS,
- * ",cn=" and the name in the certificate behind it. */
-enum { SESSION_PEER_MAX = 64, SESSION_SUBJECT_MAX = 128 };
+enum { SESSION_SUBJECT_MAX = 128 };
 
-/* Who is at the other end. */
-struct peer {
-    struct origin origin;
-    bool local; /* it came by a unix socket */
-    bool owner; /* ... as root, or as the user that this daemon runs as */
-    char name[SESSION_PEER_MAX];
+/* How far the connection is; session_set_state() alone changes it, and only forward. Whether the
+ * client has authenticated is another matter, since a reload may change that both ways: see
+ * struct identity. */
+enum session_state {
+    SESSION_NEW,     /* no whole line has come yet: it may speak another protocol */
+    SESSION_OPEN,    /* the first line has been seen */
+    SESSION_ENDING,  /* the client sends no more, but there may be lines left to read */
+    SESSION_ENDED,   /* ... and all it sent has been read: what is under way is answered */
+    SESSION_CLOSING, /* no line is taken any more; closed once all is written */
+    SESSION_DROPPED, /* freed by the next sweep, whatever is unwritten */
 };
 
 struct session {
     struct clients *clients;     /* the owner */
     struct engine_client client; /* what the engine keeps */
-    LIST_ENTRY(session) entry;
-    LIST_ENTRY(session) swept;
-    TAILQ_ENTRY(session) turn;  /* while has_turn */
-    struct stream stream;       /* over TLS, its end is one in order only by close_notify */
-    struct evbuffer *held_back; /* untagged lines, while another is under way */
-    size_t held_back_len;       /* the bytes in it */
-    struct end_watch end_watch; /* while there is more to be read than may be */
-    uint64_t requests;
+    enum session_state state;
+    struct stream stream;           /* over TLS, its end is one in order only by close_notify */
+    struct evbuffer *pending_input; /* untagged lines, while another is under way */
+    size_t pending_input_len;       /* the bytes in it */
+    struct end_watch end_watch;     /* while there is more to be read than may be */
     int64_t since_ns;
-    char peer[SESSION_PEER_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX];
+    uint64_t requests;
+    int64_t lines_ns;          /* what is taken in this pass was sent by then */
+    unsigned lines_taken;      /* in this pass, of the read budget */
+    bool untagged_pending;     /* the engine has an untagged request that is not answered */
+    bool discarding;           /* inside a line that is too long */
+    bool on_sweep;             /* it is in clients->swept */
+    bool on_next_pass;         /* it is in clients->next_pass: its read budget is spent */
+    LIST_ENTRY(session) entry; /* of clients->sessions */
+    LIST_ENTRY(session) swept;
+    TAILQ_ENTRY(session) next_pass;
+    struct identity identity;          /* which user it is, and what it may do */
     char subject[SESSION_SUBJECT_MAX]; /* see tls_peer_name(); "" without a certificate */
-    struct origin origin;
-
-    /* Who it is, and what it may do; for server/clients/gate.c alone to change. */
-    const struct user *user; /* NULL: not known, or there are no users */
-    struct permit permit;
-    TAILQ_ENTRY(session) waiting; /* while at_gate */
-    int64_t at_gate_ns;           /* since when */
-    bool at_gate;
-    bool by_secret; /* it has authenticated; otherwise the user is that of its unix socket */
-    bool owner;
-    bool spoken; /* has sent a whole line */
-    bool untagged_under_way;
-    bool discarding; /* inside a line that is too long */
-    bool on_sweep;
-    int64_t turn_ns;     /* when this turn began, behind all that is served in it */
-    unsigned turn_lines; /* taken in this turn */
-    bool has_turn;       /* there is more to be taken in the next pass */
-    bool ended;          /* the client will send no more */
-    bool end_seen;       /* nor will it here, but there are lines left to read */
-    bool quitting;       /* close once all is written */
-    bool dropped;        /* to be freed, whatever is unwritten */
-    bool local;          /* a unix socket: the client ends it in order, or by a reset */
+    char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for people */
 };
 
-/* Serve a connection that was accepted; owns fd from now on. False if there is no memory for it. */
-bool session_new(struct clients *clients, int fd, const struct peer *peer);
+/* Forward only. Has the session swept after this pass where the new state asks for it. */
+void session_set_state(struct session *session, enum session_state state);
 
-/* Close it now, with a last line (and its LF) if it can take one. Not for a callback of its own. */
-void session_evict(struct session *session, const char *line, const char *why);
+/* May lines be taken? */
+static inline bool session_takes_lines(const struct session *session)
+{
+    return session->state < SESSION_CLOSING;
+}
 
-/* The same for one whose TLS handshake is done; owns the connection from now on. */
-bool session_new_tls(struct clients *clients, struct bufferevent *tls, const struct peer *peer);
+/* The client sends no more; over TLS, as far as the kernel knows. */
+static inline bool session_has_ended(const struct session *session)
+{
+    return session->state == SESSION_ENDING || session->state == SESSION_ENDED;
+}
 
-/* Free all of them, as if each client had gone. */
-void session_free_all(struct clients *clients);
+/* Have it looked at after this pass of the loop: sessions_sweep(). */
+void session_want_sweep(struct session *session);
 
-/* The sessions that wanted attention: see struct clients. */
-void session_sweep(struct clients *clients);
+/* Go on with its lines in the next pass, after what is ready by then. */
+void session_want_next_pass(struct session *session);
 
-/* The sessions that had more to say than one turn takes: see struct clients. */
-void session_take_turns(struct clients *clients);
+/* Free it after this pass, and log why. Nothing if it has been dropped before. */
+void session_drop(struct session *session, const char *why);
+void session_drop_as(struct session *session, enum client_log_kind kind, const char *why);
+
+/* How many bytes can be written before the client counts as one that does not read its answers. */
+size_t session_room(const struct session *session);
+
+/* Write one line, with the tag of its request. */
+void session_write_line(struct session *session, const struct request *request, const char *line,
+                        size_t len);
+void session_write_text(struct session *session, const struct request *request, const char *text);
+void session_write_error(struct session *session, enum request_error error, const char *text,
+                         const char *tag, size_t tag_len);
 
 /* For struct engine_io. */
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply);
 void session_on_undone(struct session *session, const char *tag, size_t tag_len);
 void session_on_push(struct session *session, const struct push *push);
+
+/* The name of its user, or `none` without one. */
+const char *session_user(const struct session *session, const char *none);
+
+/* It has become that user: for the log. */
+void session_log_authenticated(const struct session *session);
 
 #endif

@@ -1,0 +1,240 @@
+#include "server/clients/auth.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "config/config.h"
+#include "server/entropy.h"
+
+static const char *const everything[] = {""};
+
+/* What every connection may do where there are no users. To take a lock from its holder is for the
+ * owner of the daemon alone. */
+static struct permit permit_of_anybody(bool owner)
+{
+    struct permit permit = {
+        .known = true, .verbs = permit_grantable(), .prefixes = everything, .prefix_count = 1};
+    if (!owner)
+        permit.verbs &= ~PERMIT_BIT(VERB_BREAK);
+    return permit;
+}
+
+static struct permit permit_in(const struct identity *identity)
+{
+    switch (identity->state) {
+    case AUTH_OPEN:
+        return permit_of_anybody(identity->peer == PEER_OWNER);
+    case AUTH_BY_SOCKET:
+    case AUTH_BY_SECRET:
+        return identity->user->permit;
+    case AUTH_NONE:
+    case AUTH_PENDING:
+        break;
+    }
+    return (struct permit){.known = false};
+}
+
+static void set_state(struct auth *auth, struct identity *identity, enum auth_state state,
+                      const struct user *user)
+{
+    assert((user != NULL) == (state == AUTH_BY_SOCKET || state == AUTH_BY_SECRET));
+    if (identity->state == AUTH_PENDING) {
+        assert(auth->pending_count > 0);
+        TAILQ_REMOVE(&auth->pending, identity, entry);
+        auth->pending_count--;
+        if (auth->pending_count <= auth->config->limits.unauthenticated / 2)
+            auth->crowded = false;
+    }
+    identity->state = state;
+    identity->user = user;
+    identity->permit = permit_in(identity);
+    if (state == AUTH_PENDING) {
+        TAILQ_INSERT_TAIL(&auth->pending, identity, entry);
+        auth->pending_count++;
+    }
+}
+
+/* --- the user of a unix socket --- */
+
+/* The groups of a peer, its first one first; NULL if there is no memory for them. */
+static gid_t *find_groups(int fd, gid_t first, size_t *count)
+{
+    socklen_t len = 0;
+    /* They may be 65,536. Where there is no room, the kernel says how much it takes. */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || errno != ERANGE)
+        len = 0;
+    gid_t *gids = malloc(sizeof(*gids) + len);
+    if (gids == NULL)
+        return NULL;
+    gids[0] = first;
+    if (len > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids + 1, &len) != 0)
+        len = 0;
+    *count = 1 + len / sizeof(*gids);
+    return gids;
+}
+
+/* The user that the kernel names at the other end. */
+static const struct user *find_by_socket(const struct auth *auth, const struct identity *identity)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    size_t count;
+    if (identity->peer == PEER_TCP ||
+        getsockopt(identity->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+        return NULL;
+    gid_t *gids = find_groups(identity->fd, peer.gid, &count);
+    if (gids == NULL)
+        return NULL;
+    const struct user *user = users_by_ids(&auth->users, peer.uid, gids, count);
+    free(gids);
+    return user;
+}
+
+bool auth_recognize(struct auth *auth, struct identity *identity)
+{
+    assert(identity->state == AUTH_NONE);
+    if (auth->open) {
+        set_state(auth, identity, AUTH_OPEN, NULL);
+        return true;
+    }
+    const struct user *user = find_by_socket(auth, identity);
+    if (user != NULL)
+        set_state(auth, identity, AUTH_BY_SOCKET, user);
+    return user != NULL;
+}
+
+/* --- pending --- */
+
+bool auth_is_full(const struct auth *auth)
+{
+    return auth->pending_count >= auth->config->limits.unauthenticated;
+}
+
+void auth_await(struct auth *auth, struct identity *identity, int64_t now_ns)
+{
+    assert(identity->state == AUTH_NONE);
+    identity->pending_since_ns = now_ns;
+    set_state(auth, identity, AUTH_PENDING, NULL);
+}
+
+void auth_leave(struct auth *auth, struct identity *identity)
+{
+    set_state(auth, identity, AUTH_NONE, NULL);
+}
+
+struct identity *auth_oldest(const struct auth *auth)
+{
+    return TAILQ_FIRST(&auth->pending);
+}
+
+int64_t auth_deadline_ns(const struct auth *auth)
+{
+    const struct identity *oldest = auth_oldest(auth);
+    return oldest != NULL ? oldest->pending_since_ns + auth->config->limits.auth_timeout_ns
+                          : INT64_MAX;
+}
+
+bool auth_displace(struct auth *auth)
+{
+    bool news = !auth->crowded;
+    auth->crowded = true;
+    auth->displaced++;
+    return news;
+}
+
+/* --- AUTH --- */
+
+enum auth_result auth_try(struct auth *auth, struct identity *identity, const char *secret,
+                          size_t len, int64_t now_ns, enum guesses_news *news)
+{
+    uint64_t fingerprint;
+    if (auth->open)
+        return AUTH_IGNORED;
+    if (identity->state == AUTH_BY_SECRET)
+        return AUTH_AGAIN;
+    if (guesses_wait_ns(auth->guesses, &identity->origin, now_ns) > 0)
+        return AUTH_LIMITED;
+    const struct user *user = users_by_secret(&auth->users, secret, len, &fingerprint);
+    if (user != NULL) {
+        set_state(auth, identity, AUTH_BY_SECRET, user);
+        return AUTH_ACCEPTED;
+    }
+    auth->wrong++;
+    *news = guesses_note(auth->guesses, &identity->origin, fingerprint, now_ns);
+    return AUTH_WRONG;
+}
+
+const char *auth_answer(enum auth_result result)
+{
+    switch (result) {
+    case AUTH_ACCEPTED:
+    case AUTH_IGNORED:
+        break;
+    case AUTH_AGAIN:
+        return "DENIED this connection has authenticated; open another one";
+    case AUTH_LIMITED:
+        return "LIMIT secrets"; /* it says nothing about this one: a good one may be tried again */
+    case AUTH_WRONG:
+        return "DENIED wrong secret";
+    }
+    return "OK";
+}
+
+/* --- the users --- */
+
+static bool make_users(const struct auth *auth, struct users *users)
+{
+    unsigned char key[USERS_DIGEST];
+    entropy_fill(auth->entropy, key, sizeof(key));
+    return users_init(users, auth->config->users, key);
+}
+
+bool auth_init(struct auth *auth, const struct config *config, struct entropy *entropy)
+{
+    uint64_t seed;
+    *auth = (struct auth){.config = config, .entropy = entropy, .open = config->users == NULL};
+    TAILQ_INIT(&auth->pending);
+    entropy_fill(entropy, &seed, sizeof(seed));
+    auth->guesses = malloc(sizeof(*auth->guesses));
+    if (auth->guesses == NULL)
+        return false;
+    guesses_init(auth->guesses, seed);
+    return auth->open || make_users(auth, &auth->users);
+}
+
+void auth_deinit(struct auth *auth)
+{
+    free(auth->guesses);
+    auth->guesses = NULL;
+    users_deinit(&auth->users);
+}
+
+bool auth_renew_users(struct auth *auth, struct users *before)
+{
+    struct users now = {0};
+    if (auth->config->users != NULL && !make_users(auth, &now))
+        return false;
+    *before = auth->users;
+    auth->users = now;
+    auth->open = auth->config->users == NULL;
+    return true;
+}
+
+bool auth_renew(struct auth *auth, struct identity *identity)
+{
+    if (auth->open) {
+        set_state(auth, identity, AUTH_OPEN, NULL);
+        return true;
+    }
+    bool by_secret = identity->state == AUTH_BY_SECRET;
+    const struct user *user = by_secret ? users_by_name(&auth->users, identity->user->config->name)
+                                        : find_by_socket(auth, identity);
+    if (user == NULL)
+        return identity->state == AUTH_PENDING;
+    if (by_secret && !user->has_secret)
+        return false;
+    set_state(auth, identity, by_secret ? AUTH_BY_SECRET : AUTH_BY_SOCKET, user);
+    return true;
+}

@@ -1,0 +1,358 @@
+#include "server/clients/requests.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "protocol/foreign.h"
+#include "protocol/limits.h"
+#include "protocol/text.h"
+#include "server/clients/auth.h"
+#include "server/clients/client_log.h"
+#include "server/clients/clients.h"
+#include "server/clients/listing.h"
+#include "server/clients/session.h"
+#include "server/clients/view.h"
+#include "server/clock.h"
+#include "server/log.h"
+
+/* Of an evbuffer, in which the longest line is: it grows by blocks of 512 bytes or more. */
+enum { WIPED_PIECES = LIMIT_LINE / 256 };
+
+/* Nothing more is taken from it. */
+static void close_when_written(struct session *session)
+{
+    if (session->state < SESSION_CLOSING)
+        session_set_state(session, SESSION_CLOSING);
+}
+
+static void deny(struct session *session, const struct request *request, enum permit_answer why)
+{
+    char line[128];
+    session->clients->denied++;
+    int len = snprintf(line, sizeof(line), "DENIED %s", permit_text(why, request->verb));
+    session_write_line(session, request, line, (size_t)len);
+}
+
+/* What a wrong secret is worth: a line of the log, or one that only a look for it shows. */
+static void log_wrong_secret(const struct session *session, enum guesses_news news)
+{
+    struct clients *clients = session->clients;
+    const struct log_field client = log_number("client", (int64_t)view_client_id(&session->client));
+    const struct log_field peer = log_text("peer", session->peer);
+    const struct log_field wrong = log_text("why", "a secret that is nobody's");
+    const struct log_field many =
+        log_text("why", "many wrong secrets: for a while none from there is looked at");
+    switch (news) {
+    case GUESSES_FIRST:
+        client_log(&clients->client_log, CLIENT_LOG_AUTH_FAILED, LOG_FIELDS(client, peer, wrong));
+        break;
+    case GUESSES_SPENT:
+        client_log(&clients->client_log, CLIENT_LOG_AUTH_LIMITED, LOG_FIELDS(client, peer, many));
+        break;
+    case GUESSES_NOTHING:
+        log_event(clients->log, CONFIG_LOG_DEBUG, "auth_failed", LOG_FIELDS(client, peer, wrong));
+        break;
+    }
+}
+
+static void authenticate(struct session *session, const struct request *request)
+{
+    enum guesses_news news;
+    enum auth_result result = auth_try(&session->clients->auth, &session->identity, request->secret,
+                                       request->secret_len, session->lines_ns, &news);
+    if (result == AUTH_ACCEPTED)
+        session_log_authenticated(session);
+    if (result == AUTH_WRONG)
+        log_wrong_secret(session, news);
+    session_write_text(session, request, auth_answer(result));
+    if (session->identity.state == AUTH_PENDING)
+        close_when_written(session);
+}
+
+/* However many there are, so it takes the whole read budget. */
+static bool walks_over_all(const struct request *request)
+{
+    return request->verb == VERB_CLIENTS ||
+           (request->verb == VERB_LOCKS && request->resource == NULL);
+}
+
+/* A long one ends with how many more there are: no client is dropped for asking. */
+static void write_listing(struct session *session, const struct request *request)
+{
+    struct listing listing;
+    char buf[LIMIT_REPLY];
+    unsigned lines = 0;
+    unsigned more = 0;
+    listing_begin(&listing, session->clients, session, request, clock_now_ns());
+    for (;;) {
+        struct text line = {.buf = buf, .size = sizeof(buf)};
+        bool fits = !walks_over_all(request) || (more == 0 && lines < LIMIT_LISTING_LINES &&
+                                                 session_room(session) >= 4 * LIMIT_REPLY);
+        if (!listing_next(&listing, fits ? &line : NULL))
+            break;
+        if (fits)
+            session_write_line(session, request, line.buf, line.len);
+        lines += fits;
+        more += !fits;
+    }
+    if (more > 0) {
+        struct text line = {.buf = buf, .size = sizeof(buf)};
+        text_format(&line, "more=%u", more);
+        session_write_line(session, request, line.buf, line.len);
+    }
+    session_write_text(session, request, "END");
+}
+
+static void run(struct session *session, const struct request *request)
+{
+    struct clients *clients = session->clients;
+    clients->requests[request->verb]++;
+    /* It would be undone: so no round is run for it, whose place others could use. */
+    if (request->verb == VERB_LOCK && session_has_ended(session)) {
+        session_on_undone(session, request->tag, request->tag_len);
+        return;
+    }
+    switch (request->verb) {
+    case VERB_LOCK:
+    case VERB_UNLOCK:
+    case VERB_EXTEND:
+    case VERB_STATUS:
+    case VERB_BREAK:
+        session->untagged_pending = session->untagged_pending || request->tag == NULL;
+        engine_submit(clients->engine, &session->client, request, session->lines_ns);
+        break;
+    case VERB_NAME:
+        view_client_set_name(&session->client, request->label, request->label_len);
+        session_write_text(session, request, "OK");
+        break;
+    case VERB_NODES:
+    case VERB_STATS:
+    case VERB_LOCKS:
+    case VERB_CLIENTS:
+    case VERB_HELP:
+        if (walks_over_all(request))
+            session->lines_taken = clients->read_budget;
+        write_listing(session, request);
+        break;
+    case VERB_PING:
+        /* It proves what is held: what is lost by now has to be told of before it. */
+        engine_catch_up(clients->engine, session->lines_ns);
+        session_write_text(session, request, "PONG");
+        break;
+    case VERB_VERSION:
+        session_write_text(session, request, "VERSION 1 redlockd/" REDLOCKD_VERSION);
+        break;
+    case VERB_QUIT:
+        session_write_text(session, request, "BYE");
+        engine_client_quit(clients->engine, &session->client, session->lines_ns);
+        close_when_written(session);
+        break;
+    case VERB_AUTH:
+        authenticate(session, request);
+        break;
+    case VERB_COUNT:
+        assert(false && "no verb");
+    }
+}
+
+/* A line without its end. False if it cannot start yet: it is untagged, and another is under way.
+ */
+static bool take_line(struct session *session, const char *line, size_t len)
+{
+    struct request request;
+    struct error error;
+    enum request_error failed =
+        request_parse(line, len, &session->clients->request_limits, &request, &error);
+    if (failed == REQUEST_EMPTY)
+        return true;
+    if (request.tag == NULL && session->untagged_pending)
+        return false;
+    session->requests++;
+    enum permit_answer may = PERMIT_YES;
+    if (failed == REQUEST_FINE)
+        may = permit_ask(&session->identity.permit, request.verb, request.resource,
+                         request.resource_len);
+    else if (!permit_tells(&session->identity.permit, failed))
+        may = PERMIT_NOT_KNOWN;
+    if (may != PERMIT_YES) {
+        deny(session, &request, may);
+    } else if (failed != REQUEST_FINE) {
+        session->clients->request_errors[failed]++;
+        session_write_error(session, failed, error.text, request.tag, request.tag_len);
+    } else if (request.tag != NULL &&
+               engine_tag_in_use(&session->client, request.tag, request.tag_len)) {
+        session->clients->request_errors[REQUEST_BAD_TAG]++;
+        session_write_error(
+            session, REQUEST_BAD_TAG,
+            "a request with this tag is under way; use another, or wait for its answer",
+            request.tag, request.tag_len);
+    } else {
+        run(session, &request);
+    }
+    return true;
+}
+
+/* A client of another protocol gets no answer that it could mistake for one. */
+static bool is_foreign(struct session *session, const char *bytes, size_t len, bool whole)
+{
+    if (session->state != SESSION_NEW)
+        return false;
+    if (whole)
+        session_set_state(session, SESSION_OPEN);
+    const char *what = foreign_protocol(bytes, len);
+    if (what == NULL)
+        return false;
+    session_drop(session, what);
+    return true;
+}
+
+/* A line with an AUTH is not left lying where it was. */
+static bool may_be_secret(const struct session *session)
+{
+    return !session->clients->auth.open && session->identity.state != AUTH_BY_SECRET;
+}
+
+static void wipe(struct evbuffer *buffer, size_t len)
+{
+    struct evbuffer_iovec pieces[WIPED_PIECES];
+    int count = evbuffer_peek(buffer, (ev_ssize_t)len, NULL, pieces, WIPED_PIECES);
+    for (int i = 0; i < count && i < WIPED_PIECES; i++) {
+        size_t part = pieces[i].iov_len < len ? pieces[i].iov_len : len;
+        explicit_bzero(pieces[i].iov_base, part);
+        len -= part;
+    }
+}
+
+static bool has_budget(const struct session *session)
+{
+    return session_takes_lines(session) && session->lines_taken < session->clients->read_budget;
+}
+
+static bool can_start_pending(const struct session *session)
+{
+    return session->pending_input_len > 0 && !session->untagged_pending;
+}
+
+/* One line of the pending input that can start. */
+static void take_pending(struct session *session)
+{
+    char line[LIMIT_LINE + 1];
+    assert(session->pending_input_len == evbuffer_get_length(session->pending_input));
+    ev_ssize_t len = evbuffer_copyout(session->pending_input, line, sizeof(line));
+    assert(len > 0);
+    const char *end = memchr(line, '\n', (size_t)len);
+    assert(end != NULL);
+    size_t line_len = (size_t)(end - line);
+    bool secret = may_be_secret(session);
+    if (secret)
+        wipe(session->pending_input, line_len);
+    evbuffer_drain(session->pending_input, line_len + 1);
+    session->pending_input_len -= line_len + 1;
+    session->lines_taken++;
+    take_line(session, line, line_len);
+    if (secret)
+        explicit_bzero(line, sizeof(line));
+}
+
+static void keep_pending(struct session *session, const char *line, size_t len)
+{
+    if (evbuffer_add(session->pending_input, line, len) != 0 ||
+        evbuffer_add(session->pending_input, "\n", 1) != 0) {
+        session_drop(session, "there is no memory for its requests");
+        return;
+    }
+    session->pending_input_len += len + 1;
+}
+
+static bool has_room(const struct session *session)
+{
+    return session->pending_input_len + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
+}
+
+/* After the pending lines, unless it is tagged. */
+static bool waits_for_pending(const struct session *session, const char *line, size_t len)
+{
+    struct request tag;
+    if (session->pending_input_len == 0)
+        return false;
+    request_tag(line, len, &tag);
+    return tag.tag == NULL;
+}
+
+/* A complete line. */
+static void on_line(struct session *session, const char *line, size_t len)
+{
+    if (len > 0 && len < LIMIT_LINE && line[len - 1] == '\r')
+        len--;
+    if (waits_for_pending(session, line, len) || !take_line(session, line, len))
+        keep_pending(session, line, len);
+}
+
+/*
+ * Take one line from the input. Of one that is too long, the start stands for the whole, and the
+ * rest is thrown away up to its end. Returns false once there is no whole line, nothing left, or no
+ * room to keep a line pending.
+ */
+static bool take_input(struct session *session)
+{
+    size_t got;
+    char *line = stream_input(&session->stream, &got);
+    if (got == 0 || !has_room(session))
+        return false;
+    size_t len = got < LIMIT_LINE ? got : LIMIT_LINE;
+    const char *end = memchr(line, '\n', len);
+    if (end != NULL)
+        len = (size_t)(end - line);
+    if (is_foreign(session, line, got, end != NULL))
+        return false;
+
+    if (end == NULL && len < LIMIT_LINE) {
+        if (session->discarding)
+            stream_consume(&session->stream, len);
+        return false;
+    }
+    bool rest_of_line = session->discarding;
+    session->discarding = end == NULL;
+    bool secret = may_be_secret(session);
+    session->lines_taken++;
+    if (!rest_of_line)
+        on_line(session, line, len);
+    if (secret)
+        explicit_bzero(line, len);
+    size_t taken = end != NULL ? len + 1 : len;
+    stream_consume(&session->stream, taken);
+    return taken < got;
+}
+
+static bool has_input(struct session *session)
+{
+    size_t left;
+    stream_input(&session->stream, &left);
+    return left > 0;
+}
+
+void requests_take(struct session *session)
+{
+    assert(!session_takes_lines(session) || !session->untagged_pending ||
+           view_client_requests(&session->client) > 0);
+    session->lines_taken = 0;
+    session->clients->sessions_served++;
+    /* For all of them: no line of these was sent later than that. */
+    session->lines_ns = clock_now_ns();
+    while (can_start_pending(session) && has_budget(session))
+        take_pending(session);
+    while (has_budget(session) && take_input(session))
+        ;
+    bool takes_more = session_takes_lines(session);
+    if (takes_more && !has_budget(session) && (can_start_pending(session) || has_input(session)))
+        session_want_next_pass(session);
+    /* Not read from while there is no room: then the client has to wait, not the daemon. Its end
+     * has to be noticed all the same; and before the next pass, too: a LOCK must not be granted
+     * to a client that has gone meanwhile. */
+    bool reads = takes_more && has_room(session);
+    stream_set_reading(&session->stream, reads);
+    end_watch_set(&session->end_watch,
+                  takes_more && !session_has_ended(session) && (!reads || session->on_next_pass));
+}

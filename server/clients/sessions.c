@@ -1,0 +1,433 @@
+#include "server/clients/sessions.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "engine/engine.h"
+#include "protocol/limits.h"
+#include "server/clients/auth.h"
+#include "server/clients/clients.h"
+#include "server/clients/requests.h"
+#include "server/clients/session.h"
+#include "server/clients/view.h"
+#include "server/clock.h"
+#include "server/entropy.h"
+#include "server/log.h"
+#include "server/net/pass.h"
+#include "server/net/tls.h"
+
+static bool all_answered(const struct session *session)
+{
+    return view_client_requests(&session->client) == 0 && !session->on_next_pass &&
+           session->pending_input_len == 0;
+}
+
+/* --- what the stream tells --- */
+
+static void session_on_input(void *context)
+{
+    struct session *session = context;
+    requests_take(session);
+    pass_want_end(session->clients->pass);
+}
+
+/* All that was written has gone out: the moment to close, if that is due. */
+static void session_on_written(void *context)
+{
+    struct session *session = context;
+    if (session->state >= SESSION_ENDED)
+        session_want_sweep(session);
+}
+
+/* A connection that is reset may have been so by anything on its way, and its client lives; but a
+ * unix socket has no way: the kernel says so when a client ends that has not read all. Where the
+ * daemon lost it, for lack of memory, the client may live and trust its HOLDs. */
+static void on_lost(struct session *session, bool by_peer)
+{
+    struct clients *clients = session->clients;
+    const char *why = "the connection was lost";
+    /* Many clients just close, and never say close_notify: that matters only to a HOLD or a LOCK.
+     */
+    bool usual =
+        session->stream.tls != NULL && tls_failure_of(session->stream.tls, &why) == TLS_ENDED &&
+        view_client_holds(&session->client) == 0 && view_client_requests(&session->client) == 0;
+    if (session->identity.peer != PEER_TCP && by_peer)
+        engine_client_closed(clients->engine, &session->client, clock_now_ns());
+    session_drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
+    pass_want_end(clients->pass);
+}
+
+/* The client will send no more. Over TLS, what the kernel tells of the end of the connection is no
+ * word of the client: anybody on its way can make it. Whether it was one in order shows when all
+ * has been read; until then, no HOLD is released. */
+static void tell_end(struct session *session, bool all_read)
+{
+    struct engine *engine = session->clients->engine;
+    if (session->stream.tls == NULL || all_read)
+        engine_client_half_closed(engine, &session->client, clock_now_ns());
+    else
+        engine_client_ending(engine, &session->client, clock_now_ns());
+}
+
+static void session_on_lost(void *context)
+{
+    struct session *session = context;
+    if (session->state != SESSION_DROPPED)
+        on_lost(session, stream_lost_by_peer(&session->stream));
+}
+
+/* The client sends no more, but may still read: all but its LOCKs is answered. */
+static void session_on_end(void *context)
+{
+    struct session *session = context;
+    /* What is closing has been told all, and takes no more. */
+    if (!session_takes_lines(session))
+        return;
+    session_set_state(session, SESSION_ENDED);
+    requests_take(session);
+    tell_end(session, true);
+    pass_want_end(session->clients->pass);
+}
+
+static const struct stream_user client = {
+    .on_input = session_on_input,
+    .on_written = session_on_written,
+    .on_end = session_on_end,
+    .on_lost = session_on_lost,
+    .input_max = LIMIT_CLIENT_INPUT,
+};
+
+/* The client ended its side, behind lines that we have not read yet; or the connection was lost. */
+static void session_on_end_seen(void *context)
+{
+    struct session *session = context;
+    int error = 0;
+    socklen_t len = sizeof(error);
+    if (session->state == SESSION_DROPPED)
+        return;
+    if (getsockopt(session->stream.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
+        on_lost(session, error == ECONNRESET);
+        return;
+    }
+    session_set_state(session, SESSION_ENDING);
+    tell_end(session, false);
+    pass_want_end(session->clients->pass);
+}
+
+/* --- the end of one --- */
+
+/* Whatever it has but its connection. */
+static void session_discard(struct session *session)
+{
+    evbuffer_free(session->pending_input);
+    free(session);
+}
+
+static void session_free(struct session *session)
+{
+    struct clients *clients = session->clients;
+    engine_client_gone(clients->engine, &session->client, clock_now_ns());
+    log_event(clients->log, CONFIG_LOG_DEBUG, "client_closed",
+              LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+                         log_number("requests", (int64_t)session->requests)));
+    if (session->on_sweep)
+        LIST_REMOVE(session, swept);
+    if (session->on_next_pass)
+        TAILQ_REMOVE(&clients->next_pass, session, next_pass);
+    LIST_REMOVE(session, entry);
+    auth_leave(&clients->auth, &session->identity);
+    origins_leave(&clients->origins, &session->identity.origin);
+    clients->session_count--;
+    /* A client that is dropped must not take it for an end in order. */
+    if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
+        tls_farewell(session->stream.tls);
+    end_watch_set(&session->end_watch, false);
+    stream_close(&session->stream);
+    session_discard(session);
+    clients->place_freed = true;
+    pass_want_end(clients->pass);
+}
+
+/* Close it now, with a last line (and its LF) if it can take one. Not for a callback of its own. */
+static void evict(struct session *session, const char *line, const char *why)
+{
+    struct clients *clients = session->clients;
+    unsigned holds = view_client_holds(&session->client);
+    /* After what it has not read yet it would be cut off; nor can TLS be written here. */
+    if (session->state != SESSION_DROPPED && session->stream.tls == NULL &&
+        session_room(session) == LIMIT_CLIENT_OUTPUT)
+        (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
+    view_client_unreachable(&session->client);
+    /* Locks end with it. */
+    log_event(clients->log, holds > 0 ? CONFIG_LOG_INFO : CONFIG_LOG_DEBUG, "client_evicted",
+              LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+                         log_text("peer", session->peer), log_text("why", why),
+                         log_number("holds", holds)));
+    session_free(session);
+}
+
+/* --- unauthenticated connections --- */
+
+static struct session *session_of(struct identity *identity)
+{
+    return (struct session *)((char *)identity - offsetof(struct session, identity));
+}
+
+static void set_auth_timer(struct clients *clients)
+{
+    int64_t deadline_ns = auth_deadline_ns(&clients->auth);
+    if (deadline_ns == INT64_MAX) {
+        event_del(clients->auth_timer);
+        return;
+    }
+    const struct timeval left = clock_delay(deadline_ns - clock_now_ns());
+    event_add(clients->auth_timer, &left);
+}
+
+static void sessions_on_auth_timer(evutil_socket_t fd, short events, void *context)
+{
+    struct clients *clients = context;
+    int64_t now_ns = clock_now_ns();
+    (void)fd;
+    (void)events;
+    while (auth_deadline_ns(&clients->auth) <= now_ns) {
+        clients->auth.late++;
+        evict(session_of(auth_oldest(&clients->auth)), "DENIED not authenticated in time\n",
+              "it did not authenticate");
+    }
+    set_auth_timer(clients);
+}
+
+bool sessions_make_room(struct clients *clients)
+{
+    struct identity *oldest = auth_oldest(&clients->auth);
+    if (oldest == NULL)
+        return false;
+    struct session *session = session_of(oldest);
+    if (auth_displace(&clients->auth))
+        client_log(&clients->client_log, CLIENT_LOG_DISPLACED,
+                   LOG_FIELDS(log_number("unauthenticated", clients->auth.pending_count),
+                              log_number("clients", clients->session_count),
+                              log_text("peer", session->peer),
+                              log_text("why", "more connections than can be kept waiting for their "
+                                              "AUTH: the oldest are closed")));
+    evict(session, "LIMIT unauthenticated\n", "others came, and it had not authenticated");
+    return true;
+}
+
+/* Which user is it? If that is not known yet, it has a place among the unauthenticated. */
+static void identify(struct session *session)
+{
+    struct clients *clients = session->clients;
+    struct auth *auth = &clients->auth;
+    if (auth_recognize(auth, &session->identity)) {
+        if (session->identity.state == AUTH_BY_SOCKET)
+            session_log_authenticated(session);
+        return;
+    }
+    if (auth_is_full(auth))
+        sessions_make_room(clients);
+    auth_await(auth, &session->identity, clock_now_ns());
+    if (auth->pending_count == 1)
+        set_auth_timer(clients);
+}
+
+/* The users have changed. */
+static bool may_stay(struct session *session)
+{
+    struct identity *identity = &session->identity;
+    return auth_renew(&session->clients->auth, identity) &&
+           (identity->user == NULL ||
+            view_client_is_permitted(&session->client, &identity->permit));
+}
+
+void sessions_renew_users(struct clients *clients)
+{
+    struct session *session;
+    struct session *next;
+    for (session = LIST_FIRST(&clients->sessions); session != NULL; session = next) {
+        next = LIST_NEXT(session, entry);
+        if (!may_stay(session))
+            evict(session, "DENIED the users of this daemon have changed\n",
+                  "its user may not do what it does any more");
+    }
+    set_auth_timer(clients);
+}
+
+void sessions_apply_config(struct clients *clients)
+{
+    set_auth_timer(clients);
+}
+
+/* --- the start of one --- */
+
+/* By their number a client could tell how many there are: users must not count each other. */
+static uint64_t draw_id(struct clients *clients)
+{
+    uint64_t id = ++clients->next_session_id;
+    if (!clients->auth.open) {
+        entropy_fill(clients->entropy, &id, sizeof(id));
+        id >>= 16;
+    }
+    return id;
+}
+
+/* For a connection to come; NULL if there is not enough memory. */
+static struct session *session_make(struct clients *clients)
+{
+    struct session *session = calloc(1, sizeof(*session));
+    if (session == NULL)
+        return NULL;
+    session->clients = clients;
+    session->pending_input = evbuffer_new();
+    if (session->pending_input != NULL)
+        return session;
+    free(session);
+    return NULL;
+}
+
+/* It has its connection. */
+static void session_begin(struct session *session, const struct peer *peer)
+{
+    struct clients *clients = session->clients;
+    session->end_watch = (struct end_watch){.ends = &clients->ends,
+                                            .fd = session->stream.fd,
+                                            .on_end = session_on_end_seen,
+                                            .context = session};
+    session->identity =
+        (struct identity){.peer = peer->kind, .fd = session->stream.fd, .origin = peer->origin};
+    session->since_ns = clock_now_ns();
+    snprintf(session->peer, sizeof(session->peer), "%s", peer->name);
+    if (session->stream.tls != NULL)
+        tls_peer_name(session->stream.tls, session->subject, sizeof(session->subject));
+    if (session->subject[0] != '\0')
+        snprintf(session->peer, sizeof(session->peer), "%s,cn=%s", peer->name, session->subject);
+    engine_client_init(&session->client, draw_id(clients));
+    LIST_INSERT_HEAD(&clients->sessions, session, entry);
+    clients->session_count++;
+    identify(session);
+    log_event(clients->log, CONFIG_LOG_DEBUG, "client_connected",
+              LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+                         log_text("peer", session->peer)));
+}
+
+bool sessions_add(struct clients *clients, int fd, const struct peer *peer)
+{
+    struct session *session = session_make(clients);
+    if (session == NULL) {
+        evutil_closesocket(fd);
+        return false;
+    }
+    if (!stream_open(&session->stream, clients->streams, fd, &client, session)) {
+        session_discard(session);
+        return false;
+    }
+    session_begin(session, peer);
+    return true;
+}
+
+bool sessions_add_tls(struct clients *clients, struct bufferevent *tls, const struct peer *peer)
+{
+    struct session *session = session_make(clients);
+    if (session == NULL) {
+        bufferevent_free(tls);
+        return false;
+    }
+    if (!stream_open_tls(&session->stream, clients->streams, tls, &client, session)) {
+        session_discard(session);
+        return false;
+    }
+    session_begin(session, peer);
+    return true;
+}
+
+/* --- after a pass --- */
+
+static void sessions_on_next_pass(evutil_socket_t fd, short events, void *context)
+{
+    struct clients *clients = context;
+    struct session_queue sessions = TAILQ_HEAD_INITIALIZER(sessions);
+    struct session *session;
+    (void)fd;
+    (void)events;
+    TAILQ_CONCAT(&sessions, &clients->next_pass, next_pass);
+    while ((session = TAILQ_FIRST(&sessions)) != NULL) {
+        TAILQ_REMOVE(&sessions, session, next_pass);
+        session->on_next_pass = false;
+        if (session->state != SESSION_DROPPED)
+            requests_take(session);
+        /* What was put off by it may be done now. */
+        if (session_has_ended(session))
+            session_want_sweep(session);
+    }
+    pass_want_end(clients->pass);
+}
+
+static void sweep(struct session *session)
+{
+    assert(!session->on_sweep);
+    if (session->state != SESSION_DROPPED)
+        requests_take(session);
+    if (session_has_ended(session))
+        tell_end(session, session->state == SESSION_ENDED);
+    bool written = stream_unsent(&session->stream) == 0;
+    bool over = session->state == SESSION_ENDED && all_answered(session);
+    /* No QUIT can come any more. It may take as long as it likes to read its answers, but what
+     * lingers is not extended meanwhile. */
+    if (over)
+        engine_client_gone(session->clients->engine, &session->client, clock_now_ns());
+    bool done = session->state == SESSION_CLOSING || over;
+    if (session->state == SESSION_DROPPED || (done && written))
+        session_free(session);
+}
+
+static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
+{
+    struct clients *clients = context;
+    struct session *session;
+    (void)fd;
+    (void)events;
+    while ((session = LIST_FIRST(&clients->swept)) != NULL) {
+        LIST_REMOVE(session, swept);
+        session->on_sweep = false;
+        sweep(session);
+    }
+    pass_want_end(clients->pass);
+}
+
+/* --- all of them --- */
+
+bool sessions_init(struct clients *clients)
+{
+    LIST_INIT(&clients->sessions);
+    LIST_INIT(&clients->swept);
+    TAILQ_INIT(&clients->next_pass);
+    clients->read_budget = LIMIT_TURN_LINES;
+    clients->sweep = event_new(clients->base, -1, 0, sessions_on_sweep, clients);
+    clients->next_pass_event = event_new(clients->base, -1, 0, sessions_on_next_pass, clients);
+    clients->auth_timer = event_new(clients->base, -1, 0, sessions_on_auth_timer, clients);
+    return clients->sweep != NULL && clients->next_pass_event != NULL &&
+           clients->auth_timer != NULL;
+}
+
+void sessions_deinit(struct clients *clients)
+{
+    struct event **events[] = {&clients->sweep, &clients->next_pass_event, &clients->auth_timer};
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+        if (*events[i] != NULL)
+            event_free(*events[i]);
+        *events[i] = NULL;
+    }
+}
+
+void sessions_free_all(struct clients *clients)
+{
+    struct session *session;
+    while ((session = LIST_FIRST(&clients->sessions)) != NULL)
+        session_free(session);
+}
