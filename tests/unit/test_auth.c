@@ -1,0 +1,204 @@
+/*
+ * server/clients/auth.c: which user a connection is, what it may do, and which connection has to
+ * go.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "server/clients/auth.h"
+#include "server/entropy.h"
+#include "tests/runner.h"
+
+enum { S = 1000000000, PLACES = 4 };
+
+static char secret_ci[] = "ci-secret-0123456789abcdef";
+static char secret_ops[] = "ops-secret-0123456789abcdef";
+static char name_ci[] = "ci";
+static char name_ops[] = "ops";
+static char prefix_ci[] = "ci:";
+static char prefix_deploy[] = "deploy:";
+
+static struct config_user list[] = {
+    {.name = name_ci, .secret = secret_ci, .prefixes = {prefix_ci}, .prefix_count = 1},
+    {.name = name_ops, .secret = secret_ops},
+};
+static struct config_user changed_list[] = {
+    {.name = name_ci, .secret = secret_ci, .prefixes = {prefix_deploy}, .prefix_count = 1},
+};
+static struct config_users users = {list, 2};
+static struct config_users changed_users = {changed_list, 1};
+static struct config config;
+static struct entropy entropy;
+static struct auth auth;
+static struct identity identities[PLACES];
+
+static void begin_with(struct config_users *configured)
+{
+    config = (struct config){.users = configured};
+    config.limits.unauthenticated = PLACES;
+    config.limits.auth_timeout_ns = 5 * (int64_t)S;
+    list[0].verbs = list[1].verbs = changed_list[0].verbs = permit_usual();
+    memset(identities, 0, sizeof(identities));
+    ck_assert(entropy_init(&entropy));
+    ck_assert(auth_init(&auth, &config, &entropy));
+}
+
+static void begin(void)
+{
+    begin_with(&users);
+}
+
+static void end(void)
+{
+    auth_deinit(&auth);
+    entropy_deinit(&entropy);
+}
+
+static struct identity *connect_at(unsigned index, int64_t now_ns)
+{
+    struct identity *identity = &identities[index];
+    *identity = (struct identity){.peer = PEER_TCP, .fd = -1};
+    if (!auth_recognize(&auth, identity))
+        auth_await(&auth, identity, now_ns);
+    return identity;
+}
+
+static enum auth_result try(struct identity *identity, const char *secret)
+{
+    enum guesses_news news;
+    return auth_try(&auth, identity, secret, strlen(secret), S, &news);
+}
+
+static bool may_lock(const struct identity *identity, const char *resource)
+{
+    return permit_ask(&identity->permit, VERB_LOCK, resource, strlen(resource)) == PERMIT_YES;
+}
+
+START_TEST(without_users_every_connection_may_do_all_but_break)
+{
+    end();
+    begin_with(NULL);
+    struct identity *any = connect_at(0, S);
+    ck_assert_int_eq(any->state, AUTH_OPEN);
+    ck_assert(may_lock(any, "ci:build"));
+    ck_assert_int_ne(permit_ask(&any->permit, VERB_BREAK, "a", 1), PERMIT_YES);
+    struct identity owner = {.peer = PEER_OWNER, .fd = -1};
+    ck_assert(auth_recognize(&auth, &owner));
+    ck_assert_int_eq(permit_ask(&owner.permit, VERB_BREAK, "a", 1), PERMIT_YES);
+    ck_assert_int_eq(try(any, "a secret it was given before"), AUTH_IGNORED);
+    ck_assert_uint_eq(auth.pending_count, 0);
+}
+END_TEST
+
+START_TEST(right_secret_admits_and_wrong_one_leaves_it_pending)
+{
+    struct identity *one = connect_at(0, S);
+    struct identity *other = connect_at(1, S);
+    ck_assert_int_eq(one->state, AUTH_PENDING);
+    ck_assert(!may_lock(one, "ci:build"));
+    ck_assert_int_eq(try(one, "wrong"), AUTH_WRONG);
+    ck_assert_int_eq(one->state, AUTH_PENDING);
+    ck_assert_uint_eq(auth.wrong, 1);
+
+    ck_assert_int_eq(try(other, secret_ci), AUTH_ACCEPTED);
+    ck_assert_int_eq(other->state, AUTH_BY_SECRET);
+    ck_assert_str_eq(other->user->config->name, "ci");
+    ck_assert(may_lock(other, "ci:build"));
+    ck_assert(!may_lock(other, "deploy:web"));
+    ck_assert_uint_eq(auth.pending_count, 1);
+    ck_assert_int_eq(try(other, secret_ops), AUTH_AGAIN);
+    ck_assert_str_eq(other->user->config->name, "ci");
+}
+END_TEST
+
+START_TEST(oldest_has_to_go_first_and_is_logged_once)
+{
+    for (unsigned i = 0; i < PLACES; i++) {
+        ck_assert(!auth_is_full(&auth));
+        connect_at(i, S + i);
+    }
+    ck_assert(auth_is_full(&auth));
+    ck_assert_ptr_eq(auth_oldest(&auth), &identities[0]);
+    ck_assert_int_eq(auth_deadline_ns(&auth), S + config.limits.auth_timeout_ns);
+
+    ck_assert(auth_displace(&auth));
+    auth_leave(&auth, &identities[0]);
+    ck_assert(!auth_displace(&auth));
+    ck_assert_ptr_eq(auth_oldest(&auth), &identities[1]);
+    ck_assert_int_eq(auth_deadline_ns(&auth), S + 1 + config.limits.auth_timeout_ns);
+
+    /* News again once half of the places are free. */
+    auth_leave(&auth, &identities[1]);
+    ck_assert(auth_displace(&auth));
+    auth_leave(&auth, &identities[2]);
+    auth_leave(&auth, &identities[3]);
+    ck_assert_ptr_null(auth_oldest(&auth));
+    ck_assert_int_eq(auth_deadline_ns(&auth), INT64_MAX);
+}
+END_TEST
+
+/* What auth_renew() says of each connection once the configuration has these users. */
+static void renew(struct config_users *configured, const bool stays[PLACES])
+{
+    struct users before;
+    config.users = configured;
+    ck_assert(auth_renew_users(&auth, &before));
+    for (unsigned i = 0; i < PLACES; i++)
+        if (identities[i].state != AUTH_NONE)
+            ck_assert_int_eq(auth_renew(&auth, &identities[i]), stays[i]);
+    users_deinit(&before);
+}
+
+START_TEST(other_users_are_found_by_name_and_those_that_are_gone_must_leave)
+{
+    ck_assert_int_eq(try(connect_at(0, S), secret_ci), AUTH_ACCEPTED);
+    ck_assert_int_eq(try(connect_at(1, S), secret_ops), AUTH_ACCEPTED);
+    connect_at(2, S);
+    renew(&changed_users, (const bool[PLACES]){true, false, true});
+    ck_assert(!may_lock(&identities[0], "ci:build"));
+    ck_assert(may_lock(&identities[0], "deploy:web"));
+    ck_assert_int_eq(identities[2].state, AUTH_PENDING);
+}
+END_TEST
+
+START_TEST(users_that_come_or_go_change_all_connections)
+{
+    ck_assert_int_eq(try(connect_at(0, S), secret_ci), AUTH_ACCEPTED);
+    connect_at(1, S);
+    renew(NULL, (const bool[PLACES]){true, true});
+    ck_assert_int_eq(identities[0].state, AUTH_OPEN);
+    ck_assert_int_eq(identities[1].state, AUTH_OPEN);
+    ck_assert_uint_eq(auth.pending_count, 0);
+    /* An open connection that no unix socket names was served without a secret: it cannot stay. */
+    renew(&users, (const bool[PLACES]){false, false});
+}
+END_TEST
+
+START_TEST(many_wrong_secrets_are_not_looked_at)
+{
+    struct identity *identity = connect_at(0, S);
+    for (unsigned i = 0; i < GUESSES_BURST; i++) {
+        char wrong[] = "wrong-a";
+        wrong[6] = (char)('a' + i);
+        ck_assert_int_eq(try(identity, wrong), AUTH_WRONG);
+    }
+    ck_assert_int_eq(try(identity, secret_ci), AUTH_LIMITED);
+    ck_assert_int_eq(identity->state, AUTH_PENDING);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("auth");
+    TCase *tests = tcase_create("auth");
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, without_users_every_connection_may_do_all_but_break);
+    tcase_add_test(tests, right_secret_admits_and_wrong_one_leaves_it_pending);
+    tcase_add_test(tests, oldest_has_to_go_first_and_is_logged_once);
+    tcase_add_test(tests, other_users_are_found_by_name_and_those_that_are_gone_must_leave);
+    tcase_add_test(tests, users_that_come_or_go_change_all_connections);
+    tcase_add_test(tests, many_wrong_secrets_are_not_looked_at);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
