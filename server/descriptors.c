@@ -3,8 +3,10 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
+#include "config/config.h"
 #include "engine/engine.h"
 #include "protocol/limits.h"
+#include "server/log.h"
 
 /* Descriptors that are not clients': standard ones, the loop's own, evdns, the one for systemd, a
  * probe now and then. */

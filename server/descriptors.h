@@ -6,8 +6,8 @@
 #ifndef SERVER_DESCRIPTORS_H
 #define SERVER_DESCRIPTORS_H
 
-#include "config/config.h"
-#include "server/log.h"
+struct config;
+struct log;
 
 /* limits.clients, or fewer where descriptors do not allow as many; then the log says so. Raises the
  * limit of open files of this process as far as it may. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "config/config.h"
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 

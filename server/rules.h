@@ -4,9 +4,10 @@
 #ifndef SERVER_RULES_H
 #define SERVER_RULES_H
 
-#include "config/config.h"
 #include "engine/engine.h"
 #include "protocol/request.h"
+
+struct config;
 
 /* The rules point into the configuration, which outlives them. What a server is started for is the
  * caller's to add. */

@@ -10,12 +10,13 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "config/config.h"
-#include "protocol/error.h"
 #include "protocol/limits.h"
 #include "server/net/tls.h"
 
 struct clients;
+struct config_address;
+struct config_listen;
+struct error;
 
 /* The keys of `limits` by which clients are refused: X(name, key). */
 #define LISTENER_REFUSALS(X)                                                                       \

@@ -8,13 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "config/config.h"
 #include "config/listens.h"
-#include "protocol/error.h"
 #include "server/net/tls.h"
 
 struct listener;
 struct clients;
+struct error;
 
 /* As the configuration of the server has them. On failure the reason has been logged; what was
  * opened so far is for listeners_stop(). */

@@ -10,6 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config/config.h"
+#include "config/listens.h"
+#include "protocol/error.h"
 #include "server/systemd.h"
 
 union name {

@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/config.h"
-#include "config/listens.h"
-#include "protocol/error.h"
+struct config_address;
+struct error;
 
 struct sockets {
     int first; /* and the descriptors behind it */

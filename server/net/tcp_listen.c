@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "config/config.h"
+#include "protocol/error.h"
 #include "protocol/limits.h"
 
 void tcp_bound_buffers(int fd)

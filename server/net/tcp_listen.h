@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#include "config/config.h"
-#include "protocol/error.h"
+struct config_address;
+struct error;
 
 /* Where a queue is full, the kernel lets those who come wait for seconds. It may allow less. */
 enum { LISTEN_BACKLOG = 4096 };
