@@ -127,8 +127,7 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     (void)events;
     if (engine_wants_flush(&server->engine))
         engine_flush(&server->engine, clock_now_ns());
-    fan_flush(&server->fan);
-    streams_flush(&server->streams);
+    broadcast_flush(&server->broadcast, &server->streams);
     tls_sockets_next_pass(&server->tls_sockets);
     clients_on_pass_end(&server->clients);
     if (server->clients.starting && may_serve(server, clock_now_ns()))
@@ -144,7 +143,7 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
 /* Answers and releases must have left, too, before the loop may end. */
 static bool has_unwritten(const struct server *server)
 {
-    if (server->fan.len > 0 || clients_have_unsent(&server->clients))
+    if (server->broadcast.nodes != 0 || clients_have_unsent(&server->clients))
         return true;
     for (unsigned i = 0; i < server->engine.flights.node_count; i++) {
         const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;
@@ -316,8 +315,8 @@ static bool start_loop(struct server *server)
     return pass_init(&server->pass, server->base, server_on_pass_end, server) &&
            streams_init(&server->streams, server->base, on_flush_wanted, server) &&
            tls_sockets_init(&server->tls_sockets, on_flush_wanted, server) &&
-           fan_init(&server->fan) && resolver_init(&server->resolver, server->base) &&
-           server->drain != NULL && server->progress != NULL && server->started != NULL;
+           resolver_init(&server->resolver, server->base) && server->drain != NULL &&
+           server->progress != NULL && server->started != NULL;
 }
 
 /* What they use of the server; and what they have themselves. */
@@ -356,7 +355,7 @@ static bool start_engine(struct server *server)
             if (!node_init(&server->nodes[i][channel], server, i, channel, &config->nodes[i]))
                 return false;
     for (unsigned i = 0; i < config->node_count; i++)
-        server->fan.streams[i] = &server->nodes[i][CHANNEL_COMMANDS].stream;
+        server->broadcast.streams[i] = &server->nodes[i][CHANNEL_COMMANDS].stream;
     return true;
 }
 
@@ -450,10 +449,8 @@ void server_stop(struct server *server)
     admin_stop(&server->admin);
     clients_free_sessions(&server->clients);
     /* What became of them, releases above all. */
-    if (server->streams.scratch != NULL) {
-        fan_flush(&server->fan);
-        streams_flush(&server->streams);
-    }
+    if (server->streams.scratch != NULL)
+        broadcast_flush(&server->broadcast, &server->streams);
     clients_deinit(&server->clients);
     for (unsigned i = 0; i < server->config->node_count; i++) {
         for (unsigned channel = 0; channel < CHANNELS; channel++)
@@ -461,7 +458,6 @@ void server_stop(struct server *server)
         tls_deinit(&server->node_tls[i]);
     }
     streams_deinit(&server->streams);
-    fan_deinit(&server->fan);
     if (server->engine.flights.pool.memory != NULL)
         engine_deinit(&server->engine);
     struct event *events[] = {server->timer,      server->drain,      server->progress,

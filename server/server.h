@@ -27,7 +27,7 @@
 #include "server/entropy.h"
 #include "server/log.h"
 #include "server/masters/node.h"
-#include "server/net/fan.h"
+#include "server/net/broadcast.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
 #include "server/net/tls_socket.h"
@@ -55,7 +55,7 @@ struct server {
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
     struct tls_sockets tls_sockets;
-    struct fan fan; /* what goes to several masters */
+    struct broadcast broadcast; /* what goes to several masters */
 
     struct engine engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];

@@ -28,7 +28,7 @@ static void io_write(void *context, uint32_t nodes, enum channel channel, const 
 {
     struct server *server = context;
     if (channel == CHANNEL_COMMANDS) {
-        fan_write(&server->fan, nodes, bytes, len);
+        broadcast_write(&server->broadcast, nodes, bytes, len);
         server_want_flush(server);
         return;
     }

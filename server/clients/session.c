@@ -66,20 +66,21 @@ size_t session_room(const struct session *session)
     return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
 }
 
-/* A piece of its stream: written whole, or not at all; then the session is dropped. */
-static void write_piece(struct session *session, size_t len)
+/* An answer is written whole, or not at all; then the session is dropped. */
+static void write_answer(struct session *session, const char *answer, size_t len)
 {
     if (len > session_room(session))
         session_drop(session, "it does not read its answers");
     if (session->state != SESSION_DROPPED)
-        stream_write_piece(&session->stream, len);
+        stream_write(&session->stream, answer, len);
 }
 
 void session_write_line(struct session *session, const struct request *request, const char *line,
                         size_t len)
 {
-    char *piece = stream_piece(&session->stream);
-    write_piece(session, reply_format_line(line, len, request->tag, request->tag_len, piece));
+    char answer[LIMIT_REPLY];
+    write_answer(session, answer,
+                 reply_format_line(line, len, request->tag, request->tag_len, answer));
 }
 
 void session_write_text(struct session *session, const struct request *request, const char *text)
@@ -91,8 +92,8 @@ void session_write_error(struct session *session, enum request_error error, cons
                          const char *tag, size_t tag_len)
 {
     const char *code = request_error_word(error);
-    char *piece = stream_piece(&session->stream);
-    write_piece(session, reply_format_error(code, text, tag, tag_len, piece));
+    char answer[LIMIT_REPLY];
+    write_answer(session, answer, reply_format_error(code, text, tag, tag_len, answer));
 }
 
 /* --- what the engine tells --- */
@@ -109,8 +110,8 @@ static void answered(struct session *session, const char *tag)
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply)
 {
-    char *piece = stream_piece(&session->stream);
-    write_piece(session, reply_format(reply, tag, tag_len, piece));
+    char answer[LIMIT_REPLY];
+    write_answer(session, answer, reply_format(reply, tag, tag_len, answer));
     answered(session, tag);
 }
 
@@ -127,11 +128,11 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 
 void session_on_push(struct session *session, const struct push *push)
 {
+    char line[LIMIT_REPLY];
     /* No client is dropped for these: a warning is a courtesy, and of losses there is one for each
      * lock, so their number is limited. */
     if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
-        stream_write_piece(&session->stream,
-                           reply_format_push(push, stream_piece(&session->stream)));
+        stream_write(&session->stream, line, reply_format_push(push, line));
 }
 
 /* --- for people --- */

@@ -353,7 +353,7 @@ void node_close(struct node *node)
     lookup_leave(&node->lookup);
     if (stream_is_open(&node->stream)) {
         if (node->channel == CHANNEL_COMMANDS)
-            fan_drop(&node->server->fan, node->index);
+            broadcast_drop(&node->server->broadcast, node->index);
         have_reset(node->stream.fd);
         stream_close(&node->stream);
     }

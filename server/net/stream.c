@@ -7,17 +7,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What a pass writes to a busy master fits in one: several hundred locks. Of most only the first
- * page is ever touched. Where all are lent, output takes their place. */
-enum { BLOCK = 64 * 1024, BLOCKS = 1024 };
-
 bool streams_init(struct streams *streams, struct event_base *base,
                   void (*wants_flush)(void *context), void *context)
 {
     *streams = (struct streams){.base = base, .wants_flush = wants_flush, .context = context};
     TAILQ_INIT(&streams->collected);
     streams->scratch = malloc(LIMIT_NODE_IO);
-    return streams->scratch != NULL && pool_init(&streams->blocks, BLOCK, BLOCKS);
+    return streams->scratch != NULL && output_init_blocks(&streams->blocks);
 }
 
 void streams_deinit(struct streams *streams)
@@ -33,11 +29,6 @@ static size_t input_len(const struct stream *stream)
     return stream->has_input ? evbuffer_get_length(stream->input) : 0;
 }
 
-static size_t output_len(const struct stream *stream)
-{
-    return stream->has_output ? evbuffer_get_length(stream->output) : 0;
-}
-
 static bool is_passing(int error)
 {
     return error == EAGAIN || error == EINTR;
@@ -45,158 +36,72 @@ static bool is_passing(int error)
 
 /* --- out --- */
 
-/* The errno of the call that failed says who ended it. */
+/* The errno of the call that failed says which side ended it. */
 static void lose(struct stream *stream, int error)
 {
     stream->lost = true;
     stream->lost_by_peer = error == ECONNRESET || error == EPIPE;
-    stream->room = 0;
+    output_drop(&stream->output, &stream->streams->blocks);
     stream_set_reading(stream, false);
     event_del(stream->writable);
 }
 
-/* The same out of an event of another, or none: an event of its own tells it. */
+/* For a loss that is found outside of the stream's own events: one of these tells it. */
 static void lose_and_tell(struct stream *stream, int error)
 {
     lose(stream, error);
     event_active(stream->writable, EV_WRITE, 0);
 }
 
-/* Of one that is lost, nothing is sent. */
-static void put_out(struct stream *stream, const char *bytes, size_t len)
-{
-    if (stream->lost)
-        return;
-    stream->has_output = true;
-    if (evbuffer_add(stream->output, bytes, len) != 0)
-        lose_and_tell(stream, ENOMEM);
-}
-
-/* Empty the block. */
-static void spill(struct stream *stream)
-{
-    size_t len = stream->block_len;
-    stream->room += len;
-    stream->block_len = 0;
-    if (len > 0)
-        put_out(stream, stream->block, len);
-}
-
-static void collect(struct stream *stream)
+/* Something is about to be written. False if the stream is lost: then it is not. */
+static bool collect(struct stream *stream)
 {
     struct streams *streams = stream->streams;
+    if (stream->lost || stream->collected)
+        return !stream->lost;
     if (TAILQ_EMPTY(&streams->collected))
         streams->wants_flush(streams->context);
     if (stream->user->master)
         TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
     else
         TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
-    stream->block = pool_take(&streams->blocks);
-    stream->room = stream->block != NULL ? BLOCK : 0;
     stream->collected = true;
+    return true;
 }
 
 static void uncollect(struct stream *stream)
 {
-    struct streams *streams = stream->streams;
-    if (!stream->collected)
-        return;
-    TAILQ_REMOVE(&streams->collected, stream, entry);
-    if (stream->block != NULL)
-        pool_give(&streams->blocks, stream->block);
-    stream->block = NULL;
-    stream->block_len = 0;
-    stream->room = 0;
+    if (stream->collected)
+        TAILQ_REMOVE(&stream->streams->collected, stream, entry);
     stream->collected = false;
-}
-
-/* As much room as there can be for so many: for the first of a pass, or more than were left. */
-static void make_room(struct stream *stream, size_t len)
-{
-    if (stream->lost)
-        return;
-    if (!stream->collected)
-        collect(stream);
-    if (len > stream->room)
-        spill(stream);
-}
-
-static char *block_end(struct stream *stream)
-{
-    return stream->block + stream->block_len;
-}
-
-/* They are behind what the block had. */
-static void lengthen(struct stream *stream, size_t len)
-{
-    stream->block_len += len;
-    stream->room -= len;
 }
 
 void stream_write(struct stream *stream, const char *bytes, size_t len)
 {
-    if (len > stream->room)
-        make_room(stream, len);
-    if (len > stream->room) {
-        put_out(stream, bytes, len);
-    } else {
-        memcpy(block_end(stream), bytes, len);
-        lengthen(stream, len);
-    }
+    if (collect(stream) && !output_write(&stream->output, &stream->streams->blocks, bytes, len))
+        lose_and_tell(stream, ENOMEM);
 }
 
-static bool has_room(const struct stream *stream)
+void stream_share(struct stream *stream, char *bytes, size_t len)
 {
-    return stream->room >= STREAM_PIECE;
-}
-
-char *stream_piece(struct stream *stream)
-{
-    if (!has_room(stream))
-        make_room(stream, STREAM_PIECE);
-    return has_room(stream) ? block_end(stream) : stream->streams->spare;
-}
-
-void stream_write_piece(struct stream *stream, size_t len)
-{
-    assert(len <= STREAM_PIECE);
-    if (has_room(stream))
-        lengthen(stream, len);
-    else
-        put_out(stream, stream->streams->spare, len);
+    if (collect(stream) && !output_share(&stream->output, &stream->streams->blocks, bytes, len))
+        lose_and_tell(stream, ENOMEM);
 }
 
 size_t stream_unsent(const struct stream *stream)
 {
-    return stream->lost ? 0 : stream->block_len + output_len(stream);
+    size_t unsent = output_unsent(&stream->output);
+    if (stream->tls != NULL && !stream->lost)
+        unsent += evbuffer_get_length(bufferevent_get_output(stream->tls));
+    return unsent;
 }
 
-/* To the kernel; what it does not take is put out. */
-static void send_bytes(struct stream *stream, const char *bytes, size_t len)
-{
-    ssize_t sent = send(stream->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && !is_passing(errno)) {
-        lose_and_tell(stream, errno);
-        return;
-    }
-    size_t taken = sent > 0 ? (size_t)sent : 0;
-    if (taken < len)
-        put_out(stream, bytes + taken, len - taken);
-}
-
-/* May bytes go to the kernel past the output? */
-static bool is_direct(const struct stream *stream)
-{
-    return stream->tls == NULL && output_len(stream) == 0;
-}
-
-/* What the kernel has not taken yet: as much as it takes now. False if the connection is lost. */
+/* As much as the kernel takes now; the rest once it takes more. False if the connection is lost. */
 static bool send_output(struct stream *stream)
 {
-    if (evbuffer_write(stream->output, stream->fd) < 0 && !is_passing(errno))
+    if (!output_send(&stream->output, &stream->streams->blocks, stream->fd))
         return false;
-    bool blocked = output_len(stream) > 0;
-    stream->has_output = blocked;
+    bool blocked = output_unsent(&stream->output) > 0;
     if (blocked && !stream->blocked)
         event_add(stream->writable, NULL);
     else if (!blocked && stream->blocked)
@@ -205,45 +110,31 @@ static bool send_output(struct stream *stream)
     return true;
 }
 
+/* Over TLS libevent encrypts and sends it. */
+static void hand_over_output(struct stream *stream)
+{
+    struct output *output = &stream->output;
+    if (bufferevent_write(stream->tls, output->bytes + output->begin, output_unsent(output)) != 0)
+        lose_and_tell(stream, ENOMEM);
+    output_drop(output, &stream->streams->blocks);
+}
+
 static void tell_written(struct stream *stream)
 {
     if (stream->user->on_written != NULL && !stream->lost && stream_unsent(stream) == 0)
         stream->user->on_written(stream->context);
 }
 
-/* What is put out now is sent once the kernel takes more. */
-static void send_rest(struct stream *stream)
-{
-    bool more = !stream->lost && !stream->blocked && output_len(stream) > 0;
-    if (stream->tls == NULL && more && !send_output(stream))
-        lose_and_tell(stream, errno);
-    tell_written(stream);
-}
-
 static void flush(struct stream *stream)
 {
-    /* Whoever read from it in this pass has told so; send() would find the same once more. */
-    if (stream->lost)
-        stream->block_len = 0;
-    if (stream->block_len > 0 && is_direct(stream))
-        send_bytes(stream, stream->block, stream->block_len);
-    else
-        spill(stream);
     uncollect(stream);
-    send_rest(stream);
-}
-
-void stream_send(struct stream *stream, const char *bytes, size_t len)
-{
-    assert(stream_is_open(stream));
-    if (stream->lost)
-        return;
-    if (stream->collected || !is_direct(stream)) {
-        stream_write(stream, bytes, len);
-        return;
-    }
-    send_bytes(stream, bytes, len);
-    send_rest(stream);
+    /* Nothing is left of one that was lost. */
+    bool unsent = output_unsent(&stream->output) > 0;
+    if (unsent && stream->tls != NULL)
+        hand_over_output(stream);
+    else if (unsent && !stream->blocked && !send_output(stream))
+        lose_and_tell(stream, errno);
+    tell_written(stream);
 }
 
 void streams_flush(struct streams *streams)
@@ -469,10 +360,8 @@ bool stream_open(struct stream *stream, struct streams *streams, int fd,
     if (user->master)
         stream->behind = event_new(base, -1, 0, stream_on_behind, stream);
     stream->input = evbuffer_new();
-    stream->output = evbuffer_new();
     if (stream->readable == NULL || stream->writable == NULL ||
-        (user->master && stream->behind == NULL) || stream->input == NULL ||
-        stream->output == NULL) {
+        (user->master && stream->behind == NULL) || stream->input == NULL) {
         stream_close(stream);
         return false;
     }
@@ -486,8 +375,7 @@ bool stream_open_tls(struct stream *stream, struct streams *streams, struct buff
     init(stream, streams, bufferevent_getfd(tls), user, context);
     stream->tls = tls;
     stream->input = bufferevent_get_input(tls);
-    stream->output = bufferevent_get_output(tls);
-    stream->has_input = stream->has_output = true;
+    stream->has_input = true;
     stream->writable = event_new(streams->base, -1, 0, stream_on_writable, stream);
     if (stream->writable == NULL) {
         stream_close(stream);
@@ -507,8 +395,6 @@ static void close_socket(struct stream *stream)
         event_free(stream->behind);
     if (stream->input != NULL)
         evbuffer_free(stream->input);
-    if (stream->output != NULL)
-        evbuffer_free(stream->output);
     evutil_closesocket(stream->fd);
 }
 
@@ -517,6 +403,7 @@ void stream_close(struct stream *stream)
     if (!stream_is_open(stream))
         return;
     uncollect(stream);
+    output_drop(&stream->output, &stream->streams->blocks);
     if (stream->writable != NULL)
         event_free(stream->writable);
     if (stream->tls != NULL)

@@ -4,20 +4,17 @@
  *
  *     socket --recv--> scratch --+--> stream_input(), stream_consume()
  *                                |      ^
- *                       the rest +--> input          input, output: evbuffers, empty as a rule;
- *                                                    over TLS those of libevent's bufferevent
- *     stream_write() --> block --+--send--> socket
- *     stream_piece() ----^       |            ^
- *     stream_send()  ------------+            |
- *                       the rest +--> output -+      once the kernel takes more
+ *                  not consumed  +--> input      an evbuffer, empty as a rule; over TLS that of
+ *                                                libevent's bufferevent
+ *     stream_write() --> output --streams_flush()--> socket, or the bufferevent
  *
- * All streams of a loop share one scratch, which is used by one at a time, and a pool of blocks,
- * which are lent for a pass: a connection at rest has no buffer, and while clients read what they
- * are sent, and send whole lines, nothing is allocated.
+ * All streams of a loop share one scratch, which is used by one at a time, and the blocks that
+ * outputs borrow for a pass (server/net/output.h): a connection at rest has no buffer, and while
+ * clients read what they are sent, and send whole lines, nothing is allocated.
  *
  * What is written is collected until streams_flush(), whose caller lets everything come first that
- * belongs into the same pass. Callbacks come from the loop alone, never out of stream_write(),
- * stream_send() or streams_flush(), but for on_written.
+ * belongs into the same pass. Callbacks come from the loop alone, never out of stream_write() or
+ * streams_flush(), but for on_written.
  */
 #ifndef SERVER_NET_STREAM_H
 #define SERVER_NET_STREAM_H
@@ -31,9 +28,7 @@
 
 #include "engine/pool.h"
 #include "protocol/limits.h"
-
-/* What is made where it is sent from has at most so many bytes: an answer. */
-enum { STREAM_PIECE = LIMIT_REPLY };
+#include "server/net/output.h"
 
 struct stream;
 
@@ -42,9 +37,8 @@ TAILQ_HEAD(stream_list, stream);
 /* What all streams of a loop have in common. */
 struct streams {
     struct event_base *base;
-    char *scratch; /* LIMIT_NODE_IO bytes, of which only those are touched that come at once */
-    char spare[STREAM_PIECE]; /* a piece that is being made, and has no room in a block */
-    struct pool blocks;
+    char *scratch;      /* LIMIT_NODE_IO bytes, of which only those are touched that come at once */
+    struct pool blocks; /* of the outputs */
     struct stream_list collected; /* those with something to be flushed */
     void (*wants_flush)(void *context);
     void *context;
@@ -83,14 +77,10 @@ struct stream {
     struct event
         *writable; /* added while the kernel does not take more; activated to tell a loss */
     struct evbuffer *input;
-    struct evbuffer *output;
     bool has_input; /* false: nothing is in it, and it need not be asked; over TLS always true */
-    bool has_output;
-    char *fresh; /* in the scratch, while its on_input runs */
+    char *fresh;    /* in the scratch, while its on_input runs */
     size_t fresh_len;
-    char *block; /* lent while collected; NULL: there was none left */
-    size_t block_len;
-    size_t room;               /* left in the block; 0 without one, and once it is lost */
+    struct output output;
     TAILQ_ENTRY(stream) entry; /* while collected */
     bool collected;            /* something was written in this pass */
     bool blocked;              /* `writable` is added */
@@ -137,14 +127,9 @@ void stream_set_reading(struct stream *stream, bool reading);
 /* At least one byte. Once it is lost, nothing. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
 
-/* The same, but at once where nothing was written before it: for whoever collects by himself. */
-void stream_send(struct stream *stream, const char *bytes, size_t len);
-
-/* The same as stream_write() without a copy: where up to STREAM_PIECE bytes may be made, and then,
- * how many of them are to be written. Between the two nothing else is done with any stream; without
- * the second, nothing is written. */
-char *stream_piece(struct stream *stream);
-void stream_write_piece(struct stream *stream, size_t len);
+/* The same without a copy, if nothing is unsent: the bytes stay as they are until streams_flush().
+ * For what is sent to several. */
+void stream_share(struct stream *stream, char *bytes, size_t len);
 
 /* How many bytes were written that the kernel has not taken yet. */
 size_t stream_unsent(const struct stream *stream);

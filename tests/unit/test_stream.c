@@ -379,16 +379,6 @@ START_TEST(what_a_pass_writes_goes_out_at_once)
 }
 END_TEST
 
-/* In both ways: made where it is sent from, as far as that may be, and copied. */
-static void write_some(struct line_user *user, const char *bytes, size_t len)
-{
-    size_t made = len < STREAM_PIECE ? len : STREAM_PIECE;
-    memcpy(stream_piece(&user->stream), bytes, made);
-    stream_write_piece(&user->stream, made);
-    if (made < len)
-        stream_write(&user->stream, bytes + made, len - made);
-}
-
 /* Write this much: the first of it at once, in pieces of all lengths, then something after each
  * pass. The other side reads slowly. */
 static void check_much(struct bench *bench, struct line_user *user, size_t at_once)
@@ -401,7 +391,7 @@ static void check_much(struct bench *bench, struct line_user *user, size_t at_on
         sent[i] = (char)(i * 31 + i / 251);
     while (written < at_once) {
         size_t piece = 1 + written % 40000;
-        write_some(user, sent + written, piece);
+        stream_write(&user->stream, sent + written, piece);
         written += piece;
     }
     for (unsigned passes = 0; len < MUCH && passes < 10000; passes++) {
@@ -413,7 +403,7 @@ static void check_much(struct bench *bench, struct line_user *user, size_t at_on
         len += more > 0 ? (size_t)more : 0;
         size_t piece = MUCH - written < 12000 ? MUCH - written : 12000;
         if (piece > 0)
-            write_some(user, sent + written, piece);
+            stream_write(&user->stream, sent + written, piece);
         written += piece;
     }
     ck_assert_uint_eq(len, MUCH);
@@ -421,29 +411,6 @@ static void check_much(struct bench *bench, struct line_user *user, size_t at_on
     free(sent);
     free(got);
 }
-
-START_TEST(what_is_begun_and_not_written_is_not_sent)
-{
-    struct bench bench;
-    struct line_user user;
-    char got[16];
-    set_up(&bench);
-    begin_pair(&user, &bench, SOCK_SEQPACKET);
-    memcpy(stream_piece(&user.stream), "dropped", 7);
-    ck_assert_uint_eq(stream_unsent(&user.stream), 0);
-    pass(&bench);
-    ck_assert_int_lt(recv(user.other, got, sizeof(got), 0), 0);
-    ck_assert_uint_eq(bench.streams.blocks.in_use, 0);
-    memcpy(stream_piece(&user.stream), "dropped", 7);
-    memcpy(stream_piece(&user.stream), "sent", 4);
-    stream_write_piece(&user.stream, 4);
-    pass(&bench);
-    ck_assert_int_eq(recv(user.other, got, sizeof(got), 0), 4);
-    ck_assert_mem_eq(got, "sent", 4);
-    end(&user);
-    tear_down(&bench);
-}
-END_TEST
 
 START_TEST(what_the_kernel_does_not_take_comes_later)
 {
@@ -605,8 +572,6 @@ START_TEST(a_reset_that_a_write_finds_is_no_end_either)
     /* Not in the middle of what others have sent. */
     ck_assert_uint_eq(user.losses, 0);
     stream_write(&user.stream, "more", 4);
-    memcpy(stream_piece(&user.stream), "made", 4);
-    stream_write_piece(&user.stream, 4);
     ck_assert_uint_eq(stream_unsent(&user.stream), 0);
     for (unsigned i = 0; i < 5; i++)
         pass(&bench);
@@ -652,7 +617,6 @@ static void *reallocate(void *memory, size_t size)
 /* Who ended it decides what becomes of the locks of a local client. */
 START_TEST(a_loss_is_the_doing_of_the_other_side_only_if_it_ended_the_connection)
 {
-    static char much[MUCH];
     struct bench bench;
     struct line_user user;
     event_set_mem_functions(allocate, reallocate, free);
@@ -660,7 +624,7 @@ START_TEST(a_loss_is_the_doing_of_the_other_side_only_if_it_ended_the_connection
     begin_tcp(&user, &bench);
     out_of_memory = _i == 0;
     if (out_of_memory)
-        stream_write(&user.stream, much, sizeof(much));
+        say(&user, "half a line", 11);
     else
         reset(&user);
     for (unsigned i = 0; i < 5; i++)
@@ -732,7 +696,6 @@ Suite *test_suite(void)
     tcase_add_test(in, a_master_is_read_behind_the_clients);
     tcase_add_test(in, it_may_be_closed_in_its_own_callback);
     tcase_add_test(out, what_a_pass_writes_goes_out_at_once);
-    tcase_add_test(out, what_is_begun_and_not_written_is_not_sent);
     tcase_add_test(out, what_the_kernel_does_not_take_comes_later);
     tcase_add_test(out, what_the_kernel_takes_a_part_of_is_whole);
     tcase_add_test(out, without_a_block_nothing_is_lost);

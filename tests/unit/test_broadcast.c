@@ -1,5 +1,5 @@
 /*
- * What several masters are sent, over real sockets of the kernel: see server/net/fan.h.
+ * What several masters are sent, over real sockets of the kernel: see server/net/broadcast.h.
  */
 #include <event2/event.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "protocol/redis.h"
-#include "server/net/fan.h"
+#include "server/net/broadcast.h"
 #include "tests/runner.h"
 
 enum { NODES = 3, ALL = 7, MUCH = 1024 * 1024 };
@@ -16,7 +16,7 @@ enum { NODES = 3, ALL = 7, MUCH = 1024 * 1024 };
 struct bench {
     struct event_base *base;
     struct streams streams;
-    struct fan fan;
+    struct broadcast broadcast;
     struct stream stream[NODES];
     int other[NODES];
 };
@@ -47,10 +47,9 @@ static void set_up(struct bench *bench, int type)
 {
     *bench = (struct bench){.base = event_base_new()};
     ck_assert(streams_init(&bench->streams, bench->base, ignore, NULL));
-    ck_assert(fan_init(&bench->fan));
     for (unsigned i = 0; i < NODES; i++) {
         connect_node(bench, i, type);
-        bench->fan.streams[i] = &bench->stream[i];
+        bench->broadcast.streams[i] = &bench->stream[i];
     }
 }
 
@@ -60,7 +59,6 @@ static void tear_down(struct bench *bench)
         stream_close(&bench->stream[i]);
         close(bench->other[i]);
     }
-    fan_deinit(&bench->fan);
     streams_deinit(&bench->streams);
     event_base_free(bench->base);
 }
@@ -68,13 +66,12 @@ static void tear_down(struct bench *bench)
 /* The end of a pass. */
 static void flush(struct bench *bench)
 {
-    fan_flush(&bench->fan);
-    streams_flush(&bench->streams);
+    broadcast_flush(&bench->broadcast, &bench->streams);
 }
 
 static void write_text(struct bench *bench, uint32_t nodes, const char *text)
 {
-    fan_write(&bench->fan, nodes, text, strlen(text));
+    broadcast_write(&bench->broadcast, nodes, text, strlen(text));
 }
 
 /* All of it, in one send(); "": nothing has come. */
@@ -142,7 +139,7 @@ START_TEST(what_was_for_a_connection_that_is_closed_is_dropped)
     set_up(&bench, SOCK_SEQPACKET);
     write_text(&bench, ALL, "set");
     int before = bench.other[1];
-    fan_drop(&bench.fan, 1);
+    broadcast_drop(&bench.broadcast, 1);
     stream_close(&bench.stream[1]);
     connect_node(&bench, 1, SOCK_SEQPACKET);
     write_text(&bench, 5, " more");
@@ -155,7 +152,7 @@ START_TEST(what_was_for_a_connection_that_is_closed_is_dropped)
     check_got(bench.other[1], " all");
     /* Of two, one is left. */
     write_text(&bench, 3, "both ");
-    fan_drop(&bench.fan, 1);
+    broadcast_drop(&bench.broadcast, 1);
     write_text(&bench, 1, "one");
     flush(&bench);
     check_got(bench.other[0], "both one");
@@ -164,7 +161,7 @@ START_TEST(what_was_for_a_connection_that_is_closed_is_dropped)
 }
 END_TEST
 
-/* More in a pass than the fan has room for, to masters that do not read at the same speed. */
+/* More in a pass than there is room for, to masters that do not read at the same speed. */
 START_TEST(much_is_whole_for_each)
 {
     struct bench bench;
@@ -179,7 +176,7 @@ START_TEST(much_is_whole_for_each)
             size_t some = 1 + written % REDIS_RELEASES_MAX;
             some = some < MUCH - written ? some : MUCH - written;
             if (some > 0)
-                fan_write(&bench.fan, ALL, sent + written, some);
+                broadcast_write(&bench.broadcast, ALL, sent + written, some);
             written += some;
         }
         flush(&bench);
@@ -197,7 +194,7 @@ START_TEST(much_is_whole_for_each)
 }
 END_TEST
 
-/* Of what goes out from the fan itself the kernel takes a part; the rest goes out without another
+/* Of what is sent without a copy the kernel takes a part; the rest goes out without another
  * write. */
 START_TEST(what_the_kernel_takes_a_part_of_is_whole)
 {
@@ -209,8 +206,8 @@ START_TEST(what_the_kernel_takes_a_part_of_is_whole)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_int_eq(
             setsockopt(bench.stream[i].fd, SOL_SOCKET, SO_SNDBUF, &(int){8000}, sizeof(int)), 0);
-    fan_write(&bench.fan, ALL, sent, WRITE);
-    fan_write(&bench.fan, ALL, sent + WRITE, WRITE);
+    broadcast_write(&bench.broadcast, ALL, sent, WRITE);
+    broadcast_write(&bench.broadcast, ALL, sent + WRITE, WRITE);
     flush(&bench);
     for (unsigned i = 0; i < NODES; i++) {
         char got[sizeof(sent) + 1];
@@ -243,8 +240,8 @@ START_TEST(one_that_is_lost_takes_nothing_from_the_others)
         check_got(bench.other[2], "x");
     }
     ck_assert(bench.stream[1].lost);
-    fan_write(&bench.fan, ALL, "x", 1);
-    fan_flush(&bench.fan);
+    broadcast_write(&bench.broadcast, ALL, "x", 1);
+    broadcast_flush(&bench.broadcast, &bench.streams);
     ck_assert(!bench.stream[1].collected);
     ck_assert_uint_eq(stream_unsent(&bench.stream[1]), 0);
     tear_down(&bench);
@@ -253,8 +250,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("fan");
-    TCase *tests = tcase_create("fan");
+    Suite *suite = suite_create("broadcast");
+    TCase *tests = tcase_create("broadcast");
     tcase_add_test(tests, what_is_alike_goes_out_to_each_at_once);
     tcase_add_test(tests, each_gets_what_is_its_own_in_order);
     tcase_add_test(tests, what_was_for_a_connection_that_is_closed_is_dropped);
