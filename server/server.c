@@ -33,12 +33,6 @@
 
 /* --- time --- */
 
-static void on_flush_wanted(void *context)
-{
-    struct server *server = context;
-    pass_want_end(&server->pass);
-}
-
 static void set_timer(struct server *server)
 {
     int64_t deadline_ns = engine_deadline_ns(&server->engine);
@@ -128,7 +122,6 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     if (engine_wants_flush(&server->engine))
         engine_flush(&server->engine, clock_now_ns());
     broadcast_flush(&server->broadcast, &server->streams);
-    tls_sockets_next_pass(&server->tls_sockets);
     clients_on_pass_end(&server->clients);
     if (server->clients.starting && may_serve(server, clock_now_ns()))
         serve(server);
@@ -313,8 +306,8 @@ static bool start_loop(struct server *server)
             return false;
     }
     return pass_init(&server->pass, server->base, server_on_pass_end, server) &&
-           streams_init(&server->streams, server->base, on_flush_wanted, server) &&
-           tls_sockets_init(&server->tls_sockets, on_flush_wanted, server) &&
+           streams_init(&server->streams, server->base, &server->pass) &&
+           tls_sockets_init(&server->tls_sockets, &server->pass) &&
            resolver_init(&server->resolver, server->base) && server->drain != NULL &&
            server->progress != NULL && server->started != NULL;
 }

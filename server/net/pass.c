@@ -28,4 +28,5 @@ void pass_ended(struct pass *pass)
 {
     assert(pass->end_due);
     pass->end_due = false;
+    pass->number++;
 }

@@ -11,10 +11,12 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct pass {
     struct event *end;
-    bool end_due; /* `end` is active, or its callback runs and is not done yet */
+    bool end_due;    /* `end` is active, or its callback runs and is not done yet */
+    uint64_t number; /* of passes that have ended so */
 };
 
 /* False if there is not enough memory. */

@@ -7,10 +7,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-bool streams_init(struct streams *streams, struct event_base *base,
-                  void (*wants_flush)(void *context), void *context)
+bool streams_init(struct streams *streams, struct event_base *base, struct pass *pass)
 {
-    *streams = (struct streams){.base = base, .wants_flush = wants_flush, .context = context};
+    *streams = (struct streams){.base = base, .pass = pass};
     TAILQ_INIT(&streams->collected);
     streams->scratch = malloc(LIMIT_NODE_IO);
     return streams->scratch != NULL && output_init_blocks(&streams->blocks);
@@ -59,8 +58,7 @@ static bool collect(struct stream *stream)
     struct streams *streams = stream->streams;
     if (stream->lost || stream->collected)
         return !stream->lost;
-    if (TAILQ_EMPTY(&streams->collected))
-        streams->wants_flush(streams->context);
+    pass_want_end(streams->pass);
     if (stream->user->master)
         TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
     else

@@ -29,6 +29,7 @@
 #include "engine/pool.h"
 #include "protocol/limits.h"
 #include "server/net/output.h"
+#include "server/net/pass.h"
 
 struct stream;
 
@@ -40,8 +41,7 @@ struct streams {
     char *scratch;      /* LIMIT_NODE_IO bytes, of which only those are touched that come at once */
     struct pool blocks; /* of the outputs */
     struct stream_list collected; /* those with something to be flushed */
-    void (*wants_flush)(void *context);
-    void *context;
+    struct pass *pass;            /* its end is wanted for those */
 };
 
 /* What its user does about a stream; on_written may be NULL. It may close the stream, but not free
@@ -91,10 +91,8 @@ struct stream {
     bool lost_by_peer;
 };
 
-/* wants_flush: have streams_flush() called behind this pass of the loop. False if there is not
- * enough memory. */
-bool streams_init(struct streams *streams, struct event_base *base,
-                  void (*wants_flush)(void *context), void *context);
+/* At the end of the pass its owner calls streams_flush(). False if there is not enough memory. */
+bool streams_init(struct streams *streams, struct event_base *base, struct pass *pass);
 void streams_deinit(struct streams *streams);
 
 /* Send all that was collected. */

@@ -16,15 +16,15 @@ struct tls_socket {
 static bool may_read(struct tls_socket *socket)
 {
     struct tls_sockets *sockets = socket->sockets;
-    if (socket->pass != sockets->pass) {
-        socket->pass = sockets->pass;
+    if (socket->pass != sockets->pass->number) {
+        socket->pass = sockets->pass->number;
         socket->reads = 0;
     }
     if (socket->reads < LIMIT_TLS_READS) {
         socket->reads++;
         return true;
     }
-    sockets->wants_flush(sockets->context);
+    pass_want_end(sockets->pass);
     return false;
 }
 
@@ -83,12 +83,10 @@ static int tls_socket_free(BIO *bio)
     return 1;
 }
 
-bool tls_sockets_init(struct tls_sockets *sockets, void (*wants_flush)(void *context),
-                      void *context)
+bool tls_sockets_init(struct tls_sockets *sockets, struct pass *pass)
 {
     BIO_METHOD *method = BIO_meth_new(BIO_TYPE_DESCRIPTOR | BIO_TYPE_SOURCE_SINK, "redlockd");
-    *sockets =
-        (struct tls_sockets){.method = method, .wants_flush = wants_flush, .context = context};
+    *sockets = (struct tls_sockets){.method = method, .pass = pass};
     return method != NULL && BIO_meth_set_read(method, tls_socket_read) == 1 &&
            BIO_meth_set_write(method, tls_socket_write) == 1 &&
            BIO_meth_set_ctrl(method, tls_socket_control) == 1 &&
@@ -99,11 +97,6 @@ void tls_sockets_deinit(struct tls_sockets *sockets)
 {
     BIO_meth_free(sockets->method);
     sockets->method = NULL;
-}
-
-void tls_sockets_next_pass(struct tls_sockets *sockets)
-{
-    sockets->pass++;
 }
 
 bool tls_socket_attach(struct tls_sockets *sockets, SSL *ssl, int fd)

@@ -15,22 +15,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/net/pass.h"
+
 /* What all of a loop have in common; it outlives them. */
 struct tls_sockets {
     BIO_METHOD *method;
-    uint64_t pass; /* counted by tls_sockets_next_pass() */
-    void (*wants_flush)(void *context);
-    void *context;
+    struct pass *pass; /* a connection may read again once it has ended */
 };
 
-/* wants_flush: have tls_sockets_next_pass() called in this pass of the loop, or the next. It is
- * asked for by a connection that may read no more. False if there is not enough memory. */
-bool tls_sockets_init(struct tls_sockets *sockets, void (*wants_flush)(void *context),
-                      void *context);
+/* False if there is not enough memory. */
+bool tls_sockets_init(struct tls_sockets *sockets, struct pass *pass);
 void tls_sockets_deinit(struct tls_sockets *sockets);
-
-/* Each connection may read again. */
-void tls_sockets_next_pass(struct tls_sockets *sockets);
 
 /* Have this connection read from and write to the socket, which it does not own. False if there is
  * not enough memory. */

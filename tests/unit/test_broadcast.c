@@ -15,6 +15,7 @@ enum { NODES = 3, ALL = 7, MUCH = 1024 * 1024 };
 /* A daemon's end of each connection, and the other one. */
 struct bench {
     struct event_base *base;
+    struct pass pass;
     struct streams streams;
     struct broadcast broadcast;
     struct stream stream[NODES];
@@ -24,6 +25,14 @@ struct bench {
 static void ignore(void *context)
 {
     (void)context;
+}
+
+/* The tests flush by themselves. */
+static void on_pass_end(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    pass_ended(context);
 }
 
 static const struct stream_user of_master = {
@@ -46,7 +55,8 @@ static void connect_node(struct bench *bench, unsigned node, int type)
 static void set_up(struct bench *bench, int type)
 {
     *bench = (struct bench){.base = event_base_new()};
-    ck_assert(streams_init(&bench->streams, bench->base, ignore, NULL));
+    ck_assert(pass_init(&bench->pass, bench->base, on_pass_end, &bench->pass));
+    ck_assert(streams_init(&bench->streams, bench->base, &bench->pass));
     for (unsigned i = 0; i < NODES; i++) {
         connect_node(bench, i, type);
         bench->broadcast.streams[i] = &bench->stream[i];
@@ -60,6 +70,7 @@ static void tear_down(struct bench *bench)
         close(bench->other[i]);
     }
     streams_deinit(&bench->streams);
+    pass_deinit(&bench->pass);
     event_base_free(bench->base);
 }
 
