@@ -89,7 +89,7 @@ static bool step_node(struct server *server, unsigned node, int64_t now_ns)
     const struct link *link = &server->engine.flights.masters[node].link;
     if (link->state != LINK_UP)
         return link->state != LINK_DOWN || link->attempts == 0 ||
-               node_goes_on(&server->nodes[node][CHANNEL_COMMANDS]);
+               node_goes_on(&server->connections.nodes[node][CHANNEL_COMMANDS]);
     enum reason reason = found(server, node, now_ns);
     if (reason == REASON_UNCHECKED)
         return true;

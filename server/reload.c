@@ -140,7 +140,7 @@ static bool load_node_tls(const struct server *server, struct config *wanted,
 static void replace_node_tls(struct server *server, const struct tls loaded[LIMIT_NODES])
 {
     for (unsigned i = 0; i < server->config->node_count; i++) {
-        struct tls *tls = &server->node_tls[i];
+        struct tls *tls = &server->connections.tls[i];
         if (!tls_is_same_certificate(tls, &loaded[i]))
             log_event(&server->log, CONFIG_LOG_INFO, "certificate_changed",
                       LOG_FIELDS(log_text("node", server->config->nodes[i].name)));

@@ -71,7 +71,8 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     const struct guard *guard = &server->engine.flights.guard;
     const struct link *link = &server->engine.flights.masters[node].link;
     if (link->state == LINK_DOWN)
-        return link->attempts == 0 || node_goes_on(&server->nodes[node][CHANNEL_COMMANDS]);
+        return link->attempts == 0 ||
+               node_goes_on(&server->connections.nodes[node][CHANNEL_COMMANDS]);
     if (link->state != LINK_UP)
         return true;
     switch (guard_refuses_vote(guard, node, now_ns)) {
@@ -93,7 +94,7 @@ static bool may_serve(const struct server *server, int64_t now_ns)
     unsigned hopeful = 0;
     for (unsigned i = 0; i < server->engine.flights.node_count; i++)
         hopeful += may_vote_soon(server, i, now_ns);
-    return server->votes >= server->engine.rules.round.quorum ||
+    return server->connections.votes >= server->engine.rules.round.quorum ||
            hopeful < server->engine.rules.round.quorum;
 }
 
@@ -121,7 +122,7 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     (void)events;
     if (engine_wants_flush(&server->engine))
         engine_flush(&server->engine, clock_now_ns());
-    broadcast_flush(&server->broadcast, &server->streams);
+    broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_on_pass_end(&server->clients);
     if (server->clients.starting && may_serve(server, clock_now_ns()))
         serve(server);
@@ -136,14 +137,7 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
 /* Answers and releases must have left, too, before the loop may end. */
 static bool has_unwritten(const struct server *server)
 {
-    if (server->broadcast.nodes != 0 || clients_have_unsent(&server->clients))
-        return true;
-    for (unsigned i = 0; i < server->engine.flights.node_count; i++) {
-        const struct stream *stream = &server->nodes[i][CHANNEL_COMMANDS].stream;
-        if (stream_is_open(stream) && stream_unsent(stream) > 0)
-            return true;
-    }
-    return false;
+    return connections_have_unsent(&server->connections) || clients_have_unsent(&server->clients);
 }
 
 static void server_on_drain(evutil_socket_t fd, short events, void *context)
@@ -332,8 +326,7 @@ static bool start_clients(struct server *server)
 
 static bool start_engine(struct server *server)
 {
-    const struct config *config = server->config;
-    struct engine_rules rules = rules_of(config);
+    struct engine_rules rules = rules_of(server->config);
     clock_name(server->clock_id, sizeof(server->clock_id));
     rules.clock_id = server->clock_id;
     rules.bootstrap = server->task.trust_masters;
@@ -341,31 +334,24 @@ static bool start_engine(struct server *server)
     rules.looks_on = server->task.probe;
     const struct engine_io io = server_io(server);
     server->clients.request_limits = rules_request_limits(&rules);
-    if (!engine_init(&server->engine, &rules, &io, server->started_ns))
-        return false;
-    for (unsigned i = 0; i < config->node_count; i++)
-        for (unsigned channel = 0; channel < CHANNELS; channel++)
-            if (!node_init(&server->nodes[i][channel], server, i, channel, &config->nodes[i]))
-                return false;
-    for (unsigned i = 0; i < config->node_count; i++)
-        server->broadcast.streams[i] = &server->nodes[i][CHANNEL_COMMANDS].stream;
-    return true;
+    return engine_init(&server->engine, &rules, &io, server->started_ns);
 }
 
-/* Before the engine, which opens the connections. */
-static bool start_node_tls(struct server *server)
+/* What they use of the server; and what they have themselves. */
+static bool start_connections(struct server *server)
 {
-    const struct config *config = server->config;
-    struct error error;
-    for (unsigned i = 0; i < config->node_count; i++) {
-        const struct config_node *node = &config->nodes[i];
-        if (!node->address.tls || tls_init_node(&server->node_tls[i], &node->tls, &error))
-            continue;
-        log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
-                  LOG_FIELDS(log_text("node", node->name), log_text("why", error.text)));
-        return false;
-    }
-    return true;
+    server->connections = (struct connections){
+        .config = server->config,
+        .log = &server->log,
+        .base = server->base,
+        .pass = &server->pass,
+        .resolver = &server->resolver,
+        .streams = &server->streams,
+        .tls_sockets = &server->tls_sockets,
+        .engine = &server->engine,
+        .started_ns = server->started_ns,
+    };
+    return connections_init(&server->connections);
 }
 
 static bool start_admin(struct server *server)
@@ -391,14 +377,14 @@ bool server_start(struct server *server, struct config *config, const struct log
         .config = config, .log = *log, .timer_fd = -1, .timer_ns = INT64_MAX, .task = *task};
     server->started_ns = clock_now_ns();
     monitor_init(&server->monitor, server->started_ns);
-    if (!start_node_tls(server)) {
+    if (!entropy_init(&server->entropy) || !start_loop(server) || !start_clients(server) ||
+        !start_engine(server) || !start_connections(server)) {
+        log_event(log, CONFIG_LOG_ERROR, "start_failed",
+                  LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
         server_stop(server);
         return false;
     }
-    if (!entropy_init(&server->entropy) || !start_loop(server) || !start_clients(server) ||
-        !start_engine(server)) {
-        log_event(log, CONFIG_LOG_ERROR, "start_failed",
-                  LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
+    if (!connections_load_tls(&server->connections)) {
         server_stop(server);
         return false;
     }
@@ -443,13 +429,9 @@ void server_stop(struct server *server)
     clients_free_sessions(&server->clients);
     /* What became of them, releases above all. */
     if (server->streams.scratch != NULL)
-        broadcast_flush(&server->broadcast, &server->streams);
+        broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_deinit(&server->clients);
-    for (unsigned i = 0; i < server->config->node_count; i++) {
-        for (unsigned channel = 0; channel < CHANNELS; channel++)
-            node_deinit(&server->nodes[i][channel]);
-        tls_deinit(&server->node_tls[i]);
-    }
+    connections_deinit(&server->connections);
     streams_deinit(&server->streams);
     if (server->engine.flights.pool.memory != NULL)
         engine_deinit(&server->engine);

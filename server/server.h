@@ -26,8 +26,7 @@
 #include "server/clients/clients.h"
 #include "server/entropy.h"
 #include "server/log.h"
-#include "server/masters/node.h"
-#include "server/net/broadcast.h"
+#include "server/masters/connections.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
 #include "server/net/tls_socket.h"
@@ -55,12 +54,10 @@ struct server {
     struct entropy entropy;
     struct streams streams; /* of the clients and the masters */
     struct tls_sockets tls_sockets;
-    struct broadcast broadcast; /* what goes to several masters */
 
     struct engine engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];
-    struct node nodes[LIMIT_NODES][CHANNELS];
-    struct tls node_tls[LIMIT_NODES]; /* of both channels of a node; see struct tls */
+    struct connections connections; /* to the masters */
 
     struct clients clients;
 
@@ -79,12 +76,9 @@ struct server {
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;
     struct probe probe;
-    uint64_t down_because[LIMIT_NODES]; /* reasons logged since it was last up, a bit for each */
-    unsigned votes;                     /* how many nodes vote */
-    bool reload_refused;                /* the last one was */
-    bool was_whole;                     /* all of them did, once */
-    bool failed;                        /* the task, or the start: there is nothing to serve */
-    int64_t drain_until_ns;             /* 0: not stopping */
+    bool reload_refused;    /* the last one was */
+    bool failed;            /* the task, or the start: there is nothing to serve */
+    int64_t drain_until_ns; /* 0: not stopping */
     int64_t started_ns;
 };
 

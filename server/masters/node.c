@@ -10,8 +10,9 @@
 #include <sys/un.h>
 
 #include "server/clock.h"
+#include "server/log.h"
+#include "server/masters/connections.h"
 #include "server/net/tls.h"
-#include "server/server.h"
 
 /* hiredis moves what is left in its buffer to the front with every KiB that it has read of it. And
  * the clock is read once for each piece. */
@@ -21,8 +22,8 @@ enum { PIECE = 4096 };
 static void fail(struct node *node, enum reason reason)
 {
     node_close(node);
-    engine_on_closed(&node->server->engine, node->index, node->channel, reason, clock_now_ns());
-    server_want_flush(node->server);
+    engine_on_closed(node->connections->engine, node->index, node->channel, reason, clock_now_ns());
+    pass_want_end(node->connections->pass);
 }
 
 /* The replies that are whole. The time is read anew for each piece: the validity of a lock hangs on
@@ -31,7 +32,7 @@ static bool take_replies(struct node *node, int64_t now_ns)
 {
     enum resp_result result;
     while ((result = resp_next(&node->resp)) == RESP_REPLY) {
-        unsigned taken = engine_on_replies(&node->server->engine, node->index, node->channel,
+        unsigned taken = engine_on_replies(node->connections->engine, node->index, node->channel,
                                            node->resp.reply, node->resp.again + 1, now_ns);
         if (taken == 0)
             return false;
@@ -55,7 +56,7 @@ static void node_on_input(void *context)
         stream_consume(&node->stream, piece);
         len -= piece;
     } while (take_replies(node, clock_now_ns()) && len > 0 && stream_is_open(&node->stream));
-    server_want_flush(node->server);
+    pass_want_end(node->connections->pass);
 }
 
 /* In the log, what exactly was wrong: once in each way, until it works. */
@@ -64,7 +65,7 @@ static enum reason report_tls(struct node *node, enum reason reason, const char 
     uint64_t bit = UINT64_C(1) << reason;
     static_assert(REASON_COUNT <= 64, "a bit for each of them");
     if (!(node->tls_reported & bit) && node->channel == CHANNEL_COMMANDS)
-        log_event(&node->server->log, CONFIG_LOG_WARNING, "node_tls_failed",
+        log_event(node->connections->log, CONFIG_LOG_WARNING, "node_tls_failed",
                   LOG_FIELDS(log_text("node", node->config->name),
                              log_text("reason", reason_word(reason)), log_text("why", why)));
     node->tls_reported |= bit;
@@ -136,17 +137,18 @@ static int take_socket(struct node *node)
  */
 static struct timeval patience_of(const struct node *node)
 {
-    return clock_delay(link_patience_ns(&node->server->engine.flights.masters[node->index].link) / 2);
+    return clock_delay(
+        link_patience_ns(&node->connections->engine->flights.masters[node->index].link) / 2);
 }
 
 /* Connected: the socket goes to a bufferevent that does TLS over it. */
 static bool secure(struct node *node)
 {
-    struct server *server = node->server;
+    struct connections *connections = node->connections;
     const struct timeval patience = patience_of(node);
     int fd = take_socket(node);
-    node->opening = tls_connect(&server->node_tls[node->index], &server->tls_sockets, server->base,
-                                fd, node->config->address.host);
+    node->opening = tls_connect(&connections->tls[node->index], connections->tls_sockets,
+                                connections->base, fd, node->config->address.host);
     if (node->opening == NULL)
         return false;
     node->secured = true;
@@ -159,7 +161,7 @@ static bool secure(struct node *node)
 /* All that has to come before the first command has. */
 static bool begin_stream(struct node *node)
 {
-    struct streams *streams = &node->server->streams;
+    struct streams *streams = node->connections->streams;
     if (!node->secured)
         return stream_open(&node->stream, streams, take_socket(node), &master, node);
     struct bufferevent *tls = node->opening;
@@ -194,8 +196,8 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
         fail(node, REASON_UNREACHABLE);
         return;
     }
-    engine_on_connected(&node->server->engine, node->index, node->channel, clock_now_ns());
-    server_want_flush(node->server);
+    engine_on_connected(node->connections->engine, node->index, node->channel, clock_now_ns());
+    pass_want_end(node->connections->pass);
 }
 
 static void node_on_failure(evutil_socket_t fd, short events, void *context)
@@ -215,7 +217,7 @@ static void fail_later(struct node *node, enum reason why)
 
 static void connect_to(struct node *node, const struct sockaddr *where, size_t len)
 {
-    node->opening = bufferevent_socket_new(node->server->base, -1,
+    node->opening = bufferevent_socket_new(node->connections->base, -1,
                                            BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (node->opening == NULL) {
         fail_later(node, REASON_UNREACHABLE);
@@ -260,7 +262,7 @@ static void look_up(struct node *node)
 /* The one that carries commands leads the way. */
 static bool follow(struct node *node)
 {
-    const struct node *leader = &node->server->nodes[node->index][CHANNEL_COMMANDS];
+    const struct node *leader = &node->connections->nodes[node->index][CHANNEL_COMMANDS];
     if (node == leader || leader->address.len == 0)
         return false;
     node->address = leader->address;
@@ -284,13 +286,15 @@ void node_open(struct node *node)
     }
 }
 
-bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
-               const struct config_node *config)
+bool node_init(struct node *node, struct connections *connections, unsigned index,
+               enum channel channel)
 {
-    *node = (struct node){.server = server, .config = config, .index = index, .channel = channel};
-    lookup_init(&node->lookup, &server->resolver, config->address.host, config->address.port,
+    const struct config_node *config = &connections->config->nodes[index];
+    *node = (struct node){
+        .connections = connections, .config = config, .index = index, .channel = channel};
+    lookup_init(&node->lookup, connections->resolver, config->address.host, config->address.port,
                 node_on_found, node);
-    node->failure = event_new(server->base, -1, 0, node_on_failure, node);
+    node->failure = event_new(connections->base, -1, 0, node_on_failure, node);
     return resp_init(&node->resp) && node->failure != NULL;
 }
 
@@ -313,7 +317,7 @@ bool node_goes_on(const struct node *node)
 
 void node_on_up(struct node *node)
 {
-    struct node *follower = &node->server->nodes[node->index][CHANNEL_TRACKING];
+    struct node *follower = &node->connections->nodes[node->index][CHANNEL_TRACKING];
     bool elsewhere =
         follower->address.len != node->address.len ||
         memcmp(&follower->address.address, &node->address.address, node->address.len) != 0;
@@ -353,7 +357,7 @@ void node_close(struct node *node)
     lookup_leave(&node->lookup);
     if (stream_is_open(&node->stream)) {
         if (node->channel == CHANNEL_COMMANDS)
-            broadcast_drop(&node->server->broadcast, node->index);
+            broadcast_drop(&node->connections->broadcast, node->index);
         have_reset(node->stream.fd);
         stream_close(&node->stream);
     }

@@ -21,10 +21,10 @@
 #include "server/net/sockaddr.h"
 #include "server/net/stream.h"
 
-struct server;
+struct connections;
 
 struct node {
-    struct server *server; /* the owner */
+    struct connections *connections; /* the owner */
     const struct config_node *config;
     unsigned index;
     enum channel channel;
@@ -45,8 +45,8 @@ struct node {
 };
 
 /* False if there is not enough memory. */
-bool node_init(struct node *node, struct server *server, unsigned index, enum channel channel,
-               const struct config_node *config);
+bool node_init(struct node *node, struct connections *connections, unsigned index,
+               enum channel channel);
 void node_deinit(struct node *node);
 
 /* The address behind the name, "10.0.0.1:6379", or "" where the configuration has an address, or

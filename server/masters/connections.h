@@ -1,0 +1,60 @@
+/*
+ * The daemon's connections to the masters: what the files of this folder share.
+ *
+ *     node        one connection: bytes in and out
+ *     resp        bytes -> replies
+ *     node_log    what the log says of masters
+ */
+#ifndef SERVER_MASTERS_CONNECTIONS_H
+#define SERVER_MASTERS_CONNECTIONS_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/masters/node.h"
+#include "server/net/broadcast.h"
+#include "server/net/pass.h"
+#include "server/net/tls.h"
+
+struct log;
+
+struct connections {
+    /* The server's, which outlive this. */
+    const struct config *config;
+    const struct log *log;
+    struct event_base *base;
+    struct pass *pass;
+    struct resolver *resolver;
+    struct streams *streams;
+    struct tls_sockets *tls_sockets;
+    struct engine *engine;
+    int64_t started_ns;
+
+    struct node nodes[LIMIT_NODES][CHANNELS];
+    struct tls tls[LIMIT_NODES]; /* of both channels of a node; see struct tls */
+    struct broadcast broadcast;
+    uint64_t down_because[LIMIT_NODES]; /* reasons logged since it was last up, a bit for each */
+    unsigned votes;                     /* how many nodes vote */
+    bool was_whole;                     /* all of them did, once */
+};
+
+/* All but what the server hands in, which the caller has set. The engine opens the connections.
+ * False if there is not enough memory: then connections_deinit() has the rest. */
+bool connections_init(struct connections *connections);
+
+/* Also if it was never initialised and is all zero. */
+void connections_deinit(struct connections *connections);
+
+/* The files for TLS. On failure the reason has been logged. */
+bool connections_load_tls(struct connections *connections);
+
+/* For struct engine_io. */
+void connections_write(struct connections *connections, uint32_t nodes, enum channel channel,
+                       const char *bytes, size_t len);
+
+/* Is there a command that the kernel has not taken yet? */
+bool connections_have_unsent(const struct connections *connections);
+
+#endif

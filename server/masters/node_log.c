@@ -1,0 +1,185 @@
+#include "server/masters/node_log.h"
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "protocol/units.h"
+#include "server/log.h"
+#include "server/masters/connections.h"
+
+/* How long after the start a list that names a master twice ends it, unless all have voted. */
+#define STARTING_NS (5 * NS_PER_S)
+
+/* It is down for another reason than any there was since it was last up. */
+static bool is_down_anew(struct connections *connections, unsigned node)
+{
+    const struct link *link = &connections->engine->flights.masters[node].link;
+    uint64_t *told = &connections->down_because[node];
+    uint64_t reason = UINT64_C(1) << link->reason;
+    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    bool is_new = link->state == LINK_DOWN && (*told & reason) == 0;
+    if (link->state == LINK_UP)
+        *told = 0;
+    else if (is_new)
+        *told |= reason;
+    return is_new;
+}
+
+/* Only edges that an operator would act on: a master gained or lost, and why. */
+void node_log_link(struct connections *connections, unsigned node, enum link_state before)
+{
+    const struct link *link = &connections->engine->flights.masters[node].link;
+    const char *name = connections->config->nodes[node].name;
+    char address[SOCKADDR_TEXT] = "";
+    bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
+    bool down_anew = is_down_anew(connections, node);
+    if (link->reason != REASON_UNRESOLVED)
+        node_address(&connections->nodes[node][CHANNEL_COMMANDS], address);
+    const struct log_field behind_name = log_text(address[0] != '\0' ? "address" : NULL, address);
+    if (link->state == LINK_UP)
+        log_event(connections->log, CONFIG_LOG_INFO, "node_up",
+                  LOG_FIELDS(log_text("node", name), behind_name));
+    else if (link->state == LINK_SUSPECT || (link->state == LINK_DOWN && was_usable) || down_anew)
+        log_event(connections->log, CONFIG_LOG_WARNING,
+                  link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
+                  LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
+                             log_text("meaning", link_meaning(link, link->reason)), behind_name));
+    else
+        log_event(connections->log, CONFIG_LOG_DEBUG, "node_state",
+                  LOG_FIELDS(log_text("node", name),
+                             log_text("state", link_state_word(link->state)),
+                             log_text("reason", reason_word(link->reason))));
+}
+
+static void log_other_set(const struct connections *connections, unsigned node)
+{
+    const struct record *theirs = &connections->engine->flights.guard.nodes[node].record;
+    log_event(connections->log, CONFIG_LOG_ERROR, "node_without_vote",
+              LOG_FIELDS(
+                  log_text("node", connections->config->nodes[node].name),
+                  log_text("reason", reason_word(REASON_OTHERSET)),
+                  log_text("meaning", reason_text(REASON_OTHERSET)),
+                  log_text("theirs", theirs->set_id), log_text("their_cluster", theirs->cluster),
+                  log_number("their_max_ttl_ms", theirs->max_ttl_ms),
+                  log_text("ours", connections->engine->flights.guard.set_id),
+                  log_text("our_cluster", connections->config->cluster),
+                  log_number("our_max_ttl_ms", connections->config->locks.max_ttl_ns / NS_PER_MS)));
+}
+
+static void log_no_vote(const struct connections *connections, unsigned node, enum reason before,
+                        enum reason reason, int64_t now_ns)
+{
+    int64_t until_ns = guard_refuses_until_ns(&connections->engine->flights.guard, node, now_ns);
+    int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
+    /* At the first look at a record whose time has just come. */
+    const struct guard_node *looked_at = &connections->engine->flights.guard.nodes[node];
+    int64_t quarantine_ns = looked_at->quarantine_until_ns - now_ns;
+    bool just_over =
+        reason == looked_at->quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
+    if (left_ms == 0 || just_over)
+        return;
+    log_event(
+        connections->log, CONFIG_LOG_WARNING, "node_without_vote",
+        LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
+                   log_text("reason", reason_word(reason)),
+                   log_text("meaning",
+                            link_meaning(&connections->engine->flights.masters[node].link, reason)),
+                   log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
+}
+
+static void log_doubled(const struct connections *connections, unsigned node,
+                        enum config_log_level level, const char *event, const char *meaning)
+{
+    unsigned twin = guard_twin(&connections->engine->flights.guard, node);
+    log_event(connections->log, level, event,
+              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
+                         log_text("reason", reason_word(REASON_DOUBLED)),
+                         log_text(meaning, reason_text(REASON_DOUBLED)),
+                         log_text("same_as", connections->config->nodes[twin].name),
+                         log_text("advice", "list each master once")));
+}
+
+static void log_vote(const struct connections *connections, unsigned node, enum reason before,
+                     enum reason reason, int64_t now_ns)
+{
+    const struct engine *engine = connections->engine;
+    /* What the link has lost, it has logged; each connection begins unchecked; and where the
+     * masters are to be trusted, they are new. */
+    bool expected = link_refuses_vote(&engine->flights.masters[node].link) != REASON_NONE ||
+                    reason == REASON_UNCHECKED || (engine->rules.bootstrap && reason == REASON_NEW);
+    if (reason == REASON_NONE)
+        log_event(connections->log, CONFIG_LOG_INFO, "node_votes",
+                  LOG_FIELDS(log_text("node", connections->config->nodes[node].name)));
+    else if (reason == REASON_OTHERSET)
+        log_other_set(connections, node);
+    else if (reason == REASON_DOUBLED)
+        log_doubled(connections, node, CONFIG_LOG_WARNING, "node_without_vote", "meaning");
+    else if (!expected)
+        log_no_vote(connections, node, before, reason, now_ns);
+}
+
+/* A list that names a master twice is a mistake at the start. Later, when a name is repointed by
+ * mistake, it costs a vote and not the service. */
+static bool is_doubled_at_start(const struct connections *connections, enum reason reason,
+                                int64_t now_ns)
+{
+    return reason == REASON_DOUBLED && !connections->was_whole &&
+           now_ns - connections->started_ns < STARTING_NS;
+}
+
+void node_log_clock_back(const struct connections *connections, unsigned node, int64_t back_ns)
+{
+    log_event(connections->log, CONFIG_LOG_WARNING, "clock_stepped_back",
+              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
+                         log_number("by_ms", (back_ns + NS_PER_MS - 1) / NS_PER_MS),
+                         log_text("effect", "its keys live longer: locks that nobody releases are "
+                                            "free later")));
+}
+
+bool node_log_vote(struct connections *connections, unsigned node, enum reason before,
+                   enum reason reason, int64_t now_ns)
+{
+    connections->votes += reason == REASON_NONE;
+    connections->votes -= before == REASON_NONE;
+    connections->was_whole =
+        connections->was_whole || connections->votes == connections->config->node_count;
+    if (!is_doubled_at_start(connections, reason, now_ns)) {
+        log_vote(connections, node, before, reason, now_ns);
+        return true;
+    }
+    log_doubled(connections, node, CONFIG_LOG_ERROR, "start_failed", "why");
+    return false;
+}
+
+void node_log_refused(const struct connections *connections, unsigned node, enum reason reason,
+                      bool release)
+{
+    const struct link *link = &connections->engine->flights.masters[node].link;
+    log_event(connections->log, CONFIG_LOG_WARNING, "command_refused",
+              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
+                         log_text("reason", reason_word(reason)),
+                         log_text("meaning", link_meaning(link, reason)),
+                         log_text("effect", release ? "released locks stay there until they end"
+                                                    : "its votes are lost")));
+}
+
+void node_log_releases_refused(const struct connections *connections, unsigned node,
+                               enum redis_form form)
+{
+    static const struct {
+        const char *meaning;
+        const char *advice;
+    } words[] = {
+        [REDIS_BY_SHA1] = {"it refuses to release several locks at once; each goes alone, which "
+                           "costs it more",
+                           "its ACL needs +mget +exists"},
+        [REDIS_DELIFEQ] = {"it refuses DELIFEQ; a script does the same, which costs it more",
+                           "its ACL needs +delifeq"},
+        [REDIS_DELEX] = {"it refuses DELEX; a script does the same, which costs it more",
+                         "its ACL needs +delex"},
+    };
+    log_event(connections->log, CONFIG_LOG_WARNING, "releases_refused",
+              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
+                         log_text("meaning", words[form].meaning),
+                         log_text("advice", words[form].advice)));
+}
