@@ -259,7 +259,7 @@ $(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/tests/
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(UNIT_SUPPORT) $(BUILD)/libclient.a \
     $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
-	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ $^ $(TEST_LIBS)
 
 $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlock.a \
     $(BUILD)/libredlockd.a
