@@ -1,16 +1,32 @@
 #!/bin/sh
-# Run test programs, some at a time, since most of them mostly wait; print what failed after all that
-# passed, and the totals last. JOBS: how many at a time.
+# Run test programs, several at a time because most of them mostly wait, in the order given; print what
+# failed after all that passed, and the totals last.
+#
+#     [JOBS=6] tests/run.sh PROGRAM[:N] ...
+#
+# PROGRAM:N runs the program as N processes that share its tests (SHARD in tests/runner.h).
 set -u
 
 if [ "${1:-}" = --one ]; then
     program=$2 out=$3/$(echo "$2" | tr / _)
-    "$program" >"$out.log" 2>&1
+    case $program in *:*) export SHARD="${program##*:}" ;; esac
+    "${program%:*}" >"$out.log" 2>&1
     echo $? >"$out.status"
     exit 0
 fi
 
-# Check's own time limit is four seconds, which a busy machine needs for nothing at all.
+shards() {
+    for each; do
+        case $each in
+            *:*) for k in $(seq "${each##*:}"); do echo "${each%:*}:$k/${each##*:}"; done ;;
+            *) echo "$each" ;;
+        esac
+    done
+}
+# shellcheck disable=SC2046
+set -- $(shards "$@")
+
+# Check's default time limit of four seconds is too short for a busy machine.
 export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300}
 
 dir=$(mktemp -d)
@@ -33,7 +49,8 @@ for program; do
     if [ "${status:-1}" -ne 0 ] && [ $bad -eq 0 ]; then bad=1; fi
     if [ "$checks" -eq 0 ]; then checks=1 bad=1; fi
     failed=$((failed + bad)) passed=$((passed + checks - bad))
-    printf '%-28s %4d checks' "$(basename "$program")" "$checks"
+    shard=${program#"${program%:*}"}
+    printf '%-28s %4d checks' "$(basename "${program%:*}")$shard" "$checks"
     if [ $bad -eq 0 ]; then echo; continue; fi
     echo ", $bad FAILED"
     cat "$log" >>"$logs"
