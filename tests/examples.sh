@@ -195,7 +195,7 @@ run_yaml() {
 compile() {
     cp "$1" "$work/example.c"
     # shellcheck disable=SC2086
-    ${CC:-cc} -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$repository/client" \
+    ${CC:-cc} -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$repository/client/c" \
         -o "$work/example" "$work/example.c" "$LIBREDLOCK" || fail "does not compile"
 }
 
