@@ -77,11 +77,12 @@ all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredloc
 
 help:
 	@echo 'make demo       install what is missing, build, and watch redlockd at work'
-	@echo 'make check      install what is missing, build, and run every test'
+	@echo 'make check      what a change has to pass: unit and end-to-end tests, simulator, manual, style'
+	@echo 'make audit      all the rest: sanitizers, mutants, tight bounds, coverage, clang, fuzzers, units'
 	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock, and the library of clients'
 	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make uninstall  remove from there what that has brought'
-	@echo 'make deps       install the packages that are missing (apt, sudo where not root)'
+	@echo 'make deps       install the packages that make check needs (apt, sudo where not root)'
 	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
 	@echo 'make e2e-valkey e2e-redis8   those on Valkey 9, and on Redis 8, fetched from later Debians'
 	@echo 'make examples   the examples of the manual, as they stand there'
@@ -315,11 +316,22 @@ $(BUILD)/servers/%/redis-server: tests/servers.sh
 examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh tests/examples.sh
 
-# The torture takes longest, so it begins.
-tests: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) $(UNIT) $(TEST_SIM) \
-       $(E2E) $(TORTURE) $(PAGES)
-	@$(E2E_ENV) $(EXAMPLES_ENV) \
-	    sh tests/run.sh $(TORTURE) $(TEST_SIM) $(UNIT) $(E2E) tests/examples.sh
+# The programs that take longest start first, some of them as several processes (tests/run.sh).
+SLOWEST := e2e/test_guard:6 e2e/test_run:4 e2e/test_tls_masters:2 e2e/test_operations:2 e2e/test_fence:2 \
+           e2e/test_hold:2 torture/test_torture e2e/test_run_storm e2e/test_tls_flood e2e/test_doc_clients \
+           e2e/test_admin e2e/test_redlock:2 e2e/test_faults e2e/test_systemd sim/test_sim unit/test_duel
+in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
+    $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
+
+# These need Node, so `make check` leaves them to `make audit`.
+NEEDS_NODE := %/test_doc_clients %/test_page
+TESTS = $(filter-out $(LEFT_OUT),$(TORTURE) $(TEST_SIM) $(E2E) $(UNIT))
+
+test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) $(TESTS) $(PAGES)
+	@:
+
+tests: test-programs
+	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh
 
 # SECONDS, SEED, FAULTS (tests/torture/faults.h names them), HISTORY: a file for all that happens.
 # Not from the environment: a shell may have SECONDS of its own there.
@@ -334,10 +346,10 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 bench: $(BUILD)/redlockd $(BENCH)
 	@$(E2E_ENV) BENCH_COMMIT='$(COMMIT)' BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench.json) $(BENCH)
 
-# The same beside node-redlock and etcd: fetched from npm and Debian, so not part of `make check`. etcd
+# The same beside node-redlock and etcd: fetched from npm and Debian, so not part of `make audit`. etcd
 # writes to a tmpfs, as Redis does to no disk.
 bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
-	@sh tests/deps.sh etcd-server $$(command -v npm >/dev/null || echo npm)
+	@sh tests/deps.sh check etcd-server $$(command -v npm >/dev/null || echo npm)
 	@$(MAKE) --no-print-directory $(PEERS)/installed
 	@$(E2E_ENV) PEERS=$(PEERS) E2E_FOLDER=/dev/shm BENCH_COMMIT='$(COMMIT)' \
 	    BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench-peers.json) $(BENCH_PEERS)
@@ -394,9 +406,10 @@ asan:
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer' \
 	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' $(or $(GOAL),all)
 
-# Whoever builds it by clang has -Werror, too.
+# Users who build with clang get its warnings as errors, and users of C++ include the library's header.
 clang:
 	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all
+	@clang++ -x c++ -std=c++98 -Wall -Wextra -Werror -Wno-unused -fsyntax-only client/c/redlock.h
 
 # Fuzzing takes clang, with its runtime of libFuzzer.
 SECONDS ?= 60
@@ -421,25 +434,36 @@ run-fuzz:
 run-fuzz-smoke:
 	@sh tests/fuzz.sh smoke $(BUILD) $(FUZZ)
 
+# What a contributor runs, on a build that is not optimised as a whole: that takes longer than the tests.
+CHECK_BUILD = $(MAKE) --no-print-directory BUILD=build/check CFLAGS='-O1 -g' LEFT_OUT='$(NEEDS_NODE)'
 check: deps
+	@$(CHECK_BUILD) -j2 test-programs
+	@RUN_STORM=50 $(CHECK_BUILD) -j2 --output-sync=target tidy tests
+
+# Everything else, and all tests once more under sanitizers.
+audit:
+	@sh tests/deps.sh audit
 	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS)
 	@$(TIGHT_BUILD) -j2 tight-parts
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check-parts
+	@$(MAKE) --no-print-directory -j2 --output-sync=target audit-parts
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
-# What asserts no time, and so may run side by side.
-check-parts: coverage mutants test-tight clang fuzz-smoke tidy units installed instructions
+# None of these measures time, so they may run at once.
+audit-parts: coverage mutants test-tight clang fuzz-smoke units installed instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
 	    || { cat build/coverage.log; exit 1; }
 	@sh tests/coverage.sh build/coverage 95
 
-# Some minutes of one processor: not for each `make check`.
-model: deps
+# Not part of `make audit`: it takes some minutes of one processor.
+model:
+	@sh tests/deps.sh audit
 	@bash tests/model.sh
 
-tidy: $(PAGES)
+# Once `make house` passes, write here: HOUSE := house
+HOUSE :=
+tidy: $(PAGES) $(HOUSE)
 	@CC='$(CC)' sh tests/tidy.sh $(PAGES)
 
 # Where code lives, and what may depend on what: it looks at the objects of the build.
@@ -457,12 +481,13 @@ installed: all
 # --- the machine ----------------------------------------------------------------------------------
 
 deps:
-	@sh tests/deps.sh
+	@sh tests/deps.sh check
 
-demo: deps
+demo:
+	@sh tests/deps.sh demo
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
 .PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
         bench bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
-        run-fuzz run-fuzz-smoke units house check-parts
+        run-fuzz run-fuzz-smoke units house audit audit-parts test-programs

@@ -1,12 +1,23 @@
 #!/bin/sh
-# Install by apt the packages that redlockd needs and this machine lacks; nothing if none is missing.
-# usage: tests/deps.sh [FURTHER PACKAGES]
+# Install by apt the packages of one set that this machine lacks; nothing if none is missing.
+# Each set contains the one before: demo (build and run), check (make check), audit (make audit).
+#
+#     tests/deps.sh demo|check|audit [FURTHER PACKAGES]
 set -eu
 
-wanted="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev libxxhash-dev check
-        redis-server clang libclang-rt-dev clang-format procps
-        netcat-openbsd iproute2 spin tmux vim-tiny groff-base mandoc python3 nodejs
-        valgrind pkg-config systemd libssl-dev openssl $*"
+demo="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev libxxhash-dev libssl-dev
+      redis-server procps"
+check="check clang-format groff-base iproute2 mandoc netcat-openbsd openssl pkg-config python3 tmux vim-tiny"
+audit="clang libclang-rt-dev nodejs spin systemd valgrind"
+
+set_name=$1
+shift
+case $set_name in
+    demo) wanted="$demo $*" ;;
+    check) wanted="$demo $check $*" ;;
+    audit) wanted="$demo $check $audit $*" ;;
+    *) echo "usage: sh tests/deps.sh demo|check|audit [FURTHER PACKAGES]" >&2; exit 2 ;;
+esac
 
 missing=
 for package in $wanted; do

@@ -15,7 +15,7 @@ out=${BUILD:-build}/model
 passed=0 failed=0 only=" $* "
 TIMEFORMAT=%U
 
-command -v spin >/dev/null || { echo "model: spin is missing: make deps" >&2; exit 1; }
+command -v spin >/dev/null || { echo "model: spin is missing: sh tests/deps.sh audit" >&2; exit 1; }
 
 # Generate, compile and run the verifier of a model; its seconds are those of the processor.
 verify() { # dir model how definitions...

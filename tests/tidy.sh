@@ -23,10 +23,6 @@ for pure in protocol/*.c engine/*/*.c; do
         complain "$pure has to be pure: no malloc, no clock"
 done
 
-# Programs in C++ use it, too.
-clang++ -x c++ -std=c++98 -Wall -Wextra -Werror -Wno-unused -fsyntax-only client/c/redlock.h ||
-    complain "client/c/redlock.h is no C++"
-
 # Every flag and every key of the configuration stands in what users read.
 sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/\1/p' server/main.c | while read -r flag; do
     grep -q -- "--$flag" README.md || echo "$flag"
