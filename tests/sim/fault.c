@@ -334,7 +334,8 @@ static const struct redis7_key *last_step(struct sim *sim, unsigned index)
 {
     struct sim_master *master = &sim->masters[index];
     char key[REDIS7_KEY];
-    int len = snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
+    int len =
+        snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
     return redis7_find(&master->redis, key, (size_t)len,
                        clock_at(&master->clock, sim->now_ns) / 1000);
 }

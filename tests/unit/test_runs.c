@@ -193,7 +193,8 @@ END_TEST
 START_TEST(ticket_has_nothing_of_the_one_before_in_its_slot)
 {
     for (unsigned i = 0; i < 3; i++)
-        memset(w.engine.flights.masters[i].link.tickets, 0xff, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
+        memset(w.engine.flights.masters[i].link.tickets, 0xff,
+               LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
     ask_for("ab");
     world_settle(&w);
     expect_grants("ab");

@@ -71,7 +71,8 @@ START_TEST(a_master_that_refuses_is_told_with_its_reason)
     w.trials = 0;
     try_first();
     ck_assert_int_eq(w.trial_refused[0], REASON_ERROR);
-    ck_assert_str_eq(link_meaning(&w.engine.flights.masters[0].link, REASON_ERROR), "ERR something new");
+    ck_assert_str_eq(link_meaning(&w.engine.flights.masters[0].link, REASON_ERROR),
+                     "ERR something new");
 }
 END_TEST
 

@@ -157,7 +157,8 @@ START_TEST(word_is_not_lost_to_looks_of_who_has_the_lock)
     for (unsigned i = 0; i < 3; i++) {
         ck_assert(hand_on());
         pass_both(500);
-        ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon, REDIS_DAEMON);
+        ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
+                         REDIS_DAEMON);
     }
     world_deinit(&v);
 }

@@ -17,7 +17,8 @@ static void check_memory(struct world *world)
 {
     bool all = true;
     for (unsigned i = 0; i < world->node_count; i++)
-        all = all && guard_refuses_vote(&world->engine.flights.guard, i, world->now_ns) == REASON_NONE;
+        all = all &&
+              guard_refuses_vote(&world->engine.flights.guard, i, world->now_ns) == REASON_NONE;
     if (guard_all_vote(&world->engine.flights.guard, world->now_ns) != all)
         ck_abort_msg("the guard remembers votes that are not so any more");
 }
