@@ -35,7 +35,8 @@ static enum reason find_lease(const struct server *server, unsigned node)
         const char *lease = server->probe.nodes[i].leases[node];
         if (lease[0] == '\0')
             continue;
-        enum reason reason = guard_lease_finds(guard, node, lease, guard->nodes[i].looked_time_us);
+        enum reason reason =
+            guard_lease_finds(guard, node, lease, guard->nodes[i].clock.looked_time_us);
         if (reason != REASON_NONE)
             return reason;
     }

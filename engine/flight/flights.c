@@ -114,7 +114,7 @@ static void init_connections(struct flights *flights, int64_t now_ns)
     struct link_ticket *tickets = flights->ticket_memory;
     const struct link_rules link_rules = {
         .node_timeout_ns = rules->round.node_timeout_ns,
-        .heartbeat_every_ns = flights->guard.heartbeat_ns,
+        .heartbeat_every_ns = flights->guard.periods.heartbeat_ns,
         .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
     };
     for (unsigned channel = 0; channel < CHANNELS; channel++)

@@ -7,8 +7,6 @@
 
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define FRESH_NS     GUARD_LIFE_NS
-/* A clock that jumps all the time makes one line in so long. */
-#define TOLD_NS (10 * NS_PER_S)
 
 static int64_t min(int64_t a, int64_t b)
 {
@@ -32,11 +30,12 @@ void guard_init(struct guard *guard, const struct guard_rules *rules)
                                        .drift = rules->drift,
                                        .fence_ttl_ns = rules->fence_ttl_ns},
                   guard->set_id);
-    guard->quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
+    guard->periods.drift = rules->drift;
+    guard->periods.quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
     /* A look must be good for less than a quarantine: who keeps an old link to a master that was
      * replaced has to notice before the new one votes. */
-    guard->heartbeat_ns = min(HEARTBEAT_NS, guard->quarantine_ns / 4);
-    guard->fresh_ns = min(FRESH_NS, guard->quarantine_ns / 2);
+    guard->periods.heartbeat_ns = min(HEARTBEAT_NS, guard->periods.quarantine_ns / 4);
+    guard->periods.fresh_ns = min(FRESH_NS, guard->periods.quarantine_ns / 2);
 }
 
 uint32_t guard_epoch(const struct guard *guard, unsigned node)
@@ -98,7 +97,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id,
     node->mark = REASON_NONE;
     node->mark_under_way = false;
     node->beat_ns = 0;
-    node->entry_left = false;
+    clock_on_connected(&node->clock);
     guard_begin_epoch(node);
     find_doubled(guard);
 }
@@ -113,134 +112,54 @@ void guard_on_lost(struct guard *guard, unsigned index)
 
 /* --- its clock --- */
 
-void guard_unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
-{
-    node->settled = false;
-    node->entry_left = false;
-    node->settle_ns = now_ns + guard->quarantine_ns;
-    node->first_time_us = time_us;
-    node->steady_ns = 0;
-}
-
-static void tell_of_step(struct guard *guard, unsigned index, int64_t now_ns)
-{
-    struct guard_node *node = guard_change(guard, index);
-    node->tell_ns = now_ns;
-    node->entry_left = false;
-    guard->beat |= nodes_only(index);
-}
-
-void guard_on_step_back(struct guard *guard, unsigned index, int64_t back_ns, int64_t now_ns)
-{
-    tell_of_step(guard, index, now_ns);
-    /* A step so small that it hardly shows is one all the same. */
-    struct guard_node *node = &guard->nodes[index];
-    node->back_ns += min(max(back_ns, 1), INT64_MAX - node->back_ns);
-}
-
-int64_t guard_take_step_back(struct guard *guard, unsigned index, int64_t now_ns)
-{
-    struct guard_node *node = &guard->nodes[index];
-    int64_t back_ns = node->back_ns;
-    if (back_ns == 0 || (node->back_taken_ns != 0 && now_ns - node->back_taken_ns < TOLD_NS))
-        return 0;
-    node->back_ns = 0;
-    node->back_taken_ns = now_ns;
-    return back_ns;
-}
-
 /* Most clocks cannot step at once: ours has. */
-static void doubt_ourselves(struct guard *guard, int64_t now_ns)
+static void suspect_ourselves(struct guard *guard, int64_t now_ns)
 {
-    guard->doubt_until_ns = now_ns + guard->quarantine_ns;
+    guard->doubt_until_ns = now_ns + guard->periods.quarantine_ns;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         struct guard_node *node = guard_change(guard, i);
-        guard_unsettle(guard, node, now_ns, INT64_MAX);
+        clock_on_suspect(&node->clock, &guard->periods, now_ns);
         guard_begin_epoch(node);
-        tell_of_step(guard, i, now_ns);
-        node->step_open = false;
+        guard->beat |= nodes_only(i);
         node->mark = REASON_NONE;
     }
 }
 
-void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us)
+void guard_on_clock(struct guard *guard, unsigned index, const struct clock_result *result,
+                    int64_t now_ns)
 {
-    guard_unsettle(guard, node, now_ns, time_us);
-    guard_begin_epoch(node);
-    node->stepped_ns = now_ns;
-    node->stepped_until_ns = now_ns + guard->quarantine_ns;
-    node->step_open = true;
-    tell_of_step(guard, (unsigned)(node - guard->nodes), now_ns);
     unsigned together = 0;
+    if (result->heartbeat)
+        guard->beat |= nodes_only(index);
+    if (result->verdict != WATCH_STEPPED)
+        return;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        int64_t stepped_ns = guard->nodes[i].stepped_ns;
-        together += stepped_ns != 0 && now_ns - stepped_ns <= 2 * guard->heartbeat_ns;
+        int64_t stepped_ns = guard->nodes[i].clock.stepped_ns;
+        together += stepped_ns != 0 && now_ns - stepped_ns <= 2 * guard->periods.heartbeat_ns;
     }
     if (together >= guard->rules.quorum)
-        doubt_ourselves(guard, now_ns);
+        suspect_ourselves(guard, now_ns);
     /* Once more to confirm it, and the others to see whether ours kept pace with them. */
     guard->probe |= nodes_all(guard->rules.node_count);
-}
-
-static void on_steady(struct guard_node *node, const struct guard_sample *sample)
-{
-    node->steady_ns = sample->clock.sent_ns;
-    node->steady_time_us = sample->clock.time_us;
-    if (sample->clock.received_ns >= node->settle_ns)
-        node->settled = true;
-    if (node->step_open && sample->clock.sent_ns >= node->stepped_ns) {
-        node->step_open = false;
-        node->mark = REASON_STEPPED;
-    }
 }
 
 static enum watch_verdict look_at_clock(struct guard *guard, unsigned index,
                                         const struct guard_sample *sample)
 {
     struct guard_node *node = guard_change(guard, index);
-    int64_t now_ns = sample->clock.received_ns;
-    bool begins = !node->watch.begun || node->watch.loose;
-    /* A heartbeat may be late by as much as that, and no healthy daemon has to ask the others. */
-    bool away =
-        node->watch.begun && sample->clock.sent_ns - node->looked_ns > 2 * guard->heartbeat_ns;
-    bool told_since = node->known_step_ns > node->looked_ns;
-    int64_t low_ns = node->watch.low_ns;
-    enum watch_verdict verdict = watch_take(&node->watch, &guard->rules.drift, &sample->clock);
-    if (begins && !node->watch.loose && verdict == WATCH_STEADY)
-        guard_unsettle(guard, node, now_ns, sample->clock.time_us);
-    switch (verdict) {
-    case WATCH_STEADY:
-        on_steady(node, sample);
-        break;
-    case WATCH_STEPPED:
-        guard_on_step(guard, node, now_ns, sample->clock.time_us);
-        break;
-    case WATCH_STEPPED_BACK:
-        /* Should the clock now step forward again, what was left there would hide it. */
-        node->step_open = false;
-        guard_on_step_back(guard, index, low_ns - node->watch.low_ns, now_ns);
+    int64_t trusted_from_ns = node->clock.trusted_from_ns;
+    struct clock_result result = clock_on_sample(&node->clock, &guard->periods, &sample->clock);
+    if (result.confirmed)
+        node->mark = REASON_STEPPED;
+    if (node->clock.trusted_from_ns != trusted_from_ns || result.verdict == WATCH_STEPPED_BACK)
         guard_begin_epoch(node);
-        break;
-    case WATCH_LOST:
-        guard_unsettle(guard, node, now_ns, sample->clock.time_us);
-        guard_begin_epoch(node);
-        break;
-    case WATCH_UNCLEAR:
-        return verdict;
-    }
-    /* When it was asked for: who was stopped since then reads the answer late. */
-    node->looked_ns = sample->clock.sent_ns;
-    node->looked_time_us = sample->clock.time_us;
-    /* Others may have seen a step meanwhile; of one we have even heard. */
-    if (away) {
-        node->blind_ns = sample->clock.sent_ns;
-        guard->beat |= nodes_only(index);
-        if (told_since) {
-            guard_unsettle(guard, node, now_ns, sample->clock.time_us);
-            guard_begin_epoch(node);
-        }
-    }
-    return verdict;
+    guard_on_clock(guard, index, &result, sample->clock.received_ns);
+    return result.verdict;
+}
+
+int64_t guard_take_step_back(struct guard *guard, unsigned index, int64_t now_ns)
+{
+    return clock_take_step_back(&guard->nodes[index].clock, now_ns);
 }
 
 /* --- its record --- */
@@ -270,7 +189,7 @@ static bool is_durable_restart(const struct guard_node *node, const struct guard
                                    memcmp(node->adopted, node->seen, node->seen_len) == 0);
     return node->durable && node->record.durable && newest && began_after(node) &&
            !sample->was_replica && !node->tainted && !node->lost_keys &&
-           now_ns >= node->stepped_until_ns;
+           now_ns >= node->clock.stepped_until_ns;
 }
 
 /*
@@ -285,9 +204,9 @@ static int64_t least_until_ns(const struct guard *guard, const struct guard_node
     if (node->adopted_len == 0)
         return 0;
     if (node->quarantine_mark != node->record.mark)
-        return node->known_ns + guard->quarantine_ns;
+        return node->known_ns + guard->periods.quarantine_ns;
     if (node->tainted && strcmp(node->join_run_id, node->record.run_id) != 0)
-        return sample->clock.received_ns + guard->quarantine_ns;
+        return sample->clock.received_ns + guard->periods.quarantine_ns;
     return 0;
 }
 
@@ -320,7 +239,7 @@ static int64_t says_until_ns(const struct guard *guard, const struct guard_node 
 {
     const struct record *record = &node->record;
     /* A clock that was stepped back must not put it off for an hour. */
-    int64_t ours_ms = guard->quarantine_ns / NS_PER_MS + 1;
+    int64_t ours_ms = guard->periods.quarantine_ns / NS_PER_MS + 1;
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
     bool same_end = node->adopted_len > 0 && strcmp(node->join_run_id, record->run_id) == 0 &&
@@ -358,7 +277,7 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     node->announce = true;
     /* Another daemon has seen the same step, and was first. */
     if (record->why == REASON_STEPPED) {
-        node->step_open = false;
+        clock_drop_step(&node->clock);
         node->mark = REASON_NONE;
     }
 }
@@ -415,7 +334,7 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
     /* Daemons that have not seen the one before have to hear of it. */
     if (!is_by_word_since(node, sample) &&
         least_until_ns(guard, node, sample) >
-            says_until_ns(guard, node, sample) + guard->heartbeat_ns)
+            says_until_ns(guard, node, sample) + guard->periods.heartbeat_ns)
         return wants_record(node, strcmp(node->join_run_id, record->run_id) == 0
                                       ? REASON_FLUSHED
                                       : REASON_RESTARTED);
@@ -483,8 +402,8 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
     }
     /* Who is not told that it is durable leaves what others have found out; and two who disagree
      * must not write against each other all the time, so it is granted later than withdrawn. */
-    bool may_tell =
-        !node->durable || sample->clock.received_ns - node->adopted_ns >= guard->quarantine_ns;
+    bool may_tell = !node->durable ||
+                    sample->clock.received_ns - node->adopted_ns >= guard->periods.quarantine_ns;
     if (node->trouble == REASON_NONE && node->mark == REASON_NONE &&
         (guard->rules.durable & nodes_only(index)) && node->facts_known &&
         node->record.durable != node->durable && may_tell)
@@ -495,13 +414,13 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
     case WATCH_STEADY:
         /* An operator's word settles what watching would. */
         if (node->trusted) {
-            node->settled = true;
+            clock_override(&node->clock);
             node->trusted = false;
         }
-        if (!node->entry_left && node->beat_failed == REASON_NONE &&
+        if (!node->clock.entry_left && node->beat_failed == REASON_NONE &&
             guard_has_bounds(guard, node, sample->clock.received_ns))
             guard->beat |= nodes_only(index);
-        return node->blind_ns != 0 ? GUARD_WAIT : GUARD_PASS;
+        return node->clock.unmonitored_since_ns != 0 ? GUARD_WAIT : GUARD_PASS;
     case WATCH_UNCLEAR:
         return GUARD_WAIT;
     case WATCH_STEPPED:
@@ -558,7 +477,7 @@ static bool is_still_to_be_heard(const struct guard *guard, const struct guard_n
     for (; missing != 0; missing = nodes_behind_first(missing)) {
         const struct guard_node *other = &guard->nodes[nodes_first(missing)];
         if (other->connected && other->beat_failed == REASON_NONE &&
-            (other->beat_ns == 0 || now_ns - other->beat_ns <= guard->fresh_ns))
+            (other->beat_ns == 0 || now_ns - other->beat_ns <= guard->periods.fresh_ns))
             return true;
     }
     return false;
@@ -606,7 +525,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return node->beat_failed;
     if (node->set_refused != REASON_NONE)
         return node->set_refused;
-    if (now_ns < node->stepped_until_ns)
+    if (now_ns < node->clock.stepped_until_ns)
         return REASON_STEPPED;
     if (now_ns <= node->quarantine_until_ns)
         return node->quarantine_why;
@@ -615,12 +534,13 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return node->contested == node->other_run && now_ns < node->handover_ns
                    ? REASON_OTHERPROCESS
                    : REASON_REPOINTED;
-    if (!node->watch.begun)
+    if (!node->clock.watch.begun)
         return REASON_CLOCK;
-    if (!node->facts_known || node->beat_ns == 0 || now_ns - node->beat_ns > guard->fresh_ns ||
-        node->tell_ns != 0 || !is_leased(guard, node) || is_still_to_be_heard(guard, node, now_ns))
+    if (!node->facts_known || node->beat_ns == 0 ||
+        now_ns - node->beat_ns > guard->periods.fresh_ns || node->clock.step_unannounced_ns != 0 ||
+        !is_leased(guard, node) || is_still_to_be_heard(guard, node, now_ns))
         return REASON_UNCHECKED;
-    if (!node->settled)
+    if (node->clock.state != CLOCK_TRUSTED)
         return REASON_UNSETTLED;
     return REASON_NONE;
 }
@@ -634,7 +554,7 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns)
         if (guard_refuses_vote(guard, i, now_ns) != REASON_NONE)
             return false;
         /* Time alone gives votes back, but for this. */
-        int64_t stale_ns = guard->nodes[i].beat_ns + guard->fresh_ns + 1;
+        int64_t stale_ns = guard->nodes[i].beat_ns + guard->periods.fresh_ns + 1;
         until_ns = stale_ns < until_ns ? stale_ns : until_ns;
     }
     guard->all_vote_until_ns = until_ns;
@@ -692,17 +612,17 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
     if (!is_timed(node, reason, now_ns))
         return INT64_MAX;
     /* One follows the other, and the last of them is what counts. */
-    int64_t until_ns = max(guard->doubt_until_ns, node->stepped_until_ns);
+    int64_t until_ns = max(guard->doubt_until_ns, node->clock.stepped_until_ns);
     until_ns = max(until_ns, node->quarantine_until_ns);
     if (node->contested != 0)
         until_ns = max(until_ns, node->handover_ns);
     /* Behind that, the next steady sample settles it. */
-    if (!node->settled)
-        until_ns = max(until_ns, node->settle_ns);
+    if (node->clock.state != CLOCK_TRUSTED)
+        until_ns = max(until_ns, node->clock.trusted_from_ns);
     /* Its record is about to be written. */
     if (reason == node->trouble)
         until_ns = max(until_ns, now_ns + (reason == REASON_DURABLE
-                                               ? guard->heartbeat_ns
+                                               ? guard->periods.heartbeat_ns
                                                : guard_quarantine_ms(guard, index, reason, now_ns) *
                                                      NS_PER_MS));
     return max(until_ns, now_ns);

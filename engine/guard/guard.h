@@ -37,16 +37,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/guard/clock_monitor.h"
+#include "engine/guard/clock_trust.h"
 #include "engine/guard/record.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 #include "protocol/units.h"
 
 enum {
-    GUARD_ENTRY_MAX = 160,
-    GUARD_STEP_MAX = 24,
-    GUARD_VOUCH_MAX = 48,
     GUARD_DAEMON = 16, /* the id of a daemon */
     GUARD_NAME_KEY_MAX = sizeof("redlockd:name::") + RECORD_SET_ID + LIMIT_NODE_NAME,
     GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" "),
@@ -150,25 +147,7 @@ struct guard_node {
     int64_t quarantine_ms; /* how long it is in all */
     char replid[RECORD_ID + 1];
 
-    /* The clock. */
-    struct watch watch;
-    bool settled;
-    int64_t settle_ns;      /* when it is by watching alone */
-    int64_t first_time_us;  /* its clock at the first sample of this watch */
-    int64_t steady_ns;      /* when the last steady sample was sent; 0 none */
-    int64_t steady_time_us; /* its clock then */
-    int64_t looked_ns;      /* when the last sample that proved something was sent */
-    int64_t looked_time_us; /* its clock then */
-    int64_t stepped_ns;     /* 0: never */
-    int64_t stepped_until_ns;
-    bool step_open;   /* not yet confirmed by a second sample */
-    int64_t tell_ns;  /* of a step since then the others have still to be told; 0: of none */
-    int64_t blind_ns; /* it was not looked at for long: a heartbeat sent since then has to be heard
-                         before a vote of it counts; 0: it is watched */
-    int64_t back_ns;  /* how far it has stepped back; 0: not since that was taken */
-    int64_t back_taken_ns;           /* when that was; 0: never */
-    char known_step[GUARD_STEP_MAX]; /* the last one that is told of there; "" not heard yet */
-    int64_t known_step_ns;           /* when that was heard first */
+    struct clock_trust clock;
 
     /* Facts, and what other daemons left. */
     bool facts_known;
@@ -200,16 +179,13 @@ struct guard_node {
     int64_t marked_ns; /* when the last one was written */
     bool by_word;      /* we wrote its record on an operator's word */
     bool trusted;      /* ... and that is still to settle it */
-    bool entry_left;   /* the clock entry of this host is there, and good */
     uint32_t epoch;
 };
 
 struct guard {
     struct guard_rules rules;
     char set_id[RECORD_SET_ID + 1];
-    int64_t quarantine_ns;
-    int64_t heartbeat_ns; /* how often each node is to be looked at */
-    int64_t fresh_ns;     /* how long such a look is good for */
+    struct guard_periods periods;
     int64_t doubt_until_ns;
     int64_t all_vote_until_ns; /* while no node changes, all may vote before that; 0: not known */
     bool word_done; /* what an operator's word was for: from now on a guard like any other */

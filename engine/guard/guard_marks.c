@@ -39,7 +39,7 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
             return GUARD_REFUSED;
         }
         bool done = node->connected && node->sampled && node->trouble == REASON_NONE &&
-                    (node->entry_left || !guard->rules.bootstrap);
+                    (node->clock.entry_left || !guard->rules.bootstrap);
         /* One that is away is what an operator can do something about. */
         bool away = !node->connected || !node->sampled;
         if (!done && (away || progress == GUARD_DONE))
@@ -86,8 +86,8 @@ static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < guard->rules.node_count; i++)
-        count += guard->nodes[i].connected && guard->nodes[i].settled &&
-                 guard->nodes[i].steady_ns >= then_ns;
+        count += guard->nodes[i].connected && guard->nodes[i].clock.state == CLOCK_TRUSTED &&
+                 guard->nodes[i].clock.steady_ns >= then_ns;
     return count >= guard->rules.quorum;
 }
 
@@ -106,7 +106,7 @@ bool guard_shows_life(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     /* Whatever its max_ttl is: a daemon that runs leaves something each second. */
     const struct guard_node *node = &guard->nodes[index];
-    int64_t time_us = node->looked_time_us + (now_ns - node->looked_ns) / 1000;
+    int64_t time_us = node->clock.looked_time_us + (now_ns - node->clock.looked_ns) / 1000;
     return node->alive || (node->alive_us != 0 && node->alive_us >= time_us - GUARD_LIFE_NS / 1000);
 }
 
@@ -125,7 +125,7 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
     if (!node->connected || !node->sampled || !node->facts_known || node->mark_under_way)
         return false;
     /* Where it cannot be written, it is tried again with the heartbeats. */
-    if (node->marked_ns != 0 && now_ns - node->marked_ns < guard->heartbeat_ns)
+    if (node->marked_ns != 0 && now_ns - node->marked_ns < guard->periods.heartbeat_ns)
         return false;
     /* For this the record has to be right but for the quarantine. */
     if (node->mark == REASON_STEPPED && node->trouble != REASON_NONE)
@@ -141,7 +141,7 @@ static bool may_mark(const struct guard *guard, const struct guard_node *node, i
     if (now_ns < guard->doubt_until_ns || outnumbered(guard))
         return false;
     if (node->mark == REASON_STEPPED)
-        return kept_pace_since(guard, node->stepped_ns);
+        return kept_pace_since(guard, node->clock.stepped_ns);
     /* Who sees but a few nodes may be the one with the wrong list. */
     return count_sampled(guard) >= guard->rules.quorum;
 }
@@ -151,7 +151,7 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
 {
     const struct guard_node *node = &guard->nodes[index];
     bool keeps_data = why == REASON_DURABLE || why == REASON_STEPPED;
-    int64_t quarantine_ms = guard->quarantine_ns / NS_PER_MS + 1;
+    int64_t quarantine_ms = guard->periods.quarantine_ns / NS_PER_MS + 1;
     /* Locks of the old set may live as long as that let them. */
     if ((why == REASON_RESET || keeps_data) && node->record.quarantine_ms > quarantine_ms)
         quarantine_ms = node->record.quarantine_ms;
@@ -168,7 +168,7 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
 {
     struct guard_node *node = guard_change(guard, index);
     /* What could not be told from a fault of our own clock is nothing for the others, later. */
-    if (node->mark == REASON_STEPPED && now_ns - node->stepped_ns > guard->fresh_ns)
+    if (node->mark == REASON_STEPPED && now_ns - node->clock.stepped_ns > guard->periods.fresh_ns)
         node->mark = REASON_NONE;
     if (guard->rules.looks_on || node->mark == REASON_NONE || !may_mark(guard, node, now_ns))
         return false;

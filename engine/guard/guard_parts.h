@@ -21,15 +21,9 @@ static inline void guard_begin_epoch(struct guard_node *node)
 /* Whoever changes a node gets it here: what guard_all_vote() has found is not known any more. */
 struct guard_node *guard_change(struct guard *guard, unsigned index);
 
-/* Nothing is known of its clock from before now, when it says time_us. */
-void guard_unsettle(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us);
-
-/* Its clock has stepped forward. */
-void guard_on_step(struct guard *guard, struct guard_node *node, int64_t now_ns, int64_t time_us);
-
-/* ... or back, by so much: the others have to be told. Else who starts later might go on from
- * bounds that fit again, once the clock is where it was. */
-void guard_on_step_back(struct guard *guard, unsigned index, int64_t back_ns, int64_t now_ns);
+/* What has come of a look at its clock, or of what others left of theirs. */
+void guard_on_clock(struct guard *guard, unsigned index, const struct clock_result *result,
+                    int64_t now_ns);
 
 /* --- guard_beats.c --- */
 

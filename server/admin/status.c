@@ -13,7 +13,7 @@ static void take_node(struct status_node *to, const struct engine *engine, unsig
                       int64_t boot_ns, int64_t now_ns)
 {
     const struct link *link = &engine->flights.masters[node].link;
-    const struct watch *watch = &engine->flights.guard.nodes[node].watch;
+    const struct watch *watch = &engine->flights.guard.nodes[node].clock.watch;
     int64_t until_ns = guard_refuses_until_ns(&engine->flights.guard, node, now_ns);
     bool timed = link_refuses_vote(link) == REASON_NONE && until_ns != INT64_MAX;
     *to = (struct status_node){

@@ -85,15 +85,15 @@ mutant remembers-votes-for-ever all "remembers votes" engine/guard/guard.c \
 mutant no-epochs all "$unfit" engine/guard/guard.c \
     '/^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/'
 mutant always-settled all "$unfit" engine/guard/guard.c \
-    's/if (!node->settled)$/if (0)/'
+    's/if (node->clock.state != CLOCK_TRUSTED)$/if (0)/'
 mutant no-replication-id all "$unfit" engine/guard/guard.c \
     's/memcmp(record->replid, sample->replid, RECORD_ID) != 0/0/'
 mutant evicted-not-compared all "$unfit" engine/guard/guard.c \
     's/node->record.evicted != node->evicted)/0)/'
-mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/guard_beats.c \
-    's/strcmp(entry + len, node->known_step) != 0)/0)/'
-mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/guard_beats.c \
-    's/if (node->blind_ns != 0) {/if (0) {/'
+mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
+    's/strcmp(entry + len, clock->known_step) != 0)/0)/'
+mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
+    's/if (clock->unmonitored_since_ns != 0)$/if (0)/'
 mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
     "$unfit" engine/guard/guard.c 's/!sample->was_replica \&\& //'
 
@@ -112,8 +112,8 @@ mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock
     if (watch->loose \&\& tight) {\
         begin(watch, drift, sample);\
         return WATCH_STEADY;\
-    }/' engine/guard/guard.c \
-    's/!node->watch.begun || node->watch.loose;/!node->watch.begun;/'
+    }/' engine/guard/clock_trust.c \
+    's/!clock->watch.begun || clock->watch.loose;/!clock->watch.begun;/'
 
 # --- the round ---
 mutant token-again all "$unfit" engine/locks/waits.c '

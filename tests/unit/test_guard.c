@@ -515,7 +515,7 @@ START_TEST(word_of_an_operator_goes_before_evicted_keys)
     world_pass_ms(&w, LOOKED_MS);
     /* As if the last heartbeat were still under way. */
     w.masters[4].hung = true;
-    w.engine.flights.guard.nodes[4].entry_left = false;
+    w.engine.flights.guard.nodes[4].clock.entry_left = false;
     w.engine.flights.guard.word_done = false;
     w.masters[0].evicted = 6;
     world_pass_ms(&w, LOOKED_MS);

@@ -98,7 +98,7 @@ END_TEST
 START_TEST(bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of)
 {
     static const char told[] = "1700000000000000";
-    const struct guard_node *node = &w.engine.flights.guard.nodes[0];
+    const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
     const char *entry;
     w.masters[0].delay_ns = NS_PER_MS;
     world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
@@ -110,9 +110,9 @@ START_TEST(bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of)
         if (strstr(entry, told) != NULL)
             break;
     }
-    ck_assert_int_gt(atoll(entry), node->known_step_ns);
+    ck_assert_int_gt(atoll(entry), clock->known_step_ns);
     /* Not with the next heartbeat. */
-    ck_assert_int_lt(w.now_ns, node->known_step_ns + 10 * NS_PER_MS);
+    ck_assert_int_lt(w.now_ns, clock->known_step_ns + 10 * NS_PER_MS);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
@@ -123,11 +123,11 @@ END_TEST
 START_TEST(who_does_not_know_the_last_step_leaves_no_vouch)
 {
     static const char told[] = "1700000000000000";
-    const struct guard_node *node = &w.engine.flights.guard.nodes[0];
+    const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
     w.masters[0].delay_ns = NS_PER_MS;
     world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
     world_delete(&w, 0, world_guard_key(&w, "vouch", ""));
-    for (unsigned ms = 0; strcmp(node->known_step, told) != 0; ms++) {
+    for (unsigned ms = 0; strcmp(clock->known_step, told) != 0; ms++) {
         ck_assert_uint_lt(ms, LOOKED_MS);
         world_pass_ms(&w, 1);
     }

@@ -1,0 +1,267 @@
+#include "engine/guard/clock_trust.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/units.h"
+
+/* What a clock entry may say, so that sums and differences of it do not overflow. */
+#define ENTRY_TIME_MAX   (INT64_MAX / 4)
+#define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
+
+/* A clock that jumps all the time makes one line in so long. */
+#define TOLD_NS (10 * NS_PER_S)
+
+/* Nothing is known of it from before now, when it says time_us. A step is still to be confirmed. */
+static void untrust(struct clock_trust *clock, const struct guard_periods *periods, int64_t now_ns,
+                    int64_t time_us)
+{
+    if (clock->state == CLOCK_TRUSTED)
+        clock->state = CLOCK_UNTRUSTED;
+    clock->entry_left = false;
+    clock->trusted_from_ns = now_ns + periods->quarantine_ns;
+    clock->first_time_us = time_us;
+    clock->steady_ns = 0;
+}
+
+static void announce(struct clock_trust *clock, int64_t now_ns)
+{
+    clock->step_unannounced_ns = now_ns;
+    clock->entry_left = false;
+}
+
+static void step_forward(struct clock_trust *clock, const struct guard_periods *periods,
+                         int64_t now_ns, int64_t time_us)
+{
+    untrust(clock, periods, now_ns, time_us);
+    clock->stepped_ns = now_ns;
+    clock->stepped_until_ns = now_ns + periods->quarantine_ns;
+    clock->state = CLOCK_STEPPED;
+    announce(clock, now_ns);
+}
+
+/* Keys live longer, which is safe. But the bounds that daemons left there would fit again once the
+ * clock is back where it was, and hide that step forward. */
+static void step_back(struct clock_trust *clock, int64_t back_ns, int64_t now_ns)
+{
+    announce(clock, now_ns);
+    /* A step so small that it hardly shows is one all the same. */
+    if (back_ns < 1)
+        back_ns = 1;
+    clock->back_ns = back_ns < INT64_MAX - clock->back_ns ? clock->back_ns + back_ns : INT64_MAX;
+}
+
+static bool is_step(enum watch_verdict verdict)
+{
+    return verdict == WATCH_STEPPED || verdict == WATCH_STEPPED_BACK;
+}
+
+/* True if it confirms a step. */
+static bool on_steady(struct clock_trust *clock, const struct watch_sample *sample)
+{
+    bool confirmed = clock->state == CLOCK_STEPPED && sample->sent_ns >= clock->stepped_ns;
+    clock->steady_ns = sample->sent_ns;
+    clock->steady_time_us = sample->time_us;
+    if (confirmed)
+        clock->state = CLOCK_UNTRUSTED;
+    if (clock->state == CLOCK_UNTRUSTED && sample->received_ns >= clock->trusted_from_ns)
+        clock->state = CLOCK_TRUSTED;
+    return confirmed;
+}
+
+void clock_drop_step(struct clock_trust *clock)
+{
+    if (clock->state == CLOCK_STEPPED)
+        clock->state = CLOCK_UNTRUSTED;
+}
+
+void clock_on_connected(struct clock_trust *clock)
+{
+    clock->entry_left = false;
+}
+
+struct clock_result clock_on_sample(struct clock_trust *clock, const struct guard_periods *periods,
+                                    const struct watch_sample *sample)
+{
+    int64_t now_ns = sample->received_ns;
+    bool begins = !clock->watch.begun || clock->watch.loose;
+    /* A heartbeat may be late by as much as that, and no healthy daemon has to ask the others. */
+    bool away =
+        clock->watch.begun && sample->sent_ns - clock->looked_ns > 2 * periods->heartbeat_ns;
+    bool announced_since = clock->known_step_ns > clock->looked_ns;
+    int64_t low_ns = clock->watch.low_ns;
+    struct clock_result result = {
+        .verdict = watch_take(&clock->watch, &periods->drift, sample),
+    };
+    if (begins && !clock->watch.loose && result.verdict == WATCH_STEADY)
+        untrust(clock, periods, now_ns, sample->time_us);
+    switch (result.verdict) {
+    case WATCH_STEADY:
+        result.confirmed = on_steady(clock, sample);
+        break;
+    case WATCH_STEPPED:
+        step_forward(clock, periods, now_ns, sample->time_us);
+        break;
+    case WATCH_STEPPED_BACK:
+        clock_drop_step(clock);
+        step_back(clock, low_ns - clock->watch.low_ns, now_ns);
+        break;
+    case WATCH_LOST:
+        untrust(clock, periods, now_ns, sample->time_us);
+        break;
+    case WATCH_UNCLEAR:
+        return result;
+    }
+    /* When it was asked for: a daemon that was stopped since then reads the answer late. */
+    clock->looked_ns = sample->sent_ns;
+    clock->looked_time_us = sample->time_us;
+    /* Other daemons may have seen a step meanwhile; of one we have even heard. */
+    if (away)
+        clock->unmonitored_since_ns = sample->sent_ns;
+    if (away && announced_since)
+        untrust(clock, periods, now_ns, sample->time_us);
+    result.heartbeat = away || is_step(result.verdict);
+    return result;
+}
+
+/* Bounds are left anew after the next sample. A daemon that did not sample meanwhile may not have
+ * seen the step, and what it counts on may be gone. */
+static void hear_of_step(struct clock_trust *clock, const struct guard_periods *periods,
+                         const char *step, int64_t now_ns)
+{
+    snprintf(clock->known_step, sizeof(clock->known_step), "%s", step);
+    clock->known_step_ns = now_ns;
+    clock->entry_left = false;
+    if (clock->unmonitored_since_ns != 0)
+        untrust(clock, periods, now_ns, clock->looked_time_us);
+}
+
+bool clock_on_heartbeat(struct clock_trust *clock, const struct guard_periods *periods,
+                        const char *left, const char *step, int64_t sent_ns, int64_t now_ns)
+{
+    bool announced = strcmp(left, CLOCK_STEP_ANNOUNCED) == 0;
+    bool news = strcmp(step, clock->known_step) != 0;
+    clock->entry_left = clock->entry_left || (left[0] != '\0' && !announced);
+    if (news)
+        hear_of_step(clock, periods, step, now_ns);
+    if (announced && sent_ns >= clock->step_unannounced_ns)
+        clock->step_unannounced_ns = 0;
+    if (sent_ns >= clock->unmonitored_since_ns)
+        clock->unmonitored_since_ns = 0;
+    return news;
+}
+
+/* What a daemon anywhere that trusts the clock has found. */
+static bool take_attestation(struct clock_trust *clock, const struct guard_periods *periods,
+                             const char *attestation)
+{
+    int64_t time_us = 0;
+    int64_t hidden_us = 0;
+    return sscanf(attestation, "%" SCNd64 ":%" SCNd64, &time_us, &hidden_us) == 2 &&
+           time_us > clock->first_time_us && hidden_us >= 0 && hidden_us < INT64_MAX / 1000 &&
+           watch_inherit(&clock->watch, &periods->drift, hidden_us * 1000);
+}
+
+/* What a daemon of this host that trusts the clock has left; false if it is of no use. */
+static bool parse_entry(const struct clock_trust *clock, const char *entry, struct watch *earlier)
+{
+    int len = 0;
+    *earlier = (struct watch){.begun = true};
+    if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%n",
+               &earlier->at_ns, &earlier->low_ns, &earlier->high_ns, &earlier->floor_ns,
+               &earlier->tight_ns, &len) != 5 ||
+        strcmp(entry + len, clock->known_step) != 0)
+        return false;
+    /* Numbers that make no sense were planted. */
+    const int64_t times[] = {earlier->at_ns, earlier->tight_ns};
+    const int64_t offsets[] = {earlier->low_ns, earlier->high_ns, earlier->floor_ns};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i] < 0 || times[i] > ENTRY_TIME_MAX)
+            return false;
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+        if (offsets[i] < -ENTRY_OFFSET_MAX || offsets[i] > ENTRY_OFFSET_MAX)
+            return false;
+    return true;
+}
+
+struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_periods *periods,
+                                  const char *attestation, const char *entry, int64_t now_ns)
+{
+    struct clock_result result = {.verdict = WATCH_UNCLEAR};
+    struct watch earlier;
+    if (clock->state == CLOCK_TRUSTED || clock->steady_ns == 0 || now_ns < clock->stepped_until_ns)
+        return result;
+    if (take_attestation(clock, periods, attestation))
+        result.verdict = WATCH_STEADY;
+    else if (parse_entry(clock, entry, &earlier))
+        result.verdict = watch_resume(&clock->watch, &periods->drift, &earlier);
+    switch (result.verdict) {
+    case WATCH_STEADY:
+        clock->state = CLOCK_TRUSTED;
+        break;
+    case WATCH_STEPPED:
+        step_forward(clock, periods, now_ns, clock->steady_time_us);
+        break;
+    case WATCH_STEPPED_BACK:
+        clock->state = CLOCK_TRUSTED;
+        step_back(clock, earlier.low_ns - clock->watch.low_ns, now_ns);
+        break;
+    case WATCH_UNCLEAR:
+    case WATCH_LOST:
+        break;
+    }
+    result.heartbeat = is_step(result.verdict);
+    return result;
+}
+
+void clock_on_suspect(struct clock_trust *clock, const struct guard_periods *periods,
+                      int64_t now_ns)
+{
+    untrust(clock, periods, now_ns, INT64_MAX);
+    clock->state = CLOCK_UNTRUSTED;
+    announce(clock, now_ns);
+}
+
+void clock_override(struct clock_trust *clock)
+{
+    if (clock->state == CLOCK_UNTRUSTED)
+        clock->state = CLOCK_TRUSTED;
+}
+
+/* Bounds from before the last step was heard of may be from before the step. */
+bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns)
+{
+    return clock->state == CLOCK_TRUSTED && clock->steady_ns != 0 && clock->known_step[0] != '\0' &&
+           clock->steady_ns >= clock->known_step_ns && clock->step_unannounced_ns == 0 &&
+           clock->unmonitored_since_ns == 0 && now_ns >= clock->stepped_until_ns;
+}
+
+void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry[GUARD_ENTRY_MAX],
+                    char attestation[GUARD_VOUCH_MAX])
+{
+    const struct watch *watch = &clock->watch;
+    entry[0] = attestation[0] = '\0';
+    if (clock->step_unannounced_ns != 0) {
+        memcpy(entry, CLOCK_STEP_ANNOUNCED, sizeof(CLOCK_STEP_ANNOUNCED));
+        return;
+    }
+    if (!has_bounds)
+        return;
+    int64_t hidden_ns = watch_hidden_ns(watch, clock->steady_ns, clock->steady_time_us);
+    snprintf(entry, GUARD_ENTRY_MAX,
+             "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", watch->at_ns,
+             watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns, clock->known_step);
+    snprintf(attestation, GUARD_VOUCH_MAX, "%" PRId64 ":%" PRId64, clock->steady_time_us,
+             hidden_ns / 1000 + 1);
+}
+
+int64_t clock_take_step_back(struct clock_trust *clock, int64_t now_ns)
+{
+    int64_t back_ns = clock->back_ns;
+    if (back_ns == 0 || (clock->back_taken_ns != 0 && now_ns - clock->back_taken_ns < TOLD_NS))
+        return 0;
+    clock->back_ns = 0;
+    clock->back_taken_ns = now_ns;
+    return back_ns;
+}
