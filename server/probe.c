@@ -178,7 +178,8 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
                 ms(usual_ns), ms(config->locks.clock_drift_margin_ns));
         return false;
     }
-    if (config->nodes[node].durable && !server->engine.flights.guard.nodes[node].durable) {
+    if (config->nodes[node].durable &&
+        server->engine.flights.guard.nodes[node].durability.seen != DURABILITY_SEEN) {
         fprintf(out, "not durable: its settings do not keep every command on disk\n");
         return false;
     }

@@ -72,8 +72,7 @@ static void find_doubled(struct guard *guard)
         node->doubled = guard_twin(guard, i) != i;
         if (node->doubled != was_doubled) {
             guard_begin_epoch(node);
-            node->leased_on = 0;
-            node->announce = true;
+            name_lease_begin(&node->lease);
         }
     }
 }
@@ -83,8 +82,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id,
     struct guard_node *node = guard_change(guard, index);
     assert(!node->connected);
     /* Perhaps another server than before, or others have leased the name meanwhile. */
-    node->leased_on = 0;
-    node->announce = true;
+    name_lease_begin(&node->lease);
     memcpy(node->run_id, run_id, RECORD_ID);
     node->run_id[RECORD_ID] = '\0';
     node->begun_ns = begun_ns;
@@ -187,8 +185,8 @@ static bool is_durable_restart(const struct guard_node *node, const struct guard
     bool newest =
         node->adopted_len == 0 || (node->adopted_len == node->seen_len &&
                                    memcmp(node->adopted, node->seen, node->seen_len) == 0);
-    return node->durable && node->record.durable && newest && began_after(node) &&
-           !sample->was_replica && !node->tainted && !node->lost_keys &&
+    return node->durability.seen == DURABILITY_SEEN && node->record.durable && newest &&
+           began_after(node) && !sample->was_replica && !node->tainted && !node->lost_keys &&
            now_ns >= node->clock.stepped_until_ns;
 }
 
@@ -257,7 +255,6 @@ static int64_t says_until_ns(const struct guard *guard, const struct guard_node 
 static void adopt(struct guard *guard, struct guard_node *node, const struct guard_sample *sample)
 {
     const struct record *record = &node->record;
-    int64_t now_ns = sample->clock.received_ns;
     int64_t says_ns = says_until_ns(guard, node, sample);
     int64_t least_ns = least_until_ns(guard, node, sample);
     node->quarantine_until_ns = says_ns > least_ns ? says_ns : least_ns;
@@ -271,10 +268,9 @@ static void adopt(struct guard *guard, struct guard_node *node, const struct gua
     node->join_us = record->join_us;
     node->quarantine_mark = record->mark;
     node->quarantine_ms = record->quarantine_ms;
-    node->adopted_ns = now_ns;
+    durability_on_record(&node->durability, record->durable, sample->clock.received_ns);
     guard_begin_epoch(node);
-    node->leased_on = 0;
-    node->announce = true;
+    name_lease_begin(&node->lease);
     /* Another daemon has seen the same step, and was first. */
     if (record->why == REASON_STEPPED) {
         clock_drop_step(&node->clock);
@@ -304,7 +300,8 @@ static enum reason look_at_record(struct guard *guard, struct guard_node *node,
     memcpy(node->seen, sample->record != NULL ? sample->record : "", node->seen_len);
     memcpy(node->replid, sample->replid, RECORD_ID);
     node->readable = false;
-    node->durable = node->durable && !sample->replicated;
+    if (sample->replicated)
+        durability_on_replicas(&node->durability);
     if (node->seen_len == 0 && node->adopted_len == 0)
         return wants_record(node, REASON_NEW);
     if (node->seen_len == 0)
@@ -390,23 +387,16 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
     if (node->trouble != trouble_before || first)
         guard_begin_epoch(node);
     /* While it was in trouble, its name was not leased, and others may have leased it. */
-    if (node->trouble == REASON_NONE && trouble_before != REASON_NONE) {
-        node->leased_on = 0;
-        node->announce = true;
-    }
+    if (node->trouble == REASON_NONE && trouble_before != REASON_NONE)
+        name_lease_begin(&node->lease);
     if (node->trouble == REASON_NONE && node->facts_known && node->facts_trouble == REASON_NONE)
         node->tainted = false;
-    if (node->trouble == REASON_NONE && node->facts_trouble == REASON_NONE && node->announce) {
-        node->announce = false;
+    if (node->trouble == REASON_NONE && node->facts_trouble == REASON_NONE && node->lease.wanted) {
+        node->lease.wanted = false;
         guard->beat = nodes_all(guard->rules.node_count);
     }
-    /* Who is not told that it is durable leaves what others have found out; and two who disagree
-     * must not write against each other all the time, so it is granted later than withdrawn. */
-    bool may_tell = !node->durable ||
-                    sample->clock.received_ns - node->adopted_ns >= guard->periods.quarantine_ns;
-    if (node->trouble == REASON_NONE && node->mark == REASON_NONE &&
-        (guard->rules.durable & nodes_only(index)) && node->facts_known &&
-        node->record.durable != node->durable && may_tell)
+    if (node->trouble == REASON_NONE && node->mark == REASON_NONE && node->facts_known &&
+        durability_wants_record(&node->durability, &guard->periods, sample->clock.received_ns))
         node->mark = REASON_DURABLE;
     if (node->trouble != REASON_NONE)
         return GUARD_FAIL;
@@ -440,8 +430,8 @@ void guard_on_facts(struct guard *guard, unsigned index, const struct guard_fact
         node->facts_known = true;
         node->evicted = facts->evicted;
         /* What it evicts it loses, and after a restart its settings may be others. */
-        node->durable =
-            facts->durable && !facts->may_evict && (guard->rules.durable & nodes_only(index));
+        durability_on_facts(&node->durability, guard->rules.durable & nodes_only(index),
+                            facts->durable && !facts->may_evict);
         node->tainted = node->tainted || facts->may_evict;
         if (facts->may_evict)
             node->facts_trouble = REASON_EVICTION;
@@ -465,7 +455,7 @@ void guard_on_set(struct guard *guard, unsigned index, enum reason refused)
  * quorum hears of it? */
 static bool is_leased(const struct guard *guard, const struct guard_node *node)
 {
-    return nodes_count(node->leased_on) >= guard->rules.quorum;
+    return nodes_count(node->lease.held_on) >= guard->rules.quorum;
 }
 
 /* Has a node that answers still to say whose this name is? The daemon that has another server
@@ -473,7 +463,8 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
 static bool is_still_to_be_heard(const struct guard *guard, const struct guard_node *node,
                                  int64_t now_ns)
 {
-    uint32_t missing = nodes_all(guard->rules.node_count) & ~(node->leased_on | node->contested);
+    uint32_t missing =
+        nodes_all(guard->rules.node_count) & ~(node->lease.held_on | node->lease.conflicts);
     for (; missing != 0; missing = nodes_behind_first(missing)) {
         const struct guard_node *other = &guard->nodes[nodes_first(missing)];
         if (other->connected && other->beat_failed == REASON_NONE &&
@@ -515,6 +506,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
 {
     const struct guard_node *node = &guard->nodes[index];
     enum reason shown = has_shown(node);
+    enum reason leased = name_lease_refuses(&node->lease, now_ns);
     if (now_ns < guard->doubt_until_ns)
         return REASON_DOUBT;
     if (!node->connected || !node->sampled)
@@ -529,11 +521,8 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return REASON_STEPPED;
     if (now_ns <= node->quarantine_until_ns)
         return node->quarantine_why;
-    /* Of a node that is lost, what was found there stays true for as long as a lease. */
-    if (node->contested != 0 && now_ns < node->contested_until_ns)
-        return node->contested == node->other_run && now_ns < node->handover_ns
-                   ? REASON_OTHERPROCESS
-                   : REASON_REPOINTED;
+    if (leased != REASON_NONE)
+        return leased;
     if (!node->clock.watch.begun)
         return REASON_CLOCK;
     if (!node->facts_known || node->beat_ns == 0 ||
@@ -614,8 +603,8 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
     /* One follows the other, and the last of them is what counts. */
     int64_t until_ns = max(guard->doubt_until_ns, node->clock.stepped_until_ns);
     until_ns = max(until_ns, node->quarantine_until_ns);
-    if (node->contested != 0)
-        until_ns = max(until_ns, node->handover_ns);
+    if (node->lease.conflicts != 0)
+        until_ns = max(until_ns, node->lease.handover_ns);
     /* Behind that, the next steady sample settles it. */
     if (node->clock.state != CLOCK_TRUSTED)
         until_ns = max(until_ns, node->clock.trusted_from_ns);

@@ -38,6 +38,8 @@
 #include <stdint.h>
 
 #include "engine/guard/clock_trust.h"
+#include "engine/guard/durability.h"
+#include "engine/guard/name_lease.h"
 #include "engine/guard/record.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
@@ -46,7 +48,6 @@
 enum {
     GUARD_DAEMON = 16, /* the id of a daemon */
     GUARD_NAME_KEY_MAX = sizeof("redlockd:name::") + RECORD_SET_ID + LIMIT_NODE_NAME,
-    GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" "),
 };
 
 struct guard_rules {
@@ -137,8 +138,7 @@ struct guard_node {
     struct record record;
     char adopted[LIMIT_RECORD];
     size_t adopted_len; /* 0: none yet */
-    int64_t adopted_ns;
-    int64_t known_ns; /* when the adopted one was last seen there */
+    int64_t known_ns;   /* when the adopted one was last seen there */
     char join_run_id[RECORD_ID + 1];
     int64_t join_us; /* of that run, the highest adopted */
     uint64_t quarantine_mark;
@@ -148,10 +148,11 @@ struct guard_node {
     char replid[RECORD_ID + 1];
 
     struct clock_trust clock;
+    struct name_lease lease;
+    struct durability durability;
 
     /* Facts, and what other daemons left. */
     bool facts_known;
-    bool durable;
     bool tainted;   /* it has lost data, or may have, and no record says so yet */
     bool lost_keys; /* it has evicted some since its record was written; the counter may be reset */
     enum reason facts_trouble;
@@ -159,13 +160,6 @@ struct guard_node {
     int64_t beat_ns; /* when the last heartbeat that was answered was sent */
     enum reason beat_failed;
     enum reason set_refused; /* why it would refuse to set a lock; REASON_NONE: it would not */
-    uint32_t contested;      /* nodes where the name is leased to another server */
-    uint32_t other_run;      /* ... to another process of the same data */
-    int64_t contested_until_ns;
-    int64_t handover_ns; /* when another daemon can no longer count votes of that process, unless it
-                            has it still */
-    uint32_t leased_on;  /* nodes where the name has been leased to this server */
-    bool announce;       /* that is still to be asked for */
     bool doubled;
 
     /* With reset_set: what daemons of the old set have left there. */

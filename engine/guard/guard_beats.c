@@ -7,14 +7,10 @@
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
-/* What a lease on its name is for: the data, and who has it. A copy of the data is another server,
- * and so is another database. It comes first, because beat.lua compares the id by its place. */
 static void describe(const struct guard *guard, unsigned index, char server[GUARD_SERVER_MAX])
 {
     const struct guard_node *node = &guard->nodes[index];
-    unsigned database = guard->rules.databases[index];
-    int len = database != 0 ? snprintf(server, GUARD_SERVER_MAX, "%u/", database) : 0;
-    snprintf(server + len, GUARD_SERVER_MAX - (size_t)len, "%s %s", node->record.id, node->run_id);
+    name_lease_server(guard->rules.databases[index], node->record.id, node->run_id, server);
 }
 
 void guard_name_key(const struct guard *guard, unsigned index, char key[GUARD_NAME_KEY_MAX])
@@ -31,16 +27,7 @@ enum reason guard_lease_finds(const struct guard *guard, unsigned index, const c
     if (!node->connected || !node->sampled || node->trouble != REASON_NONE)
         return REASON_NONE;
     describe(guard, index, server);
-    size_t len = strlen(server);
-    if (strncmp(lease, server, len) == 0 && (lease[len] == ' ' || lease[len] == '\0'))
-        return REASON_NONE;
-    if (strncmp(lease, server, RECORD_ID) != 0)
-        return REASON_REPOINTED;
-    /* The latest signature comes first. */
-    const char *signed_at = strchr(lease, '=');
-    int64_t at_ms = signed_at != NULL ? strtoll(signed_at + 1, NULL, 10) : INT64_MAX;
-    return at_ms < time_us / 1000 - guard->periods.fresh_ns / NS_PER_MS ? REASON_NONE
-                                                                        : REASON_OTHERPROCESS;
+    return name_lease_finds(lease, server, time_us / 1000 - guard->periods.fresh_ns / NS_PER_MS);
 }
 
 bool guard_has_bounds(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
@@ -72,19 +59,6 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
     snprintf(beat->step, sizeof(beat->step), "%s", node->clock.known_step);
 }
 
-/* The digits of beat.lua. */
-enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_RUN = '2' };
-
-/* Since when the name is leased to nothing but another process of the same data. */
-static void note_other_run(const struct guard *guard, struct guard_node *named, unsigned index,
-                           bool other_run, int64_t now_ns)
-{
-    uint32_t before = named->other_run;
-    named->other_run = other_run ? before | nodes_only(index) : before & ~nodes_only(index);
-    if (before == 0 && other_run)
-        named->handover_ns = now_ns + guard->periods.fresh_ns + 2 * guard->periods.heartbeat_ns;
-}
-
 static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *beat,
                         const char *digits, int64_t now_ns)
 {
@@ -92,22 +66,12 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
         struct guard_node *named = guard_change(guard, i);
         if (!(beat->names & nodes_only(i)))
             continue;
-        uint32_t before = named->contested;
+        uint32_t before = named->lease.conflicts;
         char server[GUARD_SERVER_MAX];
-        char digit = *digits++;
         describe(guard, i, server);
-        bool asked_for_it = strcmp(beat->servers[i], server) == 0;
-        /* What was asked for before the server changed was for the other. */
-        if (digit == LEASE_OTHER || (digit == LEASE_OTHER_RUN && asked_for_it)) {
-            named->contested |= nodes_only(index);
-            named->contested_until_ns = now_ns + guard->periods.quarantine_ns;
-            note_other_run(guard, named, index, digit == LEASE_OTHER_RUN, now_ns);
-        } else if (digit == LEASE_OURS && asked_for_it) {
-            named->contested &= ~nodes_only(index);
-            named->leased_on |= nodes_only(index);
-            note_other_run(guard, named, index, false, now_ns);
-        }
-        if (before == 0 && named->contested != 0)
+        name_lease_on_digit(&named->lease, &guard->periods, index, *digits++,
+                            strcmp(beat->servers[i], server) == 0, now_ns);
+        if (before == 0 && named->lease.conflicts != 0)
             guard_begin_epoch(named);
     }
 }

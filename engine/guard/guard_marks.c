@@ -181,7 +181,7 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
         /* Without a quarantine nothing is told that asks for one. */
         .evicted = keeps_run ? node->record.evicted : node->evicted,
-        .durable = node->durable,
+        .durable = node->durability.seen == DURABILITY_SEEN,
         .mark = node->mark == REASON_DURABLE ? node->record.mark : random,
         .why = trusted ? REASON_BOOTSTRAP : node->mark,
     };

@@ -1,0 +1,68 @@
+#include "engine/guard/name_lease.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/round/node_set.h"
+
+void name_lease_begin(struct name_lease *lease)
+{
+    lease->held_on = 0;
+    lease->wanted = true;
+}
+
+/* Since when is the name leased to nothing but another process of the same data? */
+static void note_process(struct name_lease *lease, const struct guard_periods *periods,
+                         unsigned master, bool other_process, int64_t now_ns)
+{
+    if (other_process && lease->other_process == 0)
+        lease->handover_ns = now_ns + periods->fresh_ns + 2 * periods->heartbeat_ns;
+    lease->other_process &= ~nodes_only(master);
+    if (other_process)
+        lease->other_process |= nodes_only(master);
+}
+
+void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
+                         unsigned master, char digit, bool ours, int64_t now_ns)
+{
+    /* What was asked for before the server changed was for the other. */
+    if (digit == LEASE_OTHER || (digit == LEASE_OTHER_PROCESS && ours)) {
+        lease->conflicts |= nodes_only(master);
+        lease->conflict_until_ns = now_ns + periods->quarantine_ns;
+        note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);
+    } else if (digit == LEASE_OURS && ours) {
+        lease->conflicts &= ~nodes_only(master);
+        lease->held_on |= nodes_only(master);
+        note_process(lease, periods, master, false, now_ns);
+    }
+}
+
+enum reason name_lease_refuses(const struct name_lease *lease, int64_t now_ns)
+{
+    if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
+        return REASON_NONE;
+    return lease->conflicts == lease->other_process && now_ns < lease->handover_ns
+               ? REASON_OTHERPROCESS
+               : REASON_REPOINTED;
+}
+
+void name_lease_server(unsigned database, const char *id, const char *run_id,
+                       char server[GUARD_SERVER_MAX])
+{
+    int len = database != 0 ? snprintf(server, GUARD_SERVER_MAX, "%u/", database) : 0;
+    snprintf(server + len, GUARD_SERVER_MAX - (size_t)len, "%s %s", id, run_id);
+}
+
+enum reason name_lease_finds(const char *lease, const char *server, int64_t fresh_ms)
+{
+    size_t len = strlen(server);
+    if (strncmp(lease, server, len) == 0 && (lease[len] == ' ' || lease[len] == '\0'))
+        return REASON_NONE;
+    if (strncmp(lease, server, RECORD_ID) != 0)
+        return REASON_REPOINTED;
+    /* The latest signature comes first. */
+    const char *signed_at = strchr(lease, '=');
+    int64_t at_ms = signed_at != NULL ? strtoll(signed_at + 1, NULL, 10) : INT64_MAX;
+    return at_ms < fresh_ms ? REASON_NONE : REASON_OTHERPROCESS;
+}
