@@ -21,7 +21,7 @@ static struct permit permit_of_anybody(bool owner)
     return permit;
 }
 
-static struct permit permit_in(const struct identity *identity)
+static struct permit permit_in(const struct auth_identity *identity)
 {
     switch (identity->state) {
     case AUTH_OPEN:
@@ -36,7 +36,7 @@ static struct permit permit_in(const struct identity *identity)
     return (struct permit){.known = false};
 }
 
-static void set_state(struct auth *auth, struct identity *identity, enum auth_state state,
+static void set_state(struct auth *auth, struct auth_identity *identity, enum auth_state state,
                       const struct user *user)
 {
     assert((user != NULL) == (state == AUTH_BY_SOCKET || state == AUTH_BY_SECRET));
@@ -76,7 +76,8 @@ static gid_t *find_groups(int fd, gid_t first, size_t *count)
 }
 
 /* The user that the kernel names at the other end. */
-static const struct user *find_by_socket(const struct auth *auth, const struct identity *identity)
+static const struct user *find_by_socket(const struct auth *auth,
+                                         const struct auth_identity *identity)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
@@ -92,7 +93,7 @@ static const struct user *find_by_socket(const struct auth *auth, const struct i
     return user;
 }
 
-bool auth_recognize(struct auth *auth, struct identity *identity)
+bool auth_recognize(struct auth *auth, struct auth_identity *identity)
 {
     assert(identity->state == AUTH_NONE);
     if (auth->open) {
@@ -112,26 +113,26 @@ bool auth_is_full(const struct auth *auth)
     return auth->pending_count >= auth->config->limits.unauthenticated;
 }
 
-void auth_await(struct auth *auth, struct identity *identity, int64_t now_ns)
+void auth_await(struct auth *auth, struct auth_identity *identity, int64_t now_ns)
 {
     assert(identity->state == AUTH_NONE);
     identity->pending_since_ns = now_ns;
     set_state(auth, identity, AUTH_PENDING, NULL);
 }
 
-void auth_leave(struct auth *auth, struct identity *identity)
+void auth_leave(struct auth *auth, struct auth_identity *identity)
 {
     set_state(auth, identity, AUTH_NONE, NULL);
 }
 
-struct identity *auth_oldest(const struct auth *auth)
+struct auth_identity *auth_oldest(const struct auth *auth)
 {
     return TAILQ_FIRST(&auth->pending);
 }
 
 int64_t auth_deadline_ns(const struct auth *auth)
 {
-    const struct identity *oldest = auth_oldest(auth);
+    const struct auth_identity *oldest = auth_oldest(auth);
     return oldest != NULL ? oldest->pending_since_ns + auth->config->limits.auth_timeout_ns
                           : INT64_MAX;
 }
@@ -146,7 +147,7 @@ bool auth_displace(struct auth *auth)
 
 /* --- AUTH --- */
 
-enum auth_result auth_try(struct auth *auth, struct identity *identity, const char *secret,
+enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, const char *secret,
                           size_t len, int64_t now_ns, enum guesses_news *news)
 {
     uint64_t fingerprint;
@@ -222,7 +223,7 @@ bool auth_renew_users(struct auth *auth, struct users *before)
     return true;
 }
 
-bool auth_renew(struct auth *auth, struct identity *identity)
+bool auth_renew(struct auth *auth, struct auth_identity *identity)
 {
     if (auth->open) {
         set_state(auth, identity, AUTH_OPEN, NULL);

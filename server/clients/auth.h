@@ -37,18 +37,18 @@ struct entropy;
 enum auth_state { AUTH_NONE, AUTH_OPEN, AUTH_PENDING, AUTH_BY_SOCKET, AUTH_BY_SECRET };
 
 /* What is known of one connection. auth_*() alone change it. */
-struct identity {
+struct auth_identity {
     enum auth_state state;
     enum peer_kind peer;
     int fd; /* the kernel is asked about it, unless the peer is PEER_TCP */
     struct origin origin;
     const struct user *user; /* while AUTH_BY_SOCKET or AUTH_BY_SECRET, else NULL */
     struct permit permit;
-    TAILQ_ENTRY(identity) entry; /* while AUTH_PENDING */
+    TAILQ_ENTRY(auth_identity) entry; /* while AUTH_PENDING */
     int64_t pending_since_ns;
 };
 
-TAILQ_HEAD(identity_queue, identity);
+TAILQ_HEAD(identity_queue, auth_identity);
 
 struct auth {
     const struct config *config; /* the owner's */
@@ -70,16 +70,16 @@ void auth_deinit(struct auth *auth);
 
 /* A new connection, all of whose fields but state, user, permit and pending are set. False: it has
  * to authenticate. Then call auth_await(), after making room for it if auth_is_full(). */
-bool auth_recognize(struct auth *auth, struct identity *identity);
+bool auth_recognize(struct auth *auth, struct auth_identity *identity);
 bool auth_is_full(const struct auth *auth);
-void auth_await(struct auth *auth, struct identity *identity, int64_t now_ns);
+void auth_await(struct auth *auth, struct auth_identity *identity, int64_t now_ns);
 
 /* The connection is over. */
-void auth_leave(struct auth *auth, struct identity *identity);
+void auth_leave(struct auth *auth, struct auth_identity *identity);
 
 /* The connection that has been pending for longest, NULL if none is; and when its time is over,
  * INT64_MAX if none is. */
-struct identity *auth_oldest(const struct auth *auth);
+struct auth_identity *auth_oldest(const struct auth *auth);
 int64_t auth_deadline_ns(const struct auth *auth);
 
 /* The oldest is about to be closed because others came. True: the log has not been told yet. */
@@ -95,7 +95,7 @@ enum auth_result {
 
 /* A secret. After a failure, a connection that is still AUTH_PENDING is to be closed. *news is set
  * after AUTH_WRONG. */
-enum auth_result auth_try(struct auth *auth, struct identity *identity, const char *secret,
+enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, const char *secret,
                           size_t len, int64_t now_ns, enum guesses_news *news);
 
 /* What the client is told. */
@@ -108,6 +108,6 @@ const char *auth_answer(enum auth_result result);
  * Then users_deinit(before). False if there is not enough memory: then nothing has changed.
  */
 bool auth_renew_users(struct auth *auth, struct users *before);
-bool auth_renew(struct auth *auth, struct identity *identity);
+bool auth_renew(struct auth *auth, struct auth_identity *identity);
 
 #endif

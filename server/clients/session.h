@@ -30,7 +30,7 @@ enum { SESSION_SUBJECT_MAX = 128 };
 
 /* How far the connection is; session_set_state() alone changes it, and only forward. Whether the
  * client has authenticated is another matter, since a reload may change that both ways: see
- * struct identity. */
+ * struct auth_identity. */
 enum session_state {
     SESSION_NEW,     /* no whole line has come yet: it may speak another protocol */
     SESSION_OPEN,    /* the first line has been seen */
@@ -59,7 +59,7 @@ struct session {
     LIST_ENTRY(session) entry; /* of clients->sessions */
     LIST_ENTRY(session) swept;
     TAILQ_ENTRY(session) next_pass;
-    struct identity identity;          /* which user it is, and what it may do */
+    struct auth_identity identity;     /* which user it is, and what it may do */
     char subject[SESSION_SUBJECT_MAX]; /* see tls_peer_name(); "" without a certificate */
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for people */
 };

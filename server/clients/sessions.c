@@ -173,7 +173,7 @@ static void evict(struct session *session, const char *line, const char *why)
 
 /* --- unauthenticated connections --- */
 
-static struct session *session_of(struct identity *identity)
+static struct session *session_of(struct auth_identity *identity)
 {
     return (struct session *)((char *)identity - offsetof(struct session, identity));
 }
@@ -205,7 +205,7 @@ static void sessions_on_auth_timer(evutil_socket_t fd, short events, void *conte
 
 bool sessions_make_room(struct clients *clients)
 {
-    struct identity *oldest = auth_oldest(&clients->auth);
+    struct auth_identity *oldest = auth_oldest(&clients->auth);
     if (oldest == NULL)
         return false;
     struct session *session = session_of(oldest);
@@ -240,7 +240,7 @@ static void identify(struct session *session)
 /* The users have changed. */
 static bool may_stay(struct session *session)
 {
-    struct identity *identity = &session->identity;
+    struct auth_identity *identity = &session->identity;
     return auth_renew(&session->clients->auth, identity) &&
            (identity->user == NULL ||
             view_client_is_permitted(&session->client, &identity->permit));
@@ -299,8 +299,8 @@ static void session_begin(struct session *session, const struct peer *peer)
                                             .fd = session->stream.fd,
                                             .on_end = session_on_end_seen,
                                             .context = session};
-    session->identity =
-        (struct identity){.peer = peer->kind, .fd = session->stream.fd, .origin = peer->origin};
+    session->identity = (struct auth_identity){
+        .peer = peer->kind, .fd = session->stream.fd, .origin = peer->origin};
     session->since_ns = clock_now_ns();
     snprintf(session->peer, sizeof(session->peer), "%s", peer->name);
     if (session->stream.tls != NULL)

@@ -31,7 +31,7 @@ static struct config_users changed_users = {changed_list, 1};
 static struct config config;
 static struct entropy entropy;
 static struct auth auth;
-static struct identity identities[PLACES];
+static struct auth_identity identities[PLACES];
 
 static void begin_with(struct config_users *configured)
 {
@@ -55,22 +55,22 @@ static void end(void)
     entropy_deinit(&entropy);
 }
 
-static struct identity *connect_at(unsigned index, int64_t now_ns)
+static struct auth_identity *connect_at(unsigned index, int64_t now_ns)
 {
-    struct identity *identity = &identities[index];
-    *identity = (struct identity){.peer = PEER_TCP, .fd = -1};
+    struct auth_identity *identity = &identities[index];
+    *identity = (struct auth_identity){.peer = PEER_TCP, .fd = -1};
     if (!auth_recognize(&auth, identity))
         auth_await(&auth, identity, now_ns);
     return identity;
 }
 
-static enum auth_result try(struct identity *identity, const char *secret)
+static enum auth_result try(struct auth_identity *identity, const char *secret)
 {
     enum guesses_news news;
     return auth_try(&auth, identity, secret, strlen(secret), S, &news);
 }
 
-static bool may_lock(const struct identity *identity, const char *resource)
+static bool may_lock(const struct auth_identity *identity, const char *resource)
 {
     return permit_ask(&identity->permit, VERB_LOCK, resource, strlen(resource)) == PERMIT_YES;
 }
@@ -79,11 +79,11 @@ START_TEST(without_users_every_connection_may_do_all_but_break)
 {
     end();
     begin_with(NULL);
-    struct identity *any = connect_at(0, S);
+    struct auth_identity *any = connect_at(0, S);
     ck_assert_int_eq(any->state, AUTH_OPEN);
     ck_assert(may_lock(any, "ci:build"));
     ck_assert_int_ne(permit_ask(&any->permit, VERB_BREAK, "a", 1), PERMIT_YES);
-    struct identity owner = {.peer = PEER_OWNER, .fd = -1};
+    struct auth_identity owner = {.peer = PEER_OWNER, .fd = -1};
     ck_assert(auth_recognize(&auth, &owner));
     ck_assert_int_eq(permit_ask(&owner.permit, VERB_BREAK, "a", 1), PERMIT_YES);
     ck_assert_int_eq(try(any, "a secret it was given before"), AUTH_IGNORED);
@@ -93,8 +93,8 @@ END_TEST
 
 START_TEST(right_secret_admits_and_wrong_one_leaves_it_pending)
 {
-    struct identity *one = connect_at(0, S);
-    struct identity *other = connect_at(1, S);
+    struct auth_identity *one = connect_at(0, S);
+    struct auth_identity *other = connect_at(1, S);
     ck_assert_int_eq(one->state, AUTH_PENDING);
     ck_assert(!may_lock(one, "ci:build"));
     ck_assert_int_eq(try(one, "wrong"), AUTH_WRONG);
@@ -177,7 +177,7 @@ END_TEST
 
 START_TEST(many_wrong_secrets_are_not_looked_at)
 {
-    struct identity *identity = connect_at(0, S);
+    struct auth_identity *identity = connect_at(0, S);
     for (unsigned i = 0; i < GUESSES_BURST; i++) {
         char wrong[] = "wrong-a";
         wrong[6] = (char)('a' + i);
