@@ -224,7 +224,8 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
     }
     if (reason == REASON_NONE)
         return report_pace(server, node, out);
-    int64_t left_ns = server->engine.flights.guard.nodes[node].quarantine_until_ns - now_ns;
+    int64_t left_ns =
+        server->engine.flights.guard.nodes[node].identity.quarantine_until_ns - now_ns;
     if (left_ns > 0)
         fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
     else if (reason == REASON_DURABLE)

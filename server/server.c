@@ -171,7 +171,7 @@ static bool log_old_daemons(const struct server *server)
         any = true;
         log_event(&server->log, CONFIG_LOG_ERROR, "old_daemon_runs",
                   LOG_FIELDS(log_text("node", server->config->nodes[i].name),
-                             log_text("daemon", guard->nodes[i].alive_daemon),
+                             log_text("daemon", guard->nodes[i].old_set_daemon),
                              log_text("advice", "CLIENT LIST on this master shows where it runs "
                                                 "(name=redlockd); stop it there, its "
                                                 "redlockd.socket too, and try again")));

@@ -7,8 +7,8 @@
  *     begin_round, ask                engine/round/round.c: on_start; engine_flush puts the probe behind
  *     take_vote, judge, grant         take_vote, judge_acquire, granted_or_late; valid_until
  *     may_vote                        engine/guard/guard.c: guard_refuses_vote
- *     take_sample                     guard_on_sample: look_at_clock, look_at_record, adopt, on_step
- *     begin_epoch, counts             begin_epoch; deliver_votes in engine/engine_links.c
+ *     take_sample                     take_sample: clock_on_sample, identity_on_sample (adopt)
+ *     begin_epoch, counts             step in engine/guard/guard.c; deliver_votes in engine/engine_links.c
  *     reconnect                       guard_on_connected; fail_lost in engine/engine_links.c
  *     SET; GET and TIME; MARK         SET NX PX; the probe of engine/master/warden.c; mark.lua
  *

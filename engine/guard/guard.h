@@ -39,8 +39,8 @@
 
 #include "engine/guard/clock_trust.h"
 #include "engine/guard/durability.h"
+#include "engine/guard/identity.h"
 #include "engine/guard/name_lease.h"
-#include "engine/guard/record.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 #include "protocol/units.h"
@@ -72,41 +72,10 @@ struct guard_rules {
     bool looks_on;
 };
 
-/* What a probe brought back. */
-struct guard_sample {
-    struct watch_sample clock;
-    enum reason failed; /* REASON_NONE, or why an answer was an error; then nothing else is known */
-    const char *record; /* NULL without one */
-    size_t record_len;
-    bool master;        /* INFO replication: role */
-    bool replicated;    /* INFO replication: it has replicas, so it may fail over to one */
-    bool was_replica;   /* INFO replication: since it started, so its data may be another's */
-    const char *replid; /* INFO replication: master_replid, RECORD_ID bytes */
-};
-
-/* What INFO says, looked at with every heartbeat. */
-struct guard_facts {
-    enum reason failed;
-    bool may_evict; /* maxmemory is set, and the policy is not noeviction */
-    int64_t evicted;
-    bool durable; /* its settings keep every command on disk */
-};
-
 enum guard_verdict {
     GUARD_PASS, /* the votes asked for before, in the present epoch, count */
     GUARD_WAIT, /* not yet: the answer was slow, or the others have to be heard; probe again */
     GUARD_FAIL, /* they do not count */
-};
-
-/* A record to be written, if the one there is still `expected`. */
-struct guard_mark {
-    char expected[LIMIT_RECORD]; /* "" for none */
-    size_t expected_len;
-    char text[LIMIT_RECORD]; /* all but the value of join_us */
-    size_t text_len;
-    int64_t quarantine_us;
-    int64_t join_us;    /* join_us is to be at least this */
-    const char *run_id; /* whose quarantine, if one is under way, is not to be shortened */
 };
 
 /* What a heartbeat leaves on a node. */
@@ -120,59 +89,24 @@ struct guard_beat {
     int64_t lease_ms;
     int64_t fresh_ms; /* a daemon that renewed a lease may count votes for so long */
     uint32_t names;   /* the nodes that are known */
-    /* "<id of the record> <run_id>"; "<database>/" before it where that is not 0. */
     char servers[LIMIT_NODES][GUARD_SERVER_MAX];
 };
 
+/* With reset_set: has a daemon of the old set left something since that was looked at first? */
+enum old_set { OLD_SET_UNKNOWN, OLD_SET_QUIET, OLD_SET_ALIVE };
+
 struct guard_node {
-    bool connected;
-    char run_id[RECORD_ID + 1]; /* of this connection, or the last one */
-    int64_t begun_ns;           /* when that run began, at the latest; INT64_MIN: not known */
-
-    /* The record. */
-    bool sampled;        /* on this connection */
-    enum reason trouble; /* of the last sample; REASON_NONE: the record is the adopted one */
-    char seen[LIMIT_RECORD];
-    size_t seen_len;
-    bool readable; /* `seen` is a record */
-    struct record record;
-    char adopted[LIMIT_RECORD];
-    size_t adopted_len; /* 0: none yet */
-    int64_t known_ns;   /* when the adopted one was last seen there */
-    char join_run_id[RECORD_ID + 1];
-    int64_t join_us; /* of that run, the highest adopted */
-    uint64_t quarantine_mark;
-    int64_t quarantine_until_ns;
-    enum reason quarantine_why;
-    int64_t quarantine_ms; /* how long it is in all */
-    char replid[RECORD_ID + 1];
-
+    struct identity identity;
     struct clock_trust clock;
     struct name_lease lease;
     struct durability durability;
-
-    /* Facts, and what other daemons left. */
-    bool facts_known;
-    bool tainted;   /* it has lost data, or may have, and no record says so yet */
-    bool lost_keys; /* it has evicted some since its record was written; the counter may be reset */
-    enum reason facts_trouble;
-    int64_t evicted;
-    int64_t beat_ns; /* when the last heartbeat that was answered was sent */
-    enum reason beat_failed;
-    enum reason set_refused; /* why it would refuse to set a lock; REASON_NONE: it would not */
-    bool doubled;
-
-    /* With reset_set: what daemons of the old set have left there. */
-    bool alive_looked;
-    bool alive;       /* one has left something since it was looked first: it runs */
-    int64_t alive_us; /* the last of it, on the node's clock; 0: nothing */
-    char alive_daemon[GUARD_DAEMON + 1]; /* whose that was; "" not known */
-
-    enum reason mark; /* the record to write, and why; REASON_NONE: none */
-    bool mark_under_way;
-    int64_t marked_ns; /* when the last one was written */
-    bool by_word;      /* we wrote its record on an operator's word */
-    bool trusted;      /* ... and that is still to settle it */
+    int64_t heard_ns; /* when the last heartbeat that was answered was sent; 0: none */
+    enum reason heartbeat_error;
+    enum reason set_error; /* why it would refuse to set a lock; REASON_NONE: it would not */
+    bool duplicate;        /* another name leads to the same server, and comes first */
+    enum old_set old_set;
+    int64_t old_set_us; /* the last thing left, on the node's clock; 0: nothing */
+    char old_set_daemon[GUARD_DAEMON + 1]; /* whose that was; "" not known */
     uint32_t epoch;
 };
 
@@ -180,11 +114,11 @@ struct guard {
     struct guard_rules rules;
     char set_id[RECORD_SET_ID + 1];
     struct guard_periods periods;
-    int64_t doubt_until_ns;
+    int64_t suspect_until_ns;  /* our own clock is at fault */
     int64_t all_vote_until_ns; /* while no node changes, all may vote before that; 0: not known */
-    bool word_done; /* what an operator's word was for: from now on a guard like any other */
-    uint32_t probe; /* nodes that are to be probed now; the caller clears it */
-    uint32_t beat;  /* nodes that are to get a heartbeat as soon as none is under way; likewise */
+    bool override_done;        /* of an operator; from now on a guard like any other */
+    uint32_t probe;            /* nodes that are to be probed now; the caller clears it */
+    uint32_t beat; /* nodes that are to get a heartbeat as soon as none is under way; likewise */
     struct guard_node nodes[LIMIT_NODES];
 };
 
@@ -238,20 +172,15 @@ enum guard_progress { GUARD_UNDER_WAY, GUARD_DONE, GUARD_REFUSED };
  * one that is waited for. */
 enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
 
-/* For reset_set: the last that a daemon of the old set has left on this node, when its clock said
- * time_us (0: nothing), and which daemon, as far as it said ("" if not). */
-void guard_on_sign_of_life(struct guard *guard, unsigned node, int64_t time_us, const char *daemon);
-
 /* A daemon without a heartbeat for longer than this counts no votes, whatever its max_ttl. */
 #define GUARD_LIFE_NS (5 * NS_PER_S)
 
-/* Is that so fresh that the daemon may still run? Then nothing is written. */
-bool guard_shows_life(const struct guard *guard, unsigned node, int64_t now_ns);
+/* Is there an operator's override still to be carried out? */
+bool guard_has_override(const struct guard *guard);
 
-/* Is there a record to write? A probe has to follow it. random: 64 bits of it, for a quarantine
- * that begins. */
-bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, uint64_t random,
-                     struct guard_mark *mark);
+/* How long the quarantine would be that is written to the node's record now, for this reason. */
+int64_t guard_quarantine_ms(const struct guard *guard, unsigned node, enum reason why,
+                            int64_t now_ns);
 
 /* The key on each master that says which server is known by the name of this node. */
 void guard_name_key(const struct guard *guard, unsigned node, char key[GUARD_NAME_KEY_MAX]);

@@ -28,6 +28,8 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
 {
     /* What was asked for before the server changed was for the other. */
     if (digit == LEASE_OTHER || (digit == LEASE_OTHER_PROCESS && ours)) {
+        if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
+            lease->conflict_since_ns = now_ns;
         lease->conflicts |= nodes_only(master);
         lease->conflict_until_ns = now_ns + periods->quarantine_ns;
         note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);

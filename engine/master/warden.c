@@ -186,7 +186,7 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns)
     ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
     warden->probes++;
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);
-    if (warden->guard->rules.reset_set != NULL && !warden->guard->word_done)
+    if (warden->guard->rules.reset_set != NULL && !warden->guard->override_done)
         ask_for_signs(warden, now_ns);
     if (warden->guard->rules.looks_on) {
         ask(warden, PART_END, (const char *[]){"PING", NULL}, now_ns);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/guard/guard.h"
+#include "engine/guard/record_write.h"
 #include "engine/master/link.h"
 
 struct warden {

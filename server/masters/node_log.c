@@ -53,7 +53,7 @@ void node_log_link(struct connections *connections, unsigned node, enum link_sta
 
 static void log_other_set(const struct connections *connections, unsigned node)
 {
-    const struct record *theirs = &connections->engine->flights.guard.nodes[node].record;
+    const struct record *theirs = &connections->engine->flights.guard.nodes[node].identity.record;
     log_event(connections->log, CONFIG_LOG_ERROR, "node_without_vote",
               LOG_FIELDS(
                   log_text("node", connections->config->nodes[node].name),
@@ -72,10 +72,10 @@ static void log_no_vote(const struct connections *connections, unsigned node, en
     int64_t until_ns = guard_refuses_until_ns(&connections->engine->flights.guard, node, now_ns);
     int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
     /* At the first look at a record whose time has just come. */
-    const struct guard_node *looked_at = &connections->engine->flights.guard.nodes[node];
+    const struct identity *looked_at = &connections->engine->flights.guard.nodes[node].identity;
     int64_t quarantine_ns = looked_at->quarantine_until_ns - now_ns;
     bool just_over =
-        reason == looked_at->quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
+        reason == looked_at->adopted.why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
     if (left_ms == 0 || just_over)
         return;
     log_event(

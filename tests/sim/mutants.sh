@@ -70,9 +70,10 @@ unfit="could vote and keep it\|two holders"
 mutant no-guard all "$unfit" engine/guard/guard.c '
     /^enum reason guard_refuses_vote/,/^}/s/^{/{ return REASON_NONE;/
     /^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/
-    /^enum guard_verdict guard_on_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/'
-mutant no-quarantine all "$unfit" engine/guard/guard.c \
-    's|= says_ns > least_ns ? says_ns : least_ns;|= now_ns;|'
+    /^static enum guard_verdict judge/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/
+    /^static enum guard_verdict take_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/'
+mutant no-quarantine all "$unfit" engine/guard/identity.c \
+    's|= says_ns > least_ns ? says_ns : least_ns;|= sample->clock.received_ns;|'
 mutant no-watch all "$unfit" engine/guard/clock_monitor.c \
     's/return WATCH_STEPPED;/return WATCH_STEADY;/'
 mutant no-probe-behind-votes all "$unfit" engine/flight/replies.c '
@@ -86,16 +87,16 @@ mutant no-epochs all "$unfit" engine/guard/guard.c \
     '/^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/'
 mutant always-settled all "$unfit" engine/guard/guard.c \
     's/if (node->clock.state != CLOCK_TRUSTED)$/if (0)/'
-mutant no-replication-id all "$unfit" engine/guard/guard.c \
+mutant no-replication-id all "$unfit" engine/guard/identity.c \
     's/memcmp(record->replid, sample->replid, RECORD_ID) != 0/0/'
-mutant evicted-not-compared all "$unfit" engine/guard/guard.c \
-    's/node->record.evicted != node->evicted)/0)/'
+mutant evicted-not-compared all "$unfit" engine/guard/identity.c \
+    's/identity->record.evicted != identity->evicted)/0)/'
 mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
     's/strcmp(entry + len, clock->known_step) != 0)/0)/'
 mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
     's/if (clock->unmonitored_since_ns != 0)$/if (0)/'
 mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
-    "$unfit" engine/guard/guard.c 's/!sample->was_replica \&\& //'
+    "$unfit" engine/guard/identity.c 's/!sample->was_replica \&\& //'
 
 mutant newcomers-own-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool watch_inherit/,/^}/s/floor_ns = watch->floor_ns - hidden_ns;/floor_ns = watch->floor_ns;/'
@@ -104,9 +105,9 @@ mutant newcomers-own-margin step-twice,clients "$unfit" engine/guard/clock_monit
 mutant written-when-closed all aborted engine/engine.c '
     s/^    replies_on_closed(.*/    engine_catch_up(engine, now_ns);\
 &/'
-mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/guard.c \
-    's/same_end && node->quarantine_mark == record->mark/same_end/' engine/guard/guard_marks.c \
-    's/REASON_DURABLE ? node->record.mark : random/REASON_DURABLE ? node->record.mark : 0/'
+mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/identity.c \
+    's/same_end && identity->adopted.mark == record->mark/same_end/' engine/guard/record_write.c \
+    's/begins ? random : identity->record.mark/begins ? 0 : identity->record.mark/'
 mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
     s/bool anew = watch->loose && tight;/bool anew = false;\
     if (watch->loose \&\& tight) {\

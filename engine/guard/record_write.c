@@ -1,0 +1,170 @@
+#include "engine/guard/record_write.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- life of the old set --- */
+
+void guard_on_sign_of_life(struct guard *guard, unsigned index, int64_t time_us, const char *daemon)
+{
+    struct guard_node *node = &guard->nodes[index];
+    if (node->old_set != OLD_SET_UNKNOWN && time_us <= node->old_set_us)
+        return;
+    node->old_set = node->old_set == OLD_SET_UNKNOWN ? OLD_SET_QUIET : OLD_SET_ALIVE;
+    node->old_set_us = time_us;
+    snprintf(node->old_set_daemon, sizeof(node->old_set_daemon), "%s", daemon);
+}
+
+bool guard_shows_life(const struct guard *guard, unsigned index, int64_t now_ns)
+{
+    /* Whatever its max_ttl is: a daemon that runs leaves something each second. */
+    const struct guard_node *node = &guard->nodes[index];
+    int64_t time_us = node->clock.looked_time_us + (now_ns - node->clock.looked_ns) / 1000;
+    return node->old_set == OLD_SET_ALIVE ||
+           (node->old_set_us != 0 && node->old_set_us >= time_us - GUARD_LIFE_NS / 1000);
+}
+
+/* A daemon that was stopped a moment ago has to be told from one that runs. */
+static bool any_shows_life(const struct guard *guard, int64_t now_ns)
+{
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        if (guard->nodes[i].old_set == OLD_SET_UNKNOWN || guard_shows_life(guard, i, now_ns))
+            return true;
+    return false;
+}
+
+/* --- may it be written? --- */
+
+/* The record of its set that a node bears, as last seen; NULL if there is none. */
+static const char *set_of(const struct guard_node *node)
+{
+    const struct identity *identity = &node->identity;
+    return identity->presence != PRESENCE_CONNECTED && identity->readable ? identity->record.set_id
+                                                                          : NULL;
+}
+
+/* Do more nodes bear a record of one other set than of ours? */
+static bool outnumbered(const struct guard *guard)
+{
+    unsigned ours = 0;
+    unsigned theirs = 0;
+    for (unsigned i = 0; i < guard->rules.node_count; i++) {
+        const char *set = set_of(&guard->nodes[i]);
+        unsigned same = 0;
+        if (set == NULL)
+            continue;
+        for (unsigned j = 0; j < guard->rules.node_count; j++) {
+            const char *other = set_of(&guard->nodes[j]);
+            same += other != NULL && strcmp(other, set) == 0;
+        }
+        if (strcmp(set, guard->set_id) == 0)
+            ours = same;
+        else if (same > theirs)
+            theirs = same;
+    }
+    return theirs > ours;
+}
+
+static unsigned count_sampled(const struct guard *guard)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        count += identity_is_sampled(&guard->nodes[i].identity);
+    return count;
+}
+
+/* Has our clock kept pace with a majority of the nodes since? Then the step is the node's own. */
+static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        count += guard->nodes[i].identity.presence != PRESENCE_AWAY &&
+                 guard->nodes[i].clock.state == CLOCK_TRUSTED &&
+                 guard->nodes[i].clock.steady_ns >= then_ns;
+    return count >= guard->rules.quorum;
+}
+
+static bool may_write(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
+{
+    const struct identity *identity = &node->identity;
+    if (!identity_is_sampled(identity) || !identity_facts_known(identity) ||
+        identity->write_under_way)
+        return false;
+    /* Where it cannot be written, it is tried again with the heartbeats. */
+    if (identity->written_ns != 0 && now_ns - identity->written_ns < guard->periods.heartbeat_ns)
+        return false;
+    /* For this the record has to be right but for the quarantine. */
+    if (identity->write_why == REASON_STEPPED && identity->error != REASON_NONE)
+        return false;
+    if (guard_has_override(guard)) {
+        unsigned against;
+        if (count_sampled(guard) < guard->rules.node_count ||
+            guard_progress(guard, &against) == GUARD_REFUSED)
+            return false;
+    }
+    if (identity->write_why == REASON_RESET)
+        return !any_shows_life(guard, now_ns);
+    if (now_ns < guard->suspect_until_ns || outnumbered(guard))
+        return false;
+    if (identity->write_why == REASON_STEPPED)
+        return kept_pace_since(guard, node->clock.stepped_ns);
+    /* A daemon that sees but a few nodes may be the one with the wrong list. */
+    return count_sampled(guard) >= guard->rules.quorum;
+}
+
+/* --- what it says --- */
+
+static void describe(const struct guard *guard, const struct guard_node *node, uint64_t random,
+                     bool trusted, int64_t quarantine_ms, struct guard_mark *mark)
+{
+    const struct identity *identity = &node->identity;
+    enum reason why = identity->write_why;
+    bool begins = why != REASON_DURABLE;
+    bool keeps_run = !begins && strcmp(identity->record.run_id, identity->run_id) == 0;
+    bool keeps_data = !begins || why == REASON_STEPPED;
+    struct record record = {
+        .quarantine_ms = quarantine_ms,
+        .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
+        /* Without a quarantine nothing is told that asks for one. */
+        .evicted = keeps_run ? identity->record.evicted : identity->evicted,
+        .durable = node->durability.seen == DURABILITY_SEEN,
+        .mark = begins ? random : identity->record.mark,
+        .why = trusted ? REASON_BOOTSTRAP : why,
+    };
+    memcpy(record.set_id, guard->set_id, sizeof(record.set_id));
+    snprintf(record.cluster, sizeof(record.cluster), "%s", guard->rules.cluster);
+    memcpy(record.id, keeps_data ? identity->record.id : identity->run_id, sizeof(record.id));
+    memcpy(record.run_id, identity->run_id, sizeof(record.run_id));
+    memcpy(record.replid, identity->replid, RECORD_ID);
+    memcpy(mark->expected, identity->seen.text, identity->seen.len);
+    mark->expected_len = identity->seen.len;
+    mark->text_len = record_format(&record, mark->text);
+    mark->quarantine_us = trusted || !begins ? 0 : quarantine_ms * 1000;
+    /* For one run it only rises, also where the record that we remember is gone, and the clock was
+     * stepped back; else it would be taken for an old one for ever. And a new quarantine must not
+     * look like the old one. */
+    mark->join_us = strcmp(identity->adopted.run_id, identity->run_id) == 0
+                        ? identity->adopted.join_us + begins
+                        : 0;
+    mark->run_id = begins ? identity->run_id : identity->record.run_id;
+}
+
+bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64_t random,
+                     struct guard_mark *mark)
+{
+    struct guard_node *node = &guard->nodes[index];
+    struct identity *identity = &node->identity;
+    /* What could not be told from a fault of our own clock is nothing for the others, later. */
+    if (identity->write_why == REASON_STEPPED &&
+        now_ns - node->clock.stepped_ns > guard->periods.fresh_ns)
+        identity->write_why = REASON_NONE;
+    if (guard->rules.looks_on || identity->write_why == REASON_NONE ||
+        !may_write(guard, node, now_ns))
+        return false;
+    bool trusted =
+        guard->rules.bootstrap && !guard->override_done && identity->write_why == REASON_NEW;
+    describe(guard, node, random, trusted,
+             guard_quarantine_ms(guard, index, identity->write_why, now_ns), mark);
+    identity_on_written(identity, trusted, now_ns);
+    return true;
+}
