@@ -125,6 +125,27 @@ START_TEST(contest_is_remembered_when_its_witness_is_lost)
 }
 END_TEST
 
+/* The witness says so again after the conflict has expired: a vote that was asked for in between
+ * does not count. */
+START_TEST(conflict_that_comes_up_again_takes_the_votes_under_way)
+{
+    struct guard *guard = &w.engine.flights.guard;
+    struct guard_beat beat;
+    const char other[] = "00001 - - -";
+    guard_beat(guard, 0, w.now_ns, &beat);
+    ck_assert_uint_eq(beat.names, 0x1f);
+    guard_on_beat(guard, 0, &beat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
+    world_expect_votes(&w, 4, 4, "repointed");
+    w.now_ns++;
+    guard->nodes[4].lease.conflict_until_ns = w.now_ns;
+    world_expect_votes(&w, 4, 4, "-");
+    uint32_t epoch = guard_epoch(guard, 4);
+    guard_on_beat(guard, 0, &beat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
+    world_expect_votes(&w, 4, 4, "repointed");
+    ck_assert_uint_ne(guard_epoch(guard, 4), epoch);
+}
+END_TEST
+
 START_TEST(lease_is_taken_anew_after_a_reconnect)
 {
     struct world_key keys[WORLD_KEYS];
@@ -191,6 +212,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, name_that_leads_back_needs_no_witness);
     tcase_add_test(tests, name_that_leads_back_while_the_daemon_is_down_has_none_either);
     tcase_add_test(tests, contest_is_remembered_when_its_witness_is_lost);
+    tcase_add_test(tests, conflict_that_comes_up_again_takes_the_votes_under_way);
     tcase_add_test(tests, lease_is_taken_anew_after_a_reconnect);
     tcase_add_test(tests, name_is_leased_anew_after_a_master_was_busy_for_long);
     tcase_add_test(tests, late_heartbeat_is_judged_by_what_it_asked);

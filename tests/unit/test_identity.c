@@ -1,0 +1,327 @@
+/*
+ * engine/guard/identity.h: what a sample says of a master's data. Times are in seconds; a sample is
+ * answered at once, and the master's clock says what ours does.
+ */
+#include "engine/guard/identity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/units.h"
+#include "tests/runner.h"
+
+enum { Q_S = 60 };
+
+static const struct guard_periods periods = {
+    .quarantine_ns = Q_S * NS_PER_S,
+    .heartbeat_ns = NS_PER_S,
+    .fresh_ns = 5 * NS_PER_S,
+};
+
+#define SET_ID    "9f86d081884c7d65"
+#define OTHER_SET "ffffffffffffffff"
+#define RUN_1     "1111111111111111111111111111111111111111"
+#define RUN_2     "2222222222222222222222222222222222222222"
+#define HISTORY   "3333333333333333333333333333333333333333"
+#define HISTORY_2 "4444444444444444444444444444444444444444"
+
+static struct identity identity;
+static struct identity_context context;
+static struct guard_sample sample;
+static struct record record; /* on the master */
+static bool recorded;
+
+static bool look(int64_t now_s)
+{
+    static char text[LIMIT_RECORD];
+    size_t len = record_format(&record, text);
+    len += (size_t)snprintf(text + len, sizeof(text) - len, "%" PRId64, record.join_us);
+    sample.clock = (struct watch_sample){now_s * NS_PER_S, now_s * NS_PER_S, now_s * 1000000};
+    sample.record = recorded ? text : NULL;
+    sample.record_len = recorded ? len : 0;
+    return identity_on_sample(&identity, &periods, &context, &sample);
+}
+
+static void facts(int64_t evicted, bool may_evict)
+{
+    identity_on_facts(&identity, &(struct guard_facts){.evicted = evicted, .may_evict = may_evict});
+}
+
+static void connect_to(const char *run_id, int64_t begun_s)
+{
+    if (identity.presence != PRESENCE_AWAY)
+        identity_on_lost(&identity);
+    identity_on_connected(&identity, run_id, begun_s * NS_PER_S);
+    facts(0, false);
+}
+
+/* A master whose record was adopted at 1000, when its quarantine had long ended. */
+static void known(void)
+{
+    identity = (struct identity){0};
+    context = (struct identity_context){.set_id = SET_ID, .keeps_data = true};
+    sample = (struct guard_sample){.master = true, .replid = HISTORY};
+    record = (struct record){
+        .set_id = SET_ID,
+        .cluster = "main",
+        .id = RUN_1,
+        .run_id = RUN_1,
+        .replid = HISTORY,
+        .durable = true,
+        .mark = 7,
+        .why = REASON_NEW,
+        .quarantine_ms = Q_S * 1000 + 1,
+        .join_us = 500 * INT64_C(1000000),
+    };
+    recorded = true;
+    connect_to(RUN_1, 100);
+    ck_assert(look(1000));
+}
+
+static void nothing(void)
+{
+}
+
+static void expect_loss(enum reason why)
+{
+    ck_assert_int_eq(identity.error, why);
+    ck_assert_int_eq(identity.write_why, why);
+    ck_assert(identity.data_suspect);
+}
+
+START_TEST(record_that_fits_is_adopted_once)
+{
+    ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
+    ck_assert_int_le(identity.quarantine_until_ns, 1000 * NS_PER_S);
+    ck_assert(!look(1001));
+    ck_assert_int_eq(identity.write_why, REASON_NONE);
+}
+END_TEST
+
+START_TEST(new_master_wants_a_record)
+{
+    identity = (struct identity){0};
+    recorded = false;
+    connect_to(RUN_1, 100);
+    ck_assert(!look(1000));
+    expect_loss(REASON_NEW);
+}
+END_TEST
+
+START_TEST(record_that_is_gone_was_flushed_or_lost_by_a_restart)
+{
+    recorded = false;
+    look(1001);
+    expect_loss(REASON_FLUSHED);
+    connect_to(RUN_2, 1001);
+    look(1002);
+    expect_loss(REASON_RESTARTED);
+}
+END_TEST
+
+START_TEST(replication_history_that_changed_is_a_failover)
+{
+    sample.replid = HISTORY_2;
+    look(1001);
+    expect_loss(REASON_FAILEDOVER);
+}
+END_TEST
+
+START_TEST(record_of_before_is_old_data)
+{
+    record.join_us--;
+    look(1001);
+    expect_loss(REASON_OLDDATA);
+}
+END_TEST
+
+START_TEST(replica_and_unreadable_record_want_no_record)
+{
+    record.mark = 8;
+    sample.master = false;
+    look(1001);
+    ck_assert_int_eq(identity.error, REASON_REPLICA);
+    ck_assert_int_eq(identity.write_why, REASON_NONE);
+    sample.master = true;
+    sample.clock = (struct watch_sample){1002 * NS_PER_S, 1002 * NS_PER_S, 1002 * 1000000};
+    sample.record = "what is this";
+    sample.record_len = 12;
+    identity_on_sample(&identity, &periods, &context, &sample);
+    ck_assert_int_eq(identity.error, REASON_RECORD);
+    ck_assert_int_eq(identity.write_why, REASON_NONE);
+}
+END_TEST
+
+START_TEST(record_of_another_set_is_replaced_only_to_reset_it)
+{
+    memcpy(record.set_id, OTHER_SET, sizeof(record.set_id));
+    look(1001);
+    ck_assert_int_eq(identity.error, REASON_OTHERSET);
+    ck_assert_int_eq(identity.write_why, REASON_NONE);
+    context.reset_set = OTHER_SET;
+    look(1002);
+    ck_assert_int_eq(identity.write_why, REASON_RESET);
+}
+END_TEST
+
+START_TEST(failed_sample_adopts_nothing_and_forgets_nothing)
+{
+    sample.failed = REASON_LOADING;
+    ck_assert(!look(1001));
+    ck_assert_int_eq(identity_refuses(&identity), REASON_LOADING);
+    sample.failed = REASON_NONE;
+    ck_assert(!look(1002));
+    ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
+}
+END_TEST
+
+/* --- quarantines --- */
+
+START_TEST(quarantine_of_a_record_is_counted_on_our_clock)
+{
+    record.mark = 8;
+    record.join_us = 1061 * INT64_C(1000000);
+    ck_assert(look(1001));
+    ck_assert_int_eq(identity.quarantine_until_ns, 1061 * NS_PER_S);
+}
+END_TEST
+
+START_TEST(clock_set_back_puts_a_master_off_for_a_quarantine_at_most)
+{
+    record.mark = 8;
+    record.join_us = 9000 * INT64_C(1000000);
+    ck_assert(look(1001));
+    ck_assert_int_eq(identity.quarantine_until_ns, (1001 + Q_S) * NS_PER_S + NS_PER_MS);
+}
+END_TEST
+
+START_TEST(quarantine_that_ends_like_the_one_before_is_another)
+{
+    record.join_us = 1060 * INT64_C(1000000);
+    record.mark = 8;
+    look(1001);
+    record.mark = 9;
+    look(1040);
+    ck_assert_int_eq(identity.error, REASON_NONE);
+    ck_assert_int_ge(identity.quarantine_until_ns, (1040 + Q_S) * NS_PER_S);
+}
+END_TEST
+
+/* No daemon of ours wrote it while the record before was there: another server, or a copy. */
+START_TEST(record_that_takes_the_place_of_another_is_a_loss)
+{
+    record.mark = 8;
+    record.join_us++;
+    look(1001);
+    expect_loss(REASON_FLUSHED);
+    record.why = REASON_BOOTSTRAP;
+    record.join_us = 1002 * INT64_C(1000000);
+    ck_assert(look(1002));
+    ck_assert_int_eq(identity.error, REASON_NONE);
+}
+END_TEST
+
+/* --- durable masters --- */
+
+START_TEST(restart_of_a_durable_master_is_harmless)
+{
+    connect_to(RUN_2, 1000);
+    look(1001);
+    ck_assert_int_eq(identity.error, REASON_DURABLE);
+    ck_assert_int_eq(identity.write_why, REASON_DURABLE);
+    ck_assert(!identity.data_suspect);
+    memcpy(record.run_id, RUN_2, sizeof(record.run_id));
+    ck_assert(look(1002));
+    ck_assert_int_le(identity.quarantine_until_ns, 1002 * NS_PER_S);
+}
+END_TEST
+
+enum spoiler {
+    NOT_SEEN,
+    NOT_RECORDED,
+    NOT_NEWEST,
+    HAD_OTHER_DATA,
+    BEGAN_BEFORE,
+    EVICTED,
+    SPOILERS
+};
+
+START_TEST(restart_is_a_loss_unless_all_was_kept)
+{
+    if (_i == EVICTED)
+        facts(5, false);
+    connect_to(RUN_2, _i == BEGAN_BEFORE ? 999 : 1000);
+    context.keeps_data = _i != NOT_SEEN;
+    record.durable = _i != NOT_RECORDED;
+    record.join_us += _i == NOT_NEWEST;
+    sample.was_replica = _i == HAD_OTHER_DATA;
+    look(1001);
+    expect_loss(REASON_RESTARTED);
+}
+END_TEST
+
+START_TEST(run_that_another_daemon_recorded_is_a_copy_if_it_began_before)
+{
+    connect_to(RUN_2, 999);
+    memcpy(record.run_id, RUN_2, sizeof(record.run_id));
+    look(1001);
+    expect_loss(REASON_RESTARTED);
+}
+END_TEST
+
+/* --- evicted keys --- */
+
+START_TEST(keys_evicted_since_the_record_are_a_loss)
+{
+    facts(3, false);
+    ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
+    look(1001);
+    expect_loss(REASON_EVICTED);
+    record.evicted = 3;
+    record.mark = 8;
+    record.why = REASON_EVICTED;
+    record.join_us = 1061 * INT64_C(1000000);
+    ck_assert(look(1002));
+    ck_assert_int_eq(identity.error, REASON_NONE);
+    ck_assert(!identity.lost_keys);
+    ck_assert(!identity.data_suspect);
+}
+END_TEST
+
+/* It is recorded for daemons that come later, but not against an operator's override. */
+START_TEST(master_that_may_evict_has_no_vote_and_says_what_it_lost)
+{
+    context.has_override = _i == 1;
+    facts(3, true);
+    look(1001);
+    ck_assert_int_eq(identity_refuses(&identity), REASON_EVICTION);
+    ck_assert_int_eq(identity.write_why, _i == 1 ? REASON_NONE : REASON_EVICTED);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("identity");
+    TCase *tests = tcase_create("records");
+    tcase_add_checked_fixture(tests, known, nothing);
+    tcase_add_test(tests, record_that_fits_is_adopted_once);
+    tcase_add_test(tests, new_master_wants_a_record);
+    tcase_add_test(tests, record_that_is_gone_was_flushed_or_lost_by_a_restart);
+    tcase_add_test(tests, replication_history_that_changed_is_a_failover);
+    tcase_add_test(tests, record_of_before_is_old_data);
+    tcase_add_test(tests, replica_and_unreadable_record_want_no_record);
+    tcase_add_test(tests, record_of_another_set_is_replaced_only_to_reset_it);
+    tcase_add_test(tests, failed_sample_adopts_nothing_and_forgets_nothing);
+    tcase_add_test(tests, quarantine_of_a_record_is_counted_on_our_clock);
+    tcase_add_test(tests, clock_set_back_puts_a_master_off_for_a_quarantine_at_most);
+    tcase_add_test(tests, quarantine_that_ends_like_the_one_before_is_another);
+    tcase_add_test(tests, record_that_takes_the_place_of_another_is_a_loss);
+    tcase_add_test(tests, restart_of_a_durable_master_is_harmless);
+    tcase_add_loop_test(tests, restart_is_a_loss_unless_all_was_kept, 0, SPOILERS);
+    tcase_add_test(tests, run_that_another_daemon_recorded_is_a_copy_if_it_began_before);
+    tcase_add_test(tests, keys_evicted_since_the_record_are_a_loss);
+    tcase_add_loop_test(tests, master_that_may_evict_has_no_vote_and_says_what_it_lost, 0, 2);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
