@@ -323,6 +323,19 @@ START_TEST(answer_that_is_read_late_is_no_look_of_then)
 }
 END_TEST
 
+/* A watch that began with a slow answer, but is trusted, begins once more with a quick one. */
+START_TEST(watch_that_begins_anew_takes_the_votes_under_way)
+{
+    struct guard *guard = &w.engine.flights.guard;
+    w.now_ns += NS_PER_MS;
+    guard->nodes[0].clock.watch.loose = true;
+    uint32_t epoch = guard_epoch(guard, 0);
+    look(0, w.now_ns);
+    world_expect_votes(&w, 0, 0, "unsettled");
+    ck_assert_uint_ne(guard_epoch(guard, 0), epoch);
+}
+END_TEST
+
 /* The looks beside it had told nothing, so it is as if nobody had looked. */
 START_TEST(step_that_was_heard_of_with_unclear_looks_counts_for_the_next)
 {
@@ -405,6 +418,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, step_back_is_told_before_the_node_votes);
     tcase_add_test(tests, who_did_not_look_hears_the_others_before_a_vote_counts);
     tcase_add_test(tests, answer_that_is_read_late_is_no_look_of_then);
+    tcase_add_test(tests, watch_that_begins_anew_takes_the_votes_under_way);
     tcase_add_test(tests, step_that_was_heard_of_with_unclear_looks_counts_for_the_next);
     tcase_add_loop_test(tests, who_begins_anew_does_not_go_by_a_vouch_from_before, 0, 2);
     tcase_add_test(tests, slow_answers_cause_no_more_heartbeats);
