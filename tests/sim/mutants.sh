@@ -96,7 +96,7 @@ mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$u
 mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
     's/if (clock->unmonitored_since_ns != 0)$/if (0)/'
 mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
-    "$unfit" engine/guard/identity.c 's/!sample->was_replica \&\& //'
+    "$unfit" engine/guard/identity.c 's/!sample->was_replica \&\&//'
 
 mutant newcomers-own-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool watch_inherit/,/^}/s/floor_ns = watch->floor_ns - hidden_ns;/floor_ns = watch->floor_ns;/'
