@@ -190,7 +190,7 @@ void listener_resume(struct clients *clients)
 
 static int fail(struct error *error, int fd, const char *what, const char *url)
 {
-    snprintf(error->text, sizeof(error->text), "%.100s: %s: %s", url, what, strerror(errno));
+    error_set(error, "%.100s: %s: %s", url, what, strerror(errno));
     if (fd >= 0)
         close(fd);
     return -1;
@@ -277,8 +277,8 @@ static int fail_to_bind(const struct listener *listener, int fd, struct error *e
     if (ours == NULL)
         return fail(error, fd, "another daemon listens there, or the file is no socket",
                     address->url);
-    snprintf(error->text, sizeof(error->text), "%.80s: %s; %.80s is open here, and has that file",
-             address->url, strerror(errno), ours->url);
+    error_set(error, "%.80s: %s; %.80s is open here, and has that file", address->url,
+              strerror(errno), ours->url);
     close(fd);
     return -1;
 }

@@ -1,7 +1,6 @@
 #include "server/clients/listeners.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "config/url.h"
@@ -25,7 +24,7 @@ static struct listener *open_one(struct clients *clients, const struct config_li
         listener != NULL && (given >= 0 ? listener_take(listener, clients, config, given, error)
                                         : listener_start(listener, clients, config, error));
     if (listener == NULL)
-        snprintf(error->text, sizeof(error->text), "there is no memory for a listener");
+        error_set(error, "there is no memory for a listener");
     if (started)
         return listener;
     free(listener);
@@ -118,10 +117,10 @@ static struct listener *open_new(struct clients *clients, const struct config_li
     const struct listener *in_the_way = find(clients, config, url_collides);
     if (in_the_way == NULL)
         return open_one(clients, config, -1, error);
-    snprintf(error->text, sizeof(error->text),
-             "%.80s: %.80s is open here, and has that port; a restart puts one in place of "
-             "the other",
-             config->address.url, in_the_way->config->address.url);
+    error_set(error,
+              "%.80s: %.80s is open here, and has that port; a restart puts one in place of "
+              "the other",
+              config->address.url, in_the_way->config->address.url);
     return NULL;
 }
 
@@ -133,10 +132,10 @@ static bool may_go(const struct clients *clients, const struct listeners_change 
         const struct listener *listener = clients->listeners[i];
         if (!listener->given || is_among(listener, change->wanted, change->count))
             continue;
-        snprintf(error->text, sizeof(error->text),
-                 "%.100s: the socket is systemd's; take it out of redlockd.socket, and restart "
-                 "both",
-                 listener->address);
+        error_set(error,
+                  "%.100s: the socket is systemd's; take it out of redlockd.socket, and restart "
+                  "both",
+                  listener->address);
         return false;
     }
     return true;

@@ -12,7 +12,7 @@
 
 #include "config/config.h"
 #include "config/listens.h"
-#include "protocol/error.h"
+#include "protocol/text.h"
 #include "server/systemd.h"
 
 union name {
@@ -37,7 +37,7 @@ bool sockets_init(struct sockets *sockets, struct error *error)
     *sockets = (struct sockets){0};
     int count = systemd_sockets(&sockets->first);
     if (count < 0) {
-        snprintf(error->text, sizeof(error->text), "the sockets of systemd cannot be had");
+        error_set(error, "the sockets of systemd cannot be had");
         return false;
     }
     sockets->count = (unsigned)count;
@@ -53,7 +53,7 @@ bool sockets_init(struct sockets *sockets, struct error *error)
             wrong = "cannot be made non-blocking";
         if (wrong == NULL)
             continue;
-        snprintf(error->text, sizeof(error->text), "the sockets of systemd %s", wrong);
+        error_set(error, "the sockets of systemd %s", wrong);
         sockets_deinit(sockets);
         return false;
     }
@@ -141,8 +141,8 @@ bool sockets_all_taken(const struct sockets *sockets, struct error *error)
         if (sockets->taken & UINT32_C(1) << i)
             continue;
         describe(sockets->first + (int)i, address, sizeof(address));
-        snprintf(error->text, sizeof(error->text),
-                 "systemd hands over a socket for %s, which `listen` does not name", address);
+        error_set(error, "systemd hands over a socket for %s, which `listen` does not name",
+                  address);
         return false;
     }
     return true;

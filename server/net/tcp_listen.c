@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "protocol/error.h"
 #include "protocol/limits.h"
+#include "protocol/text.h"
 
 void tcp_bound_buffers(int fd)
 {
@@ -70,18 +70,16 @@ int tcp_listen(const struct config_address *address, bool any_port,
     snprintf(port, sizeof(port), "%u", address->port);
     int failed = getaddrinfo(address->host, port, &hints, &found);
     if (failed != 0) {
-        snprintf(error->text, sizeof(error->text), "%.100s: the name does not resolve: %s",
-                 address->url, gai_strerror(failed));
+        error_set(error, "%.100s: the name does not resolve: %s", address->url,
+                  gai_strerror(failed));
         return -1;
     }
     int fd = listen_at(choose(found), any_port);
     if (fd < 0 && errno == EADDRINUSE && rival != NULL)
-        snprintf(error->text, sizeof(error->text),
-                 "%.80s: %s; %.80s is open here, and has that port", address->url, strerror(errno),
-                 rival->url);
+        error_set(error, "%.80s: %s; %.80s is open here, and has that port", address->url,
+                  strerror(errno), rival->url);
     else if (fd < 0)
-        snprintf(error->text, sizeof(error->text), "%.100s: cannot listen: %s", address->url,
-                 strerror(errno));
+        error_set(error, "%.100s: cannot listen: %s", address->url, strerror(errno));
     freeaddrinfo(found);
     return fd;
 }

@@ -18,7 +18,7 @@ static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 static bool fail(struct error *error, const char *path, const struct error *why)
 {
-    snprintf(error->text, sizeof(error->text), "%.100s %.130s", path, why->text);
+    error_set(error, "%.100s %.130s", path, why->text);
     return false;
 }
 
@@ -43,7 +43,7 @@ static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_
     if (context == NULL || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
         SSL_CTX_set_cipher_list(context, ciphers) != 1) {
         SSL_CTX_free(context);
-        snprintf(error->text, sizeof(error->text), "OpenSSL cannot be set up for TLS");
+        error_set(error, "OpenSSL cannot be set up for TLS");
         return false;
     }
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "config/config.h"
-#include "protocol/error.h"
+#include "protocol/text.h"
 #include "server/net/tls_socket.h"
 
 /* For the connections to come: to replace it, make a new one, and deinit the old one then. */
