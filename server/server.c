@@ -310,7 +310,6 @@ static bool start_loop(struct server *server)
 static bool start_clients(struct server *server)
 {
     server->clients = (struct clients){
-        .server = server,
         .config = server->config,
         .log = &server->log,
         .base = server->base,

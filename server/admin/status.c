@@ -123,39 +123,39 @@ void status_take_queues(struct status *status, const struct server *server, int6
 
 /* --- what is read of the server --- */
 
-static void take_counters(struct status *status, const struct server *server)
+void status_take_clients(struct status *status, const struct clients *clients, int64_t now_ns)
 {
-    status->clients = server->clients.session_count;
-    status->clients_max = server->clients.limit;
-    status->unauthenticated = server->clients.auth.pending_count;
-    status->accepted = server->clients.next_session_id;
-    status->auth_late = server->clients.auth.late;
-    status->auth_displaced = server->clients.auth.displaced;
-    status->wrong_secrets = server->clients.auth.wrong;
-    status->tls_failed = server->clients.handshakes.failed;
-    status->admin_rejected = server->admin.rejected;
-    status->denied = server->clients.denied;
-    status->lag = server->lag;
-    memcpy(status->rejected, server->clients.rejected, sizeof(status->rejected));
-    memcpy(status->requests, server->clients.requests, sizeof(status->requests));
-    memcpy(status->request_errors, server->clients.request_errors, sizeof(status->request_errors));
+    memset(status, 0, sizeof(*status));
+    status->cluster = clients->config->cluster;
+    status->version = REDLOCKD_VERSION;
+    status->pid = (int)getpid();
+    status->uptime_ns = now_ns - clients->started_ns;
+    status->wall_ns = clock_wall_ns();
+    take_engine(status, clients->engine, clients->config, now_ns);
+    status->clients = clients->session_count;
+    status->clients_max = clients->limit;
+    status->unauthenticated = clients->auth.pending_count;
+    status->accepted = clients->next_session_id;
+    status->auth_late = clients->auth.late;
+    status->auth_displaced = clients->auth.displaced;
+    status->wrong_secrets = clients->auth.wrong;
+    status->tls_failed = clients->handshakes.failed;
+    status->denied = clients->denied;
+    memcpy(status->rejected, clients->rejected, sizeof(status->rejected));
+    memcpy(status->requests, clients->requests, sizeof(status->requests));
+    memcpy(status->request_errors, clients->request_errors, sizeof(status->request_errors));
 }
 
 void status_take(struct status *status, const struct server *server, int64_t now_ns)
 {
-    memset(status, 0, sizeof(*status));
-    status->cluster = server->config->cluster;
-    status->version = REDLOCKD_VERSION;
-    status->pid = (int)getpid();
-    status->uptime_ns = now_ns - server->started_ns;
-    status->wall_ns = clock_wall_ns();
+    status_take_clients(status, &server->clients, now_ns);
     status->stopping = server->drain_until_ns != 0;
     status->reload_refused = server->reload_refused;
+    status->lag = server->lag;
+    status->admin_rejected = server->admin.rejected;
     status->process = &server->admin.process;
     status->monitor = &server->monitor;
     status->grants_a_second = monitor_grants_a_second(&server->monitor, 10);
-    take_engine(status, &server->engine, server->config, now_ns);
-    take_counters(status, server);
     for (unsigned i = 0; i < status->node_count; i++) {
         int64_t since_ns = server->monitor.no_vote_ns[i];
         /* The monitor is told on the edge, which may be a moment ahead. */

@@ -19,6 +19,7 @@
 #include "server/admin/process.h"
 #include "server/clients/listener.h"
 
+struct clients;
 struct server;
 
 enum {
@@ -115,6 +116,9 @@ struct status {
 
 /* All but the queues and the nonce. */
 void status_take(struct status *status, const struct server *server, int64_t now_ns);
+
+/* As much of it as listings show: the masters, the locks and the clients. */
+void status_take_clients(struct status *status, const struct clients *clients, int64_t now_ns);
 
 /* The queues, too: a walk over the resources that are waited for. */
 void status_take_queues(struct status *status, const struct server *server, int64_t now_ns);

@@ -29,13 +29,11 @@
 struct engine;
 struct entropy;
 struct pass;
-struct server;
 struct streams;
 struct tls_sockets;
 
 struct clients {
     /* The server's, which outlive this. */
-    const struct server *server; /* for status_take() alone */
     struct config *config;
     const struct log *log;
     struct event_base *base;

@@ -108,7 +108,7 @@ void listing_begin(struct listing *listing, const struct clients *clients,
     listing->now_ns = now_ns;
     listing->index = 0;
     if (request->verb == VERB_NODES || request->verb == VERB_STATS)
-        status_take(&listing->status, clients->server, now_ns);
+        status_take_clients(&listing->status, clients, now_ns);
     else if (request->verb == VERB_LOCKS)
         listing->resource = request->resource != NULL ? engine_find(clients->engine, request)
                                                       : view_first_resource(clients->engine);
