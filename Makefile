@@ -40,19 +40,20 @@ CLIENT   := $(patsubst %.c,$(BUILD)/client/pic/%.o,\
 CLI      := $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/cli/main.c,$(wildcard client/cli/*.c)))
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
-UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/lease.c tests/certs.c tests/nameserver.c tests/replies.c \
+FAKE_MASTER := $(wildcard tests/fake/*.c)
+UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/runner.c tests/dice.c tests/history.c tests/certs.c tests/nameserver.c tests/replies.c \
                   $(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
                   $(filter-out $(wildcard tests/fuzz/fuzz_*.c),$(wildcard tests/fuzz/*.c)) \
-                  $(wildcard tests/unit/world*.c) tests/replies.c tests/lease.c)
+                  $(wildcard tests/unit/world*.c) tests/replies.c $(FAKE_MASTER))
 SIM      := $(BUILD)/tests/sim/sim
 TEST_SIM := $(BUILD)/tests/sim/test_sim
-SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,tests/dice.c tests/history.c tests/lease.c \
+SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/dice.c tests/history.c \
                   $(filter-out tests/sim/sim.c tests/sim/test_%.c,$(wildcard tests/sim/*.c)))
 SHIM     := $(BUILD)/tests/shim/clock.so
-E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/lease.c tests/certs.c \
-                  tests/nameserver.c $(wildcard tests/sim/redis7*.c) tests/sim/bytes.c \
+E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/certs.c \
+                  tests/nameserver.c $(FAKE_MASTER) \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
 TORTURE  := $(BUILD)/tests/torture/test_torture
 BENCH    := $(BUILD)/tests/bench/test_bench

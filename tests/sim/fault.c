@@ -17,7 +17,7 @@ static struct sim_master *some_master(struct sim *sim, struct sim_fault_run *run
  * look behind a restart. */
 static bool may_be_killed(const struct sim_master *master)
 {
-    const struct redis7 *redis = &master->redis;
+    const struct fake_master *redis = &master->redis;
     return !master->dead && (!master->durable || (redis->saves && !redis->may_evict &&
                                                   redis->evicted == 0 && !redis->was_replica));
 }
@@ -32,12 +32,12 @@ static void kill_master(struct sim *sim, unsigned index)
         judge_on_forgot(sim, index);
 }
 
-static void start_master(struct sim *sim, unsigned index, const struct redis7_data *data)
+static void start_master(struct sim *sim, unsigned index, const struct fake_data *data)
 {
     struct sim_master *master = &sim->masters[index];
     unsigned saved = master->redis.saves ? master->redis.data.count : 0;
     sim->ids += 2;
-    redis7_start(&master->redis, sim->ids);
+    fake_start(&master->redis, sim->ids);
     master->redis.data.count = saved;
     if (data != NULL)
         memcpy(&master->redis.data, data, sizeof(*data));
@@ -104,7 +104,7 @@ static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
     if (master->dead || master->hung)
         return false;
     sim_note(sim, "FAULT %c is flushed\n", 'a' + run->master);
-    redis7_flush(&master->redis);
+    fake_flush(&master->redis);
     judge_on_forgot(sim, run->master);
     net_say(sim, run->master);
     return true;
@@ -120,7 +120,7 @@ static void failback_end(struct sim *sim, struct sim_fault_run *run)
     sim_note(sim, "FAULT %c fails over to older data, and back\n", 'a' + run->master);
     memcpy(&master->redis.data, &master->snapshot, sizeof(master->snapshot));
     sim->ids += 2;
-    redis7_new_replid(&master->redis, sim->ids);
+    fake_new_replid(&master->redis, sim->ids);
     judge_on_forgot(sim, run->master);
     judge_on_old_data(sim, &master->snapshot);
 }
@@ -131,9 +131,9 @@ static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
     if (master->dead || master->redis.replica)
         return false;
     sim_note(sim, "FAULT %c becomes a replica\n", 'a' + run->master);
-    redis7_flush(&master->redis);
+    fake_flush(&master->redis);
     sim->ids += 2;
-    redis7_new_replid(&master->redis, sim->ids);
+    fake_new_replid(&master->redis, sim->ids);
     master->redis.replica = true;
     judge_on_forgot(sim, run->master);
     net_say(sim, run->master);
@@ -146,7 +146,7 @@ static void replica_end(struct sim *sim, struct sim_fault_run *run)
     sim_note(sim, "FAULT %c is a master again\n", 'a' + run->master);
     master->redis.replica = false;
     sim->ids += 2;
-    redis7_new_replid(&master->redis, sim->ids);
+    fake_new_replid(&master->redis, sim->ids);
     judge_on_forgot(sim, run->master);
 }
 
@@ -167,7 +167,7 @@ static void evict_end(struct sim *sim, struct sim_fault_run *run)
     unsigned evictions = master->dead || sim->recovering ? 0 : 1 + sim_below(sim, 6);
     sim_note(sim, "FAULT %c evicts %u keys\n", 'a' + run->master, evictions);
     for (unsigned i = 0; i < evictions; i++)
-        if (redis7_evict(&master->redis, sim_below(sim, 1000)))
+        if (fake_evict(&master->redis, sim_below(sim, 1000)))
             judge_on_forgot(sim, run->master);
     net_say(sim, run->master);
     master->redis.may_evict = false;
@@ -330,14 +330,13 @@ static bool step_back_begin(struct sim *sim, struct sim_fault_run *run)
 }
 
 /* What daemons have left word of. */
-static const struct redis7_key *last_step(struct sim *sim, unsigned index)
+static const struct fake_key *last_step(struct sim *sim, unsigned index)
 {
     struct sim_master *master = &sim->masters[index];
-    char key[REDIS7_KEY];
-    int len =
-        snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
-    return redis7_find(&master->redis, key, (size_t)len,
-                       clock_at(&master->clock, sim->now_ns) / 1000);
+    char key[FAKE_KEY];
+    int len = snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
+    return fake_find(&master->redis, key, (size_t)len,
+                     clock_at(&master->clock, sim->now_ns) / 1000);
 }
 
 static void step(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
@@ -356,7 +355,7 @@ static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
     struct sim_master *master = some_master(sim, run);
     if (master->steps != STEPS_NOT_YET)
         return false;
-    const struct redis7_key *told = last_step(sim, run->master);
+    const struct fake_key *told = last_step(sim, run->master);
     snprintf(run->told, sizeof(run->told), "%.31s", told != NULL ? told->value : "");
     run->begun_ns = sim->now_ns;
     run->distance_ns = SEEN_MS * NS_PER_MS + some_distance_ns(sim);
@@ -371,7 +370,7 @@ static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
  * it stays: nobody could know. Back it may be further than it was forth. */
 static void step_and_back_end(struct sim *sim, struct sim_fault_run *run)
 {
-    const struct redis7_key *told = last_step(sim, run->master);
+    const struct fake_key *told = last_step(sim, run->master);
     bool seen = told != NULL && strcmp(told->value, run->told) != 0;
     bool further = run->distance_ns > 0 && sim_below(sim, 3) == 0;
     if (seen && !sim->masters[run->master].dead &&
@@ -425,7 +424,7 @@ static bool scripts_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = some_master(sim, run);
     sim_note(sim, "FAULT %c loses its scripts\n", 'a' + run->master);
-    redis7_flush_scripts(&master->redis);
+    fake_flush_scripts(&master->redis);
     master->redis.deaf_to_scripts = sim_below(sim, 2) == 0;
     return true;
 }
@@ -601,7 +600,7 @@ static const struct {
     void (*end)(struct sim *, struct sim_fault_run *); /* NULL: it does not last */
     int64_t least_ms;                                  /* how long it lasts */
     int64_t most_ms;
-    size_t flag; /* flag_begin(): in struct redis7 */
+    size_t flag; /* flag_begin(): in struct fake_master */
 } faults[] = {
     [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0, 0},
     [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0, 0},
@@ -624,11 +623,11 @@ static const struct {
     {"trouble", trouble_begin, trouble_end, 5, 2000, 0},
     {"full", full_begin, full_end, 5, 2000, 0},
     {"scripts", scripts_begin, scripts_end, 1, 1000, 0},
-    {"untracked", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, untracked)},
-    {"apart", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, apart)},
-    {"denied", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, denied)},
-    {"unfreezable", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, unfreezable)},
-    {"undeletable", flag_begin, flag_end, 10, 3000, offsetof(struct redis7, undeletable)},
+    {"untracked", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, untracked)},
+    {"apart", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, apart)},
+    {"denied", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, denied)},
+    {"unfreezable", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, unfreezable)},
+    {"undeletable", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, undeletable)},
     {"slow", slow_begin, slow_end, 10, 2000, 0},
     {"cut", cut_begin, NULL, 0, 0, 0},
     {"clog", clog_begin, NULL, 0, 0, 0},
@@ -644,7 +643,7 @@ enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 
 static void set_flag(struct sim *sim, const struct sim_fault_run *run, bool value)
 {
-    struct redis7 *redis = &sim->masters[run->master].redis;
+    struct fake_master *redis = &sim->masters[run->master].redis;
     memcpy((char *)redis + faults[run->kind].flag, &value, sizeof(value));
 }
 

@@ -48,7 +48,7 @@ static void release(struct sim *sim)
     for (unsigned i = 0; i < sim->node_count; i++) {
         if (!can_tell(sim, i))
             continue;
-        tell(sim, i, (const char *[]){"EVAL", REDIS7_FOREIGN_RELEASE, "1", key, foreign->token}, 5);
+        tell(sim, i, (const char *[]){"EVAL", FAKE_FOREIGN_RELEASE, "1", key, foreign->token}, 5);
         foreign->skip[i] = foreign->due[i];
     }
 }
@@ -200,7 +200,7 @@ bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
         struct sim_master *master = &sim->masters[i];
         if (master->dead || master->hung || sim_below(sim, 8) == 0)
             continue;
-        redis7_leave(&master->redis, key, leftover, ttl_ms, master_wall_us(sim, i));
+        fake_leave(&master->redis, key, leftover, ttl_ms, master_wall_us(sim, i));
         net_say(sim, i);
         left++;
     }
@@ -214,8 +214,8 @@ void foreign_remove_key(struct sim *sim, struct sim_fault_run *run)
     unsigned first = sim_below(sim, sim->node_count);
     unsigned i = 0;
     while (i < sim->node_count &&
-           !redis7_remove(&sim->masters[(first + i) % sim->node_count].redis, key, leftover,
-                          master_wall_us(sim, (first + i) % sim->node_count)))
+           !fake_remove(&sim->masters[(first + i) % sim->node_count].redis, key, leftover,
+                        master_wall_us(sim, (first + i) % sim->node_count)))
         i++;
     if (i == sim->node_count)
         return;

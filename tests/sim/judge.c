@@ -107,10 +107,10 @@ void judge_on_forgot(struct sim *sim, unsigned master)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
 }
 
-void judge_on_old_data(struct sim *sim, const struct redis7_data *data)
+void judge_on_old_data(struct sim *sim, const struct fake_data *data)
 {
     for (unsigned i = 0; i < data->count; i++) {
-        const struct redis7_key *key = &data->keys[i];
+        const struct fake_key *key = &data->keys[i];
         struct sim_token *token =
             key->value_len == LIMIT_TOKEN ? judge_token(sim, key->value) : NULL;
         if (token != NULL)
@@ -166,8 +166,8 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
 {
     struct sim_master *master = &sim->masters[index];
     const char name[] = {'r', (char)('0' + token->resource)};
-    const struct redis7_key *key =
-        redis7_find(&master->redis, name, sizeof(name), master_wall_us(sim, index));
+    const struct fake_key *key =
+        fake_find(&master->redis, name, sizeof(name), master_wall_us(sim, index));
     bool same = key != NULL &&
                 (strcmp(key->value, text) == 0 || (token_is_frozen(key->value, key->value_len) &&
                                                    token_same_lock(key->value, text)));
@@ -290,8 +290,8 @@ static void check_released(struct sim *sim, const struct sim_request *request)
     const char name[] = {'r', (char)('0' + request->resource)};
     unsigned have = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
-        const struct redis7_key *key =
-            redis7_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
+        const struct fake_key *key =
+            fake_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
         have += key != NULL && strcmp(key->value, request->token) == 0;
     }
     if (have > sim->node_count / 2 && should_be_gone(sim, judge_token(sim, request->token)))
@@ -516,8 +516,8 @@ static void check_frozen(struct sim *sim, const struct sim_token *token, const c
     if (token->asked_release)
         return;
     for (unsigned i = 0; i < sim->node_count; i++) {
-        const struct redis7_key *key =
-            redis7_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
+        const struct fake_key *key =
+            fake_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
         have += key != NULL && strcmp(key->value, text) == 0 &&
                 sim->masters[i].forgot_ns < token->made_ns;
     }
@@ -582,10 +582,10 @@ void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int
 void judge_leftovers(struct sim *sim)
 {
     for (unsigned master = 0; master < sim->node_count; master++) {
-        const struct redis7_data *data = &sim->masters[master].redis.data;
+        const struct fake_data *data = &sim->masters[master].redis.data;
         uint64_t left[SIM_DAEMONS] = {0};
         for (unsigned i = 0; i < data->count; i++) {
-            const struct redis7_key *key = &data->keys[i];
+            const struct fake_key *key = &data->keys[i];
             /* What is frozen stays where a BREAK has failed. */
             if (key->name[0] != 'r' || key->len != 2 || key->value[0] == '!' ||
                 master_wall_us(sim, master) / 1000 > key->ends_ms)

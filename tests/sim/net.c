@@ -134,10 +134,10 @@ void net_seal(struct sim *sim, unsigned wire)
 
 /* --- the end --- */
 
-static struct redis7_session *session_of(struct sim *sim, const struct wire *wire)
+static struct fake_session *session_of(struct sim *sim, const struct wire *wire)
 {
     struct sim_master *master = &sim->masters[wire->master];
-    return master->dead ? NULL : redis7_session(&master->redis, wire->session);
+    return master->dead ? NULL : fake_session(&master->redis, wire->session);
 }
 
 static void free_if_over(struct sim *sim, unsigned index)
@@ -247,17 +247,17 @@ static void close_there(struct sim *sim, unsigned index)
 
 void net_kill_master(struct sim *sim, unsigned master)
 {
-    struct redis7 *redis = &sim->masters[master].redis;
+    struct fake_master *redis = &sim->masters[master].redis;
     for (unsigned i = 0; i < redis->session_end; i++)
         if (redis->sessions[i].id != 0)
             close_there(sim, redis->sessions[i].wire);
-    redis7_close_all(redis);
+    fake_close_all(redis);
 }
 
 /* --- the master at work --- */
 
 /* What this session has to say, or that it is to end. */
-static void say(struct sim *sim, struct redis7 *redis, struct redis7_session *session)
+static void say(struct sim *sim, struct fake_master *redis, struct fake_session *session)
 {
     struct wire *wire = &sim->wires[session->wire];
     size_t len = bytes_len(&session->output);
@@ -267,14 +267,14 @@ static void say(struct sim *sim, struct redis7 *redis, struct redis7_session *se
     }
     bytes_clear(&session->output);
     if (session->killed) {
-        redis7_close(redis, session);
+        fake_close(redis, session);
         close_there(sim, session->wire);
     }
 }
 
 void net_say(struct sim *sim, unsigned master)
 {
-    struct redis7 *redis = &sim->masters[master].redis;
+    struct fake_master *redis = &sim->masters[master].redis;
     for (unsigned i = 0; i < redis->session_end; i++)
         if (redis->sessions[i].id != 0)
             say(sim, redis, &redis->sessions[i]);
@@ -284,32 +284,32 @@ static void serve(struct sim *sim, unsigned index)
 {
     struct wire *wire = &sim->wires[index];
     struct sim_master *master = &sim->masters[wire->master];
-    struct redis7_session *session = session_of(sim, wire);
+    struct fake_session *session = session_of(sim, wire);
     size_t len = pipe_arrived(&wire->to_server, sim->now_ns);
     if (session != NULL)
         bytes_add(&session->input, bytes_at(&wire->to_server.bytes), len);
     pipe_take(&wire->to_server, len);
     if (session != NULL && !master->hung)
-        redis7_serve(&master->redis, session, master_wall_us(sim, wire->master));
+        fake_serve(&master->redis, session, master_wall_us(sim, wire->master));
 }
 
 void net_serve_all(struct sim *sim, unsigned master)
 {
-    struct redis7 *redis = &sim->masters[master].redis;
-    unsigned first = sim_below(sim, REDIS7_SESSIONS);
-    for (unsigned i = 0; i < REDIS7_SESSIONS; i++) {
-        const struct redis7_session *session = &redis->sessions[(first + i) % REDIS7_SESSIONS];
+    struct fake_master *redis = &sim->masters[master].redis;
+    unsigned first = sim_below(sim, FAKE_SESSIONS);
+    for (unsigned i = 0; i < FAKE_SESSIONS; i++) {
+        const struct fake_session *session = &redis->sessions[(first + i) % FAKE_SESSIONS];
         if (session->id != 0)
             serve(sim, session->wire);
     }
     net_say(sim, master);
     /* Those that were reset meanwhile end now. */
     for (unsigned i = 0; i < redis->session_end; i++) {
-        struct redis7_session *session = &redis->sessions[i];
+        struct fake_session *session = &redis->sessions[i];
         struct wire *wire = &sim->wires[session->wire];
         if (session->id == 0 || wire->open_here || wire->reset_sent)
             continue;
-        redis7_close(redis, session);
+        fake_close(redis, session);
         wire->session = 0;
         free_if_over(sim, session->wire);
     }
@@ -319,11 +319,11 @@ static void on_connect(struct sim *sim, unsigned index)
 {
     struct wire *wire = &sim->wires[index];
     struct sim_master *master = &sim->masters[wire->master];
-    struct redis7_session *session = NULL;
+    struct fake_session *session = NULL;
     if (!wire->open_here)
         return;
     if (!master->dead)
-        session = redis7_accept(&master->redis);
+        session = fake_accept(&master->redis);
     if (session == NULL) {
         wire->closed = REASON_REFUSED;
         plan(sim, arrival_ns(sim, wire, FROM_MASTER), EVENT_CLOSED, index);
@@ -337,13 +337,13 @@ static void on_connect(struct sim *sim, unsigned index)
 static void on_reset(struct sim *sim, unsigned index)
 {
     struct wire *wire = &sim->wires[index];
-    struct redis7_session *session = session_of(sim, wire);
+    struct fake_session *session = session_of(sim, wire);
     serve(sim, index);
     wire->reset_sent = false;
     net_say(sim, wire->master);
     /* A master that hangs does not see it: it will do first what has come in. */
     if (session != NULL && session->id != 0 && !sim->masters[wire->master].hung) {
-        redis7_close(&sim->masters[wire->master].redis, session);
+        fake_close(&sim->masters[wire->master].redis, session);
         wire->session = 0;
     }
     free_if_over(sim, index);

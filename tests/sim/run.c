@@ -106,9 +106,9 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
     make_clock(sim, &master->clock, wall_ns, rate_ppm);
     watchers[index] = (struct watcher){sim, index};
-    redis7_close_all(&master->redis);
+    fake_close_all(&master->redis);
     sim->ids += 2;
-    redis7_start(&master->redis, sim->ids);
+    fake_start(&master->redis, sim->ids);
     master->redis.watcher = &watchers[index];
     master->redis.on_set = on_set;
     master->redis.loading = master->redis.may_evict = master->redis.untracked = master->redis.full =
@@ -199,7 +199,7 @@ static void on_cron(struct sim *sim, unsigned index)
 {
     struct sim_master *master = &sim->masters[index];
     if (!master->dead && !master->hung) {
-        redis7_cron(&master->redis, master_wall_us(sim, index));
+        fake_cron(&master->redis, master_wall_us(sim, index));
         net_say(sim, index);
     }
     agenda_add(&sim->agenda, sim->now_ns + CRON_NS, EVENT_CRON, index, 0);
@@ -452,7 +452,7 @@ void sim_free(struct sim *sim)
         bytes_free(&sim->wires[i].to_client.bytes);
     }
     for (unsigned i = 0; i < SIM_MASTERS; i++)
-        for (unsigned k = 0; k < REDIS7_SESSIONS; k++) {
+        for (unsigned k = 0; k < FAKE_SESSIONS; k++) {
             bytes_free(&sim->masters[i].redis.sessions[k].input);
             bytes_free(&sim->masters[i].redis.sessions[k].output);
         }

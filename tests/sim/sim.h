@@ -1,6 +1,6 @@
 /*
  * The simulator: several daemons (the shipped engine and all below it), their clients and a foreign
- * Redlock client, masters that behave like Redis 7 (redis7.h) and the network between them, on
+ * Redlock client, fake masters (tests/fake/master.h) and the network between them, on
  * virtual time. A seed decides all that happens; the same seed writes the same trace.
  *
  *     clients --requests--> daemons --wires--> masters <--wires-- foreign client
@@ -30,10 +30,10 @@
 #include "engine/engine.h"
 #include "server/masters/resp.h"
 #include "tests/dice.h"
+#include "tests/fake/master.h"
 #include "tests/history.h"
 #include "tests/sim/agenda.h"
 #include "tests/sim/bounds.h"
-#include "tests/sim/redis7.h"
 
 enum {
     SIM_MASTERS = 5,
@@ -106,7 +106,7 @@ struct wire {
 enum sim_steps { STEPS_NOT_YET, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
 struct sim_master {
-    struct redis7 redis;
+    struct fake_master redis;
     struct sim_clock clock;
     bool dead;
     bool hung;
@@ -117,7 +117,7 @@ struct sim_master {
     int64_t ends_early_ns;             /* when it last lost that, or its clock stepped forward */
     enum sim_steps steps;              /* of its clock */
     bool durable;                      /* so the daemons are told */
-    struct redis7_data snapshot;
+    struct fake_data snapshot;
 };
 
 /* --- daemons --- */
@@ -499,7 +499,7 @@ void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_
 /* A master has forgotten what it should have kept. */
 void judge_on_forgot(struct sim *sim, unsigned master);
 /* What was released may be there again. */
-void judge_on_old_data(struct sim *sim, const struct redis7_data *data);
+void judge_on_old_data(struct sim *sim, const struct fake_data *data);
 /* A daemon answers a request; its client will hear of it, or not. */
 void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
                     bool heard);

@@ -68,8 +68,8 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
     for (unsigned i = 0; i < sim->node_count; i++) {
         int64_t *free_ns = &sim->free_ns[daemon][number][i];
         if (asked || !is_well(sim, i, daemon) ||
-            redis7_find(&sim->masters[i].redis, resource->key.bytes, resource->key.len,
-                        master_wall_us(sim, i)) != NULL)
+            fake_find(&sim->masters[i].redis, resource->key.bytes, resource->key.len,
+                      master_wall_us(sim, i)) != NULL)
             *free_ns = 0;
         else if (*free_ns == 0)
             *free_ns = sim->now_ns;

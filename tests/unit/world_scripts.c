@@ -8,7 +8,7 @@
 
 #include "protocol/token.h"
 #include "protocol/units.h"
-#include "tests/lease.h"
+#include "tests/fake/lease.h"
 #include "tests/unit/world_answer.h"
 #include "tests/unit/world_master.h"
 

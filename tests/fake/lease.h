@@ -1,9 +1,8 @@
 /*
- * What beat.lua does with the lease of one name, for masters that are not real: those of the unit
- * tests and of the simulator. tests/e2e/test_redis7.c compares it to a real Redis.
+ * What beat.lua does with the lease of one name, for the fake master.
  */
-#ifndef TESTS_LEASE_H
-#define TESTS_LEASE_H
+#ifndef TESTS_FAKE_LEASE_H
+#define TESTS_FAKE_LEASE_H
 
 #include <stddef.h>
 #include <stdint.h>

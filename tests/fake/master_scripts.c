@@ -1,4 +1,4 @@
-#include "tests/sim/redis7_parts.h"
+#include "tests/fake/master_parts.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include "engine/guard/record.h"
 #include "protocol/redis.h"
 #include "protocol/token.h"
-#include "tests/lease.h"
+#include "tests/fake/lease.h"
 
 /* {pttl, start of the value} */
-static void out_holder(const struct run *run, const struct redis7_key *key)
+static void out_holder(const struct run *run, const struct fake_key *key)
 {
     out_text(run->out, "*2\r\n");
     out_number(run->out, ':', key_pttl(run, key));
@@ -20,11 +20,11 @@ static void out_holder(const struct run *run, const struct redis7_key *key)
 }
 
 /* redlockd:waits:<key>, redlockd:far:<key> */
-static struct word hint_key(const struct run *run, const char *kind, char name[REDIS7_KEY])
+static struct word hint_key(const struct run *run, const char *kind, char name[FAKE_KEY])
 {
     const struct word *key = &run->words[3];
-    int len = snprintf(name, REDIS7_KEY, "redlockd:%s:%.*s", kind, (int)key->len, key->at);
-    assert(len < REDIS7_KEY);
+    int len = snprintf(name, FAKE_KEY, "redlockd:%s:%.*s", kind, (int)key->len, key->at);
+    assert(len < FAKE_KEY);
     return (struct word){name, (size_t)len};
 }
 
@@ -46,9 +46,9 @@ static void leave_word(const struct run *run, int64_t pttl_ms, const struct word
     int64_t need_ms = need_of(daemon->at, daemon->len, SIZE_MAX);
     ms = ms < word_number(max_ttl) ? ms : word_number(max_ttl);
     for (unsigned i = 0; i < (need_ms > 0 ? 2 : 1) && !run->server->full; i++) {
-        char text[REDIS7_KEY];
+        char text[FAKE_KEY];
         struct word name = hint_key(run, i == 0 ? "waits" : "far", text);
-        const struct redis7_key *before = key_find(run, &name);
+        const struct fake_key *before = key_find(run, &name);
         if (i == 1 && before != NULL &&
             need_of(before->value, before->value_len, SIZE_MAX) > need_ms)
             break;
@@ -62,9 +62,9 @@ static int64_t need_of_others(const struct run *run, const struct word *daemon)
 {
     int64_t most_ms = -1;
     for (unsigned i = 0; i < 2; i++) {
-        char text[REDIS7_KEY];
+        char text[FAKE_KEY];
         struct word name = hint_key(run, i == 0 ? "waits" : "far", text);
-        const struct redis7_key *word = key_find(run, &name);
+        const struct fake_key *word = key_find(run, &name);
         if (word == NULL ||
             (word->value_len >= REDIS_DAEMON && memcmp(word->value, daemon->at, REDIS_DAEMON) == 0))
             continue;
@@ -76,18 +76,18 @@ static int64_t need_of_others(const struct run *run, const struct word *daemon)
 }
 
 /* No lock lives longer than the record says. */
-static void trim(const struct run *run, struct redis7_key *key)
+static void trim(const struct run *run, struct fake_key *key)
 {
     struct record record;
     const struct word name = {RECORD_KEY, strlen(RECORD_KEY)};
-    const struct redis7_key *found = key_find(run, &name);
+    const struct fake_key *found = key_find(run, &name);
     if (found != NULL && record_parse(found->value, found->value_len, &record) &&
         key_pttl(run, key) > record.max_ttl_ms)
         key_live_until(run, key, run->now_ms + record.max_ttl_ms);
 }
 
 /* Does the key hold a frozen form of this token? */
-static bool key_freezes(const struct redis7_key *key, const struct word *token)
+static bool key_freezes(const struct fake_key *key, const struct word *token)
 {
     return key->value[0] == '!' && token->at[0] != '!' && key->value_len == LIMIT_TOKEN &&
            token_same_lock(key->value, token->at);
@@ -104,7 +104,7 @@ static bool run_is_kept_from_deleting(const struct run *run)
 
 static void run_release(const struct run *run)
 {
-    struct redis7_key *key = key_find(run, &run->words[3]);
+    struct fake_key *key = key_find(run, &run->words[3]);
     if (key == NULL) {
         out_number(run->out, ':', -2);
     } else if (key_holds(key, &run->words[4]) || key_freezes(key, &run->words[4])) {
@@ -124,7 +124,7 @@ static void run_release(const struct run *run)
 
 static void run_releases(const struct run *run)
 {
-    char letters[REDIS7_TOGETHER];
+    char letters[FAKE_TOGETHER];
     unsigned count = (unsigned)word_number(&run->words[2]);
     bool all = true;
     if (run->server->apart) {
@@ -134,7 +134,7 @@ static void run_releases(const struct run *run)
     }
     run->server->together++;
     for (unsigned i = 0; i < count; i++) {
-        struct redis7_key *key = key_find(run, &run->words[3 + i]);
+        struct fake_key *key = key_find(run, &run->words[3 + i]);
         bool ours = key != NULL && key_holds(key, &run->words[3 + count + i]);
         /* Both would be told that they have deleted it. */
         for (unsigned j = 0; j < i; j++)
@@ -145,7 +145,7 @@ static void run_releases(const struct run *run)
     if (memchr(letters, 'd', count) != NULL && run_is_kept_from_deleting(run))
         return;
     for (unsigned i = 0; i < count; i++) {
-        struct redis7_key *key = key_find(run, &run->words[3 + i]);
+        struct fake_key *key = key_find(run, &run->words[3 + i]);
         if (letters[i] == 'd' && key != NULL)
             key_delete(run->server, key);
     }
@@ -157,7 +157,7 @@ static void run_releases(const struct run *run)
 
 static void run_extend(const struct run *run)
 {
-    struct redis7_key *key = key_find(run, &run->words[3]);
+    struct fake_key *key = key_find(run, &run->words[3]);
     int64_t ttl_ms = word_number(&run->words[5]);
     if (key == NULL) {
         out_number(run->out, ':', -2);
@@ -172,7 +172,7 @@ static void run_extend(const struct run *run)
 
 static void run_freeze(const struct run *run)
 {
-    struct redis7_key *key = key_find(run, &run->words[3]);
+    struct fake_key *key = key_find(run, &run->words[3]);
     if (run->server->unfreezable) {
         out_text(run->out, "-BUSY Redis is busy running a script.\r\n");
     } else if (key == NULL) {
@@ -188,7 +188,7 @@ static void run_freeze(const struct run *run)
 
 static void run_status(const struct run *run)
 {
-    const struct redis7_key *key = key_find(run, &run->words[3]);
+    const struct fake_key *key = key_find(run, &run->words[3]);
     if (key == NULL) {
         out_number(run->out, ':', -2);
         return;
@@ -204,7 +204,7 @@ static void run_fence(const struct run *run)
         out_nil(run->out);
         return;
     }
-    const struct redis7_key *seen = key_find(run, &run->words[4]);
+    const struct fake_key *seen = key_find(run, &run->words[4]);
     if (seen != NULL && key_number(seen) >= word_number(&run->words[7])) {
         out_string(run->out, seen->value, seen->value_len);
         return;
@@ -220,13 +220,13 @@ static void run_swap(const struct run *run)
 {
     bool fenced = word_number(&run->words[2]) == 2;
     const struct word *arguments = run->words + (fenced ? 5 : 4);
-    struct redis7_key *key = key_find(run, &run->words[3]);
+    struct fake_key *key = key_find(run, &run->words[3]);
     if (key != NULL && !key_holds(key, &arguments[0]) && !key_freezes(key, &arguments[0])) {
         out_holder(run, key);
         return;
     }
     bool was_there = key != NULL;
-    const struct redis7_key *seen = fenced ? key_find(run, &run->words[4]) : NULL;
+    const struct fake_key *seen = fenced ? key_find(run, &run->words[4]) : NULL;
     if (seen != NULL && key_number(seen) >= word_number(&arguments[4])) {
         if (was_there && run_is_kept_from_deleting(run))
             return;
@@ -248,7 +248,7 @@ static void run_swap(const struct run *run)
 
 static void run_mark(const struct run *run)
 {
-    const struct redis7_key *current = key_find(run, &run->words[3]);
+    const struct fake_key *current = key_find(run, &run->words[3]);
     const struct word *expected = &run->words[4];
     const struct word *begin = &run->words[5];
     char record[LIMIT_RECORD];
@@ -280,7 +280,7 @@ static char run_lease(const struct run *run, const struct word *name, const stru
 {
     char wanted[GUARD_SERVER_MAX + 32];
     char daemon[64];
-    struct redis7_key *seen = key_find(run, name);
+    struct fake_key *seen = key_find(run, name);
     struct lease lease = {.left_ms = seen != NULL ? key_pttl(run, seen) : -2};
     int64_t left_ms = lease.left_ms;
     copy_word(wanted, sizeof(wanted), server);
@@ -309,7 +309,7 @@ static void run_beat(const struct run *run)
     char vouch[GUARD_VOUCH_MAX] = "-";
     char step[32] = "-";
     size_t len = 0;
-    struct redis7_key *key = key_find(run, &names[0]);
+    struct fake_key *key = key_find(run, &names[0]);
     if (key != NULL)
         snprintf(entry, sizeof(entry), "%.159s", key->value);
     key = key_find(run, &names[1]);
@@ -352,7 +352,7 @@ static void run_beat(const struct run *run)
 /* What other libraries release with: the script of the paper. */
 static void run_foreign_release(const struct run *run)
 {
-    struct redis7_key *key = key_find(run, &run->words[3]);
+    struct fake_key *key = key_find(run, &run->words[3]);
     bool ours = key != NULL && key_holds(key, &run->words[4]);
     if (ours)
         key_delete(run->server, key);
@@ -370,11 +370,11 @@ static void run_script(const struct run *run, unsigned script)
     };
     scripts[script](run);
 }
-void redis7_run_eval(const struct run *run)
+void fake_run_eval(const struct run *run)
 {
-    struct redis7 *server = run->server;
+    struct fake_master *server = run->server;
     bool in_full = run->words[0].len == 4;
-    if (in_full && word_is(&run->words[1], REDIS7_FOREIGN_RELEASE)) {
+    if (in_full && word_is(&run->words[1], FAKE_FOREIGN_RELEASE)) {
         run_foreign_release(run);
         return;
     }

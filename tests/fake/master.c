@@ -1,11 +1,11 @@
-#include "tests/sim/redis7.h"
+#include "tests/fake/master.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/sim/redis7_parts.h"
+#include "tests/fake/master_parts.h"
 
 /* The number behind this byte, up to its CR LF; *at is moved behind that. False: not all there. */
 static bool take_number(const char **at, const char *end, char kind, size_t *value)
@@ -29,7 +29,7 @@ static size_t parse(const char *bytes, size_t len, struct word *words, unsigned 
     size_t word_count;
     if (len == 0 || !take_number(&at, end, '*', &word_count))
         return 0;
-    assert(word_count > 0 && word_count <= REDIS7_WORDS);
+    assert(word_count > 0 && word_count <= FAKE_WORDS);
     for (size_t i = 0; i < word_count; i++) {
         if (at == end || !take_number(&at, end, '$', &words[i].len))
             return 0;
@@ -42,9 +42,9 @@ static size_t parse(const char *bytes, size_t len, struct word *words, unsigned 
     return (size_t)(at - bytes);
 }
 
-void redis7_serve(struct redis7 *server, struct redis7_session *session, int64_t now_us)
+void fake_serve(struct fake_master *server, struct fake_session *session, int64_t now_us)
 {
-    struct word words[REDIS7_WORDS];
+    struct word words[FAKE_WORDS];
     struct run run = {
         .server = server,
         .session = session,
@@ -56,7 +56,7 @@ void redis7_serve(struct redis7 *server, struct redis7_session *session, int64_t
     size_t len;
     while (!session->killed && (len = parse(bytes_at(&session->input), bytes_len(&session->input),
                                             words, &run.count)) > 0) {
-        redis7_execute(&run);
+        fake_execute(&run);
         bytes_take(&session->input, len);
     }
 }
@@ -64,10 +64,10 @@ void redis7_serve(struct redis7 *server, struct redis7_session *session, int64_t
 
 static void make_id(char *id, uint64_t number_of_it)
 {
-    snprintf(id, REDIS7_ID + 1, "%040" PRIx64, number_of_it);
+    snprintf(id, FAKE_ID + 1, "%040" PRIx64, number_of_it);
 }
 
-void redis7_start(struct redis7 *server, uint64_t number_of_it)
+void fake_start(struct fake_master *server, uint64_t number_of_it)
 {
     server->data.count = 0;
     make_id(server->run_id, number_of_it);
@@ -81,10 +81,10 @@ void redis7_start(struct redis7 *server, uint64_t number_of_it)
     server->tracked_count = 0;
 }
 
-struct redis7_session *redis7_accept(struct redis7 *server)
+struct fake_session *fake_accept(struct fake_master *server)
 {
-    for (unsigned i = 0; i < REDIS7_SESSIONS; i++) {
-        struct redis7_session *session = &server->sessions[i];
+    for (unsigned i = 0; i < FAKE_SESSIONS; i++) {
+        struct fake_session *session = &server->sessions[i];
         if (session->id != 0)
             continue;
         if (i >= server->session_end)
@@ -94,13 +94,13 @@ struct redis7_session *redis7_accept(struct redis7 *server)
         bytes_clear(&input);
         bytes_clear(&output);
         *session =
-            (struct redis7_session){.id = ++server->last_session, .input = input, .output = output};
+            (struct fake_session){.id = ++server->last_session, .input = input, .output = output};
         return session;
     }
     return NULL;
 }
 
-struct redis7_session *redis7_session(struct redis7 *server, int64_t id)
+struct fake_session *fake_session(struct fake_master *server, int64_t id)
 {
     for (unsigned i = 0; i < server->session_end; i++)
         if (id != 0 && server->sessions[i].id == id)
@@ -108,7 +108,7 @@ struct redis7_session *redis7_session(struct redis7 *server, int64_t id)
     return NULL;
 }
 
-void redis7_close(struct redis7 *server, struct redis7_session *session)
+void fake_close(struct fake_master *server, struct fake_session *session)
 {
     for (unsigned i = 0; i < server->tracked_count; i++)
         if (server->tracked[i].session == session->id) {
@@ -118,7 +118,7 @@ void redis7_close(struct redis7 *server, struct redis7_session *session)
     session->id = 0;
 }
 
-void redis7_close_all(struct redis7 *server)
+void fake_close_all(struct fake_master *server)
 {
     for (unsigned i = 0; i < server->session_end; i++)
         server->sessions[i].id = 0;
@@ -126,7 +126,7 @@ void redis7_close_all(struct redis7 *server)
     server->tracked_count = 0;
 }
 
-void redis7_cron(struct redis7 *server, int64_t now_us)
+void fake_cron(struct fake_master *server, int64_t now_us)
 {
     for (unsigned i = 0; i < server->data.count; i++)
         if (now_us / 1000 > server->data.keys[i].ends_ms) {
@@ -135,8 +135,8 @@ void redis7_cron(struct redis7 *server, int64_t now_us)
         }
 }
 
-void redis7_leave(struct redis7 *server, const char *key, const char *value, int64_t ttl_ms,
-                  int64_t now_us)
+void fake_leave(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
+                int64_t now_us)
 {
     const struct word name = {key, strlen(key)};
     const struct run run = {.server = server, .now_us = now_us, .now_ms = now_us / 1000};
@@ -144,25 +144,25 @@ void redis7_leave(struct redis7 *server, const char *key, const char *value, int
         key_set_text(&run, &name, value, strlen(value), ttl_ms);
 }
 
-bool redis7_remove(struct redis7 *server, const char *key, const char *value, int64_t now_us)
+bool fake_remove(struct fake_master *server, const char *key, const char *value, int64_t now_us)
 {
     const struct word name = {key, strlen(key)};
     const struct word token = {value, strlen(value)};
     const struct run run = {.server = server, .now_us = now_us, .now_ms = now_us / 1000};
-    struct redis7_key *found = key_find(&run, &name);
+    struct fake_key *found = key_find(&run, &name);
     if (found == NULL || !key_holds(found, &token))
         return false;
     key_delete(server, found);
     return true;
 }
 
-void redis7_flush(struct redis7 *server)
+void fake_flush(struct fake_master *server)
 {
     server->data.count = 0;
     keys_invalidate_all(server);
 }
 
-bool redis7_evict(struct redis7 *server, unsigned number_of_it)
+bool fake_evict(struct fake_master *server, unsigned number_of_it)
 {
     unsigned volatile_keys = 0;
     for (unsigned i = 0; i < server->data.count; i++)
@@ -179,12 +179,12 @@ bool redis7_evict(struct redis7 *server, unsigned number_of_it)
     return false;
 }
 
-void redis7_flush_scripts(struct redis7 *server)
+void fake_flush_scripts(struct fake_master *server)
 {
     memset(server->scripts, 0, sizeof(server->scripts));
 }
 
-void redis7_new_replid(struct redis7 *server, uint64_t number_of_it)
+void fake_new_replid(struct fake_master *server, uint64_t number_of_it)
 {
     server->was_replica = true;
     make_id(server->replid, number_of_it);

@@ -1,8 +1,8 @@
 /*
  * Bytes that grow at the end and are taken from the start.
  */
-#ifndef TESTS_SIM_BYTES_H
-#define TESTS_SIM_BYTES_H
+#ifndef TESTS_FAKE_BYTES_H
+#define TESTS_FAKE_BYTES_H
 
 #include <stddef.h>
 

@@ -1,15 +1,15 @@
 /*
- * What the files of redis7.c share: a command at work, its words, the keys and the answers.
+ * What the files of the fake master share: a command at work, its words, the keys and the answers.
  */
-#ifndef TESTS_SIM_REDIS7_PARTS_H
-#define TESTS_SIM_REDIS7_PARTS_H
+#ifndef TESTS_FAKE_MASTER_PARTS_H
+#define TESTS_FAKE_MASTER_PARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/sim/bytes.h"
-#include "tests/sim/redis7.h"
+#include "tests/fake/bytes.h"
+#include "tests/fake/master.h"
 
 /* A word of a command; its bytes are in the input of the session. */
 struct word {
@@ -19,8 +19,8 @@ struct word {
 
 /* One command at work. */
 struct run {
-    struct redis7 *server;
-    struct redis7_session *session;
+    struct fake_master *server;
+    struct fake_session *session;
     const struct word *words;
     unsigned count;
     int64_t now_us;
@@ -39,28 +39,28 @@ void out_string(struct bytes *out, const char *text, size_t len);
 void out_nil(struct bytes *out);
 
 /* NULL: there is none, or it has just expired. */
-struct redis7_key *key_find(const struct run *run, const struct word *name);
-bool key_holds(const struct redis7_key *key, const struct word *token);
-int64_t key_number(const struct redis7_key *key);
+struct fake_key *key_find(const struct run *run, const struct word *name);
+bool key_holds(const struct fake_key *key, const struct word *token);
+int64_t key_number(const struct fake_key *key);
 /* -1: it lives for ever. */
-int64_t key_pttl(const struct run *run, const struct redis7_key *key);
+int64_t key_pttl(const struct run *run, const struct fake_key *key);
 /* ttl_ms 0: it lives for ever. */
 void key_set(const struct run *run, const struct word *name, const struct word *value,
              int64_t ttl_ms);
 void key_set_text(const struct run *run, const struct word *name, const char *value, size_t len,
                   int64_t ttl_ms);
-void key_live_until(const struct run *run, struct redis7_key *key, int64_t ends_ms);
-void key_delete(struct redis7 *server, struct redis7_key *key);
+void key_live_until(const struct run *run, struct fake_key *key, int64_t ends_ms);
+void key_delete(struct fake_master *server, struct fake_key *key);
 
 /* Whoever tracks a key hears of each change once. */
 void key_track(const struct run *run, const struct word *key);
-void keys_invalidate_all(struct redis7 *server);
+void keys_invalidate_all(struct fake_master *server);
 
 /* The command is refused, with this answer, where there is no memory left for what it would set. */
 bool run_is_too_much(const struct run *run);
 
-void redis7_execute(const struct run *run);
+void fake_execute(const struct run *run);
 /* EVAL and EVALSHA. */
-void redis7_run_eval(const struct run *run);
+void fake_run_eval(const struct run *run);
 
 #endif

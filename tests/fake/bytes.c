@@ -1,4 +1,4 @@
-#include "tests/sim/bytes.h"
+#include "tests/fake/bytes.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "tests/sim/redis7_parts.h"
+#include "tests/fake/master_parts.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 static void compare_and_delete(const struct run *run, enum redis_form form,
                                const struct word *token)
 {
-    struct redis7_key *key = key_find(run, &run->words[1]);
+    struct fake_key *key = key_find(run, &run->words[1]);
     bool ours = key != NULL && key_holds(key, token);
     run->server->native++;
     if (run->server->release_form != form) {
@@ -43,7 +43,7 @@ static void run_delex(const struct run *run)
 
 static void run_get(const struct run *run)
 {
-    const struct redis7_key *key = key_find(run, &run->words[1]);
+    const struct fake_key *key = key_find(run, &run->words[1]);
     if (key == NULL)
         out_nil(run->out);
     else
@@ -88,7 +88,7 @@ static void run_time(const struct run *run)
 }
 
 /* Asked for with every probe: so it is put together by hand. */
-static size_t write_replication(const struct redis7 *server, char *info)
+static size_t write_replication(const struct fake_master *server, char *info)
 {
     static const char masters[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
     static const char slaves[] = "# Replication\r\nrole:slave\r\nconnected_slaves:0\r\n";
@@ -96,15 +96,15 @@ static size_t write_replication(const struct redis7 *server, char *info)
     size_t len = strlen(begin);
     memcpy(info, begin, len);
     memcpy(info + len, "master_replid:", 14);
-    memcpy(info + len + 14, server->replid, REDIS7_ID);
-    len += 14 + REDIS7_ID;
+    memcpy(info + len + 14, server->replid, FAKE_ID);
+    len += 14 + FAKE_ID;
     memcpy(info + len, "\r\nmaster_replid2:", 17);
-    memset(info + len + 17, server->was_replica ? 'f' : '0', REDIS7_ID);
-    memcpy(info + len + 17 + REDIS7_ID, "\r\n", 2);
-    return len + 17 + REDIS7_ID + 2;
+    memset(info + len + 17, server->was_replica ? 'f' : '0', FAKE_ID);
+    memcpy(info + len + 17 + FAKE_ID, "\r\n", 2);
+    return len + 17 + FAKE_ID + 2;
 }
 
-static const char *version_of(const struct redis7 *server)
+static const char *version_of(const struct fake_master *server)
 {
     if (server->release_form == REDIS_DELIFEQ)
         return "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode";
@@ -114,7 +114,7 @@ static const char *version_of(const struct redis7 *server)
 
 static void run_info(const struct run *run)
 {
-    struct redis7 *server = run->server;
+    struct fake_master *server = run->server;
     const struct word *section = &run->words[1];
     char info[320];
     size_t len = 0;
@@ -165,14 +165,14 @@ static void run_script_load(const struct run *run)
 
 static void run_client(const struct run *run)
 {
-    struct redis7_session *session = run->session;
+    struct fake_session *session = run->session;
     const struct word *what = &run->words[1];
     if (word_is(what, "ID")) {
         out_number(run->out, ':', session->id);
         return;
     }
     if (word_is(what, "KILL")) {
-        struct redis7_session *victim = redis7_session(run->server, word_number(&run->words[3]));
+        struct fake_session *victim = fake_session(run->server, word_number(&run->words[3]));
         if (victim != NULL)
             victim->killed = true;
         out_number(run->out, ':', victim != NULL);
@@ -184,7 +184,7 @@ static void run_client(const struct run *run)
                      "-ERR Unknown subcommand or wrong number of arguments for 'TRACKING'\r\n");
             return;
         }
-        if (redis7_session(run->server, word_number(&run->words[4])) == NULL) {
+        if (fake_session(run->server, word_number(&run->words[4])) == NULL) {
             out_text(run->out, "-ERR The client ID you want redirect to does not exist\r\n");
             return;
         }
@@ -230,11 +230,11 @@ static const struct {
     {"GET", run_get, REFUSED_LOADING},
     {"TIME", run_time, 0},
     {"INFO", run_info, 0},
-    {"EVALSHA", redis7_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"EVALSHA", fake_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"SET", run_set, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"DELIFEQ", run_delifeq, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"DELEX", run_delex, REFUSED_LOADING | REFUSED_IN_TROUBLE},
-    {"EVAL", redis7_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
+    {"EVAL", fake_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
     {"CLIENT", run_client, 0},
     {"CONFIG", run_config, 0},
     {"PING", run_ping, REFUSED_LOADING},
@@ -242,9 +242,9 @@ static const struct {
     {"SUBSCRIBE", run_subscribe, 0},
 };
 
-void redis7_execute(const struct run *run)
+void fake_execute(const struct run *run)
 {
-    struct redis7 *server = run->server;
+    struct fake_master *server = run->server;
     server->commands++;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (!word_is(&run->words[0], commands[i].word))

@@ -1,13 +1,13 @@
 /*
- * A Redis master that is none: it answers the bytes redlockd sends as Redis 7.0 would, by a clock
- * that is given to it. No process, no socket; tests/e2e/test_redis7.c compares it with a real one.
+ * A fake Redis master: it answers the bytes that redlockd sends as Redis 7.0 would, by a clock that
+ * the caller gives it. No process, no socket; tests/e2e/test_fake.c compares it with a real one.
  *
  * Like Redis it lets keys live by its wall clock, in whole milliseconds, deletes them when they are
  * looked at or by and by, tells those that track a key of each change, and forgets what it held
  * when it is started again, unless it finds a snapshot.
  */
-#ifndef TESTS_SIM_REDIS7_H
-#define TESTS_SIM_REDIS7_H
+#ifndef TESTS_FAKE_MASTER_H
+#define TESTS_FAKE_MASTER_H
 
 #include <assert.h>
 #include <stdbool.h>
@@ -16,39 +16,39 @@
 
 #include "protocol/limits.h"
 #include "protocol/redis.h"
-#include "tests/sim/bytes.h"
+#include "tests/fake/bytes.h"
 
 enum {
-    REDIS7_KEYS = 96,
-    REDIS7_KEY = 160,
-    REDIS7_SESSIONS = 64,
-    REDIS7_TOGETHER = 64, /* releases in one command */
-    REDIS7_WORDS = 3 + 2 * REDIS7_TOGETHER,
-    REDIS7_ID = 40,
+    FAKE_KEYS = 96,
+    FAKE_KEY = 160,
+    FAKE_SESSIONS = 64,
+    FAKE_TOGETHER = 64, /* releases in one command */
+    FAKE_WORDS = 3 + 2 * FAKE_TOGETHER,
+    FAKE_ID = 40,
 };
 
-static_assert((int)LIMIT_TOGETHER <= (int)REDIS7_TOGETHER, "it takes what daemons send");
+static_assert((int)LIMIT_TOGETHER <= (int)FAKE_TOGETHER, "it takes what daemons send");
 
-#define REDIS7_FOREIGN_RELEASE                                                                     \
+#define FAKE_FOREIGN_RELEASE                                                                       \
     "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) "           \
     "else return 0 end"
 
-struct redis7_key {
+struct fake_key {
     uint32_t hash;
     uint32_t len;
-    char name[REDIS7_KEY];
+    char name[FAKE_KEY];
     size_t value_len;
     char value[LIMIT_RECORD];
     int64_t ends_ms; /* by its wall clock; INT64_MAX: never */
 };
 
-struct redis7_data {
-    struct redis7_key keys[REDIS7_KEYS];
+struct fake_data {
+    struct fake_key keys[FAKE_KEYS];
     unsigned count;
 };
 
 /* One connection, as the server sees it. */
-struct redis7_session {
+struct fake_session {
     int64_t id;          /* 0: there is none */
     struct bytes input;  /* not executed yet */
     struct bytes output; /* to be sent */
@@ -60,16 +60,16 @@ struct redis7_session {
     unsigned wire; /* for whoever carries its bytes */
 };
 
-struct redis7_tracked {
-    char key[REDIS7_KEY];
+struct fake_tracked {
+    char key[FAKE_KEY];
     int64_t session;
 };
 
-struct redis7 {
-    struct redis7_data data;
-    char run_id[REDIS7_ID + 1];
+struct fake_master {
+    struct fake_data data;
+    char run_id[FAKE_ID + 1];
     int64_t begun_us; /* when that run was first asked, by its own clock; 0: not yet */
-    char replid[REDIS7_ID + 1];
+    char replid[FAKE_ID + 1];
     bool replica;
     bool was_replica; /* since it started */
     bool loading;
@@ -87,9 +87,9 @@ struct redis7 {
     char trouble[48];     /* answers this error to whatever reads or writes keys; "" for none */
     bool scripts[16];     /* loaded */
     int64_t last_session; /* id given out last */
-    struct redis7_session sessions[REDIS7_SESSIONS];
+    struct fake_session sessions[FAKE_SESSIONS];
     unsigned session_end; /* behind the last that was ever used */
-    struct redis7_tracked tracked[REDIS7_KEYS];
+    struct fake_tracked tracked[FAKE_KEYS];
     unsigned tracked_count;
     uint64_t commands;
     uint64_t together; /* commands that released several keys */
@@ -103,37 +103,37 @@ struct redis7 {
 };
 
 /* It starts, empty; number makes its ids. What was connected must have been closed. */
-void redis7_start(struct redis7 *server, uint64_t number);
+void fake_start(struct fake_master *server, uint64_t number);
 
 /* A connection; NULL if there are too many. The bytes it brings go into its input. */
-struct redis7_session *redis7_accept(struct redis7 *server);
-void redis7_close(struct redis7 *server, struct redis7_session *session);
-void redis7_close_all(struct redis7 *server);
-struct redis7_session *redis7_session(struct redis7 *server, int64_t id);
+struct fake_session *fake_accept(struct fake_master *server);
+void fake_close(struct fake_master *server, struct fake_session *session);
+void fake_close_all(struct fake_master *server);
+struct fake_session *fake_session(struct fake_master *server, int64_t id);
 
 /* Execute what has come in; the answers are in the outputs, also of others than this one. */
-void redis7_serve(struct redis7 *server, struct redis7_session *session, int64_t now_us);
+void fake_serve(struct fake_master *server, struct fake_session *session, int64_t now_us);
 
 /* What it does ten times a second: it deletes what has expired, and tells of it. */
-void redis7_cron(struct redis7 *server, int64_t now_us);
+void fake_cron(struct fake_master *server, int64_t now_us);
 
 /* Somebody sets a key that is missing, and deletes it if it still has this value; false: it has
  * not.
  */
-void redis7_leave(struct redis7 *server, const char *key, const char *value, int64_t ttl_ms,
-                  int64_t now_us);
-bool redis7_remove(struct redis7 *server, const char *key, const char *value, int64_t now_us);
+void fake_leave(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
+                int64_t now_us);
+bool fake_remove(struct fake_master *server, const char *key, const char *value, int64_t now_us);
 
 /* FLUSHALL; one key evicted, false if there is none; SCRIPT FLUSH. */
-void redis7_flush(struct redis7 *server);
-bool redis7_evict(struct redis7 *server, unsigned number);
-void redis7_flush_scripts(struct redis7 *server);
+void fake_flush(struct fake_master *server);
+bool fake_evict(struct fake_master *server, unsigned number);
+void fake_flush_scripts(struct fake_master *server);
 
 /* A new history of replication: it was a replica in between, or another has become one of it. */
-void redis7_new_replid(struct redis7 *server, uint64_t number);
+void fake_new_replid(struct fake_master *server, uint64_t number);
 
 /* The value of a key that lives, NULL without one, and when it ends. */
-const struct redis7_key *redis7_find(struct redis7 *server, const char *key, size_t key_len,
-                                     int64_t now_us);
+const struct fake_key *fake_find(struct fake_master *server, const char *key, size_t key_len,
+                                 int64_t now_us);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The Redis of the simulator (tests/sim/redis7.h) beside a real one: the same bytes to both, at the
+ * The fake master (tests/fake/master.h) beside a real one: the same bytes to both, at the
  * same time, have to bring the same answers.
  */
 #include <hiredis/hiredis.h>
@@ -13,8 +13,8 @@
 #include "protocol/redis.h"
 #include "tests/dice.h"
 #include "tests/e2e/stage.h"
+#include "tests/fake/master.h"
 #include "tests/runner.h"
-#include "tests/sim/redis7.h"
 
 /* Times are read one after the other: what is left of a time to live may differ by so much. */
 enum {
@@ -30,8 +30,8 @@ enum {
  * microsecond. */
 #define FLOOR_US INT64_C(8000000000000000)
 
-static struct redis7 fake;
-static struct redis7_session *session;
+static struct fake_master fake;
+static struct fake_session *session;
 static struct stage stage;
 static struct dice dice = {.state = 1};
 
@@ -58,7 +58,7 @@ static redisReply *ask_fake(const char *bytes, size_t len)
     redisReader *reader = redisReaderCreate();
     void *reply = NULL;
     bytes_add(&session->input, bytes, len);
-    redis7_serve(&fake, session, wall_us());
+    fake_serve(&fake, session, wall_us());
     redisReaderFeed(reader, bytes_at(&session->output), bytes_len(&session->output));
     ck_assert_int_eq(redisReaderGetReply(reader, &reply), REDIS_OK);
     ck_assert_ptr_nonnull(reply);
@@ -227,7 +227,7 @@ static void try_mark(void)
     char expected[LIMIT_RECORD];
     char begin[LIMIT_RECORD];
     char floor[24];
-    const struct redis7_key *key = redis7_find(&fake, RECORD_KEY, strlen(RECORD_KEY), wall_us());
+    const struct fake_key *key = fake_find(&fake, RECORD_KEY, strlen(RECORD_KEY), wall_us());
     ck_assert_int_eq(key == NULL, record == NULL);
     /* Each compares with its own; they differ in microseconds only. */
     bool right = below(3) != 0;
@@ -330,18 +330,18 @@ static void try_something_else(void)
                                            "no-appendfsync-on-rewrite"};
     switch (below(11)) {
     case 0:
-        redis7_flush_scripts(&fake);
+        fake_flush_scripts(&fake);
         masters_run(&stage.masters[0], 1, "SCRIPT FLUSH");
         break;
     case 1:
-        redis7_flush(&fake);
+        fake_flush(&fake);
         masters_run(&stage.masters[0], 1, "FLUSHALL");
         break;
     case 2:
         expect_same_words((const char *[]){"GET", "r0"}, 2);
         break;
     case 3:
-        expect_same_words((const char *[]){"EVAL", REDIS7_FOREIGN_RELEASE, "1", "r1",
+        expect_same_words((const char *[]){"EVAL", FAKE_FOREIGN_RELEASE, "1", "r1",
                                            "1111111111111111111111111111111111111111"},
                           5);
         break;
@@ -360,14 +360,14 @@ static void try_something_else(void)
     }
 }
 
-START_TEST(the_simulated_redis_answers_like_a_real_one)
+START_TEST(the_fake_master_answers_like_a_real_one)
 {
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 1, .over_unix = true});
     fake.on_set = ignore_set;
-    redis7_start(&fake, 1);
+    fake_start(&fake, 1);
     const char *info = master_text(&stage.masters[0], "INFO server");
     fake.release_form = redis_release_form(info, strlen(info));
-    session = redis7_accept(&fake);
+    session = fake_accept(&fake);
     load_scripts();
     try_beat_on_a_void_vouch("9700000000000000:5");
     try_beat_on_a_void_vouch("1700000000000000");
@@ -395,9 +395,9 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("redis7");
-    TCase *cases = sandbox_case("redis7");
-    tcase_add_test(cases, the_simulated_redis_answers_like_a_real_one);
+    Suite *suite = suite_create("fake");
+    TCase *cases = sandbox_case("fake");
+    tcase_add_test(cases, the_fake_master_answers_like_a_real_one);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,4 +1,4 @@
-#include "tests/sim/redis7_parts.h"
+#include "tests/fake/master_parts.h"
 
 #include <assert.h>
 #include <string.h>
@@ -70,14 +70,14 @@ static uint32_t hash_of(const char *text, size_t len)
 }
 
 /* Those that track this key, or all keys where it is NULL, are told once. */
-static void invalidate(struct redis7 *server, const char *key, size_t key_len)
+static void invalidate(struct fake_master *server, const char *key, size_t key_len)
 {
     for (unsigned i = 0; i < server->tracked_count; i++) {
-        struct redis7_tracked *tracked = &server->tracked[i];
+        struct fake_tracked *tracked = &server->tracked[i];
         if (strlen(tracked->key) != key_len || memcmp(tracked->key, key, key_len) != 0)
             continue;
-        struct redis7_session *who = redis7_session(server, tracked->session);
-        struct redis7_session *told = who != NULL ? redis7_session(server, who->redirect) : NULL;
+        struct fake_session *who = fake_session(server, tracked->session);
+        struct fake_session *told = who != NULL ? fake_session(server, who->redirect) : NULL;
         if (told != NULL && told->subscribed) {
             out_text(&told->output, "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n");
             out_string(&told->output, key, key_len);
@@ -87,12 +87,12 @@ static void invalidate(struct redis7 *server, const char *key, size_t key_len)
     }
 }
 
-void keys_invalidate_all(struct redis7 *server)
+void keys_invalidate_all(struct fake_master *server)
 {
     for (unsigned i = 0; i < server->session_end; i++) {
-        const struct redis7_session *who = &server->sessions[i];
-        struct redis7_session *told =
-            who->id != 0 && who->tracking ? redis7_session(server, who->redirect) : NULL;
+        const struct fake_session *who = &server->sessions[i];
+        struct fake_session *told =
+            who->id != 0 && who->tracking ? fake_session(server, who->redirect) : NULL;
         if (told != NULL && told->subscribed)
             out_text(&told->output,
                      "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n");
@@ -102,33 +102,34 @@ void keys_invalidate_all(struct redis7 *server)
 
 void key_track(const struct run *run, const struct word *key)
 {
-    struct redis7 *server = run->server;
+    struct fake_master *server = run->server;
     for (unsigned i = 0; i < server->tracked_count; i++)
         if (server->tracked[i].session == run->session->id && word_is(key, server->tracked[i].key))
             return;
-    assert(server->tracked_count < REDIS7_KEYS && key->len < REDIS7_KEY);
-    struct redis7_tracked *tracked = &server->tracked[server->tracked_count++];
+    assert(server->tracked_count < FAKE_KEYS && key->len < FAKE_KEY);
+    struct fake_tracked *tracked = &server->tracked[server->tracked_count++];
     memcpy(tracked->key, key->at, key->len);
     tracked->key[key->len] = '\0';
     tracked->session = run->session->id;
 }
 
-void key_delete(struct redis7 *server, struct redis7_key *key)
+void key_delete(struct fake_master *server, struct fake_key *key)
 {
-    char name[REDIS7_KEY];
+    char name[FAKE_KEY];
     size_t len = key->len;
     memcpy(name, key->name, len);
-    struct redis7_key *last = &server->data.keys[--server->data.count];
+    struct fake_key *last = &server->data.keys[--server->data.count];
     if (key != last)
         memcpy(key, last, sizeof(*key));
     invalidate(server, name, len);
 }
 
-static struct redis7_key *find(struct redis7 *server, const char *name, size_t len, int64_t now_ms)
+static struct fake_key *find(struct fake_master *server, const char *name, size_t len,
+                             int64_t now_ms)
 {
     uint32_t hash = hash_of(name, len);
     for (unsigned i = 0; i < server->data.count; i++) {
-        struct redis7_key *key = &server->data.keys[i];
+        struct fake_key *key = &server->data.keys[i];
         if (key->hash != hash || key->len != len || memcmp(key->name, name, len) != 0)
             continue;
         if (now_ms <= key->ends_ms)
@@ -139,13 +140,13 @@ static struct redis7_key *find(struct redis7 *server, const char *name, size_t l
     return NULL;
 }
 
-const struct redis7_key *redis7_find(struct redis7 *server, const char *key, size_t key_len,
-                                     int64_t now_us)
+const struct fake_key *fake_find(struct fake_master *server, const char *key, size_t key_len,
+                                 int64_t now_us)
 {
     return find(server, key, key_len, now_us / 1000);
 }
 
-struct redis7_key *key_find(const struct run *run, const struct word *name)
+struct fake_key *key_find(const struct run *run, const struct word *name)
 {
     return find(run->server, name->at, name->len, run->now_ms);
 }
@@ -153,10 +154,10 @@ struct redis7_key *key_find(const struct run *run, const struct word *name)
 void key_set_text(const struct run *run, const struct word *name, const char *value, size_t len,
                   int64_t ttl_ms)
 {
-    struct redis7 *server = run->server;
-    struct redis7_key *key = key_find(run, name);
+    struct fake_master *server = run->server;
+    struct fake_key *key = key_find(run, name);
     if (key == NULL) {
-        assert(server->data.count < REDIS7_KEYS && name->len < REDIS7_KEY);
+        assert(server->data.count < FAKE_KEYS && name->len < FAKE_KEY);
         key = &server->data.keys[server->data.count++];
         key->hash = hash_of(name->at, name->len);
         key->len = (uint32_t)name->len;
@@ -177,7 +178,7 @@ void key_set(const struct run *run, const struct word *name, const struct word *
     key_set_text(run, name, value->at, value->len, ttl_ms);
 }
 
-void key_live_until(const struct run *run, struct redis7_key *key, int64_t ends_ms)
+void key_live_until(const struct run *run, struct fake_key *key, int64_t ends_ms)
 {
     key->ends_ms = ends_ms;
     invalidate(run->server, key->name, key->len);
@@ -185,17 +186,17 @@ void key_live_until(const struct run *run, struct redis7_key *key, int64_t ends_
                         ends_ms);
 }
 
-int64_t key_number(const struct redis7_key *key)
+int64_t key_number(const struct fake_key *key)
 {
     return word_number(&(struct word){key->value, key->value_len});
 }
 
-int64_t key_pttl(const struct run *run, const struct redis7_key *key)
+int64_t key_pttl(const struct run *run, const struct fake_key *key)
 {
     return key->ends_ms == INT64_MAX ? -1 : key->ends_ms - run->now_ms;
 }
 
-bool key_holds(const struct redis7_key *key, const struct word *token)
+bool key_holds(const struct fake_key *key, const struct word *token)
 {
     return key->value_len == token->len && memcmp(key->value, token->at, token->len) == 0;
 }

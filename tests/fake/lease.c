@@ -1,4 +1,4 @@
-#include "tests/lease.h"
+#include "tests/fake/lease.h"
 
 #include <assert.h>
 #include <inttypes.h>
