@@ -40,12 +40,6 @@ static unsigned below(unsigned count)
     return dice_below(&dice, count);
 }
 
-static void ignore_set(void *watcher, const char *key, size_t key_len, const char *value,
-                       size_t len, int64_t ends_ms)
-{
-    (void)watcher, (void)key, (void)key_len, (void)value, (void)len, (void)ends_ms;
-}
-
 static int64_t wall_us(void)
 {
     struct timeval now;
@@ -363,10 +357,12 @@ static void try_something_else(void)
 START_TEST(the_fake_master_answers_like_a_real_one)
 {
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 1, .over_unix = true});
-    fake.on_set = ignore_set;
     fake_start(&fake, 1);
     const char *info = master_text(&stage.masters[0], "INFO server");
-    fake.release_form = redis_release_form(info, strlen(info));
+    static const char *const versions[] = {
+        [REDIS_DELIFEQ] = "valkey_version:9.1.2", [REDIS_DELEX] = "redis_version:8.6.3"};
+    enum redis_form form = redis_release_form(info, strlen(info));
+    fake.version = form == REDIS_BY_SHA1 ? NULL : versions[form];
     session = fake_accept(&fake);
     load_scripts();
     try_beat_on_a_void_vouch("9700000000000000:5");

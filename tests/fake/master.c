@@ -42,7 +42,7 @@ static size_t parse(const char *bytes, size_t len, struct word *words, unsigned 
     return (size_t)(at - bytes);
 }
 
-void fake_serve(struct fake_master *server, struct fake_session *session, int64_t now_us)
+bool fake_serve_one(struct fake_master *server, struct fake_session *session, int64_t now_us)
 {
     struct word words[FAKE_WORDS];
     struct run run = {
@@ -53,13 +53,22 @@ void fake_serve(struct fake_master *server, struct fake_session *session, int64_
         .now_ms = now_us / 1000,
         .out = &session->output,
     };
-    size_t len;
-    while (!session->killed && (len = parse(bytes_at(&session->input), bytes_len(&session->input),
-                                            words, &run.count)) > 0) {
-        fake_execute(&run);
-        bytes_take(&session->input, len);
-    }
+    size_t len = session->killed ? 0
+                                 : parse(bytes_at(&session->input), bytes_len(&session->input),
+                                         words, &run.count);
+    if (len == 0)
+        return false;
+    fake_execute(&run);
+    bytes_take(&session->input, len);
+    return true;
 }
+
+void fake_serve(struct fake_master *server, struct fake_session *session, int64_t now_us)
+{
+    while (fake_serve_one(server, session, now_us))
+        continue;
+}
+
 /* --- what befalls it --- */
 
 static void make_id(char *id, uint64_t number_of_it)
@@ -75,7 +84,7 @@ void fake_start(struct fake_master *server, uint64_t number_of_it)
     make_id(server->replid, number_of_it + 1);
     server->replica = server->was_replica = false;
     server->evicted = 0;
-    server->trouble[0] = '\0';
+    server->refusals[FAKE_KEYS] = NULL;
     memset(server->scripts, 0, sizeof(server->scripts));
     server->last_session = 2;
     server->tracked_count = 0;
@@ -135,25 +144,25 @@ void fake_cron(struct fake_master *server, int64_t now_us)
         }
 }
 
-void fake_leave(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
-                int64_t now_us)
+/* Commands of nobody. */
+static struct run run_at(struct fake_master *server, int64_t now_us)
 {
-    const struct word name = {key, strlen(key)};
-    const struct run run = {.server = server, .now_us = now_us, .now_ms = now_us / 1000};
-    if (key_find(&run, &name) == NULL)
-        key_set_text(&run, &name, value, strlen(value), ttl_ms);
+    return (struct run){.server = server, .now_us = now_us, .now_ms = now_us / 1000};
 }
 
-bool fake_remove(struct fake_master *server, const char *key, const char *value, int64_t now_us)
+void fake_set(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
+              int64_t now_us)
 {
-    const struct word name = {key, strlen(key)};
-    const struct word token = {value, strlen(value)};
-    const struct run run = {.server = server, .now_us = now_us, .now_ms = now_us / 1000};
-    struct fake_key *found = key_find(&run, &name);
-    if (found == NULL || !key_holds(found, &token))
-        return false;
-    key_delete(server, found);
-    return true;
+    const struct run run = run_at(server, now_us);
+    key_set_text(&run, &(struct word){key, strlen(key)}, value, strlen(value), ttl_ms);
+}
+
+void fake_delete(struct fake_master *server, const char *key, int64_t now_us)
+{
+    const struct run run = run_at(server, now_us);
+    struct fake_key *found = key_find(&run, &(struct word){key, strlen(key)});
+    if (found != NULL)
+        key_delete(server, found);
 }
 
 void fake_flush(struct fake_master *server)

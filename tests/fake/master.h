@@ -19,7 +19,7 @@
 #include "tests/fake/bytes.h"
 
 enum {
-    FAKE_KEYS = 96,
+    FAKE_KEYS_MAX = 96,
     FAKE_KEY = 160,
     FAKE_SESSIONS = 64,
     FAKE_TOGETHER = 64, /* releases in one command */
@@ -43,7 +43,7 @@ struct fake_key {
 };
 
 struct fake_data {
-    struct fake_key keys[FAKE_KEYS];
+    struct fake_key keys[FAKE_KEYS_MAX];
     unsigned count;
 };
 
@@ -65,6 +65,20 @@ struct fake_tracked {
     int64_t session;
 };
 
+/*
+ * What it refuses: fake_master.refusals has the error for each, NULL where it does not refuse. The
+ * scripts come first, each by its own number.
+ */
+enum fake_refusal {
+    FAKE_NATIVE = REDIS_SCRIPT_COUNT, /* DELIFEQ, DELEX */
+    FAKE_TRACKING,                    /* CLIENT TRACKING, CLIENT CACHING: as Redis 5 does */
+    FAKE_SETTING,                     /* whatever would set a key: it has no memory left */
+    FAKE_DELETING,                    /* whatever would delete a lock: as by an ACL without +del */
+    FAKE_KEYS,                        /* SETs, scripts, DELIFEQ and DELEX */
+    FAKE_LOADING,                     /* ... and GET, PING and SCRIPT: it loads its data */
+    FAKE_REFUSALS,
+};
+
 struct fake_master {
     struct fake_data data;
     char run_id[FAKE_ID + 1];
@@ -72,31 +86,27 @@ struct fake_master {
     char replid[FAKE_ID + 1];
     bool replica;
     bool was_replica; /* since it started */
-    bool loading;
+    unsigned replicas;
+    bool clustered;
     bool may_evict; /* maxmemory is set, and a policy that evicts */
     int64_t evicted;
-    bool saves;       /* keeps each command on disk before it answers, by its settings */
-    bool full;        /* has no memory left: refuses what would set a key */
-    bool untracked;   /* refuses CLIENT TRACKING, as Redis 5 does */
-    bool apart;       /* refuses several releases at once, as by an ACL without +mget */
-    bool unfreezable; /* refuses to put a frozen token in the place of a token */
-    bool undeletable; /* refuses to delete locks, as by an ACL without +del */
-    enum redis_form release_form; /* REDIS_DELIFEQ: it is a Valkey 9; REDIS_DELEX: a Redis 8.4 */
-    bool denied;                  /* its ACL refuses these */
+    const char *fsync;   /* the setting appendfsync; NULL: it saves nothing */
+    const char *version; /* of INFO; NULL: a Redis 7. It has DELIFEQ or DELEX by that. */
+    const char *refusals[FAKE_REFUSALS];
+    const char *kept_key; /* what FAKE_DELETING is about; NULL: all */
     bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */
-    char trouble[48];     /* answers this error to whatever reads or writes keys; "" for none */
-    bool scripts[16];     /* loaded */
-    int64_t last_session; /* id given out last */
+    bool scripts[REDIS_SCRIPT_COUNT]; /* loaded */
+    int64_t last_session;             /* id given out last */
     struct fake_session sessions[FAKE_SESSIONS];
     unsigned session_end; /* behind the last that was ever used */
-    struct fake_tracked tracked[FAKE_KEYS];
+    struct fake_tracked tracked[FAKE_KEYS_MAX];
     unsigned tracked_count;
-    uint64_t commands;
-    uint64_t together; /* commands that released several keys */
-    uint64_t native;   /* DELIFEQ, DELEX */
+    uint64_t runs[REDIS_SCRIPT_COUNT]; /* how often it was asked to run each */
+    uint64_t native;                   /* DELIFEQ, DELEX */
+    uint64_t sets;                     /* of keys that have to be missing: votes */
 
     /* Told of each change of a lock's key: set for what a token was accepted, before it may be
-     * gone again. Not NULL. */
+     * gone again. NULL: nobody is. */
     void *watcher;
     void (*on_set)(void *watcher, const char *key, size_t key_len, const char *value, size_t len,
                    int64_t ends_ms);
@@ -111,18 +121,20 @@ void fake_close(struct fake_master *server, struct fake_session *session);
 void fake_close_all(struct fake_master *server);
 struct fake_session *fake_session(struct fake_master *server, int64_t id);
 
-/* Execute what has come in; the answers are in the outputs, also of others than this one. */
+/* Execute the next command that has come in, if it is all there; the answers are in the outputs,
+ * also of other sessions. */
+bool fake_serve_one(struct fake_master *server, struct fake_session *session, int64_t now_us);
+
+/* Execute all that has come in. */
 void fake_serve(struct fake_master *server, struct fake_session *session, int64_t now_us);
 
 /* What it does ten times a second: it deletes what has expired, and tells of it. */
 void fake_cron(struct fake_master *server, int64_t now_us);
 
-/* Somebody sets a key that is missing, and deletes it if it still has this value; false: it has
- * not.
- */
-void fake_leave(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
-                int64_t now_us);
-bool fake_remove(struct fake_master *server, const char *key, const char *value, int64_t now_us);
+/* Somebody sets a key (ttl_ms 0: for ever), or deletes it. */
+void fake_set(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
+              int64_t now_us);
+void fake_delete(struct fake_master *server, const char *key, int64_t now_us);
 
 /* FLUSHALL; one key evicted, false if there is none; SCRIPT FLUSH. */
 void fake_flush(struct fake_master *server);

@@ -7,6 +7,11 @@
 
 #include "protocol/redis.h"
 
+static const char *version_of(const struct fake_master *server)
+{
+    return server->version != NULL ? server->version : "redis_version:7.0.15";
+}
+
 /* DELIFEQ <key> <token> of Valkey, DELEX <key> IFEQ <token> of Redis. */
 static void compare_and_delete(const struct run *run, enum redis_form form,
                                const struct word *token)
@@ -14,18 +19,13 @@ static void compare_and_delete(const struct run *run, enum redis_form form,
     struct fake_key *key = key_find(run, &run->words[1]);
     bool ours = key != NULL && key_holds(key, token);
     run->server->native++;
-    if (run->server->release_form != form) {
+    if (redis_release_form(version_of(run->server), strlen(version_of(run->server))) != form) {
         out_text(run->out, "-ERR unknown command\r\n");
         return;
     }
-    if (run->server->denied) {
-        out_text(run->out, "-NOPERM User redlockd has no permissions to run this command\r\n");
+    if (run_is_refused(run, FAKE_NATIVE) ||
+        (ours && key_is_kept(run->server, key) && run_is_refused(run, FAKE_DELETING)))
         return;
-    }
-    if (ours && run->server->undeletable) {
-        out_text(run->out, "-NOPERM User redlockd has no permissions to run this command\r\n");
-        return;
-    }
     if (ours)
         key_delete(run->server, key);
     out_number(run->out, ':', ours);
@@ -58,7 +58,8 @@ static void run_set(const struct run *run)
     bool only_missing = run->count > 3 && word_is(&run->words[3], "NX");
     bool only_there = run->count > 3 && word_is(&run->words[3], "XX");
     bool expires = run->count > 4 && word_is(&run->words[run->count - 2], "PX");
-    if (run_is_too_much(run))
+    run->server->sets += only_missing;
+    if (run_is_refused(run, FAKE_SETTING))
         return;
     if (key_find(run, &run->words[1]) != NULL ? only_missing : only_there) {
         out_nil(run->out);
@@ -90,26 +91,19 @@ static void run_time(const struct run *run)
 /* Asked for with every probe: so it is put together by hand. */
 static size_t write_replication(const struct fake_master *server, char *info)
 {
-    static const char masters[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
-    static const char slaves[] = "# Replication\r\nrole:slave\r\nconnected_slaves:0\r\n";
+    static const char masters[] = "# Replication\r\nrole:master\r\nconnected_slaves:";
+    static const char slaves[] = "# Replication\r\nrole:slave\r\nconnected_slaves:";
     const char *begin = server->replica ? slaves : masters;
     size_t len = strlen(begin);
     memcpy(info, begin, len);
-    memcpy(info + len, "master_replid:", 14);
-    memcpy(info + len + 14, server->replid, FAKE_ID);
-    len += 14 + FAKE_ID;
+    info[len++] = (char)('0' + server->replicas);
+    memcpy(info + len, "\r\nmaster_replid:", 16);
+    memcpy(info + len + 16, server->replid, FAKE_ID);
+    len += 16 + FAKE_ID;
     memcpy(info + len, "\r\nmaster_replid2:", 17);
     memset(info + len + 17, server->was_replica ? 'f' : '0', FAKE_ID);
     memcpy(info + len + 17 + FAKE_ID, "\r\n", 2);
     return len + 17 + FAKE_ID + 2;
-}
-
-static const char *version_of(const struct fake_master *server)
-{
-    if (server->release_form == REDIS_DELIFEQ)
-        return "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode";
-    return server->release_form == REDIS_DELEX ? "redis_version:8.6.3\r\nredis_mode"
-                                               : "redis_version:7.0.15\r\nredis_mode";
 }
 
 static void run_info(const struct run *run)
@@ -124,9 +118,12 @@ static void run_info(const struct run *run)
         if (server->begun_us == 0)
             server->begun_us = run->now_us;
         len = (size_t)snprintf(info, sizeof(info),
-                               "# Server\r\n%s:standalone\r\nrun_id:%s\r\n"
+                               "# Server\r\n%s\r\n%s:%s\r\nrun_id:%s\r\n"
                                "uptime_in_seconds:%" PRId64 "\r\n",
-                               version_of(server), server->run_id,
+                               version_of(server),
+                               strstr(version_of(server), "valkey") != NULL ? "server_mode"
+                                                                            : "redis_mode",
+                               server->clustered ? "cluster" : "standalone", server->run_id,
                                (run->now_us - server->begun_us) / 1000000);
     } else if (word_is(section, "memory"))
         len = (size_t)snprintf(
@@ -144,9 +141,9 @@ static void run_config(const struct run *run)
     const struct word *name = &run->words[2];
     const char *value = "no";
     if (word_is(name, "appendonly"))
-        value = run->server->saves ? "yes" : "no";
+        value = run->server->fsync != NULL ? "yes" : "no";
     else if (word_is(name, "appendfsync"))
-        value = "always";
+        value = run->server->fsync != NULL ? run->server->fsync : "always";
     out_text(run->out, "*2\r\n");
     out_string(run->out, name->at, name->len);
     out_string(run->out, value, strlen(value));
@@ -179,11 +176,8 @@ static void run_client(const struct run *run)
         return;
     }
     if (word_is(what, "TRACKING")) {
-        if (run->server->untracked) {
-            out_text(run->out,
-                     "-ERR Unknown subcommand or wrong number of arguments for 'TRACKING'\r\n");
+        if (run_is_refused(run, FAKE_TRACKING))
             return;
-        }
         if (fake_session(run->server, word_number(&run->words[4])) == NULL) {
             out_text(run->out, "-ERR The client ID you want redirect to does not exist\r\n");
             return;
@@ -191,7 +185,7 @@ static void run_client(const struct run *run)
         session->tracking = true;
         session->redirect = word_number(&run->words[4]);
     } else if (word_is(what, "CACHING")) {
-        if (run->server->untracked) {
+        if (run->server->refusals[FAKE_TRACKING] != NULL) {
             out_text(run->out, "-NOPERM this user has no permissions\r\n");
             return;
         }
@@ -219,51 +213,47 @@ static void run_ping(const struct run *run)
     out_text(run->out, run->session->subscribed ? "*2\r\n$4\r\npong\r\n$0\r\n\r\n" : "+PONG\r\n");
 }
 
-/* What is refused while it loads its data, and what in trouble: both are about keys. */
-enum { REFUSED_LOADING = 1, REFUSED_IN_TROUBLE = 2 };
-
 static const struct {
     const char *word;
     void (*run)(const struct run *);
-    unsigned refused;
+    unsigned refusal; /* from this one on */
 } commands[] = {
-    {"GET", run_get, REFUSED_LOADING},
-    {"TIME", run_time, 0},
-    {"INFO", run_info, 0},
-    {"EVALSHA", fake_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
-    {"SET", run_set, REFUSED_LOADING | REFUSED_IN_TROUBLE},
-    {"DELIFEQ", run_delifeq, REFUSED_LOADING | REFUSED_IN_TROUBLE},
-    {"DELEX", run_delex, REFUSED_LOADING | REFUSED_IN_TROUBLE},
-    {"EVAL", fake_run_eval, REFUSED_LOADING | REFUSED_IN_TROUBLE},
-    {"CLIENT", run_client, 0},
-    {"CONFIG", run_config, 0},
-    {"PING", run_ping, REFUSED_LOADING},
-    {"SCRIPT", run_script_load, REFUSED_LOADING},
-    {"SUBSCRIBE", run_subscribe, 0},
+    {"GET", run_get, FAKE_LOADING},
+    {"TIME", run_time, FAKE_REFUSALS},
+    {"INFO", run_info, FAKE_REFUSALS},
+    {"EVALSHA", fake_run_eval, FAKE_KEYS},
+    {"SET", run_set, FAKE_KEYS},
+    {"DELIFEQ", run_delifeq, FAKE_KEYS},
+    {"DELEX", run_delex, FAKE_KEYS},
+    {"EVAL", fake_run_eval, FAKE_KEYS},
+    {"CLIENT", run_client, FAKE_REFUSALS},
+    {"CONFIG", run_config, FAKE_REFUSALS},
+    {"PING", run_ping, FAKE_LOADING},
+    {"SCRIPT", run_script_load, FAKE_LOADING},
+    {"SUBSCRIBE", run_subscribe, FAKE_REFUSALS},
 };
+
+/* It is loading, which comes before all else that is wrong with it. */
+static bool is_refused(const struct run *run, unsigned first)
+{
+    for (unsigned refusal = FAKE_LOADING; refusal >= first; refusal--)
+        if (run_is_refused(run, refusal))
+            return true;
+    return false;
+}
 
 void fake_execute(const struct run *run)
 {
-    struct fake_master *server = run->server;
-    server->commands++;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (!word_is(&run->words[0], commands[i].word))
             continue;
-        if (server->loading && (commands[i].refused & REFUSED_LOADING)) {
-            out_text(run->out, "-LOADING Redis is loading the dataset in memory\r\n");
-        } else if (server->trouble[0] != '\0' && (commands[i].refused & REFUSED_IN_TROUBLE)) {
-            out_text(run->out, "-");
-            out_text(run->out, server->trouble);
-            out_text(run->out, "\r\n");
-        } else {
-            /* CACHING is for the one command behind it, whatever comes of that. */
-            bool was_caching = run->session->caching;
+        /* CACHING is for the one command after it, whatever comes of that. */
+        bool was_caching = run->session->caching;
+        bool refused = is_refused(run, commands[i].refusal);
+        if (!refused)
             commands[i].run(run);
-            if (was_caching)
-                run->session->caching = false;
-            return;
-        }
-        run->session->caching = false;
+        if (refused || was_caching)
+            run->session->caching = false;
         return;
     }
     assert(false && "redlockd sends nothing else");

@@ -106,7 +106,7 @@ void key_track(const struct run *run, const struct word *key)
     for (unsigned i = 0; i < server->tracked_count; i++)
         if (server->tracked[i].session == run->session->id && word_is(key, server->tracked[i].key))
             return;
-    assert(server->tracked_count < FAKE_KEYS && key->len < FAKE_KEY);
+    assert(server->tracked_count < FAKE_KEYS_MAX && key->len < FAKE_KEY);
     struct fake_tracked *tracked = &server->tracked[server->tracked_count++];
     memcpy(tracked->key, key->at, key->len);
     tracked->key[key->len] = '\0';
@@ -151,13 +151,20 @@ struct fake_key *key_find(const struct run *run, const struct word *name)
     return find(run->server, name->at, name->len, run->now_ms);
 }
 
+static void tell_watcher(const struct fake_master *server, const struct fake_key *key)
+{
+    if (server->on_set != NULL)
+        server->on_set(server->watcher, key->name, key->len, key->value, key->value_len,
+                       key->ends_ms);
+}
+
 void key_set_text(const struct run *run, const struct word *name, const char *value, size_t len,
                   int64_t ttl_ms)
 {
     struct fake_master *server = run->server;
     struct fake_key *key = key_find(run, name);
     if (key == NULL) {
-        assert(server->data.count < FAKE_KEYS && name->len < FAKE_KEY);
+        assert(server->data.count < FAKE_KEYS_MAX && name->len < FAKE_KEY);
         key = &server->data.keys[server->data.count++];
         key->hash = hash_of(name->at, name->len);
         key->len = (uint32_t)name->len;
@@ -169,7 +176,7 @@ void key_set_text(const struct run *run, const struct word *name, const char *va
     key->value_len = len;
     key->ends_ms = ttl_ms != 0 ? run->now_ms + ttl_ms : INT64_MAX;
     invalidate(server, name->at, name->len);
-    server->on_set(server->watcher, name->at, name->len, value, len, key->ends_ms);
+    tell_watcher(server, key);
 }
 
 void key_set(const struct run *run, const struct word *name, const struct word *value,
@@ -182,8 +189,7 @@ void key_live_until(const struct run *run, struct fake_key *key, int64_t ends_ms
 {
     key->ends_ms = ends_ms;
     invalidate(run->server, key->name, key->len);
-    run->server->on_set(run->server->watcher, key->name, key->len, key->value, key->value_len,
-                        ends_ms);
+    tell_watcher(run->server, key);
 }
 
 int64_t key_number(const struct fake_key *key)
@@ -201,9 +207,21 @@ bool key_holds(const struct fake_key *key, const struct word *token)
     return key->value_len == token->len && memcmp(key->value, token->at, token->len) == 0;
 }
 
-bool run_is_too_much(const struct run *run)
+bool run_is_refused(const struct run *run, unsigned refusal)
 {
-    if (run->server->full)
-        out_text(run->out, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-    return run->server->full;
+    const char *error = run->server->refusals[refusal];
+    if (error == NULL)
+        return false;
+    out_text(run->out, "-");
+    out_text(run->out, error);
+    out_text(run->out, "\r\n");
+    return true;
+}
+
+bool key_is_kept(const struct fake_master *server, const struct fake_key *key)
+{
+    const char *kept = server->kept_key;
+    if (server->refusals[FAKE_DELETING] == NULL)
+        return false;
+    return kept == NULL || (strlen(kept) == key->len && memcmp(kept, key->name, key->len) == 0);
 }

@@ -56,8 +56,10 @@ void key_delete(struct fake_master *server, struct fake_key *key);
 void key_track(const struct run *run, const struct word *key);
 void keys_invalidate_all(struct fake_master *server);
 
-/* The command is refused, with this answer, where there is no memory left for what it would set. */
-bool run_is_too_much(const struct run *run);
+/* Is this refused? Then the error has been answered. */
+bool run_is_refused(const struct run *run, unsigned refusal);
+/* Must it not be deleted? */
+bool key_is_kept(const struct fake_master *server, const struct fake_key *key);
 
 void fake_execute(const struct run *run);
 /* EVAL and EVALSHA. */

@@ -45,7 +45,8 @@ static void leave_word(const struct run *run, int64_t pttl_ms, const struct word
     int64_t ms = pttl_ms > 0 ? pttl_ms : 0;
     int64_t need_ms = need_of(daemon->at, daemon->len, SIZE_MAX);
     ms = ms < word_number(max_ttl) ? ms : word_number(max_ttl);
-    for (unsigned i = 0; i < (need_ms > 0 ? 2 : 1) && !run->server->full; i++) {
+    for (unsigned i = 0; i < (need_ms > 0 ? 2 : 1) && run->server->refusals[FAKE_SETTING] == NULL;
+         i++) {
         char text[FAKE_KEY];
         struct word name = hint_key(run, i == 0 ? "waits" : "far", text);
         const struct fake_key *before = key_find(run, &name);
@@ -93,13 +94,14 @@ static bool key_freezes(const struct fake_key *key, const struct word *token)
            token_same_lock(key->value, token->at);
 }
 
-/* It may not delete keys, as by an ACL without +del. */
-static bool run_is_kept_from_deleting(const struct run *run)
+/* As Redis tells of what a script may not do. */
+static bool run_is_kept_from_deleting(const struct run *run, const struct fake_key *key)
 {
-    if (run->server->undeletable)
+    bool kept = key_is_kept(run->server, key);
+    if (kept)
         out_text(run->out,
                  "-ERR The user executing the script can't run this command or subcommand\r\n");
-    return run->server->undeletable;
+    return kept;
 }
 
 static void run_release(const struct run *run)
@@ -108,7 +110,7 @@ static void run_release(const struct run *run)
     if (key == NULL) {
         out_number(run->out, ':', -2);
     } else if (key_holds(key, &run->words[4]) || key_freezes(key, &run->words[4])) {
-        if (run_is_kept_from_deleting(run))
+        if (run_is_kept_from_deleting(run, key))
             return;
         key_delete(run->server, key);
         out_number(run->out, ':', -3);
@@ -127,12 +129,6 @@ static void run_releases(const struct run *run)
     char letters[FAKE_TOGETHER];
     unsigned count = (unsigned)word_number(&run->words[2]);
     bool all = true;
-    if (run->server->apart) {
-        out_text(run->out,
-                 "-ERR The user executing the script can't run this command or subcommand\r\n");
-        return;
-    }
-    run->server->together++;
     for (unsigned i = 0; i < count; i++) {
         struct fake_key *key = key_find(run, &run->words[3 + i]);
         bool ours = key != NULL && key_holds(key, &run->words[3 + count + i]);
@@ -142,11 +138,11 @@ static void run_releases(const struct run *run)
         letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
         all = all && ours;
     }
-    if (memchr(letters, 'd', count) != NULL && run_is_kept_from_deleting(run))
-        return;
     for (unsigned i = 0; i < count; i++) {
-        struct fake_key *key = key_find(run, &run->words[3 + i]);
-        if (letters[i] == 'd' && key != NULL)
+        struct fake_key *key = letters[i] == 'd' ? key_find(run, &run->words[3 + i]) : NULL;
+        if (key != NULL && run_is_kept_from_deleting(run, key))
+            return;
+        if (key != NULL)
             key_delete(run->server, key);
     }
     if (all)
@@ -173,13 +169,11 @@ static void run_extend(const struct run *run)
 static void run_freeze(const struct run *run)
 {
     struct fake_key *key = key_find(run, &run->words[3]);
-    if (run->server->unfreezable) {
-        out_text(run->out, "-BUSY Redis is busy running a script.\r\n");
-    } else if (key == NULL) {
+    if (key == NULL) {
         out_number(run->out, ':', -2);
     } else if (key->value_len != LIMIT_TOKEN || !token_same_lock(key->value, run->words[4].at)) {
         out_holder(run, key);
-    } else if (key->ends_ms != INT64_MAX || !run_is_too_much(run)) {
+    } else if (key->ends_ms != INT64_MAX || !run_is_refused(run, FAKE_SETTING)) {
         int64_t pttl_ms = key_pttl(run, key);
         key_set(run, &run->words[3], &run->words[4], pttl_ms > 0 ? pttl_ms : 1);
         out_number(run->out, ':', -3);
@@ -209,7 +203,7 @@ static void run_fence(const struct run *run)
         out_string(run->out, seen->value, seen->value_len);
         return;
     }
-    if (run_is_too_much(run))
+    if (run_is_refused(run, FAKE_SETTING))
         return;
     key_set(run, &run->words[3], &run->words[5], word_number(&run->words[6]));
     key_set(run, &run->words[4], &run->words[7], word_number(&run->words[8]));
@@ -228,7 +222,7 @@ static void run_swap(const struct run *run)
     bool was_there = key != NULL;
     const struct fake_key *seen = fenced ? key_find(run, &run->words[4]) : NULL;
     if (seen != NULL && key_number(seen) >= word_number(&arguments[4])) {
-        if (was_there && run_is_kept_from_deleting(run))
+        if (was_there && run_is_kept_from_deleting(run, key))
             return;
         out_text(run->out, "*2\r\n");
         out_number(run->out, ':', was_there ? -3 : -2);
@@ -238,7 +232,7 @@ static void run_swap(const struct run *run)
         return;
     }
     int64_t need_ms = need_of_others(run, &arguments[3]);
-    if (run_is_too_much(run))
+    if (run_is_refused(run, FAKE_SETTING))
         return;
     key_set(run, &run->words[3], &arguments[1], word_number(&arguments[2]));
     if (fenced)
@@ -321,7 +315,7 @@ static void run_beat(const struct run *run)
     else if (key != NULL)
         snprintf(vouch, sizeof(vouch), "%.47s", key->value);
     /* A script that has written something goes on, however full it is. */
-    if (!from_the_future && !stepped && run_is_too_much(run))
+    if (!from_the_future && !stepped && run_is_refused(run, FAKE_SETTING))
         return;
     key = key_find(run, &names[2]);
     int64_t known_us = key != NULL ? key_number(key) : 0;
@@ -384,7 +378,9 @@ void fake_run_eval(const struct run *run)
         if (!in_full && !server->scripts[i])
             break;
         server->scripts[i] = !server->deaf_to_scripts;
-        run_script(run, i);
+        server->runs[i]++;
+        if (!run_is_refused(run, i))
+            run_script(run, i);
         /* All of them read their first key, and a read is what is tracked. */
         if (run->session->caching && run->session->tracking)
             key_track(run, &run->words[3]);

@@ -18,7 +18,7 @@ static struct sim_master *some_master(struct sim *sim, struct sim_fault_run *run
 static bool may_be_killed(const struct sim_master *master)
 {
     const struct fake_master *redis = &master->redis;
-    return !master->dead && (!master->durable || (redis->saves && !redis->may_evict &&
+    return !master->dead && (!master->durable || (redis->fsync != NULL && !redis->may_evict &&
                                                   redis->evicted == 0 && !redis->was_replica));
 }
 
@@ -28,14 +28,14 @@ static void kill_master(struct sim *sim, unsigned index)
     master->dead = true;
     master->hung = false;
     net_kill_master(sim, index);
-    if (!master->redis.saves)
+    if (master->redis.fsync == NULL)
         judge_on_forgot(sim, index);
 }
 
 static void start_master(struct sim *sim, unsigned index, const struct fake_data *data)
 {
     struct sim_master *master = &sim->masters[index];
-    unsigned saved = master->redis.saves ? master->redis.data.count : 0;
+    unsigned saved = master->redis.fsync != NULL ? master->redis.data.count : 0;
     sim->ids += 2;
     fake_start(&master->redis, sim->ids);
     master->redis.data.count = saved;
@@ -56,7 +56,7 @@ static bool restart_begin(struct sim *sim, struct sim_fault_run *run)
 static void restart_end(struct sim *sim, struct sim_fault_run *run)
 {
     sim_note(sim, "FAULT %c starts again, %s\n", 'a' + run->master,
-             sim->masters[run->master].redis.saves ? "with all it had" : "empty");
+             sim->masters[run->master].redis.fsync != NULL ? "with all it had" : "empty");
     start_master(sim, run->master, NULL);
 }
 
@@ -65,7 +65,7 @@ static void restart_end(struct sim *sim, struct sim_fault_run *run)
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = some_master(sim, run);
-    if (master->dead || master->redis.loading)
+    if (master->dead || master->redis.refusals[FAKE_LOADING] != NULL)
         return false;
     memcpy(&master->snapshot, &master->redis.data, sizeof(master->snapshot));
     return true;
@@ -89,13 +89,14 @@ static bool loading_begin(struct sim *sim, struct sim_fault_run *run)
     sim_note(sim, "FAULT %c is killed and starts again, loading\n", 'a' + run->master);
     kill_master(sim, run->master);
     start_master(sim, run->master, NULL);
-    sim->masters[run->master].redis.loading = true;
+    sim->masters[run->master].redis.refusals[FAKE_LOADING] =
+        "LOADING Redis is loading the dataset in memory";
     return true;
 }
 
 static void loading_end(struct sim *sim, struct sim_fault_run *run)
 {
-    sim->masters[run->master].redis.loading = false;
+    sim->masters[run->master].redis.refusals[FAKE_LOADING] = NULL;
 }
 
 static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
@@ -177,17 +178,17 @@ static void evict_end(struct sim *sim, struct sim_fault_run *run)
 static bool unsaved_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = some_master(sim, run);
-    if (master->dead || !master->redis.saves)
+    if (master->dead || master->redis.fsync == NULL)
         return false;
     sim_note(sim, "FAULT %c does not save\n", 'a' + run->master);
-    master->redis.saves = false;
+    master->redis.fsync = NULL;
     return true;
 }
 
 static void unsaved_end(struct sim *sim, struct sim_fault_run *run)
 {
     sim_note(sim, "FAULT %c saves again\n", 'a' + run->master);
-    sim->masters[run->master].redis.saves = true;
+    sim->masters[run->master].redis.fsync = "always";
 }
 
 static bool hang_begin(struct sim *sim, struct sim_fault_run *run)
@@ -382,7 +383,7 @@ static void step_and_back_end(struct sim *sim, struct sim_fault_run *run)
 static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
 {
     static const char *const troubles[] = {
-        "OOM command not allowed when used memory > 'maxmemory'.",
+        "OOM command not allowed when used memory > 'max",
         "MISCONF Redis is configured to save RDB",
         "READONLY You can't write against a read only",
         "BUSY Redis is busy running a script.",
@@ -391,33 +392,33 @@ static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
         "ERR some error nobody has heard of",
     };
     struct sim_master *master = some_master(sim, run);
-    if (master->dead || master->redis.trouble[0] != '\0')
+    if (master->dead || master->redis.refusals[FAKE_KEYS] != NULL)
         return false;
-    snprintf(master->redis.trouble, sizeof(master->redis.trouble), "%.47s",
-             troubles[sim_below(sim, 7)]);
-    sim_note(sim, "FAULT %c answers %s\n", 'a' + run->master, master->redis.trouble);
+    master->redis.refusals[FAKE_KEYS] = troubles[sim_below(sim, 7)];
+    sim_note(sim, "FAULT %c answers %s\n", 'a' + run->master, master->redis.refusals[FAKE_KEYS]);
     return true;
 }
 
 static void trouble_end(struct sim *sim, struct sim_fault_run *run)
 {
-    sim->masters[run->master].redis.trouble[0] = '\0';
+    sim->masters[run->master].redis.refusals[FAKE_KEYS] = NULL;
 }
 
 static bool full_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = some_master(sim, run);
-    if (master->dead || master->redis.full)
+    if (master->dead || master->redis.refusals[FAKE_SETTING] != NULL)
         return false;
     sim_note(sim, "FAULT %c is full\n", 'a' + run->master);
-    master->redis.full = true;
+    master->redis.refusals[FAKE_SETTING] =
+        "OOM command not allowed when used memory > 'maxmemory'.";
     return true;
 }
 
 static void full_end(struct sim *sim, struct sim_fault_run *run)
 {
     sim_note(sim, "FAULT %c has room again\n", 'a' + run->master);
-    sim->masters[run->master].redis.full = false;
+    sim->masters[run->master].redis.refusals[FAKE_SETTING] = NULL;
 }
 
 static bool scripts_begin(struct sim *sim, struct sim_fault_run *run)
@@ -434,9 +435,9 @@ static void scripts_end(struct sim *sim, struct sim_fault_run *run)
     sim->masters[run->master].redis.deaf_to_scripts = false;
 }
 
-/* What a master refuses to do for a while: the flag of its kind. */
-static bool flag_begin(struct sim *sim, struct sim_fault_run *run);
-static void flag_end(struct sim *sim, struct sim_fault_run *run);
+/* What a master refuses to do for a while, by the table. */
+static bool refusal_begin(struct sim *sim, struct sim_fault_run *run);
+static void refusal_end(struct sim *sim, struct sim_fault_run *run);
 
 /* --- the network --- */
 
@@ -600,63 +601,62 @@ static const struct {
     void (*end)(struct sim *, struct sim_fault_run *); /* NULL: it does not last */
     int64_t least_ms;                                  /* how long it lasts */
     int64_t most_ms;
-    size_t flag; /* flag_begin(): in struct fake_master */
+    unsigned refusal; /* refusal_begin(): of what, and the error */
+    const char *error;
 } faults[] = {
-    [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0, 0},
-    [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0, 0},
-    [FAULT_FOREIGN] = {"foreign", NULL, NULL, 0, 0, 0},
-    [FAULT_RATES] = {"rates", NULL, NULL, 0, 0, 0},
-    [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0, 0},
-    {"restart", restart_begin, restart_end, 1, 1500, 0},
-    {"snapshot", snapshot_begin, snapshot_end, 10, 3000, 0},
-    {"loading", loading_begin, loading_end, 1, 1500, 0},
-    {"flush", flush_begin, NULL, 0, 0, 0},
-    {"failback", snapshot_begin, failback_end, 10, 3000, 0},
-    {"replica", replica_begin, replica_end, 10, 2000, 0},
-    {"evict", evict_begin, evict_end, 2500, 4000, 0},
-    {"unsaved", unsaved_begin, unsaved_end, 5, 3000, 0},
-    {"hang", hang_begin, hang_end, 5, 2000, 0},
-    {"step-twice", step_twice_begin, step_twice_end, 300, 2500, 0},
-    {"step-forward", step_forward_begin, step_forward_end, 1, 200, 0},
-    {"step-back", step_back_begin, NULL, 0, 0, 0},
-    {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000, 0},
-    {"trouble", trouble_begin, trouble_end, 5, 2000, 0},
-    {"full", full_begin, full_end, 5, 2000, 0},
-    {"scripts", scripts_begin, scripts_end, 1, 1000, 0},
-    {"untracked", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, untracked)},
-    {"apart", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, apart)},
-    {"denied", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, denied)},
-    {"unfreezable", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, unfreezable)},
-    {"undeletable", flag_begin, flag_end, 10, 3000, offsetof(struct fake_master, undeletable)},
-    {"slow", slow_begin, slow_end, 10, 2000, 0},
-    {"cut", cut_begin, NULL, 0, 0, 0},
-    {"clog", clog_begin, NULL, 0, 0, 0},
-    {"partition", partition_begin, NULL, 0, 0, 0},
-    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000, 0},
-    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, 0},
-    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, 0},
-    {"daemon-wall", daemon_wall_begin, NULL, 0, 0, 0},
-    {"leftover", foreign_leave_keys, foreign_remove_key, 10, 3000, 0},
+    [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
+    [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0},
+    [FAULT_FOREIGN] = {"foreign", NULL, NULL, 0, 0},
+    [FAULT_RATES] = {"rates", NULL, NULL, 0, 0},
+    [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0},
+    {"restart", restart_begin, restart_end, 1, 1500},
+    {"snapshot", snapshot_begin, snapshot_end, 10, 3000},
+    {"loading", loading_begin, loading_end, 1, 1500},
+    {"flush", flush_begin, NULL, 0, 0},
+    {"failback", snapshot_begin, failback_end, 10, 3000},
+    {"replica", replica_begin, replica_end, 10, 2000},
+    {"evict", evict_begin, evict_end, 2500, 4000},
+    {"unsaved", unsaved_begin, unsaved_end, 5, 3000},
+    {"hang", hang_begin, hang_end, 5, 2000},
+    {"step-twice", step_twice_begin, step_twice_end, 300, 2500},
+    {"step-forward", step_forward_begin, step_forward_end, 1, 200},
+    {"step-back", step_back_begin, NULL, 0, 0},
+    {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000},
+    {"trouble", trouble_begin, trouble_end, 5, 2000},
+    {"full", full_begin, full_end, 5, 2000},
+    {"scripts", scripts_begin, scripts_end, 1, 1000},
+    {"untracked", refusal_begin, refusal_end, 10, 3000, FAKE_TRACKING,
+     "ERR Unknown subcommand or wrong number of arguments for 'TRACKING'"},
+    {"apart", refusal_begin, refusal_end, 10, 3000, REDIS_SCRIPT_RELEASES,
+     "ERR The user executing the script can't run this command or subcommand"},
+    {"denied", refusal_begin, refusal_end, 10, 3000, FAKE_NATIVE,
+     "NOPERM User redlockd has no permissions to run this command"},
+    {"unfreezable", refusal_begin, refusal_end, 10, 3000, REDIS_SCRIPT_FREEZE,
+     "BUSY Redis is busy running a script."},
+    {"undeletable", refusal_begin, refusal_end, 10, 3000, FAKE_DELETING,
+     "NOPERM User redlockd has no permissions to run this command"},
+    {"slow", slow_begin, slow_end, 10, 2000},
+    {"cut", cut_begin, NULL, 0, 0},
+    {"clog", clog_begin, NULL, 0, 0},
+    {"partition", partition_begin, NULL, 0, 0},
+    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000},
+    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000},
+    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000},
+    {"daemon-wall", daemon_wall_begin, NULL, 0, 0},
+    {"leftover", foreign_leave_keys, foreign_remove_key, 10, 3000},
 };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 
-static void set_flag(struct sim *sim, const struct sim_fault_run *run, bool value)
+static bool refusal_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct fake_master *redis = &sim->masters[run->master].redis;
-    memcpy((char *)redis + faults[run->kind].flag, &value, sizeof(value));
-}
-
-static bool flag_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    some_master(sim, run);
-    set_flag(sim, run, true);
+    some_master(sim, run)->redis.refusals[faults[run->kind].refusal] = faults[run->kind].error;
     return true;
 }
 
-static void flag_end(struct sim *sim, struct sim_fault_run *run)
+static void refusal_end(struct sim *sim, struct sim_fault_run *run)
 {
-    set_flag(sim, run, false);
+    sim->masters[run->master].redis.refusals[faults[run->kind].refusal] = NULL;
 }
 
 const char *fault_name(unsigned fault)

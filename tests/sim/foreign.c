@@ -200,7 +200,9 @@ bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
         struct sim_master *master = &sim->masters[i];
         if (master->dead || master->hung || sim_below(sim, 8) == 0)
             continue;
-        fake_leave(&master->redis, key, leftover, ttl_ms, master_wall_us(sim, i));
+        int64_t now_us = master_wall_us(sim, i);
+        if (fake_find(&master->redis, key, strlen(key), now_us) == NULL)
+            fake_set(&master->redis, key, leftover, ttl_ms, now_us);
         net_say(sim, i);
         left++;
     }
@@ -208,18 +210,24 @@ bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
     return left > 0;
 }
 
+static bool is_leftover(struct sim *sim, unsigned master, const char *key)
+{
+    const struct fake_key *found =
+        fake_find(&sim->masters[master].redis, key, strlen(key), master_wall_us(sim, master));
+    return found != NULL && strcmp(found->value, leftover) == 0;
+}
+
 void foreign_remove_key(struct sim *sim, struct sim_fault_run *run)
 {
     const char key[] = {'r', (char)('0' + run->resource), '\0'};
     unsigned first = sim_below(sim, sim->node_count);
     unsigned i = 0;
-    while (i < sim->node_count &&
-           !fake_remove(&sim->masters[(first + i) % sim->node_count].redis, key, leftover,
-                        master_wall_us(sim, (first + i) % sim->node_count)))
+    while (i < sim->node_count && !is_leftover(sim, (first + i) % sim->node_count, key))
         i++;
     if (i == sim->node_count)
         return;
     unsigned master = (first + i) % sim->node_count;
+    fake_delete(&sim->masters[master].redis, key, master_wall_us(sim, master));
     sim_note(sim, "FAULT the leftover of %s is removed from %c\n", key, 'a' + master);
     net_say(sim, master);
     if (sim->recovering || sim_below(sim, 3) == 0)

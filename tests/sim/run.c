@@ -101,7 +101,9 @@ static void on_set(void *context, const char *key, size_t key_len, const char *v
 
 static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
 {
-    static const enum redis_form forms[] = {REDIS_BY_SHA1, REDIS_DELIFEQ, REDIS_DELEX};
+    static const char *const versions[] = {
+        NULL, "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2",
+        "redis_version:8.6.3"};
     struct sim_master *master = &sim->masters[index];
     int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
     make_clock(sim, &master->clock, wall_ns, rate_ppm);
@@ -111,14 +113,13 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     fake_start(&master->redis, sim->ids);
     master->redis.watcher = &watchers[index];
     master->redis.on_set = on_set;
-    master->redis.loading = master->redis.may_evict = master->redis.untracked = master->redis.full =
-        false;
-    master->redis.apart = master->redis.denied = master->redis.undeletable = false;
-    master->redis.unfreezable = false;
-    master->redis.deaf_to_scripts = false;
-    master->redis.release_form = forms[sim_below(sim, sizeof(forms) / sizeof(forms[0]))];
-    master->redis.together = master->redis.native = 0;
-    master->durable = master->redis.saves = sim_below(sim, 3) == 0;
+    memset(master->redis.refusals, 0, sizeof(master->redis.refusals));
+    memset(master->redis.runs, 0, sizeof(master->redis.runs));
+    master->redis.may_evict = master->redis.deaf_to_scripts = false;
+    master->redis.version = versions[sim_below(sim, sizeof(versions) / sizeof(versions[0]))];
+    master->redis.native = 0;
+    master->durable = sim_below(sim, 3) == 0;
+    master->redis.fsync = master->durable ? "always" : NULL;
     master->dead = master->hung = false;
     master->steps = STEPS_NOT_YET;
     master->forgot_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
@@ -367,7 +368,7 @@ static void end_all(struct sim *sim)
         daemon->alive = false;
     }
     for (unsigned i = 0; i < sim->node_count; i++) {
-        sim->tally->counts[COUNT_TOGETHER] += sim->masters[i].redis.together;
+        sim->tally->counts[COUNT_TOGETHER] += sim->masters[i].redis.runs[REDIS_SCRIPT_RELEASES];
         sim->tally->counts[COUNT_NATIVE] += sim->masters[i].redis.native;
     }
 }

@@ -48,8 +48,8 @@ static bool is_stalled(const struct sim *sim, unsigned wire)
 static bool is_well(struct sim *sim, unsigned index, unsigned daemon)
 {
     const struct sim_master *master = &sim->masters[index];
-    return !master->dead && !master->hung && !master->redis.full &&
-           master->redis.trouble[0] == '\0' && master->latency_ns[daemon] < NS_PER_MS &&
+    return !master->dead && !master->hung && master->redis.refusals[FAKE_SETTING] == NULL &&
+           master->redis.refusals[FAKE_KEYS] == NULL && master->latency_ns[daemon] < NS_PER_MS &&
            master->blocked_ns[daemon][0] <= sim->now_ns &&
            master->blocked_ns[daemon][1] <= sim->now_ns &&
            !is_stalled(sim, sim->daemons[daemon].wires[index][CHANNEL_COMMANDS]) &&
