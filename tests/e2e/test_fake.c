@@ -357,7 +357,7 @@ static void try_something_else(void)
 START_TEST(the_fake_master_answers_like_a_real_one)
 {
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 1, .over_unix = true});
-    fake_start(&fake, 1);
+    fake_init(&fake, 1);
     const char *info = master_text(&stage.masters[0], "INFO server");
     static const char *const versions[] = {
         [REDIS_DELIFEQ] = "valkey_version:9.1.2", [REDIS_DELEX] = "redis_version:8.6.3"};
@@ -383,8 +383,7 @@ START_TEST(the_fake_master_answers_like_a_real_one)
         else
             try_something_else();
     }
-    bytes_free(&session->input);
-    bytes_free(&session->output);
+    fake_free(&fake);
     stage_close_masters(&stage);
 }
 END_TEST

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,6 +89,22 @@ void fake_start(struct fake_master *server, uint64_t number_of_it)
     memset(server->scripts, 0, sizeof(server->scripts));
     server->last_session = 2;
     server->tracked_count = 0;
+}
+
+void fake_init(struct fake_master *server, uint64_t number_of_it)
+{
+    fake_close_all(server);
+    memset(server->run_id, 0, sizeof(*server) - offsetof(struct fake_master, run_id));
+    fake_start(server, number_of_it);
+}
+
+void fake_free(struct fake_master *server)
+{
+    fake_close_all(server);
+    for (unsigned i = 0; i < FAKE_SESSIONS; i++) {
+        bytes_free(&server->sessions[i].input);
+        bytes_free(&server->sessions[i].output);
+    }
 }
 
 struct fake_session *fake_accept(struct fake_master *server)

@@ -81,6 +81,12 @@ enum fake_refusal {
 
 struct fake_master {
     struct fake_data data;
+    struct fake_session sessions[FAKE_SESSIONS];
+    unsigned session_end; /* behind the last that was ever used */
+    struct fake_tracked tracked[FAKE_KEYS_MAX];
+    unsigned tracked_count;
+
+    /* From here on fake_init() makes it zero. */
     char run_id[FAKE_ID + 1];
     int64_t begun_us; /* when that run was first asked, by its own clock; 0: not yet */
     char replid[FAKE_ID + 1];
@@ -95,12 +101,8 @@ struct fake_master {
     const char *refusals[FAKE_REFUSALS];
     const char *kept_key; /* what FAKE_DELETING is about; NULL: all */
     bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */
-    bool scripts[REDIS_SCRIPT_COUNT]; /* loaded */
-    int64_t last_session;             /* id given out last */
-    struct fake_session sessions[FAKE_SESSIONS];
-    unsigned session_end; /* behind the last that was ever used */
-    struct fake_tracked tracked[FAKE_KEYS_MAX];
-    unsigned tracked_count;
+    bool scripts[REDIS_SCRIPT_COUNT];  /* loaded */
+    int64_t last_session;              /* id given out last */
     uint64_t runs[REDIS_SCRIPT_COUNT]; /* how often it was asked to run each */
     uint64_t native;                   /* DELIFEQ, DELEX */
     uint64_t sets;                     /* of keys that have to be missing: votes */
@@ -111,6 +113,10 @@ struct fake_master {
     void (*on_set)(void *watcher, const char *key, size_t key_len, const char *value, size_t len,
                    int64_t ends_ms);
 };
+
+/* A new one, without connections and faults, starts; the first time its memory must be zero. */
+void fake_init(struct fake_master *server, uint64_t number);
+void fake_free(struct fake_master *server);
 
 /* It starts, empty; number makes its ids. What was connected must have been closed. */
 void fake_start(struct fake_master *server, uint64_t number);

@@ -213,8 +213,7 @@ static void feed(struct sim *sim, unsigned index, unsigned wire_index)
     if (len == 0)
         return;
     resp_feed(resp, bytes_at(&wire->to_client.bytes), len);
-    bytes_take(&wire->to_client.bytes, len);
-    wire->to_client.taken += len;
+    pipe_take(&wire->to_client, len);
     for (;;) {
         enum resp_result result = resp_next(resp);
         assert(result != RESP_GARBAGE);

@@ -5,51 +5,6 @@
 
 #include "protocol/units.h"
 
-/* --- pipes --- */
-
-static void pipe_clear(struct pipe *pipe)
-{
-    bytes_clear(&pipe->bytes);
-    pipe->first = pipe->count = 0;
-    pipe->sent = pipe->taken = pipe->sealed = 0;
-    pipe->last_ns = 0;
-}
-
-static void pipe_add(struct pipe *pipe, const char *bytes, size_t len)
-{
-    bytes_add(&pipe->bytes, bytes, len);
-    pipe->sent += len;
-}
-
-static void pipe_take(struct pipe *pipe, size_t len)
-{
-    bytes_take(&pipe->bytes, len);
-    pipe->taken += len;
-}
-
-/* What has been sent up to here arrives then, but not before what went ahead of it. */
-static void pipe_seal(struct pipe *pipe, uint64_t end, int64_t at_ns)
-{
-    assert(pipe->count < SIM_SEGMENTS);
-    if (at_ns < pipe->last_ns)
-        at_ns = pipe->last_ns;
-    unsigned last = (pipe->first + pipe->count++) % SIM_SEGMENTS;
-    pipe->segments[last].end = pipe->sealed = end;
-    pipe->segments[last].at_ns = pipe->last_ns = at_ns;
-}
-
-/* How many bytes have arrived by now and were not taken. */
-static size_t pipe_arrived(struct pipe *pipe, int64_t now_ns)
-{
-    uint64_t end = pipe->taken;
-    while (pipe->count > 0 && pipe->segments[pipe->first].at_ns <= now_ns) {
-        end = pipe->segments[pipe->first].end;
-        pipe->first = (pipe->first + 1) % SIM_SEGMENTS;
-        pipe->count--;
-    }
-    return end > pipe->taken ? (size_t)(end - pipe->taken) : 0;
-}
-
 /* --- time on the way --- */
 
 int64_t master_wall_us(const struct sim *sim, unsigned master)
@@ -161,7 +116,7 @@ static void stall(struct sim *sim, unsigned index)
     struct pipe *pipe = &sim->wires[index].to_server;
     int64_t longer_ns = sim_between(sim, 0, NS_PER_S);
     for (unsigned i = 0; i < pipe->count; i++) {
-        int64_t *at_ns = &pipe->segments[(pipe->first + i) % SIM_SEGMENTS].at_ns;
+        int64_t *at_ns = &pipe->segments[(pipe->first + i) % PIPE_SEGMENTS].at_ns;
         if (*at_ns > sim->now_ns) {
             *at_ns += longer_ns;
             plan(sim, *at_ns, EVENT_TO_SERVER, index);
@@ -285,10 +240,7 @@ static void serve(struct sim *sim, unsigned index)
     struct wire *wire = &sim->wires[index];
     struct sim_master *master = &sim->masters[wire->master];
     struct fake_session *session = session_of(sim, wire);
-    size_t len = pipe_arrived(&wire->to_server, sim->now_ns);
-    if (session != NULL)
-        bytes_add(&session->input, bytes_at(&wire->to_server.bytes), len);
-    pipe_take(&wire->to_server, len);
+    pipe_move(&wire->to_server, session != NULL ? &session->input : NULL, sim->now_ns);
     if (session != NULL && !master->hung)
         fake_serve(&master->redis, session, master_wall_us(sim, wire->master));
 }

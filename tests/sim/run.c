@@ -108,16 +108,11 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
     make_clock(sim, &master->clock, wall_ns, rate_ppm);
     watchers[index] = (struct watcher){sim, index};
-    fake_close_all(&master->redis);
     sim->ids += 2;
-    fake_start(&master->redis, sim->ids);
+    fake_init(&master->redis, sim->ids);
     master->redis.watcher = &watchers[index];
     master->redis.on_set = on_set;
-    memset(master->redis.refusals, 0, sizeof(master->redis.refusals));
-    memset(master->redis.runs, 0, sizeof(master->redis.runs));
-    master->redis.may_evict = master->redis.deaf_to_scripts = false;
     master->redis.version = versions[sim_below(sim, sizeof(versions) / sizeof(versions[0]))];
-    master->redis.native = 0;
     master->durable = sim_below(sim, 3) == 0;
     master->redis.fsync = master->durable ? "always" : NULL;
     master->dead = master->hung = false;
@@ -453,8 +448,5 @@ void sim_free(struct sim *sim)
         bytes_free(&sim->wires[i].to_client.bytes);
     }
     for (unsigned i = 0; i < SIM_MASTERS; i++)
-        for (unsigned k = 0; k < FAKE_SESSIONS; k++) {
-            bytes_free(&sim->masters[i].redis.sessions[k].input);
-            bytes_free(&sim->masters[i].redis.sessions[k].output);
-        }
+        fake_free(&sim->masters[i].redis);
 }

@@ -31,6 +31,7 @@
 #include "server/masters/resp.h"
 #include "tests/dice.h"
 #include "tests/fake/master.h"
+#include "tests/fake/pipe.h"
 #include "tests/history.h"
 #include "tests/sim/agenda.h"
 #include "tests/sim/bounds.h"
@@ -45,7 +46,6 @@ enum {
     SIM_RESOURCES = 8,
     SIM_FEW_RESOURCES = 3,
     SIM_WIRES = 512,
-    SIM_SEGMENTS = 256,
     SIM_CONNECTIONS = 128,
     SIM_REQUESTS = 512,
     SIM_REPLIES = 1024,
@@ -70,21 +70,6 @@ int64_t clock_when(const struct sim_clock *clock, int64_t shown_ns);
 void clock_set_rate(struct sim_clock *clock, int64_t true_ns, int64_t rate_ppm);
 
 /* --- the network --- */
-
-/* Bytes on their way in one direction. */
-struct pipe {
-    struct bytes bytes;
-    struct {
-        uint64_t end; /* position of its last byte, all bytes ever sent counted */
-        int64_t at_ns;
-    } segments[SIM_SEGMENTS];
-    unsigned first;
-    unsigned count;
-    uint64_t sent;
-    uint64_t taken;
-    uint64_t sealed; /* up to here in segments */
-    int64_t last_ns; /* arrival of the last segment */
-};
 
 struct wire {
     bool used;
