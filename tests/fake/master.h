@@ -103,9 +103,9 @@ struct fake_master {
     bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */
     bool scripts[REDIS_SCRIPT_COUNT];  /* loaded */
     int64_t last_session;              /* id given out last */
-    uint64_t runs[REDIS_SCRIPT_COUNT]; /* how often it was asked to run each */
-    uint64_t native;                   /* DELIFEQ, DELEX */
-    uint64_t sets;                     /* of keys that have to be missing: votes */
+    unsigned runs[REDIS_SCRIPT_COUNT]; /* how often it was asked to run each */
+    unsigned native;                   /* DELIFEQ, DELEX */
+    unsigned lock_commands; /* SETs and scripts; each key of several that are released counts */
 
     /* Told of each change of a lock's key: set for what a token was accepted, before it may be
      * gone again. NULL: nobody is. */

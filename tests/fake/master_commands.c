@@ -58,7 +58,7 @@ static void run_set(const struct run *run)
     bool only_missing = run->count > 3 && word_is(&run->words[3], "NX");
     bool only_there = run->count > 3 && word_is(&run->words[3], "XX");
     bool expires = run->count > 4 && word_is(&run->words[run->count - 2], "PX");
-    run->server->sets += only_missing;
+    run->server->lock_commands += only_missing;
     if (run_is_refused(run, FAKE_SETTING))
         return;
     if (key_find(run, &run->words[1]) != NULL ? only_missing : only_there) {

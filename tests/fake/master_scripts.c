@@ -375,10 +375,13 @@ void fake_run_eval(const struct run *run)
     for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++) {
         if (!word_is(&run->words[1], in_full ? redis_script_text(i) : redis_script_sha1(i)))
             continue;
-        if (!in_full && !server->scripts[i])
+        if (!in_full && (!server->scripts[i] || server->deaf_to_scripts))
             break;
         server->scripts[i] = !server->deaf_to_scripts;
         server->runs[i]++;
+        if (i != REDIS_SCRIPT_MARK && i != REDIS_SCRIPT_BEAT)
+            server->lock_commands +=
+                i == REDIS_SCRIPT_RELEASES ? (unsigned)word_number(&run->words[2]) : 1;
         if (!run_is_refused(run, i))
             run_script(run, i);
         /* All of them read their first key, and a read is what is tracked. */

@@ -19,11 +19,11 @@
 #include <string.h>
 
 #include "engine/round/node_set.h"
-#include "protocol/text.h"
 #include "protocol/units.h"
 #include "server/masters/resp.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/world.h"
+#include "tests/unit/world_wire.h"
 
 enum {
     ANSWER_BYTES = 1024,   /* of one true answer, as RESP */
@@ -38,7 +38,7 @@ enum {
 struct wire {
     unsigned node;
     enum channel channel;
-    int64_t client_id; /* of the connection the rest is about */
+    unsigned number; /* of the connection the rest is about */
     struct resp resp;
     struct {
         char bytes[ANSWER_BYTES];
@@ -101,25 +101,17 @@ static size_t take_bytes(const char **bytes)
 
 /* --- what is said to the engine --- */
 
-static int64_t *client_id_of(const struct wire *of)
+static struct world_connection *connection_of(const struct wire *of)
 {
-    struct world_master *master = &world.masters[of->node];
-    return of->channel == CHANNEL_TRACKING ? &master->tracker.client_id
-                                           : &master->current.client_id;
-}
-
-static bool is_open(const struct wire *of)
-{
-    const struct world_master *master = &world.masters[of->node];
-    return of->channel == CHANNEL_TRACKING ? master->tracker.open : master->current.open;
+    return &world.connections[of->node][of->channel];
 }
 
 /* A connection that was opened anew has nothing of the one before. */
 static void refresh(struct wire *of)
 {
-    if (of->client_id == *client_id_of(of))
+    if (of->number == connection_of(of)->wire)
         return;
-    of->client_id = *client_id_of(of);
+    of->number = connection_of(of)->wire;
     of->count = 0;
     bool enough_memory = resp_reset(&of->resp);
     assert(enough_memory);
@@ -127,18 +119,10 @@ static void refresh(struct wire *of)
 
 static void lose(struct wire *of, enum reason reason)
 {
-    struct world_master *master = &world.masters[of->node];
-    if (!is_open(of))
+    if (!connection_of(of)->open)
         return;
-    if (of->channel == CHANNEL_TRACKING) {
-        world_cut_tracker(&world, of->node);
-        return;
-    }
-    master->current.open = false;
-    master->current.len = 0;
-    master->redirect = 0;
-    memset(master->tracked, 0, sizeof(master->tracked));
-    engine_on_closed(&world.engine, of->node, CHANNEL_COMMANDS, reason, world.now_ns);
+    world_close(&world, of->node, of->channel);
+    engine_on_closed(&world.engine, of->node, of->channel, reason, world.now_ns);
 }
 
 static bool text_begins(const struct redis_reply *reply, const char *word)
@@ -162,7 +146,7 @@ static void note(const struct wire *of, const struct redis_reply *reply)
 static void say(struct wire *of, const char *bytes, size_t len)
 {
     refresh(of);
-    if (!is_open(of) || len == 0)
+    if (!connection_of(of)->open || len == 0)
         return;
     resp_feed(&of->resp, bytes, len);
     for (;;) {
@@ -184,66 +168,18 @@ static void say(struct wire *of, const char *bytes, size_t len)
 
 /* --- what the masters would say --- */
 
-static void put_one(struct text *out, enum resp_kind kind, int64_t integer, const char *str,
-                    size_t len)
-{
-    switch (kind) {
-    case RESP_STATUS:
-    case RESP_ERROR:
-        text_string(out, kind == RESP_STATUS ? "+" : "-");
-        text_bytes(out, len > 0 ? str : "", len);
-        break;
-    case RESP_STRING:
-        text_string(out, "$");
-        text_number(out, (int64_t)len);
-        text_string(out, "\r\n");
-        text_bytes(out, len > 0 ? str : "", len);
-        break;
-    case RESP_INTEGER:
-        text_string(out, ":");
-        text_number(out, integer);
-        break;
-    case RESP_NIL:
-        text_string(out, "$-1");
-        break;
-    case RESP_ARRAY:
-        text_string(out, "*");
-        text_number(out, integer);
-        break;
-    }
-    text_string(out, "\r\n");
-}
-
-static void put_reply(struct text *out, const struct redis_reply *reply)
-{
-    if (reply->kind != RESP_ARRAY) {
-        put_one(out, reply->kind, reply->integer, reply->str, reply->len);
-        return;
-    }
-    put_one(out, RESP_ARRAY, (int64_t)reply->item_count, NULL, 0);
-    for (size_t i = 0; i < reply->item_count; i++) {
-        bool nested = reply->items[i].kind == RESP_ARRAY;
-        put_one(out, reply->items[i].kind,
-                nested ? (int64_t)reply->nested_count : reply->items[i].integer,
-                reply->items[i].str, reply->items[i].len);
-        if (nested && reply->nested_count > 0)
-            put_one(out, RESP_STRING, 0, reply->nested_str, reply->nested_len);
-    }
-}
-
 /* For struct world: the engine is not told yet. */
-static void divert(struct world *of, unsigned node, enum channel channel,
-                   const struct redis_reply *reply)
+static void divert(struct world *of, unsigned node, enum channel channel, const char *bytes,
+                   size_t len)
 {
     struct wire *said = &wires[node][channel];
     (void)of;
     refresh(said);
-    if (said->count == ANSWERS)
+    if (said->count == ANSWERS || len > ANSWER_BYTES)
         return;
     unsigned last = (said->first + said->count++) % ANSWERS;
-    struct text text = {.buf = said->answers[last].bytes, .size = ANSWER_BYTES};
-    put_reply(&text, reply);
-    said->answers[last].len = text.len;
+    memcpy(said->answers[last].bytes, bytes, len);
+    said->answers[last].len = len;
 }
 
 /* Take the next true answer into a buffer of ANSWER_BYTES; returns its length, 0 without one. */
@@ -467,9 +403,10 @@ static void trouble(void)
     if (how & 64 && world_value(&world, node, resource) == NULL)
         world_set(&world, node, resource, "somebody", 5000);
     else if (how & 32)
-        world.masters[node].scripts_flushed = !world.masters[node].scripts_flushed;
+        world.masters[node].redis.deaf_to_scripts = !world.masters[node].redis.deaf_to_scripts;
     else if (how & 16)
-        world.masters[node].untracked = !world.masters[node].untracked;
+        world.masters[node].redis.refusals[FAKE_TRACKING] =
+            world.masters[node].redis.refusals[FAKE_TRACKING] == NULL ? "ERR unknown" : NULL;
     else if (!(world.diverted & nodes_only(node)))
         world.masters[node].hung = !world.masters[node].hung;
 }
@@ -569,7 +506,7 @@ static void begin(unsigned how)
             wires[i][channel].node = i;
             wires[i][channel].channel = channel;
             wires[i][channel].first = wires[i][channel].count = 0;
-            wires[i][channel].client_id = 0;
+            wires[i][channel].number = 0;
         }
     wire = &wires[0][CHANNEL_COMMANDS];
     memset(yes, 0, sizeof(yes));

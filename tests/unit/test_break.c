@@ -330,11 +330,11 @@ START_TEST(what_is_still_to_be_released_is_not_extended)
     start_break(FROZEN_MS);
     world_expect(&w, "broken a of 1");
     for (unsigned i = 2; i < 5; i++)
-        strcpy(w.masters[i].error, "MISCONF");
+        w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
     world_pass_ms(&w, 10);
     world_expect(&w, "NOQUORUM 2/5 need=3 c:misconf d:misconf e:misconf");
     for (unsigned i = 2; i < 5; i++)
-        w.masters[i].error[0] = '\0';
+        w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     ck_assert_uint_eq(count_frozen(), 3);
     world_send(&w, "EXTEND a %s 60s", token);
     world_pass_ms(&w, 2000);
@@ -393,12 +393,12 @@ START_TEST(hold_lives_on_after_a_break_that_failed)
     lock("LOCK a 3s HOLD");
     start_break(LOOKED_MS);
     for (unsigned i = 2; i < 5; i++)
-        strcpy(w.masters[i].error, "MISCONF");
+        w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
     world_pass_ms(&w, 100);
     expect_noquorum();
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].delay_ns = 0;
-        w.masters[i].error[0] = '\0';
+        w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     }
     world_pass_ms(&w, 10000);
     world_expect(&w, "(nothing)");
@@ -435,12 +435,12 @@ START_TEST(what_is_frozen_in_part_is_held)
     set_nodes(0, 2, A);
     start_break(LOOKED_MS);
     for (unsigned i = 1; i < 5; i++)
-        strcpy(w.masters[i].error, "MISCONF");
+        w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
     world_pass_ms(&w, 100);
     expect_noquorum();
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].delay_ns = 0;
-        w.masters[i].error[0] = '\0';
+        w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     }
     ck_assert_uint_eq(count_frozen(), 1);
     world_say(&w, "STATUS a");
@@ -482,7 +482,7 @@ START_TEST(unlock_deletes_what_is_frozen)
 {
     static const char *const versions[] = {NULL, "redis_version:8.4.0"};
     for (unsigned i = 0; i < 5; i++) {
-        w.masters[i].version = versions[_i % 2];
+        w.masters[i].redis.version = versions[_i % 2];
         world_cut(&w, i);
     }
     world_pass_ms(&w, 1000);
@@ -495,7 +495,7 @@ START_TEST(unlock_deletes_what_is_frozen)
         world_send(&w, "#1 UNLOCK b %s", A);
         world_send(&w, "#2 UNLOCK a %s", token);
         world_settle(&w);
-        ck_assert_uint_eq(w.masters[0].together, 1);
+        ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
         world_heard(&w);
         world_heard(&w);
     } else {

@@ -75,7 +75,8 @@ static const char *extend(void)
 static void refuse_releases(unsigned count, bool refuse)
 {
     for (unsigned i = 0; i < count; i++)
-        strcpy(w.masters[i].refused_key, refuse ? "a" : "");
+        w.masters[i].redis.refusals[FAKE_DELETING] =
+            refuse ? "NOPERM No permissions to access a key" : NULL;
 }
 
 static void forget_answers(void)

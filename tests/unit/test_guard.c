@@ -53,7 +53,7 @@ END_TEST
 
 START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 {
-    snprintf(w.masters[3].replid, sizeof(w.masters[3].replid), "%040u", 99);
+    snprintf(w.masters[3].redis.replid, sizeof(w.masters[3].redis.replid), "%040u", 99);
     world_expect_quarantine(&w, 3, 3, "failedover");
 }
 END_TEST
@@ -67,7 +67,7 @@ START_TEST(failover_that_a_newcomer_records_after_a_step_back)
     world_step_clock(&w, 3, 3, -1000);
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
-    snprintf(w.masters[3].replid, sizeof(w.masters[3].replid), "%040u", 99);
+    snprintf(w.masters[3].redis.replid, sizeof(w.masters[3].redis.replid), "%040u", 99);
     world_join(&newcomer, &w, "elsewhere");
     world_pass_ms(&newcomer, 10);
     ck_assert_str_eq(world_vote(&newcomer, 3), "failedover");
@@ -278,13 +278,14 @@ END_TEST
 
 START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
 {
-    strcpy(w.masters[0].mark_error, "MISCONF Redis is configured to save RDB snapshots");
+    w.masters[0].redis.refusals[REDIS_SCRIPT_MARK] =
+        "MISCONF Redis is configured to save RDB snapshots";
     world_flush(&w, 0);
-    unsigned before = w.masters[0].marks;
+    unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_MARK];
     world_pass_ms(&w, 5000);
-    ck_assert_uint_ge(w.masters[0].marks - before, 3);
-    ck_assert_uint_le(w.masters[0].marks - before, 6);
-    w.masters[0].mark_error[0] = '\0';
+    ck_assert_uint_ge(w.masters[0].redis.runs[REDIS_SCRIPT_MARK] - before, 3);
+    ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_MARK] - before, 6);
+    w.masters[0].redis.refusals[REDIS_SCRIPT_MARK] = NULL;
     world_expect_quarantine(&w, 0, 0, "flushed");
 }
 END_TEST
@@ -293,14 +294,14 @@ END_TEST
 START_TEST(a_master_that_refuses_to_set_locks_has_no_vote)
 {
     static const char refusal[] = "NOPERM this user has no permissions to access one of the keys";
-    snprintf(w.masters[0].full, sizeof(w.masters[0].full), "%s", refusal);
+    w.masters[0].redis.refusals[FAKE_SETTING] = refusal;
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 0, "noperm");
     ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
     /* Nothing of it is left, on any. */
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_null(world_value(&w, i, w.engine.flights.absent_key));
-    w.masters[0].full[0] = '\0';
+    w.masters[0].redis.refusals[FAKE_SETTING] = NULL;
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
 }
@@ -322,7 +323,7 @@ END_TEST
 START_TEST(evicting_master_with_a_strange_record_keeps_that)
 {
     w.lazy = true;
-    w.masters[0].evicted = 12;
+    w.masters[0].redis.evicted = 12;
     world_set(&w, 0, RECORD_KEY, "what is this", 0);
     world_pass_ms(&w, 3 * LOOKED_MS);
     ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), "what is this");
@@ -341,11 +342,11 @@ END_TEST
 
 START_TEST(restart_that_another_daemon_has_recorded_is_recorded_once)
 {
-    w.masters[0].evicted = 12;
+    w.masters[0].redis.evicted = 12;
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
     world_restart_recorded(&w, 0);
-    w.masters[0].evicted = 0;
+    w.masters[0].redis.evicted = 0;
     world_forge(&w, 0, "evicted=12", "evicted=0");
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
@@ -373,7 +374,7 @@ END_TEST
 
 START_TEST(replica_has_no_vote)
 {
-    w.masters[0].replica = true;
+    w.masters[0].redis.replica = true;
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 0, "replica");
 }
@@ -382,8 +383,8 @@ END_TEST
 /* Redis and Valkey name it by different fields. */
 START_TEST(master_in_cluster_mode_has_no_vote)
 {
-    w.masters[0].version = _i == 0 ? NULL : "valkey_version:9.1.2";
-    w.masters[0].clustered = true;
+    w.masters[0].redis.version = _i == 0 ? NULL : "valkey_version:9.1.2";
+    w.masters[0].redis.clustered = true;
     world_restart(&w, 0);
     world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "cluster");
@@ -393,10 +394,10 @@ END_TEST
 
 START_TEST(master_that_may_evict_has_no_vote)
 {
-    w.masters[0].may_evict = true;
+    w.masters[0].redis.may_evict = true;
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 0, "eviction");
-    w.masters[0].may_evict = false;
+    w.masters[0].redis.may_evict = false;
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 0, "-");
 }
@@ -404,7 +405,7 @@ END_TEST
 
 START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 {
-    w.masters[0].evicted = 12;
+    w.masters[0].redis.evicted = 12;
     world_expect_quarantine(&w, 0, 0, "evicted");
 }
 END_TEST
@@ -413,15 +414,15 @@ END_TEST
  * counter reset. */
 static void evict_unrecorded(void)
 {
-    w.masters[0].may_evict = true;
+    w.masters[0].redis.may_evict = true;
     for (unsigned i = 2; i < 5; i++)
         world_kill(&w, i);
     world_pass_ms(&w, 2 * LOOKED_MS);
-    w.masters[0].evicted = 6;
+    w.masters[0].redis.evicted = 6;
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=0 "));
-    w.masters[0].may_evict = false;
-    w.masters[0].evicted = 0;
+    w.masters[0].redis.may_evict = false;
+    w.masters[0].redis.evicted = 0;
 }
 
 static void bring_back_quorum(void)
@@ -438,21 +439,21 @@ static void write_another_record(int64_t ends_in_ms)
     char *mark = strstr(record, " mark=") + strlen(" mark=");
     *mark = *mark == '0' ? '1' : '0';
     sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
-            (w.now_ns + w.masters[0].clock_ns) / 1000 + ends_in_ms * 1000);
+            world_clock_us(&w, 0) + ends_in_ms * 1000);
     world_set(&w, 0, RECORD_KEY, record, 0);
 }
 
 /* While it may evict, what it has evicted is on record for whoever comes later. */
 START_TEST(keys_evicted_while_it_may_evict_are_on_record)
 {
-    w.masters[0].may_evict = true;
+    w.masters[0].redis.may_evict = true;
     world_pass_ms(&w, LOOKED_MS);
-    w.masters[0].evicted = 6;
+    w.masters[0].redis.evicted = 6;
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=6 "));
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=evicted "));
     world_expect_votes(&w, 0, 0, "eviction");
-    w.masters[0].may_evict = false;
+    w.masters[0].redis.may_evict = false;
     world_pass_ms(&w, 2 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "evicted");
 }
@@ -511,13 +512,13 @@ END_TEST
 START_TEST(word_of_an_operator_goes_before_evicted_keys)
 {
     unsigned against;
-    w.masters[0].may_evict = true;
+    w.masters[0].redis.may_evict = true;
     world_pass_ms(&w, LOOKED_MS);
     /* As if the last heartbeat were still under way. */
     w.masters[4].hung = true;
-    w.engine.flights.guard.nodes[4].clock.entry_left = false;
-    w.engine.flights.guard.override_done = false;
-    w.masters[0].evicted = 6;
+    w.engine.flights.guard.nodes[4].entry_left = false;
+    w.engine.flights.guard.word_done = false;
+    w.masters[0].redis.evicted = 6;
     world_pass_ms(&w, LOOKED_MS);
     ck_assert_int_eq(guard_progress(&w.engine.flights.guard, &against), GUARD_UNDER_WAY);
     ck_assert_uint_eq(against, 4);
@@ -530,7 +531,7 @@ START_TEST(new_master_that_may_evict_is_told_so)
 {
     world_deinit(&w);
     world_init_unknown(&w, 5);
-    w.masters[0].may_evict = true;
+    w.masters[0].redis.may_evict = true;
     world_pass_ms(&w, LOOKED_MS);
     world_expect_votes(&w, 0, 0, "eviction");
     world_expect_votes(&w, 1, 4, "new");

@@ -158,7 +158,7 @@ START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
     w.masters[3].hung = w.masters[4].hung = true;
     world_step_clock(&w, 2, 2, 5);
     for (unsigned i = 0; i < 3; i++)
-        w.masters[i].scripts_flushed = true;
+        w.masters[i].redis.deaf_to_scripts = true;
     world_send(&w, "#one LOCK b 60s");
     engine_flush(&w.engine, w.now_ns);
     world_send(&w, "#two EXTEND a %s 60s", token);
@@ -241,8 +241,7 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
     /* What the other daemon's heartbeat leaves, having looked a moment ago. */
     for (unsigned i = 0; i < 5; i++) {
         char vouch[GUARD_VOUCH_MAX];
-        snprintf(vouch, sizeof(vouch), "%" PRId64 ":200",
-                 (w.now_ns + w.masters[i].clock_ns) / 1000);
+        snprintf(vouch, sizeof(vouch), "%" PRId64 ":200", world_clock_us(&w, i));
         world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
     }
     world_pass_ms(&w, 1000);
@@ -255,8 +254,7 @@ static void attest(const char hidden[WORLD_NODES][GUARD_VOUCH_MAX])
 {
     for (unsigned i = 0; i < WORLD_NODES; i++) {
         char vouch[2 * GUARD_VOUCH_MAX];
-        snprintf(vouch, sizeof(vouch), "%" PRId64 "%s", (w.now_ns + w.masters[i].clock_ns) / 1000,
-                 hidden[i]);
+        snprintf(vouch, sizeof(vouch), "%" PRId64 "%s", world_clock_us(&w, i), hidden[i]);
         world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
     }
 }

@@ -24,14 +24,14 @@ static void end(void)
 
 static void set_fsync(const char *fsync)
 {
-    snprintf(w.masters[0].fsync, sizeof(w.masters[0].fsync), "%s", fsync);
+    w.masters[0].redis.fsync = fsync;
 }
 
 /* With what it has on its disk. */
-static void restart_with(const struct world_key keys[WORLD_KEYS])
+static void restart_with(const struct fake_data *keys)
 {
     world_restart(&w, 0);
-    memcpy(w.masters[0].keys, keys, sizeof(w.masters[0].keys));
+    w.masters[0].redis.data = *keys;
 }
 
 /* A world whose first master is said to be durable, and is, as far as its settings tell. */
@@ -100,7 +100,7 @@ END_TEST
 START_TEST(master_with_a_replica_is_not_durable)
 {
     open_durable("always");
-    w.masters[0].replicas = 1;
+    w.masters[0].redis.replicas = 1;
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
     world_restart_with_data(&w, 0);
@@ -113,7 +113,7 @@ START_TEST(replica_in_between_is_no_durable_restart)
 {
     open_durable("always");
     world_restart_with_data(&w, 0);
-    w.masters[0].was_replica = true;
+    w.masters[0].redis.was_replica = true;
     world_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
@@ -145,13 +145,13 @@ END_TEST
 START_TEST(durable_restart_with_an_older_record_is_none)
 {
     open_durable("always");
-    struct world_key keys[WORLD_KEYS];
-    memcpy(keys, w.masters[0].keys, sizeof(keys));
+    static struct fake_data keys;
+    keys = w.masters[0].redis.data;
     set_fsync("everysec");
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
     world_lock_on_three(&w);
-    restart_with(keys);
+    restart_with(&keys);
     set_fsync("always");
     world_expect_no_grant_for_s(&w, 57);
 }
@@ -160,13 +160,13 @@ END_TEST
 START_TEST(durable_restart_from_two_runs_back_is_none)
 {
     open_durable("always");
-    struct world_key keys[WORLD_KEYS];
-    memcpy(keys, w.masters[0].keys, sizeof(keys));
+    static struct fake_data keys;
+    keys = w.masters[0].redis.data;
     world_restart_with_data(&w, 0);
     world_pass_ms(&w, 8 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "-");
     world_lock_on_three(&w);
-    restart_with(keys);
+    restart_with(&keys);
     world_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
@@ -191,8 +191,7 @@ static void renew_as_another(const char *server)
 {
     char lease[LIMIT_RECORD];
     for (unsigned i = 0; i < 5; i++) {
-        snprintf(lease, sizeof(lease), "%s feed=%lld", server,
-                 (w.now_ns + w.masters[i].clock_ns) / NS_PER_MS);
+        snprintf(lease, sizeof(lease), "%s feed=%" PRId64, server, world_clock_us(&w, i) / 1000);
         world_set(&w, i, world_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
     }
 }
@@ -241,8 +240,8 @@ START_TEST(name_is_not_had_before_all_masters_have_told_whose_it_is)
     world_say(&w, "LOCK a 60s WAIT 60s");
     for (unsigned i = 0; i < 4000; i++) {
         for (unsigned node = 1; node < 3; node++) {
-            snprintf(lease, sizeof(lease), "%s feed=%lld", server,
-                     (w.now_ns + w.masters[node].clock_ns) / NS_PER_MS);
+            snprintf(lease, sizeof(lease), "%s feed=%" PRId64, server,
+                     world_clock_us(&w, node) / 1000);
             world_set(&w, node, world_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
         }
         world_pass_ms(&w, 1);
@@ -286,27 +285,27 @@ START_TEST(copy_that_ran_beside_its_original_is_no_restart)
         world_restart_with_data(&w, 0);
     else
         world_restart_recorded(&w, 0);
-    w.masters[0].begun_ns = w.now_ns - 3 * NS_PER_S;
+    w.masters[0].redis.begun_us = world_clock_us(&w, 0) - 3000000;
     world_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
 START_TEST(process_whose_successor_has_voted_does_not_come_back)
 {
-    static struct world_key keys[WORLD_KEYS];
+    static struct fake_data keys;
     char run_id[RECORD_ID + 1];
     char replid[RECORD_ID + 1];
     open_durable("always");
-    memcpy(keys, w.masters[0].keys, sizeof(keys));
-    memcpy(run_id, w.masters[0].run_id, sizeof(run_id));
-    memcpy(replid, w.masters[0].replid, sizeof(replid));
+    keys = w.masters[0].redis.data;
+    memcpy(run_id, w.masters[0].redis.run_id, sizeof(run_id));
+    memcpy(replid, w.masters[0].redis.replid, sizeof(replid));
     world_restart_with_data(&w, 0);
     world_pass_ms(&w, 8 * LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
     world_lock_on_three(&w);
-    memcpy(w.masters[0].keys, keys, sizeof(keys));
-    memcpy(w.masters[0].run_id, run_id, sizeof(run_id));
-    memcpy(w.masters[0].replid, replid, sizeof(replid));
+    w.masters[0].redis.data = keys;
+    memcpy(w.masters[0].redis.run_id, run_id, sizeof(run_id));
+    memcpy(w.masters[0].redis.replid, replid, sizeof(replid));
     world_cut(&w, 0);
     world_pass_ms(&w, 3 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "olddata");
@@ -338,7 +337,7 @@ START_TEST(loss_that_was_not_recorded_outlives_a_durable_restart)
     for (unsigned i = 1; i < 4; i++)
         world_kill(&w, i); /* no quorum is looked at: nothing may be written */
     world_pass_ms(&w, 1000);
-    snprintf(w.masters[0].replid, sizeof(w.masters[0].replid), "%040u", 99);
+    snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
     world_pass_ms(&w, 2 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "failedover");
     world_restart_with_data(&w, 0);
@@ -354,7 +353,7 @@ START_TEST(loss_that_another_daemon_did_not_see_outlives_its_record)
 {
     char replid[RECORD_ID + 1];
     open_durable("always");
-    memcpy(replid, w.masters[0].replid, sizeof(replid));
+    memcpy(replid, w.masters[0].redis.replid, sizeof(replid));
     for (unsigned i = 1; i < 4; i++)
         world_kill(&w, i);
     if (_i == 1) { /* and it had not been seen for long */
@@ -363,10 +362,10 @@ START_TEST(loss_that_another_daemon_did_not_see_outlives_its_record)
         w.masters[0].hung = false;
     }
     world_pass_ms(&w, 1000);
-    snprintf(w.masters[0].replid, sizeof(w.masters[0].replid), "%040u", 99);
+    snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
     world_pass_ms(&w, 2 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "failedover");
-    memcpy(w.masters[0].replid, replid, sizeof(replid)); /* as its record has it */
+    memcpy(w.masters[0].redis.replid, replid, sizeof(replid)); /* as its record has it */
     world_restart_recorded(&w, 0);
     for (unsigned i = 1; i < 4; i++)
         world_restart(&w, i);
@@ -379,10 +378,10 @@ END_TEST
 START_TEST(master_that_may_evict_is_not_durable)
 {
     open_durable("always");
-    w.masters[0].may_evict = true;
+    w.masters[0].redis.may_evict = true;
     world_pass_ms(&w, 2 * LOOKED_MS);
     ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    w.masters[0].may_evict = false;
+    w.masters[0].redis.may_evict = false;
     world_restart_with_data(&w, 0);
     world_pass_ms(&w, 8 * LOOKED_MS);
     world_expect_votes(&w, 0, 0, "restarted");
@@ -405,13 +404,13 @@ END_TEST
 START_TEST(daemons_that_disagree_on_durability_do_not_write_against_each_other)
 {
     open_durable("always");
-    unsigned before = w.masters[0].marks;
+    unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_MARK];
     for (unsigned i = 0; i < 10; i++) {
         if (strstr(world_value(&w, 0, RECORD_KEY), "durable=yes") != NULL)
             world_forge(&w, 0, "durable=yes", "durable=no");
         world_pass_ms(&w, 1000);
     }
-    ck_assert_uint_le(w.masters[0].marks, before + 1);
+    ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_MARK], before + 1);
 }
 END_TEST
 
@@ -430,13 +429,13 @@ START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
     snprintf(join, sizeof(join), "join_us=%" PRId64, record.join_us);
     snprintf(later, sizeof(later), "join_us=%" PRId64, record.join_us + 59389000);
     world_forge(&w, 0, join, later);
-    struct world_key keys[WORLD_KEYS];
-    memcpy(keys, w.masters[0].keys, sizeof(keys));
+    static struct fake_data keys;
+    keys = w.masters[0].redis.data;
     world_kill(&w, 0);
     world_restart_engine(&w, "here");
     world_pass_ms(&w, 2000);
-    restart_with(keys);
-    while ((w.now_ns + w.masters[0].clock_ns) / 1000 < record.join_us + 59389000) {
+    restart_with(&keys);
+    while (world_clock_us(&w, 0) < record.join_us + 59389000) {
         ck_assert_str_ne(world_vote(&w, 0), "-");
         world_pass_ms(&w, 1000);
     }

@@ -24,7 +24,7 @@ static void end(void)
 struct server {
     char run_id[RECORD_ID + 1];
     char replid[RECORD_ID + 1];
-    struct world_key keys[WORLD_KEYS];
+    struct fake_data keys;
 };
 
 static struct server original;
@@ -36,22 +36,22 @@ static const struct server stranger = {
 /* The name of A leads to another server from now on. */
 static void lead_to(const struct server *server)
 {
-    struct world_master *master = &w.masters[0];
+    struct fake_master *master = &w.masters[0].redis;
     memcpy(master->run_id, server->run_id, sizeof(master->run_id));
     memcpy(master->replid, server->replid, sizeof(master->replid));
-    memcpy(master->keys, server->keys, sizeof(master->keys));
-    if (master->current.open)
+    master->data = server->keys;
+    fake_close_all(master);
+    if (w.connections[0][CHANNEL_COMMANDS].open)
         world_cut(&w, 0);
-    master->zombie.len = 0;
 }
 
 /* ... and has done so for long. */
 static void lead_to_stranger(void)
 {
-    const struct world_master *master = &w.masters[0];
+    const struct fake_master *master = &w.masters[0].redis;
     memcpy(original.run_id, master->run_id, sizeof(master->run_id));
     memcpy(original.replid, master->replid, sizeof(master->replid));
-    memcpy(original.keys, master->keys, sizeof(master->keys));
+    original.keys = master->data;
     lead_to(&stranger);
     world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
     world_expect_votes(&w, 0, 4, "-");
@@ -60,8 +60,10 @@ static void lead_to_stranger(void)
 START_TEST(doubled_master_has_one_vote)
 {
     world_kill(&w, 4);
-    w.masters[4] = w.masters[1];
-    w.masters[4].current.open = false;
+    struct fake_master *copy = &w.masters[4].redis;
+    memcpy(copy->run_id, w.masters[1].redis.run_id, sizeof(copy->run_id));
+    memcpy(copy->replid, w.masters[1].redis.replid, sizeof(copy->replid));
+    copy->data = w.masters[1].redis.data;
     w.masters[4].dead = false;
     world_pass_ms(&w, 3000);
     world_expect_votes(&w, 1, 1, "-");
@@ -148,10 +150,10 @@ END_TEST
 
 START_TEST(lease_is_taken_anew_after_a_reconnect)
 {
-    struct world_key keys[WORLD_KEYS];
-    memcpy(keys, w.masters[4].keys, sizeof(keys));
+    static struct fake_data keys;
+    keys = w.masters[4].redis.data;
     world_kill(&w, 4);
-    memcpy(w.masters[4].keys, keys, sizeof(keys));
+    w.masters[4].redis.data = keys;
     world_pass_ms(&w, 12000);
     for (unsigned i = 0; i < 4; i++)
         world_lease_to_another(&w, i, ":e", 3600 * 1000);
@@ -166,13 +168,13 @@ END_TEST
 
 START_TEST(name_is_leased_anew_after_a_master_was_busy_for_long)
 {
-    w.masters[0].busy = true;
+    w.masters[0].redis.refusals[FAKE_LOADING] = "BUSY Redis is busy running a script";
     world_pass_ms(&w, QUARANTINE_MS + 5000);
     for (unsigned i = 1; i < 5; i++) {
         ck_assert_ptr_null(world_value(&w, i, world_guard_key(&w, "name", ":a")));
         world_lease_to_another(&w, i, ":a", 3600 * 1000);
     }
-    w.masters[0].busy = false;
+    w.masters[0].redis.refusals[FAKE_LOADING] = NULL;
     for (unsigned i = 0; i < 3000; i++) {
         world_pass_ms(&w, 1);
         ck_assert_str_ne(world_vote(&w, 0), "-");

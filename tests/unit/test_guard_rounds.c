@@ -86,7 +86,7 @@ START_TEST(flushed_scripts_do_not_overflow_a_link)
         if (i % 40 == 39)
             world_settle(&w);
     }
-    w.masters[0].scripts_flushed = true;
+    w.masters[0].redis.deaf_to_scripts = true;
     w.masters[0].hung = false;
     w.reply_count = 0;
     world_settle(&w);
@@ -98,7 +98,7 @@ END_TEST
 START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
 {
     for (unsigned i = 0; i < 5; i++) {
-        w.masters[i].fence_flushed = true;
+        w.masters[i].redis.scripts[REDIS_SCRIPT_FENCE] = false;
         w.masters[i].delay_ns = 5 * NS_PER_MS;
     }
     world_send(&w, "LOCK a 60s FENCE");

@@ -154,39 +154,24 @@ END_TEST
 
 /* --- those that do not look meanwhile --- */
 
-static struct redis_reply unread[WORLD_NODES * 64];
-static char unread_text[WORLD_NODES * 64][RESP_ITEMS][512];
-static unsigned unread_from[WORLD_NODES * 64];
-static unsigned unread_count;
-
-static const char *copy(char text[512], const char *str, size_t len)
-{
-    return str == NULL ? NULL : (snprintf(text, 512, "%.*s", (int)len, str), text);
-}
+static struct bytes unread[WORLD_NODES];
 
 /* It waits in the socket of who is stopped. */
 static void leave_unread(struct world *world, unsigned node, enum channel channel,
-                         const struct redis_reply *reply)
+                         const char *bytes, size_t len)
 {
-    unsigned i = unread_count++;
     (void)world;
     ck_assert_int_eq(channel, CHANNEL_COMMANDS);
-    ck_assert_uint_lt(i, WORLD_NODES * 64);
-    unread_from[i] = node;
-    unread[i] = *reply;
-    unread[i].str = copy(unread_text[i][0], reply->str, reply->len);
-    for (unsigned item = 0; item < RESP_ITEMS && item < reply->item_count; item++)
-        unread[i].items[item].str =
-            copy(unread_text[i][item], reply->items[item].str, reply->items[item].len);
+    bytes_add(&unread[node], bytes, len);
 }
 
 static void read_all(struct world *world)
 {
     world->diverted = 0;
-    for (unsigned i = 0; i < unread_count; i++)
-        engine_on_replies(&world->engine, unread_from[i], CHANNEL_COMMANDS, &unread[i], 1,
-                          world->now_ns);
-    unread_count = 0;
+    for (unsigned i = 0; i < WORLD_NODES; i++) {
+        world_feed(world, i, CHANNEL_COMMANDS, bytes_at(&unread[i]), bytes_len(&unread[i]));
+        bytes_free(&unread[i]);
+    }
 }
 
 static const struct {
@@ -256,13 +241,11 @@ static enum guard_verdict look(unsigned node, int64_t sent_ns)
 {
     const char *record = world_value(&w, node, RECORD_KEY);
     const struct guard_sample sample = {
-        .clock = {.sent_ns = sent_ns,
-                  .received_ns = w.now_ns,
-                  .time_us = (w.now_ns + w.masters[node].clock_ns) / 1000},
+        .clock = {.sent_ns = sent_ns, .received_ns = w.now_ns, .time_us = world_clock_us(&w, node)},
         .record = record,
         .record_len = strlen(record),
         .master = true,
-        .replid = w.masters[node].replid,
+        .replid = w.masters[node].redis.replid,
     };
     return guard_on_sample(&w.engine.flights.guard, node, &sample);
 }
@@ -316,7 +299,7 @@ START_TEST(answer_that_is_read_late_is_no_look_of_then)
         .record = record,
         .record_len = strlen(record),
         .master = true,
-        .replid = master->replid,
+        .replid = master->redis.replid,
     };
     guard_on_sample(&w.engine.flights.guard, 0, &late);
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
@@ -393,7 +376,7 @@ END_TEST
 START_TEST(step_is_told_at_once_though_scripts_are_gone)
 {
     for (unsigned i = 0; i < 5; i++)
-        w.masters[i].scripts_flushed = true;
+        w.masters[i].redis.deaf_to_scripts = true;
     world_step_clock(&w, 0, 4, -60);
     ck_assert(!world_granted(world_ask(&w, "LOCK a 10s")));
     world_pass_ms(&w, 10);

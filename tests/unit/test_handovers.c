@@ -174,7 +174,7 @@ START_TEST(a_hand_over_whose_scripts_were_flushed_is_sent_in_full)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 5; i++)
-        w.masters[i].scripts_flushed = true;
+        w.masters[i].redis.deaf_to_scripts = true;
     world_say(&w, "#u UNLOCK a %s", holder);
     world_expect(&w, "#u OK");
     world_expect_grant(&w, "b");

@@ -101,8 +101,8 @@ static struct link *reconnect(unsigned node)
         w.now_ns = engine_deadline_ns(&w.engine);
         engine_on_timer(&w.engine, w.now_ns);
     }
-    w.masters[node].current.open = true;
-    w.masters[node].connecting = false;
+    w.connections[node][CHANNEL_COMMANDS].open = true;
+    w.connections[node][CHANNEL_COMMANDS].opening = false;
     engine_on_connected(&w.engine, node, CHANNEL_COMMANDS, w.now_ns);
     return link;
 }

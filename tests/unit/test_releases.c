@@ -64,7 +64,7 @@ START_TEST(releases_of_one_pass_are_one_command)
     expect_each(3, "OK");
     ck_assert_uint_eq(left(3), 0);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_uint_eq(w.masters[i].together, 1);
+        ck_assert_uint_eq(w.masters[i].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
 END_TEST
 
@@ -76,7 +76,7 @@ START_TEST(a_release_alone_is_a_command_of_its_own)
     world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     expect_each(2, "OK");
-    ck_assert_uint_eq(w.masters[0].together, 0);
+    ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 0);
 }
 END_TEST
 
@@ -86,7 +86,8 @@ START_TEST(many_are_several_commands)
     unlock_each(LOCKS);
     world_settle(&w);
     ck_assert_uint_eq(left(LOCKS), 0);
-    ck_assert_uint_eq(w.masters[0].together, (LOCKS + LIMIT_TOGETHER - 1) / LIMIT_TOGETHER);
+    ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES],
+                      (LOCKS + LIMIT_TOGETHER - 1) / LIMIT_TOGETHER);
 }
 END_TEST
 
@@ -129,12 +130,12 @@ START_TEST(flushed_scripts_are_sent_in_full)
 {
     lock_each(3);
     for (unsigned i = 0; i < NODES; i++)
-        w.masters[i].scripts_flushed = true;
+        w.masters[i].redis.deaf_to_scripts = true;
     unlock_each(3);
     world_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(left(3), 0);
-    ck_assert_uint_eq(w.masters[0].together, 1);
+    ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
 END_TEST
 
@@ -197,7 +198,7 @@ START_TEST(each_goes_to_its_own_masters)
     world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     world_settle(&w);
     expect_each(3, "OK");
-    ck_assert_uint_eq(w.masters[0].together, 1);
+    ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 3);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(3), 0);
@@ -242,7 +243,7 @@ END_TEST
 START_TEST(a_master_that_answers_errors_is_owed_them)
 {
     lock_each(2);
-    snprintf(w.masters[2].error, sizeof(w.masters[2].error), "MISCONF Errors writing to disk");
+    w.masters[2].redis.refusals[FAKE_KEYS] = "MISCONF Errors writing to disk";
     unlock_each(2);
     world_settle(&w);
     expect_each(2, "OK");
@@ -252,7 +253,7 @@ START_TEST(a_master_that_answers_errors_is_owed_them)
     ck_assert_uint_eq(w.refused_releases, 1);
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(w.refused_commands, 1);
-    w.masters[2].error[0] = '\0';
+    w.masters[2].redis.refusals[FAKE_KEYS] = NULL;
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(2), 0);
 }
@@ -262,7 +263,8 @@ END_TEST
 START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
 {
     lock_each(LOCKS);
-    strcpy(w.masters[2].refused_key, "r0");
+    w.masters[2].redis.refusals[FAKE_DELETING] = "NOPERM No permissions to access a key";
+    w.masters[2].redis.kept_key = "r0";
     world_cut(&w, 2);
     unlock_each(LOCKS);
     world_settle(&w);
@@ -271,7 +273,7 @@ START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(LOCKS), 1);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 1);
-    w.masters[2].refused_key[0] = '\0';
+    w.masters[2].redis.refusals[FAKE_DELETING] = NULL;
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(LOCKS), 0);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 0);
@@ -281,7 +283,8 @@ END_TEST
 /* An ACL without +mget: nothing is lost, and it is asked but once for each connection. */
 START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
 {
-    strcpy(w.masters[2].together_error, "ERR The user executing the script can't run this");
+    w.masters[2].redis.refusals[REDIS_SCRIPT_RELEASES] =
+        "ERR The user executing the script can't run this";
     lock_each(4);
     unlock_each(2);
     world_settle(&w);
@@ -294,16 +297,16 @@ START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
     world_expect(&w, "#2 OK");
     world_expect(&w, "#3 OK");
     ck_assert_uint_eq(left(4), 0);
-    ck_assert_uint_eq(w.masters[2].together, 1);
-    ck_assert_uint_eq(w.masters[1].together, 2);
-    w.masters[2].together_error[0] = '\0';
+    ck_assert_uint_eq(w.masters[2].redis.runs[REDIS_SCRIPT_RELEASES], 1);
+    ck_assert_uint_eq(w.masters[1].redis.runs[REDIS_SCRIPT_RELEASES], 2);
+    w.masters[2].redis.refusals[REDIS_SCRIPT_RELEASES] = NULL;
     world_cut(&w, 2);
     world_pass_ms(&w, 5000);
     lock_each(2);
     unlock_each(2);
     world_settle(&w);
     expect_each(2, "OK");
-    ck_assert_uint_eq(w.masters[2].together, 2);
+    ck_assert_uint_eq(w.masters[2].redis.runs[REDIS_SCRIPT_RELEASES], 2);
     ck_assert_uint_eq(w.refusals, 1);
 }
 END_TEST
@@ -312,11 +315,11 @@ END_TEST
 START_TEST(a_master_that_refuses_any_release_gets_several_at_once_again)
 {
     lock_each(3);
-    strcpy(w.masters[2].error, "ERR The user executing the script can't run this");
+    w.masters[2].redis.refusals[FAKE_KEYS] = "ERR The user executing the script can't run this";
     unlock_each(3);
     world_settle(&w);
     expect_each(3, "OK");
-    w.masters[2].error[0] = '\0';
+    w.masters[2].redis.refusals[FAKE_KEYS] = NULL;
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(3), 0);
     lock_each(3);
@@ -326,7 +329,7 @@ START_TEST(a_master_that_refuses_any_release_gets_several_at_once_again)
     world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     world_settle(&w);
     expect_each(3, "OK");
-    ck_assert_uint_eq(w.masters[2].together, 1);
+    ck_assert_uint_eq(w.masters[2].redis.runs[REDIS_SCRIPT_RELEASES], 1);
     ck_assert_uint_eq(w.refusals, 0);
 }
 END_TEST
@@ -339,8 +342,8 @@ static const char redis8[] = "redis_version:8.6.3";
 /* Two Valkeys, a Redis 8 and two Redis 7. */
 static void become_native(void)
 {
-    w.masters[0].version = w.masters[1].version = valkey;
-    w.masters[2].version = redis8;
+    w.masters[0].redis.version = w.masters[1].redis.version = valkey;
+    w.masters[2].redis.version = redis8;
     for (unsigned i = 0; i < 3; i++)
         world_cut(&w, i);
     world_pass_ms(&w, 5000);
@@ -350,7 +353,7 @@ static unsigned native(void)
 {
     unsigned sum = 0;
     for (unsigned i = 0; i < NODES; i++)
-        sum += w.masters[i].native;
+        sum += w.masters[i].redis.native;
     return sum;
 }
 
@@ -363,14 +366,14 @@ START_TEST(a_release_alone_goes_as_what_each_master_has)
     expect_each(1, "OK");
     ck_assert_uint_eq(left(1), 0);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_uint_eq(w.masters[i].native, i < 3);
+        ck_assert_uint_eq(w.masters[i].redis.native, i < 3);
     /* Several are cheaper by script, there too. */
     world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     world_settle(&w);
     ck_assert_uint_eq(left(3), 0);
     ck_assert_uint_eq(native(), 3);
-    ck_assert_uint_eq(w.masters[0].together, 1);
+    ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
 END_TEST
 
@@ -404,7 +407,7 @@ END_TEST
 START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
 {
     become_native();
-    strcpy(w.masters[1].native_error, "NOPERM User redlockd has no permissions");
+    w.masters[1].redis.refusals[FAKE_NATIVE] = "NOPERM User redlockd has no permissions";
     lock_each(4);
     for (unsigned i = 0; i < 2; i++) {
         world_send(&w, "#%u UNLOCK r%u %s", i, i, tokens[i]);
@@ -412,17 +415,17 @@ START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
     }
     expect_each(2, "OK");
     ck_assert_uint_eq(left(2), 0);
-    ck_assert_uint_eq(w.masters[1].native, 1);
-    ck_assert_uint_eq(w.masters[0].native, 2);
+    ck_assert_uint_eq(w.masters[1].redis.native, 1);
+    ck_assert_uint_eq(w.masters[0].redis.native, 2);
     ck_assert_uint_eq(w.native_refusals, 1);
-    w.masters[1].native_error[0] = '\0';
+    w.masters[1].redis.refusals[FAKE_NATIVE] = NULL;
     world_cut(&w, 1);
     world_pass_ms(&w, 5000);
     lock_each(2);
     world_send(&w, "#2 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     world_expect(&w, "#2 OK");
-    ck_assert_uint_eq(w.masters[1].native, 2);
+    ck_assert_uint_eq(w.masters[1].redis.native, 2);
     ck_assert_uint_eq(w.native_refusals, 1);
 }
 END_TEST
@@ -432,16 +435,16 @@ START_TEST(any_other_trouble_does_not_turn_it_off)
 {
     become_native();
     lock_each(2);
-    strcpy(w.masters[1].error, "NOPERM No permissions to access a key");
+    w.masters[1].redis.refusals[FAKE_KEYS] = "NOPERM No permissions to access a key";
     world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
     world_settle(&w);
     world_expect(&w, "#0 OK");
     ck_assert_uint_eq(w.engine.flights.masters[1].link.owed.count, 1);
-    w.masters[1].error[0] = '\0';
+    w.masters[1].redis.refusals[FAKE_KEYS] = NULL;
     world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     world_settle(&w);
     world_expect(&w, "#1 OK");
-    ck_assert_uint_eq(w.masters[1].native, 1);
+    ck_assert_uint_eq(w.masters[1].redis.native, 1);
     ck_assert_uint_eq(w.native_refusals, 0);
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(2), 0);

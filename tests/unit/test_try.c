@@ -1,6 +1,7 @@
 /*
  * engine/engine_try.c, and a guard that only looks: what `redlockd -t --probe` is made of.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,8 +34,9 @@ static unsigned refused(void)
 static unsigned keys_of(unsigned node, const char *start)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < WORLD_KEYS; i++)
-        count += strncmp(w.masters[node].keys[i].key, start, strlen(start)) == 0;
+    const struct fake_data *data = &w.masters[node].redis.data;
+    for (unsigned i = 0; i < data->count; i++)
+        count += strncmp(data->keys[i].name, start, strlen(start)) == 0;
     return count;
 }
 
@@ -63,11 +65,11 @@ END_TEST
 
 START_TEST(a_master_that_refuses_is_told_with_its_reason)
 {
-    strcpy(w.masters[0].error, "NOPERM this user has no permissions");
+    w.masters[0].redis.refusals[FAKE_KEYS] = "NOPERM this user has no permissions";
     try_first();
     ck_assert_uint_eq(refused(), ENGINE_TRIALS);
     ck_assert_int_eq(w.trial_refused[0], REASON_NOPERM);
-    strcpy(w.masters[0].error, "ERR something new");
+    w.masters[0].redis.refusals[FAKE_KEYS] = "ERR something new";
     w.trials = 0;
     try_first();
     ck_assert_int_eq(w.trial_refused[0], REASON_ERROR);
@@ -106,9 +108,9 @@ END_TEST
 START_TEST(what_it_finds_is_what_would_take_the_vote)
 {
     w.looks_on = true;
-    w.masters[0].replica = true;
-    w.masters[1].may_evict = true;
-    strcpy(w.masters[3].run_id, w.masters[2].run_id);
+    w.masters[0].redis.replica = true;
+    w.masters[1].redis.may_evict = true;
+    strcpy(w.masters[3].redis.run_id, w.masters[2].redis.run_id);
     w.masters[4].hung = true;
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 500);
@@ -121,8 +123,7 @@ END_TEST
 
 static enum reason lease_finds(unsigned named)
 {
-    return guard_lease_finds(&w.engine.flights.guard, named, w.leases[named],
-                             (w.now_ns + w.masters[0].clock_ns) / 1000);
+    return guard_lease_finds(&w.engine.flights.guard, named, w.leases[named], world_clock_us(&w, 0));
 }
 
 /* The second server has another record's id, and the third is another process of the same data; of
@@ -135,8 +136,8 @@ START_TEST(names_that_daemons_know_as_other_servers_are_found)
         char lease[LIMIT_RECORD];
         const char key[] = {':', (char)('a' + i), '\0'};
         const char *key_of_name = world_guard_key(&w, "name", key);
-        snprintf(lease, sizeof(lease), "%.40s %s feed=%lld", world_value(&w, 0, key_of_name),
-                 run_id, (w.now_ns + w.masters[0].clock_ns) / NS_PER_MS - (i == 3 ? 10000 : 1000));
+        snprintf(lease, sizeof(lease), "%.40s %s feed=%" PRId64, world_value(&w, 0, key_of_name),
+                 run_id, world_clock_us(&w, 0) / 1000 - (i == 3 ? 10000 : 1000));
         world_set(&w, 0, key_of_name, lease, QUARANTINE_MS);
     }
     world_lease_to_another(&w, 0, ":b", QUARANTINE_MS);

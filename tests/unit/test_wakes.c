@@ -91,14 +91,14 @@ END_TEST
 START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
 {
     for (unsigned i = 0; i < 5; i++) {
-        w.masters[i].untracked = true;
+        w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
         world_cut(&w, i);
     }
     world_pass_ms(&w, 1000);
     world_occupy(&w, "a", 60000);
     world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 10000);
-    unsigned looks = w.masters[0].status_runs;
+    unsigned looks = w.masters[0].redis.runs[REDIS_SCRIPT_STATUS];
     ck_assert_uint_ge(looks, 20);
     ck_assert_uint_le(looks, 40);
     world_vacate(&w, "a");
@@ -112,7 +112,7 @@ END_TEST
  * a quorum of those who report is. */
 START_TEST(where_one_reports_those_are_looked_at_that_cannot)
 {
-    w.masters[4].untracked = true;
+    w.masters[4].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
     world_cut(&w, 4);
     world_pass_ms(&w, 1000);
     world_occupy(&w, "a", 60000);
@@ -131,7 +131,7 @@ START_TEST(masters_that_cannot_report_are_looked_at_once_the_others_have_nothing
 {
     world_deinit(&w);
     world_init(&w, 3);
-    w.masters[2].untracked = true;
+    w.masters[2].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
     world_cut(&w, 2);
     world_pass_ms(&w, 1000);
     world_occupy(&w, "a", 25000);
@@ -205,10 +205,10 @@ static uint64_t rounds_in_vain(int64_t ms)
 /* It takes a token away from where it has never been, but that it is free there is of no use. */
 START_TEST(a_master_that_refuses_to_vote_is_not_asked_without_a_pause)
 {
-    snprintf(w.masters[4].full, sizeof(w.masters[4].full), "OOM command not allowed");
+    w.masters[4].redis.refusals[FAKE_SETTING] = "OOM command not allowed";
     w.masters[4].delay_ns = NS_PER_MS;
     ck_assert_uint_le(rounds_in_vain(900), 15);
-    w.masters[4].full[0] = '\0';
+    w.masters[4].redis.refusals[FAKE_SETTING] = NULL;
     world_pass_ms(&w, 300);
     world_expect_grant(&w, "a");
 }
@@ -278,11 +278,11 @@ START_TEST(a_look_that_fails_is_not_the_last)
     world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++)
-        snprintf(w.masters[i].error, sizeof(w.masters[i].error), "LOADING the dataset");
+        w.masters[i].redis.refusals[FAKE_KEYS] = "LOADING the dataset";
     world_vacate(&w, "a");
     world_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 5; i++)
-        w.masters[i].error[0] = '\0';
+        w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     world_pass_ms(&w, 500);
     world_expect_grant(&w, "a");
 }
@@ -293,7 +293,7 @@ END_TEST
 START_TEST(nothing_is_written_to_a_connection_that_closed_meanwhile)
 {
     for (unsigned i = 0; i < 5; i++) {
-        w.masters[i].untracked = true;
+        w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
         world_cut(&w, i);
     }
     world_pass_ms(&w, 1000);
@@ -312,7 +312,7 @@ START_TEST(scripts_that_were_flushed_cost_no_report)
 {
     world_occupy(&w, "a", 60000);
     for (unsigned i = 0; i < 5; i++)
-        w.masters[i].scripts_flushed = true;
+        w.masters[i].redis.deaf_to_scripts = true;
     world_say(&w, "#a LOCK a 10s WAIT 60s");
     world_pass_ms(&w, 1000);
     world_vacate(&w, "a");

@@ -2,12 +2,10 @@
 
 #include <check.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "protocol/units.h"
 #include "tests/unit/world_io.h"
-#include "tests/unit/world_tracking.h"
 #include "tests/unit/world_wire.h"
 
 /* --- time --- */
@@ -30,10 +28,10 @@ void world_settle(struct world *world)
         busy = false;
         for (unsigned i = 0; i < world->node_count; i++) {
             struct world_master *master = &world->masters[i];
+            if (!master->hung)
+                fake_cron(&master->redis, world_clock_us(world, i));
             busy = world_connect(world, i) || busy;
-            busy = world_serve(world, i, &master->current) || busy;
-            busy = world_serve(world, i, &master->tracker) || busy;
-            busy = world_tell(world, i) || busy;
+            busy = world_serve(world, i) || busy;
         }
         check_memory(world);
         if (engine_wants_flush(&world->engine) && !(world->lazy && busy)) {
@@ -42,8 +40,7 @@ void world_settle(struct world *world)
         }
     }
     for (unsigned i = 0; i < world->node_count && !world->zombies_wait; i++)
-        while (world_serve(world, i, &world->masters[i].zombie))
-            continue;
+        world_serve_zombie(world, i);
 }
 
 /* The engine's next deadline, or the next arrival. */
@@ -51,8 +48,8 @@ static int64_t next_event_ns(const struct world *world)
 {
     int64_t next_ns = engine_deadline_ns(&world->engine);
     for (unsigned i = 0; i < world->node_count; i++) {
-        int64_t at_ns = world_arrival_ns(&world->masters[i]);
-        next_ns = at_ns < next_ns ? at_ns : next_ns;
+        int64_t at_ns = pipe_next_ns(&world->connections[i][CHANNEL_COMMANDS].pipe);
+        next_ns = at_ns < next_ns && !world->masters[i].hung ? at_ns : next_ns;
     }
     return next_ns;
 }
@@ -108,47 +105,41 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
     world_pass_ms(world, 1);
 }
 
-/* All but the bytes of the inboxes, of which there are many. */
-static void clear(struct world *world)
+static void init(struct world *world, unsigned node_count, struct world_master *masters)
 {
-    memset(&world->engine, 0, sizeof(world->engine));
-    for (unsigned i = 0; i < WORLD_NODES; i++) {
-        struct world_master *master = &world->masters[i];
-        memset(master, 0, offsetof(struct world_master, connecting));
-        memset((char *)master + offsetof(struct world_master, connecting), 0,
-               offsetof(struct world_master, tracker) - offsetof(struct world_master, connecting));
-        world_clear_inbox(&master->tracker);
-        world_clear_inbox(&master->current);
-        world_clear_inbox(&master->zombie);
-    }
-    size_t rest = offsetof(struct world, node_count);
-    memset((char *)world + rest, 0, sizeof(*world) - rest);
+    memset(world, 0, offsetof(struct world, own));
+    for (unsigned i = 0; i < WORLD_NODES; i++)
+        for (unsigned channel = 0; channel < CHANNELS; channel++)
+            pipe_clear(&world->connections[i][channel].pipe);
+    world->node_count = node_count;
+    world->masters = masters;
+    world->now_ns = 1000 * NS_PER_S;
+    world->random = 1;
+    world->wall_ns = 1000000000 * NS_PER_S;
 }
 
 static void init_masters(struct world *world, unsigned node_count)
 {
-    clear(world);
-    world->node_count = node_count;
-    world->now_ns = 1000 * NS_PER_S;
-    world->random = 1;
-    world->wall_ns = 1000000000 * NS_PER_S;
+    init(world, node_count, world->own);
     for (unsigned i = 0; i < node_count; i++) {
-        snprintf(world->masters[i].run_id, sizeof(world->masters[i].run_id), "%040u", i);
-        snprintf(world->masters[i].replid, sizeof(world->masters[i].replid), "%040u", 10 + i);
-        world->masters[i].clock_ns = 1000000000 * NS_PER_S;
+        struct world_master *master = &world->own[i];
+        master->dead = master->hung = master->mute = false;
+        master->delay_ns = 0;
+        master->clock_ns = 1000000000 * NS_PER_S;
+        fake_init(&master->redis, 1 + 2 * i);
+        master->redis.begun_us = master->clock_ns / 1000;
     }
 }
 
 void world_share(struct world *world, const struct world *other)
 {
+    ck_assert_ptr_eq(world->masters, other->masters);
     world->now_ns = other->now_ns;
-    for (unsigned i = 0; i < world->node_count; i++)
-        memcpy(&world->masters[i], &other->masters[i], offsetof(struct world_master, connecting));
 }
 
 void world_join(struct world *world, const struct world *other, const char *clock_id)
 {
-    init_masters(world, other->node_count);
+    init(world, other->node_count, other->masters);
     world->random = other->random + 1;
     world_share(world, other);
     start_engine(world, clock_id, false);
@@ -171,19 +162,17 @@ void world_init_unknown(struct world *world, unsigned node_count)
 void world_restart_engine(struct world *world, const char *clock_id)
 {
     engine_deinit(&world->engine);
-    for (unsigned i = 0; i < world->node_count; i++) {
-        world->masters[i].current.open = false;
-        world->masters[i].current.len = 0;
-        world->masters[i].connecting = false;
-        world_untrack(&world->masters[i]);
-        world_close_tracker(&world->masters[i]);
-    }
+    world_close_all(world);
     start_engine(world, clock_id, false);
 }
 
 void world_deinit(struct world *world)
 {
     engine_deinit(&world->engine);
+    world_close_all(world);
+    world_free_connections(world);
+    for (unsigned i = 0; i < WORLD_NODES && world->masters == world->own; i++)
+        fake_free(&world->own[i].redis);
 }
 
 const char *world_vote(const struct world *world, unsigned node)
@@ -202,15 +191,14 @@ void world_hang(struct world *world, unsigned count, bool hung)
 void world_kill(struct world *world, unsigned node)
 {
     struct world_master *master = &world->masters[node];
+    struct world_connection *connection = &world->connections[node][CHANNEL_COMMANDS];
     master->dead = true;
     master->hung = false;
-    master->zombie.len = 0;
-    master->current.len = 0;
-    memset(master->keys, 0, sizeof(master->keys));
+    world_flush(world, node);
+    fake_close_all(&master->redis);
     world_cut_tracker(world, node);
-    if (master->current.open) {
-        master->current.open = false;
-        world_untrack(master);
+    if (connection->open) {
+        connection->open = false;
         engine_on_closed(&world->engine, node, CHANNEL_COMMANDS, REASON_DISCONNECTED,
                          world->now_ns);
     }
@@ -222,13 +210,65 @@ void world_restart(struct world *world, unsigned node)
     if (!master->dead)
         world_kill(world, node);
     master->dead = false;
-    master->next_client_id = 0;
-    master->run_id[0]++;
-    master->begun_ns = world->now_ns;
-    master->replid[0]++;
+    fake_start(&master->redis, 100 * (1 + master->wires) + 2 * node);
+    master->redis.begun_us = world_clock_us(world, node);
+}
+
+/* --- what they keep --- */
+
+int64_t world_clock_us(const struct world *world, unsigned node)
+{
+    return (world->now_ns + world->masters[node].clock_ns) / 1000;
 }
 
 void world_flush(struct world *world, unsigned node)
 {
-    memset(world->masters[node].keys, 0, sizeof(world->masters[node].keys));
+    fake_flush(&world->masters[node].redis);
+}
+
+void world_set(struct world *world, unsigned node, const char *key, const char *value,
+               int64_t ttl_ms)
+{
+    fake_set(&world->masters[node].redis, key, value, ttl_ms, world_clock_us(world, node));
+}
+
+void world_delete(struct world *world, unsigned node, const char *key)
+{
+    fake_delete(&world->masters[node].redis, key, world_clock_us(world, node));
+}
+
+const char *world_value(struct world *world, unsigned node, const char *key)
+{
+    const struct fake_key *found =
+        fake_find(&world->masters[node].redis, key, strlen(key), world_clock_us(world, node));
+    return found != NULL ? found->value : NULL;
+}
+
+unsigned world_count(struct world *world, const char *key)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < world->node_count; i++)
+        count += world_value(world, i, key) != NULL;
+    return count;
+}
+
+void world_occupy(struct world *world, const char *resource, int64_t ttl_ms)
+{
+    for (unsigned i = 0; i < world->node_count; i++)
+        world_set(world, i, resource, "foreign", ttl_ms);
+}
+
+void world_vacate(struct world *world, const char *resource)
+{
+    for (unsigned i = 0; i < world->node_count; i++)
+        world_delete(world, i, resource);
+    world_settle(world);
+}
+
+unsigned world_commands(const struct world *world)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < world->node_count; i++)
+        sum += world->masters[i].redis.lock_commands;
+    return sum;
 }

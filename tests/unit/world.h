@@ -1,15 +1,12 @@
 /*
- * A world for the engine: fake masters that speak Redis protocol, on virtual time.
+ * A world for the engine: fake masters (tests/fake/master.h), which execute the engine's own bytes,
+ * on virtual time. A master can be hung (commands pile up and run when it goes on), dead, or slow
+ * to forget a connection that was reset, as a real one is.
  *
- * The engine's own bytes are executed: SET NX PX, our scripts, the greeting, what the guard asks. A
- * master can be hung (commands pile up and run when it goes on), dead, or slow to forget a
- * connection that was reset, as a real one is. Keys expire by the master's own clock.
+ * A world has one daemon. Two worlds can have the same masters, and keep each its own connections.
  *
- * A world has one daemon. Two worlds can have the same masters: they share all that is the
- * masters' own, by turns (world_share()), and keep each its own connections.
- *
- * It is played by world.c (time, the daemon, what befalls masters), world_clients.c, world_master.c
- * and world_wire.c; what else is in world_*.[ch] is for these alone, but for world_guard.h.
+ * It is played by world.c (time, the daemon, what befalls masters), world_wire.c (connections),
+ * world_clients.c and world_io.c; world_guard.h is for tests of the guard.
  */
 #ifndef TESTS_UNIT_WORLD_H
 #define TESTS_UNIT_WORLD_H
@@ -17,99 +14,42 @@
 #include <stdbool.h>
 
 #include "engine/engine.h"
+#include "server/masters/resp.h"
+#include "tests/fake/master.h"
+#include "tests/fake/pipe.h"
 
 enum {
     WORLD_NODES = 5,
-    WORLD_KEYS = 96,
     WORLD_REPLIES = 2048,
-    WORLD_ARRIVALS = 8192,
     WORLD_CLIENTS = 4,
 };
 
-struct world_key {
-    char key[64]; /* "" is free */
-    char value[LIMIT_RECORD];
-    int64_t expires_ns;
-};
-
-/* A key that somebody wants to be told about, as it was when it was looked at. */
-struct world_tracked {
-    char key[64]; /* "" is free */
-    char value[LIMIT_RECORD];
-    int64_t expires_ns;
-};
-
-/* Bytes that a connection has brought and the master has not executed. */
-struct world_inbox {
-    char bytes[5 * 1024 * 1024];
-    size_t start; /* of what is left */
-    size_t len;   /* of what is left */
-    bool open;    /* replies can still be sent */
-    int64_t client_id;
-    unsigned oks; /* answers of OK that the engine has not got yet */
-    /* When what was written arrives: a ring. Positions count all bytes ever written. */
-    uint64_t written;
-    struct {
-        uint64_t end;
-        int64_t at_ns;
-    } arrivals[WORLD_ARRIVALS];
-    unsigned first_arrival;
-    unsigned arrival_count;
-};
-
+/* What all daemons share. */
 struct world_master {
+    struct fake_master redis;
     bool dead;
     bool hung;
-    bool mute;               /* executes, but its replies are lost */
-    int64_t delay_ns;        /* how long bytes take to reach it */
-    char mark_error[64];     /* answers this to mark.lua, if not "" */
-    unsigned marks;          /* how often it was asked to run it */
-    char together_error[64]; /* answers this to releases.lua, if not "" */
-    const char *version;     /* of INFO: it has DELIFEQ or DELEX by that; NULL has none */
-    char native_error[64];   /* answers this to them, if not "" */
-    char error[64];          /* answers this to everything but the greeting, if not "" */
-    char refused_key[64];    /* answers an error to what would release this one, if not "" */
-    char full[64];           /* answers this to what would set a key, if not "" */
-    char run_id[41];
-    int64_t begun_ns; /* when that run began */
-    char replid[41];
-    bool replica;
-    bool was_replica; /* since it started, of another one */
-    bool clustered;
-    int replicas;
-    char fsync[16]; /* its setting appendfsync */
-    bool may_evict;
-    int64_t evicted;
+    bool mute;        /* executes, but its replies are lost */
+    int64_t delay_ns; /* how long bytes take to reach it */
     int64_t clock_ns; /* what its wall clock is ahead of the world's; keys expire by it */
-    int64_t next_client_id;
-    bool untracked; /* it refuses CLIENT TRACKING, as Redis 5 does */
-    bool scripts_flushed;
-    bool fence_flushed; /* only fence.lua is */
-    bool busy;          /* answers BUSY to everything */
-    struct world_key keys[WORLD_KEYS];
-    unsigned commands; /* executed, of locks only */
-    unsigned together; /* commands to release several */
-    unsigned native;   /* DELIFEQ, DELEX */
+    unsigned wires;   /* counts the connections to it */
+};
 
-    /* From here on it is the daemon's connection. */
-    bool connecting; /* the engine asked for one */
-    bool tracker_connecting;
-    bool caching;         /* the next command's key is to be tracked */
-    int64_t tracker_ids;  /* given out, far from those of the others */
-    int64_t redirect;     /* the client id to which changes are told; 0 nobody */
-    unsigned status_runs; /* looks, and STATUS */
-    struct world_tracked tracked[WORLD_KEYS];
-    struct world_inbox tracker;
-    struct world_inbox current;
-    struct world_inbox zombie; /* the one before, if it was reset while the master hung */
+/* One connection of the daemon to a master. */
+struct world_connection {
+    bool opening;  /* the engine asked for it */
+    bool open;     /* the engine has it: replies can still be sent */
+    unsigned wire; /* of the session at the master */
+    struct pipe pipe;
+    struct resp resp;
 };
 
 struct world {
     struct engine engine;
     struct engine_client client;                /* who sends, if nobody else is named */
     struct engine_client others[WORLD_CLIENTS]; /* more of them */
-    struct world_master masters[WORLD_NODES];
-    unsigned breaks;   /* that were told of when they began to act */
+    struct world_master *masters;               /* its own, or those of another world */
+    unsigned breaks;                            /* that were told of when they began to act */
     unsigned refusals; /* masters that were told of for refusing several releases at once, ... */
     unsigned native_refusals;  /* ... for refusing DELIFEQ or DELEX */
     unsigned refused_commands; /* ... for answering an error to a command, ... */
@@ -133,10 +73,16 @@ struct world {
     bool lazy;         /* flushes only when nothing else is left to do */
     bool deaf;         /* the connection for which the next answer is breaks with it */
     bool zombies_wait; /* commands of reset connections run only once this is off */
-    /* The answers of these nodes, a bit each, are handed over in place of reaching the engine. */
+    /* The answers of these nodes, a bit each, are handed over, each as bytes, in place of reaching
+     * the engine. */
     uint32_t diverted;
-    void (*divert)(struct world *world, unsigned node, enum channel channel,
-                   const struct redis_reply *answer);
+    void (*divert)(struct world *world, unsigned node, enum channel channel, const char *bytes,
+                   size_t len);
+
+    /* From here on memory is used again and again. */
+    struct world_master own[WORLD_NODES];
+    struct world_connection connections[WORLD_NODES][CHANNELS];
+    struct world_connection zombies[WORLD_NODES]; /* reset before the master had read all */
 };
 
 /* All masters are there, all links up, and an operator has said that no lock is held. */
@@ -148,7 +94,7 @@ void world_init_unknown(struct world *world, unsigned node_count);
 /* Another daemon on the masters of the other world. */
 void world_join(struct world *world, const struct world *other, const char *clock_id);
 
-/* From now on the masters, and the time, are as they are there. */
+/* From now on the time is as it is there; the masters are the same, and always were. */
 void world_share(struct world *world, const struct world *other);
 
 /* The engine stops, and another starts, on this host or on another one. */
@@ -199,6 +145,16 @@ __attribute__((format(printf, 2, 3))) const char *world_ask(struct world *world,
 /* Is it OK, and has no tag? Then its token, likewise. */
 bool world_granted(const char *reply);
 const char *world_token(const char *reply);
+
+/* A master's wall clock. */
+int64_t world_clock_us(const struct world *world, unsigned node);
+
+/* How much of what a reset connection has brought a master has not read. */
+size_t world_unread(struct world *world, unsigned node);
+
+/* The engine reads what a master says, or somebody in its place. */
+void world_feed(struct world *world, unsigned node, enum channel channel, const char *bytes,
+                size_t len);
 
 /* The network resets the connection; what the master has not read yet it may still execute. */
 void world_cut(struct world *world, unsigned node);

@@ -84,15 +84,15 @@ void world_lock_on_three(struct world *world)
 void world_restart_with_data(struct world *world, unsigned node)
 {
     struct world_master *master = &world->masters[node];
-    struct world_key keys[WORLD_KEYS];
-    memcpy(keys, master->keys, sizeof(keys));
+    static struct fake_data data;
+    data = master->redis.data;
     world_restart(world, node);
-    memcpy(master->keys, keys, sizeof(keys));
+    master->redis.data = data;
 }
 
 void world_restart_recorded(struct world *world, unsigned node)
 {
-    const struct world_master *master = &world->masters[node];
+    const struct fake_master *master = &world->masters[node].redis;
     char run_id[sizeof(master->run_id)];
     char replid[sizeof(master->replid)];
     memcpy(run_id, master->run_id, sizeof(run_id));

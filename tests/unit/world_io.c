@@ -10,10 +10,7 @@
 static void io_open(void *context, unsigned node, enum channel channel)
 {
     struct world *world = context;
-    if (channel == CHANNEL_TRACKING)
-        world->masters[node].tracker_connecting = true;
-    else
-        world->masters[node].connecting = true;
+    world->connections[node][channel].opening = true;
 }
 
 static void io_close(void *context, unsigned node, enum channel channel)
@@ -136,9 +133,9 @@ static void io_leased(void *context, unsigned node, unsigned named, const char *
 static void io_releases_refused(void *context, unsigned node, enum redis_form form)
 {
     struct world *world = context;
-    const struct world_master *master = &world->masters[node];
+    const struct fake_master *master = &world->masters[node].redis;
     bool native = form != REDIS_BY_SHA1;
-    ck_assert_str_ne(native ? master->native_error : master->together_error, "");
+    ck_assert_ptr_nonnull(master->refusals[native ? FAKE_NATIVE : REDIS_SCRIPT_RELEASES]);
     world->refusals += !native;
     world->native_refusals += native;
 }
