@@ -145,6 +145,13 @@ void process_wait_state(pid_t pid, char state)
         waiting_pause(&waiting);
 }
 
+void process_wait_gone(pid_t pid)
+{
+    struct waiting waiting = waiting_for("a process to be gone");
+    while (process_runs(pid))
+        waiting_pause(&waiting);
+}
+
 unsigned process_children(pid_t parent, pid_t *children, unsigned max)
 {
     unsigned count = 0;

@@ -42,6 +42,7 @@ void process_stop(pid_t pid);
 
 /* Wait until /proc says that it is in this state: 'T' stopped, 'S' asleep. */
 void process_wait_state(pid_t pid, char state);
+void process_wait_gone(pid_t pid);
 
 /* SIGKILL and wait. */
 void process_kill(pid_t pid);

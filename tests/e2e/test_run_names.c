@@ -15,13 +15,9 @@
 #include "tests/e2e/command.h"
 #include "tests/e2e/names.h"
 #include "tests/e2e/namespace.h"
-#include "tests/e2e/stage.h"
+#include "tests/e2e/run.h"
 #include "tests/e2e/waiting.h"
-#include "tests/e2e/wrapper.h"
 #include "tests/runner.h"
-
-#define WORDS(...)    ((const char *const[]){__VA_ARGS__, NULL})
-#define SHELL(script) "--", "sh", "-c", script
 
 static struct names names;
 static char url[64];

@@ -8,19 +8,26 @@
 #include <unistd.h>
 
 #include "tests/e2e/process.h"
-#include "tests/e2e/stage.h"
+#include "tests/e2e/run.h"
 #include "tests/e2e/waiting.h"
-#include "tests/e2e/wrapper.h"
 #include "tests/runner.h"
 
-static const struct stage_plan three = {.masters = 3, .over_unix = true};
+static struct stage stage;
+static struct wrapper wrapper;
 
-#define WORDS(...)    ((const char *const[]){__VA_ARGS__, NULL})
-#define SHELL(script) "--", "sh", "-c", script
-
-static void start(const struct stage *stage, struct wrapper *wrapper, const char *const *words)
+static void set_up(void)
 {
-    wrapper_start(wrapper, &stage->sandbox, "run", stage->daemon.socket, words);
+    stage_open(&stage, "redlock run", &run_plan);
+}
+
+static void tear_down(void)
+{
+    stage_close(&stage);
+}
+
+static void start(const char *const *words)
+{
+    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
 }
 
 /* --- suspended --- */
@@ -28,11 +35,8 @@ static void start(const struct stage *stage, struct wrapper *wrapper, const char
 /* It would be granted the lock, and hold it while it is stopped. */
 START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
 {
-    struct stage stage;
-    struct wrapper wrapper;
-    stage_open(&stage, __func__, &three);
     struct grant grant = client_lock(&stage.client, "a", "60s");
-    start(&stage, &wrapper, WORDS("a", SHELL("echo ran; exec sleep 600")));
+    start(WORDS("a", SHELL("echo ran; exec sleep 600")));
     for (unsigned i = 0; i < 5; i++) {
         stage_wait_stats(&stage.client, " waiting=1 ");
         kill(wrapper.pid, SIGTSTP);
@@ -52,17 +56,13 @@ START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
     kill(wrapper.pid, SIGCONT);
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
-    stage_close(&stage);
 }
 END_TEST
 
 /* Whatever comes first: no lock is held for a process that was stopped before its command began. */
 START_TEST(a_grant_that_meets_a_suspension_leaves_no_lock_idle)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     for (unsigned i = 0; i < 20; i++) {
-        struct wrapper wrapper;
         struct grant grant = client_lock(&stage.client, "a", "60s");
         char name[16];
         snprintf(name, sizeof(name), "run%u", i);
@@ -85,7 +85,6 @@ START_TEST(a_grant_that_meets_a_suspension_leaves_no_lock_idle)
         kill(wrapper.pid, SIGTERM);
         ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
     }
-    stage_close(&stage);
 }
 END_TEST
 
@@ -93,11 +92,8 @@ END_TEST
  * leaves the queue first. */
 START_TEST(a_waiter_that_is_continued_before_it_stops_goes_on)
 {
-    struct stage stage;
-    struct wrapper wrapper;
-    stage_open(&stage, __func__, &three);
     struct grant grant = client_lock(&stage.client, "a", "60s");
-    start(&stage, &wrapper, WORDS("a", SHELL("echo ran")));
+    start(WORDS("a", SHELL("echo ran")));
     stage_wait_stats(&stage.client, " waiting=1 ");
     process_stop(stage.daemon.pid);
     kill(wrapper.pid, SIGTSTP);
@@ -107,15 +103,12 @@ START_TEST(a_waiter_that_is_continued_before_it_stops_goes_on)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     ck_assert_int_eq(wrapper_wait(&wrapper), 0);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 1);
-    stage_close(&stage);
 }
 END_TEST
 
 START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
 {
-    struct stage stage;
     char url[SANDBOX_FILE + 8], errors[SANDBOX_FILE];
-    stage_open(&stage, __func__, &three);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     snprintf(url, sizeof(url), "unix:%s", stage.daemon.socket);
     pid_t pid = process_start(&(struct process_plan){
@@ -126,7 +119,6 @@ START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
     kill(pid, SIGTSTP);
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     ck_assert_int_eq(process_wait(pid, "redlock run"), 0);
-    stage_close(&stage);
 }
 END_TEST
 
@@ -137,51 +129,38 @@ END_TEST
 
 START_TEST(a_run_that_waits_for_itself_says_so)
 {
-    struct stage stage;
-    struct wrapper wrapper;
-    stage_open(&stage, __func__, &three);
     setenv("REDLOCK", wrapper_program(), 1);
     unsetenv("REDLOCK_HELD");
-    start(&stage, &wrapper, WORDS("a", SHELL("exec $REDLOCK run a echo ran")));
+    start(WORDS("a", SHELL("exec $REDLOCK run a echo ran")));
     wrapper_wait_errors(&wrapper, AROUND);
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
-    stage_close(&stage);
 }
 END_TEST
 
 /* Not by the innermost name alone; and where there is no wait. */
 START_TEST(it_is_told_of_each_lock_around_it)
 {
-    struct stage stage;
-    struct wrapper wrapper;
-    stage_open(&stage, __func__, &three);
     setenv("REDLOCK", wrapper_program(), 1);
     unsetenv("REDLOCK_HELD");
-    start(&stage, &wrapper,
-          WORDS("a", SHELL("$REDLOCK run b -- $REDLOCK run c -- sh -c 'echo held: $REDLOCK_HELD;"
+    start(WORDS("a", SHELL("$REDLOCK run b -- $REDLOCK run c -- sh -c 'echo held: $REDLOCK_HELD;"
                            "$REDLOCK run d true && exec $REDLOCK run -n a true'")));
     ck_assert_int_eq(wrapper_wait(&wrapper), 1);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "held: a b c\n"), 1);
     ck_assert(wrapper_complained(&wrapper, AROUND));
     ck_assert(!wrapper_complained(&wrapper, "locked d"));
-    stage_close(&stage);
 }
 END_TEST
 
 START_TEST(commands_within_use_the_same_daemon_and_secret)
 {
-    struct stage stage;
-    struct wrapper wrapper;
     char secret[SANDBOX_FILE], relative[SANDBOX_FILE + 64], cwd[256], expected[1024];
-    stage_open(&stage, __func__, &three);
     setenv("REDLOCK", wrapper_program(), 1);
     setenv("REDLOCK_URL", "unix:/nowhere", 1);
     sandbox_write(sandbox_path(&stage.sandbox, "secret", secret), "s-0123456789abcdef\n");
     snprintf(relative, sizeof(relative), "../../../../../../../../../../..%s", secret);
-    start(&stage, &wrapper,
-          WORDS("--secret-file", relative, "a",
+    start(WORDS("--secret-file", relative, "a",
                 SHELL("$REDLOCK status a && $REDLOCK run b true && echo $REDLOCK_SECRET_FILE.")));
     ck_assert_int_eq(wrapper_wait(&wrapper), 0);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "held "), 1);
@@ -189,7 +168,6 @@ START_TEST(commands_within_use_the_same_daemon_and_secret)
     ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
     snprintf(expected, sizeof(expected), "%s/%s.\n", cwd, relative);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, expected), 1);
-    stage_close(&stage);
 }
 END_TEST
 
@@ -197,12 +175,14 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run in the queue");
     TCase *suspended = sandbox_case("suspended");
+    tcase_add_checked_fixture(suspended, set_up, tear_down);
     tcase_add_test(suspended, a_suspended_waiter_leaves_the_queue_and_joins_it_again);
     tcase_add_test(suspended, a_grant_that_meets_a_suspension_leaves_no_lock_idle);
     tcase_add_test(suspended, a_waiter_that_is_continued_before_it_stops_goes_on);
     tcase_add_test(suspended, a_waiter_that_ignores_suspension_stays_in_the_queue);
     suite_add_tcase(suite, suspended);
     TCase *nested = sandbox_case("nested");
+    tcase_add_checked_fixture(nested, set_up, tear_down);
     tcase_add_test(nested, a_run_that_waits_for_itself_says_so);
     tcase_add_test(nested, it_is_told_of_each_lock_around_it);
     tcase_add_test(nested, commands_within_use_the_same_daemon_and_secret);

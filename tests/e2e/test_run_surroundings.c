@@ -13,87 +13,83 @@
 
 #include "tests/e2e/command.h"
 #include "tests/e2e/process.h"
-#include "tests/e2e/stage.h"
+#include "tests/e2e/run.h"
 #include "tests/e2e/waiting.h"
-#include "tests/e2e/wrapper.h"
 #include "tests/runner.h"
 
-static const struct stage_plan three = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
 
+static struct stage stage;
+static struct command command;
+
+static void set_up(void)
+{
+    stage_open(&stage, "redlock run", &run_plan);
+}
+
+static void tear_down(void)
+{
+    command_free(&command);
+    stage_close(&stage);
+}
+
 /* A shell does this, with $REDLOCK for the program under test and its daemon. */
-__attribute__((format(printf, 3, 4))) static void
-shell(const struct stage *stage, struct command *command, const char *form, ...)
+__attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
 {
     char script[1024];
     char path[256];
     va_list arguments;
+    command_free(&command);
     va_start(arguments, form);
     vsnprintf(script, sizeof(script), form, arguments);
     va_end(arguments);
-    snprintf(path, sizeof(path), "unix:%s", stage->daemon.socket);
+    snprintf(path, sizeof(path), "unix:%s", stage.daemon.socket);
     setenv("REDLOCK", wrapper_program(), 1);
     setenv("REDLOCK_URL", path, 1);
-    command_run(command, &stage->sandbox, (const char *[]){"/bin/sh", "-c", script, NULL});
+    command_run(&command, &stage.sandbox, (const char *[]){"/bin/sh", "-c", script, NULL});
 }
 
 /* Process 1 of a container may reap nobody. Its parent is the one that orphans come to here. */
 START_TEST(it_leaves_no_zombie_to_others)
 {
-    struct stage stage;
-    struct command command;
     pid_t left[8];
-    stage_open(&stage, __func__, &three);
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     unsigned before = process_children(getpid(), left, 8);
     for (unsigned i = 0; i < 3; i++) {
-        shell(&stage, &command, "exec $REDLOCK run a true");
+        shell("exec $REDLOCK run a true");
         ck_assert_int_eq(command.status, 0);
-        command_free(&command);
     }
     ck_assert_uint_eq(process_children(getpid(), left, 8), before);
-    stage_close(&stage);
 }
 END_TEST
 
 /* Whatever it is that it cannot open; but for its own libraries, of which the loader tells. */
 START_TEST(short_of_descriptors_it_fails_and_keeps_no_lock)
 {
-    struct stage stage;
-    struct command command;
     unsigned limit = 3;
     bool failed = false;
-    stage_open(&stage, __func__, &three);
     do {
         ck_assert_uint_lt(++limit, 64);
-        shell(&stage, &command, "ulimit -n %u && exec $REDLOCK version", limit);
-        command_free(&command);
+        shell("ulimit -n %u && exec $REDLOCK version", limit);
     } while (command.status != 0);
     do {
         ck_assert_uint_lt(limit, 64);
-        shell(&stage, &command, "ulimit -n %u && exec $REDLOCK run a echo ran", limit++);
+        shell("ulimit -n %u && exec $REDLOCK run a echo ran", limit++);
         ck_assert_msg(command.status == 0 || command.status == 125, "limit %u: status %d, %s",
                       limit, command.status, command.errors);
         ck_assert_str_eq(command.output, command.status == 0 ? "ran\n" : "");
         failed = failed || strstr(command.errors, "cannot start a process: Too many open files");
-        command_free(&command);
         client_expect(&stage.client, "FREE", "STATUS a");
     } while (command.status != 0);
     ck_assert(failed);
-    stage_close(&stage);
 }
 END_TEST
 
 /* The shell that became redlock had started something before; the command kills the keeper. */
 START_TEST(a_killed_keeper_takes_nothing_along_that_was_there_before)
 {
-    struct stage stage;
-    struct command command;
-    stage_open(&stage, __func__, &three);
-    shell(&stage, &command,
-          "sleep 1000 >/dev/null 2>&1 & echo $!; "
+    shell("sleep 1000 >/dev/null 2>&1 & echo $!; "
           "exec $REDLOCK run a sh -c 'kill -KILL $PPID; sleep 1000'");
     pid_t before = (pid_t)strtol(command.output, NULL, 10);
     ck_assert_int_eq(command.status, 125);
@@ -102,30 +98,24 @@ START_TEST(a_killed_keeper_takes_nothing_along_that_was_there_before)
     bool runs = process_runs(before);
     kill(before, SIGKILL);
     ck_assert(runs);
-    command_free(&command);
-    stage_close(&stage);
 }
 END_TEST
 
 /* The lock is held for as long as max_hold allows, and then lost: there is something to say. */
 START_TEST(nobody_reading_its_messages_costs_no_grace)
 {
-    struct stage stage;
-    struct command command;
+    stage_close(&stage);
     stage_open(&stage, __func__,
                &(struct stage_plan){
                    .masters = 3,
                    .over_unix = true,
                    .daemon = {.node_timeout_ms = 100, .locks = ", max_ttl: 3s, max_hold: 6s"}});
-    shell(&stage, &command,
-          "mkfifo %s/pipe; exec 8<>%s/pipe 7>%s/pipe 8<&-; "
+    shell("mkfifo %s/pipe; exec 8<>%s/pipe 7>%s/pipe 8<&-; "
           "exec $REDLOCK run --ttl 3s --grace 1m a sh -c 'exec 2>/dev/null; "
           "trap \"echo cleaned; exit 0\" TERM; while :; do sleep 0.01; done' 2>&7",
           stage.sandbox.dir, stage.sandbox.dir, stage.sandbox.dir);
     ck_assert_int_eq(command.status, 122);
     ck_assert_str_eq(command.output, "cleaned\n");
-    command_free(&command);
-    stage_close(&stage);
 }
 END_TEST
 
@@ -141,32 +131,22 @@ static bool may_mount(void)
 
 START_TEST(where_proc_hides_other_users_nothing_is_run)
 {
-    struct stage stage;
-    struct command command;
     if (!may_mount())
         return;
-    stage_open(&stage, __func__, &three);
-    shell(&stage, &command,
-          "exec unshare -m sh -c 'mount -t proc -o hidepid=2 proc /proc && "
+    shell("exec unshare -m sh -c 'mount -t proc -o hidepid=2 proc /proc && "
           "exec setpriv --reuid 65534 --regid 65534 --clear-groups $REDLOCK run a echo ran'");
     ck_assert_int_eq(command.status, 125);
     ck_assert_str_eq(command.output, "");
     ck_assert_ptr_nonnull(strstr(command.errors, "mounted with hidepid"));
-    command_free(&command);
-    stage_close(&stage);
 }
 END_TEST
 
 /* What it leaves in its group works for a while; whether it does cannot be looked up any more. */
 START_TEST(a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended)
 {
-    struct stage stage;
-    struct command command;
     if (!may_mount())
         return;
-    stage_open(&stage, __func__, &three);
-    shell(&stage, &command,
-          "exec unshare -m $REDLOCK run a sh -c 'umount -l /proc || exit 9;"
+    shell("exec unshare -m $REDLOCK run a sh -c 'umount -l /proc || exit 9;"
           "(sleep 0.5; $REDLOCK status a; touch %s/worked) & exit 5'",
           stage.sandbox.dir);
     ck_assert_int_eq(command.status, 5);
@@ -177,39 +157,29 @@ START_TEST(a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended
     ck_assert_ptr_nonnull(strstr(command.output, "held"));
     client_expect(&stage.client, "FREE", "STATUS a");
     unlink(worked);
-    command_free(&command);
-    stage_close(&stage);
 }
 END_TEST
 
 /* ... and where it is killed there, nothing of it is left. */
 START_TEST(a_command_that_unmounts_proc_is_killed_with_all_it_started)
 {
-    struct stage stage;
-    struct command command;
     if (!may_mount())
         return;
-    stage_open(&stage, __func__, &three);
-    shell(&stage, &command,
-          "exec unshare -m $REDLOCK run a sh -c 'umount -l /proc || exit 9;"
+    shell("exec unshare -m $REDLOCK run a sh -c 'umount -l /proc || exit 9;"
           "sleep 600 & $REDLOCK unlock a; trap \"\" TERM; wait; sleep 600'");
     ck_assert_int_eq(command.status, 122);
-    command_free(&command);
-    stage_close(&stage);
 }
 END_TEST
 
 /* It is root, and redlock is not. */
 START_TEST(a_process_that_cannot_be_killed_is_named)
 {
-    struct stage stage;
-    struct command command;
     if (!may_mount())
         return;
+    stage_close(&stage);
     stage_open(&stage, __func__, &three_tcp);
     chmod(stage.sandbox.dir, 0755);
-    shell(&stage, &command,
-          "cp $REDLOCK %s/redlock && cd %s && "
+    shell("cp $REDLOCK %s/redlock && cd %s && "
           "cp $(command -v setpriv) become && chmod 4755 become && "
           "export REDLOCK_URL=tcp://127.0.0.1:%d && exec setpriv --reuid 65534 --regid 65534 "
           "--clear-groups ./redlock run --grace 0 a sh -c '"
@@ -219,8 +189,6 @@ START_TEST(a_process_that_cannot_be_killed_is_named)
     ck_assert_int_eq(command.status, 122);
     ck_assert_msg(strstr(command.errors, " of user root; waiting for it to end") != NULL, "%s",
                   command.errors);
-    command_free(&command);
-    stage_close(&stage);
 }
 END_TEST
 
@@ -228,6 +196,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run in poor surroundings");
     TCase *tests = sandbox_case("run");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_leaves_no_zombie_to_others);
     tcase_add_test(tests, short_of_descriptors_it_fails_and_keeps_no_lock);
     tcase_add_test(tests, a_killed_keeper_takes_nothing_along_that_was_there_before);

@@ -108,3 +108,13 @@ bool wrapper_complained(const struct wrapper *wrapper, const char *text)
 {
     return count_in(wrapper->errors, text) > 0;
 }
+
+unsigned wrapper_printed_pids(const struct wrapper *wrapper, pid_t *pids, unsigned max)
+{
+    unsigned count = 0;
+    char *text = sandbox_read(wrapper->output);
+    for (const char *at = text; count < max && (at = strstr(at, "pid ")) != NULL; at++)
+        pids[count++] = (pid_t)strtol(at + 4, NULL, 10);
+    free(text);
+    return count;
+}

@@ -39,6 +39,9 @@ pid_t wrapper_command(const struct wrapper *wrapper);
 void wrapper_wait_output(const struct wrapper *wrapper, const char *text);
 void wrapper_wait_errors(const struct wrapper *wrapper, const char *text);
 
+/* The processes whose numbers the command has printed, one in each line "pid N". */
+unsigned wrapper_printed_pids(const struct wrapper *wrapper, pid_t *pids, unsigned max);
+
 /* How often has it printed this, on standard output? */
 unsigned wrapper_count_output(const struct wrapper *wrapper, const char *text);
 /* Is it on standard error? */

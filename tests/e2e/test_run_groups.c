@@ -1,0 +1,168 @@
+/*
+ * What `redlock run` does about processes that outlive its command.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/run.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static struct stage stage;
+static struct wrapper wrapper;
+
+static void set_up(void)
+{
+    stage_open(&stage, "redlock run", &run_plan);
+}
+
+static void tear_down(void)
+{
+    stage_close(&stage);
+}
+
+/* Run to the end; what is printed goes to run.out and run.err of the sandbox. */
+static int run(const char *const *words)
+{
+    return wrapper_run(&wrapper, &stage.sandbox, stage.daemon.socket, words);
+}
+
+static void start(const char *const *words)
+{
+    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
+}
+
+START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
+{
+    char file[SANDBOX_FILE];
+    sandbox_path(&stage.sandbox, "end", file);
+    start(WORDS("a", SHELL("(while [ ! -e \"$0\" ]; do sleep 0.01; done) & echo pid $$; exit 5"),
+                file));
+    wrapper_wait_output(&wrapper, "pid ");
+    pid_t command;
+    ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &command, 1), 1);
+    process_wait_gone(command);
+    client_expect_match(&stage.client, "HELD .*", "STATUS a");
+    sandbox_write(file, "");
+    ck_assert_int_eq(wrapper_wait(&wrapper), 5);
+    client_expect(&stage.client, "FREE", "STATUS a");
+    unlink(file);
+}
+END_TEST
+
+static long reads_of(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+    char *text = sandbox_read(path);
+    const char *reads = strstr(text, "syscr: ");
+    ck_assert_ptr_nonnull(reads);
+    long count = strtol(reads + 7, NULL, 10);
+    free(text);
+    return count;
+}
+
+/* To look takes reading a file of each process: once a second at last, and not twenty times. */
+START_TEST(a_group_that_outlives_its_command_is_looked_at_ever_less_often)
+{
+    struct sysinfo machine;
+    pid_t command;
+    start(WORDS("a", SHELL("sleep 600 & echo pid $$; exit 5")));
+    wrapper_wait_output(&wrapper, "pid ");
+    ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &command, 1), 1);
+    process_wait_gone(command);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    sleep(2);
+    long before = reads_of(keeper);
+    int64_t began_ms = run_wall_ms();
+    sleep(2);
+    ck_assert_int_eq(sysinfo(&machine), 0);
+    int64_t looks = (reads_of(keeper) - before) / machine.procs;
+    ck_assert_int_le(looks, 2 + 2 * (run_wall_ms() - began_ms) / 1000);
+    kill(-command, SIGKILL);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 5);
+}
+END_TEST
+
+/* Those whose parents have ended are the keeper's children; the remains of the command, which stay,
+ * must not hide theirs. */
+START_TEST(who_ends_in_a_group_that_outlives_its_command_is_reaped)
+{
+    enum { ORPHANS = 3 };
+    char go[SANDBOX_FILE];
+    char end[SANDBOX_FILE];
+    pid_t pids[1 + ORPHANS]; /* the command's first */
+    sandbox_path(&stage.sandbox, "go", go);
+    sandbox_path(&stage.sandbox, "end", end);
+    start(
+        WORDS("a",
+              SHELL("echo pid $$;"
+                    "(for i in 1 2 3; do"
+                    "   (sh -c 'echo pid $$; while [ ! -e \"$0\" ]; do sleep 0.01; done' \"$0\" &);"
+                    " done; while [ ! -e \"$1\" ]; do sleep 0.01; done) & exit 0"),
+              go, end));
+    struct waiting waiting = waiting_for("the orphans to be there");
+    while (wrapper_printed_pids(&wrapper, pids, 1 + ORPHANS) < 1 + ORPHANS)
+        waiting_pause(&waiting);
+    process_wait_gone(pids[0]);
+    sandbox_write(go, "");
+    waiting = waiting_for("the orphans to be reaped");
+    for (unsigned i = 1; i <= ORPHANS; i++)
+        while (kill(pids[i], 0) == 0)
+            waiting_pause(&waiting);
+    sandbox_write(end, "");
+    ck_assert_int_eq(wrapper_wait(&wrapper), 0);
+    unlink(go);
+    unlink(end);
+}
+END_TEST
+
+/* Each goes on in a child and ends, so whenever they are counted there are one that is not there
+ * any more and one that is not there yet. */
+START_TEST(who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock)
+{
+    ck_assert_int_eq(run(WORDS("a", SHELL("f() { [ $1 -gt 0 ] || { echo last; exit; }; "
+                                          "f $(($1 - 1)) & exit 0; }; f 300"))),
+                     0);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "last"), 1);
+    client_expect(&stage.client, "FREE", "STATUS a");
+}
+END_TEST
+
+/* What has left the group lives on: a daemon was started, and that was the whole point. */
+START_TEST(a_daemon_that_it_has_started_is_left_in_peace)
+{
+    char file[SANDBOX_FILE];
+    pid_t daemon;
+    ck_assert_int_eq(
+        run(WORDS("a",
+                  SHELL("setsid sh -c 'echo pid $$; exec sleep 600' & while [ ! -s \"$0\" ]; do"
+                        "  sleep 0.01; done"),
+                  sandbox_path(&stage.sandbox, "run.out", file))),
+        0);
+    ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &daemon, 1), 1);
+    ck_assert(process_runs(daemon));
+    client_expect(&stage.client, "FREE", "STATUS a");
+    kill(daemon, SIGKILL);
+    process_wait_gone(daemon);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run and the group of its command");
+    TCase *tests = sandbox_case("groups");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, the_lock_outlives_the_command_until_its_group_has_ended);
+    tcase_add_test(tests, a_group_that_outlives_its_command_is_looked_at_ever_less_often);
+    tcase_add_test(tests, who_ends_in_a_group_that_outlives_its_command_is_reaped);
+    tcase_add_test(tests, who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock);
+    tcase_add_test(tests, a_daemon_that_it_has_started_is_left_in_peace);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

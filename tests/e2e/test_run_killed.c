@@ -1,0 +1,245 @@
+/*
+ * `redlock run` whose own processes are killed or stopped.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/run.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static struct stage stage;
+static struct wrapper wrapper;
+
+static void set_up(void)
+{
+    stage_open(&stage, "redlock run", &run_plan);
+}
+
+static void tear_down(void)
+{
+    stage_close(&stage);
+}
+
+/* Run to the end; what is printed goes to run.out and run.err of the sandbox. */
+static int run(const char *const *words)
+{
+    return wrapper_run(&wrapper, &stage.sandbox, stage.daemon.socket, words);
+}
+
+static void start(const char *const *words)
+{
+    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
+}
+
+START_TEST(nothing_outlives_a_killed_front)
+{
+    pid_t pids[STUBBORN_COUNT];
+    int status;
+    start(WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
+    run_wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(wrapper.pid, SIGKILL);
+    waitpid(wrapper.pid, &status, 0);
+    process_wait_gone(keeper);
+    /* The keeper was the last of them, and has given the lock back. */
+    ck_assert(!run_any_runs(pids));
+    client_expect(&stage.client, "FREE", "STATUS a");
+}
+END_TEST
+
+START_TEST(nothing_outlives_a_killed_keeper)
+{
+    pid_t pids[STUBBORN_COUNT];
+    start(WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
+    run_wait_stubborn(&wrapper, pids);
+    kill(wrapper_keeper(&wrapper), SIGKILL);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 125);
+    ck_assert(!run_any_runs(pids));
+    ck_assert(wrapper_complained(&wrapper, "redlock: its keeper was killed"));
+    /* The connection has ended with the last process that had it. */
+    struct waiting waiting = waiting_for("the lock to be free");
+    while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0)
+        waiting_pause(&waiting);
+}
+END_TEST
+
+static void expect_other_name(pid_t pid, const char *file, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    char *text = sandbox_read(path);
+    ck_assert_ptr_nonnull(strstr(text, name));
+    ck_assert_msg(strstr(text, "redlock") == NULL, "%s: %s", file, text);
+    free(text);
+}
+
+/* Or killall and pkill would kill both processes at once. */
+START_TEST(the_keeper_is_not_found_by_the_name_of_redlock)
+{
+    start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t keeper = wrapper_keeper(&wrapper);
+    expect_other_name(keeper, "comm", "rl-supervisor\n");
+    expect_other_name(keeper, "cmdline", "rl-supervisor: deploy");
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+}
+END_TEST
+
+/* What has left the session of the command runs on: until the deadline, the lock does as well. */
+START_TEST(the_lock_outlives_both_processes_killed_at_once_until_its_deadline)
+{
+    pid_t orphan;
+    int status;
+    start(WORDS("--ttl", "2s", "a",
+                SHELL("setsid sh -c 'echo pid $$; exec sleep 600' & exec sleep 600")));
+    wrapper_wait_output(&wrapper, "\n");
+    ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &orphan, 1), 1);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    pid_t command = wrapper_command(&wrapper);
+    int64_t expiry_ms = run_first_expiry_ms(&stage);
+    kill(wrapper.pid, SIGSTOP);
+    kill(keeper, SIGKILL);
+    kill(wrapper.pid, SIGKILL);
+    waitpid(wrapper.pid, &status, 0);
+    process_wait_gone(command);
+    stage_wait_key(&stage, "redlock:a", 0);
+    ck_assert_int_ge(run_wall_ms(), expiry_ms);
+    ck_assert(process_runs(orphan));
+    kill(orphan, SIGKILL);
+    process_wait_gone(orphan);
+}
+END_TEST
+
+START_TEST(a_stopped_keeper_is_ended_by_the_front_before_the_deadline)
+{
+    pid_t pids[STUBBORN_COUNT];
+    start(WORDS("--ttl", "2s", "a", SHELL(STUBBORN)));
+    run_wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(keeper, SIGSTOP);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(!run_any_runs(pids));
+    ck_assert(!process_runs(keeper));
+    ck_assert(wrapper_complained(&wrapper, "redlock itself was stopped for too long"));
+}
+END_TEST
+
+START_TEST(a_stopped_front_costs_no_lock)
+{
+    start(WORDS("--ttl", "2s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t command = wrapper_command(&wrapper);
+    int64_t before_ms = run_first_expiry_ms(&stage);
+    kill(wrapper.pid, SIGSTOP);
+    struct waiting waiting = waiting_for("the lock to be kept beyond its deadline");
+    while (run_first_expiry_ms(&stage) < before_ms + 2000)
+        waiting_pause(&waiting);
+    ck_assert(process_runs(command));
+    kill(wrapper.pid, SIGCONT);
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
+}
+END_TEST
+
+START_TEST(a_front_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended)
+{
+    start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(wrapper.pid, SIGSTOP);
+    process_wait_gone(keeper);
+    usleep(600000);
+    kill(wrapper.pid, SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 5);
+    ck_assert(!wrapper_complained(&wrapper, "lost"));
+}
+END_TEST
+
+/* What it ends with is known before the lock is given back, which takes longer than its ttl. */
+START_TEST(a_daemon_that_does_not_answer_at_the_end_changes_no_exit_code)
+{
+    char daemon[32];
+    snprintf(daemon, sizeof(daemon), "%d", (int)stage.daemon.pid);
+    ck_assert_int_eq(run(WORDS("--ttl", "800ms", "a", SHELL("kill -STOP $0; exit 7"), daemon)), 7);
+    ck_assert(wrapper_complained(&wrapper, "could not be released, and ends by itself"));
+    ck_assert(!wrapper_complained(&wrapper, "lost"));
+    kill(stage.daemon.pid, SIGCONT);
+}
+END_TEST
+
+/* Both of them, so that nobody is left to kill in time: the daemon is stopped as well, or it would
+ * keep the lock. */
+START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
+{
+    pid_t pids[STUBBORN_COUNT];
+    start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
+    run_wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(keeper, SIGSTOP);
+    kill(wrapper.pid, SIGSTOP);
+    process_wait_state(keeper, 'T');
+    process_wait_state(wrapper.pid, 'T');
+    kill(stage.daemon.pid, SIGSTOP);
+    struct waiting waiting = waiting_for("the lock to expire");
+    while (masters_with(stage.masters, stage.master_count, "redlock:a") > 0)
+        waiting_pause(&waiting);
+    ck_assert(run_any_runs(pids));
+    kill(wrapper.pid, SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(!run_any_runs(pids));
+    ck_assert(wrapper_complained(&wrapper, "a is lost: redlock itself was stopped for too long"));
+    kill(stage.daemon.pid, SIGCONT);
+}
+END_TEST
+
+/* The keeper alone goes on: it has to do the same. */
+START_TEST(a_keeper_that_was_stopped_past_the_deadline_kills_first)
+{
+    pid_t pids[STUBBORN_COUNT];
+    start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
+    run_wait_stubborn(&wrapper, pids);
+    pid_t keeper = wrapper_keeper(&wrapper);
+    kill(wrapper.pid, SIGSTOP);
+    kill(keeper, SIGSTOP);
+    process_wait_state(keeper, 'T');
+    process_wait_state(wrapper.pid, 'T');
+    kill(stage.daemon.pid, SIGSTOP);
+    struct waiting waiting = waiting_for("the lock to expire");
+    while (masters_with(stage.masters, stage.master_count, "redlock:a") > 0)
+        waiting_pause(&waiting);
+    kill(keeper, SIGCONT);
+    process_wait_gone(keeper);
+    ck_assert(!run_any_runs(pids));
+    kill(wrapper.pid, SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(wrapper_complained(&wrapper, "a is lost: redlock itself was stopped for too long"));
+    kill(stage.daemon.pid, SIGCONT);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run that is killed");
+    TCase *tests = sandbox_case("killed");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, nothing_outlives_a_killed_front);
+    tcase_add_test(tests, nothing_outlives_a_killed_keeper);
+    tcase_add_test(tests, the_keeper_is_not_found_by_the_name_of_redlock);
+    tcase_add_test(tests, the_lock_outlives_both_processes_killed_at_once_until_its_deadline);
+    tcase_add_test(tests, a_stopped_keeper_is_ended_by_the_front_before_the_deadline);
+    tcase_add_test(tests, a_stopped_front_costs_no_lock);
+    tcase_add_test(tests,
+                   a_front_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended);
+    tcase_add_test(tests, a_daemon_that_does_not_answer_at_the_end_changes_no_exit_code);
+    tcase_add_test(tests, whoever_was_stopped_past_the_deadline_kills_first);
+    tcase_add_test(tests, a_keeper_that_was_stopped_past_the_deadline_kills_first);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,220 @@
+/*
+ * `redlock run` whose lock is lost: nothing that it has started outlives the lock.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/run.h"
+#include "tests/e2e/waiting.h"
+#include "tests/runner.h"
+
+static struct stage stage;
+static struct wrapper wrapper;
+
+static void set_up(void)
+{
+    stage_open(&stage, "redlock run", &run_plan);
+}
+
+static void tear_down(void)
+{
+    stage_close(&stage);
+}
+
+static void start(const char *const *words)
+{
+    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
+}
+
+static int64_t last_expiry_ms(void)
+{
+    int64_t last_ms = INT64_MIN;
+    for (unsigned i = 0; i < stage.master_count; i++) {
+        int64_t at_ms = run_expiry_ms_on(&stage, i);
+        last_ms = at_ms > last_ms ? at_ms : last_ms;
+    }
+    return last_ms;
+}
+
+/* The last extension there will be: directly behind it, once all masters have it, they are cut off.
+ */
+static int64_t stop_masters_behind_an_extension(void)
+{
+    int64_t before_ms = last_expiry_ms(), after_ms = before_ms;
+    struct waiting waiting = waiting_for("an extension");
+    while (after_ms <= before_ms) {
+        waiting_pause(&waiting);
+        after_ms = run_first_expiry_ms(&stage);
+    }
+    stage_stop_masters(&stage, 0, stage.master_count - 1);
+    return after_ms;
+}
+
+START_TEST(cut_off_from_the_masters_everything_is_gone_before_the_deadline)
+{
+    pid_t pids[STUBBORN_COUNT];
+    /* The longest margin there is: a machine may stand still for a while. */
+    start(WORDS("--ttl", "10s", "--grace", "1m", "a", SHELL(STUBBORN)));
+    run_wait_stubborn(&wrapper, pids);
+    int64_t expiry_ms = stop_masters_behind_an_extension();
+    struct waiting waiting = waiting_for("all of them to be gone");
+    while (run_any_runs(pids))
+        waiting_pause(&waiting);
+    int64_t left_ms = expiry_ms - run_wall_ms();
+    fprintf(stderr, "gone %lld ms before the first key expires\n", (long long)left_ms);
+    ck_assert_int_gt(left_ms, 0);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    /* It and the daemon give up within the same two milliseconds: either may be first. */
+    ck_assert(
+        wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
+        wrapper_complained(&wrapper, "redlock: a is lost: the daemon could not keep it: noquorum"));
+    stage_continue_masters(&stage, 0, 2);
+}
+END_TEST
+
+/* Each in a session of its own, and the child of the one before it. */
+#define DEEP                                                                                       \
+    "import os, signal, sys, time\n"                                                               \
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"                                              \
+    "for i in range(int(sys.argv[1]) - 1):\n"                                                      \
+    "    if os.fork() != 0: break\n"                                                               \
+    "    os.setsid()\n"                                                                            \
+    "print('pid', os.getpid(), flush=True)\n"                                                      \
+    "time.sleep(600)\n"
+enum { DEPTH = 100 };
+
+START_TEST(a_deep_tree_is_gone_before_the_deadline)
+{
+    static pid_t pids[DEPTH];
+    char depth[16];
+    snprintf(depth, sizeof(depth), "%d", DEPTH);
+    start(WORDS("--ttl", "10s", "--grace", "1m", "a", "python3", "-c", DEEP, depth));
+    struct waiting waiting = waiting_for("all processes of the command");
+    while (wrapper_printed_pids(&wrapper, pids, DEPTH) < DEPTH)
+        waiting_pause(&waiting);
+    int64_t expiry_ms = stop_masters_behind_an_extension();
+    waiting = waiting_for("all of them to be gone");
+    while (run_any_of(pids, DEPTH))
+        waiting_pause(&waiting);
+    int64_t left_ms = expiry_ms - run_wall_ms();
+    fprintf(stderr, "%d nested sessions gone %lld ms before the first key expires\n", DEPTH,
+            (long long)left_ms);
+    ck_assert_int_gt(left_ms, 0);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    stage_continue_masters(&stage, 0, 2);
+}
+END_TEST
+
+START_TEST(a_lost_command_is_told_first)
+{
+    start(WORDS("--ttl", "3s", "--on-lost", "USR1", "a",
+                SHELL("trap 'echo told; exit 0' USR1; echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    stage_stop_masters(&stage, 0, 1);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "told"), 1);
+    stage_continue_masters(&stage, 0, 1);
+}
+END_TEST
+
+/* Released by somebody else: it is lost at once, and not only at the next third. */
+START_TEST(a_lock_that_was_released_ends_the_command)
+{
+    char *token;
+    start(WORDS("--ttl", "20s", "a", SHELL("echo $REDLOCK_TOKEN; exec sleep 600")));
+    wrapper_wait_output(&wrapper, "\n");
+    token = sandbox_read(wrapper.output);
+    token[40] = '\0';
+    client_expect(&stage.client, "OK", "UNLOCK a %s", token);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(wrapper_complained(&wrapper, "gone"));
+    free(token);
+}
+END_TEST
+
+/* Another client may hold it now: no grace comes before KILL. */
+START_TEST(a_lock_that_is_gone_leaves_no_grace)
+{
+    pid_t pids[STUBBORN_COUNT];
+    start(WORDS("--ttl", "1m", "--grace", "1m", "a", SHELL("echo token $REDLOCK_TOKEN;" STUBBORN)));
+    run_wait_stubborn(&wrapper, pids);
+    char *output = sandbox_read(wrapper.output);
+    const char *token = strstr(output, "token ") + strlen("token ");
+    int64_t before_ms = waiting_clock_ms();
+    client_expect(&stage.client, "OK", "UNLOCK a %.40s", token);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    int64_t took_ms = waiting_clock_ms() - before_ms;
+    fprintf(stderr, "gone after %lld ms\n", (long long)took_ms);
+    /* With a grace it would take most of the minute. */
+    ck_assert_int_lt(took_ms, 20000);
+    ck_assert(!run_any_runs(pids));
+    ck_assert(wrapper_complained(&wrapper, "gone"));
+    free(output);
+}
+END_TEST
+
+/* It may end in good order, and what it has started elsewhere knows nothing of the loss. */
+START_TEST(nothing_outlives_a_command_that_ends_by_itself_after_a_loss)
+{
+    pid_t left;
+    start(WORDS("--ttl", "3s", "--grace", "1m", "a",
+                SHELL("trap 'exit 0' TERM; setsid sh -c 'echo pid $$; exec sleep 600' &"
+                      "while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "\n");
+    ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &left, 1), 1);
+    stage_stop_masters(&stage, 0, 1);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    bool runs = process_runs(left);
+    kill(left, SIGKILL);
+    ck_assert(!runs);
+    stage_continue_masters(&stage, 0, 1);
+}
+END_TEST
+
+/* Its first thread has ended, so it looks like a zombie; another one works on. */
+#define HEADLESS                                                                                   \
+    "import ctypes, os, threading, time\n"                                                         \
+    "def work():\n"                                                                                \
+    "    while open('/proc/self/stat').read().split()[2] != 'Z': time.sleep(0.01)\n"               \
+    "    print('pid', os.getpid(), flush=True)\n"                                                  \
+    "    time.sleep(600)\n"                                                                        \
+    "threading.Thread(target=work).start()\n"                                                      \
+    "ctypes.CDLL(None).pthread_exit(None)\n"
+
+START_TEST(a_process_without_its_first_thread_holds_the_lock_and_is_killed)
+{
+    static const char *const scripts[] = {"python3 -c \"$0\" & exit 0",
+                                          "setsid python3 -c \"$0\" & exec sleep 600"};
+    char path[64];
+    pid_t pid;
+    start(WORDS("--ttl", "2s", "a", SHELL(scripts[_i]), HEADLESS));
+    wrapper_wait_output(&wrapper, "\n");
+    ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &pid, 1), 1);
+    client_expect_match(&stage.client, "HELD .*", "STATUS a");
+    kill(wrapper_keeper(&wrapper), SIGSTOP);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("run that loses its lock");
+    TCase *tests = sandbox_case("lost");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
+    tcase_add_test(tests, a_deep_tree_is_gone_before_the_deadline);
+    tcase_add_test(tests, a_lost_command_is_told_first);
+    tcase_add_test(tests, a_lock_that_was_released_ends_the_command);
+    tcase_add_test(tests, a_lock_that_is_gone_leaves_no_grace);
+    tcase_add_test(tests, nothing_outlives_a_command_that_ends_by_itself_after_a_loss);
+    tcase_add_loop_test(tests, a_process_without_its_first_thread_holds_the_lock_and_is_killed, 0,
+                        2);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
