@@ -335,7 +335,8 @@ static const struct fake_key *last_step(struct sim *sim, unsigned index)
 {
     struct sim_master *master = &sim->masters[index];
     char key[FAKE_KEY];
-    int len = snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
+    int len =
+        snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
     return fake_find(&master->redis, key, (size_t)len,
                      clock_at(&master->clock, sim->now_ns) / 1000);
 }

@@ -123,7 +123,8 @@ END_TEST
 
 static enum reason lease_finds(unsigned named)
 {
-    return guard_lease_finds(&w.engine.flights.guard, named, w.leases[named], world_clock_us(&w, 0));
+    return guard_lease_finds(&w.engine.flights.guard, named, w.leases[named],
+                             world_clock_us(&w, 0));
 }
 
 /* The second server has another record's id, and the third is another process of the same data; of
