@@ -1,13 +1,13 @@
 #include <assert.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
-
 #include "protocol/units.h"
+
+#include "tests/sim/fault_parts.h"
 
 /* --- what may befall a master --- */
 
-static struct sim_master *some_master(struct sim *sim, struct sim_fault_run *run)
+struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run)
 {
     run->master = sim_below(sim, sim->node_count);
     return &sim->masters[run->master];
@@ -46,7 +46,7 @@ static void start_master(struct sim *sim, unsigned index, const struct fake_data
 
 static bool restart_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    if (!may_be_killed(some_master(sim, run)))
+    if (!may_be_killed(fault_some_master(sim, run)))
         return false;
     sim_note(sim, "FAULT %c is killed\n", 'a' + run->master);
     kill_master(sim, run->master);
@@ -64,7 +64,7 @@ static void restart_end(struct sim *sim, struct sim_fault_run *run)
  * not put back where the last ones are trusted. */
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->redis.refusals[FAKE_LOADING] != NULL)
         return false;
     memcpy(&master->snapshot, &master->redis.data, sizeof(master->snapshot));
@@ -84,7 +84,7 @@ static void snapshot_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool loading_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    if (!may_be_killed(some_master(sim, run)))
+    if (!may_be_killed(fault_some_master(sim, run)))
         return false;
     sim_note(sim, "FAULT %c is killed and starts again, loading\n", 'a' + run->master);
     kill_master(sim, run->master);
@@ -101,7 +101,7 @@ static void loading_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->hung)
         return false;
     sim_note(sim, "FAULT %c is flushed\n", 'a' + run->master);
@@ -128,7 +128,7 @@ static void failback_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->redis.replica)
         return false;
     sim_note(sim, "FAULT %c becomes a replica\n", 'a' + run->master);
@@ -153,7 +153,7 @@ static void replica_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->redis.may_evict)
         return false;
     sim_note(sim, "FAULT %c may evict\n", 'a' + run->master);
@@ -177,7 +177,7 @@ static void evict_end(struct sim *sim, struct sim_fault_run *run)
 /* Its settings are others for a while: what it has then, a restart may cost it. */
 static bool unsaved_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->redis.fsync == NULL)
         return false;
     sim_note(sim, "FAULT %c does not save\n", 'a' + run->master);
@@ -193,7 +193,7 @@ static void unsaved_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool hang_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->hung)
         return false;
     sim_note(sim, "FAULT %c hangs\n", 'a' + run->master);
@@ -211,176 +211,6 @@ static void hang_end(struct sim *sim, struct sim_fault_run *run)
     net_serve_all(sim, run->master);
 }
 
-static int64_t some_distance_ns(struct sim *sim)
-{
-    static const int64_t distances_ms[] = {3, 8, 15, 50, 200, 1000, 10000, 100000};
-    return distances_ms[sim_below(sim, 8)] * NS_PER_MS;
-}
-
-static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
-{
-    struct sim_master *master = &sim->masters[run->master];
-    sim_note(sim, "FAULT the clock of %c steps by %.0f ms\n", 'a' + run->master,
-             (double)distance_ns / 1e6);
-    master->clock.shown_ns += distance_ns;
-    master->ends_early_ns = sim->now_ns;
-    foreign_give_up(sim);
-    if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
-        sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
-    /* A clock that runs slow may step forward by what it had drifted behind while nobody looked:
-     * then no more is lost than the margin pays for. */
-    int64_t unseen_ns = (SIM_MARGIN_MS + (fault_may(sim, FAULT_RATES) ? 80 : 0)) * NS_PER_MS;
-    if (distance_ns > unseen_ns)
-        judge_on_forgot(sim, run->master);
-}
-
-static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
-{
-    sim_note(sim, "FAULT the clock of %c steps back by %.0f ms\n", 'a' + run->master,
-             (double)distance_ns / 1e6);
-    sim->masters[run->master].clock.shown_ns -= distance_ns;
-}
-
-static bool may_step(struct sim_master *master, enum sim_steps steps)
-{
-    if (master->steps == STEPS_NOT_YET)
-        master->steps = steps;
-    return master->steps == steps;
-}
-
-static bool is_slow(const struct sim *sim, unsigned master)
-{
-    bool slow = false;
-    for (unsigned i = 0; i < SIM_OWNERS; i++)
-        slow = slow || sim->masters[master].latency_ns[i] >= 2 * NS_PER_MS;
-    return slow;
-}
-
-/* Often one that is slow: its answers half hide the step. */
-static struct sim_master *master_to_step(struct sim *sim, struct sim_fault_run *run)
-{
-    some_master(sim, run);
-    for (unsigned i = 0; i < sim->node_count && !is_slow(sim, run->master); i++)
-        some_master(sim, run);
-    return &sim->masters[run->master];
-}
-
-static bool step_forward_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    if (!may_step(master_to_step(sim, run), STEPS_FORWARD))
-        return false;
-    step_forward(sim, run, some_distance_ns(sim));
-    return true;
-}
-
-/* A clock that is corrected in two steps, half of the time. */
-static void step_forward_end(struct sim *sim, struct sim_fault_run *run)
-{
-    if (!sim->recovering && sim_below(sim, 2) == 0)
-        step_forward(sim, run, some_distance_ns(sim));
-}
-
-static void step_all(struct sim *sim, struct sim_fault_run *run)
-{
-    for (run->master = 0; run->master < sim->node_count; run->master++)
-        step_forward(sim, run, run->distance_ns);
-}
-
-static void start_elsewhere(struct sim *sim, unsigned daemon);
-
-/* All clocks step by what the margin pays for, and once more later; meanwhile a daemon starts on
- * another host, where it is told by the others that all clocks are steady. */
-static bool step_twice_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    for (unsigned i = 0; i < sim->node_count; i++)
-        if (sim->masters[i].steps != STEPS_NOT_YET)
-            return false;
-    for (unsigned i = 0; i < sim->node_count; i++)
-        sim->masters[i].steps = STEPS_SMALL;
-    run->begun_ns = sim->now_ns;
-    run->distance_ns = sim_between(sim, 6500 * 1000, 7200 * 1000);
-    step_all(sim, run);
-    run->owner = sim_below(sim, sim->daemon_count);
-    if (!sim->daemons[run->owner].alive)
-        return true;
-    daemon_die(sim, run->owner, false);
-    start_elsewhere(sim, run->owner);
-    return true;
-}
-
-static void step_twice_end(struct sim *sim, struct sim_fault_run *run)
-{
-    if (sim->recovering)
-        return;
-    step_all(sim, run);
-    /* What was set before the first step has lost more than it paid for; but not if the clocks have
-     * drifted behind meanwhile. */
-    if (fault_may(sim, FAULT_RATES))
-        return;
-    for (unsigned i = 0; i < sim->node_count; i++)
-        if (sim->masters[i].forgot_ns < run->begun_ns)
-            sim->masters[i].forgot_ns = run->begun_ns;
-}
-
-static bool step_back_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    if (!may_step(some_master(sim, run), STEPS_BACK))
-        return false;
-    step_back(sim, run, some_distance_ns(sim));
-    return true;
-}
-
-/* What daemons have left word of. */
-static const struct fake_key *last_step(struct sim *sim, unsigned index)
-{
-    struct sim_master *master = &sim->masters[index];
-    char key[FAKE_KEY];
-    int len =
-        snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
-    return fake_find(&master->redis, key, (size_t)len,
-                     clock_at(&master->clock, sim->now_ns) / 1000);
-}
-
-static void step(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
-{
-    if (distance_ns >= 0)
-        step_forward(sim, run, distance_ns);
-    else
-        step_back(sim, run, -distance_ns);
-}
-
-/* What is smaller, an answer may hide from one daemon and not from the other. */
-enum { SEEN_MS = 150 };
-
-static bool step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    struct sim_master *master = some_master(sim, run);
-    if (master->steps != STEPS_NOT_YET)
-        return false;
-    const struct fake_key *told = last_step(sim, run->master);
-    snprintf(run->told, sizeof(run->told), "%.31s", told != NULL ? told->value : "");
-    run->begun_ns = sim->now_ns;
-    run->distance_ns = SEEN_MS * NS_PER_MS + some_distance_ns(sim);
-    if (sim_below(sim, 2) == 0)
-        run->distance_ns = -run->distance_ns;
-    step(sim, run, run->distance_ns);
-    master->steps = STEPS_AND_BACK;
-    return true;
-}
-
-/* Who does not look for so long, two heartbeats, is told of it, if somebody else has seen it. Else
- * it stays: nobody could know. Back it may be further than it was forth. */
-static void step_and_back_end(struct sim *sim, struct sim_fault_run *run)
-{
-    const struct fake_key *told = last_step(sim, run->master);
-    bool seen = told != NULL && strcmp(told->value, run->told) != 0;
-    bool further = run->distance_ns > 0 && sim_below(sim, 3) == 0;
-    if (seen && !sim->masters[run->master].dead &&
-        sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.flights.guard.periods.heartbeat_ns)
-        step(sim, run,
-             -run->distance_ns - (further ? sim_between(sim, 0, 2 * run->distance_ns) : 0));
-}
-
 static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
 {
     static const char *const troubles[] = {
@@ -392,7 +222,7 @@ static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
         "NOPERM this user has no permissions",
         "ERR some error nobody has heard of",
     };
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->redis.refusals[FAKE_KEYS] != NULL)
         return false;
     master->redis.refusals[FAKE_KEYS] = troubles[sim_below(sim, 7)];
@@ -407,7 +237,7 @@ static void trouble_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool full_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->redis.refusals[FAKE_SETTING] != NULL)
         return false;
     sim_note(sim, "FAULT %c is full\n", 'a' + run->master);
@@ -424,7 +254,7 @@ static void full_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool scripts_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     sim_note(sim, "FAULT %c loses its scripts\n", 'a' + run->master);
     fake_flush_scripts(&master->redis);
     master->redis.deaf_to_scripts = sim_below(sim, 2) == 0;
@@ -444,7 +274,7 @@ static void refusal_end(struct sim *sim, struct sim_fault_run *run);
 
 static bool slow_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct sim_master *master = some_master(sim, run);
+    struct sim_master *master = fault_some_master(sim, run);
     int64_t latency_ns = (2 + sim_below(sim, 60)) * NS_PER_MS;
     run->owner = sim_below(sim, SIM_OWNERS);
     sim_note(sim, "FAULT %c is slow for %u: %.0f ms\n", 'a' + run->master, run->owner,
@@ -489,7 +319,7 @@ static void block(struct sim *sim, unsigned master, unsigned owner, unsigned dir
 static bool clog_begin(struct sim *sim, struct sim_fault_run *run)
 {
     int64_t until_ns = sim->now_ns + sim_between(sim, 5 * NS_PER_MS, 400 * NS_PER_MS);
-    some_master(sim, run);
+    fault_some_master(sim, run);
     run->owner = sim_below(sim, SIM_OWNERS);
     unsigned directions = 1 + sim_below(sim, 3);
     sim_note(sim, "FAULT %c and %u are clogged (%u) until %.3f\n", 'a' + run->master, run->owner,
@@ -526,7 +356,7 @@ static bool daemon_kill_begin(struct sim *sim, struct sim_fault_run *run)
 }
 
 /* On another host: with another clock. */
-static void start_elsewhere(struct sim *sim, unsigned index)
+void fault_start_elsewhere(struct sim *sim, unsigned index)
 {
     struct daemon *daemon = &sim->daemons[index];
     daemon->host += SIM_DAEMONS;
@@ -545,7 +375,7 @@ static void daemon_kill_end(struct sim *sim, struct sim_fault_run *run)
     if (daemon->alive)
         daemon_die(sim, run->owner, true);
     if (sim_below(sim, 2) == 0) {
-        start_elsewhere(sim, run->owner);
+        fault_start_elsewhere(sim, run->owner);
         return;
     }
     sim_note(sim, "FAULT daemon %u starts again\n", run->owner);
@@ -619,10 +449,10 @@ static const struct {
     {"evict", evict_begin, evict_end, 2500, 4000},
     {"unsaved", unsaved_begin, unsaved_end, 5, 3000},
     {"hang", hang_begin, hang_end, 5, 2000},
-    {"step-twice", step_twice_begin, step_twice_end, 300, 2500},
-    {"step-forward", step_forward_begin, step_forward_end, 1, 200},
-    {"step-back", step_back_begin, NULL, 0, 0},
-    {"step-and-back", step_and_back_begin, step_and_back_end, 10, 4000},
+    {"step-twice", fault_step_twice_begin, fault_step_twice_end, 300, 2500},
+    {"step-forward", fault_step_forward_begin, fault_step_forward_end, 1, 200},
+    {"step-back", fault_step_back_begin, NULL, 0, 0},
+    {"step-and-back", fault_step_and_back_begin, fault_step_and_back_end, 10, 4000},
     {"trouble", trouble_begin, trouble_end, 5, 2000},
     {"full", full_begin, full_end, 5, 2000},
     {"scripts", scripts_begin, scripts_end, 1, 1000},
@@ -651,7 +481,8 @@ enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 
 static bool refusal_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    some_master(sim, run)->redis.refusals[faults[run->kind].refusal] = faults[run->kind].error;
+    fault_some_master(sim, run)->redis.refusals[faults[run->kind].refusal] =
+        faults[run->kind].error;
     return true;
 }
 

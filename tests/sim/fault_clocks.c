@@ -1,0 +1,175 @@
+/* Clocks of masters that step. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/units.h"
+#include "tests/sim/fault_parts.h"
+
+static int64_t some_distance_ns(struct sim *sim)
+{
+    static const int64_t distances_ms[] = {3, 8, 15, 50, 200, 1000, 10000, 100000};
+    return distances_ms[sim_below(sim, 8)] * NS_PER_MS;
+}
+
+static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
+{
+    struct sim_master *master = &sim->masters[run->master];
+    sim_note(sim, "FAULT the clock of %c steps by %.0f ms\n", 'a' + run->master,
+             (double)distance_ns / 1e6);
+    master->clock.shown_ns += distance_ns;
+    master->ends_early_ns = sim->now_ns;
+    foreign_give_up(sim);
+    if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
+        sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
+    /* A clock that runs slow may step forward by what it had drifted behind while nobody looked:
+     * then no more is lost than the margin pays for. */
+    int64_t unseen_ns = (SIM_MARGIN_MS + (fault_may(sim, FAULT_RATES) ? 80 : 0)) * NS_PER_MS;
+    if (distance_ns > unseen_ns)
+        judge_on_forgot(sim, run->master);
+}
+
+static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
+{
+    sim_note(sim, "FAULT the clock of %c steps back by %.0f ms\n", 'a' + run->master,
+             (double)distance_ns / 1e6);
+    sim->masters[run->master].clock.shown_ns -= distance_ns;
+}
+
+static bool may_step(struct sim_master *master, enum sim_steps steps)
+{
+    if (master->steps == STEPS_NOT_YET)
+        master->steps = steps;
+    return master->steps == steps;
+}
+
+static bool is_slow(const struct sim *sim, unsigned master)
+{
+    bool slow = false;
+    for (unsigned i = 0; i < SIM_OWNERS; i++)
+        slow = slow || sim->masters[master].latency_ns[i] >= 2 * NS_PER_MS;
+    return slow;
+}
+
+/* Often one that is slow: its answers half hide the step. */
+static struct sim_master *master_to_step(struct sim *sim, struct sim_fault_run *run)
+{
+    fault_some_master(sim, run);
+    for (unsigned i = 0; i < sim->node_count && !is_slow(sim, run->master); i++)
+        fault_some_master(sim, run);
+    return &sim->masters[run->master];
+}
+
+bool fault_step_forward_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    if (!may_step(master_to_step(sim, run), STEPS_FORWARD))
+        return false;
+    step_forward(sim, run, some_distance_ns(sim));
+    return true;
+}
+
+/* A clock that is corrected in two steps, half of the time. */
+void fault_step_forward_end(struct sim *sim, struct sim_fault_run *run)
+{
+    if (!sim->recovering && sim_below(sim, 2) == 0)
+        step_forward(sim, run, some_distance_ns(sim));
+}
+
+static void step_all(struct sim *sim, struct sim_fault_run *run)
+{
+    for (run->master = 0; run->master < sim->node_count; run->master++)
+        step_forward(sim, run, run->distance_ns);
+}
+
+/* All clocks step by what the margin pays for, and once more later; meanwhile a daemon starts on
+ * another host, where it is told by the others that all clocks are steady. */
+bool fault_step_twice_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (sim->masters[i].steps != STEPS_NOT_YET)
+            return false;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        sim->masters[i].steps = STEPS_SMALL;
+    run->begun_ns = sim->now_ns;
+    run->distance_ns = sim_between(sim, 6500 * 1000, 7200 * 1000);
+    step_all(sim, run);
+    run->owner = sim_below(sim, sim->daemon_count);
+    if (!sim->daemons[run->owner].alive)
+        return true;
+    daemon_die(sim, run->owner, false);
+    fault_start_elsewhere(sim, run->owner);
+    return true;
+}
+
+void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run)
+{
+    if (sim->recovering)
+        return;
+    step_all(sim, run);
+    /* What was set before the first step has lost more than it paid for; but not if the clocks have
+     * drifted behind meanwhile. */
+    if (fault_may(sim, FAULT_RATES))
+        return;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (sim->masters[i].forgot_ns < run->begun_ns)
+            sim->masters[i].forgot_ns = run->begun_ns;
+}
+
+bool fault_step_back_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    if (!may_step(fault_some_master(sim, run), STEPS_BACK))
+        return false;
+    step_back(sim, run, some_distance_ns(sim));
+    return true;
+}
+
+/* What daemons have left word of. */
+static const struct fake_key *last_step(struct sim *sim, unsigned index)
+{
+    struct sim_master *master = &sim->masters[index];
+    char key[FAKE_KEY];
+    int len =
+        snprintf(key, sizeof(key), "redlockd:step:%s", sim->daemons[0].engine.flights.guard.set_id);
+    return fake_find(&master->redis, key, (size_t)len,
+                     clock_at(&master->clock, sim->now_ns) / 1000);
+}
+
+static void step(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
+{
+    if (distance_ns >= 0)
+        step_forward(sim, run, distance_ns);
+    else
+        step_back(sim, run, -distance_ns);
+}
+
+/* What is smaller, an answer may hide from one daemon and not from the other. */
+enum { SEEN_MS = 150 };
+
+bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct sim_master *master = fault_some_master(sim, run);
+    if (master->steps != STEPS_NOT_YET)
+        return false;
+    const struct fake_key *told = last_step(sim, run->master);
+    snprintf(run->told, sizeof(run->told), "%.31s", told != NULL ? told->value : "");
+    run->begun_ns = sim->now_ns;
+    run->distance_ns = SEEN_MS * NS_PER_MS + some_distance_ns(sim);
+    if (sim_below(sim, 2) == 0)
+        run->distance_ns = -run->distance_ns;
+    step(sim, run, run->distance_ns);
+    master->steps = STEPS_AND_BACK;
+    return true;
+}
+
+/* Who does not look for so long, two heartbeats, is told of it, if somebody else has seen it. Else
+ * it stays: nobody could know. Back it may be further than it was forth. */
+void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run)
+{
+    const struct fake_key *told = last_step(sim, run->master);
+    bool seen = told != NULL && strcmp(told->value, run->told) != 0;
+    bool further = run->distance_ns > 0 && sim_below(sim, 3) == 0;
+    if (seen && !sim->masters[run->master].dead &&
+        sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.flights.guard.heartbeat_ns)
+        step(sim, run,
+             -run->distance_ns - (further ? sim_between(sim, 0, 2 * run->distance_ns) : 0));
+}

@@ -1,0 +1,23 @@
+/*
+ * What the files of the simulator's faults share.
+ */
+#ifndef TESTS_SIM_FAULT_PARTS_H
+#define TESTS_SIM_FAULT_PARTS_H
+
+#include "tests/sim/sim.h"
+
+/* The master that it is about, drawn anew. */
+struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run);
+
+void fault_start_elsewhere(struct sim *sim, unsigned index);
+
+/* Steps of clocks: fault_clocks.c. */
+bool fault_step_forward_begin(struct sim *sim, struct sim_fault_run *run);
+void fault_step_forward_end(struct sim *sim, struct sim_fault_run *run);
+bool fault_step_twice_begin(struct sim *sim, struct sim_fault_run *run);
+void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run);
+bool fault_step_back_begin(struct sim *sim, struct sim_fault_run *run);
+bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run);
+void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run);
+
+#endif
