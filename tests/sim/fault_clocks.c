@@ -169,7 +169,7 @@ void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run)
     bool seen = told != NULL && strcmp(told->value, run->told) != 0;
     bool further = run->distance_ns > 0 && sim_below(sim, 3) == 0;
     if (seen && !sim->masters[run->master].dead &&
-        sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.flights.guard.heartbeat_ns)
+        sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.flights.guard.periods.heartbeat_ns)
         step(sim, run,
              -run->distance_ns - (further ? sim_between(sim, 0, 2 * run->distance_ns) : 0));
 }

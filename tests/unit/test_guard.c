@@ -516,8 +516,8 @@ START_TEST(word_of_an_operator_goes_before_evicted_keys)
     world_pass_ms(&w, LOOKED_MS);
     /* As if the last heartbeat were still under way. */
     w.masters[4].hung = true;
-    w.engine.flights.guard.nodes[4].entry_left = false;
-    w.engine.flights.guard.word_done = false;
+    w.engine.flights.guard.nodes[4].clock.entry_left = false;
+    w.engine.flights.guard.override_done = false;
     w.masters[0].redis.evicted = 6;
     world_pass_ms(&w, LOOKED_MS);
     ck_assert_int_eq(guard_progress(&w.engine.flights.guard, &against), GUARD_UNDER_WAY);
