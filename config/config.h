@@ -14,18 +14,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "config/address.h"
 #include "config/users.h"
-#include "protocol/address.h"
 #include "protocol/limits.h"
-
-struct config_address {
-    enum address_kind kind;
-    char *url;  /* as written, for people */
-    char *host; /* TCP: name or address, IPv6 without its brackets */
-    uint16_t port;
-    bool tls;   /* TCP */
-    char *path; /* UNIX */
-};
 
 /* Whose certificate a listener wants to see. */
 enum config_client_certificate { CONFIG_CERTIFICATE_OPTIONAL, CONFIG_CERTIFICATE_REQUIRED };

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config/config.h"
+#include "config/address.h"
 #include "config/listens.h"
 #include "protocol/text.h"
 #include "server/systemd.h"
