@@ -109,7 +109,7 @@ bool probe_step(struct server *server, int64_t now_ns)
     bool waits = false;
     for (unsigned i = 0; i < server->config->node_count; i++)
         waits = step_node(server, i, now_ns) || waits;
-    server_want_flush(server);
+    pass_want_end(&server->pass);
     return !waits;
 }
 

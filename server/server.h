@@ -95,11 +95,4 @@ bool server_start(struct server *server, struct config *config, const struct log
 bool server_run(struct server *server);
 void server_stop(struct server *server);
 
-/* Have what the engine wants written go out at the end of this pass, and the timer set to when it
- * wants one: to be called by whatever has called the engine. */
-static inline void server_want_flush(struct server *server)
-{
-    pass_want_end(&server->pass);
-}
-
 #endif
