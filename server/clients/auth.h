@@ -68,7 +68,7 @@ struct auth {
 bool auth_init(struct auth *auth, const struct config *config, struct entropy *entropy);
 void auth_deinit(struct auth *auth);
 
-/* A new connection, all of whose fields but state, user, permit and pending are set. False: it has
+/* A new connection, of which peer, fd and origin are set, and all else is zero. False: it has
  * to authenticate. Then call auth_await(), after making room for it if auth_is_full(). */
 bool auth_recognize(struct auth *auth, struct auth_identity *identity);
 bool auth_is_full(const struct auth *auth);
