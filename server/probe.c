@@ -5,7 +5,7 @@
 
 #include "protocol/text.h"
 #include "protocol/units.h"
-#include "server/server.h"
+#include "server/masters/connections.h"
 
 /* Such a node gets its vote by waiting. */
 static bool passes_by_itself(enum reason reason)
@@ -28,11 +28,11 @@ static bool passes_by_itself(enum reason reason)
 }
 
 /* What stands against it by the leases on its name. A master without a vote has its own reason. */
-static enum reason find_lease(const struct server *server, unsigned node)
+static enum reason find_lease(const struct probe *probe, unsigned node)
 {
-    const struct guard *guard = &server->engine.flights.guard;
-    for (unsigned i = 0; i < server->config->node_count; i++) {
-        const char *lease = server->probe.nodes[i].leases[node];
+    const struct guard *guard = &probe->connections->engine->flights.guard;
+    for (unsigned i = 0; i < probe->connections->config->node_count; i++) {
+        const char *lease = probe->nodes[i].leases[node];
         if (lease[0] == '\0')
             continue;
         enum reason reason =
@@ -44,14 +44,14 @@ static enum reason find_lease(const struct server *server, unsigned node)
 }
 
 /* What stands against it, what was tried aside. */
-static enum reason found(const struct server *server, unsigned node, int64_t now_ns)
+static enum reason found(const struct probe *probe, unsigned node, int64_t now_ns)
 {
-    const struct link *link = &server->engine.flights.masters[node].link;
+    const struct link *link = &probe->connections->engine->flights.masters[node].link;
     enum reason reason;
     switch (link->state) {
     case LINK_UP:
-        reason = guard_finds(&server->engine.flights.guard, node, now_ns);
-        return reason != REASON_NONE ? reason : find_lease(server, node);
+        reason = guard_finds(&probe->connections->engine->flights.guard, node, now_ns);
+        return reason != REASON_NONE ? reason : find_lease(probe, node);
     case LINK_OPENING:
         return REASON_UNREACHABLE;
     case LINK_GREETING:
@@ -65,15 +65,15 @@ static enum reason found(const struct server *server, unsigned node, int64_t now
 
 /* --- looking --- */
 
-static unsigned expected_answers(const struct server *server)
+static unsigned expected_answers(const struct probe *probe)
 {
-    return ENGINE_TRIALS + server->config->node_count;
+    return ENGINE_TRIALS + probe->connections->config->node_count;
 }
 
-static void measure(struct server *server, unsigned node, int64_t now_ns)
+static void measure(struct probe *probe, unsigned node, int64_t now_ns)
 {
-    struct probe_node *probed = &server->probe.nodes[node];
-    struct link *link = &server->engine.flights.masters[node].link;
+    struct probe_node *probed = &probe->nodes[node];
+    struct link *link = &probe->connections->engine->flights.masters[node].link;
     if (link->heartbeat_due)
         return;
     if (probed->beats)
@@ -84,50 +84,50 @@ static void measure(struct server *server, unsigned node, int64_t now_ns)
 }
 
 /* Is there something to wait for? */
-static bool step_node(struct server *server, unsigned node, int64_t now_ns)
+static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
 {
-    struct probe_node *probed = &server->probe.nodes[node];
-    const struct link *link = &server->engine.flights.masters[node].link;
+    struct probe_node *probed = &probe->nodes[node];
+    const struct link *link = &probe->connections->engine->flights.masters[node].link;
     if (link->state != LINK_UP)
         return link->state != LINK_DOWN || link->attempts == 0 ||
-               node_goes_on(&server->connections.nodes[node][CHANNEL_COMMANDS]);
-    enum reason reason = found(server, node, now_ns);
+               node_goes_on(&probe->connections->nodes[node][CHANNEL_COMMANDS]);
+    enum reason reason = found(probe, node, now_ns);
     if (reason == REASON_UNCHECKED)
         return true;
     if (reason != REASON_NONE && !passes_by_itself(reason))
         return false;
     if (!probed->tried)
-        engine_try(&server->engine, node, now_ns);
+        engine_try(probe->connections->engine, node, now_ns);
     probed->tried = true;
     if (probed->beat_count < PROBE_ROUND_TRIPS)
-        measure(server, node, now_ns);
-    return probed->answers < expected_answers(server) || probed->beat_count < PROBE_ROUND_TRIPS;
+        measure(probe, node, now_ns);
+    return probed->answers < expected_answers(probe) || probed->beat_count < PROBE_ROUND_TRIPS;
 }
 
-bool probe_step(struct server *server, int64_t now_ns)
+bool probe_step(struct probe *probe, int64_t now_ns)
 {
     bool waits = false;
-    for (unsigned i = 0; i < server->config->node_count; i++)
-        waits = step_node(server, i, now_ns) || waits;
-    pass_want_end(&server->pass);
+    for (unsigned i = 0; i < probe->connections->config->node_count; i++)
+        waits = step_node(probe, i, now_ns) || waits;
+    pass_want_end(probe->connections->pass);
     return !waits;
 }
 
-void probe_on_tried(struct server *server, unsigned node, const char *what, enum reason refused)
+void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum reason refused)
 {
-    struct probe_node *probed = &server->probe.nodes[node];
+    struct probe_node *probed = &probe->nodes[node];
     probed->answers++;
     if (refused == REASON_NONE || probed->refused != NULL)
         return;
     probed->refused = what;
     probed->reason = refused;
     snprintf(probed->meaning, sizeof(probed->meaning), "%s",
-             link_meaning(&server->engine.flights.masters[node].link, refused));
+             link_meaning(&probe->connections->engine->flights.masters[node].link, refused));
 }
 
-void probe_on_leased(struct server *server, unsigned node, unsigned named, const char *lease)
+void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const char *lease)
 {
-    struct probe_node *probed = &server->probe.nodes[node];
+    struct probe_node *probed = &probe->nodes[node];
     probed->answers++;
     snprintf(probed->leases[named], sizeof(probed->leases[named]), "%s", lease);
 }
@@ -158,12 +158,12 @@ static void report_need(const struct config *config, int64_t usual_ns, FILE *out
 }
 
 /* The master does all that it is asked for; how fast, and what of it is not as configured. */
-static bool report_pace(const struct server *server, unsigned node, FILE *out)
+static bool report_pace(const struct probe *probe, unsigned node, FILE *out)
 {
-    const struct config *config = server->config;
+    const struct config *config = probe->connections->config;
     int64_t sorted_ns[PROBE_ROUND_TRIPS];
     for (unsigned i = 0; i < PROBE_ROUND_TRIPS; i++)
-        sorted_ns[i] = server->probe.nodes[node].round_trips_ns[i];
+        sorted_ns[i] = probe->nodes[node].round_trips_ns[i];
     qsort(sorted_ns, PROBE_ROUND_TRIPS, sizeof(sorted_ns[0]), compare);
     int64_t usual_ns = sorted_ns[PROBE_ROUND_TRIPS / 2];
     if (usual_ns > config->rounds.node_timeout_ns) {
@@ -179,12 +179,12 @@ static bool report_pace(const struct server *server, unsigned node, FILE *out)
         return false;
     }
     if (config->nodes[node].durable &&
-        server->engine.flights.guard.nodes[node].durability.seen != DURABILITY_SEEN) {
+        probe->connections->engine->flights.guard.nodes[node].durability.seen != DURABILITY_SEEN) {
         fprintf(out, "not durable: its settings do not keep every command on disk\n");
         return false;
     }
     fprintf(out, "well, answers take %.1f ms", ms(usual_ns));
-    if (server->engine.flights.masters[node].tracker.tracking == 0)
+    if (probe->connections->engine->flights.masters[node].tracker.tracking == 0)
         fprintf(out, "; it reports no changes, so it is looked at while somebody waits");
     report_need(config, usual_ns, out);
     fputc('\n', out);
@@ -200,11 +200,11 @@ static void report_meaning(const char *meaning, FILE *out)
     fprintf(out, ": %.*s\n", (int)text.len, text.buf);
 }
 
-static bool report_node(const struct server *server, unsigned node, int64_t now_ns, FILE *out)
+static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns, FILE *out)
 {
-    const struct probe_node *probed = &server->probe.nodes[node];
-    const struct link *link = &server->engine.flights.masters[node].link;
-    enum reason reason = found(server, node, now_ns);
+    const struct probe_node *probed = &probe->nodes[node];
+    const struct link *link = &probe->connections->engine->flights.masters[node].link;
+    enum reason reason = found(probe, node, now_ns);
     if (probed->refused != NULL) {
         fprintf(out, "%s to %s", reason_word(probed->reason), probed->refused);
         report_meaning(probed->meaning, out);
@@ -214,18 +214,20 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
         fputs(reason_word(reason), out);
         if (reason == REASON_DOUBLED)
             fprintf(out, " with %s",
-                    server->config->nodes[guard_twin(&server->engine.flights.guard, node)].name);
+                    probe->connections->config
+                        ->nodes[guard_twin(&probe->connections->engine->flights.guard, node)]
+                        .name);
         report_meaning(link_meaning(link, reason), out);
         return false;
     }
-    if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(server)) {
+    if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(probe)) {
         fprintf(out, "hung: it does not answer in time\n");
         return false;
     }
     if (reason == REASON_NONE)
-        return report_pace(server, node, out);
+        return report_pace(probe, node, out);
     int64_t left_ns =
-        server->engine.flights.guard.nodes[node].identity.quarantine_until_ns - now_ns;
+        probe->connections->engine->flights.guard.nodes[node].identity.quarantine_until_ns - now_ns;
     if (left_ns > 0)
         fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
     else if (reason == REASON_DURABLE)
@@ -234,16 +236,16 @@ static bool report_node(const struct server *server, unsigned node, int64_t now_
         fprintf(out, "no vote for max_ttl from the start on, unless by --bootstrap (new); else ");
     else
         fprintf(out, "no vote for max_ttl from the start on (%s); else ", reason_word(reason));
-    return report_pace(server, node, out);
+    return report_pace(probe, node, out);
 }
 
-bool probe_report(const struct server *server, int64_t now_ns, FILE *out)
+bool probe_report(const struct probe *probe, int64_t now_ns, FILE *out)
 {
     bool well = true;
-    for (unsigned i = 0; i < server->config->node_count; i++) {
-        const struct config_node *node = &server->config->nodes[i];
+    for (unsigned i = 0; i < probe->connections->config->node_count; i++) {
+        const struct config_node *node = &probe->connections->config->nodes[i];
         fprintf(out, "%s %s: ", node->name, node->address.url);
-        well = report_node(server, i, now_ns, out) && well;
+        well = report_node(probe, i, now_ns, out) && well;
     }
     return well;
 }

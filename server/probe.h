@@ -14,7 +14,7 @@
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
-struct server;
+struct connections;
 
 enum { PROBE_ROUND_TRIPS = 10, PROBE_LEASE = GUARD_SERVER_MAX + 48 };
 
@@ -32,18 +32,19 @@ struct probe_node {
 };
 
 struct probe {
+    struct connections *connections; /* the server's */
     struct probe_node nodes[LIMIT_NODES];
 };
 
 /* Do what can be done now; true once there is nothing left to wait for. */
-bool probe_step(struct server *server, int64_t now_ns);
+bool probe_step(struct probe *probe, int64_t now_ns);
 
 /* As in struct engine_io. */
-void probe_on_tried(struct server *server, unsigned node, const char *what, enum reason refused);
+void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum reason refused);
 
-void probe_on_leased(struct server *server, unsigned node, unsigned named, const char *lease);
+void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const char *lease);
 
 /* A line for each node. True if nothing stands against any. */
-bool probe_report(const struct server *server, int64_t now_ns, FILE *out);
+bool probe_report(const struct probe *probe, int64_t now_ns, FILE *out);
 
 #endif

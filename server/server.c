@@ -218,9 +218,9 @@ static bool carry_out_word(struct server *server, bool late)
 
 static bool carry_out_probe(struct server *server, bool late, int64_t now_ns)
 {
-    if (!probe_step(server, now_ns) && !late)
+    if (!probe_step(&server->probe, now_ns) && !late)
         return true;
-    server->failed = !probe_report(server, now_ns, stdout);
+    server->failed = !probe_report(&server->probe, now_ns, stdout);
     event_base_loopbreak(server->base);
     return false;
 }
@@ -350,6 +350,7 @@ static bool start_connections(struct server *server)
         .engine = &server->engine,
         .started_ns = server->started_ns,
     };
+    server->probe.connections = &server->connections;
     return connections_init(&server->connections);
 }
 

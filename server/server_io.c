@@ -121,12 +121,14 @@ static void io_releases_refused(void *context, unsigned node, enum redis_form fo
 
 static void io_leased(void *context, unsigned node, unsigned named, const char *lease)
 {
-    probe_on_leased(context, node, named, lease);
+    struct server *server = context;
+    probe_on_leased(&server->probe, node, named, lease);
 }
 
 static void io_tried(void *context, unsigned node, const char *what, enum reason refused)
 {
-    probe_on_tried(context, node, what, refused);
+    struct server *server = context;
+    probe_on_tried(&server->probe, node, what, refused);
 }
 
 static int64_t io_wall_us(void *context)
