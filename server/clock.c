@@ -27,6 +27,11 @@ int64_t clock_wall_ns(void)
     return read_clock_ns(CLOCK_REALTIME);
 }
 
+int64_t clock_monotonic_ns(void)
+{
+    return read_clock_ns(CLOCK_MONOTONIC);
+}
+
 struct timeval clock_delay(int64_t delay_ns)
 {
     int64_t us = delay_ns > 0 ? (delay_ns + 999) / 1000 : 0;

@@ -20,6 +20,9 @@ int64_t clock_now_ns(void);
  */
 void clock_name(char *name, size_t size);
 
+/* Without the time suspended: for systemd, which counts by it. */
+int64_t clock_monotonic_ns(void);
+
 /* For a timer of libevent: in so long, rounded up; at once where that has passed. */
 struct timeval clock_delay(int64_t delay_ns);
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "protocol/units.h"
 #include "server/admin/status.h"
@@ -92,12 +91,11 @@ void notifier_stop(struct notifier *notifier)
 
 void notifier_reloading(const struct notifier *notifier)
 {
-    struct timespec now;
     char state[64];
-    if (notifier->server == NULL || clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+    if (notifier->server == NULL)
         return;
-    int64_t now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-    snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_us);
+    snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
+             clock_monotonic_ns() / 1000);
     (void)systemd_notify(&notifier->systemd, state);
 }
 
