@@ -1,9 +1,11 @@
 #include "engine/engine.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/flight/replies.h"
+#include "engine/internal.h"
 #include "engine/locks/breaks.h"
 #include "engine/locks/grants.h"
 #include "engine/locks/requests.h"
@@ -29,6 +31,24 @@ void engine_deinit(struct engine *engine)
 {
     manager_deinit(&engine->manager);
     flights_deinit(&engine->flights);
+}
+
+struct engine *engine_new(const struct engine_rules *rules, const struct engine_io *io,
+                          int64_t now_ns)
+{
+    struct engine *engine = malloc(sizeof(*engine));
+    if (engine != NULL && !engine_init(engine, rules, io, now_ns)) {
+        free(engine);
+        engine = NULL;
+    }
+    return engine;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (engine != NULL)
+        engine_deinit(engine);
+    free(engine);
 }
 
 void engine_client_init(struct engine_client *client, uint64_t id)
@@ -163,16 +183,6 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
 {
     return requests_tag_in_use(client, tag, tag_len);
-}
-
-const struct resource *engine_find(const struct engine *engine, const struct request *request)
-{
-    return resource_find(&engine->manager.resources, request->resource, request->resource_len);
-}
-
-unsigned engine_place(const struct resource *resource, const struct engine_client *client)
-{
-    return waits_place(resource, client);
 }
 
 void engine_client_ending(struct engine *engine, struct engine_client *client, int64_t now_ns)

@@ -28,29 +28,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/flight/flights.h"
+#include "engine/client.h"
 #include "engine/flight/io.h"
-#include "engine/flight/need.h"
 #include "engine/flight/rules.h"
-#include "engine/flight/self_test.h"
 #include "engine/locks/loss.h"
-#include "engine/locks/manager.h"
 #include "engine/stats.h"
+#include "engine/view.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"
 
-struct engine {
-    struct engine_rules rules;
-    struct engine_io io;
-    struct engine_stats stats;
-    struct flights flights;
-    struct lock_manager manager;
-};
+struct engine;
 
-/* False if there is not enough memory. Nothing happens before the first engine_on_timer(). */
-bool engine_init(struct engine *engine, const struct engine_rules *rules,
-                 const struct engine_io *io, int64_t now_ns);
-void engine_deinit(struct engine *engine);
+/* NULL if there is not enough memory. Nothing happens before the first engine_on_timer(). */
+struct engine *engine_new(const struct engine_rules *rules, const struct engine_io *io,
+                          int64_t now_ns);
+/* Also of NULL. */
+void engine_free(struct engine *engine);
 
 /*
  * Other rules from now on, of which only these count: max_hold_ns, max_extensions, backoff_*,
@@ -71,15 +64,6 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 
 /* Is a request with this tag under way for this client? */
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
-
-/* What is known of the resource that a request names; NULL: nothing. It costs the masters nothing.
- */
-const struct resource *engine_find(const struct engine *engine, const struct request *request);
-
-/* The place in line of a client among those that wait for it here, 1 being the next; the first of
- * its places if it waits several times, 0 if it does not. The longer the line, the longer it takes.
- */
-unsigned engine_place(const struct resource *resource, const struct engine_client *client);
 
 /* The connection will end, in order or not: its LOCKs are undone, and told so. What it holds stays.
  */

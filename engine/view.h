@@ -9,16 +9,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/guard/guard.h"
 #include "engine/histogram.h"
 #include "engine/master/link.h"
 #include "engine/stats.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 #include "protocol/request.h"
+#include "protocol/units.h"
+
+/* The id of a set has so many hex digits; a lease on a name, at most so many bytes with its NUL. A
+ * daemon that has been stopped is forgotten after so long. */
+enum { ENGINE_SET_ID = 16, ENGINE_LEASE_MAX = 96 };
+#define ENGINE_LIFE_NS (5 * NS_PER_S)
 
 struct engine;
 struct engine_client;
+struct engine_rules;
 
 /* The daemon as a whole. */
 struct engine_view {
@@ -66,7 +72,7 @@ struct master_view {
     const char *their_set;    /* REASON_OTHERSET: of its record */
     const char *their_cluster;
     int64_t their_max_ttl_ms;
-    bool clock_compared; /* else these mean nothing */
+    bool clock_compared;  /* else these mean nothing */
     int64_t clock_low_ns; /* its wall clock, less CLOCK_BOOTTIME here: at least, at most */
     int64_t clock_high_ns;
 };
@@ -81,27 +87,40 @@ const char *engine_meaning(const struct engine *engine, unsigned node, enum reas
 enum reason engine_lease_finds(const struct engine *engine, unsigned node, const char *lease,
                                unsigned on);
 
-/* How far a --bootstrap or --reset-set has come; *node: where it is stuck. */
-enum guard_progress engine_progress(const struct engine *engine, unsigned *node);
+/* How far an operator's override (--bootstrap, --reset-set) has been carried out. REFUSED: *node is
+ * one that conflicts with it. UNDER_WAY: *node is one that is waited for. */
+enum engine_progress { ENGINE_UNDER_WAY, ENGINE_DONE, ENGINE_REFUSED };
+enum engine_progress engine_progress(const struct engine *engine, unsigned *node);
+
+/* Measure the round trip now, if that is not under way. */
+void engine_heartbeat(struct engine *engine, unsigned node, int64_t now_ns);
+
+/* The shortest TTL of a HOLD that can be extended in time. */
+int64_t engine_shortest_hold_ms(const struct engine_rules *rules);
+
+/* How long a lock has to be free for a waiter of this daemon to get it, with this round trip to the
+ * masters; 0: the usual pauses are long enough. */
+int64_t engine_need_ns(int64_t backoff_min_ns, int64_t round_trip_ns);
+
+struct resource;
 
 /* A resource that is locked through this daemon, or waited for here. */
 struct resource_view {
     const char *name;
     size_t name_len;
-    unsigned queued;     /* requests in its queue */
-    unsigned waits;      /* ... that are LOCKs with WAIT */
-    bool asking;         /* a round is under way for the first of them */
-    bool locked;         /* granted through this daemon; else these mean nothing */
-    bool hold;           /* with HOLD */
-    const char *token;   /* LIMIT_TOKEN digits: the right to release it, never shown as a whole */
-    const char *client;  /* by NAME; "" without one */
+    unsigned queued;    /* requests in its queue */
+    unsigned waits;     /* ... that are LOCKs with WAIT */
+    bool asking;        /* a round is under way for the first of them */
+    bool locked;        /* granted through this daemon; else these mean nothing */
+    bool hold;          /* with HOLD */
+    const char *token;  /* LIMIT_TOKEN digits: the right to release it, never shown as a whole */
+    const char *client; /* by NAME; "" without one */
     uint64_t client_id;
     int64_t since_ns;
     int64_t until_ns;
 };
 
 /* The resources, each once: *place is NULL to begin with. False: there are no more. */
-struct resource;
 bool engine_next_resource(const struct engine *engine, const struct resource **place,
                           struct resource_view *view);
 /* The same of those that clients wait for. */
@@ -114,5 +133,21 @@ bool engine_find_resource(const struct engine *engine, const struct request *req
 /* The place of a client in its queue, 1 being the next; the first of its places if it waits several
  * times, 0 if it does not. The longer the queue, the longer it takes. */
 unsigned engine_place(const struct resource *place, const struct engine_client *client);
+
+/* A client: what the server knows it by; requests that are not answered yet, and locks that are
+ * held for the connection. */
+uint64_t engine_client_id(const struct engine_client *client);
+const char *engine_client_name(const struct engine_client *client);
+unsigned engine_client_requests(const struct engine_client *client);
+unsigned engine_client_holds(const struct engine_client *client);
+void engine_client_set_name(struct engine_client *client, const char *name, size_t len);
+/* No answer can reach it any more. */
+void engine_client_unreachable(struct engine_client *client);
+
+/* The resources that it holds or waits for, as often as it does. False from `each`: that is enough,
+ * and this returns false too. */
+bool engine_client_resources(const struct engine_client *client,
+                             bool (*each)(const char *name, size_t name_len, const void *context),
+                             const void *context);
 
 #endif

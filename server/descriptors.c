@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "config/config.h"
-#include "engine/flight/io.h"
+#include "engine/engine.h"
 #include "protocol/limits.h"
 #include "server/log.h"
 

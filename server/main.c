@@ -78,13 +78,13 @@ static bool check_flags(const struct flags *flags)
         fputs("redlockd: --probe goes with -t: redlockd -t --probe\n", stderr);
         return false;
     }
-    if (old_set != NULL && (strlen(old_set) != RECORD_SET_ID ||
-                            strspn(old_set, "0123456789abcdef") != RECORD_SET_ID)) {
+    if (old_set != NULL && (strlen(old_set) != ENGINE_SET_ID ||
+                            strspn(old_set, "0123456789abcdef") != ENGINE_SET_ID)) {
         fprintf(
             stderr,
             "redlockd: --reset-set wants the id of the old set, %d hex digits in lower case; the "
             "log of a daemon that meets it names it\n",
-            RECORD_SET_ID);
+            ENGINE_SET_ID);
         return false;
     }
     return true;

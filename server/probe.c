@@ -30,13 +30,11 @@ static bool passes_by_itself(enum reason reason)
 /* What stands against it by the leases on its name. A master without a vote has its own reason. */
 static enum reason find_lease(const struct probe *probe, unsigned node)
 {
-    const struct guard *guard = &probe->connections->engine->flights.guard;
     for (unsigned i = 0; i < probe->connections->config->node_count; i++) {
         const char *lease = probe->nodes[i].leases[node];
         if (lease[0] == '\0')
             continue;
-        enum reason reason =
-            guard_lease_finds(guard, node, lease, guard->nodes[i].clock.looked_time_us);
+        enum reason reason = engine_lease_finds(probe->connections->engine, node, lease, i);
         if (reason != REASON_NONE)
             return reason;
     }
@@ -46,12 +44,10 @@ static enum reason find_lease(const struct probe *probe, unsigned node)
 /* What stands against it, what was tried aside. */
 static enum reason found(const struct probe *probe, unsigned node, int64_t now_ns)
 {
-    const struct link *link = &probe->connections->engine->flights.masters[node].link;
-    enum reason reason;
-    switch (link->state) {
+    const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
+    switch (master.state) {
     case LINK_UP:
-        reason = guard_finds(&probe->connections->engine->flights.guard, node, now_ns);
-        return reason != REASON_NONE ? reason : find_lease(probe, node);
+        return master.blocked != REASON_NONE ? master.blocked : find_lease(probe, node);
     case LINK_OPENING:
         return REASON_UNREACHABLE;
     case LINK_GREETING:
@@ -60,7 +56,7 @@ static enum reason found(const struct probe *probe, unsigned node, int64_t now_n
     case LINK_DOWN:
         break;
     }
-    return link->reason;
+    return master.reason;
 }
 
 /* --- looking --- */
@@ -73,23 +69,23 @@ static unsigned expected_answers(const struct probe *probe)
 static void measure(struct probe *probe, unsigned node, int64_t now_ns)
 {
     struct probe_node *probed = &probe->nodes[node];
-    struct link *link = &probe->connections->engine->flights.masters[node].link;
-    if (link->heartbeat_due)
+    const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
+    if (master.heartbeat_due)
         return;
     if (probed->beats)
-        probed->round_trips_ns[probed->beat_count++] = link->round_trip_ns;
+        probed->round_trips_ns[probed->beat_count++] = master.round_trip_ns;
     probed->beats = probed->beat_count < PROBE_ROUND_TRIPS;
     if (probed->beats)
-        link_heartbeat(link, now_ns);
+        engine_heartbeat(probe->connections->engine, node, now_ns);
 }
 
 /* Is there something to wait for? */
 static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
 {
     struct probe_node *probed = &probe->nodes[node];
-    const struct link *link = &probe->connections->engine->flights.masters[node].link;
-    if (link->state != LINK_UP)
-        return link->state != LINK_DOWN || link->attempts == 0 ||
+    const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
+    if (master.state != LINK_UP)
+        return master.state != LINK_DOWN || master.attempts == 0 ||
                node_goes_on(&probe->connections->nodes[node][CHANNEL_COMMANDS]);
     enum reason reason = found(probe, node, now_ns);
     if (reason == REASON_UNCHECKED)
@@ -122,7 +118,7 @@ void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum r
     probed->refused = what;
     probed->reason = refused;
     snprintf(probed->meaning, sizeof(probed->meaning), "%s",
-             link_meaning(&probe->connections->engine->flights.masters[node].link, refused));
+             engine_meaning(probe->connections->engine, node, refused));
 }
 
 void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const char *lease)
@@ -149,7 +145,7 @@ static double ms(int64_t duration_ns)
 /* Daemons pause for each other's waiters, but never for longer than backoff_max. */
 static void report_need(const struct config *config, int64_t usual_ns, FILE *out)
 {
-    int64_t needed_ns = need_ns(config->rounds.backoff_min_ns, usual_ns);
+    int64_t needed_ns = engine_need_ns(config->rounds.backoff_min_ns, usual_ns);
     if (needed_ns > config->rounds.backoff_max_ns)
         fprintf(out,
                 "; waiters may starve beside a nearer daemon: raise rounds.backoff_max of all "
@@ -158,7 +154,8 @@ static void report_need(const struct config *config, int64_t usual_ns, FILE *out
 }
 
 /* The master does all that it is asked for; how fast, and what of it is not as configured. */
-static bool report_pace(const struct probe *probe, unsigned node, FILE *out)
+static bool report_pace(const struct probe *probe, unsigned node, const struct master_view *master,
+                        FILE *out)
 {
     const struct config *config = probe->connections->config;
     int64_t sorted_ns[PROBE_ROUND_TRIPS];
@@ -178,13 +175,12 @@ static bool report_pace(const struct probe *probe, unsigned node, FILE *out)
                 ms(usual_ns), ms(config->locks.clock_drift_margin_ns));
         return false;
     }
-    if (config->nodes[node].durable &&
-        probe->connections->engine->flights.guard.nodes[node].durability.seen != DURABILITY_SEEN) {
+    if (config->nodes[node].durable && !master->durable) {
         fprintf(out, "not durable: its settings do not keep every command on disk\n");
         return false;
     }
     fprintf(out, "well, answers take %.1f ms", ms(usual_ns));
-    if (probe->connections->engine->flights.masters[node].tracker.tracking == 0)
+    if (!master->tracking)
         fprintf(out, "; it reports no changes, so it is looked at while somebody waits");
     report_need(config, usual_ns, out);
     fputc('\n', out);
@@ -203,7 +199,7 @@ static void report_meaning(const char *meaning, FILE *out)
 static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns, FILE *out)
 {
     const struct probe_node *probed = &probe->nodes[node];
-    const struct link *link = &probe->connections->engine->flights.masters[node].link;
+    const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
     enum reason reason = found(probe, node, now_ns);
     if (probed->refused != NULL) {
         fprintf(out, "%s to %s", reason_word(probed->reason), probed->refused);
@@ -213,11 +209,8 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
     if (reason != REASON_NONE && !passes_by_itself(reason)) {
         fputs(reason_word(reason), out);
         if (reason == REASON_DOUBLED)
-            fprintf(out, " with %s",
-                    probe->connections->config
-                        ->nodes[guard_twin(&probe->connections->engine->flights.guard, node)]
-                        .name);
-        report_meaning(link_meaning(link, reason), out);
+            fprintf(out, " with %s", probe->connections->config->nodes[master.twin].name);
+        report_meaning(engine_meaning(probe->connections->engine, node, reason), out);
         return false;
     }
     if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(probe)) {
@@ -225,9 +218,8 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
         return false;
     }
     if (reason == REASON_NONE)
-        return report_pace(probe, node, out);
-    int64_t left_ns =
-        probe->connections->engine->flights.guard.nodes[node].identity.quarantine_until_ns - now_ns;
+        return report_pace(probe, node, &master, out);
+    int64_t left_ns = master.quarantine_until_ns - now_ns;
     if (left_ns > 0)
         fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
     else if (reason == REASON_DURABLE)
@@ -236,7 +228,7 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
         fprintf(out, "no vote for max_ttl from the start on, unless by --bootstrap (new); else ");
     else
         fprintf(out, "no vote for max_ttl from the start on (%s); else ", reason_word(reason));
-    return report_pace(probe, node, out);
+    return report_pace(probe, node, &master, out);
 }
 
 bool probe_report(const struct probe *probe, int64_t now_ns, FILE *out)

@@ -9,14 +9,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/guard/guard.h"
-#include "engine/master/link.h"
+#include "engine/view.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
 struct connections;
 
-enum { PROBE_ROUND_TRIPS = 10, PROBE_LEASE = GUARD_SERVER_MAX + 48 };
+enum { PROBE_ROUND_TRIPS = 10, PROBE_LEASE = ENGINE_LEASE_MAX + 48 };
 
 struct probe_node {
     bool tried;

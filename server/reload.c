@@ -160,7 +160,7 @@ static void apply_config(struct server *server)
 {
     const struct config *config = server->config;
     const struct engine_rules rules = rules_of(config);
-    engine_retune(&server->engine, &rules);
+    engine_retune(server->engine, &rules);
     clients_apply_config(&server->clients, descriptors_clients(config, &server->log));
     server->log.level = config->log.level;
     server->log.format = config->log.format;

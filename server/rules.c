@@ -57,7 +57,7 @@ struct request_limits rules_request_limits(const struct engine_rules *rules)
     return (struct request_limits){
         .ttl_min_ms = shortest_ttl_ms(&rules->round),
         .ttl_max_ms = rules->max_ttl_ns / NS_PER_MS,
-        .hold_ttl_min_ms = hold_shortest_ms(&rules->round.drift, rules->round.node_timeout_ns),
+        .hold_ttl_min_ms = engine_shortest_hold_ms(rules),
         .key_prefix = rules->key_prefix,
         .key_prefix_len = rules->key_prefix_len,
     };

@@ -35,7 +35,7 @@
 
 static void set_timer(struct server *server)
 {
-    int64_t deadline_ns = engine_deadline_ns(&server->engine);
+    int64_t deadline_ns = engine_deadline_ns(server->engine);
     /* A timer that is set too early finds nothing to do and sets itself anew: cheaper than moving
      * it with every answer. */
     if (deadline_ns >= server->timer_ns)
@@ -59,7 +59,7 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     int64_t now_ns = clock_now_ns();
     histogram_add(&server->lag, now_ns - server->timer_ns);
     server->timer_ns = INT64_MAX;
-    engine_on_timer(&server->engine, now_ns);
+    engine_on_timer(server->engine, now_ns);
     pass_want_end(&server->pass);
 }
 
@@ -68,21 +68,21 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
 /* May this master get its vote while clients are still kept waiting for it? */
 static bool may_vote_soon(const struct server *server, unsigned node, int64_t now_ns)
 {
-    const struct guard *guard = &server->engine.flights.guard;
-    const struct link *link = &server->engine.flights.masters[node].link;
-    if (link->state == LINK_DOWN)
-        return link->attempts == 0 ||
+    const struct master_view master = engine_view_master(server->engine, node, now_ns);
+    if (master.state == LINK_DOWN)
+        return master.attempts == 0 ||
                node_goes_on(&server->connections.nodes[node][CHANNEL_COMMANDS]);
-    if (link->state != LINK_UP)
+    if (master.state != LINK_UP)
         return true;
-    switch (guard_refuses_vote(guard, node, now_ns)) {
+    switch (master.vote) {
     case REASON_NONE:
     case REASON_UNCHECKED:
     case REASON_CLOCK:
     case REASON_UNSETTLED: /* unless another daemon vouches for it */
+    case REASON_BACKLOG:
         return true;
     default:
-        return guard_refuses_until_ns(guard, node, now_ns) <= server->started_ns + START_NS;
+        return master.vote_ns <= server->started_ns + START_NS;
     }
 }
 
@@ -92,10 +92,10 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
 static bool may_serve(const struct server *server, int64_t now_ns)
 {
     unsigned hopeful = 0;
-    for (unsigned i = 0; i < server->engine.flights.node_count; i++)
+    const struct engine_view view = engine_view(server->engine);
+    for (unsigned i = 0; i < view.node_count; i++)
         hopeful += may_vote_soon(server, i, now_ns);
-    return server->connections.votes >= server->engine.rules.round.quorum ||
-           hopeful < server->engine.rules.round.quorum;
+    return server->connections.votes >= view.quorum || hopeful < view.quorum;
 }
 
 static void serve(struct server *server)
@@ -120,14 +120,14 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     struct server *server = context;
     (void)fd;
     (void)events;
-    if (engine_wants_flush(&server->engine))
-        engine_flush(&server->engine, clock_now_ns());
+    if (engine_wants_flush(server->engine))
+        engine_flush(server->engine, clock_now_ns());
     broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_on_pass_end(&server->clients);
     if (server->clients.starting && may_serve(server, clock_now_ns()))
         serve(server);
     pass_ended(&server->pass);
-    if (engine_wants_flush(&server->engine))
+    if (engine_wants_flush(server->engine))
         pass_want_end(&server->pass);
     set_timer(server);
 }
@@ -149,9 +149,9 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     int64_t now_ns = clock_now_ns();
     bool rounds_over = now_ns >= server->drain_until_ns - DRAIN_NS + DRAIN_ROUNDS_NS;
     if (rounds_over)
-        engine_abandon(&server->engine, now_ns);
-    engine_flush(&server->engine, now_ns);
-    bool busy = has_unwritten(server) || (!rounds_over && engine_busy(&server->engine));
+        engine_abandon(server->engine, now_ns);
+    engine_flush(server->engine, now_ns);
+    bool busy = has_unwritten(server) || (!rounds_over && engine_busy(server->engine));
     if (busy && now_ns < server->drain_until_ns)
         event_add(server->drain, &again);
     else
@@ -163,15 +163,15 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
 /* Where a daemon of the old set has shown that it runs. False if nowhere. */
 static bool log_old_daemons(const struct server *server)
 {
-    const struct guard *guard = &server->engine.flights.guard;
     bool any = false;
     for (unsigned i = 0; i < server->config->node_count; i++) {
-        if (server->task.reset_set == NULL || !guard_shows_life(guard, i, clock_now_ns()))
+        const struct master_view master = engine_view_master(server->engine, i, clock_now_ns());
+        if (server->task.reset_set == NULL || master.alive_daemon == NULL)
             continue;
         any = true;
         log_event(&server->log, CONFIG_LOG_ERROR, "old_daemon_runs",
                   LOG_FIELDS(log_text("node", server->config->nodes[i].name),
-                             log_text("daemon", guard->nodes[i].old_set_daemon),
+                             log_text("daemon", master.alive_daemon),
                              log_text("advice", "CLIENT LIST on this master shows where it runs "
                                                 "(name=redlockd); stop it there, its "
                                                 "redlockd.socket too, and try again")));
@@ -179,16 +179,16 @@ static bool log_old_daemons(const struct server *server)
     return any;
 }
 
-static void end_task(struct server *server, enum guard_progress progress, unsigned node)
+static void end_task(struct server *server, enum engine_progress progress, unsigned node)
 {
     const char *task = server->task.reset_set != NULL ? "reset_set" : "bootstrap";
-    server->failed = progress != GUARD_DONE;
-    enum reason reason = engine_refuses_vote(&server->engine, node, clock_now_ns());
-    bool old_runs = progress != GUARD_DONE && log_old_daemons(server);
-    if (progress == GUARD_DONE)
+    server->failed = progress != ENGINE_DONE;
+    enum reason reason = engine_refuses_vote(server->engine, node, clock_now_ns());
+    bool old_runs = progress != ENGINE_DONE && log_old_daemons(server);
+    if (progress == ENGINE_DONE)
         log_event(&server->log, CONFIG_LOG_INFO, "task_done",
                   LOG_FIELDS(log_text("task", task), log_text("cluster", server->config->cluster),
-                             log_text("set", server->engine.flights.guard.set_id),
+                             log_text("set", engine_view(server->engine).set_id),
                              log_number("nodes", server->config->node_count)));
     else
         log_event(
@@ -196,7 +196,7 @@ static void end_task(struct server *server, enum guard_progress progress, unsign
             LOG_FIELDS(log_text("task", task), log_text("node", server->config->nodes[node].name),
                        log_text("why", old_runs ? "a daemon of the old set runs; nothing must be "
                                                   "reset while it may grant locks"
-                                       : progress == GUARD_UNDER_WAY
+                                       : progress == ENGINE_UNDER_WAY
                                            ? "it is not there, and all nodes have to be"
                                        : server->task.reset_set != NULL
                                            ? "its record is neither of the old set nor of ours"
@@ -209,8 +209,8 @@ static void end_task(struct server *server, enum guard_progress progress, unsign
 static bool carry_out_word(struct server *server, bool late)
 {
     unsigned node = 0;
-    enum guard_progress progress = guard_progress(&server->engine.flights.guard, &node);
-    if (progress == GUARD_UNDER_WAY && !late)
+    enum engine_progress progress = engine_progress(server->engine, &node);
+    if (progress == ENGINE_UNDER_WAY && !late)
         return true;
     end_task(server, progress, node);
     return false;
@@ -233,7 +233,7 @@ static void server_on_progress(evutil_socket_t fd, short events, void *context)
     (void)events;
     int64_t now_ns = clock_now_ns();
     /* A daemon that was stopped right before has to be told from one that runs. */
-    int64_t most_ns = server->task.reset_set != NULL ? TASK_NS + GUARD_LIFE_NS : TASK_NS;
+    int64_t most_ns = server->task.reset_set != NULL ? TASK_NS + ENGINE_LIFE_NS : TASK_NS;
     bool late = now_ns - server->started_ns > most_ns;
     if (server->task.probe ? carry_out_probe(server, late, now_ns) : carry_out_word(server, late))
         event_add(server->progress, &again);
@@ -257,7 +257,7 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
     notifier_stopping(&server->notifier);
     server->drain_until_ns = clock_now_ns() + DRAIN_NS;
     clients_stop_listening(&server->clients);
-    engine_drain(&server->engine, clock_now_ns());
+    engine_drain(server->engine, clock_now_ns());
     event_active(server->drain, 0, 0);
 }
 
@@ -314,7 +314,6 @@ static bool start_clients(struct server *server)
         .log = &server->log,
         .base = server->base,
         .pass = &server->pass,
-        .engine = &server->engine,
         .entropy = &server->entropy,
         .streams = &server->streams,
         .tls_sockets = &server->tls_sockets,
@@ -333,7 +332,9 @@ static bool start_engine(struct server *server)
     rules.looks_on = server->task.probe;
     const struct engine_io io = server_io(server);
     server->clients.request_limits = rules_request_limits(&rules);
-    return engine_init(&server->engine, &rules, &io, server->started_ns);
+    server->engine = engine_new(&rules, &io, server->started_ns);
+    server->clients.engine = server->engine;
+    return server->engine != NULL;
 }
 
 /* What they use of the server; and what they have themselves. */
@@ -347,7 +348,8 @@ static bool start_connections(struct server *server)
         .resolver = &server->resolver,
         .streams = &server->streams,
         .tls_sockets = &server->tls_sockets,
-        .engine = &server->engine,
+        .engine = server->engine,
+        .bootstrap = server->task.trust_masters,
         .started_ns = server->started_ns,
     };
     server->probe.connections = &server->connections;
@@ -433,8 +435,7 @@ void server_stop(struct server *server)
     clients_deinit(&server->clients);
     connections_deinit(&server->connections);
     streams_deinit(&server->streams);
-    if (server->engine.flights.pool.memory != NULL)
-        engine_deinit(&server->engine);
+    engine_free(server->engine);
     struct event *events[] = {server->timer,      server->drain,      server->progress,
                               server->signals[0], server->signals[1], server->signals[2],
                               server->started};

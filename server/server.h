@@ -55,7 +55,7 @@ struct server {
     struct streams streams; /* of the clients and the masters */
     struct tls_sockets tls_sockets;
 
-    struct engine engine;
+    struct engine *engine;
     char clock_id[ENGINE_CLOCK_ID_MAX];
     struct connections connections; /* to the masters */
 

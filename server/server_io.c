@@ -86,7 +86,7 @@ static void io_link_changed(void *context, unsigned node, enum link_state before
 {
     struct server *server = context;
     node_log_link(&server->connections, node, before);
-    if (server->engine.flights.masters[node].link.state == LINK_UP)
+    if (engine_view_master(server->engine, node, clock_now_ns()).state == LINK_UP)
         node_on_up(&server->connections.nodes[node][CHANNEL_COMMANDS]);
 }
 

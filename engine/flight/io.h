@@ -17,6 +17,9 @@ struct engine_client;
 /* The two connections to a master: engine/master/link.h and engine/master/tracker.h. */
 enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
 
+/* So many answers io.tried() hears of a node. */
+enum { ENGINE_TRIALS = 8 };
+
 /* A lock that is released by force. */
 struct engine_broken {
     const char *resource; /* a view, without a final NUL */

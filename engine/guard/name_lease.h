@@ -26,7 +26,7 @@ enum { GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" ") };
 struct name_lease {
     uint32_t held_on; /* masters where it has been leased to this server */
     uint32_t conflicts;
-    uint32_t other_process; /* some of the conflicts */
+    uint32_t other_process;    /* some of the conflicts */
     int64_t conflict_since_ns; /* 0: never */
     int64_t conflict_until_ns;
     int64_t handover_ns; /* when no other daemon can still count votes of that process, unless it

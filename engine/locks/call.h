@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "engine/client.h"
 #include "engine/locks/queue.h"
 #include "engine/pool.h"
 #include "protocol/limits.h"
@@ -18,17 +19,6 @@
 struct flight;
 struct lock;
 struct resource;
-
-/* What the engine keeps with each client connection; inside struct session. */
-struct engine_client {
-    LIST_HEAD(, call) calls; /* not answered yet */
-    unsigned call_count;
-    LIST_HEAD(, lock) holds; /* locks that end with the connection */
-    unsigned hold_count;
-    uint64_t id;
-    char label[LIMIT_TAG + 1]; /* by NAME; "" without one */
-    bool gone; /* set by the session the moment no answer can reach the client any more */
-};
 
 struct call {
     struct engine_client *client; /* the owner */

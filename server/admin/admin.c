@@ -206,7 +206,7 @@ static struct admin_body *body_of(struct admin *admin, size_t index)
     make_nonce(admin->server, nonce);
     process_look(&admin->process);
     status_take(&status, admin->server, now_ns);
-    status_take_queues(&status, admin->server, now_ns);
+    status_take_queues(&status, admin->server->engine, now_ns);
     status.nonce = nonce;
     paths[index].write(&status, &text);
     struct admin_body *body = malloc(sizeof(*body) + text.len);

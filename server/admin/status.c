@@ -12,25 +12,23 @@
 static void take_node(struct status_node *to, const struct engine *engine, unsigned node,
                       int64_t boot_ns, int64_t now_ns)
 {
-    const struct link *link = &engine->flights.masters[node].link;
-    const struct watch *watch = &engine->flights.guard.nodes[node].clock.watch;
-    int64_t until_ns = guard_refuses_until_ns(&engine->flights.guard, node, now_ns);
-    bool timed = link_refuses_vote(link) == REASON_NONE && until_ns != INT64_MAX;
+    const struct master_view master = engine_view_master(engine, node, now_ns);
+    bool timed = master.takes_votes && master.vote_ns != INT64_MAX;
     *to = (struct status_node){
-        .state = link->state,
-        .state_ms = (now_ns - link->since_ns) / NS_PER_MS,
-        .reason = engine_refuses_vote(engine, node, now_ns),
-        .back_ms = timed ? (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : -1,
-        .round_trip_us = link->round_trip_ns < 0 ? -1 : link->round_trip_ns / 1000,
-        .round_trips = link->round_trips,
-        .tracking = engine->flights.masters[node].tracker.tracking != 0,
-        .unanswered = link_unanswered(link),
-        .owed = link->owed.count,
-        .forgotten = link->owed.dropped,
-        .clock_compared = watch->begun,
-        /* The watch compares with the time since boot, which nobody could read. */
-        .clock_low_ns = watch->low_ns - boot_ns,
-        .clock_high_ns = watch->high_ns - boot_ns,
+        .state = master.state,
+        .state_ms = (now_ns - master.since_ns) / NS_PER_MS,
+        .reason = master.vote,
+        .back_ms = timed ? (master.vote_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : -1,
+        .round_trip_us = master.round_trip_ns < 0 ? -1 : master.round_trip_ns / 1000,
+        .round_trips = *master.round_trips,
+        .tracking = master.tracking,
+        .unanswered = master.unanswered,
+        .owed = master.owed,
+        .forgotten = master.forgotten,
+        .clock_compared = master.clock_compared,
+        /* The guard compares with the time since boot, which nobody could read. */
+        .clock_low_ns = master.clock_low_ns - boot_ns,
+        .clock_high_ns = master.clock_high_ns - boot_ns,
     };
 }
 
@@ -56,16 +54,17 @@ static int64_t quorum_back_ms(const struct status *status)
 static void take_engine(struct status *status, const struct engine *engine,
                         const struct config *config, int64_t now_ns)
 {
-    status->node_count = engine->flights.node_count;
-    status->quorum = engine->rules.round.quorum;
-    status->stats = engine->stats;
-    status->operations = engine->flights.pool.in_use;
-    status->locks = engine->manager.locks.in_use;
-    status->holds = engine->manager.held_count;
-    status->holding = engine->manager.holding;
-    status->waiting = engine->manager.waiting;
-    status->waited_for = engine->manager.waited_for_count;
-    for (unsigned i = 0; i < engine->flights.node_count; i++) {
+    const struct engine_view view = engine_view(engine);
+    status->node_count = view.node_count;
+    status->quorum = view.quorum;
+    status->stats = *view.stats;
+    status->operations = view.rounds;
+    status->locks = view.locks;
+    status->holds = view.holds;
+    status->holding = view.holding;
+    status->waiting = view.waiting;
+    status->waited_for = view.waited_for;
+    for (unsigned i = 0; i < view.node_count; i++) {
         take_node(&status->nodes[i], engine, i, status->wall_ns - now_ns, now_ns);
         status->nodes[i].name = config->nodes[i].name;
         status->nodes[i].url = config->nodes[i].address.url;
@@ -74,51 +73,46 @@ static void take_engine(struct status *status, const struct engine *engine,
     status->back_ms = status->voting < status->quorum ? quorum_back_ms(status) : -1;
 }
 
-struct status_lock status_take_lock(const struct resource *resource, int64_t now_ns)
+struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns)
 {
-    const struct lock *lock = resource->lock;
-    struct status_lock taken = {
+    struct status_lock lock = {
         .resource = resource->name,
         .resource_len = resource->name_len,
-        .queued = resource->queue.length,
+        .queued = resource->queued,
         .waits = resource->waits,
-        .asking = resource->queue.phase == QUEUE_ASKING,
-        .held = lock != NULL,
+        .asking = resource->asking,
+        .held = resource->locked,
     };
-    if (lock == NULL)
-        return taken;
-    taken.hold = lock->client != NULL;
-    memcpy(taken.token, lock->token, sizeof(taken.token) - 1);
-    taken.client = lock->client_label;
-    taken.client_id = lock->client_id;
-    taken.held_ms = (now_ns - lock->hold.since_ns) / NS_PER_MS;
-    if (lock->hold.until_ns > now_ns)
-        taken.left_ms = (lock->hold.until_ns - now_ns) / NS_PER_MS;
-    return taken;
+    if (!resource->locked)
+        return lock;
+    lock.hold = resource->hold;
+    memcpy(lock.token, resource->token, sizeof(lock.token) - 1);
+    lock.client = resource->client;
+    lock.client_id = resource->client_id;
+    lock.held_ms = (now_ns - resource->since_ns) / NS_PER_MS;
+    if (resource->until_ns > now_ns)
+        lock.left_ms = (resource->until_ns - now_ns) / NS_PER_MS;
+    return lock;
 }
 
 /* The longest ones, by insertion: nearly all of those looked at are not among them. */
-void status_take_queues(struct status *status, const struct server *server, int64_t now_ns)
+void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns)
 {
-    const struct resource *longest[STATUS_QUEUES];
-    const struct resource *resource;
-    unsigned looked_at = 0;
-    LIST_FOREACH (resource, &server->engine.manager.waited_for, waited_for) {
-        unsigned place = status->queue_count;
-        if (looked_at++ == STATUS_LOOKED_AT)
-            break;
-        while (place > 0 && longest[place - 1]->waits < resource->waits)
-            place--;
-        if (place == STATUS_QUEUES)
+    const struct resource *place = NULL;
+    struct resource_view resource;
+    for (unsigned i = 0; i < STATUS_LOOKED_AT && engine_next_waited_for(engine, &place, &resource);
+         i++) {
+        unsigned at = status->queue_count;
+        while (at > 0 && status->queues[at - 1].waits < resource.waits)
+            at--;
+        if (at == STATUS_QUEUES)
             continue;
         if (status->queue_count < STATUS_QUEUES)
             status->queue_count++;
-        memmove(longest + place + 1, longest + place,
-                (status->queue_count - place - 1) * sizeof(longest[0]));
-        longest[place] = resource;
+        memmove(status->queues + at + 1, status->queues + at,
+                (status->queue_count - at - 1) * sizeof(status->queues[0]));
+        status->queues[at] = status_lock_of(&resource, now_ns);
     }
-    for (unsigned i = 0; i < status->queue_count; i++)
-        status->queues[i] = status_take_lock(longest[i], now_ns);
 }
 
 /* --- what is read of the server --- */

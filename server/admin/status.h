@@ -121,10 +121,10 @@ void status_take(struct status *status, const struct server *server, int64_t now
 void status_take_clients(struct status *status, const struct clients *clients, int64_t now_ns);
 
 /* The queues, too: a walk over the resources that are waited for. */
-void status_take_queues(struct status *status, const struct server *server, int64_t now_ns);
+void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns);
 
 /* One resource, but for the place in line of a client: engine_place() knows that. */
-struct status_lock status_take_lock(const struct resource *resource, int64_t now_ns);
+struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns);
 
 /* Can a lock be granted? */
 bool status_is_ready(const struct status *status);

@@ -5,7 +5,6 @@
 
 #include "protocol/units.h"
 #include "server/clients/clients.h"
-#include "server/clients/view.h"
 
 static bool next_node(struct listing *listing, struct text *text)
 {
@@ -32,23 +31,20 @@ static bool may_see(const struct listing *listing, const struct status_lock *loc
     return permit_covers(&listing->session->identity.permit, lock->resource, lock->resource_len);
 }
 
-/* Without a walk over all of them where one is named, which waiters ask time and again. */
-static const struct resource *resource_after(const struct listing *listing)
-{
-    return listing->request->resource == NULL ? resource_next(listing->resource) : NULL;
-}
-
 static bool next_lock(struct listing *listing, struct text *text)
 {
-    for (; listing->resource != NULL; listing->resource = resource_after(listing)) {
-        struct status_lock lock = status_take_lock(listing->resource, listing->now_ns);
+    while (listing->more) {
+        const struct resource *place = listing->place;
+        struct status_lock lock = status_lock_of(&listing->resource, listing->now_ns);
+        /* Without a walk over all of them where one is named, which waiters ask time and again. */
+        listing->more = listing->request->resource == NULL &&
+                        engine_next_resource(listing->engine, &listing->place, &listing->resource);
         if ((!lock.held && lock.queued == 0) || !may_see(listing, &lock))
             continue;
         if (text != NULL) {
-            lock.place = engine_place(listing->resource, &listing->session->client);
+            lock.place = engine_place(place, &listing->session->client);
             status_write_lock(&lock, text);
         }
-        listing->resource = resource_after(listing);
         return true;
     }
     return false;
@@ -74,11 +70,12 @@ static bool next_client(struct listing *listing, struct text *text)
         text_format(text,
                     "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
                     " under_way=%u holds=%u user=%s",
-                    view_client_id(&client->client),
-                    view_client_name(&client->client)[0] != '\0' ? view_client_name(&client->client)
-                                                                 : "-",
-                    client->peer, age_ms, client->requests, view_client_requests(&client->client),
-                    view_client_holds(&client->client), session_user(client, "-"));
+                    engine_client_id(&client->client),
+                    engine_client_name(&client->client)[0] != '\0'
+                        ? engine_client_name(&client->client)
+                        : "-",
+                    client->peer, age_ms, client->requests, engine_client_requests(&client->client),
+                    engine_client_holds(&client->client), session_user(client, "-"));
     listing->client = LIST_NEXT(client, entry);
     return true;
 }
@@ -107,11 +104,16 @@ void listing_begin(struct listing *listing, const struct clients *clients,
     listing->request = request;
     listing->now_ns = now_ns;
     listing->index = 0;
+    listing->engine = clients->engine;
+    listing->place = NULL;
     if (request->verb == VERB_NODES || request->verb == VERB_STATS)
         status_take_clients(&listing->status, clients, now_ns);
     else if (request->verb == VERB_LOCKS)
-        listing->resource = request->resource != NULL ? engine_find(clients->engine, request)
-                                                      : view_first_resource(clients->engine);
+        listing->more =
+            request->resource != NULL
+                ? engine_find_resource(clients->engine, request, &listing->resource,
+                                       &listing->place)
+                : engine_next_resource(clients->engine, &listing->place, &listing->resource);
     else
         listing->client = LIST_FIRST(&clients->sessions);
 }

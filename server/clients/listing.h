@@ -20,10 +20,13 @@ struct listing {
     const struct session *session; /* that asks, and is not told of what it may not use */
     const struct request *request;
     int64_t now_ns;
-    struct status status;            /* NODES, STATS */
-    unsigned index;                  /* of the next line */
-    const struct resource *resource; /* LOCKS: the next; NULL: no more */
-    const struct session *client;    /* CLIENTS: likewise */
+    struct status status; /* NODES, STATS */
+    unsigned index;       /* of the next line */
+    const struct engine *engine;
+    bool more; /* LOCKS: there is a next, which is this */
+    const struct resource *place;
+    struct resource_view resource;
+    const struct session *client; /* CLIENTS: likewise */
 };
 
 void listing_begin(struct listing *listing, const struct clients *clients,

@@ -13,7 +13,6 @@
 #include "server/clients/clients.h"
 #include "server/clients/listing.h"
 #include "server/clients/session.h"
-#include "server/clients/view.h"
 #include "server/clock.h"
 #include "server/log.h"
 
@@ -39,7 +38,8 @@ static void deny(struct session *session, const struct request *request, enum pe
 static void log_wrong_secret(const struct session *session, enum guesses_news news)
 {
     struct clients *clients = session->clients;
-    const struct log_field client = log_number("client", (int64_t)view_client_id(&session->client));
+    const struct log_field client =
+        log_number("client", (int64_t)engine_client_id(&session->client));
     const struct log_field peer = log_text("peer", session->peer);
     const struct log_field wrong = log_text("why", "a secret that is nobody's");
     const struct log_field many =
@@ -124,7 +124,7 @@ static void run(struct session *session, const struct request *request)
         engine_submit(clients->engine, &session->client, request, session->lines_ns);
         break;
     case VERB_NAME:
-        view_client_set_name(&session->client, request->label, request->label_len);
+        engine_client_set_name(&session->client, request->label, request->label_len);
         session_write_text(session, request, "OK");
         break;
     case VERB_NODES:
@@ -336,7 +336,7 @@ static bool has_input(struct session *session)
 void requests_take(struct session *session)
 {
     assert(!session_takes_lines(session) || !session->untagged_pending ||
-           view_client_requests(&session->client) > 0);
+           engine_client_requests(&session->client) > 0);
     session->lines_taken = 0;
     session->clients->sessions_served++;
     /* For all of them: no line of these was sent later than that. */

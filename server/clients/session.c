@@ -6,7 +6,6 @@
 #include "config/users.h"
 #include "protocol/limits.h"
 #include "server/clients/clients.h"
-#include "server/clients/view.h"
 #include "server/log.h"
 
 /* --- state --- */
@@ -35,7 +34,7 @@ void session_set_state(struct session *session, enum session_state state)
     assert(state > session->state);
     session->state = state;
     if (state == SESSION_DROPPED)
-        view_client_unreachable(&session->client);
+        engine_client_unreachable(&session->client);
     if (state != SESSION_OPEN)
         session_want_sweep(session);
     assert(state == SESSION_OPEN || session->on_sweep);
@@ -47,9 +46,9 @@ void session_drop_as(struct session *session, enum client_log_kind kind, const c
         return;
     session_set_state(session, SESSION_DROPPED);
     client_log(&session->clients->client_log, kind,
-               LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+               LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                           log_text("peer", session->peer),
-                          log_text("name", view_client_name(&session->client)),
+                          log_text("name", engine_client_name(&session->client)),
                           log_text("why", why)));
 }
 
@@ -146,7 +145,7 @@ const char *session_user(const struct session *session, const char *none)
 void session_log_authenticated(const struct session *session)
 {
     log_event(session->clients->log, CONFIG_LOG_DEBUG, "client_authenticated",
-              LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+              LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_text("peer", session->peer),
                          log_text("user", session_user(session, ""))));
 }

@@ -14,7 +14,6 @@
 #include "server/clients/clients.h"
 #include "server/clients/requests.h"
 #include "server/clients/session.h"
-#include "server/clients/view.h"
 #include "server/clock.h"
 #include "server/entropy.h"
 #include "server/log.h"
@@ -23,7 +22,7 @@
 
 static bool all_answered(const struct session *session)
 {
-    return view_client_requests(&session->client) == 0 && !session->on_next_pass &&
+    return engine_client_requests(&session->client) == 0 && !session->on_next_pass &&
            session->pending_input_len == 0;
 }
 
@@ -55,7 +54,7 @@ static void on_lost(struct session *session, bool by_peer)
      */
     bool usual =
         session->stream.tls != NULL && tls_failure_of(session->stream.tls, &why) == TLS_ENDED &&
-        view_client_holds(&session->client) == 0 && view_client_requests(&session->client) == 0;
+        engine_client_holds(&session->client) == 0 && engine_client_requests(&session->client) == 0;
     if (session->identity.peer != PEER_TCP && by_peer)
         engine_client_closed(clients->engine, &session->client, clock_now_ns());
     session_drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
@@ -133,7 +132,7 @@ static void session_free(struct session *session)
     struct clients *clients = session->clients;
     engine_client_gone(clients->engine, &session->client, clock_now_ns());
     log_event(clients->log, CONFIG_LOG_DEBUG, "client_closed",
-              LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+              LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_number("requests", (int64_t)session->requests)));
     if (session->on_sweep)
         LIST_REMOVE(session, swept);
@@ -157,15 +156,15 @@ static void session_free(struct session *session)
 static void evict(struct session *session, const char *line, const char *why)
 {
     struct clients *clients = session->clients;
-    unsigned holds = view_client_holds(&session->client);
+    unsigned holds = engine_client_holds(&session->client);
     /* After what it has not read yet it would be cut off; nor can TLS be written here. */
     if (session->state != SESSION_DROPPED && session->stream.tls == NULL &&
         session_room(session) == LIMIT_CLIENT_OUTPUT)
         (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
-    view_client_unreachable(&session->client);
+    engine_client_unreachable(&session->client);
     /* Locks end with it. */
     log_event(clients->log, holds > 0 ? CONFIG_LOG_INFO : CONFIG_LOG_DEBUG, "client_evicted",
-              LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+              LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_text("peer", session->peer), log_text("why", why),
                          log_number("holds", holds)));
     session_free(session);
@@ -237,13 +236,18 @@ static void identify(struct session *session)
         set_auth_timer(clients);
 }
 
+static bool may_lock(const char *name, size_t name_len, const void *permit)
+{
+    return permit_ask(permit, VERB_LOCK, name, name_len) == PERMIT_YES;
+}
+
 /* The users have changed. */
 static bool may_stay(struct session *session)
 {
     struct auth_identity *identity = &session->identity;
     return auth_renew(&session->clients->auth, identity) &&
            (identity->user == NULL ||
-            view_client_is_permitted(&session->client, &identity->permit));
+            engine_client_resources(&session->client, may_lock, &identity->permit));
 }
 
 void sessions_renew_users(struct clients *clients)
@@ -312,7 +316,7 @@ static void session_begin(struct session *session, const struct peer *peer)
     clients->session_count++;
     identify(session);
     log_event(clients->log, CONFIG_LOG_DEBUG, "client_connected",
-              LOG_FIELDS(log_number("client", (int64_t)view_client_id(&session->client)),
+              LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_text("peer", session->peer)));
 }
 

@@ -30,6 +30,7 @@ struct connections {
     struct streams *streams;
     struct tls_sockets *tls_sockets;
     struct engine *engine;
+    bool bootstrap; /* masters without a record are trusted: an operator says so */
     int64_t started_ns;
 
     struct node nodes[LIMIT_NODES][CHANNELS];

@@ -138,7 +138,7 @@ static int take_socket(struct node *node)
 static struct timeval patience_of(const struct node *node)
 {
     return clock_delay(
-        link_patience_ns(&node->connections->engine->flights.masters[node->index].link) / 2);
+        engine_view_master(node->connections->engine, node->index, clock_now_ns()).patience_ns / 2);
 }
 
 /* Connected: the socket goes to a bufferevent that does TLS over it. */

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "protocol/units.h"
+#include "server/clock.h"
 #include "server/log.h"
 #include "server/masters/connections.h"
 
@@ -11,14 +12,14 @@
 #define STARTING_NS (5 * NS_PER_S)
 
 /* It is down for another reason than any there was since it was last up. */
-static bool is_down_anew(struct connections *connections, unsigned node)
+static bool is_down_anew(struct connections *connections, unsigned node,
+                         const struct master_view *master)
 {
-    const struct link *link = &connections->engine->flights.masters[node].link;
     uint64_t *told = &connections->down_because[node];
-    uint64_t reason = UINT64_C(1) << link->reason;
+    uint64_t reason = UINT64_C(1) << master->reason;
     static_assert(REASON_COUNT <= 64, "a bit for each of them");
-    bool is_new = link->state == LINK_DOWN && (*told & reason) == 0;
-    if (link->state == LINK_UP)
+    bool is_new = master->state == LINK_DOWN && (*told & reason) == 0;
+    if (master->state == LINK_UP)
         *told = 0;
     else if (is_new)
         *told |= reason;
@@ -28,40 +29,43 @@ static bool is_down_anew(struct connections *connections, unsigned node)
 /* Only edges that an operator would act on: a master gained or lost, and why. */
 void node_log_link(struct connections *connections, unsigned node, enum link_state before)
 {
-    const struct link *link = &connections->engine->flights.masters[node].link;
+    const struct master_view master = engine_view_master(connections->engine, node, clock_now_ns());
     const char *name = connections->config->nodes[node].name;
     char address[SOCKADDR_TEXT] = "";
     bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
-    bool down_anew = is_down_anew(connections, node);
-    if (link->reason != REASON_UNRESOLVED)
+    bool down_anew = is_down_anew(connections, node, &master);
+    if (master.reason != REASON_UNRESOLVED)
         node_address(&connections->nodes[node][CHANNEL_COMMANDS], address);
     const struct log_field behind_name = log_text(address[0] != '\0' ? "address" : NULL, address);
-    if (link->state == LINK_UP)
+    if (master.state == LINK_UP)
         log_event(connections->log, CONFIG_LOG_INFO, "node_up",
                   LOG_FIELDS(log_text("node", name), behind_name));
-    else if (link->state == LINK_SUSPECT || (link->state == LINK_DOWN && was_usable) || down_anew)
+    else if (master.state == LINK_SUSPECT || (master.state == LINK_DOWN && was_usable) || down_anew)
         log_event(connections->log, CONFIG_LOG_WARNING,
-                  link->state == LINK_SUSPECT ? "node_suspect" : "node_down",
-                  LOG_FIELDS(log_text("node", name), log_text("reason", reason_word(link->reason)),
-                             log_text("meaning", link_meaning(link, link->reason)), behind_name));
+                  master.state == LINK_SUSPECT ? "node_suspect" : "node_down",
+                  LOG_FIELDS(
+                      log_text("node", name), log_text("reason", reason_word(master.reason)),
+                      log_text("meaning", engine_meaning(connections->engine, node, master.reason)),
+                      behind_name));
     else
         log_event(connections->log, CONFIG_LOG_DEBUG, "node_state",
                   LOG_FIELDS(log_text("node", name),
-                             log_text("state", link_state_word(link->state)),
-                             log_text("reason", reason_word(link->reason))));
+                             log_text("state", link_state_word(master.state)),
+                             log_text("reason", reason_word(master.reason))));
 }
 
 static void log_other_set(const struct connections *connections, unsigned node)
 {
-    const struct record *theirs = &connections->engine->flights.guard.nodes[node].identity.record;
+    const struct master_view master = engine_view_master(connections->engine, node, clock_now_ns());
     log_event(connections->log, CONFIG_LOG_ERROR, "node_without_vote",
               LOG_FIELDS(
                   log_text("node", connections->config->nodes[node].name),
                   log_text("reason", reason_word(REASON_OTHERSET)),
                   log_text("meaning", reason_text(REASON_OTHERSET)),
-                  log_text("theirs", theirs->set_id), log_text("their_cluster", theirs->cluster),
-                  log_number("their_max_ttl_ms", theirs->max_ttl_ms),
-                  log_text("ours", connections->engine->flights.guard.set_id),
+                  log_text("theirs", master.their_set),
+                  log_text("their_cluster", master.their_cluster),
+                  log_number("their_max_ttl_ms", master.their_max_ttl_ms),
+                  log_text("ours", engine_view(connections->engine).set_id),
                   log_text("our_cluster", connections->config->cluster),
                   log_number("our_max_ttl_ms", connections->config->locks.max_ttl_ns / NS_PER_MS)));
 }
@@ -69,28 +73,25 @@ static void log_other_set(const struct connections *connections, unsigned node)
 static void log_no_vote(const struct connections *connections, unsigned node, enum reason before,
                         enum reason reason, int64_t now_ns)
 {
-    int64_t until_ns = guard_refuses_until_ns(&connections->engine->flights.guard, node, now_ns);
-    int64_t left_ms = until_ns == INT64_MAX ? -1 : (until_ns - now_ns) / NS_PER_MS;
+    const struct master_view master = engine_view_master(connections->engine, node, now_ns);
+    int64_t left_ms = master.vote_ns == INT64_MAX ? -1 : (master.vote_ns - now_ns) / NS_PER_MS;
     /* At the first look at a record whose time has just come. */
-    const struct identity *looked_at = &connections->engine->flights.guard.nodes[node].identity;
-    int64_t quarantine_ns = looked_at->quarantine_until_ns - now_ns;
+    int64_t quarantine_ns = master.quarantine_until_ns - now_ns;
     bool just_over =
-        reason == looked_at->adopted.why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
+        reason == master.quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
     if (left_ms == 0 || just_over)
         return;
-    log_event(
-        connections->log, CONFIG_LOG_WARNING, "node_without_vote",
-        LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
-                   log_text("reason", reason_word(reason)),
-                   log_text("meaning",
-                            link_meaning(&connections->engine->flights.masters[node].link, reason)),
-                   log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
+    log_event(connections->log, CONFIG_LOG_WARNING, "node_without_vote",
+              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
+                         log_text("reason", reason_word(reason)),
+                         log_text("meaning", engine_meaning(connections->engine, node, reason)),
+                         log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
 }
 
 static void log_doubled(const struct connections *connections, unsigned node,
                         enum config_log_level level, const char *event, const char *meaning)
 {
-    unsigned twin = guard_twin(&connections->engine->flights.guard, node);
+    unsigned twin = engine_view_master(connections->engine, node, clock_now_ns()).twin;
     log_event(connections->log, level, event,
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
                          log_text("reason", reason_word(REASON_DOUBLED)),
@@ -102,11 +103,11 @@ static void log_doubled(const struct connections *connections, unsigned node,
 static void log_vote(const struct connections *connections, unsigned node, enum reason before,
                      enum reason reason, int64_t now_ns)
 {
-    const struct engine *engine = connections->engine;
+    const struct master_view master = engine_view_master(connections->engine, node, now_ns);
     /* What the link has lost, it has logged; each connection begins unchecked; and where the
      * masters are to be trusted, they are new. */
-    bool expected = link_refuses_vote(&engine->flights.masters[node].link) != REASON_NONE ||
-                    reason == REASON_UNCHECKED || (engine->rules.bootstrap && reason == REASON_NEW);
+    bool expected = !master.takes_votes || reason == REASON_UNCHECKED ||
+                    (connections->bootstrap && reason == REASON_NEW);
     if (reason == REASON_NONE)
         log_event(connections->log, CONFIG_LOG_INFO, "node_votes",
                   LOG_FIELDS(log_text("node", connections->config->nodes[node].name)));
@@ -154,11 +155,10 @@ bool node_log_vote(struct connections *connections, unsigned node, enum reason b
 void node_log_refused(const struct connections *connections, unsigned node, enum reason reason,
                       bool release)
 {
-    const struct link *link = &connections->engine->flights.masters[node].link;
     log_event(connections->log, CONFIG_LOG_WARNING, "command_refused",
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
-                         log_text("meaning", link_meaning(link, reason)),
+                         log_text("meaning", engine_meaning(connections->engine, node, reason)),
                          log_text("effect", release ? "released locks stay there until they end"
                                                     : "its votes are lost")));
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/master/link.h"
+#include "engine/view.h"
 
 struct connections;
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "tests/dice.h"
 
 struct sim_bounds sim_bounds;

@@ -27,7 +27,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "server/masters/resp.h"
 #include "tests/dice.h"
 #include "tests/fake/master.h"

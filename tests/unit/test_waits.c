@@ -29,8 +29,10 @@ static unsigned place_of(const char *line, const struct engine_client *client)
     struct request request;
     struct error error;
     ck_assert_int_eq(request_parse(line, strlen(line), &limits, &request, &error), REQUEST_FINE);
-    const struct resource *resource = engine_find(&w.engine, &request);
-    return resource != NULL ? engine_place(resource, client) : 0;
+    const struct resource *place;
+    struct resource_view view;
+    return engine_find_resource(&w.engine, &request, &view, &place) ? engine_place(place, client)
+                                                                    : 0;
 }
 
 /* --- order --- */

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "server/masters/resp.h"
 #include "tests/fake/master.h"
 #include "tests/fake/pipe.h"

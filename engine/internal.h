@@ -1,0 +1,26 @@
+/*
+ * The engine from inside: for its own files, and for tests.
+ */
+#ifndef ENGINE_INTERNAL_H
+#define ENGINE_INTERNAL_H
+
+#include "engine/engine.h"
+#include "engine/flight/flights.h"
+#include "engine/flight/need.h"
+#include "engine/flight/self_test.h"
+#include "engine/locks/manager.h"
+
+struct engine {
+    struct engine_rules rules;
+    struct engine_io io;
+    struct engine_stats stats;
+    struct flights flights;
+    struct lock_manager manager;
+};
+
+/* engine_new() and engine_free(), in memory of the caller. False if there is not enough. */
+bool engine_init(struct engine *engine, const struct engine_rules *rules,
+                 const struct engine_io *io, int64_t now_ns);
+void engine_deinit(struct engine *engine);
+
+#endif

@@ -1,0 +1,228 @@
+#include "engine/view.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/guard/record_write.h"
+#include "engine/internal.h"
+#include "engine/locks/waits.h"
+
+static_assert((int)ENGINE_SET_ID == (int)RECORD_SET_ID, "the same for users of the engine");
+static_assert((int)ENGINE_LEASE_MAX >= (int)GUARD_SERVER_MAX, "a lease fits");
+static_assert(ENGINE_LIFE_NS == GUARD_LIFE_NS, "the same for users of the engine");
+
+struct engine_view engine_view(const struct engine *engine)
+{
+    const struct lock_manager *manager = &engine->manager;
+    return (struct engine_view){
+        .node_count = engine->flights.node_count,
+        .quorum = engine->rules.round.quorum,
+        .set_id = engine->flights.guard.set_id,
+        .stats = &engine->stats,
+        .rounds = engine->flights.pool.in_use,
+        .locks = manager->locks.in_use,
+        .holds = manager->held_count,
+        .holding = manager->holding,
+        .waiting = manager->waiting,
+        .waited_for = manager->waited_for_count,
+    };
+}
+
+/* --- masters --- */
+
+static void view_link(struct master_view *view, const struct link *link)
+{
+    view->state = link->state;
+    view->reason = link->reason;
+    view->takes_votes = link_refuses_vote(link) == REASON_NONE;
+    view->since_ns = link->since_ns;
+    view->patience_ns = link_patience_ns(link);
+    view->attempts = link->attempts;
+    view->heartbeat_due = link->heartbeat_due;
+    view->round_trip_ns = link->round_trip_ns;
+    view->round_trips = &link->round_trips;
+    view->unanswered = link_unanswered(link);
+    view->owed = link->owed.count;
+    view->forgotten = link->owed.dropped;
+}
+
+static void view_guard(struct master_view *view, const struct guard *guard, unsigned node,
+                       int64_t now_ns)
+{
+    const struct guard_node *known = &guard->nodes[node];
+    view->vote_ns = guard_refuses_until_ns(guard, node, now_ns);
+    view->blocked = guard_finds(guard, node, now_ns);
+    view->durable = known->durability.seen == DURABILITY_SEEN;
+    view->quarantine_why = known->identity.adopted.why;
+    view->quarantine_until_ns = known->identity.quarantine_until_ns;
+    view->twin = guard_twin(guard, node);
+    view->alive_daemon = guard_shows_life(guard, node, now_ns) ? known->old_set_daemon : NULL;
+    view->their_set = known->identity.record.set_id;
+    view->their_cluster = known->identity.record.cluster;
+    view->their_max_ttl_ms = known->identity.record.max_ttl_ms;
+    view->clock_compared = known->clock.watch.begun;
+    view->clock_low_ns = known->clock.watch.low_ns;
+    view->clock_high_ns = known->clock.watch.high_ns;
+}
+
+struct master_view engine_view_master(const struct engine *engine, unsigned node, int64_t now_ns)
+{
+    const struct master *master = &engine->flights.masters[node];
+    struct master_view view = {
+        .vote = master_refuses_vote(master, now_ns),
+        .tracking = master->tracker.tracking != 0,
+    };
+    view_link(&view, &master->link);
+    view_guard(&view, &engine->flights.guard, node, now_ns);
+    return view;
+}
+
+const char *engine_meaning(const struct engine *engine, unsigned node, enum reason reason)
+{
+    return link_meaning(&engine->flights.masters[node].link, reason);
+}
+
+enum reason engine_lease_finds(const struct engine *engine, unsigned node, const char *lease,
+                               unsigned on)
+{
+    const struct guard *guard = &engine->flights.guard;
+    return guard_lease_finds(guard, node, lease, guard->nodes[on].clock.looked_time_us);
+}
+
+enum engine_progress engine_progress(const struct engine *engine, unsigned *node)
+{
+    switch (guard_progress(&engine->flights.guard, node)) {
+    case GUARD_UNDER_WAY:
+        return ENGINE_UNDER_WAY;
+    case GUARD_DONE:
+        return ENGINE_DONE;
+    case GUARD_REFUSED:
+        break;
+    }
+    return ENGINE_REFUSED;
+}
+
+void engine_heartbeat(struct engine *engine, unsigned node, int64_t now_ns)
+{
+    link_heartbeat(&engine->flights.masters[node].link, now_ns);
+}
+
+int64_t engine_shortest_hold_ms(const struct engine_rules *rules)
+{
+    return hold_shortest_ms(&rules->round.drift, rules->round.node_timeout_ns);
+}
+
+int64_t engine_need_ns(int64_t backoff_min_ns, int64_t round_trip_ns)
+{
+    return need_ns(backoff_min_ns, round_trip_ns);
+}
+
+/* --- resources --- */
+
+static struct resource_view view_resource(const struct resource *resource)
+{
+    const struct lock *lock = resource->lock;
+    struct resource_view view = {
+        .name = resource->name,
+        .name_len = resource->name_len,
+        .queued = resource->queue.length,
+        .waits = resource->waits,
+        .asking = resource->queue.phase == QUEUE_ASKING,
+        .locked = lock != NULL,
+    };
+    if (lock == NULL)
+        return view;
+    view.hold = lock->client != NULL;
+    view.token = lock->token;
+    view.client = lock->client_label;
+    view.client_id = lock->client_id;
+    view.since_ns = lock->hold.since_ns;
+    view.until_ns = lock->hold.until_ns;
+    return view;
+}
+
+static bool show(const struct resource *resource, const struct resource **place,
+                 struct resource_view *view)
+{
+    *place = resource;
+    if (resource != NULL)
+        *view = view_resource(resource);
+    return resource != NULL;
+}
+
+bool engine_next_resource(const struct engine *engine, const struct resource **place,
+                          struct resource_view *view)
+{
+    return show(*place != NULL ? resource_next(*place) : resource_first(&engine->manager.resources),
+                place, view);
+}
+
+bool engine_next_waited_for(const struct engine *engine, const struct resource **place,
+                            struct resource_view *view)
+{
+    return show(*place != NULL ? LIST_NEXT(*place, waited_for)
+                               : LIST_FIRST(&engine->manager.waited_for),
+                place, view);
+}
+
+bool engine_find_resource(const struct engine *engine, const struct request *request,
+                          struct resource_view *view, const struct resource **place)
+{
+    return show(resource_find(&engine->manager.resources, request->resource, request->resource_len),
+                place, view);
+}
+
+unsigned engine_place(const struct resource *place, const struct engine_client *client)
+{
+    return waits_place(place, client);
+}
+
+/* --- clients --- */
+
+uint64_t engine_client_id(const struct engine_client *client)
+{
+    return client->id;
+}
+
+const char *engine_client_name(const struct engine_client *client)
+{
+    return client->label;
+}
+
+unsigned engine_client_requests(const struct engine_client *client)
+{
+    return client->call_count;
+}
+
+unsigned engine_client_holds(const struct engine_client *client)
+{
+    return client->hold_count;
+}
+
+void engine_client_set_name(struct engine_client *client, const char *name, size_t len)
+{
+    assert(len < sizeof(client->label));
+    memcpy(client->label, name, len);
+    client->label[len] = '\0';
+}
+
+void engine_client_unreachable(struct engine_client *client)
+{
+    client->gone = true;
+}
+
+bool engine_client_resources(const struct engine_client *client,
+                             bool (*each)(const char *name, size_t name_len, const void *context),
+                             const void *context)
+{
+    const struct lock *lock;
+    const struct call *call;
+    LIST_FOREACH (lock, &client->holds, of_client)
+        if (!each(lock->resource->name, lock->resource->name_len, context))
+            return false;
+    LIST_FOREACH (call, &client->calls, of_client)
+        if (call->resource != NULL &&
+            !each(call->resource->name, call->resource->name_len, context))
+            return false;
+    return true;
+}
