@@ -19,29 +19,6 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-void guard_init(struct guard *guard, const struct guard_rules *rules)
-{
-    assert(rules->node_count <= LIMIT_NODES);
-    memset(guard, 0, sizeof(*guard));
-    guard->rules = *rules;
-    record_set_id(&(struct record_set){.cluster = rules->cluster,
-                                       .node_names = rules->node_names,
-                                       .node_count = rules->node_count,
-                                       .max_ttl_ns = rules->max_ttl_ns,
-                                       .drift = rules->drift,
-                                       .fence_ttl_ns = rules->fence_ttl_ns},
-                  guard->set_id);
-    int64_t quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
-    /* A look must be good for less than a quarantine: a daemon that keeps an old link to a master
-     * that was replaced has to notice before the new one votes. */
-    guard->periods = (struct guard_periods){
-        .drift = rules->drift,
-        .quarantine_ns = quarantine_ns,
-        .heartbeat_ns = min(HEARTBEAT_NS, quarantine_ns / 4),
-        .fresh_ns = min(FRESH_NS, quarantine_ns / 2),
-    };
-}
-
 uint32_t guard_epoch(const struct guard *guard, unsigned node)
 {
     return guard->nodes[node].epoch;
@@ -548,22 +525,10 @@ struct event {
     const struct heartbeat *heartbeat;
 };
 
-/* What the votes of a node rest on. */
-struct basis {
-    enum reason refused; /* by the node's own answers */
-    bool checked;
-    bool trusted;
-    int64_t trusted_from_ns; /* another one where the clock was untrusted, even for a moment */
-    int64_t stepped_until_ns;
-    int64_t quarantine_until_ns;
-    int64_t conflict_since_ns;
-    int64_t suspect_until_ns;
-};
-
-static struct basis basis_of(const struct guard *guard, unsigned index)
+static struct guard_basis basis_of(const struct guard *guard, unsigned index)
 {
     const struct guard_node *node = &guard->nodes[index];
-    return (struct basis){
+    return (struct guard_basis){
         .refused = refused_by_answers(node),
         .checked = is_checked(guard, node),
         .trusted = node->clock.state == CLOCK_TRUSTED,
@@ -575,8 +540,33 @@ static struct basis basis_of(const struct guard *guard, unsigned index)
     };
 }
 
+void guard_init(struct guard *guard, const struct guard_rules *rules)
+{
+    assert(rules->node_count <= LIMIT_NODES);
+    memset(guard, 0, sizeof(*guard));
+    guard->rules = *rules;
+    record_set_id(&(struct record_set){.cluster = rules->cluster,
+                                       .node_names = rules->node_names,
+                                       .node_count = rules->node_count,
+                                       .max_ttl_ns = rules->max_ttl_ns,
+                                       .drift = rules->drift,
+                                       .fence_ttl_ns = rules->fence_ttl_ns},
+                  guard->set_id);
+    int64_t quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
+    /* A look must be good for less than a quarantine: a daemon that keeps an old link to a master
+     * that was replaced has to notice before the new one votes. */
+    guard->periods = (struct guard_periods){
+        .drift = rules->drift,
+        .quarantine_ns = quarantine_ns,
+        .heartbeat_ns = min(HEARTBEAT_NS, quarantine_ns / 4),
+        .fresh_ns = min(FRESH_NS, quarantine_ns / 2),
+    };
+    for (unsigned i = 0; i < rules->node_count; i++)
+        guard->nodes[i].basis = basis_of(guard, i);
+}
+
 /* Does all of it still hold? That a node gets its vote back takes nothing away. */
-static bool still_holds(const struct basis *before, const struct basis *after)
+static bool still_holds(const struct guard_basis *before, const struct guard_basis *after)
 {
     return (after->refused == before->refused || after->refused == REASON_NONE) &&
            after->checked >= before->checked && after->trusted >= before->trusted &&
@@ -622,16 +612,17 @@ static enum guard_verdict take(struct guard *guard, unsigned index, const struct
 }
 
 /* The one place where epochs begin: no vote that was asked for before may count, once what it rests
- * on has changed. */
+ * on has changed. A sample is about one node, unless it makes our own clock suspect. */
 static enum guard_verdict step(struct guard *guard, unsigned index, const struct event *event)
 {
-    struct basis before[LIMIT_NODES];
-    for (unsigned i = 0; i < guard->rules.node_count; i++)
-        before[i] = basis_of(guard, i);
+    int64_t suspect_until_ns = guard->suspect_until_ns;
     enum guard_verdict verdict = take(guard, index, event);
-    for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        struct basis after = basis_of(guard, i);
-        guard->nodes[i].epoch += !still_holds(&before[i], &after);
+    bool one = event->sample != NULL && guard->suspect_until_ns == suspect_until_ns;
+    for (unsigned i = one ? index : 0; i < (one ? index + 1 : guard->rules.node_count); i++) {
+        struct guard_node *node = &guard->nodes[i];
+        struct guard_basis after = basis_of(guard, i);
+        node->epoch += !still_holds(&node->basis, &after);
+        node->basis = after;
     }
     guard->all_vote_until_ns = 0;
     return verdict;

@@ -9,26 +9,15 @@
  *
  * What it goes by:
  *
- *     the record on the master (engine/guard/record.h)    restarts, losses, failovers; for all
- * daemons a watch on its clock (engine/guard/clock_monitor.h)         forward steps INFO replicas,
- * eviction what daemons leave for each other (beat.lua)    newcomers, names that point elsewhere
+ *     identity.h       its record: restarts, losses, failovers, evictions; for all daemons
+ *     clock_trust.h    its clock: forward steps; before this daemon looked, too
+ *     name_lease.h     which server other daemons know by its name
+ *     durability.h     whether a restart is harmless
  *
  * A vote is only as good as the guard behind it: every batch of commands that asks for votes ends
  * with a probe (the record, the time, the role), and its votes count only if that sample passes. A
  * vote remembers the epoch of its node when it was written; whatever takes the node's vote begins a
  * new epoch, so nothing written before can count after.
- *
- * A daemon counts a node only if it is settled there: if nothing can have happened to the clock
- * before this daemon looked. It is, once it has watched for a quarantine; or its host has, whose
- * last bounds a daemon left on the master (the clock entry); or a settled daemon has found the
- * clock steady later than our first sample (a vouch, which says how much of the margin may be used
- * up: it is used up for the newcomer as well). Who sees a step leaves word of it on the
- * master: bounds from before are good for nobody then, and who did not look meanwhile begins anew.
- *
- * Two daemons must not come to know different masters by one name. Each leaves on every node the
- * server it knows by each name, as a lease for a quarantine; who finds a name leased to another
- * server gives that name no vote. The lease says who renewed it: another process of the same data
- * gets the name once no other daemon can still count votes of the process before it.
  */
 #ifndef ENGINE_GUARD_GUARD_H
 #define ENGINE_GUARD_GUARD_H
@@ -92,6 +81,18 @@ struct guard_beat {
     char servers[LIMIT_NODES][GUARD_SERVER_MAX];
 };
 
+/* What the votes of a node rest on. */
+struct guard_basis {
+    enum reason refused; /* by the node's own answers */
+    bool checked;
+    bool trusted;
+    int64_t trusted_from_ns; /* another one where the clock was untrusted, even for a moment */
+    int64_t stepped_until_ns;
+    int64_t quarantine_until_ns;
+    int64_t conflict_since_ns;
+    int64_t suspect_until_ns;
+};
+
 /* With reset_set: has a daemon of the old set left something since that was looked at first? */
 enum old_set { OLD_SET_UNKNOWN, OLD_SET_QUIET, OLD_SET_ALIVE };
 
@@ -107,7 +108,8 @@ struct guard_node {
     enum old_set old_set;
     int64_t old_set_us; /* the last thing left, on the node's clock; 0: nothing */
     char old_set_daemon[GUARD_DAEMON + 1]; /* whose that was; "" not known */
-    uint32_t epoch;
+    struct guard_basis basis;              /* after the last event */
+    uint32_t epoch;                        /* begins anew where that does not hold any more */
 };
 
 struct guard {
