@@ -556,6 +556,10 @@ static void join(struct lock_manager *manager, struct call *call, const struct r
     manager->waiting++;
     note_waits(manager, resource, resource->waits + 1);
     alarms_set(&manager->alarms, &call->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
+    /* A round that is under way may be for a client that does not wait, and this one would hear of a
+     * release only from its next look. */
+    if (resource->acquire != NULL)
+        resource->acquire->looks = true;
     /* This daemon granted it to another of its clients: no need to ask. */
     if (first && resource->lock != NULL)
         queue_on_held(queue, resource->lock->ends_ns, now_ns);

@@ -36,6 +36,19 @@ START_TEST(a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before)
 }
 END_TEST
 
+/* The round that finds the lock held is for one who does not wait; the other has joined meanwhile. */
+START_TEST(who_joins_during_a_round_is_woken_at_once_too)
+{
+    world_occupy(&w, "a", 60000);
+    world_send(&w, "#n LOCK a 10s");
+    world_send(&w, "#a LOCK a 10s WAIT 60s");
+    world_settle(&w);
+    world_expect(&w, "#n HELD 60000");
+    world_vacate(&w, "a");
+    world_expect_grant(&w, "a");
+}
+END_TEST
+
 START_TEST(an_expiry_elsewhere_wakes_in_time)
 {
     world_occupy(&w, "a", 20000);
@@ -328,6 +341,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before);
+    tcase_add_test(cases, who_joins_during_a_round_is_woken_at_once_too);
     tcase_add_test(cases, an_expiry_elsewhere_wakes_in_time);
     tcase_add_test(cases, an_expiry_of_a_lock_granted_here_wakes_in_time);
     tcase_add_test(cases, a_release_elsewhere_of_a_lock_granted_here_wakes_too);
