@@ -180,10 +180,8 @@ bool flights_init(struct flights *flights, const struct engine_rules *rules,
     STAILQ_INIT(&flights->unwritten);
     SLIST_INIT(&flights->idle_keys);
     init_guard(flights);
-    if (!allocate(flights)) {
-        flights_deinit(flights);
+    if (!allocate(flights))
         return false;
-    }
     init_connections(flights, now_ns);
     draw_digits(flights, sizeof(flights->daemon) / 2, flights->daemon);
     name_absent_key(flights);

@@ -121,7 +121,8 @@ struct flights {
     char *owed_memory;
 };
 
-/* False if there is not enough memory. The rules, the io and the stats outlive it. */
+/* False if there is not enough memory; flights_deinit() follows all the same. The rules, the io and
+ * the stats outlive it. */
 bool flights_init(struct flights *flights, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, int64_t now_ns);
 void flights_deinit(struct flights *flights);
