@@ -489,15 +489,15 @@ static void run_line(struct lock_manager *manager, struct resource *resource, in
 
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
-    if (resource->queue.length > 0) {
+    if (resource->queue.length > 0)
         run_line(manager, resource, now_ns);
-        return;
-    }
-    if (resource->queue.sought > 0 || resource->kept)
+    else if (resource->queue.sought > 0 || resource->kept)
         set_wake(manager, resource, now_ns);
     else
         alarms_set(&manager->alarms, &resource->wake, ALARM_NEVER);
-    flight_note_idle(&manager->flights->idle_keys, &resource->key);
+    /* The last waiter may have been refused a round, or told that the daemon stops. */
+    if (resource->queue.length == 0)
+        flight_note_idle(&manager->flights->idle_keys, &resource->key);
 }
 
 void waits_drain(struct lock_manager *manager, int64_t now_ns)

@@ -415,6 +415,24 @@ START_TEST(full_tables_refuse)
 }
 END_TEST
 
+/* Its next round would be for the one that is refused. */
+START_TEST(a_waiter_that_is_refused_a_round_leaves_nothing)
+{
+    world_occupy(&w, "a", 1000);
+    world_say(&w, "#a LOCK a 10s WAIT 60s");
+    struct pool *rounds = &w.engine.flights.pool;
+    size_t count = rounds->count;
+    void *free = rounds->free;
+    rounds->count = rounds->touched;
+    rounds->free = NULL;
+    world_pass_ms(&w, 1002);
+    world_expect(&w, "#a LIMIT operations");
+    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
+    rounds->count = count;
+    rounds->free = free;
+}
+END_TEST
+
 START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
 {
     enum { CLIENTS = 10, RESOURCES = 10, EACH = 100 };
@@ -492,6 +510,7 @@ static TCase *bounds_cases(void)
     tcase_add_test(cases, queues_have_their_bounds);
     tcase_add_test(cases, who_does_not_wait_takes_no_place_in_line);
     tcase_add_test(cases, full_tables_refuse);
+    tcase_add_test(cases, a_waiter_that_is_refused_a_round_leaves_nothing);
     tcase_add_test(cases, ten_thousand_that_wait_cost_nothing_while_nothing_happens);
     return cases;
 }
