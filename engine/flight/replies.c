@@ -390,6 +390,7 @@ static void fail_ticket(struct flights *flights, unsigned node, const struct lin
     case TICKET_LOOK:
         flights->masters[node].looks--;
         key->looks--;
+        flight_note_idle(&flights->idle_keys, key);
         flights->news.any = true;
         flights->news.looks_lost |= nodes_only(node);
         break;

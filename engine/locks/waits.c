@@ -398,7 +398,8 @@ static void tell_queues(struct lock_manager *manager, const struct flights_news 
             if (news->look_again & nodes_only(i))
                 queue_on_changed(queue, i);
         }
-        waits_run(manager, resource, now_ns);
+        if (queue->length > 0)
+            waits_run(manager, resource, now_ns);
     }
 }
 
@@ -556,8 +557,8 @@ static void join(struct lock_manager *manager, struct call *call, const struct r
     manager->waiting++;
     note_waits(manager, resource, resource->waits + 1);
     alarms_set(&manager->alarms, &call->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
-    /* A round that is under way may be for a client that does not wait, and this one would hear of a
-     * release only from its next look. */
+    /* A round that is under way may be for a client that does not wait, and this one would hear of
+     * a release only from its next look. */
     if (resource->acquire != NULL)
         resource->acquire->looks = true;
     /* This daemon granted it to another of its clients: no need to ask. */

@@ -36,7 +36,7 @@ START_TEST(a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before)
 }
 END_TEST
 
-/* The round that finds the lock held is for one who does not wait; the other has joined meanwhile. */
+/* The round that finds the lock held is for a client that does not wait. */
 START_TEST(who_joins_during_a_round_is_woken_at_once_too)
 {
     world_occupy(&w, "a", 60000);
@@ -303,6 +303,28 @@ END_TEST
 
 /* The daemon was stopped: when it goes on, a connection has been lost, and a look is long due. It
  * must not be written to what is no more. */
+/* a cannot report, so it is looked at once b has. */
+START_TEST(a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits)
+{
+    w.masters[0].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
+    world_cut(&w, 0);
+    world_pass_ms(&w, 1000);
+    world_occupy(&w, "a", 60000);
+    world_send_as(&w, &w.others[0], "#a LOCK a 10s WAIT 60s");
+    world_pass_ms(&w, 1000);
+    world_hang(&w, 1, true);
+    world_delete(&w, 1, "a");
+    world_settle(&w);
+    ck_assert_uint_eq(w.engine.flights.masters[0].looks, 1);
+    world_lose_client(&w, &w.others[0]);
+    world_settle(&w);
+    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 2);
+    world_cut(&w, 0);
+    world_settle(&w);
+    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
+}
+END_TEST
+
 START_TEST(nothing_is_written_to_a_connection_that_closed_meanwhile)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -358,6 +380,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, what_was_missed_while_the_masters_were_away_is_found);
     tcase_add_test(cases, a_flush_is_noticed_and_looked_into);
     tcase_add_test(cases, a_look_that_fails_is_not_the_last);
+    tcase_add_test(cases, a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits);
     tcase_add_test(cases, nothing_is_written_to_a_connection_that_closed_meanwhile);
     tcase_add_test(cases, scripts_that_were_flushed_cost_no_report);
     suite_add_tcase(suite, cases);
