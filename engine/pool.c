@@ -4,6 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In a build with ASan, an item that was given back may not be read: that finds pointers to rounds
+ * and resources that are over. */
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define OPEN(item, size)  ASAN_UNPOISON_MEMORY_REGION(item, size)
+#define CLOSE(item, size) ASAN_POISON_MEMORY_REGION(item, size)
+#else
+#define OPEN(item, size)  ((void)0)
+#define CLOSE(item, size) ((void)0)
+#endif
+
 bool pool_init(struct pool *pool, size_t item_size, size_t count)
 {
     size_t lines = (item_size + POOL_LINE - 1) / POOL_LINE;
@@ -14,6 +28,8 @@ bool pool_init(struct pool *pool, size_t item_size, size_t count)
 
 void pool_deinit(struct pool *pool)
 {
+    if (pool->memory != NULL)
+        OPEN(pool->memory, pool->count * pool->item_size);
     free(pool->memory);
     pool->memory = NULL;
 }
@@ -21,10 +37,12 @@ void pool_deinit(struct pool *pool)
 void *pool_take(struct pool *pool)
 {
     void *item = pool->free;
-    if (item != NULL)
+    if (item != NULL) {
+        OPEN(item, pool->item_size);
         memcpy(&pool->free, item, sizeof(pool->free));
-    else if (pool->touched < pool->count)
+    } else if (pool->touched < pool->count) {
         item = pool->memory + pool->touched++ * pool->item_size;
+    }
     if (item != NULL)
         pool->in_use++;
 #ifdef POOL_FILL
@@ -42,4 +60,5 @@ void pool_give(struct pool *pool, void *item)
     memcpy(item, &pool->free, sizeof(pool->free));
     pool->free = item;
     pool->in_use--;
+    CLOSE(item, pool->item_size);
 }
