@@ -21,6 +21,10 @@
  */
 #define SLEEP_NS (SIM_NODE_TIMEOUT_MS * NS_PER_MS + QUEUE_POLL_NS + 5 * HOP_NS)
 
+/* A master that fails over to older data, and back, loses keys and reports none of it: the daemon
+ * hears of that from its next heartbeat, a second later at most, and the answer. */
+#define FORGOT_NS (NS_PER_S + SIM_NODE_TIMEOUT_MS * NS_PER_MS + 2 * HOP_NS)
+
 void sleepers_clear(struct sim *sim)
 {
     memset(sim->free_ns, 0, sizeof(sim->free_ns));
@@ -50,6 +54,7 @@ static bool is_well(struct sim *sim, unsigned index, unsigned daemon)
     const struct sim_master *master = &sim->masters[index];
     return !master->dead && !master->hung && master->redis.refusals[FAKE_SETTING] == NULL &&
            master->redis.refusals[FAKE_KEYS] == NULL && master->latency_ns[daemon] < NS_PER_MS &&
+           sim->now_ns - master->forgot_ns > FORGOT_NS &&
            master->blocked_ns[daemon][0] <= sim->now_ns &&
            master->blocked_ns[daemon][1] <= sim->now_ns &&
            !is_stalled(sim, sim->daemons[daemon].wires[index][CHANNEL_COMMANDS]) &&
