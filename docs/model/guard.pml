@@ -8,8 +8,8 @@
  *     take_vote, judge, grant         take_vote, judge_acquire, granted_or_late; valid_until
  *     may_vote                        engine/guard/guard.c: guard_refuses_vote
  *     take_sample                     take_sample: clock_on_sample, identity_on_sample (adopt)
- *     begin_epoch, counts             step in engine/guard/guard.c; deliver_votes in engine/engine_links.c
- *     reconnect                       guard_on_connected; fail_lost in engine/engine_links.c
+ *     begin_epoch, counts             step in guard.c; deliver_votes in engine/flight/replies.c
+ *     reconnect                       guard_on_connected; fail_lost in engine/flight/replies.c
  *     SET; GET and TIME; MARK         SET NX PX; the probe of engine/master/warden.c; mark.lua
  *
  * Each daemon runs one round, and nothing is released: README.md says why that is enough for this

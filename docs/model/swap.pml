@@ -9,7 +9,7 @@
  *
  *     here                            in the code
  *     hand_over, judge_swap           the shared rounds: judge_acquire, undo in engine/round/round.c;
- *                                     engine/engine_waits.c
+ *                                     hand_over in engine/locks/waits.c
  *     execute_swap                    protocol/swap.lua
  *     begin_acquire, judge_acquire    engine/round/round.c
  *     quarantine                      all that guard.pml is about

@@ -10,9 +10,9 @@
  *     here                            in the code
  *     begin_round, judge, undo        engine/round/round.c: on_start, judge_acquire, undo, plant
  *     give_back                       the release round of an UNLOCK
- *     release, owe, send_owed         send_to, engine_owe in engine/engine.c; engine/master/owed.h
+ *     release, owe, send_owed         write_command, write_later in engine/flight/write.c; owed.h
  *     lose, reconnect                 link_on_closed, greet_second, come_up in engine/master/link.c;
- *                                     fail_lost in engine/engine_links.c
+ *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
  *
  * There is no time here: what may take long may take for ever, a key that no holder relies on may

@@ -22,7 +22,7 @@ struct extensions {
     int64_t max_extensions;
     int64_t max_hold_ns;
     struct pool pool;
-    struct extended *sentinel; /* keeps the hash from ever being empty, as in operation.h */
+    struct extended *sentinel; /* keeps the hash from ever being empty, as in resource.h */
     struct extended *by_token; /* uthash */
     TAILQ_HEAD(, extended) least_recent; /* first */
 };

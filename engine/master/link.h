@@ -190,7 +190,7 @@ void link_expect(struct link *link, const struct link_ticket *ticket);
 
 /* The same of a plain vote. True: it belongs to a run, and the owner of the one asked for before
  * has to have this one's as its next. Only votes with one number behind the other do: so the next
- * of an owner is the same on every link. keep_plain_yes() says what runs save. */
+ * of an owner is the same on every link. replies_keep_plain_yes() says what runs save. */
 bool link_expect_vote(struct link *link, const struct link_ticket *ticket);
 
 /* The reason behind an error that is no answer to a round. What it says is remembered where that is

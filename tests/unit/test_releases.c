@@ -1,5 +1,5 @@
 /*
- * The releases of one pass go to a master as one command (engine/engine_releases.c): with the same
+ * The releases of one pass go to a master as one command (engine/flight/write.c): with the same
  * outcomes as if each had gone alone, and in order with whatever else is about the same key.
  */
 #include <stdio.h>
@@ -220,7 +220,7 @@ START_TEST(a_master_lost_before_it_answered_is_owed_them)
 }
 END_TEST
 
-/* Each operation waits for it, and there are not that many. */
+/* Each flight waits for it, and there are not that many. */
 START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
 {
     w.masters[4].hung = true;

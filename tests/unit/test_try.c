@@ -1,5 +1,5 @@
 /*
- * engine/engine_try.c, and a guard that only looks: what `redlockd -t --probe` is made of.
+ * engine/flight/self_test.c, and a guard that only looks: what `redlockd -t --probe` is made of.
  */
 #include <inttypes.h>
 #include <stdio.h>
