@@ -438,8 +438,8 @@ run-fuzz-smoke:
 # What a contributor runs, on a build that is not optimised as a whole: that takes longer than the tests.
 CHECK_BUILD = $(MAKE) --no-print-directory BUILD=build/check CFLAGS='-O1 -g' LEFT_OUT='$(NEEDS_NODE)'
 check: deps
-	@$(CHECK_BUILD) -j2 test-programs
-	@RUN_STORM=50 $(CHECK_BUILD) -j2 --output-sync=target tidy tests
+	@$(CHECK_BUILD) -j2 --output-sync=target test-programs tidy
+	@RUN_STORM=50 $(CHECK_BUILD) tests
 
 # Everything else, and all tests once more under sanitizers.
 audit:

@@ -50,14 +50,16 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     /* At the end of the daemon all of them are, which its log says anyway. */
     if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
         return;
-    monitor_on_lost(&server->monitor, push->resource, push->resource_len, client->label,
-                    engine_loss_of(push->reason), clock_wall_ns());
+    monitor_on_lost(&server->monitor, push->resource, push->resource_len,
+                    engine_client_name(client), engine_loss_of(push->reason), clock_wall_ns());
     char resource[LIMIT_RESOURCE + 1];
     memcpy(resource, push->resource, push->resource_len);
     resource[push->resource_len] = '\0';
     client_log(&server->clients.client_log, CLIENT_LOG_HOLD_LOST,
-               LOG_FIELDS(log_text("resource", resource), log_number("client", (int64_t)client->id),
-                          log_text("name", client->label), log_text("reason", push->reason)));
+               LOG_FIELDS(log_text("resource", resource),
+                          log_number("client", (int64_t)engine_client_id(client)),
+                          log_text("name", engine_client_name(client)),
+                          log_text("reason", push->reason)));
 }
 
 /* A whole token is never logged. */
@@ -76,8 +78,8 @@ static void io_breaking(void *context, const struct engine_client *by,
     client_log(&server->clients.client_log, CLIENT_LOG_BROKEN,
                LOG_FIELDS(log_text("resource", resource), log_text("token", token),
                           log_text("user", session_user(session, "")),
-                          log_text("peer", session->peer), log_text("name", by->label),
-                          log_number("by_client", (int64_t)by->id),
+                          log_text("peer", session->peer), log_text("name", engine_client_name(by)),
+                          log_number("by_client", (int64_t)engine_client_id(by)),
                           log_number("of_client", (int64_t)broken->owner_id),
                           log_text("of_name", broken->owner_label)));
 }
