@@ -99,7 +99,7 @@ void engine_retune(struct engine *engine, const struct engine_rules *rules)
 
 /* --- what follows from rounds --- */
 
-/* What follows from the outcome of a round. False if it granted a lock, and nobody heard. *next:
+/* What follows from the outcome of a round. False if it granted a lock and no client heard. *next:
  * the BREAK that goes on after it. */
 static bool on_settled(struct lock_manager *manager, struct flight *flight, struct breaking **next,
                        int64_t now_ns)

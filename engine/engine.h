@@ -95,7 +95,7 @@ void engine_on_closed(struct engine *engine, unsigned node, enum channel channel
 unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel channel,
                            const struct redis_reply *reply, unsigned count, int64_t now_ns);
 
-/* Is there something to be written behind what this pass wrote? Then, at its end, that. */
+/* Is there something to write after what this pass wrote? Then, at its end, write it. */
 bool engine_wants_flush(const struct engine *engine);
 void engine_flush(struct engine *engine, int64_t now_ns);
 

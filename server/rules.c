@@ -41,7 +41,7 @@ struct engine_rules rules_of(const struct config *config)
     return rules;
 }
 
-/* The shortest time to live with which a lock could be granted at all: behind the drift and
+/* The shortest time to live with which a lock could be granted at all: after the drift and
  * min_validity there must be a millisecond for the round itself. */
 static int64_t shortest_ttl_ms(const struct round_rules *rules)
 {

@@ -23,7 +23,7 @@ uint32_t flights_random(struct flights *flights)
 /* Random bytes, fit for a token, as twice as many hex digits. */
 static void draw_digits(struct flights *flights, size_t count, char *digits)
 {
-    /* In whole sixteens, as the compiler has them converted at once: twelve that nobody needs are
+    /* In whole sixteens, as the compiler has them converted at once: twelve that are not needed are
      * cheaper than the last four of a token one by one. */
     unsigned char bytes[32] = {0};
     char all[2 * sizeof(bytes)];
@@ -301,7 +301,7 @@ static void send(struct flights *flights, struct flight *flight, enum round_comm
         flights_fail(flights, nodes_first(refused), flight, command, REASON_BACKLOG, now_ns);
 }
 
-/* Who had no vote in it, and why. */
+/* Count which nodes had no vote in it, and why. */
 static void count_refusals(struct flights *flights, const struct round *round)
 {
     if (round->kind == ROUND_RELEASE)
@@ -323,7 +323,7 @@ static inline void do_asked(struct flights *flights, struct flight *flight,
 }
 
 /* A step has settled the round. What follows is the lock manager's; until it has told the client of
- * a grant, the backfill waits: should nobody hear of it, it is undone instead. */
+ * a grant, the backfill waits: if no client hears of it, it is undone instead. */
 static void note_settled(struct flights *flights, struct flight *flight,
                          const struct round_actions *actions, int64_t now_ns)
 {

@@ -43,7 +43,7 @@ struct flights_wire {
 struct flights_news {
     bool any;
 
-    /* A node has told who holds a key, by a look or an undo; NULL: none has. */
+    /* A node has told what holds a key, by a look or an undo; NULL: none has. */
     struct flight_key *seen;
     unsigned seen_by;
     struct answer answer; /* FAILED: it could not say */
@@ -55,8 +55,8 @@ struct flights_news {
     size_t changed_len;
     unsigned changed_on;
 
-    /* Another daemon waits for a key that was handed over, and needs it to be free for so long; 0:
-     * no longer than usual. NULL: none does. */
+    /* Another daemon waits for a key that was handed over, and needs it to be free for this long;
+     * 0: no longer than usual. NULL: none does. */
     struct flight_key *wanted;
     int64_t wanted_need_ns;
 
@@ -152,7 +152,7 @@ uint32_t flights_for_hand_over(struct flights *flights, struct flight_key *key, 
 void flights_hand_over(struct flights *flights, struct flight *release, struct flight *acquire,
                        uint32_t nodes, int64_t now_ns);
 
-/* Nobody waits for its answer any more. */
+/* No client waits for its answer any more. */
 void flights_cancel(struct flights *flights, struct flight *flight, int64_t now_ns);
 
 /* A token is to be released: no extension under way may backfill it any more. */
@@ -168,7 +168,7 @@ void flights_owe(struct flights *flights, const struct flight_key *key, const ch
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
 /* The first round that has settled; NULL: none. What follows is done by the caller, and then
- * flights_conclude(); undelivered: of a grant, nobody heard of it, and it is undone. */
+ * flights_conclude(); undelivered: no client heard of the grant, which is undone. */
 struct flight *flights_next_settled(struct flights *flights);
 void flights_conclude(struct flights *flights, struct flight *flight, bool delivered,
                       int64_t now_ns);

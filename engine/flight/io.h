@@ -51,7 +51,7 @@ struct engine_io {
     /* This client is having it released, from now on: to be logged. */
     void (*breaking)(void *context, const struct engine_client *by,
                      const struct engine_broken *broken);
-    /* That has succeeded so far that it is deleted from now on. NULL where nobody wants to know. */
+    /* That has succeeded so far that it is deleted from now on. NULL where it is not wanted. */
     void (*broken)(void *context, const struct engine_broken *broken);
 
     /* A link went from one state to another; a node lost its vote or got it back (REASON_NONE is

@@ -120,7 +120,7 @@ static void wait_for_guard(struct flights *flights, unsigned node, int64_t now_n
 
 /* --- what a key looks like --- */
 
-/* A look, or an undo, has told who holds the key. */
+/* A look, or an undo, has told what holds the key. */
 static void tell_seen(struct flights *flights, unsigned node, struct flight_key *key,
                       const struct answer *said, const struct link_ticket *ticket)
 {

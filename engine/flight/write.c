@@ -57,7 +57,7 @@ static size_t format(struct flights *flights, const struct flight *flight,
         call.ttl_ms = round_plant_ttl_ms(round, now_ns);
     else if (call.command == REDIS_RELEASE)
         call.ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS;
-    /* Who was refused the lock wants it; who releases it does not. */
+    /* A daemon that was refused the lock wants it; one that releases it does not. */
     if (command == ROUND_UNDO || call.command == REDIS_SWAP)
         sign(flights, &call);
     return redis_format(&call, form, flights->command);
@@ -319,7 +319,7 @@ bool write_in_full(struct flights *flights, unsigned node, const struct link_tic
 {
     const struct link *link = &flights->masters[node].link;
     const struct flight *flight = ticket->owner;
-    /* After the undo of its round it would set a key that nobody takes away. */
+    /* After the undo of its round it would set a key that nothing deletes. */
     if (flight_is_vote(flight, ticket->command) && flight->round.phase != ROUND_VOTING)
         return false;
     enum reason refused = flight_is_release(flight, ticket->command) ? link_refuses_release(link)

@@ -6,7 +6,7 @@
  *     freeze    a frozen token of this BREAK takes its place (protocol/token.h). With fewer than a
  *               quorum of the nodes frozen it ends here, and nothing was deleted: the frozen keys
  *               exclude everybody until the last promised deadline, as the token would
- *     release   now nobody can extend the lock: the frozen token is deleted
+ *     release   the lock can no longer be extended: the frozen token is deleted
  *
  * It is deleted only where the node has answered the freeze. Where it has not, the freeze may still
  * come, after the lock was extended by the other nodes: then the key has to stay.

@@ -181,7 +181,7 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
                                                                                      : "hold";
 }
 
-/* It is known to live longer, whoever asked for that. */
+/* The lock is known to live longer, at the request of any client or of the daemon. */
 static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
 {
     hold_on_extended(&lock->hold, round->until_ns);
@@ -225,7 +225,8 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
     if (flight->of_daemon)
         return;
     lock = known_lock(resource_of(flight->key), flight->token);
-    /* Whoever holds it now has held it since this began: one that was lost meanwhile counts. */
+    /* A client that holds it now has held it since this began: one that was lost meanwhile counts.
+     */
     const struct engine_client *client = flight->call != NULL ? flight->call->client : NULL;
     if (round->outcome == OUTCOME_OK && !is_held_by(lock, client))
         extensions_count(&manager->extensions, flight->token, now_ns);

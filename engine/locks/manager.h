@@ -65,7 +65,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights);
 void manager_deinit(struct lock_manager *manager);
 
-/* Answer a request, which then is over. False if it reached nobody. */
+/* Answer a request, which ends it. False if the answer reached no client. */
 bool manager_reply(struct lock_manager *manager, struct call *call, enum round_kind kind,
                    const struct reply *reply);
 

@@ -34,11 +34,11 @@
  * long, though no longer than backoff_max, and a turn has QUEUE_FAR_HANDOVERS. Word is advice. A
  * false one costs pauses; no round depends on it.
  *
- * Where nobody waits here, nothing is handed over, and a client may take the lock over and over. So
- * the engine asks a master from time to time, while it releases, whether a far waiter has left
+ * Where no client waits here, nothing is handed over, and a client may take the lock over and over.
+ * So the engine asks a master from time to time, while it releases, whether a far waiter has left
  * word. Then the lock is sought: each grant through this daemon counts as half a turn, so that
  * after two of them comes a pause, in which LOCKs without WAIT are refused as well. It is sought no
- * longer once no master in turn knows of a far waiter, or nobody has taken it in two pauses in a
+ * longer once no master in turn knows of a far waiter, or no daemon has taken it in two pauses in a
  * row.
  *
  * In the pause of such a turn the masters are looked at once: if a quorum has it free, and tells of
@@ -129,7 +129,7 @@ struct queue {
     unsigned idle_reports;         /* reports in a row that were for nothing */
     int64_t look_ns;               /* when to look at those that do not track */
     int64_t quiet_ns;              /* ... and the earliest to look at any */
-    int64_t sought_ns;             /* sought: until then, if nobody here takes it meanwhile */
+    int64_t sought_ns;             /* sought: until then, if no client here takes it meanwhile */
     int64_t need_ns;               /* the most that somebody else needs it to be free, this turn */
     uint64_t holder;               /* of the last that was seen, a fingerprint */
     int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
@@ -201,7 +201,7 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
  * longer than usual. */
 void queue_on_wanted(struct queue *queue, int64_t need_ns);
 
-/* It was released while nobody here waited, and one master says for how long a far waiter of
+/* It was released while no client here waited, and one master says for how long a far waiter of
  * another daemon needs it to be free; 0: that master knows of none, but others may. */
 void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns);
 

@@ -137,7 +137,7 @@ bool requests_tag_in_use(const struct engine_client *client, const char *tag, si
 
 /* --- clients that leave --- */
 
-/* Nobody waits for the answer of this call any more. */
+/* No client waits for the answer of this call any more. */
 static void abandon(struct lock_manager *manager, struct call *call, int64_t now_ns)
 {
     struct flight *flight = call->flight;
@@ -205,7 +205,7 @@ void requests_on_gone(struct lock_manager *manager, struct engine_client *client
 
 /* --- the end --- */
 
-/* The request behind a round is answered, and the round ends without it. */
+/* The request that a round is run for is answered, and the round ends without it. */
 static void shut_down(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};

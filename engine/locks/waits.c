@@ -23,7 +23,7 @@ unsigned waits_place(const struct resource *resource, const struct engine_client
 {
     struct waiter *waiter;
     unsigned place = 0;
-    /* Who only looks on, and has nothing under way, need not be looked for. */
+    /* A client without requests under way is in no queue. */
     if (LIST_EMPTY(&client->calls))
         return 0;
     TAILQ_FOREACH (waiter, &resource->queue.line, line) {
@@ -63,7 +63,7 @@ void waits_leave(struct lock_manager *manager, struct call *call)
         manager->holding--;
 }
 
-/* What the last round for this resource has come to, for one who came at received_ns. */
+/* What the last round for this resource has come to, for a request received at received_ns. */
 static struct reply last_reply(const struct lock_manager *manager, const struct resource *resource,
                                int64_t hint_ms, int64_t received_ns, int64_t now_ns)
 {
@@ -177,7 +177,7 @@ static void ask(struct lock_manager *manager, struct resource *resource, int64_t
         answer_limit(manager, call, limit);
 }
 
-/* Not inlined: where nobody waits, a release is to pay nothing for it. */
+/* noinline: keeps this path out of releases of locks that no client waits for. */
 __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
                                                 struct flight *release, int64_t now_ns)
 {
@@ -227,7 +227,7 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
     return true;
 }
 
-/* It was not granted: who waits, waits on. */
+/* It was not granted: clients that wait, wait on. */
 static void go_on_waiting(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct round *round = &flight->round;
@@ -240,17 +240,17 @@ static void go_on_waiting(struct lock_manager *manager, struct flight *flight, i
         call->ballot_seen = round->ballot_seen;
     if (call->outbid) {
         /* A quorum was free, but has seen a greater ballot: once more, at once, above it. Only
-         * once: who is outbid again has a rival. */
+         * once: a client that is outbid again has a rival. */
         manager->stats->outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return;
     }
     if (round->outcome == OUTCOME_LATE) {
         /* Its own time to live is too short for how long a round takes, and will be the next time.
-         * It is answered, so that it keeps nobody behind it waiting. */
+         * It is answered, so that those after it need not wait. */
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         answer_waiter(manager, call, OUTCOME_LATE, -1, now_ns);
-        /* For the others its token was there, as that of anybody who holds it. */
+        /* For the others its token was there, like that of any holder. */
         resource->last_outcome = OUTCOME_HELD;
         answer_overdue(manager, resource, -1, now_ns);
         return;
@@ -340,7 +340,7 @@ static void look(struct lock_manager *manager, struct resource *resource, unsign
     write_look(manager->flights, node, &resource->key, token, form, now_ns);
 }
 
-/* A look, or an undo, has told who holds the key. */
+/* A look, or an undo, has told what holds the key. */
 static void on_seen(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
 {
     struct resource *resource = resource_of(news->seen);
@@ -455,7 +455,7 @@ static int64_t keep_sought(struct lock_manager *manager, struct resource *resour
     return keep ? queue->sought_ns : ALARM_NEVER;
 }
 
-/* noinline: keeps this path out of the one where nobody waits, and no far waiter is known. */
+/* noinline: keeps this path out of the one without waiters, near or far. */
 __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
                                                struct resource *resource, int64_t now_ns)
 {
@@ -475,7 +475,7 @@ static void run_line(struct lock_manager *manager, struct resource *resource, in
     if (manager->draining)
         drain_line(manager, resource);
     while (want == QUEUE_ASK) {
-        /* Only for those who wait is a key looked at. */
+        /* A key is looked at only for clients that wait. */
         want = queue_next(queue, queue->length > queue->overdue ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
         if (want == QUEUE_ASK)

@@ -13,11 +13,11 @@ void waits_lock(struct lock_manager *manager, struct engine_client *client,
 /* Do what the queue wants done now. */
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns);
 
-/* The round for the first in the queue has settled. False if a grant reached nobody. */
+/* The round for the first in the queue has settled. False if a grant reached no client. */
 bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
 /* Release a token, or hand the lock over to the next in the queue if this daemon has granted it
- * (known). Without a flight, which the caller has opened for the answer, nobody is told. */
+ * (known). Without a flight, which the caller has opened for the answer, no client is told. */
 void waits_release(struct lock_manager *manager, struct resource *resource, const char *token,
                    struct flight *flight, bool known, int64_t now_ns);
 

@@ -26,7 +26,7 @@ static void take_node(struct status_node *to, const struct engine *engine, unsig
         .owed = master.owed,
         .forgotten = master.forgotten,
         .clock_compared = master.clock_compared,
-        /* The guard compares with the time since boot, which nobody could read. */
+        /* The guard compares with the time since boot, which is hard to read. */
         .clock_low_ns = master.clock_low_ns - boot_ns,
         .clock_high_ns = master.clock_high_ns - boot_ns,
     };

@@ -71,12 +71,12 @@ struct clients {
     /* Counted since the start. */
     uint64_t requests[VERB_COUNT];
     uint64_t request_errors[REQUEST_ERRORS];
-    uint64_t denied; /* requests, to who may not */
+    uint64_t denied; /* requests that their user may not make */
     uint64_t rejected[LISTENER_REFUSAL_COUNT];
 };
 
 /*
- * All but what the server hands in, which the caller has set. Nobody is accepted yet. False if
+ * Initialise all but what the caller has set. No client is accepted yet. False if
  * there is not enough memory, or no descriptor: then clients_deinit() has the rest.
  */
 bool clients_init(struct clients *clients);
@@ -90,7 +90,7 @@ bool clients_listen(struct clients *clients);
 /* The clients that wait in the queues of the sockets since the start are accepted. */
 void clients_accept(struct clients *clients);
 
-/* Nobody is accepted any more. */
+/* Accept no more clients. */
 void clients_stop_listening(struct clients *clients);
 
 /* Free all sessions, as if each client had gone. */

@@ -26,7 +26,7 @@ struct listing {
     bool more; /* LOCKS: there is a next, which is this */
     const struct resource *place;
     struct resource_view resource;
-    const struct session *client; /* CLIENTS: likewise */
+    const struct session *client; /* CLIENTS: the next; NULL: no more */
 };
 
 void listing_begin(struct listing *listing, const struct clients *clients,

@@ -62,7 +62,7 @@ static void on_lost(struct session *session, bool by_peer)
 }
 
 /* The client will send no more. Over TLS, what the kernel tells of the end of the connection is no
- * word of the client: anybody on its way can make it. Whether it was one in order shows when all
+ * word of the client: any host on its way can make it. Whether it was one in order shows when all
  * has been read; until then, no HOLD is released. */
 static void tell_end(struct session *session, bool all_read)
 {
@@ -101,7 +101,7 @@ static const struct stream_user client = {
     .input_max = LIMIT_CLIENT_INPUT,
 };
 
-/* The client ended its side, behind lines that we have not read yet; or the connection was lost. */
+/* The client ended its side, after lines that we have not read yet; or the connection was lost. */
 static void session_on_end_seen(void *context)
 {
     struct session *session = context;

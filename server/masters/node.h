@@ -3,7 +3,7 @@
  * for the second one, engine/master/tracker.h decide.
  *
  * First the name is resolved (server/net/resolver.h). A libevent bufferevent connects the socket;
- * with TLS another one shakes hands then. What comes behind that is a stream: what the engine
+ * with TLS another one shakes hands then. What follows is a stream: what the engine
  * writes during one pass of the loop goes out in one write.
  */
 #ifndef SERVER_MASTERS_NODE_H

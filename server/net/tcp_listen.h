@@ -9,7 +9,7 @@
 struct config_address;
 struct error;
 
-/* Where a queue is full, the kernel lets those who come wait for seconds. It may allow less. */
+/* Where a queue is full, the kernel lets new connections wait for seconds. It may allow less. */
 enum { LISTEN_BACKLOG = 4096 };
 
 /*

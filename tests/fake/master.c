@@ -161,7 +161,7 @@ void fake_cron(struct fake_master *server, int64_t now_us)
         }
 }
 
-/* Commands of nobody. */
+/* Commands that no client sends. */
 static struct run run_at(struct fake_master *server, int64_t now_us)
 {
     return (struct run){.server = server, .now_us = now_us, .now_ms = now_us / 1000};

@@ -57,7 +57,7 @@ struct fake_session {
     bool caching; /* the next command's key is to be tracked */
     int64_t redirect;
     bool killed;   /* by CLIENT KILL: to be closed */
-    unsigned wire; /* for whoever carries its bytes */
+    unsigned wire; /* of the caller, which carries its bytes */
 };
 
 struct fake_tracked {
@@ -82,7 +82,7 @@ enum fake_refusal {
 struct fake_master {
     struct fake_data data;
     struct fake_session sessions[FAKE_SESSIONS];
-    unsigned session_end; /* behind the last that was ever used */
+    unsigned session_end; /* after the last that was ever used */
     struct fake_tracked tracked[FAKE_KEYS_MAX];
     unsigned tracked_count;
 
@@ -137,7 +137,7 @@ void fake_serve(struct fake_master *server, struct fake_session *session, int64_
 /* What it does ten times a second: it deletes what has expired, and tells of it. */
 void fake_cron(struct fake_master *server, int64_t now_us);
 
-/* Somebody sets a key (ttl_ms 0: for ever), or deletes it. */
+/* Set a key (ttl_ms 0: for ever), or delete it. */
 void fake_set(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
               int64_t now_us);
 void fake_delete(struct fake_master *server, const char *key, int64_t now_us);

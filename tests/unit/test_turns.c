@@ -229,7 +229,7 @@ START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
 }
 END_TEST
 
-/* --- a far waiter, where nobody in this daemon waits --- */
+/* --- a far waiter, where no client of this daemon waits --- */
 
 static void leave_far_hints(unsigned masters, const char *hint)
 {
@@ -237,7 +237,7 @@ static void leave_far_hints(unsigned masters, const char *hint)
         world_set(&w, i, "redlockd:far:a", hint, 60000);
 }
 
-/* One client takes the lock and releases it, and nobody waits for it here. */
+/* One client takes the lock and releases it, and no other client waits for it here. */
 static void take_and_release(void)
 {
     world_say(&w, "#h LOCK a 10s WAIT 1s");
@@ -297,8 +297,8 @@ START_TEST(hints_that_name_no_far_waiter_are_ignored)
 }
 END_TEST
 
-/* Two pauses in a row in which nobody takes it: the hint is false. The turn between them is twice
- * as long. */
+/* Two pauses in a row in which no daemon takes it: the hint is false. The turn between them is
+ * twice as long. */
 START_TEST(a_far_waiter_that_never_comes_is_forgotten)
 {
     leave_far_hints(5, "someone-far-away33");
@@ -317,7 +317,7 @@ START_TEST(a_far_waiter_that_never_comes_is_forgotten)
 }
 END_TEST
 
-/* The resource is kept for the pause, and not for long if nobody here asks for it again. */
+/* The resource is kept for the pause, and not for long if no client here asks for it again. */
 START_TEST(what_is_kept_for_a_far_waiter_is_let_go)
 {
     leave_far_hints(5, "someone-far-away33");
