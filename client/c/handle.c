@@ -38,11 +38,6 @@ static void disconnect(struct redlock *redlock)
     close(fd);
 }
 
-bool handle_is_connected(const struct redlock *redlock)
-{
-    return redlock->fd >= 0 && fork_mark_is_ours(&redlock->owner);
-}
-
 static void lose(struct redlock *redlock, const char *why)
 {
     disconnect(redlock);

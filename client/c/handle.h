@@ -31,9 +31,6 @@ struct redlock {
     size_t left_room; /* at least one more than there are, while there is a connection */
 };
 
-/* Is there a connection of this process? */
-bool handle_is_connected(const struct redlock *redlock);
-
 /*
  * In a process that was forked since: it has copies of the descriptors and none of the connections.
  * A byte read from there, or an end, would be taken for the parent's. So they are closed, and the

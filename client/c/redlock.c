@@ -9,41 +9,25 @@
 
 const char *redlock_status_word(enum redlock_status status)
 {
-    switch (status) {
-    case REDLOCK_OK:
-        return "ok";
-    case REDLOCK_HELD:
-        return "held";
-    case REDLOCK_FREE:
-        return "free";
-    case REDLOCK_GONE:
-        return "gone";
-    case REDLOCK_NOQUORUM:
-        return "noquorum";
-    case REDLOCK_LATE:
-        return "late";
-    case REDLOCK_LIMIT:
-        return "limit";
-    case REDLOCK_SHUTDOWN:
-        return "shutdown";
-    case REDLOCK_DENIED:
-        return "denied";
-    case REDLOCK_REFUSED:
-        return "refused";
-    case REDLOCK_UNREACHABLE:
-        return "unreachable";
-    case REDLOCK_BROKEN:
-        return "broken";
-    case REDLOCK_TIMEOUT:
-        return "timeout";
-    case REDLOCK_GARBLED:
-        return "garbled";
-    case REDLOCK_INVALID:
-        return "invalid";
-    case REDLOCK_MEMORY:
-        return "memory";
-    }
-    return "unknown";
+    static const char *const words[] = {
+        [REDLOCK_OK] = "ok",
+        [REDLOCK_HELD] = "held",
+        [REDLOCK_FREE] = "free",
+        [REDLOCK_GONE] = "gone",
+        [REDLOCK_NOQUORUM] = "noquorum",
+        [REDLOCK_LATE] = "late",
+        [REDLOCK_LIMIT] = "limit",
+        [REDLOCK_SHUTDOWN] = "shutdown",
+        [REDLOCK_DENIED] = "denied",
+        [REDLOCK_REFUSED] = "refused",
+        [REDLOCK_UNREACHABLE] = "unreachable",
+        [REDLOCK_BROKEN] = "broken",
+        [REDLOCK_TIMEOUT] = "timeout",
+        [REDLOCK_GARBLED] = "garbled",
+        [REDLOCK_INVALID] = "invalid",
+        [REDLOCK_MEMORY] = "memory",
+    };
+    return (unsigned)status <= REDLOCK_MEMORY ? words[status] : "unknown";
 }
 
 /* --- the handle --- */
@@ -210,25 +194,28 @@ enum redlock_status redlock_start_release(struct redlock *redlock, const struct 
     return start(redlock, fine, &question, &error, id);
 }
 
-enum redlock_status redlock_start_query(struct redlock *redlock, const char *resource, uint64_t *id)
+static enum redlock_status start_about(struct redlock *redlock, enum question_kind kind,
+                                       const char *resource, uint64_t *id)
 {
     struct question question;
     struct error error;
-    bool fine = question_about(&question, QUESTION_QUERY, resource, &error);
+    bool fine = question_about(&question, kind, resource, &error);
     return start(redlock, fine, &question, &error, id);
+}
+
+enum redlock_status redlock_start_query(struct redlock *redlock, const char *resource, uint64_t *id)
+{
+    return start_about(redlock, QUESTION_QUERY, resource, id);
+}
+
+enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource, uint64_t *id)
+{
+    return start_about(redlock, QUESTION_PLACE, resource, id);
 }
 
 enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id)
 {
     return handle_ask(redlock, &(struct question){.kind = QUESTION_PING}, NULL, NULL, id);
-}
-
-enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource, uint64_t *id)
-{
-    struct question question;
-    struct error error;
-    bool fine = question_about(&question, QUESTION_PLACE, resource, &error);
-    return start(redlock, fine, &question, &error, id);
 }
 
 void redlock_cancel(struct redlock *redlock, uint64_t id)
@@ -263,10 +250,106 @@ int redlock_fd(struct redlock *redlock)
 
 bool redlock_is_connected(const struct redlock *redlock)
 {
-    return handle_is_connected(redlock);
+    return redlock->fd >= 0 && fork_mark_is_ours(&redlock->owner);
 }
 
 int redlock_socket(const struct redlock *redlock)
 {
-    return handle_is_connected(redlock) ? redlock->fd : -1;
+    return redlock_is_connected(redlock) ? redlock->fd : -1;
+}
+
+/* --- blocking: the same, and pumping until the answer is there --- */
+
+/* The event is filled unless the request was not even started. */
+static enum redlock_status await(struct redlock *redlock, enum redlock_status started,
+                                 const uint64_t *id, struct redlock_event *event)
+{
+    if (started != REDLOCK_OK)
+        return started;
+    while (!talk_take_answer(&redlock->talk, *id, event)) {
+        handle_wait(redlock);
+        handle_pump(redlock);
+    }
+    handle_arm(redlock);
+    return event->status;
+}
+
+enum redlock_status redlock_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
+                                    const struct redlock_wish *wish, struct redlock_lock *lock,
+                                    int64_t *hint_ms)
+{
+    uint64_t id;
+    struct redlock_event event;
+    enum redlock_status started = redlock_start_acquire(redlock, resource, ttl_ms, wish, &id);
+    /* Only now: the name may be the one in there. */
+    *lock = (struct redlock_lock){0};
+    enum redlock_status status = await(redlock, started, &id, &event);
+    if (status == REDLOCK_OK)
+        *lock = event.lock;
+    if (status == REDLOCK_HELD && hint_ms != NULL)
+        *hint_ms = event.hint_ms;
+    return status;
+}
+
+enum redlock_status redlock_extend(struct redlock *redlock, struct redlock_lock *lock,
+                                   int64_t ttl_ms)
+{
+    uint64_t id;
+    struct redlock_event event;
+    enum redlock_status started = redlock_start_extend(redlock, lock, ttl_ms, &id);
+    enum redlock_status status = await(redlock, started, &id, &event);
+    if (status == REDLOCK_OK)
+        *lock = event.lock;
+    if (status == REDLOCK_GONE)
+        lock->deadline_ns = 0;
+    return status;
+}
+
+enum redlock_status redlock_release(struct redlock *redlock, struct redlock_lock *lock)
+{
+    uint64_t id;
+    struct redlock_event event;
+    lock->deadline_ns = 0;
+    return await(redlock, redlock_start_release(redlock, lock, &id), &id, &event);
+}
+
+static enum redlock_status ask_about(struct redlock *redlock, enum question_kind kind,
+                                     const char *resource, int64_t *hint_ms)
+{
+    uint64_t id;
+    struct redlock_event event;
+    enum redlock_status started = start_about(redlock, kind, resource, &id);
+    enum redlock_status status = await(redlock, started, &id, &event);
+    if (status == REDLOCK_HELD && hint_ms != NULL)
+        *hint_ms = event.hint_ms;
+    return status;
+}
+
+enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms)
+{
+    return ask_about(redlock, QUESTION_QUERY, resource, hint_ms);
+}
+
+enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms)
+{
+    return ask_about(redlock, QUESTION_BREAK, resource, hint_ms);
+}
+
+enum redlock_status redlock_ping(struct redlock *redlock)
+{
+    uint64_t id;
+    struct redlock_event event;
+    return await(redlock, redlock_start_ping(redlock, &id), &id, &event);
+}
+
+enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
+                                 void (*line)(void *context, const char *text), void *context)
+{
+    uint64_t id;
+    struct question question;
+    struct redlock_event event;
+    struct error error;
+    if (!question_list(&question, listing, &error))
+        return talk_fail(&redlock->talk, REDLOCK_INVALID, "%s", error.text);
+    return await(redlock, handle_ask(redlock, &question, line, context, &id), &id, &event);
 }
