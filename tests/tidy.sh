@@ -13,7 +13,7 @@ clang-format --dry-run -Werror $files || complain "run: clang-format -i on the f
 # What decides is pure: no clock, no socket; and what decides for the daemon allocates nothing.
 for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/permit.[ch] server/clients/guesses.[ch] \
     server/clients/origin.[ch] server/admin/monitor.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
-    server/admin/page.c server/admin/metrics.c server/admin/status.h server/admin/status_text.c client/c/answer.[ch] \
+    server/admin/page.c server/admin/metrics.c server/admin/status.h server/admin/status_text.c \
     client/c/question.[ch] client/c/verdict.[ch] client/c/hold.[ch] client/c/talk.[ch]; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
         complain "$pure has to be pure: no clock, no socket"

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-#include "client/c/answer.h"
 #include "client/c/redlock.h"
 #include "client/c/verdict.h"
 

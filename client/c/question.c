@@ -4,20 +4,29 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/c/answer.h"
+#include "protocol/token.h"
 
 _Static_assert(REDLOCK_RESOURCE_MAX == LIMIT_RESOURCE, "of the header and the protocol");
 _Static_assert(REDLOCK_TOKEN_LEN == LIMIT_TOKEN, "of the header and the protocol");
 _Static_assert(REDLOCK_LABEL_MAX == LIMIT_TAG, "of the header and the protocol");
+
+/* 1 to `most` bytes, none of them a space or a control character. */
+static bool is_word(const char *text, size_t most)
+{
+    size_t len = text != NULL ? strnlen(text, most + 1) : 0;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
+            return false;
+    return len >= 1 && len <= most;
+}
 
 static bool take_resource(struct question *question, const char *resource, struct error *error)
 {
     size_t len = resource != NULL ? strnlen(resource, LIMIT_RESOURCE + 1) : 0;
     if (len == 0 || len > LIMIT_RESOURCE)
         return error_set(error, "the name of a resource has 1 to %d bytes", LIMIT_RESOURCE);
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)resource[i] <= ' ' || resource[i] == 0x7f)
-            return error_set(error, "the name of a resource has no spaces and control characters");
+    if (!is_word(resource, LIMIT_RESOURCE))
+        return error_set(error, "the name of a resource has no spaces and control characters");
     memcpy(question->resource, resource, len + 1);
     return true;
 }
@@ -25,7 +34,7 @@ static bool take_resource(struct question *question, const char *resource, struc
 static bool take_token(struct question *question, const char *token, struct error *error)
 {
     size_t len = strnlen(token, LIMIT_TOKEN + 1);
-    if (!answer_token((struct word){token, len}))
+    if (!token_is(token, len))
         return error_set(error, "a token is %d hex digits in lower case", LIMIT_TOKEN);
     memcpy(question->token, token, len + 1);
     return true;
@@ -74,26 +83,27 @@ bool question_release(struct question *question, const char *resource, const cha
 bool question_about(struct question *question, enum question_kind kind, const char *resource,
                     struct error *error)
 {
-    *question = (struct question){.kind = kind, .listing = "LOCKS"};
+    *question = (struct question){.kind = kind};
     return take_resource(question, resource, error);
 }
 
 bool question_list(struct question *question, const char *listing, struct error *error)
 {
-    static const char *const verbs[] = {"NODES", "STATS", "CLIENTS", "LOCKS", "HELP"};
+    static const char *const listings[] = {"NODES", "STATS", "CLIENTS", "LOCKS", "HELP"};
+    const char *text = listing != NULL ? listing : "";
     *question = (struct question){.kind = QUESTION_LIST};
-    if (listing != NULL && strcasecmp(listing, "VERSION") == 0) {
+    if (strcasecmp(text, "VERSION") == 0) {
         question->kind = QUESTION_VERSION;
         return true;
     }
-    for (size_t i = 0; listing != NULL && i < sizeof(verbs) / sizeof(verbs[0]); i++)
-        if (strcasecmp(listing, verbs[i]) == 0)
-            question->listing = verbs[i];
+    for (size_t i = 0; i < sizeof(listings) / sizeof(listings[0]); i++)
+        if (strcasecmp(text, listings[i]) == 0)
+            question->listing = listings[i];
     if (question->listing != NULL)
         return true;
     question->listing = "LOCKS";
-    if (listing != NULL && strncasecmp(listing, "LOCKS ", 6) == 0)
-        return take_resource(question, listing + 6, error);
+    if (strncasecmp(text, "LOCKS ", 6) == 0)
+        return take_resource(question, text + 6, error);
     return error_set(error, "a listing is NODES, STATS, CLIENTS, LOCKS, LOCKS <resource>, HELP or "
                             "VERSION");
 }
@@ -108,24 +118,22 @@ bool question_label_is_fine(const char *label)
 
 bool question_secret_is_fine(const char *secret)
 {
-    size_t len = secret != NULL ? strnlen(secret, LIMIT_SECRET + 1) : 0;
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)secret[i] <= ' ' || secret[i] == 0x7f)
-            return false;
-    return len >= 1 && len <= LIMIT_SECRET;
+    return is_word(secret, LIMIT_SECRET);
 }
 
 /* --- lines --- */
 
-static void put_words(struct text *line, const char *verb, const char *first, const char *second)
+static const char *const verbs[] = {
+    [QUESTION_ACQUIRE] = "LOCK",    [QUESTION_EXTEND] = "EXTEND", [QUESTION_RELEASE] = "UNLOCK",
+    [QUESTION_QUERY] = "STATUS",    [QUESTION_BREAK] = "BREAK",   [QUESTION_PING] = "PING",
+    [QUESTION_PLACE] = "LOCKS",     [QUESTION_LIST] = NULL, /* question->listing */
+    [QUESTION_VERSION] = "VERSION",
+};
+
+static void put_word(struct text *line, const char *word)
 {
-    text_string(line, verb);
-    if (first[0] != '\0')
-        text_string(line, " ");
-    text_string(line, first);
-    if (second[0] != '\0')
-        text_string(line, " ");
-    text_string(line, second);
+    text_string(line, word[0] != '\0' ? " " : "");
+    text_string(line, word);
 }
 
 static void put_number(struct text *line, const char *before, int64_t number)
@@ -134,61 +142,42 @@ static void put_number(struct text *line, const char *before, int64_t number)
     text_number(line, number);
 }
 
+/* What a kind of question does not have is empty or zero. */
 size_t question_format(const struct question *question, uint64_t id, char buf[QUESTION_LINE])
 {
     struct text line = {.buf = buf, .size = QUESTION_LINE};
+    const char *verb = verbs[question->kind];
     put_number(&line, "#", (int64_t)id);
-    text_string(&line, " ");
-    switch (question->kind) {
-    case QUESTION_ACQUIRE:
-        put_words(&line, "LOCK", question->resource, "");
+    put_word(&line, verb != NULL ? verb : question->listing);
+    put_word(&line, question->resource);
+    put_word(&line, question->token);
+    if (question->ttl_ms > 0)
         put_number(&line, " ", question->ttl_ms);
-        if (question->wait_ms > 0)
-            put_number(&line, " WAIT ", question->wait_ms);
-        text_string(&line, question->fence ? " FENCE" : "");
-        text_string(&line, question->hold ? " HOLD" : "");
-        text_string(&line, question->linger ? " LINGER" : "");
-        break;
-    case QUESTION_EXTEND:
-        put_words(&line, "EXTEND", question->resource, question->token);
-        put_number(&line, " ", question->ttl_ms);
-        break;
-    case QUESTION_RELEASE:
-        put_words(&line, "UNLOCK", question->resource, question->token);
-        break;
-    case QUESTION_QUERY:
-        put_words(&line, "STATUS", question->resource, "");
-        break;
-    case QUESTION_BREAK:
-        put_words(&line, "BREAK", question->resource, "");
-        break;
-    case QUESTION_PING:
-        text_string(&line, "PING");
-        break;
-    case QUESTION_PLACE:
-    case QUESTION_LIST:
-        put_words(&line, question->listing, question->resource, "");
-        break;
-    case QUESTION_VERSION:
-        text_string(&line, "VERSION");
-        break;
-    }
+    if (question->wait_ms > 0)
+        put_number(&line, " WAIT ", question->wait_ms);
+    text_string(&line, question->fence ? " FENCE" : "");
+    text_string(&line, question->hold ? " HOLD" : "");
+    text_string(&line, question->linger ? " LINGER" : "");
+    text_string(&line, "\n");
+    return line.len;
+}
+
+/* A line of a tag, a verb and a word. */
+static size_t format_words(const char *tag_and_verb, const char *word, char buf[QUESTION_LINE])
+{
+    struct text line = {.buf = buf, .size = QUESTION_LINE};
+    text_string(&line, tag_and_verb);
+    put_word(&line, word);
     text_string(&line, "\n");
     return line.len;
 }
 
 size_t question_format_name(const char *label, char buf[QUESTION_LINE])
 {
-    struct text line = {.buf = buf, .size = QUESTION_LINE};
-    put_words(&line, "#" QUESTION_NAMING " NAME", label, "");
-    text_string(&line, "\n");
-    return line.len;
+    return format_words("#" QUESTION_NAMING " NAME", label, buf);
 }
 
 size_t question_format_secret(const char *secret, char buf[QUESTION_LINE])
 {
-    struct text line = {.buf = buf, .size = QUESTION_LINE};
-    put_words(&line, "#" QUESTION_SECRET " AUTH", secret, "");
-    text_string(&line, "\n");
-    return line.len;
+    return format_words("#" QUESTION_SECRET " AUTH", secret, buf);
 }

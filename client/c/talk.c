@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/c/answer.h"
 #include "client/c/verdict.h"
 #include "protocol/units.h"
 
@@ -466,14 +465,10 @@ static bool on_answer(struct talk *talk, struct asked *asked, const struct answe
 /* The request under way that a tag names, or NULL. */
 static struct asked *find_tagged(struct talk *talk, struct word tag)
 {
-    uint64_t id = 0;
-    if (tag.len == 0 || tag.len > 19 || tag.at[0] == '0')
+    int64_t number;
+    if (!answer_number(tag, INT64_MAX, &number))
         return NULL;
-    for (size_t i = 0; i < tag.len; i++) {
-        if (tag.at[i] < '0' || tag.at[i] > '9')
-            return NULL;
-        id = id * 10 + (uint64_t)(tag.at[i] - '0');
-    }
+    uint64_t id = (uint64_t)number;
     struct asked *asked = at_index(talk, id);
     return asked != NULL && asked->id == id && asked->state == ASKED_SENT ? asked : NULL;
 }
@@ -501,39 +496,32 @@ static bool on_push(struct talk *talk, const struct answer *answer)
 }
 
 /* False: nothing that comes from there can be trusted. */
-static bool on_line(struct talk *talk, const char *line, size_t len, int64_t received_ns,
+static bool on_line(struct talk *talk, const struct answer *answer, int64_t received_ns,
                     int64_t now_ns)
 {
-    struct answer answer;
-    if (!answer_read(line, len, &answer))
-        return false;
-    if (answer.tag.at == NULL)
-        return answer.first == ANSWER_PUSH && on_push(talk, &answer);
-    if (talk->authenticating && answer_is(answer.tag, QUESTION_SECRET)) {
+    if (answer->tag.at == NULL)
+        return answer->first == ANSWER_PUSH && on_push(talk, answer);
+    if (talk->authenticating && answer_is(answer->tag, QUESTION_SECRET)) {
         talk->authenticating = false;
-        return answer.first == ANSWER_OK; /* what else is true, is_farewell() has taken */
+        return answer->first == ANSWER_OK; /* what else is true, is_farewell() has taken */
     }
-    if (talk->being_named && answer_is(answer.tag, QUESTION_NAMING)) {
+    if (talk->being_named && answer_is(answer->tag, QUESTION_NAMING)) {
         talk->being_named = false;
         return true; /* a name that is not taken is nothing to fail for */
     }
-    struct asked *asked = find_tagged(talk, answer.tag);
-    return asked != NULL && on_answer(talk, asked, &answer, received_ns, now_ns);
+    struct asked *asked = find_tagged(talk, answer->tag);
+    return asked != NULL && on_answer(talk, asked, answer, received_ns, now_ns);
 }
 
 /* The daemon's last line, where it cannot serve this connection, or does not let us in. */
-static bool is_farewell(struct talk *talk, const char *line, size_t len)
+static bool is_farewell(struct talk *talk, const struct answer *answer)
 {
-    struct answer answer;
     enum redlock_status status;
     char why[TALK_TEXT];
     struct text text = {.buf = why, .size = sizeof(why) - 1};
-    if (!answer_read(line, len, &answer))
-        return false;
-    bool to_auth =
-        talk->authenticating && answer.tag.at != NULL && answer_is(answer.tag, QUESTION_SECRET);
-    if ((answer.tag.at != NULL && !to_auth) ||
-        !verdict_is_farewell(&answer, to_auth, &status, &text))
+    bool tagged = answer->tag.at != NULL;
+    bool to_auth = talk->authenticating && tagged && answer_is(answer->tag, QUESTION_SECRET);
+    if ((tagged && !to_auth) || !verdict_is_farewell(answer, to_auth, &status, &text))
         return false;
     why[text.len] = '\0';
     talk_end(talk, status, why, true);
@@ -555,11 +543,12 @@ bool talk_receive(struct talk *talk, const char *bytes, size_t len, int64_t rece
         talk->input_len += taken;
         if (fits && end == NULL)
             return true;
-        size_t line_len = talk->input_len;
+        struct answer answer;
+        bool read = fits && answer_read(talk->input, talk->input_len, &answer);
         talk->input_len = 0;
-        if (fits && is_farewell(talk, talk->input, line_len))
+        if (read && is_farewell(talk, &answer))
             return false;
-        if (!fits || !on_line(talk, talk->input, line_len, received_ns, now_ns)) {
+        if (!read || !on_line(talk, &answer, received_ns, now_ns)) {
             talk_end(talk, REDLOCK_GARBLED, foreign, true);
             return false;
         }

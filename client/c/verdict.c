@@ -1,8 +1,84 @@
 #include "client/c/verdict.h"
 
+#include <string.h>
+
+#include "protocol/limits.h"
+#include "protocol/token.h"
 #include "protocol/units.h"
 
-#include <string.h>
+/* As many as fit whatever they are. */
+enum { DIGITS_MAX = 18 };
+
+static const char *const words[] = {
+#define X(name, word) [name] = word,
+    ANSWER_TABLE(X)
+#undef X
+};
+
+bool answer_is(struct word word, const char *text)
+{
+    return word.len == strlen(text) && memcmp(word.at, text, word.len) == 0;
+}
+
+/* Take the next word, up to a space, off the text. False: there is none, or an empty one. */
+static bool take(struct word *text, struct word *word)
+{
+    const char *space = text->len > 0 ? memchr(text->at, ' ', text->len) : NULL;
+    size_t len = space != NULL ? (size_t)(space - text->at) : text->len;
+    size_t taken = space != NULL ? len + 1 : len;
+    *word = (struct word){text->at, len};
+    *text = (struct word){text->at + taken, text->len - taken};
+    return len > 0;
+}
+
+bool answer_number(struct word word, int64_t most, int64_t *number)
+{
+    *number = 0;
+    if (word.len == 0 || word.len > DIGITS_MAX || (word.len > 1 && word.at[0] == '0'))
+        return false;
+    for (size_t i = 0; i < word.len; i++) {
+        if (word.at[i] < '0' || word.at[i] > '9')
+            return false;
+        *number = *number * 10 + (word.at[i] - '0');
+    }
+    return *number <= most;
+}
+
+static bool take_number(struct word *text, int64_t most, int64_t *number)
+{
+    struct word word;
+    return take(text, &word) && answer_number(word, most, number);
+}
+
+static enum answer_word find(struct word word)
+{
+    unsigned found = 0;
+    while (found < ANSWER_OTHER && !answer_is(word, words[found]))
+        found++;
+    return (enum answer_word)found;
+}
+
+bool answer_read(const char *line, size_t len, struct answer *answer)
+{
+    *answer = (struct answer){.body = {line, len}};
+    if (len >= LIMIT_REPLY)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+            return false;
+    struct word first;
+    if (len > 0 && line[0] == '#') {
+        if (!take(&answer->body, &answer->tag) || answer->tag.len < 2 ||
+            answer->tag.len > 1 + LIMIT_TAG)
+            return false;
+        answer->tag = (struct word){answer->tag.at + 1, answer->tag.len - 1};
+    }
+    answer->rest = answer->body;
+    if (!take(&answer->rest, &first))
+        return false;
+    answer->first = find(first);
+    return true;
+}
 
 /* A number beyond it is none that a daemon gives (docs/protocol.txt). */
 #define FENCE_MAX ((INT64_C(1) << 53) - 1)
@@ -44,7 +120,7 @@ static int64_t deadline_of(const struct moments *moments, int64_t validity_ms, i
 static bool take_fence(struct word *rest, bool asked, int64_t *fence)
 {
     struct word word;
-    if (!answer_take(rest, &word))
+    if (!take(rest, &word))
         return false;
     if (answer_is(word, "-"))
         return !asked;
@@ -58,16 +134,12 @@ static enum verdict grant(const struct question *question, const struct moments 
     bool extends = question->kind == QUESTION_EXTEND;
     struct redlock_lock lock = extends ? question->earlier : (struct redlock_lock){0};
     struct word token;
-    struct word word;
     int64_t validity_ms;
     int64_t elapsed_ms;
-    if (!answer_take(&rest, &token) || !answer_token(token))
-        return VERDICT_GARBLED;
-    if (extends && !answer_is(token, question->token))
-        return VERDICT_GARBLED;
-    if (!answer_take(&rest, &word) || !answer_number(word, question->ttl_ms, &validity_ms))
-        return VERDICT_GARBLED;
-    if (!answer_take(&rest, &word) || !answer_number(word, ANSWER_MS_MAX, &elapsed_ms))
+    if (!take(&rest, &token) || !token_is(token.at, token.len) ||
+        (extends && !answer_is(token, question->token)) ||
+        !take_number(&rest, question->ttl_ms, &validity_ms) ||
+        !take_number(&rest, ANSWER_MS_MAX, &elapsed_ms))
         return VERDICT_GARBLED;
     if (!extends && !take_fence(&rest, question->fence, &lock.fence))
         return VERDICT_GARBLED;
@@ -109,7 +181,7 @@ static enum verdict held(const struct question *question, struct word rest,
     static const char unbroken[] =
         "it has changed hands, or is no lock of redlockd, and is left alone";
     struct word word;
-    if (!answer_take(&rest, &word))
+    if (!take(&rest, &word))
         return VERDICT_GARBLED;
     if (answer_is(word, "-1"))
         event->hint_ms = -1;
@@ -128,9 +200,8 @@ static enum verdict held(const struct question *question, struct word rest,
 /* The wait in line is part of that time. */
 static enum verdict late(struct word rest, struct redlock_event *event, struct text *text)
 {
-    struct word word;
     int64_t elapsed_ms;
-    if (!answer_take(&rest, &word) || !answer_number(word, ANSWER_MS_MAX, &elapsed_ms))
+    if (!take_number(&rest, ANSWER_MS_MAX, &elapsed_ms))
         return VERDICT_GARBLED;
     decide(event, REDLOCK_LATE, text, "the masters granted it too late, after ", nothing);
     put_time(text, elapsed_ms);
@@ -143,7 +214,7 @@ static enum verdict place(const struct question *question, struct word body,
 {
     struct word word;
     bool ours = false;
-    while (answer_take(&body, &word)) {
+    while (take(&body, &word)) {
         if (word.len > 9 && memcmp(word.at, "resource=", 9) == 0)
             ours = answer_is((struct word){word.at + 9, word.len - 9}, question->resource);
         if (!ours || word.len < 6 || memcmp(word.at, "place=", 6) != 0)
@@ -219,7 +290,7 @@ bool verdict_is_farewell(const struct answer *answer, bool to_auth, enum redlock
         answer->first != ANSWER_DENIED && !(to_auth && answer->first == ANSWER_ERR))
         return false;
     decide(&event, meaning->status, text, meaning->why, answer->rest);
-    *status = event.status;
+    *status = meaning->status;
     return true;
 }
 
@@ -227,13 +298,13 @@ enum push verdict_on_push(const struct answer *answer, struct word *token, struc
 {
     struct word rest = answer->rest;
     struct word word;
-    if (!answer_take(&rest, &word))
+    if (!take(&rest, &word))
         return PUSH_IS_GARBLED;
     bool lost = answer_is(word, "LOST");
     if (!lost && !answer_is(word, "WARN"))
         return PUSH_IS_UNKNOWN;
-    if (!answer_take(&rest, &word) || !answer_take(&rest, token) || !answer_token(*token) ||
-        !answer_take(&rest, reason))
+    if (!take(&rest, &word) || !take(&rest, token) || !token_is(token->at, token->len) ||
+        !take(&rest, reason))
         return PUSH_IS_GARBLED;
     return lost ? PUSH_IS_LOST : PUSH_IS_WARN;
 }

@@ -1,6 +1,8 @@
 /*
- * What an answer means for the question it answers. Pure: this is where a deadline is computed, and
- * where it is refused.
+ * One line of the daemon -> its tag, its first word, and what is behind it; and what it means for
+ * the question it answers. Pure: this is where a deadline is computed, and where it is refused.
+ *
+ * Strict: what no daemon sends is refused, since what it means can only be guessed.
  *
  * Let sent_ns be the instant before the question was sent, and received_ns one after which its
  * answer arrived, or at which it was there. The daemon granted the lock when elapsed_ms had passed
@@ -11,10 +13,59 @@
 #ifndef CLIENT_C_VERDICT_H
 #define CLIENT_C_VERDICT_H
 
-#include "client/c/answer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "client/c/question.h"
 #include "client/c/redlock.h"
 #include "protocol/text.h"
+
+#define ANSWER_TABLE(X)                                                                            \
+    X(ANSWER_OK, "OK")                                                                             \
+    X(ANSWER_GONE, "GONE")                                                                         \
+    X(ANSWER_HELD, "HELD")                                                                         \
+    X(ANSWER_FREE, "FREE")                                                                         \
+    X(ANSWER_NOQUORUM, "NOQUORUM")                                                                 \
+    X(ANSWER_LATE, "LATE")                                                                         \
+    X(ANSWER_LIMIT, "LIMIT")                                                                       \
+    X(ANSWER_SHUTDOWN, "SHUTDOWN")                                                                 \
+    X(ANSWER_DENIED, "DENIED")                                                                     \
+    X(ANSWER_ERR, "ERR")                                                                           \
+    X(ANSWER_PONG, "PONG")                                                                         \
+    X(ANSWER_VERSION, "VERSION")                                                                   \
+    X(ANSWER_END, "END")                                                                           \
+    X(ANSWER_PUSH, "!")
+
+enum answer_word {
+#define X(name, word) name,
+    ANSWER_TABLE(X)
+#undef X
+        ANSWER_OTHER
+};
+
+/* Views of the line. */
+struct word {
+    const char *at;
+    size_t len;
+};
+
+struct answer {
+    struct word tag; /* without its #; at is NULL where there is none */
+    struct word body;
+    enum answer_word first; /* of the body */
+    struct word rest;       /* of the body, behind its first word and a space */
+};
+
+/* A line without its LF. False: no daemon says this. */
+__attribute__((warn_unused_result)) bool answer_read(const char *line, size_t len,
+                                                     struct answer *answer);
+
+bool answer_is(struct word word, const char *text);
+
+/* Plain digits, of a number up to most; the longest duration there is. */
+#define ANSWER_MS_MAX INT64_C(999999999999999)
+bool answer_number(struct word word, int64_t most, int64_t *number);
 
 struct moments {
     int64_t sent_ns;
