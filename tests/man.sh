@@ -49,7 +49,7 @@ sed -n 's/^ *X(VERB_[A-Z]*, "\([A-Z]*\)".*/\1/p' protocol/request.h |
 if [ -e client/cli/options.h ]; then
     sed -n 's/^ *X(OPTION_[A-Z_]*, "\([a-z-]*\)".*/Fl -\1/p' client/cli/options.h |
         stands_in redlock.1 options
-    sed -n 's/^ *{"\([a-z]*\)", *"[^"]*",.*/\1/p; s/^ *{"\([a-z]*\)",$/\1/p' client/cli/command.c | stands_in redlock.1 commands
+    sed -n 's/^ *{"\([a-z]*\)", [a-z_]*,.*/\1/p' client/cli/command.c | stands_in redlock.1 commands
 fi
 grep -oE '\<REDLOCK_(EVENT_)?[A-Z]+\>,? ' client/c/redlock.h | grep -oE '[A-Z_]+' |
     grep -vxF -e REDLOCK_VERSION -e REDLOCK_LABEL_MAX | stands_in libredlock.3 constants

@@ -1,16 +1,22 @@
 #include "client/cli/command.h"
 
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "client/cli/report.h"
 #include "protocol/spelling.h"
+
+enum { NAME_WIDTH = 9, OPTION_WIDTH = 23, QUOTED_MAX = 40, COMMANDS_MAX = 16 };
+
+static int help(const struct options *options);
+static int version(const struct options *options);
 
 #define TOKEN_HELP                                                                                 \
     "TOKEN is what lock has printed. - reads it from standard input; left out, it is\n"            \
     "$REDLOCK_TOKEN: so other users of this machine do not see it.\n"
 
 const struct command commands[] = {
-    {"run",
+    {"run", command_run,
      "[--ttl T] [--wait T | --nonblock] [--fence]\n"
      "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
      "                   NAME [--] COMMAND [ARGS...]",
@@ -19,41 +25,43 @@ const struct command commands[] = {
      "was lost, so COMMAND and all it had started were ended in time. The daemon's\n"
      "max_hold bounds how long it may take. COMMAND finds REDLOCK_RESOURCE, _TOKEN,\n"
      "_DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE in its environment.\n"},
-    {"lock", "[--ttl T] [--wait T | --nonblock] [--fence] NAME", "acquire a lock, print its token",
-     OPERANDS_NAME, OPTIONS_LOCK,
+    {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--fence] NAME",
+     "acquire a lock, print its token", OPERANDS_NAME, OPTIONS_LOCK,
      "Prints TOKEN, or TOKEN FENCE. Nobody extends this lock: it ends by itself.\n"
      "Example:  token=$(redlock lock deploy) && make; redlock unlock deploy $token\n"},
-    {"unlock", "NAME [TOKEN]", "give a lock back", OPERANDS_NAME_TOKEN, 0,
+    {"unlock", command_unlock, "NAME [TOKEN]", "give a lock back", OPERANDS_NAME_TOKEN, 0,
      TOKEN_HELP "Exits with 1 if the token does not hold it, or not any more.\n"},
-    {"extend", "[--ttl T] NAME [TOKEN]", "make a lock live longer, from now on",
+    {"extend", command_extend, "[--ttl T] NAME [TOKEN]", "make a lock live longer, from now on",
      OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL),
      TOKEN_HELP "Prints how long it is good for at least; it is never shortened. Exits with 1 if\n"
                 "the token does not hold it.\n"},
-    {"status", "NAME", "does anybody hold it?", OPERANDS_NAME, 0,
+    {"status", command_status, "NAME", "does anybody hold it?", OPERANDS_NAME, 0,
      "Prints free; or held, and for how long at least if that is known. It may be\n"
      "otherwise when you read it: to have the lock, ask for it.\n"},
-    {"break", "NAME", "release a lock by force, whoever holds it", OPERANDS_NAME, 0,
+    {"break", command_break, "NAME", "release a lock by force, whoever holds it", OPERANDS_NAME, 0,
      "For operators: the daemon has to allow it. Its holder goes on until it notices,\n"
      "so be sure of it. Prints free if nobody holds it. Exits with 1 if it changed\n"
      "hands meanwhile, or is no lock of redlockd, and is left alone.\n"},
-    {"locks", "[NAME]", "the locks that the daemon knows, and how many wait", OPERANDS_MAYBE_NAME,
-     0, "Those that this daemon has granted, or that are waited for here.\n"},
-    {"nodes", "", "the masters, and why one of them has no vote", OPERANDS_NONE, 0, ""},
-    {"clients", "", "the connections of the daemon", OPERANDS_NONE, 0, ""},
-    {"stats", "", "what the daemon has counted since its start", OPERANDS_NONE, 0, ""},
-    {"ping", "", "is the daemon there?", OPERANDS_NONE, 0, ""},
-    {"help", "[COMMAND]", "this, or more about a command", OPERANDS_TOPIC, 0, ""},
-    {"version", "", "print the version", OPERANDS_NONE, 0, ""},
+    {"locks", command_listing, "[NAME]", "the locks that the daemon knows, and how many wait",
+     OPERANDS_MAYBE_NAME, 0, "Those that this daemon has granted, or that are waited for here.\n"},
+    {"nodes", command_listing, "", "the masters, and why one of them has no vote", OPERANDS_NONE, 0,
+     ""},
+    {"clients", command_listing, "", "the connections of the daemon", OPERANDS_NONE, 0, ""},
+    {"stats", command_listing, "", "what the daemon has counted since its start", OPERANDS_NONE, 0,
+     ""},
+    {"ping", command_ping, "", "is the daemon there?", OPERANDS_NONE, 0, ""},
+    {"help", help, "[COMMAND]", "this, or more about a command", OPERANDS_TOPIC, 0, ""},
+    {"version", version, "", "print the version", OPERANDS_NONE, 0, ""},
     {0},
 };
 
-const struct command *command_find(const char *name)
-{
-    const struct command *command = commands;
-    while (command->name != NULL && strcmp(command->name, name) != 0)
-        command++;
-    return command->name != NULL ? command : NULL;
-}
+const struct option_rule option_rules[OPTION_COUNT] = {
+#define X(name, word, letter, argument, text) [name] = {word, letter, argument, text},
+    OPTION_TABLE(X)
+#undef X
+};
+
+/* --- finding one --- */
 
 /* What others call it. */
 static const struct {
@@ -64,7 +72,8 @@ static const struct {
     {"ls", "locks"},     {"renew", "extend"}, {"release", "unlock"},
 };
 
-const char *command_nearest(const char *name)
+/* The command that was probably meant, or NULL. */
+static const char *nearest(const char *name)
 {
     const char *names[COMMANDS_MAX + 1] = {NULL};
     for (unsigned i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
@@ -73,4 +82,108 @@ const char *command_nearest(const char *name)
     for (unsigned i = 0; i < COMMANDS_MAX && commands[i].name != NULL; i++)
         names[i] = commands[i].name;
     return spelling_nearest(name, names);
+}
+
+const struct command *command_find(const char *name, struct error *error)
+{
+    for (const struct command *command = commands; command->name != NULL; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    struct text text = error_begin(error);
+    const char *meant = nearest(name);
+    text_string(&text, "no command ");
+    text_quoted(&text, name, strlen(name), QUOTED_MAX);
+    text_string(&text, meant != NULL ? "; did you mean " : "");
+    text_string(&text, meant != NULL ? meant : "");
+    text_string(&text, meant != NULL ? "?" : "");
+    return NULL;
+}
+
+/* --- help and version --- */
+
+static void print_option(const struct option_rule *rule, int width)
+{
+    char left[64];
+    char letter[] = "-x, ";
+    letter[1] = rule->letter;
+    snprintf(left, sizeof(left), "%s--%s%s%s", rule->letter != 0 ? letter : "    ", rule->word,
+             rule->argument != NULL ? " " : "", rule->argument != NULL ? rule->argument : "");
+    printf("  %-*s %s\n", width, left, rule->text);
+}
+
+static void print_options(unsigned options)
+{
+    for (unsigned id = 0; id < OPTION_COUNT; id++)
+        if (options & OPTION_BIT(id))
+            print_option(&option_rules[id], OPTION_WIDTH);
+}
+
+static void print_all(void)
+{
+    fputs("usage: redlock [OPTIONS] COMMAND ...\n"
+          "Locks by redlockd, for shells and scripts.\n"
+          "\n",
+          stdout);
+    for (const struct command *command = commands; command->name != NULL; command++)
+        printf("  %-*s%s\n", NAME_WIDTH, command->name, command->text);
+    putchar('\n');
+    print_options(OPTIONS_DAEMON | OPTION_BIT(OPTION_JSON));
+    fputs("\n"
+          "T: 30s, 500ms. Exits: 1 held, 124 so after a wait, 123 no quorum, 125 failure.\n"
+          "Try it:  redlockd --dev   and then   redlock run deploy -- date\n",
+          stdout);
+}
+
+static void print_command(const struct command *command)
+{
+    const char *text = command->text;
+    printf("usage: redlock %s%s%s\n\n", command->name, command->usage[0] != '\0' ? " " : "",
+           command->usage);
+    printf("%c%s%s\n", text[0] >= 'a' && text[0] <= 'z' ? text[0] - 'a' + 'A' : text[0], text + 1,
+           text[strlen(text) - 1] == '?' ? "" : ".");
+    fputs(command->more, stdout);
+    putchar('\n');
+    unsigned common = OPTION_BIT(OPTION_HELP);
+    bool is_help = strcmp(command->name, "help") == 0;
+    if (!is_help)
+        common |= OPTION_BIT(OPTION_JSON);
+    if (!is_help && strcmp(command->name, "version") != 0)
+        common |= OPTIONS_DAEMON;
+    print_options(command->options | common);
+}
+
+/* What is right is told by the help of all, not by that of help. */
+static int refuse(const struct options *options, const char *what)
+{
+    struct options nowhere = *options;
+    nowhere.command = NULL;
+    return report_wrong(&nowhere, what);
+}
+
+static int help(const struct options *options)
+{
+    struct error error;
+    if (options->json)
+        return refuse(options, "help is text for people: leave --json out");
+    if (options->topic == NULL) {
+        print_all();
+        return EXIT_DONE;
+    }
+    const struct command *command = command_find(options->topic, &error);
+    if (command == NULL)
+        return refuse(options, error.text);
+    print_command(command);
+    return EXIT_DONE;
+}
+
+static int version(const struct options *options)
+{
+    if (!options->json) {
+        puts("redlock " REDLOCK_VERSION);
+        return EXIT_DONE;
+    }
+    struct json json = report_begin(options, REDLOCK_OK);
+    json_text(&json, "version", REDLOCK_VERSION);
+    report_end(&json);
+    return EXIT_DONE;
 }

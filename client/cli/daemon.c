@@ -1,13 +1,69 @@
 #include "client/cli/daemon.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/cli/command.h"
 #include "client/cli/report.h"
-#include "client/cli/secret.h"
+#include "protocol/limits.h"
+
+/* The secret by which the daemon knows who we are is a file with one line. It never stands on a
+ * command line, where other users of this machine could read it. */
+enum { SECRET_SIZE = LIMIT_SECRET + 4, PATH_SHOWN = 100 };
+
+/* Not through stdio: its buffer would keep the secret. */
+static ssize_t read_all(int fd, char *buf, size_t size)
+{
+    size_t len = 0;
+    ssize_t got;
+    while (len < size && (got = read(fd, buf + len, size - len)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        len += (size_t)got;
+    }
+    return (ssize_t)len;
+}
+
+static bool fail(struct error *error, const char *path, const char *what)
+{
+    struct text text = error_begin(error);
+    text_string(&text, "the secret in ");
+    text_quoted(&text, path, strlen(path), PATH_SHOWN);
+    text_string(&text, ": ");
+    text_string(&text, what);
+    return false;
+}
+
+/* Without the line feed behind it. False: the error names the file, and what is wrong with it. */
+static bool read_secret(const char *path, char secret[SECRET_SIZE], struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return fail(error, path, strerror(errno));
+    memset(secret, 0, SECRET_SIZE);
+    ssize_t got = read_all(fd, secret, SECRET_SIZE - 1);
+    int failed = errno;
+    close(fd);
+    if (got < 0)
+        return fail(error, path, strerror(failed));
+    size_t len = (size_t)got;
+    if (len > 0 && secret[len - 1] == '\n')
+        secret[--len] = '\0';
+    if (len == 0)
+        return fail(error, path, "it is empty");
+    if (len > LIMIT_SECRET)
+        return fail(error, path, "it has more than 256 bytes");
+    if (strlen(secret) != len || strchr(secret, '\n') != NULL)
+        return fail(error, path, "it has to stand there alone, in one line");
+    return true;
+}
 
 /* Without it nothing would be allowed; with a wrong file, nothing is said to the daemon. */
 static void set_secret(const struct options *options, struct redlock *redlock)
@@ -16,7 +72,7 @@ static void set_secret(const struct options *options, struct redlock *redlock)
     struct error error;
     if (options->secret_file == NULL)
         return;
-    if (!secret_read(options->secret_file, secret, &error))
+    if (!read_secret(options->secret_file, secret, &error))
         exit(report_status(options, REDLOCK_INVALID, -1, error.text));
     enum redlock_status status = redlock_set_secret(redlock, secret);
     explicit_bzero(secret, sizeof(secret));
@@ -27,9 +83,14 @@ static void set_secret(const struct options *options, struct redlock *redlock)
 void daemon_renew_secret(const struct options *options, struct redlock *redlock)
 {
     char secret[SECRET_SIZE];
-    if (options->secret_file == NULL)
+    struct stat file;
+    struct error error;
+    const char *path = options->secret_file;
+    /* Only a file can be read again, and without delay: no pipe, terminal or FIFO; standard input
+     * may be the command's by now. */
+    if (path == NULL || stat(path, &file) != 0 || !S_ISREG(file.st_mode))
         return;
-    if (secret_read_again(options->secret_file, secret))
+    if (read_secret(path, secret, &error))
         (void)redlock_set_secret(redlock, secret);
     explicit_bzero(secret, sizeof(secret));
 }

@@ -1,4 +1,7 @@
-#include "client/cli/front.h"
+/*
+ * `redlock run`: gets the lock, and is the process that was started (the front). It lends its
+ * terminal to the command, passes on signals, watches the keeper (keeper.h), and has the exit code.
+ */
 
 #include <errno.h>
 #include <poll.h>
@@ -14,11 +17,13 @@
 
 #include "client/cli/brood.h"
 #include "client/cli/clock.h"
-#include "client/cli/exits.h"
-#include "client/cli/foreground.h"
+#include "client/cli/command.h"
+#include "client/cli/daemon.h"
 #include "client/cli/keeper.h"
 #include "client/cli/lease.h"
 #include "client/cli/report.h"
+#include "client/cli/terminal.h"
+#include "client/cli/wait.h"
 #include "protocol/units.h"
 
 static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
@@ -349,13 +354,13 @@ static int loop(struct front *front)
     }
 }
 
-int front_run(const struct options *options, struct redlock *redlock,
-              const struct redlock_lock *lock, const sigset_t *mask)
+/* Run the command of the options under the lock, which the connection of the handle holds, to the
+ * end of both. mask: the signals that are blocked for the command. Returns the exit code. */
+static int run(const struct options *options, struct redlock *redlock,
+               const struct redlock_lock *lock, const sigset_t *mask)
 {
     struct front front = {.options = options, .redlock = redlock, .lock = lock, .mask = mask};
-    if (!open_descriptors(&front))
-        return failed("cannot start a process");
-    if (!brood_adopt())
+    if (!open_descriptors(&front) || !brood_adopt())
         return failed("cannot start a process");
     if (!share_watch(&front))
         return failed("no memory to share");
@@ -366,5 +371,40 @@ int front_run(const struct options *options, struct redlock *redlock,
     unblock_signals(&front);
     int code = loop(&front);
     foreground_close(&front.terminal);
+    return code;
+}
+
+/* Whoever waited and was stopped meanwhile may have little left of what it was granted. Undecided,
+ * it stands as it is: the keeper asks again. */
+static bool is_fresh(struct redlock *redlock, struct redlock_lock *lock)
+{
+    return redlock_left_ms(lock) >= lock->ttl_ms / 3 * 2 ||
+           redlock_extend(redlock, lock, lock->ttl_ms) != REDLOCK_GONE;
+}
+
+int command_run(const struct options *options)
+{
+    struct redlock_lock lock;
+    int64_t hint_ms = -1;
+    int code;
+    struct suspension suspension;
+    const char *hidden = brood_is_hidden();
+    if (hidden != NULL) {
+        report_message("/proc does not show all that the command may start: %s", hidden);
+        return EXIT_FAILED;
+    }
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status;
+    suspension_begin(&suspension);
+    do
+        status = wait_for_lock(redlock, options, true, &suspension, &lock, &hint_ms);
+    while (status == REDLOCK_OK && !is_fresh(redlock, &lock));
+    if (status == REDLOCK_OK) {
+        code = run(options, redlock, &lock, suspension_hand_over(&suspension));
+    } else {
+        suspension_end(&suspension);
+        code = wait_report(options, redlock, status, hint_ms);
+    }
+    redlock_free(redlock);
     return code;
 }

@@ -18,7 +18,6 @@
 #include "client/cli/brood.h"
 #include "client/cli/clock.h"
 #include "client/cli/daemon.h"
-#include "client/cli/exits.h"
 #include "client/cli/lease.h"
 #include "client/cli/lookup.h"
 #include "client/cli/report.h"

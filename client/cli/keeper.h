@@ -2,7 +2,7 @@
  * The keeper: the second process of `redlock run`, and the parent of the command. It has the
  * connection to the daemon, extends the lock, and ends the command when the lock is lost or the
  * front is gone. The front is the process that was started: it has the terminal, the signals and
- * the exit code (run.c).
+ * the exit code (front.c).
  *
  *      shell --- front ------- keeper ------- command --- ...
  *                  |  words      |  \_ connection

@@ -10,8 +10,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/daemon.h"
-#include "client/cli/exits.h"
-#include "client/cli/fields.h"
+#include "client/cli/report.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
 
@@ -114,7 +113,7 @@ int command_listing(const struct options *options)
         code = report_status(options, REDLOCK_MEMORY, -1, "no memory is left for so many lines");
     else if (options->json)
         write_json(&lines);
-    else if (terminal_is(STDOUT_FILENO))
+    else if (isatty(STDOUT_FILENO))
         write_table(&lines, options->command->name);
     else
         write_lines(&lines);

@@ -1,29 +1,41 @@
 /*
- * `redlock lock`.
+ * The commands that are one request: lock, unlock, extend, status, break and ping.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "client/cli/clock.h"
 #include "client/cli/command.h"
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
-#include "client/cli/exits.h"
+#include "client/cli/patience.h"
+#include "client/cli/report.h"
 #include "client/cli/shell.h"
-#include "client/cli/terminal.h"
 #include "client/cli/wait.h"
+#include "protocol/token.h"
 #include "protocol/units.h"
 
 enum { UNLOCK_SIZE = 4000 }; /* the longest name; and a url and a file that somebody may type */
 
+/* The end of a command; answered: what it was asked for has been printed. */
+static int end(const struct options *options, struct redlock *redlock, bool answered,
+               enum redlock_status status, int64_t hint_ms)
+{
+    int code = answered ? EXIT_DONE : report_failure(options, redlock, status, hint_ms);
+    redlock_free(redlock);
+    return code;
+}
+
+/* --- lock --- */
+
 static void print_lock(const struct options *options, const struct redlock_lock *lock)
 {
     if (options->json) {
-        struct json json = report_begin(redlock_status_word(REDLOCK_OK));
-        json_text(&json, "resource", lock->resource);
+        struct json json = report_begin(options, REDLOCK_OK);
         json_text(&json, "token", lock->token);
         json_number(&json, "left_ms", redlock_left_ms(lock));
         json_number(&json, "deadline_ms", lock->deadline_ns / NS_PER_MS);
@@ -62,7 +74,7 @@ static void explain(const struct options *options, const struct redlock_lock *lo
     char left[DURATION_PRINTED], unlock[UNLOCK_SIZE] = "";
     struct text text = {.buf = unlock, .size = sizeof(unlock) - 1};
     int64_t left_ms = redlock_left_ms(lock);
-    if (!terminal_is(STDOUT_FILENO) || left_ms <= 0)
+    if (!isatty(STDOUT_FILENO) || left_ms <= 0)
         return;
     duration_print(left_ms, left);
     put_unlock(&text, options, lock);
@@ -98,4 +110,150 @@ int command_lock(const struct options *options)
     redlock_free(redlock);
     errno = unwritten; /* what is said of it in the end */
     return code;
+}
+
+/* --- what is done with a token --- */
+
+/* The lock that NAME and TOKEN are. False: *what says what is wrong with them; a token is a secret,
+ * and never quoted. */
+static bool find_lock(const struct options *options, struct redlock_lock *lock, const char **what)
+{
+    char line[256] = "";
+    const char *token = options->token != NULL ? options->token : getenv("REDLOCK_TOKEN");
+    if (token == NULL) {
+        *what = "a TOKEN is missing, and REDLOCK_TOKEN is not set";
+        return false;
+    }
+    if (strcmp(token, "-") == 0) {
+        if (fgets(line, sizeof(line), stdin) == NULL) {
+            *what = "there is no TOKEN on standard input";
+            return false;
+        }
+        token = line;
+    }
+    /* Of "TOKEN FENCE", as lock prints it, too. */
+    size_t len = strcspn(token, " \n");
+    if (!token_is(token, len)) {
+        *what = options->token != NULL
+                    ? "TOKEN has 40 hex digits in lower case, as lock printed it; this has not"
+                    : "REDLOCK_TOKEN has 40 hex digits in lower case; this has not";
+        return false;
+    }
+    *lock = (struct redlock_lock){0};
+    memcpy(lock->resource, options->name, strlen(options->name));
+    memcpy(lock->token, token, len);
+    return true;
+}
+
+int command_unlock(const struct options *options)
+{
+    struct redlock_lock lock;
+    const char *what;
+    if (!find_lock(options, &lock, &what))
+        return report_wrong(options, what);
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status = redlock_release(redlock, &lock);
+    if (status == REDLOCK_OK && options->json) {
+        struct json json = report_begin(options, status);
+        report_end(&json);
+    }
+    return end(options, redlock, status == REDLOCK_OK, status, -1);
+}
+
+static void print_extended(const struct options *options, const struct redlock_lock *lock)
+{
+    int64_t left_ms = redlock_left_ms(lock);
+    if (options->json) {
+        struct json json = report_begin(options, REDLOCK_OK);
+        json_number(&json, "left_ms", left_ms);
+        json_number(&json, "deadline_ms", lock->deadline_ns / NS_PER_MS);
+        report_end(&json);
+    } else {
+        char left[DURATION_PRINTED];
+        duration_print(left_ms, left);
+        /* Nothing is shortened: it may have been good for longer, which the token does not tell. */
+        printf("at least %s\n", left);
+    }
+}
+
+/* For the time that was asked for; without one, for the usual, or for as long as the daemon allows
+ * where that is less. */
+static enum redlock_status extend(const struct options *options, struct redlock *redlock,
+                                  struct redlock_lock *lock)
+{
+    int64_t ttl_ms = options->ttl_ms;
+    enum redlock_status status = redlock_extend(redlock, lock, ttl_ms);
+    if (status == REDLOCK_REFUSED && (options->given & OPTION_BIT(OPTION_TTL)) == 0 &&
+        ttl_shorten(redlock_error(redlock), &ttl_ms))
+        status = redlock_extend(redlock, lock, ttl_ms);
+    return status;
+}
+
+int command_extend(const struct options *options)
+{
+    struct redlock_lock lock;
+    const char *what;
+    if (!find_lock(options, &lock, &what))
+        return report_wrong(options, what);
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status = extend(options, redlock, &lock);
+    if (status == REDLOCK_OK)
+        print_extended(options, &lock);
+    return end(options, redlock, status == REDLOCK_OK, status, -1);
+}
+
+/* --- without one --- */
+
+static void print_status(const struct options *options, enum redlock_status status, int64_t hint_ms)
+{
+    const char *word = redlock_status_word(status);
+    char hint[DURATION_PRINTED];
+    if (options->json) {
+        struct json json = report_begin(options, status);
+        if (status == REDLOCK_HELD)
+            json_number(&json, "hint_ms", hint_ms);
+        report_end(&json);
+    } else if (status == REDLOCK_HELD && hint_ms >= 0) {
+        duration_print(hint_ms, hint);
+        printf("%s %s\n", word, hint);
+    } else {
+        puts(word);
+    }
+}
+
+int command_status(const struct options *options)
+{
+    int64_t hint_ms = -1;
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status = redlock_query(redlock, options->name, &hint_ms);
+    /* Held is an answer here, as good as free. */
+    bool answered = status == REDLOCK_HELD || status == REDLOCK_FREE;
+    if (answered)
+        print_status(options, status, hint_ms);
+    return end(options, redlock, answered, status, hint_ms);
+}
+
+int command_break(const struct options *options)
+{
+    int64_t hint_ms = -1;
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status = redlock_break(redlock, options->name, &hint_ms);
+    bool answered = status == REDLOCK_OK || status == REDLOCK_FREE;
+    if (answered && (options->json || status == REDLOCK_FREE))
+        print_status(options, status, hint_ms);
+    return end(options, redlock, answered, status, hint_ms);
+}
+
+int command_ping(const struct options *options)
+{
+    struct redlock *redlock = daemon_open(options);
+    enum redlock_status status = redlock_ping(redlock);
+    if (status == REDLOCK_OK && options->json) {
+        struct json json = report_begin(options, status);
+        json_text(&json, "url", options->url);
+        report_end(&json);
+    } else if (status == REDLOCK_OK) {
+        puts("pong");
+    }
+    return end(options, redlock, status == REDLOCK_OK, status, -1);
 }

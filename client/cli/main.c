@@ -1,30 +1,15 @@
 /*
  * redlock: locks by redlockd from the command line.
  */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "client/cli/command.h"
-#include "client/cli/exits.h"
+#include "client/cli/report.h"
 #include "client/cli/title.h"
-
-enum { FUNCTIONS = 13 };
-
-static const struct {
-    const char *name;
-    int (*call)(const struct options *options);
-} functions[FUNCTIONS] = {
-    {"run", command_run},         {"lock", command_lock},     {"unlock", command_unlock},
-    {"extend", command_extend},   {"status", command_status}, {"break", command_break},
-    {"locks", command_listing},   {"nodes", command_listing}, {"clients", command_listing},
-    {"stats", command_listing},   {"ping", command_ping},     {"help", command_help},
-    {"version", command_version},
-};
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
@@ -38,15 +23,6 @@ static void open_standard(void)
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);
-}
-
-static int call(const struct options *options)
-{
-    size_t i = 0;
-    while (i < FUNCTIONS && strcmp(functions[i].name, options->command->name) != 0)
-        i++;
-    assert(i < FUNCTIONS);
-    return functions[i].call(options);
 }
 
 int main(int argc, char **argv)
@@ -65,7 +41,7 @@ int main(int argc, char **argv)
             options.url = url != NULL && url[0] != '\0' ? url : default_url;
         if (options.secret_file == NULL && secret_file != NULL && secret_file[0] != '\0')
             options.secret_file = secret_file;
-        code = call(&options);
+        code = options.command->call(&options);
     }
     /* Whoever reads the results has to know that they are not all there. */
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {

@@ -17,12 +17,6 @@ enum { QUOTED_MAX = 40, QUOTED_SIZE = 4 * QUOTED_MAX + 8, LETTERS_SIZE = 2 * OPT
 /* What getopt_long(3) returns for an option: never a letter, so that both forms are one. */
 enum { FIRST_VALUE = 256 };
 
-const struct option_rule option_rules[OPTION_COUNT] = {
-#define X(name, word, letter, argument, text) [name] = {word, letter, argument, text},
-    OPTION_TABLE(X)
-#undef X
-};
-
 struct parser {
     struct options *options;
     struct error *error;
@@ -284,29 +278,17 @@ static bool take_operands(const struct parser *parser, int count, char **words)
 
 /* --- all of it --- */
 
-static bool find_command(struct parser *parser, const char *name)
-{
-    char quoted[QUOTED_SIZE];
-    parser->options->command = command_find(name);
-    if (parser->options->command != NULL)
-        return true;
-    const char *meant = command_nearest(name);
-    return error_set(parser->error, "no command %s%s%s%s", quote(name, quoted),
-                     meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
-                     meant != NULL ? "?" : "");
-}
-
 /* --help and --version ask for another command than the one that is named, and are never wrong. */
 static bool asks_otherwise(const struct parser *parser, const char *word)
 {
     struct options *options = parser->options;
     if (options->given & OPTION_BIT(OPTION_HELP)) {
         options->topic = options->command != NULL ? options->command->name : word;
-        options->command = command_find("help");
+        options->command = command_find("help", parser->error);
         return true;
     }
     if (options->given & OPTION_BIT(OPTION_VERSION)) {
-        options->command = command_find("version");
+        options->command = command_find("version", parser->error);
         return true;
     }
     return false;
@@ -323,9 +305,10 @@ static bool parse(struct parser *parser, int argc, char **argv)
         return error_set(parser->error, "which command?");
     argc -= optind;
     argv += optind;
-    if (!find_command(parser, argv[0]))
+    const struct command *command = command_find(argv[0], parser->error);
+    if (command == NULL)
         return false;
-    const struct command *command = parser->options->command;
+    parser->options->command = command;
     parser->allowed |= command->options;
     if (!take_options(parser, argc, argv, command->operands == OPERANDS_NAME_COMMAND))
         return false;

@@ -42,14 +42,15 @@ struct option_rule {
     const char *argument; /* NULL: it takes none */
     const char *text;
 };
-extern const struct option_rule option_rules[OPTION_COUNT];
+extern const struct option_rule option_rules[OPTION_COUNT]; /* command.c */
 
 /* Sets of options. */
 #define OPTION_BIT(id) (1u << (id))
 enum {
-    OPTIONS_EVERYWHERE = OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_SECRET_FILE) |
-                         OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_JSON) |
-                         OPTION_BIT(OPTION_HELP) | OPTION_BIT(OPTION_VERSION),
+    OPTIONS_DAEMON =
+        OPTION_BIT(OPTION_URL) | OPTION_BIT(OPTION_SECRET_FILE) | OPTION_BIT(OPTION_TIMEOUT),
+    OPTIONS_EVERYWHERE = OPTIONS_DAEMON | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_HELP) |
+                         OPTION_BIT(OPTION_VERSION),
     OPTIONS_LOCK = OPTION_BIT(OPTION_TTL) | OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK) |
                    OPTION_BIT(OPTION_FENCE),
     OPTIONS_RUN = OPTIONS_LOCK | OPTION_BIT(OPTION_ON_LOST) | OPTION_BIT(OPTION_GRACE) |

@@ -1,6 +1,9 @@
 #include "client/cli/patience.h"
 
-#include "client/cli/clock.h"
+#include <stddef.h>
+#include <string.h>
+
+#include "protocol/request.h"
 #include "protocol/units.h"
 
 /* How soon a daemon that went away is looked for. */
@@ -49,4 +52,34 @@ enum patience patience_after(enum redlock_status status, const struct passage *p
 int64_t patience_until_ns(int64_t now_ns, int64_t ends_ns)
 {
     return now_ns + AGAIN_NS < ends_ns - LAST_NS ? now_ns + AGAIN_NS : ends_ns - LAST_NS;
+}
+
+bool ttl_shorten(const char *message, int64_t *ttl_ms)
+{
+    static const char separators[] = " ,.;:";
+    const char *word = strstr(message, "ttl-range");
+    int64_t longest_ms = 0, ms;
+    for (; word != NULL && *word != '\0'; word += strcspn(word, separators)) {
+        word += strspn(word, separators);
+        size_t len = strcspn(word, separators);
+        bool has_unit = strspn(word, "0123456789") < len;
+        if (has_unit && request_parse_time(word, len, &ms) == REQUEST_FINE && ms > longest_ms)
+            longest_ms = ms;
+    }
+    if (longest_ms == 0 || longest_ms >= *ttl_ms)
+        return false;
+    *ttl_ms = longest_ms;
+    return true;
+}
+
+bool nesting_has(const char *list, const char *name)
+{
+    size_t name_len = strlen(name);
+    while (list != NULL && *list != '\0') {
+        size_t len = strcspn(list, " ");
+        if (len == name_len && memcmp(list, name, len) == 0)
+            return true;
+        list += len + strspn(list + len, " ");
+    }
+    return false;
 }

@@ -1,5 +1,6 @@
 /*
- * Whether a wait goes on after a request that got no lock, and when it asks again. Pure.
+ * What is decided while a lock is asked for: whether a wait goes on after a request that got none,
+ * when it asks again, and for which time to live. Pure.
  */
 #ifndef CLIENT_CLI_PATIENCE_H
 #define CLIENT_CLI_PATIENCE_H
@@ -34,5 +35,16 @@ enum patience patience_after(enum redlock_status status, const struct passage *p
 /* Where it goes on: when to ask again. Not beyond the end, and so that there is time for an
  * answer. */
 int64_t patience_until_ns(int64_t now_ns, int64_t ends_ns);
+
+/*
+ * The time to live where the user gave none: the usual one, or the daemon's max_ttl where that is
+ * shorter. The message of a refusal says which are possible: "... ttl-range a ttl is from 13ms to
+ * 10s here". If the longest of them is shorter than *ttl_ms, take it: true.
+ */
+bool ttl_shorten(const char *message, int64_t *ttl_ms);
+
+/* Is the name one of those that the `redlock run`s around this process hold: $REDLOCK_HELD, names
+ * separated by spaces, which no name has? NULL: there is no list. */
+bool nesting_has(const char *list, const char *name);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "client/cli/exits.h"
 #include "protocol/text.h"
 
 enum { MESSAGE_SIZE = 4096, NAME_SHOWN = 40 };
@@ -35,11 +34,13 @@ const char *report_name(const char *name, char buf[REPORT_NAME])
     return buf;
 }
 
-struct json report_begin(const char *status)
+struct json report_begin(const struct options *options, enum redlock_status status)
 {
     struct json json = {.out = stdout};
     json_begin(&json, NULL, '{');
-    json_text(&json, "status", status);
+    json_text(&json, "status", redlock_status_word(status));
+    if (options->name != NULL)
+        json_text(&json, "resource", options->name);
     return json;
 }
 
@@ -49,31 +50,32 @@ void report_end(struct json *json)
     fputc('\n', json->out);
 }
 
-/* Is it about the lock, and not about what is in the way to the daemon? */
-static bool is_about_lock(enum redlock_status status)
+/* What is about the lock, and not about what is in the way to the daemon, has a code of its own.
+ * EXIT_WAITED is for those to tell who have waited. */
+static int exit_of(enum redlock_status status)
 {
-    return status == REDLOCK_HELD || status == REDLOCK_GONE || status == REDLOCK_NOQUORUM ||
-           status == REDLOCK_LATE;
+    if (status == REDLOCK_HELD || status == REDLOCK_GONE)
+        return EXIT_HELD;
+    return status == REDLOCK_NOQUORUM || status == REDLOCK_LATE ? EXIT_NOQUORUM : EXIT_FAILED;
 }
 
 int report_status(const struct options *options, enum redlock_status status, int64_t hint_ms,
                   const char *message)
 {
     char name[REPORT_NAME];
-    if (is_about_lock(status) && options->name != NULL)
+    int code = exit_of(status);
+    if (code != EXIT_FAILED && options->name != NULL)
         report_message("%s: %s", report_name(options->name, name), message);
     else
         report_message("%s", message);
     if (options->json) {
-        struct json json = report_begin(redlock_status_word(status));
-        if (options->name != NULL)
-            json_text(&json, "resource", options->name);
+        struct json json = report_begin(options, status);
         if (status == REDLOCK_HELD)
             json_number(&json, "hint_ms", hint_ms);
         json_text(&json, "message", message);
         report_end(&json);
     }
-    return (int)exit_of(status);
+    return code;
 }
 
 int report_failure(const struct options *options, const struct redlock *redlock,
@@ -96,9 +98,7 @@ int report_wrong(const struct options *options, const char *what)
     else
         report_message("`redlock help` lists the commands");
     if (options->json) {
-        struct json json = report_begin(redlock_status_word(REDLOCK_INVALID));
-        if (options->name != NULL)
-            json_text(&json, "resource", options->name);
+        struct json json = report_begin(options, REDLOCK_INVALID);
         json_text(&json, "message", what);
         report_end(&json);
     }

@@ -1,19 +1,17 @@
 #include "client/cli/terminal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-bool terminal_is(int fd)
-{
-    return isatty(fd) == 1;
-}
-
 bool terminal_is_able(int fd)
 {
     const char *kind = getenv("TERM");
-    return terminal_is(fd) && kind != NULL && kind[0] != '\0' && strcmp(kind, "dumb") != 0;
+    return isatty(fd) && kind != NULL && kind[0] != '\0' && strcmp(kind, "dumb") != 0;
 }
 
 bool terminal_is_ours(int fd)
@@ -31,4 +29,52 @@ int terminal_columns(int fd)
 {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+void foreground_open(struct foreground *terminal)
+{
+    terminal->lent = false;
+    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    if (terminal->fd >= 0)
+        tcgetattr(terminal->fd, &terminal->modes);
+}
+
+void foreground_close(struct foreground *terminal)
+{
+    if (terminal->fd >= 0)
+        close(terminal->fd);
+    terminal->fd = -1;
+}
+
+/* Who takes the terminal from the background is stopped by SIGTTOU unless that is blocked. */
+static void set_group(const struct foreground *terminal, pid_t group)
+{
+    sigset_t output, before;
+    sigemptyset(&output);
+    sigaddset(&output, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &before);
+    tcsetpgrp(terminal->fd, group);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void foreground_lend(struct foreground *terminal, pid_t group)
+{
+    if (terminal->fd < 0 || !terminal_is_ours(terminal->fd))
+        return;
+    set_group(terminal, group);
+    terminal->lent = true;
+    terminal->group = group;
+}
+
+void foreground_take_back(struct foreground *terminal, bool restore_modes)
+{
+    if (!terminal->lent)
+        return;
+    terminal->lent = false;
+    pid_t group = tcgetpgrp(terminal->fd);
+    if (group != terminal->group && group > 0 && (kill(-group, 0) == 0 || errno != ESRCH))
+        return;
+    set_group(terminal, getpgrp());
+    if (restore_modes)
+        tcsetattr(terminal->fd, TCSADRAIN, &terminal->modes);
 }

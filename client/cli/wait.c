@@ -9,12 +9,9 @@
 #include "client/cli/clock.h"
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
-#include "client/cli/exits.h"
-#include "client/cli/nesting.h"
 #include "client/cli/patience.h"
 #include "client/cli/report.h"
 #include "client/cli/terminal.h"
-#include "client/cli/ttl.h"
 #include "protocol/units.h"
 
 enum {

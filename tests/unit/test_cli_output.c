@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/fields.h"
 #include "client/cli/json.h"
 #include "client/cli/shell.h"
 #include "client/cli/table.h"

@@ -1,7 +1,7 @@
 /*
- * In which order the addresses of a daemon are tried (client/cli/places.h).
+ * In which order the addresses of a daemon are tried (client/cli/lookup.h).
  */
-#include "client/cli/places.h"
+#include "client/cli/lookup.h"
 #include "tests/runner.h"
 
 #define SET(places, ...)                                                                           \
