@@ -12,11 +12,6 @@ int64_t clock_now_ns(void)
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-int clock_timer(void)
-{
-    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-}
-
 void clock_set_timer(int timer, int64_t at_ns)
 {
     /* Zero would turn it off. */

@@ -8,8 +8,7 @@
 
 int64_t clock_now_ns(void);
 
-/* A timerfd of that clock, and the instant at which it is to become readable. -1: no descriptor. */
-int clock_timer(void);
+/* Have a timerfd of that clock become readable at this instant. */
 void clock_set_timer(int timer, int64_t at_ns);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "client/cli/keeper.h"
 #include "client/cli/lease.h"
 #include "client/cli/report.h"
+#include "client/cli/signals.h"
 #include "client/cli/terminal.h"
 #include "client/cli/wait.h"
 #include "protocol/units.h"
@@ -100,7 +102,7 @@ static bool open_descriptors(struct front *front)
 {
     const sigset_t ours = forwarded_ones();
     front->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    front->timer = clock_timer();
+    front->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return front->signals >= 0 && front->timer >= 0 && brood_prepare();
 }
 
@@ -156,10 +158,8 @@ static void stop(struct front *front, int signal)
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     bool all = stops_all(front, signal);
     struct sigaction before = by_default; /* SIGSTOP has no other, and none is told */
-    sigset_t only;
+    const sigset_t only = signal_only(signal);
     foreground_take_back(&front->terminal, false);
-    sigemptyset(&only);
-    sigaddset(&only, signal);
     sigaction(signal, &by_default, &before);
     kill(all ? 0 : getpid(), signal);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
@@ -171,9 +171,7 @@ static void stop(struct front *front, int signal)
  * it would forget a stop that came in between. */
 static bool take_continue(void)
 {
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, SIGCONT);
+    const sigset_t only = signal_only(SIGCONT);
     return sigtimedwait(&only, NULL, &(struct timespec){0}) == SIGCONT;
 }
 
@@ -219,9 +217,7 @@ static void forward_signals(struct front *front)
 static void pass_on_interrupt(void)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, SIGINT);
+    const sigset_t only = signal_only(SIGINT);
     sigaction(SIGINT, &by_default, NULL);
     kill(0, SIGINT);
     sigprocmask(SIG_UNBLOCK, &only, NULL);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@
 #include "client/cli/lease.h"
 #include "client/cli/lookup.h"
 #include "client/cli/report.h"
+#include "client/cli/signals.h"
 #include "client/cli/title.h"
 #include "protocol/units.h"
 
@@ -79,22 +80,18 @@ static void export_number(const char *name, int64_t number)
     setenv(name, text, 1);
 }
 
-/* The path is that of a file from whatever folder the command looks. */
-static void export_path(const char *name, const char *path)
-{
-    char text[PATH_MAX], folder[PATH_MAX];
-    bool absolute = path[0] == '/' || getcwd(folder, sizeof(folder)) == NULL;
-    int len =
-        snprintf(text, sizeof(text), "%s%s%s", absolute ? "" : folder, absolute ? "" : "/", path);
-    setenv(name, len < (int)sizeof(text) ? text : path, 1);
-}
-
-/* Commands within find the same daemon, and are the same user there. */
+/* Commands within find the same daemon, and are the same user there: from whatever folder. */
 static void export_daemon(const struct options *options)
 {
+    const char *path = options->secret_file;
+    char *folder = NULL, *absolute = NULL;
     setenv("REDLOCK_URL", options->url, 1);
-    if (options->secret_file != NULL)
-        export_path("REDLOCK_SECRET_FILE", options->secret_file);
+    if (path == NULL)
+        return;
+    if (path[0] != '/' && (folder = get_current_dir_name()) != NULL &&
+        asprintf(&absolute, "%s/%s", folder, path) >= 0)
+        path = absolute;
+    setenv("REDLOCK_SECRET_FILE", path, 1);
 }
 
 /* The name, behind those of the locks that are held around this one. */
@@ -156,11 +153,6 @@ static bool start_command(struct keeper *keeper)
     setpgid(keeper->command, keeper->command);
     tell(keeper, &(struct word){.kind = WORD_STARTED, .value = keeper->command});
     return true;
-}
-
-static void signal_command(const struct keeper *keeper, int signal)
-{
-    kill(-keeper->command, signal);
 }
 
 /* --- the end --- */
@@ -263,8 +255,8 @@ static void lose(struct keeper *keeper, const char *why, int64_t now_ns)
         return;
     tell_lost(keeper, why);
     lease_lose(&keeper->lease, why, now_ns);
-    signal_command(keeper, keeper->plan->options->on_lost);
-    signal_command(keeper, SIGCONT);
+    kill(-keeper->command, keeper->plan->options->on_lost);
+    kill(-keeper->command, SIGCONT);
 }
 
 /* The masters do not have it any more: kill_if_due() follows, without a signal before it. */
@@ -417,7 +409,7 @@ static void wait_for_something(const struct keeper *keeper)
         {.fd = keeper->children, .events = POLLIN},
         {.fd = keeper->timer, .events = POLLIN},
         {.fd = redlock_fd(redlock), .events = POLLIN},
-        {.fd = lookup_fd(&keeper->lookup), .events = POLLIN},
+        {.fd = keeper->lookup.answer, .events = POLLIN},
     };
     int timeout_ms = front_is_behind(keeper) ? FRONT_LOOK_MS : -1;
     int64_t next_ns = lease_next_ns(&keeper->lease);
@@ -466,9 +458,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
 {
     struct keeper keeper = {.plan = plan, .go = -1};
     const struct redlock_lock *lock = plan->lock;
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
+    const sigset_t child = signal_only(SIGCHLD);
     /* Out of reach for what is typed, or sent to the front's group, or to all processes of the name
      * redlock: as long as one of the two lives, nothing outlives the lock. */
     setpgid(0, 0);
@@ -483,7 +473,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
     redlock_set_timeout(plan->redlock, patience_ms);
     redlock_set_connect_timeout(plan->redlock, patience_ms);
     keeper.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    keeper.timer = clock_timer();
+    keeper.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (!adopted || keeper.children < 0 || keeper.timer < 0 || !start_command(&keeper)) {
         report_message("cannot start a process: %s", strerror(errno));
         _exit(EXIT_FAILED);

@@ -125,11 +125,6 @@ const char *lookup_next(struct lookup *lookup)
     return places_next(&lookup->places);
 }
 
-int lookup_fd(const struct lookup *lookup)
-{
-    return lookup->answer;
-}
-
 void lookup_read(struct lookup *lookup)
 {
     char urls[PLACES_MAX][PLACES_URL];

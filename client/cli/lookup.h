@@ -36,7 +36,7 @@ struct lookup {
     struct address address; /* of the daemon, as it was given */
     bool needed;            /* it is a name */
     struct places places;
-    int answer; /* where the child writes to; -1: there is none */
+    int answer; /* where the child writes to, for poll(2); -1: no child is at work */
 };
 
 /* With a connection to that URL, or -1: where that leads to is the first address that is known. */
@@ -45,9 +45,6 @@ void lookup_init(struct lookup *lookup, const char *url, int connection);
 /* Before each attempt to connect, where a look-up is needed: begins one unless one is under way.
  * The URL to connect to, without a name in it; NULL: none is known yet. */
 const char *lookup_next(struct lookup *lookup);
-
-/* For poll(2); -1 while no child is at work. */
-int lookup_fd(const struct lookup *lookup);
 
 /* Take what the child has found, if it is ready. */
 void lookup_read(struct lookup *lookup);

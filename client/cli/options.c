@@ -39,38 +39,41 @@ static const char *command_name(const struct parser *parser)
     return parser->options->command != NULL ? parser->options->command->name : "redlock";
 }
 
-static bool fail_unknown(struct parser *parser, const char *word)
+/* There is such an option, but not here. */
+static bool fail_misplaced(const struct parser *parser, const char *word)
+{
+    return parser->options->command == NULL
+               ? error_set(parser->error, "%s belongs behind the command", word)
+               : error_set(parser->error, "%s takes no %s", command_name(parser), word);
+}
+
+static bool fail_unknown(const struct parser *parser, const char *word)
 {
     const char *words[OPTION_COUNT + 1] = {NULL};
     char quoted[QUOTED_SIZE];
     char name[QUOTED_MAX] = "";
     unsigned count = 0;
     /* "--tll=30s": what stands behind the sign is not part of the name. */
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
     for (unsigned id = 0; id < OPTION_COUNT; id++) {
-        if (strcmp(option_rules[id].word, name) == 0)
-            return parser->options->command == NULL
-                       ? error_set(parser->error, "--%s belongs behind the command", name)
-                       : error_set(parser->error, "%s takes no --%s", command_name(parser), name);
+        if (strcmp(option_rules[id].word, name + 2) == 0)
+            return fail_misplaced(parser, name);
         if (parser->allowed & OPTION_BIT(id))
             words[count++] = option_rules[id].word;
     }
-    const char *meant = spelling_nearest(name, words);
-    snprintf(name, sizeof(name), "%s", meant != NULL ? meant : "");
+    const char *meant = spelling_nearest(name + 2, words);
     return error_set(parser->error, "%s has no option %s%s%s%s", command_name(parser),
-                     quote(word, quoted), meant != NULL ? "; did you mean --" : "", name,
-                     meant != NULL ? "?" : "");
+                     quote(word, quoted), meant != NULL ? "; did you mean --" : "",
+                     meant != NULL ? meant : "", meant != NULL ? "?" : "");
 }
 
-static bool fail_letter(struct parser *parser, char letter)
+static bool fail_letter(const struct parser *parser, char letter)
 {
     const char word[] = {'-', letter, '\0'};
     char quoted[QUOTED_SIZE];
     for (unsigned id = 0; id < OPTION_COUNT; id++)
         if (option_rules[id].letter == letter)
-            return parser->options->command == NULL
-                       ? error_set(parser->error, "%s belongs behind the command", word)
-                       : error_set(parser->error, "%s takes no %s", command_name(parser), word);
+            return fail_misplaced(parser, word);
     return error_set(parser->error, "%s has no option %s", command_name(parser),
                      quote(word, quoted));
 }

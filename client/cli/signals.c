@@ -52,3 +52,11 @@ bool signal_parse(const char *text, int *number, struct error *error)
     }
     return fail(text, error);
 }
+
+sigset_t signal_only(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    return set;
+}

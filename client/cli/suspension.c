@@ -3,19 +3,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-static sigset_t only(int signal)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signal);
-    return set;
-}
+#include "client/cli/signals.h"
 
 void suspension_begin(struct suspension *suspension)
 {
     struct sigaction stop;
-    const sigset_t stops = only(SIGTSTP);
-    const sigset_t output = only(SIGTTOU);
+    const sigset_t stops = signal_only(SIGTSTP);
+    const sigset_t output = signal_only(SIGTTOU);
     sigprocmask(SIG_BLOCK, &output, &suspension->mask);
     sigaction(SIGTSTP, NULL, &stop);
     suspension->fd = -1;
@@ -55,7 +49,7 @@ void suspension_stop(const struct suspension *suspension)
 
 void suspension_allow(const struct suspension *suspension, bool allowed)
 {
-    const sigset_t stops = only(SIGTSTP);
+    const sigset_t stops = signal_only(SIGTSTP);
     if (suspension->fd >= 0)
         sigprocmask(allowed ? SIG_UNBLOCK : SIG_BLOCK, &stops, NULL);
 }

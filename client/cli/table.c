@@ -155,26 +155,21 @@ static const char *colour_of(const struct field *field)
     return NULL;
 }
 
-static void cell_fill(struct cell *cell, const struct field *field)
+static void fill_value(struct cell *cell, const struct field *field)
 {
-    bool ms = key_ends(field, "_ms");
     bool us = key_ends(field, "_us");
-    cell->len = 0;
-    cell->width = 0;
-    cell->colour = colour_of(field);
-    if ((ms || us) && field_kind(field) == FIELD_NUMBER)
+    *cell = (struct cell){.colour = colour_of(field)};
+    if ((us || key_ends(field, "_ms")) && field_kind(field) == FIELD_NUMBER)
         put_duration(cell, field, us);
     else
         put_shown(cell, field->value, field->value_len);
 }
 
-/* "since_ms" -> "SINCE". */
-static void cell_fill_header(struct cell *cell, const struct field *field, bool upper)
+/* "since_ms" -> "since"; at the head of a column, "SINCE". */
+static void fill_key(struct cell *cell, const struct field *field, bool upper)
 {
     bool unit = key_ends(field, "_ms") || key_ends(field, "_us");
-    cell->len = 0;
-    cell->width = 0;
-    cell->colour = bold;
+    *cell = (struct cell){.colour = bold};
     put_shown(cell, field->key, field->key_len - (unit ? 3 : 0));
     for (size_t i = 0; i < cell->len; i++) {
         if (upper)
@@ -193,32 +188,23 @@ static void cell_print(FILE *out, const struct cell *cell, bool colours)
 
 /* --- columns --- */
 
-static void measure_line(const char *line, struct column columns[COLUMNS_MAX])
+static void measure_line(const char *line, bool header, struct column columns[COLUMNS_MAX])
 {
     struct cell cell;
     struct field field;
     for (size_t i = 0; i < COLUMNS_MAX && field_next(&line, &field); i++) {
         enum field_kind kind = field_kind(&field);
-        cell_fill(&cell, &field);
+        if (header)
+            fill_key(&cell, &field, true);
+        else
+            fill_value(&cell, &field);
         if (cell.width > columns[i].width)
             columns[i].width = cell.width;
+        /* The place in line of this connection, which is there only to ask. */
+        columns[i].hidden = field_has_key(&field, "place");
         columns[i].numbers = columns[i].numbers || kind == FIELD_NUMBER;
         columns[i].texts = columns[i].texts || kind == FIELD_TEXT || kind == FIELD_TRUTH;
     }
-}
-
-static void measure(const char *const *lines, size_t count, struct column columns[COLUMNS_MAX])
-{
-    struct cell cell;
-    struct field field;
-    const char *line = lines[0];
-    for (size_t i = 0; i < COLUMNS_MAX && field_next(&line, &field); i++) {
-        cell_fill_header(&cell, &field, true);
-        /* The place in line of this connection, which is there only to ask. */
-        columns[i] = (struct column){.width = cell.width, .hidden = field_has_key(&field, "place")};
-    }
-    for (size_t i = 0; i < count; i++)
-        measure_line(lines[i], columns);
 }
 
 static void pad(FILE *out, size_t spaces)
@@ -237,9 +223,9 @@ static void print_line(FILE *out, const char *line, const struct column columns[
         if (columns[i].hidden)
             continue;
         if (header)
-            cell_fill_header(&cell, &field, true);
+            fill_key(&cell, &field, true);
         else
-            cell_fill(&cell, &field);
+            fill_value(&cell, &field);
         size_t room = columns[i].width - cell.width;
         bool right = columns[i].numbers && !columns[i].texts;
         pad(out, owed + (right ? room : 0));
@@ -251,8 +237,10 @@ static void print_line(FILE *out, const char *line, const struct column columns[
 
 static void print_table(FILE *out, const char *const *lines, size_t count, bool colours)
 {
-    struct column columns[COLUMNS_MAX];
-    measure(lines, count, columns);
+    struct column columns[COLUMNS_MAX] = {0};
+    measure_line(lines[0], true, columns);
+    for (size_t i = 0; i < count; i++)
+        measure_line(lines[i], false, columns);
     print_line(out, lines[0], columns, true, colours);
     for (size_t i = 0; i < count; i++)
         print_line(out, lines[i], columns, false, colours);
@@ -266,14 +254,14 @@ static void print_fields(FILE *out, const char *line, bool colours)
     struct field field;
     size_t width = 0;
     for (const char *at = line; field_next(&at, &field);) {
-        cell_fill_header(&cell, &field, false);
+        fill_key(&cell, &field, false);
         width = cell.width > width ? cell.width : width;
     }
     while (field_next(&line, &field)) {
-        cell_fill_header(&cell, &field, false);
+        fill_key(&cell, &field, false);
         cell_print(out, &cell, colours);
         pad(out, width - cell.width + GAP);
-        cell_fill(&cell, &field);
+        fill_value(&cell, &field);
         cell_print(out, &cell, colours);
         fputc('\n', out);
     }

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "client/cli/signals.h"
+
 bool terminal_is_able(int fd)
 {
     const char *kind = getenv("TERM");
@@ -49,9 +51,8 @@ void foreground_close(struct foreground *terminal)
 /* Who takes the terminal from the background is stopped by SIGTTOU unless that is blocked. */
 static void set_group(const struct foreground *terminal, pid_t group)
 {
-    sigset_t output, before;
-    sigemptyset(&output);
-    sigaddset(&output, SIGTTOU);
+    sigset_t before;
+    const sigset_t output = signal_only(SIGTTOU);
     sigprocmask(SIG_BLOCK, &output, &before);
     tcsetpgrp(terminal->fd, group);
     sigprocmask(SIG_SETMASK, &before, NULL);
