@@ -18,15 +18,11 @@ void notice_queue(struct notices *notices, struct notice *notice)
     notice->queued = true;
 }
 
-static unsigned digit(char hex)
-{
-    return (unsigned)(hex <= '9' ? hex - '0' : hex - 'a' + 10);
-}
-
 /* Of a token that has been checked. */
 static unsigned bucket_of(const char *token)
 {
-    return (digit(token[0]) << 4 | digit(token[1])) % HOLD_BUCKETS;
+    const char digits[] = {token[0], token[1], '\0'};
+    return (unsigned)strtoul(digits, NULL, 16) % HOLD_BUCKETS;
 }
 
 static struct hold *find(struct holds *holds, const char *token)
@@ -46,51 +42,31 @@ void holds_add(struct holds *holds, struct hold *hold, const struct redlock_lock
     holds->count++;
 }
 
-static void take_out(struct holds *holds, struct hold *hold)
+static bool is_lost(const struct hold *hold)
+{
+    return hold->notice.kind == REDLOCK_EVENT_LOST;
+}
+
+void holds_forget(struct holds *holds, struct notices *notices, struct hold *hold)
 {
     LIST_REMOVE(hold, entry);
-    holds->count--;
-}
-
-static void forget(struct holds *holds, struct notices *notices, struct hold *hold)
-{
-    take_out(holds, hold);
+    holds->count -= is_lost(hold) ? 0 : 1;
     notice_drop(notices, &hold->notice);
     free(hold);
-}
-
-/* That of a hold which is lost, and no more among the others. */
-static struct hold *find_lost(const struct notices *notices, const char *token)
-{
-    struct notice *notice;
-    TAILQ_FOREACH (notice, notices, next) {
-        struct hold *hold = (struct hold *)((char *)notice - offsetof(struct hold, notice));
-        if (notice->kind == REDLOCK_EVENT_LOST &&
-            memcmp(hold->token, token, REDLOCK_TOKEN_LEN) == 0)
-            return hold;
-    }
-    return NULL;
 }
 
 void holds_remove(struct holds *holds, struct notices *notices, const char *token)
 {
     struct hold *hold = find(holds, token);
-    if (hold != NULL) {
-        forget(holds, notices, hold);
-        return;
-    }
-    hold = find_lost(notices, token);
-    if (hold != NULL) {
-        notice_drop(notices, &hold->notice);
-        free(hold);
-    }
+    if (hold != NULL)
+        holds_forget(holds, notices, hold);
 }
 
 void holds_push(struct holds *holds, struct notices *notices, enum push push, struct word token,
                 struct word reason)
 {
     struct hold *hold = find(holds, token.at);
-    if (hold == NULL)
+    if (hold == NULL || is_lost(hold))
         return;
     size_t len = reason.len < sizeof(hold->reason) ? reason.len : sizeof(hold->reason) - 1;
     memcpy(hold->reason, reason.at, len);
@@ -101,12 +77,17 @@ void holds_push(struct holds *holds, struct notices *notices, enum push push, st
     if (!hold->notice.queued)
         notice_queue(notices, &hold->notice);
     if (push == PUSH_IS_LOST)
-        take_out(holds, hold);
+        holds->count--;
 }
 
 void holds_clear(struct holds *holds, struct notices *notices)
 {
-    for (unsigned i = 0; i < HOLD_BUCKETS; i++)
-        while (!LIST_EMPTY(&holds->buckets[i]))
-            forget(holds, notices, LIST_FIRST(&holds->buckets[i]));
+    for (unsigned i = 0; i < HOLD_BUCKETS; i++) {
+        struct hold *hold = LIST_FIRST(&holds->buckets[i]);
+        for (struct hold *next; hold != NULL; hold = next) {
+            next = LIST_NEXT(hold, entry);
+            if (!is_lost(hold))
+                holds_forget(holds, notices, hold);
+        }
+    }
 }

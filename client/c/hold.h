@@ -37,8 +37,8 @@ struct hold {
 
 enum { HOLD_BUCKETS = 256 };
 
-/* Those that are not lost, by the first two digits of their tokens, which are random. One that is
- * lost belongs to its notice alone. */
+/* By the first two digits of their tokens, which are random. One that is lost is here until that
+ * has been told, and does not count. */
 struct holds {
     LIST_HEAD(, hold) buckets[HOLD_BUCKETS];
     size_t count;
@@ -47,7 +47,10 @@ struct holds {
 /* The hold has been allocated before there was a lock to lose. */
 void holds_add(struct holds *holds, struct hold *hold, const struct redlock_lock *lock);
 
-/* Forget the hold with this token, if there is one, and what was to be told of it. */
+/* Forget this hold, and what was to be told of it. */
+void holds_forget(struct holds *holds, struct notices *notices, struct hold *hold);
+
+/* The same of the one with this token, if there is one. */
 void holds_remove(struct holds *holds, struct notices *notices, const char *token);
 
 /* The daemon says this of a token; one that is not ours does not matter. */

@@ -578,7 +578,7 @@ static void take_hold(struct talk *talk, struct hold *hold, struct redlock_event
     memcpy(event->reason, hold->reason, sizeof(hold->reason));
     notice_drop(&talk->notices, &hold->notice);
     if (hold->notice.kind == REDLOCK_EVENT_LOST)
-        free(hold);
+        holds_forget(&talk->holds, &talk->notices, hold);
 }
 
 bool talk_take(struct talk *talk, struct redlock_event *event)
