@@ -409,7 +409,6 @@ static void wait_for_something(const struct keeper *keeper)
         {.fd = keeper->children, .events = POLLIN},
         {.fd = keeper->timer, .events = POLLIN},
         {.fd = redlock_fd(redlock), .events = POLLIN},
-        {.fd = keeper->lookup.answer, .events = POLLIN},
     };
     int timeout_ms = front_is_behind(keeper) ? FRONT_LOOK_MS : -1;
     int64_t next_ns = lease_next_ns(&keeper->lease);

@@ -23,30 +23,13 @@ enum patience patience_after(enum redlock_status status, const struct passage *p
 {
     if (is_spent(now_ns, ends_ns))
         return PATIENCE_OVER;
-    switch (status) {
-    case REDLOCK_HELD:
-    case REDLOCK_NOQUORUM:
-    case REDLOCK_LATE:
+    bool away = status == REDLOCK_UNREACHABLE || status == REDLOCK_BROKEN ||
+                status == REDLOCK_TIMEOUT || status == REDLOCK_SHUTDOWN ||
+                (status == REDLOCK_LIMIT && passage->ended) ||
+                (status == REDLOCK_DENIED && passage->ended && passage->let_in);
+    if (status == REDLOCK_HELD || status == REDLOCK_NOQUORUM || status == REDLOCK_LATE)
         return PATIENCE_GOES_ON;
-    case REDLOCK_UNREACHABLE:
-    case REDLOCK_BROKEN:
-    case REDLOCK_TIMEOUT:
-    case REDLOCK_SHUTDOWN:
-        return PATIENCE_ALONE;
-    case REDLOCK_LIMIT:
-        return passage->ended ? PATIENCE_ALONE : PATIENCE_OVER;
-    case REDLOCK_DENIED:
-        return passage->ended && passage->let_in ? PATIENCE_ALONE : PATIENCE_OVER;
-    case REDLOCK_OK:
-    case REDLOCK_FREE:
-    case REDLOCK_GONE:
-    case REDLOCK_REFUSED:
-    case REDLOCK_GARBLED:
-    case REDLOCK_INVALID:
-    case REDLOCK_MEMORY:
-        break;
-    }
-    return PATIENCE_OVER;
+    return away ? PATIENCE_ALONE : PATIENCE_OVER;
 }
 
 int64_t patience_until_ns(int64_t now_ns, int64_t ends_ns)
