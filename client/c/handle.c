@@ -206,9 +206,8 @@ void handle_arm(struct redlock *redlock)
     handle_leave_to_parent(redlock);
     if (redlock->wakeup.epoll < 0)
         return;
-    wakeup_on_output(&redlock->wakeup, has_output(redlock));
-    wakeup_at(&redlock->wakeup, TAILQ_EMPTY(&talk->notices) ? talk_until_ns(talk) : 0,
-              connect_clock_ns());
+    wakeup_arm(&redlock->wakeup, has_output(redlock),
+               TAILQ_EMPTY(&talk->notices) ? talk_until_ns(talk) : 0, connect_clock_ns());
 }
 
 void handle_wait(struct redlock *redlock)

@@ -75,19 +75,13 @@ void wakeup_forget(struct wakeup *wakeup)
     wakeup->socket = -1;
 }
 
-void wakeup_on_output(struct wakeup *wakeup, bool output)
+void wakeup_arm(struct wakeup *wakeup, bool output, int64_t due_ns, int64_t now_ns)
 {
-    if (wakeup->socket < 0 || wakeup->output == output)
-        return;
-    (void)control(wakeup, EPOLL_CTL_MOD, wakeup->socket, output ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    if (wakeup->socket >= 0 && wakeup->output != output)
+        (void)control(wakeup, EPOLL_CTL_MOD, wakeup->socket, output ? EPOLLIN | EPOLLOUT : EPOLLIN);
     wakeup->output = output;
-}
-
-void wakeup_at(struct wakeup *wakeup, int64_t due_ns, int64_t now_ns)
-{
     /* To be woken once too early costs less than to set the timer for each request. */
-    if (wakeup->epoll < 0 || (wakeup->due_ns > now_ns && wakeup->due_ns <= due_ns) ||
-        wakeup->due_ns == due_ns)
+    if ((wakeup->due_ns > now_ns && wakeup->due_ns <= due_ns) || wakeup->due_ns == due_ns)
         return;
     struct itimerspec when = {0}; /* never */
     if (due_ns != INT64_MAX) {

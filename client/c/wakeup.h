@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct wakeup {
-    int epoll;      /* -1: there is none; then all calls but wakeup_open() do nothing */
+    int epoll;      /* -1: there is none; then wakeup_watch() and wakeup_forget() do nothing */
     int timer;      /* of CLOCK_BOOTTIME */
     int64_t due_ns; /* when the timer expires, or has expired; INT64_MAX: never */
     int socket;     /* the one that is watched; -1: none. Owned by the handle */
@@ -36,10 +36,8 @@ __attribute__((warn_unused_result)) bool wakeup_watch(struct wakeup *wakeup, int
 /* Watch it no more: before it is closed, because another process may have it open as well. */
 void wakeup_forget(struct wakeup *wakeup);
 
-/* Be readable also when the socket has room. */
-void wakeup_on_output(struct wakeup *wakeup, bool output);
-
-/* Be readable from this instant on; it may be readable before, once. INT64_MAX: never. */
-void wakeup_at(struct wakeup *wakeup, int64_t due_ns, int64_t now_ns);
+/* Be readable, beside what has come: with `output` when the socket has room; and from due_ns on, or
+ * once before. INT64_MAX: never. There has to be a descriptor. */
+void wakeup_arm(struct wakeup *wakeup, bool output, int64_t due_ns, int64_t now_ns);
 
 #endif
