@@ -35,10 +35,7 @@ static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
 static const int64_t RELEASE_PATIENCE_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
 
 struct front {
-    const struct options *options;
-    struct redlock *redlock;
-    const struct redlock_lock *lock;
-    struct watch *watch; /* shared with the keeper */
+    struct keeper_plan plan;
     int64_t patience_ns; /* with a keeper that let the watch pass */
     pid_t keeper;
     int words;     /* the socket to it */
@@ -48,8 +45,6 @@ struct front {
     int64_t over_ns; /* by then the lock has to be given back */
     int signals;     /* a signalfd */
     int timer;
-    const sigset_t *mask; /* for the command: as redlock was started */
-    struct sigaction on_child;
     struct foreground terminal;
 };
 
@@ -69,11 +64,11 @@ static bool share_watch(struct front *front)
         mmap(NULL, sizeof(struct watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
-    lease_init(&lease, front->lock->ttl_ms * NS_PER_MS, front->options->grace_ms * NS_PER_MS,
-               front->lock->deadline_ns);
-    front->watch = memory;
+    lease_init(&lease, front->plan.lock->ttl_ms * NS_PER_MS,
+               front->plan.options->grace_ms * NS_PER_MS, front->plan.lock->deadline_ns);
+    front->plan.watch = memory;
     front->patience_ns = lease_margin_ns(&lease) / 2;
-    atomic_init(&front->watch->kill_ns, lease_kill_ns(&lease));
+    atomic_init(&front->plan.watch->kill_ns, lease_kill_ns(&lease));
     return true;
 }
 
@@ -85,7 +80,7 @@ static void block_signals(struct front *front)
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
     /* Where it is ignored, children leave nothing to wait for. */
-    sigaction(SIGCHLD, &by_default, &front->on_child);
+    sigaction(SIGCHLD, &by_default, &front->plan.on_child);
 }
 
 static sigset_t forwarded_ones(void)
@@ -113,7 +108,7 @@ static void unblock_signals(const struct front *front)
      * more, that is no reason to end. */
     sigaddset(&ours, SIGTTOU);
     sigaddset(&ours, SIGPIPE);
-    sigorset(&ours, &ours, front->mask);
+    sigorset(&ours, &ours, front->plan.mask);
     sigprocmask(SIG_SETMASK, &ours, NULL);
 }
 
@@ -124,20 +119,12 @@ static bool start_keeper(struct front *front)
         return false;
     fflush(NULL);
     front->words = words[0];
-    pid_t self = getpid();
+    front->plan.words = words[1];
+    front->plan.front = getpid();
     front->keeper = fork();
     if (front->keeper == 0) {
         close(words[0]);
-        keeper_run(&(struct keeper_plan){
-            .options = front->options,
-            .redlock = front->redlock,
-            .lock = front->lock,
-            .mask = front->mask,
-            .on_child = &front->on_child,
-            .front = self,
-            .words = words[1],
-            .watch = front->watch,
-        });
+        keeper_run(&front->plan);
     }
     close(words[1]);
     return front->keeper > 0;
@@ -181,11 +168,11 @@ static bool take_continue(void)
 static void stop_like_command(struct front *front, int signal)
 {
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
-    atomic_store(&front->watch->halted, true);
-    bool stopped = atomic_load(&front->watch->stopped);
+    atomic_store(&front->plan.watch->halted, true);
+    bool stopped = atomic_load(&front->plan.watch->stopped);
     if (stopped)
         stop(front, signal);
-    atomic_store(&front->watch->halted, false);
+    atomic_store(&front->plan.watch->halted, false);
     if (!stopped)
         return;
     bool continued = take_continue();
@@ -236,7 +223,7 @@ static int finish(struct front *front, const char *text)
      * nobody, so it is not left to that. */
     waitpid(front->command, NULL, WNOHANG);
     if (text[0] != '\0')
-        report_message("%s: %s", report_name(front->lock->resource, name), text);
+        report_message("%s: %s", report_name(front->plan.lock->resource, name), text);
     if (how->lost)
         return EXIT_LOST;
     if (interrupted)
@@ -276,7 +263,7 @@ static int on_keeper_stuck(struct front *front)
     end_all(front);
     report_message("%s is lost: redlock itself was stopped for too long, or could not end the "
                    "command in time; it has ended now",
-                   report_name(front->lock->resource, name));
+                   report_name(front->plan.lock->resource, name));
     return EXIT_LOST;
 }
 
@@ -305,7 +292,7 @@ static int read_word(struct front *front)
         stop_like_command(front, word.value);
         return RUNNING;
     case WORD_LOST:
-        report_message("%s is lost: %s", report_name(front->lock->resource, name), word.text);
+        report_message("%s is lost: %s", report_name(front->plan.lock->resource, name), word.text);
         return RUNNING;
     case WORD_ENDED:
         front->ended = true;
@@ -322,7 +309,8 @@ static int read_word(struct front *front)
 
 static int64_t stuck_at_ns(const struct front *front)
 {
-    return front->ended ? front->over_ns : atomic_load(&front->watch->kill_ns) + front->patience_ns;
+    return front->ended ? front->over_ns
+                        : atomic_load(&front->plan.watch->kill_ns) + front->patience_ns;
 }
 
 static int loop(struct front *front)
@@ -355,7 +343,8 @@ static int loop(struct front *front)
 static int run(const struct options *options, struct redlock *redlock,
                const struct redlock_lock *lock, const sigset_t *mask)
 {
-    struct front front = {.options = options, .redlock = redlock, .lock = lock, .mask = mask};
+    struct front front = {
+        .plan = {.options = options, .redlock = redlock, .lock = lock, .mask = mask}};
     if (!open_descriptors(&front) || !brood_adopt())
         return failed("cannot start a process");
     if (!share_watch(&front))

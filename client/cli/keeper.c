@@ -26,12 +26,10 @@
 #include "protocol/units.h"
 
 enum {
-    /* Whether what the command left in its group has ended: again after the first of these, and
-     * each time after twice as long, up to the second. */
-    GROUP_LOOK_MS = 50,
-    GROUP_LOOK_MAX_MS = 1000,
-    GROUP_LOOK_SHARE = 20, /* and for one part of so many of a processor's time */
-    FRONT_LOOK_MS = 20,    /* whether the front goes on again */
+    GROUP_LOOK_MS = 50,        /* the shortest pause between two looks at the command's group */
+    GROUP_LOOK_SHARE = 20,     /* a look takes at most one part of so many of a processor's time */
+    GROUP_LOOK_IDLE_MS = 1000, /* the pause is so much longer while no child ends */
+    FRONT_LOOK_MS = 20,        /* whether the front goes on again */
 };
 
 struct keeper {
@@ -46,8 +44,7 @@ struct keeper {
     bool command_ended;
     int64_t look_ns;         /* when to look at its group */
     int64_t look_soonest_ns; /* ... where a child has ended meanwhile */
-    int64_t look_pause_ns;
-    uint64_t asked; /* the extension under way */
+    uint64_t asked;          /* the extension under way */
 };
 
 static void tell(const struct keeper *keeper, const struct word *word)
@@ -127,7 +124,7 @@ static _Noreturn void become_command(const struct keeper_plan *plan, pid_t keepe
         _exit(EXIT_FAILED);
     export_daemon(plan->options);
     export_lock(plan->lock);
-    sigaction(SIGCHLD, plan->on_child, NULL);
+    sigaction(SIGCHLD, &plan->on_child, NULL);
     sigprocmask(SIG_SETMASK, plan->mask, NULL);
     execvp(plan->options->argv[0], plan->options->argv);
     int error = errno;
@@ -326,7 +323,8 @@ static void extend(struct keeper *keeper, int64_t now_ns)
 
 /* --- the loop --- */
 
-/* To look at the group takes a look at all processes of the machine. */
+/* To look at the group takes a look at all processes of the machine: so when a child has ended,
+ * which may have been the last of it, and otherwise seldom. */
 static bool group_has_ended(struct keeper *keeper)
 {
     int64_t now_ns = clock_now_ns();
@@ -340,22 +338,9 @@ static bool group_has_ended(struct keeper *keeper)
     int64_t least_ns = (ended_ns - now_ns) * GROUP_LOOK_SHARE;
     if (least_ns < GROUP_LOOK_MS * NS_PER_MS)
         least_ns = GROUP_LOOK_MS * NS_PER_MS;
-    keeper->look_pause_ns *= 2;
-    if (keeper->look_pause_ns > GROUP_LOOK_MAX_MS * NS_PER_MS)
-        keeper->look_pause_ns = GROUP_LOOK_MAX_MS * NS_PER_MS;
-    if (keeper->look_pause_ns < least_ns)
-        keeper->look_pause_ns = least_ns;
-    keeper->look_ns = ended_ns + keeper->look_pause_ns;
     keeper->look_soonest_ns = ended_ns + least_ns;
+    keeper->look_ns = keeper->look_soonest_ns + GROUP_LOOK_IDLE_MS * NS_PER_MS;
     return false;
-}
-
-/* A child has ended: it may have been the last of the group. */
-static void look_sooner(struct keeper *keeper)
-{
-    if (keeper->look_ns > keeper->look_soonest_ns)
-        keeper->look_ns = keeper->look_soonest_ns;
-    keeper->look_pause_ns = 0;
 }
 
 /* What ended in between; the command itself stays as it is, and once it has ended, who ends then is
@@ -365,7 +350,8 @@ static void look_at_children(struct keeper *keeper)
     struct signalfd_siginfo signal;
     siginfo_t info;
     while (read(keeper->children, &signal, sizeof(signal)) > 0)
-        look_sooner(keeper);
+        if (keeper->look_ns > keeper->look_soonest_ns)
+            keeper->look_ns = keeper->look_soonest_ns;
     for (;;) {
         info.si_pid = 0;
         if (waitid(P_PID, (id_t)keeper->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||

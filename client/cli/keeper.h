@@ -63,8 +63,8 @@ struct keeper_plan {
     const struct options *options;
     struct redlock *redlock;
     const struct redlock_lock *lock;
-    const sigset_t *mask;             /* for the command: as redlock itself was started */
-    const struct sigaction *on_child; /* likewise, its SIGCHLD */
+    const sigset_t *mask;      /* for the command: as redlock itself was started */
+    struct sigaction on_child; /* likewise, its SIGCHLD */
     pid_t front;
     int words; /* the socket to it */
     struct watch *watch;

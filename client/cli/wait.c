@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "client/cli/clock.h"
@@ -11,6 +12,7 @@
 #include "client/cli/duration.h"
 #include "client/cli/patience.h"
 #include "client/cli/report.h"
+#include "client/cli/signals.h"
 #include "client/cli/terminal.h"
 #include "protocol/units.h"
 
@@ -38,6 +40,59 @@ struct wait {
     bool shows;      /* what it waits for, on a terminal, while that is ours */
     bool shown;      /* there is a line to be removed */
 };
+
+/* --- ^Z --- */
+
+/* Around what may block, and cannot be granted a lock: SIGTSTP stops us at once. */
+static void allow_stop(const struct suspension *suspension, bool allowed)
+{
+    const sigset_t stops = signal_only(SIGTSTP);
+    if (suspension->fd >= 0)
+        sigprocmask(allowed ? SIG_UNBLOCK : SIG_BLOCK, &stops, NULL);
+}
+
+void suspension_begin(struct suspension *suspension)
+{
+    struct sigaction stop;
+    const sigset_t stops = signal_only(SIGTSTP);
+    const sigset_t output = signal_only(SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &suspension->mask);
+    sigaction(SIGTSTP, NULL, &stop);
+    suspension->fd = -1;
+    if (stop.sa_handler == SIG_IGN || sigismember(&suspension->mask, SIGTSTP))
+        return;
+    suspension->fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
+    allow_stop(suspension, false);
+}
+
+const sigset_t *suspension_hand_over(struct suspension *suspension)
+{
+    if (suspension->fd >= 0)
+        close(suspension->fd);
+    suspension->fd = -1;
+    return &suspension->mask;
+}
+
+void suspension_end(struct suspension *suspension)
+{
+    suspension_hand_over(suspension);
+    sigprocmask(SIG_SETMASK, &suspension->mask, NULL);
+}
+
+/* It stays pending: a SIGCONT that comes before we stop takes it away again, as it would from
+ * anybody else. */
+static bool is_due(const struct suspension *suspension)
+{
+    sigset_t pending;
+    return suspension->fd >= 0 && sigpending(&pending) == 0 && sigismember(&pending, SIGTSTP) == 1;
+}
+
+/* Returns when we have been continued; at once, if that was since it was asked for. */
+static void stop(const struct suspension *suspension)
+{
+    allow_stop(suspension, true);
+    allow_stop(suspension, false);
+}
 
 /* --- what a person sees --- */
 
@@ -77,9 +132,9 @@ static void unshow(struct wait *wait)
  * that cannot be taken for an answer. */
 static enum redlock_status knock(struct wait *wait)
 {
-    suspension_allow(wait->suspension, true);
+    allow_stop(wait->suspension, true);
     enum redlock_status status = redlock_ping(wait->redlock);
-    suspension_allow(wait->suspension, false);
+    allow_stop(wait->suspension, false);
     wait->let_in = status == REDLOCK_OK;
     return status;
 }
@@ -169,7 +224,7 @@ static void suspend(struct wait *wait)
     redlock_cancel(wait->redlock, wait->acquire);
     wait->acquire = 0;
     wait->look = 0;
-    suspension_stop(wait->suspension);
+    stop(wait->suspension);
     int64_t now_ns = clock_now_ns();
     wait->retry_ns = now_ns;
     wait->look_ns = now_ns + NS_PER_S;
@@ -218,7 +273,7 @@ static void wait_for_something(const struct wait *wait, int64_t now_ns)
 static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
 {
     for (;;) {
-        if (suspension_is_due(wait->suspension))
+        if (is_due(wait->suspension))
             suspend(wait);
         while (redlock_next(wait->redlock, event)) {
             int64_t now_ns = clock_now_ns();

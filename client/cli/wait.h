@@ -5,12 +5,27 @@
 #ifndef CLIENT_CLI_WAIT_H
 #define CLIENT_CLI_WAIT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "client/c/redlock.h"
 #include "client/cli/options.h"
-#include "client/cli/suspension.h"
+
+/* ^Z in the queue: a stopped process must not be granted a lock, which it would hold and not use.
+ * So the signal is taken where it can be acted upon first. */
+struct suspension {
+    sigset_t mask; /* as it was */
+    int fd;        /* readable when redlock is to stop; -1: the signal is ignored, or as ever */
+};
+
+/* From now on SIGTSTP stops nothing, unless it was ignored or blocked before. Nor does a message
+ * that is written from the background stop us. */
+void suspension_begin(struct suspension *suspension);
+void suspension_end(struct suspension *suspension);
+/* The same, but SIGTSTP stays blocked, for the caller to take it from now on. Returns the signals
+ * that were blocked before; they live as long as *suspension. */
+const sigset_t *suspension_hand_over(struct suspension *suspension);
 
 /*
  * Acquire what the options name, as redlock_acquire() does; with `hold` for as long as the
