@@ -85,24 +85,16 @@ static struct asked *at_index(struct talk *talk, uint64_t id)
     return index < talk->made ? talk->asked[index] : NULL;
 }
 
-/* An asked that is idle, and off its list; NULL: *failed says why. */
-static struct asked *new_asked(struct talk *talk, enum redlock_status *failed)
+/* One that is idle, and off its list. NULL: there are as many as there may be, or no memory. */
+static struct asked *new_asked(struct talk *talk)
 {
     struct asked *asked = TAILQ_FIRST(&talk->idle);
     if (asked != NULL) {
         TAILQ_REMOVE(&talk->idle, asked, entry);
         return asked;
     }
-    if (talk->made == LIMIT_CLIENT_REQUESTS) {
-        *failed = talk_fail(talk, REDLOCK_LIMIT, "%d requests are under way, or not taken yet",
-                            LIMIT_CLIENT_REQUESTS);
+    if (talk->made == LIMIT_CLIENT_REQUESTS || (asked = calloc(1, sizeof(*asked))) == NULL)
         return NULL;
-    }
-    asked = calloc(1, sizeof(*asked));
-    if (asked == NULL) {
-        *failed = talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
-        return NULL;
-    }
     asked->index = talk->made;
     talk->asked[talk->made++] = asked;
     return asked;
@@ -112,18 +104,18 @@ enum redlock_status talk_ask(struct talk *talk, const struct question *question,
                              void (*line)(void *context, const char *text), void *context,
                              uint64_t *id)
 {
-    enum redlock_status failed = REDLOCK_OK;
-    struct hold *hold = NULL;
-    struct asked *asked = new_asked(talk, &failed);
-    if (asked == NULL)
-        return failed;
-    if (question->kind == QUESTION_ACQUIRE && question->hold) {
-        hold = calloc(1, sizeof(*hold));
-        if (hold == NULL) {
-            recycle(talk, asked);
-            return talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
-        }
+    bool holds = question->kind == QUESTION_ACQUIRE && question->hold;
+    struct asked *asked = new_asked(talk);
+    if (asked == NULL && talk->made == LIMIT_CLIENT_REQUESTS)
+        return talk_fail(talk, REDLOCK_LIMIT, "%d requests are under way, or not taken yet",
+                         LIMIT_CLIENT_REQUESTS);
+    struct hold *hold = asked != NULL && holds ? calloc(1, sizeof(*hold)) : NULL;
+    if (asked != NULL && holds && hold == NULL) {
+        recycle(talk, asked);
+        asked = NULL;
     }
+    if (asked == NULL)
+        return talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
     /* From now on the token is of no use, and what becomes of it no news. */
     if (question->kind == QUESTION_RELEASE)
         holds_remove(&talk->holds, &talk->notices, question->token);

@@ -9,12 +9,6 @@
 /* As many as fit whatever they are. */
 enum { DIGITS_MAX = 18 };
 
-static const char *const words[] = {
-#define X(name, word) [name] = word,
-    ANSWER_TABLE(X)
-#undef X
-};
-
 bool answer_is(struct word word, const char *text)
 {
     return word.len == strlen(text) && memcmp(word.at, text, word.len) == 0;
@@ -50,10 +44,49 @@ static bool take_number(struct word *text, int64_t most, int64_t *number)
     return take(text, &word) && answer_number(word, most, number);
 }
 
+/* Words that mean the same to whatever they answer, and what they can answer at all. */
+enum {
+    ACQUIRE = 1 << QUESTION_ACQUIRE,
+    EXTEND = 1 << QUESTION_EXTEND,
+    RELEASE = 1 << QUESTION_RELEASE,
+    QUERY = 1 << QUESTION_QUERY,
+    BREAK = 1 << QUESTION_BREAK,
+    PING = 1 << QUESTION_PING,
+    PLACE = 1 << QUESTION_PLACE,
+    LIST = 1 << QUESTION_LIST,
+    VERSION = 1 << QUESTION_VERSION,
+    VOTED = ACQUIRE | EXTEND | RELEASE | QUERY | BREAK,
+    ALL = VOTED | PING | PLACE | LIST | VERSION,
+};
+
+static const struct meaning {
+    const char *word;
+    unsigned answers;
+    enum redlock_status status;
+    const char *why;
+} meanings[ANSWER_OTHER + 1] = {
+    /* These have functions of their own. */
+    [ANSWER_HELD] = {.word = "HELD"},
+    [ANSWER_LATE] = {.word = "LATE"},
+    [ANSWER_PUSH] = {.word = "!"},
+    [ANSWER_OK] = {"OK", RELEASE | BREAK, REDLOCK_OK, ""},
+    [ANSWER_GONE] = {"GONE", EXTEND | RELEASE, REDLOCK_GONE,
+                     "it is not held by this token any more"},
+    [ANSWER_FREE] = {"FREE", QUERY | BREAK, REDLOCK_FREE, "nobody holds it"},
+    [ANSWER_NOQUORUM] = {"NOQUORUM", VOTED, REDLOCK_NOQUORUM, "too few masters could vote"},
+    [ANSWER_LIMIT] = {"LIMIT", ALL, REDLOCK_LIMIT, "a limit of the daemon is met"},
+    [ANSWER_SHUTDOWN] = {"SHUTDOWN", ALL, REDLOCK_SHUTDOWN, "the daemon is stopping"},
+    [ANSWER_DENIED] = {"DENIED", ALL, REDLOCK_DENIED, "the daemon does not allow it"},
+    [ANSWER_ERR] = {"ERR", ALL, REDLOCK_REFUSED, "the daemon finds it wrong"},
+    [ANSWER_PONG] = {"PONG", PING, REDLOCK_OK, ""},
+    [ANSWER_VERSION] = {"VERSION", VERSION, REDLOCK_OK, ""},
+    [ANSWER_END] = {"END", PLACE | LIST, REDLOCK_OK, ""},
+};
+
 static enum answer_word find(struct word word)
 {
     unsigned found = 0;
-    while (found < ANSWER_OTHER && !answer_is(word, words[found]))
+    while (found < ANSWER_OTHER && !answer_is(word, meanings[found].word))
         found++;
     return (enum answer_word)found;
 }
@@ -227,39 +260,6 @@ static enum verdict place(const struct question *question, struct word body,
     }
     return VERDICT_MORE;
 }
-
-/* Words that mean the same to whatever they answer, and what they can answer at all. */
-enum {
-    ACQUIRE = 1 << QUESTION_ACQUIRE,
-    EXTEND = 1 << QUESTION_EXTEND,
-    RELEASE = 1 << QUESTION_RELEASE,
-    QUERY = 1 << QUESTION_QUERY,
-    BREAK = 1 << QUESTION_BREAK,
-    PING = 1 << QUESTION_PING,
-    PLACE = 1 << QUESTION_PLACE,
-    LIST = 1 << QUESTION_LIST,
-    VERSION = 1 << QUESTION_VERSION,
-    VOTED = ACQUIRE | EXTEND | RELEASE | QUERY | BREAK,
-    ALL = VOTED | PING | PLACE | LIST | VERSION,
-};
-
-static const struct meaning {
-    unsigned answers;
-    enum redlock_status status;
-    const char *why;
-} meanings[ANSWER_OTHER + 1] = {
-    [ANSWER_OK] = {RELEASE | BREAK, REDLOCK_OK, ""},
-    [ANSWER_GONE] = {EXTEND | RELEASE, REDLOCK_GONE, "it is not held by this token any more"},
-    [ANSWER_FREE] = {QUERY | BREAK, REDLOCK_FREE, "nobody holds it"},
-    [ANSWER_NOQUORUM] = {VOTED, REDLOCK_NOQUORUM, "too few masters could vote"},
-    [ANSWER_LIMIT] = {ALL, REDLOCK_LIMIT, "a limit of the daemon is met"},
-    [ANSWER_SHUTDOWN] = {ALL, REDLOCK_SHUTDOWN, "the daemon is stopping"},
-    [ANSWER_DENIED] = {ALL, REDLOCK_DENIED, "the daemon does not allow it"},
-    [ANSWER_ERR] = {ALL, REDLOCK_REFUSED, "the daemon finds it wrong"},
-    [ANSWER_PONG] = {PING, REDLOCK_OK, ""},
-    [ANSWER_VERSION] = {VERSION, REDLOCK_OK, ""},
-    [ANSWER_END] = {PLACE | LIST, REDLOCK_OK, ""},
-};
 
 enum verdict verdict_on(const struct question *question, const struct moments *moments,
                         const struct answer *answer, struct redlock_event *event, struct text *text)

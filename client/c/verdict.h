@@ -21,27 +21,23 @@
 #include "client/c/redlock.h"
 #include "protocol/text.h"
 
-#define ANSWER_TABLE(X)                                                                            \
-    X(ANSWER_OK, "OK")                                                                             \
-    X(ANSWER_GONE, "GONE")                                                                         \
-    X(ANSWER_HELD, "HELD")                                                                         \
-    X(ANSWER_FREE, "FREE")                                                                         \
-    X(ANSWER_NOQUORUM, "NOQUORUM")                                                                 \
-    X(ANSWER_LATE, "LATE")                                                                         \
-    X(ANSWER_LIMIT, "LIMIT")                                                                       \
-    X(ANSWER_SHUTDOWN, "SHUTDOWN")                                                                 \
-    X(ANSWER_DENIED, "DENIED")                                                                     \
-    X(ANSWER_ERR, "ERR")                                                                           \
-    X(ANSWER_PONG, "PONG")                                                                         \
-    X(ANSWER_VERSION, "VERSION")                                                                   \
-    X(ANSWER_END, "END")                                                                           \
-    X(ANSWER_PUSH, "!")
-
+/* The first word of an answer; meanings[] in verdict.c has how each is written. */
 enum answer_word {
-#define X(name, word) name,
-    ANSWER_TABLE(X)
-#undef X
-        ANSWER_OTHER
+    ANSWER_OK,
+    ANSWER_GONE,
+    ANSWER_HELD,
+    ANSWER_FREE,
+    ANSWER_NOQUORUM,
+    ANSWER_LATE,
+    ANSWER_LIMIT,
+    ANSWER_SHUTDOWN,
+    ANSWER_DENIED,
+    ANSWER_ERR,
+    ANSWER_PONG,
+    ANSWER_VERSION,
+    ANSWER_END,
+    ANSWER_PUSH,
+    ANSWER_OTHER
 };
 
 /* Views of the line. */

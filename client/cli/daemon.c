@@ -16,21 +16,6 @@
  * command line, where other users of this machine could read it. */
 enum { SECRET_SIZE = LIMIT_SECRET + 4, PATH_SHOWN = 100 };
 
-/* Not through stdio: its buffer would keep the secret. */
-static ssize_t read_all(int fd, char *buf, size_t size)
-{
-    size_t len = 0;
-    ssize_t got;
-    while (len < size && (got = read(fd, buf + len, size - len)) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        len += (size_t)got;
-    }
-    return (ssize_t)len;
-}
-
 static bool fail(struct error *error, const char *path, const char *what)
 {
     struct text text = error_begin(error);
@@ -45,15 +30,19 @@ static bool fail(struct error *error, const char *path, const char *what)
 static bool read_secret(const char *path, char secret[SECRET_SIZE], struct error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && file == NULL)
+        close(fd);
+    if (file == NULL)
         return fail(error, path, strerror(errno));
+    /* Or the buffer would keep the secret. */
+    setvbuf(file, NULL, _IONBF, 0);
     memset(secret, 0, SECRET_SIZE);
-    ssize_t got = read_all(fd, secret, SECRET_SIZE - 1);
-    int failed = errno;
-    close(fd);
-    if (got < 0)
+    size_t len = fread(secret, 1, SECRET_SIZE - 1, file);
+    int failed = ferror(file) ? errno : 0;
+    fclose(file);
+    if (failed != 0)
         return fail(error, path, strerror(failed));
-    size_t len = (size_t)got;
     if (len > 0 && secret[len - 1] == '\n')
         secret[--len] = '\0';
     if (len == 0)

@@ -1,17 +1,7 @@
 /*
  * The keeper: the second process of `redlock run`, and the parent of the command. It has the
  * connection to the daemon, extends the lock, and ends the command when the lock is lost or the
- * front is gone. The front is the process that was started: it has the terminal, the signals and
- * the exit code (front.c).
- *
- *      shell --- front ------- keeper ------- command --- ...
- *                  |  words      |  \_ connection
- *                  '-- watch ----'
- *
- * Each of them ends the command when the other is gone, so it takes both to fail for the command to
- * outlive its lock: the keeper sees the end of their socket; the front sees it too, and that the
- * instant in the watch has passed because the keeper was stopped. Both have the connection open, so
- * the daemon, too, takes the lock for released only when neither is left.
+ * front (front.c), which was started, is gone. docs/architecture.md has both in one picture.
  */
 #ifndef CLIENT_CLI_KEEPER_H
 #define CLIENT_CLI_KEEPER_H
