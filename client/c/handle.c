@@ -84,14 +84,10 @@ static void close_ended(struct redlock *redlock)
 static bool make_room(struct redlock *redlock)
 {
     close_ended(redlock);
-    if (redlock->left_count < redlock->left_room)
-        return true;
     int *left = reallocarray(redlock->left, redlock->left_count + 1, sizeof(*left));
-    if (left == NULL)
-        return false;
-    redlock->left = left;
-    redlock->left_room = redlock->left_count + 1;
-    return true;
+    if (left != NULL)
+        redlock->left = left;
+    return left != NULL;
 }
 
 /*
@@ -130,7 +126,7 @@ void handle_close_left(struct redlock *redlock)
     }
     free(redlock->left);
     redlock->left = NULL;
-    redlock->left_count = redlock->left_room = 0;
+    redlock->left_count = 0;
 }
 
 /* --- reading and writing --- */

@@ -27,8 +27,7 @@ struct redlock {
     size_t output_len;
     bool output_failed; /* nothing can be sent any more; there may still be something to read */
     int *left;          /* connections that were given up, and stay open (handle_reset()) */
-    size_t left_count;
-    size_t left_room; /* at least one more than there are, while there is a connection */
+    size_t left_count;  /* there is room for one more, while there is a connection */
 };
 
 /*

@@ -101,21 +101,19 @@ const struct command *command_find(const char *name, struct error *error)
 
 /* --- help and version --- */
 
-static void print_option(const struct option_rule *rule, int width)
-{
-    char left[64];
-    char letter[] = "-x, ";
-    letter[1] = rule->letter;
-    snprintf(left, sizeof(left), "%s--%s%s%s", rule->letter != 0 ? letter : "    ", rule->word,
-             rule->argument != NULL ? " " : "", rule->argument != NULL ? rule->argument : "");
-    printf("  %-*s %s\n", width, left, rule->text);
-}
-
 static void print_options(unsigned options)
 {
-    for (unsigned id = 0; id < OPTION_COUNT; id++)
-        if (options & OPTION_BIT(id))
-            print_option(&option_rules[id], OPTION_WIDTH);
+    for (unsigned id = 0; id < OPTION_COUNT; id++) {
+        const struct option_rule *rule = &option_rules[id];
+        char left[64];
+        char letter[] = "-x, ";
+        letter[1] = rule->letter;
+        if ((options & OPTION_BIT(id)) == 0)
+            continue;
+        snprintf(left, sizeof(left), "%s--%s%s%s", rule->letter != 0 ? letter : "    ", rule->word,
+                 rule->argument != NULL ? " " : "", rule->argument != NULL ? rule->argument : "");
+        printf("  %-*s %s\n", OPTION_WIDTH, left, rule->text);
+    }
 }
 
 static void print_all(void)

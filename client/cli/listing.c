@@ -2,7 +2,6 @@
  * `redlock nodes`, locks, stats and clients: a table for people, JSON if it is asked for, and to
  * other programs the lines as the daemon sends them.
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,24 +41,17 @@ static void write_json(const struct lines *lines)
         struct field field;
         json_begin(&json, NULL, '{');
         while (field_next(&at, &field)) {
+            enum field_kind kind = field_kind(&field);
+            const char *truth = field_has_value(&field, "yes") ? "true" : "false";
+            const char *word = kind == FIELD_NONE ? "null" : truth;
             struct json_view key = {field.key, field.key_len};
             struct json_view value = {field.value, field.value_len};
-            switch (field_kind(&field)) {
-            case FIELD_TEXT:
+            if (kind == FIELD_TEXT)
                 json_text_view(&json, key, value);
-                break;
-            case FIELD_NUMBER:
+            else if (kind == FIELD_NUMBER)
                 json_raw_view(&json, key, value);
-                break;
-            case FIELD_TRUTH:
-                json_raw_view(&json, key,
-                              field_has_value(&field, "yes") ? (struct json_view){"true", 4}
-                                                             : (struct json_view){"false", 5});
-                break;
-            case FIELD_NONE:
-                json_raw_view(&json, key, (struct json_view){"null", 4});
-                break;
-            }
+            else
+                json_raw_view(&json, key, (struct json_view){word, strlen(word)});
         }
         json_end(&json, '}');
     }
@@ -89,21 +81,13 @@ static void write_lines(const struct lines *lines)
         puts(lines->line[i]);
 }
 
-/* "LOCKS deploy" */
-static void name_listing(const struct options *options, char listing[LISTING_SIZE])
-{
-    size_t len = strlen(options->command->name);
-    snprintf(listing, LISTING_SIZE, "%s%s%s", options->command->name,
-             options->name != NULL ? " " : "", options->name != NULL ? options->name : "");
-    for (size_t i = 0; i < len; i++)
-        listing[i] = (char)toupper((unsigned char)listing[i]);
-}
-
 int command_listing(const struct options *options)
 {
     char listing[LISTING_SIZE];
     struct lines lines = {.count = 0};
-    name_listing(options, listing);
+    /* "locks deploy" */
+    snprintf(listing, sizeof(listing), "%s%s%s", options->command->name,
+             options->name != NULL ? " " : "", options->name != NULL ? options->name : "");
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status = redlock_list(redlock, listing, keep, &lines);
     int code = EXIT_DONE;

@@ -172,13 +172,6 @@ static void complain(struct wait *wait)
     wait->complained = true;
 }
 
-static void try_later(struct wait *wait, int64_t now_ns)
-{
-    wait->acquire = 0;
-    wait->look = 0;
-    wait->retry_ns = patience_until_ns(now_ns, wait->ends_ns);
-}
-
 /* Is this the end of it? Else it will begin again. */
 static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
@@ -188,7 +181,9 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
         return true;
     if (patience == PATIENCE_ALONE)
         complain(wait);
-    try_later(wait, now_ns);
+    wait->acquire = 0;
+    wait->look = 0;
+    wait->retry_ns = patience_until_ns(now_ns, wait->ends_ns);
     return false;
 }
 
