@@ -1,13 +1,19 @@
 #include "client/c/handle.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "client/c/connect.h"
 #include "protocol/address.h"
 #include "protocol/units.h"
 
@@ -17,11 +23,30 @@ enum {
     READS_AT_ONCE = 16,
     /* For a daemon to take note of an end in order, where that releases something. */
     LINGER_MS = 200,
+    /* After that a daemon whose backlog is full on a unix socket is asked again. */
+    BACKLOG_RETRY_MS = 10,
 };
 
 /* Releases locks that linger, which the end of a connection does not. The LF before it ends a line
  * of which a killed process that shared the connection had written only a part. */
 static const char quit[] = "\nQUIT\n";
+
+int64_t handle_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* How long poll(2) has to wait until then: rounded up, 0 if that has passed. */
+static int wait_ms_until(int64_t until_ns)
+{
+    int64_t now_ns = handle_clock_ns();
+    if (until_ns <= now_ns)
+        return 0;
+    int64_t ms = (until_ns - now_ns - 1) / NS_PER_MS + 1;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
 
 static void forget_connection(struct redlock *redlock)
 {
@@ -135,7 +160,7 @@ static void write_out(struct redlock *redlock)
 {
     while (!redlock->output_failed) {
         redlock->output_len +=
-            talk_write(&redlock->talk, connect_clock_ns(), redlock->output + redlock->output_len,
+            talk_write(&redlock->talk, handle_clock_ns(), redlock->output + redlock->output_len,
                        sizeof(redlock->output) - redlock->output_len);
         if (redlock->output_len == 0)
             return;
@@ -157,11 +182,11 @@ static bool read_some(struct redlock *redlock)
     char bytes[READ_BYTES];
     char why[128];
     /* Before it is read: what is there by now has arrived by now. */
-    int64_t received_ns = connect_clock_ns();
+    int64_t received_ns = handle_clock_ns();
     bool holds = redlock->talk.holds.count > 0;
     ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
     if (len > 0) {
-        if (talk_receive(&redlock->talk, bytes, (size_t)len, received_ns, connect_clock_ns()))
+        if (talk_receive(&redlock->talk, bytes, (size_t)len, received_ns, handle_clock_ns()))
             return true;
         drop(redlock, holds);
     } else if (len == 0) {
@@ -181,8 +206,8 @@ void handle_pump(struct redlock *redlock)
         write_out(redlock);
     for (unsigned i = 0; i < READS_AT_ONCE && redlock->fd >= 0 && read_some(redlock); i++)
         continue;
-    talk_expire(&redlock->talk, connect_clock_ns());
-    if (talk_is_dead(&redlock->talk, connect_clock_ns()))
+    talk_expire(&redlock->talk, handle_clock_ns());
+    if (talk_is_dead(&redlock->talk, handle_clock_ns()))
         handle_reset(redlock, "nothing comes from there any more");
     /* What was granted in vain is given back. */
     if (redlock->fd >= 0)
@@ -203,7 +228,7 @@ void handle_arm(struct redlock *redlock)
     if (redlock->wakeup.epoll < 0)
         return;
     wakeup_arm(&redlock->wakeup, has_output(redlock),
-               TAILQ_EMPTY(&talk->notices) ? talk_until_ns(talk) : 0, connect_clock_ns());
+               TAILQ_EMPTY(&talk->notices) ? talk_until_ns(talk) : 0, handle_clock_ns());
 }
 
 void handle_wait(struct redlock *redlock)
@@ -212,10 +237,10 @@ void handle_wait(struct redlock *redlock)
     if (has_output(redlock))
         fd.events |= POLLOUT;
     int64_t until_ns = talk_until_ns(&redlock->talk);
-    poll(&fd, 1, until_ns == INT64_MAX ? -1 : connect_wait_ms(until_ns, connect_clock_ns()));
+    poll(&fd, 1, until_ns == INT64_MAX ? -1 : wait_ms_until(until_ns));
 }
 
-/* --- the connection --- */
+/* --- its end --- */
 
 static void say_quit(struct redlock *redlock)
 {
@@ -235,13 +260,13 @@ void handle_close(struct redlock *redlock)
 {
     char bytes[READ_BYTES];
     bool patient = redlock->talk.holds.count > 0 || redlock->talk.lingers;
-    int64_t until_ns = connect_clock_ns() + LINGER_MS * NS_PER_MS;
+    int64_t until_ns = handle_clock_ns() + LINGER_MS * NS_PER_MS;
     write_out(redlock);
     if (redlock->talk.lingers)
         say_quit(redlock);
     shutdown(redlock->fd, SHUT_WR);
     for (unsigned i = 0; patient || i < READS_AT_ONCE; i++) {
-        int wait_ms = patient ? connect_wait_ms(until_ns, connect_clock_ns()) : 0;
+        int wait_ms = patient ? wait_ms_until(until_ns) : 0;
         ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
         if (len == 0 || (patient && wait_ms == 0))
             break;
@@ -254,6 +279,113 @@ void handle_close(struct redlock *redlock)
     }
     disconnect(redlock);
     talk_end(&redlock->talk, REDLOCK_BROKEN, "the connection was closed", false);
+}
+
+/* --- making one --- */
+
+/* 0, or an errno. */
+static int await(int fd, int64_t until_ns)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    for (;;) {
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        int wait_ms = wait_ms_until(until_ns);
+        int count = poll(&ready, 1, wait_ms);
+        if (count > 0)
+            break;
+        if (count == 0 && wait_ms == 0)
+            return ETIMEDOUT;
+        if (count < 0 && errno != EINTR)
+            return errno;
+    }
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 ? error : errno;
+}
+
+static int try_connect(int fd, const struct sockaddr *where, socklen_t len, int64_t until_ns)
+{
+    for (;;) {
+        if (connect(fd, where, len) == 0)
+            return 0;
+        /* One that was interrupted goes on by itself. */
+        if (errno == EINPROGRESS || errno == EINTR)
+            return await(fd, until_ns);
+        if (errno != EAGAIN || where->sa_family != AF_UNIX)
+            return errno;
+        if (handle_clock_ns() >= until_ns)
+            return ETIMEDOUT;
+        poll(NULL, 0, BACKLOG_RETRY_MS);
+    }
+}
+
+/* The socket; -1 with errno. */
+static int connect_one(const struct sockaddr *where, socklen_t len, int64_t until_ns)
+{
+    int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    int failed = try_connect(fd, where, len, until_ns);
+    if (failed == 0)
+        return fd;
+    close(fd);
+    errno = failed;
+    return -1;
+}
+
+static int fail_connect(struct error *error, const char *what, const char *why)
+{
+    error_set(error, "%s: %.160s", what, why);
+    return -1;
+}
+
+static int connect_unix(const struct address *address, int64_t until_ns, struct error *error)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    char why[128];
+    memcpy(where.sun_path, address->path, strlen(address->path) + 1);
+    int fd = connect_one((const struct sockaddr *)&where, sizeof(where), until_ns);
+    return fd >= 0 ? fd
+                   : fail_connect(error, "cannot connect", strerror_r(errno, why, sizeof(why)));
+}
+
+/* Each of its addresses has a share of what is left, so that one that is silent leaves some. */
+static int connect_tcp(const struct address *address, int64_t until_ns, struct error *error)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char port[8];
+    char why[128];
+    int on = 1;
+    int left = 0;
+    int fd = -1;
+    snprintf(port, sizeof(port), "%u", address->port);
+    int failed = getaddrinfo(address->host, port, &hints, &found);
+    if (failed != 0)
+        return fail_connect(error, "the name does not resolve", gai_strerror(failed));
+    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
+        left++;
+    errno = ETIMEDOUT;
+    for (const struct addrinfo *it = found; it != NULL && fd < 0; it = it->ai_next, left--) {
+        int64_t now_ns = handle_clock_ns();
+        int64_t share_ns = until_ns > now_ns ? (until_ns - now_ns) / left : 0;
+        fd = connect_one(it->ai_addr, it->ai_addrlen, now_ns + share_ns);
+    }
+    int reason = errno;
+    freeaddrinfo(found);
+    if (fd < 0)
+        return fail_connect(error, "cannot connect", strerror_r(reason, why, sizeof(why)));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    return fd;
+}
+
+/* A socket that does not block, is closed by exec, and sends at once; -1: the error says why not,
+ * to be put behind the address. The look-up of a name is not within the time. */
+static int connect_to(const struct address *address, int64_t timeout_ns, struct error *error)
+{
+    int64_t until_ns = handle_clock_ns() + timeout_ns;
+    return address->kind == ADDRESS_UNIX ? connect_unix(address, until_ns, error)
+                                         : connect_tcp(address, until_ns, error);
 }
 
 static enum redlock_status connect_anew(struct redlock *redlock)
@@ -292,7 +424,7 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct question *q
         if (failed != REDLOCK_OK)
             return failed;
     }
-    enum redlock_status status = talk_ask(&redlock->talk, question, connect_clock_ns(), line,
+    enum redlock_status status = talk_ask(&redlock->talk, question, handle_clock_ns(), line,
                                           context, id != NULL ? id : &ours);
     if (status == REDLOCK_OK)
         write_out(redlock);

@@ -30,6 +30,9 @@ struct redlock {
     size_t left_count;  /* there is room for one more, while there is a connection */
 };
 
+/* Nanoseconds of CLOCK_BOOTTIME. */
+int64_t handle_clock_ns(void);
+
 /*
  * In a process that was forked since: it has copies of the descriptors and none of the connections.
  * A byte read from there, or an end, would be taken for the parent's. So they are closed, and the

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/c/connect.h"
 #include "client/c/handle.h"
+#include "protocol/address.h"
 #include "protocol/units.h"
 
 const char *redlock_status_word(enum redlock_status status)
@@ -70,7 +70,7 @@ void redlock_free(struct redlock *redlock)
         return;
     handle_leave_to_parent(redlock);
     /* What was granted and nobody has taken is given back, too. */
-    talk_cancel_all(&redlock->talk, connect_clock_ns());
+    talk_cancel_all(&redlock->talk, handle_clock_ns());
     if (redlock->fd >= 0)
         handle_pump(redlock);
     if (redlock->fd >= 0)
@@ -151,7 +151,7 @@ int64_t redlock_left_ms(const struct redlock_lock *lock)
 {
     if (lock->deadline_ns == 0)
         return 0;
-    int64_t left_ns = lock->deadline_ns - connect_clock_ns();
+    int64_t left_ns = lock->deadline_ns - handle_clock_ns();
     return left_ns > 0 ? left_ns / NS_PER_MS : 0;
 }
 
@@ -222,7 +222,7 @@ void redlock_cancel(struct redlock *redlock, uint64_t id)
 {
     /* An answer that is here already can be dealt with at once. */
     handle_pump(redlock);
-    talk_cancel(&redlock->talk, id, connect_clock_ns());
+    talk_cancel(&redlock->talk, id, handle_clock_ns());
     handle_pump(redlock);
     handle_arm(redlock);
 }
