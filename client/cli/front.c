@@ -132,18 +132,14 @@ static bool start_keeper(struct front *front)
 
 /* --- terminal and signals --- */
 
-/* Whom the kernel stops for its terminal, it stops with all of its group; that is what a shell
- * continues, and what a script around us is in. */
-static bool stops_all(const struct front *front, int signal)
-{
-    return signal == SIGTTIN || signal == SIGTTOU || (front->terminal.lent && signal == SIGTSTP);
-}
-
 /* Returns when somebody has continued us. */
 static void stop(struct front *front, int signal)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    bool all = stops_all(front, signal);
+    /* Whom the kernel stops for its terminal, it stops with all of its group; that is what a shell
+     * continues, and what a script around us is in. */
+    bool all =
+        signal == SIGTTIN || signal == SIGTTOU || (front->terminal.lent && signal == SIGTSTP);
     struct sigaction before = by_default; /* SIGSTOP has no other, and none is told */
     const sigset_t only = signal_only(signal);
     foreground_take_back(&front->terminal, false);
@@ -154,20 +150,13 @@ static void stop(struct front *front, int signal)
     sigaction(signal, &before, NULL);
 }
 
-/* Taken here, it is not forwarded: the command is told to go on by what follows, and told so twice
- * it would forget a stop that came in between. */
-static bool take_continue(void)
-{
-    const sigset_t only = signal_only(SIGCONT);
-    return sigtimedwait(&only, NULL, &(struct timespec){0}) == SIGCONT;
-}
-
 /* Stop ourselves as the command was stopped, so that our shell sees what it would see of the
  * command alone. The command may have gone on in the meantime, or go on while we stop: what we say
  * and what we look at first lets the keeper see that. */
 static void stop_like_command(struct front *front, int signal)
 {
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    const sigset_t only = signal_only(SIGCONT);
     atomic_store(&front->plan.watch->halted, true);
     bool stopped = atomic_load(&front->plan.watch->stopped);
     if (stopped)
@@ -175,7 +164,9 @@ static void stop_like_command(struct front *front, int signal)
     atomic_store(&front->plan.watch->halted, false);
     if (!stopped)
         return;
-    bool continued = take_continue();
+    /* Taken here, it is not forwarded: the command is told to go on by what follows, and told so
+     * twice it would forget a stop that came in between. */
+    bool continued = sigtimedwait(&only, NULL, &(struct timespec){0}) == SIGCONT;
     foreground_lend(&front->terminal, front->command);
     /* Nobody can fetch an orphaned group to the terminal, so nobody stops it: the command would be
      * stopped again and again. It is told what the kernel tells such groups. */
@@ -203,9 +194,8 @@ static void forward_signals(struct front *front)
 /* ^C was typed to the command alone; a script around us has to hear of it too. */
 static void pass_on_interrupt(void)
 {
-    const struct sigaction by_default = {.sa_handler = SIG_DFL};
     const sigset_t only = signal_only(SIGINT);
-    sigaction(SIGINT, &by_default, NULL);
+    signal(SIGINT, SIG_DFL);
     kill(0, SIGINT);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }

@@ -14,11 +14,11 @@
 #include "client/cli/report.h"
 #include "client/cli/signals.h"
 #include "client/cli/terminal.h"
+#include "protocol/limits.h"
 #include "protocol/units.h"
 
 enum {
-    LONGEST_WAIT_MS = 24 * 3600 * 1000, /* that a daemon grants; then it begins again */
-    SIGN_OF_LIFE_S = 10,                /* how often the daemon is asked for one */
+    SIGN_OF_LIFE_S = 10, /* how often the daemon is asked for one */
     SHOWN_MAX = 512,
 };
 
@@ -142,7 +142,8 @@ static enum redlock_status knock(struct wait *wait)
 static enum redlock_status start(struct wait *wait)
 {
     const struct options *options = wait->options;
-    int64_t left_ms = LONGEST_WAIT_MS;
+    /* After the longest wait that a daemon grants, another one begins. */
+    int64_t left_ms = LIMIT_WAIT_MS;
     if (!redlock_is_connected(wait->redlock)) {
         daemon_renew_secret(options, wait->redlock);
         enum redlock_status status = knock(wait);
@@ -163,15 +164,6 @@ static enum redlock_status start(struct wait *wait)
     return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &wish, &wait->acquire);
 }
 
-/* The daemon went away, or is about to. */
-static void complain(struct wait *wait)
-{
-    unshow(wait);
-    if (!wait->complained)
-        report_message("%s; trying again", redlock_error(wait->redlock));
-    wait->complained = true;
-}
-
 /* Is this the end of it? Else it will begin again. */
 static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
@@ -179,8 +171,12 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
     enum patience patience = patience_after(status, &passage, now_ns, wait->ends_ns);
     if (patience == PATIENCE_OVER)
         return true;
-    if (patience == PATIENCE_ALONE)
-        complain(wait);
+    if (patience == PATIENCE_ALONE) {
+        unshow(wait);
+        if (!wait->complained)
+            report_message("%s; trying again", redlock_error(wait->redlock));
+        wait->complained = true;
+    }
     wait->acquire = 0;
     wait->look = 0;
     wait->retry_ns = patience_until_ns(now_ns, wait->ends_ns);
@@ -324,8 +320,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     *lock = event.lock;
     if (status != REDLOCK_OK)
         lock->deadline_ns = 0;
-    if (hint_ms != NULL)
-        *hint_ms = event.hint_ms;
+    *hint_ms = event.hint_ms;
     return status;
 }
 
