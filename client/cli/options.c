@@ -21,17 +21,18 @@ struct parser {
     struct options *options;
     struct error *error;
     unsigned allowed; /* options, here */
+    char quoted[QUOTED_SIZE];
 };
 
 /* --- errors --- */
 
 /* A word of the command line, to be shown. */
-static const char *quote(const char *word, char buf[QUOTED_SIZE])
+static const char *quote(struct parser *parser, const char *word)
 {
-    struct text text = {.buf = buf, .size = QUOTED_SIZE - 1};
-    memset(buf, 0, QUOTED_SIZE);
+    struct text text = {.buf = parser->quoted, .size = QUOTED_SIZE - 1};
     text_quoted(&text, word, strlen(word), QUOTED_MAX);
-    return buf;
+    parser->quoted[text.len] = '\0';
+    return parser->quoted;
 }
 
 static const char *command_name(const struct parser *parser)
@@ -40,17 +41,16 @@ static const char *command_name(const struct parser *parser)
 }
 
 /* There is such an option, but not here. */
-static bool fail_misplaced(const struct parser *parser, const char *word)
+static bool fail_misplaced(struct parser *parser, const char *word)
 {
     return parser->options->command == NULL
                ? error_set(parser->error, "%s belongs behind the command", word)
                : error_set(parser->error, "%s takes no %s", command_name(parser), word);
 }
 
-static bool fail_unknown(const struct parser *parser, const char *word)
+static bool fail_unknown(struct parser *parser, const char *word)
 {
     const char *words[OPTION_COUNT + 1] = {NULL};
-    char quoted[QUOTED_SIZE];
     char name[QUOTED_MAX] = "";
     unsigned count = 0;
     /* "--tll=30s": what stands behind the sign is not part of the name. */
@@ -63,19 +63,18 @@ static bool fail_unknown(const struct parser *parser, const char *word)
     }
     const char *meant = spelling_nearest(name + 2, words);
     return error_set(parser->error, "%s has no option %s%s%s%s", command_name(parser),
-                     quote(word, quoted), meant != NULL ? "; did you mean --" : "",
+                     quote(parser, word), meant != NULL ? "; did you mean --" : "",
                      meant != NULL ? meant : "", meant != NULL ? "?" : "");
 }
 
-static bool fail_letter(const struct parser *parser, char letter)
+static bool fail_letter(struct parser *parser, char letter)
 {
     const char word[] = {'-', letter, '\0'};
-    char quoted[QUOTED_SIZE];
     for (unsigned id = 0; id < OPTION_COUNT; id++)
         if (option_rules[id].letter == letter)
             return fail_misplaced(parser, word);
     return error_set(parser->error, "%s has no option %s", command_name(parser),
-                     quote(word, quoted));
+                     quote(parser, word));
 }
 
 /* getopt_long(3) found something wrong with this word. */
@@ -98,7 +97,7 @@ static bool fail_option(struct parser *parser, int found, const char *word)
 
 /* --- options --- */
 
-static bool take_duration(const struct parser *parser, enum option_id id, const char *text,
+static bool take_duration(struct parser *parser, enum option_id id, const char *text,
                           int64_t least_ms, int64_t *ms)
 {
     struct error why;
@@ -110,14 +109,13 @@ static bool take_duration(const struct parser *parser, enum option_id id, const 
     return true;
 }
 
-static bool take_exit(const struct parser *parser, const char *text, int *status)
+static bool take_exit(struct parser *parser, const char *text, int *status)
 {
-    char quoted[QUOTED_SIZE];
     size_t digits = strspn(text, "0123456789");
     long number = strtol(text, NULL, 10);
     if (digits == 0 || digits > 3 || text[digits] != '\0' || number > 255)
         return error_set(parser->error, "--conflict-exit: %s is no number from 0 to 255",
-                         quote(text, quoted));
+                         quote(parser, text));
     *status = (int)number;
     return true;
 }
@@ -222,7 +220,7 @@ static bool take_options(struct parser *parser, int argc, char **argv, bool end_
 
 /* --- operands --- */
 
-static bool take_name(const struct parser *parser, const char *name)
+static bool take_name(struct parser *parser, const char *name)
 {
     if (name[0] == '\0')
         return error_set(parser->error, "NAME is empty");
@@ -236,29 +234,27 @@ static bool take_name(const struct parser *parser, const char *name)
 }
 
 /* COMMAND and its arguments, behind NAME. */
-static bool take_argv(const struct parser *parser, char **argv)
+static bool take_argv(struct parser *parser, char **argv)
 {
-    char quoted[QUOTED_SIZE];
     if (argv[0] != NULL && strcmp(argv[0], "--") == 0)
         argv++;
     else if (argv[0] != NULL && argv[0][0] == '-')
         return error_set(parser->error, "%s stands behind NAME: options go before it",
-                         quote(argv[0], quoted));
+                         quote(parser, argv[0]));
     if (argv[0] == NULL)
         return error_set(parser->error, "run needs a COMMAND behind NAME");
     parser->options->argv = argv;
     return true;
 }
 
-static bool fail_superfluous(const struct parser *parser, const char *word)
+static bool fail_superfluous(struct parser *parser, const char *word)
 {
-    char quoted[QUOTED_SIZE];
     const struct command *command = parser->options->command;
-    return error_set(parser->error, "what is %s for? usage: redlock %s%s%s", quote(word, quoted),
+    return error_set(parser->error, "what is %s for? usage: redlock %s%s%s", quote(parser, word),
                      command->name, command->usage[0] != '\0' ? " " : "", command->usage);
 }
 
-static bool take_operands(const struct parser *parser, int count, char **words)
+static bool take_operands(struct parser *parser, int count, char **words)
 {
     const struct command *command = parser->options->command;
     bool named = command->operands != OPERANDS_NONE && command->operands != OPERANDS_TOPIC;
