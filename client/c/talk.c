@@ -109,20 +109,18 @@ enum redlock_status talk_ask(struct talk *talk, const struct question *question,
     if (asked == NULL && talk->made == LIMIT_CLIENT_REQUESTS)
         return talk_fail(talk, REDLOCK_LIMIT, "%d requests are under way, or not taken yet",
                          LIMIT_CLIENT_REQUESTS);
-    struct hold *hold = asked != NULL && holds ? calloc(1, sizeof(*hold)) : NULL;
-    if (asked != NULL && holds && hold == NULL) {
-        recycle(talk, asked);
-        asked = NULL;
-    }
     if (asked == NULL)
         return talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
+    if (holds && (asked->hold = calloc(1, sizeof(*asked->hold))) == NULL) {
+        recycle(talk, asked);
+        return talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
+    }
     /* From now on the token is of no use, and what becomes of it no news. */
     if (question->kind == QUESTION_RELEASE)
         holds_remove(&talk->holds, &talk->notices, question->token);
     asked->id = next_id(talk, asked);
     asked->question = *question;
     talk->lingers = talk->lingers || (question->kind == QUESTION_ACQUIRE && question->linger);
-    asked->hold = hold;
     asked->confirms = asked->lost = false;
     asked->sent_ns = now_ns;
     asked->until_ns = now_ns + question->wait_ms * NS_PER_MS + talk->timeout_ns;

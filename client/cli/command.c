@@ -6,7 +6,7 @@
 #include "client/cli/report.h"
 #include "protocol/spelling.h"
 
-enum { NAME_WIDTH = 9, OPTION_WIDTH = 23, QUOTED_MAX = 40, COMMANDS_MAX = 16 };
+enum { NAME_WIDTH = 9, OPTION_WIDTH = 23, QUOTED_MAX = 40 };
 
 static int help(const struct options *options);
 static int version(const struct options *options);
@@ -75,11 +75,11 @@ static const struct {
 /* The command that was probably meant, or NULL. */
 static const char *nearest(const char *name)
 {
-    const char *names[COMMANDS_MAX + 1] = {NULL};
+    const char *names[sizeof(commands) / sizeof(commands[0])] = {NULL};
     for (unsigned i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
         if (strcmp(aliases[i].name, name) == 0)
             return aliases[i].meant;
-    for (unsigned i = 0; i < COMMANDS_MAX && commands[i].name != NULL; i++)
+    for (unsigned i = 0; commands[i].name != NULL; i++)
         names[i] = commands[i].name;
     return spelling_nearest(name, names);
 }
