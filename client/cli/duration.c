@@ -30,16 +30,6 @@ static bool fail_no_unit(struct error *error, const char *word, size_t len)
     return false;
 }
 
-/* Is it a unit of the protocol? */
-static bool is_unit(const char *text)
-{
-    char one[8];
-    int64_t ms;
-    int len = snprintf(one, sizeof(one), "1%s", text);
-    return len > 1 && (size_t)len < sizeof(one) &&
-           request_parse_time(one, (size_t)len, &ms) == REQUEST_FINE;
-}
-
 bool duration_parse(const char *text, int64_t *ms, struct error *error)
 {
     size_t len = strlen(text);
@@ -47,11 +37,12 @@ bool duration_parse(const char *text, int64_t *ms, struct error *error)
     bool zero = digits > 0 && strspn(text, "0") == len;
     if (digits == len && len > 0 && !zero)
         return fail_no_unit(error, text, len);
-    if (request_parse_time(text, len, ms) == REQUEST_FINE && *ms <= LONGEST_MS)
+    enum request_error parsed = request_parse_time(text, len, ms);
+    if (parsed == REQUEST_FINE && *ms <= LONGEST_MS)
         return true;
     if (digits > 0 && text[digits] == '.')
         return fail(error, text, len, " is no whole number: 1500ms is one second and a half");
-    if (digits > 0 && is_unit(text + digits))
+    if (parsed != REQUEST_BAD_TIME)
         return fail(error, text, len, " is longer than anybody waits");
     return fail(error, text, len, " is no time: write 30s, 500ms, 5m or 1h");
 }
