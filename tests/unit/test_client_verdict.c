@@ -1,5 +1,5 @@
 /*
- * client/c/answer.h, client/c/question.h and client/c/verdict.h: what is asked, what an answer
+ * client/c/question.h and client/c/verdict.h: what is asked, what an answer
  * means, and until when a grant may be relied on. Time is numbers here.
  */
 #include <stdio.h>
