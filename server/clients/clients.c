@@ -9,14 +9,11 @@
 bool clients_init(struct clients *clients)
 {
     clients->ends.epoll = -1;
-    /* One more: a new connection is counted before another makes room for it. */
-    size_t connections = (size_t)clients->config->limits.clients + 1;
     return sessions_init(clients) &&
            client_log_start(&clients->client_log, clients->log, clients->base) &&
            handshakes_init(&clients->handshakes, clients) &&
            ends_init(&clients->ends, clients->base) &&
-           auth_init(&clients->auth, clients->config, clients->entropy) &&
-           origins_init(&clients->origins, connections);
+           auth_init(&clients->auth, clients->config, clients->entropy);
 }
 
 void clients_deinit(struct clients *clients)
@@ -26,8 +23,7 @@ void clients_deinit(struct clients *clients)
     auth_deinit(&clients->auth);
     clients_stop_listening(clients);
     handshakes_deinit(&clients->handshakes);
-    if (clients->origins.sentinel != NULL)
-        origins_deinit(&clients->origins);
+    origins_clear(&clients->origins);
     ends_deinit(&clients->ends);
     sessions_deinit(clients);
     client_log_stop(&clients->client_log);

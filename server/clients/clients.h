@@ -22,7 +22,6 @@
 #include "server/clients/client_log.h"
 #include "server/clients/handshake.h"
 #include "server/clients/listener.h"
-#include "server/clients/origins.h"
 #include "server/clients/session.h"
 #include "server/net/ends.h"
 
@@ -45,8 +44,8 @@ struct clients {
     int64_t started_ns;
 
     struct client_log client_log;
-    struct ends ends;       /* of clients that are not read from */
-    struct origins origins; /* where they come from */
+    struct ends ends;               /* of clients that are not read from */
+    struct counted_origin *origins; /* where they come from */
     struct request_limits request_limits;
     unsigned limit;   /* connections: of the configuration, or what descriptors allow */
     bool starting;    /* all wait in the queues of the sockets */

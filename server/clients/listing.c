@@ -1,136 +1,167 @@
 #include "server/clients/listing.h"
 
-#include <assert.h>
 #include <inttypes.h>
 
 #include "protocol/units.h"
+#include "server/admin/status.h"
 #include "server/clients/clients.h"
+#include "server/clock.h"
 
-static bool next_node(struct listing *listing, struct text *text)
+/* One that is being written; nothing else happens meanwhile. */
+struct listing {
+    struct session *session; /* that asks, and is not told of what it may not use */
+    const struct request *request;
+    int64_t now_ns;
+    bool limited; /* however many lines there are, it ends with how many more */
+    unsigned lines;
+    unsigned more;
+    struct text line;
+};
+
+/* No client is dropped for asking for a long listing. If there is no room for the next line, it is
+ * only counted. */
+static bool has_room(struct listing *listing)
 {
-    if (listing->index == listing->status.node_count)
-        return false;
-    status_write_node(&listing->status.nodes[listing->index++], text);
-    return true;
+    bool fits = !listing->limited || (listing->more == 0 && listing->lines < LIMIT_LISTING_LINES &&
+                                      session_room(listing->session) >= 4 * LIMIT_REPLY);
+    listing->lines += fits;
+    listing->more += !fits;
+    return fits;
+}
+
+static void end_line(struct listing *listing)
+{
+    session_write_line(listing->session, listing->request, listing->line.buf, listing->line.len);
+    listing->line.len = 0;
+}
+
+static void write_nodes(struct listing *listing, const struct status *status)
+{
+    for (unsigned i = 0; i < status->node_count; i++) {
+        status_write_node(&status->nodes[i], &listing->line);
+        end_line(listing);
+    }
 }
 
 /* What the daemon has counted, then the outcomes of each kind of round. */
-static bool next_count(struct listing *listing, struct text *text)
+static void write_counts(struct listing *listing, const struct status *status)
 {
-    unsigned index = listing->index++;
-    if (index == 0)
-        status_write_daemon(&listing->status, text);
-    else if (index <= ROUND_KINDS)
-        status_write_outcomes(&listing->status, index - 1, text);
-    return index <= ROUND_KINDS;
+    status_write_daemon(status, &listing->line);
+    end_line(listing);
+    for (unsigned kind = 0; kind < ROUND_KINDS; kind++) {
+        status_write_outcomes(status, kind, &listing->line);
+        end_line(listing);
+    }
 }
 
 /* A user may neither know nor count what it may not use. */
-static bool may_see(const struct listing *listing, const struct status_lock *lock)
+static void write_lock(struct listing *listing, const struct resource *place,
+                       const struct resource_view *resource)
 {
-    return permit_covers(&listing->session->identity.permit, lock->resource, lock->resource_len);
+    struct session *session = listing->session;
+    struct status_lock lock = status_lock_of(resource, listing->now_ns);
+    if ((!lock.held && lock.queued == 0) ||
+        !permit_covers(&session->identity.permit, lock.resource, lock.resource_len) ||
+        !has_room(listing))
+        return;
+    lock.place = engine_place(place, &session->client);
+    status_write_lock(&lock, &listing->line);
+    end_line(listing);
 }
 
-static bool next_lock(struct listing *listing, struct text *text)
+/* Without a walk over all of them where one is named, which waiters ask time and again. */
+static void write_locks(struct listing *listing)
 {
-    while (listing->more) {
-        const struct resource *place = listing->place;
-        struct status_lock lock = status_lock_of(&listing->resource, listing->now_ns);
-        /* Without a walk over all of them where one is named, which waiters ask time and again. */
-        listing->more = listing->request->resource == NULL &&
-                        engine_next_resource(listing->engine, &listing->place, &listing->resource);
-        if ((!lock.held && lock.queued == 0) || !may_see(listing, &lock))
-            continue;
-        if (text != NULL) {
-            lock.place = engine_place(place, &listing->session->client);
-            status_write_lock(&lock, text);
-        }
-        return true;
-    }
-    return false;
+    const struct engine *engine = listing->session->clients->engine;
+    const struct resource *place = NULL;
+    struct resource_view resource;
+    if (listing->request->resource == NULL)
+        while (engine_next_resource(engine, &place, &resource))
+            write_lock(listing, place, &resource);
+    else if (engine_find_resource(engine, listing->request, &resource, &place))
+        write_lock(listing, place, &resource);
 }
 
 /* A user's own connections; to a user who may use every resource, all of them. */
-static bool may_see_client(const struct listing *listing, const struct session *client)
+static bool may_see(const struct listing *listing, const struct session *client)
 {
-    return permit_covers_all(&listing->session->identity.permit) ||
-           (client->identity.user != NULL &&
-            client->identity.user == listing->session->identity.user);
+    const struct auth_identity *identity = &listing->session->identity;
+    return permit_covers_all(&identity->permit) ||
+           (client->identity.user != NULL && client->identity.user == identity->user);
 }
 
-static bool next_client(struct listing *listing, struct text *text)
+static void write_client(struct listing *listing, const struct session *client)
 {
-    const struct session *client = listing->client;
-    while (client != NULL && !may_see_client(listing, client))
-        client = LIST_NEXT(client, entry);
-    if (client == NULL)
-        return false;
+    const char *name = engine_client_name(&client->client);
     int64_t age_ms = (listing->now_ns - client->since_ns) / NS_PER_MS;
-    if (text != NULL)
-        text_format(text,
-                    "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
-                    " under_way=%u holds=%u user=%s",
-                    engine_client_id(&client->client),
-                    engine_client_name(&client->client)[0] != '\0'
-                        ? engine_client_name(&client->client)
-                        : "-",
-                    client->peer, age_ms, client->requests, engine_client_requests(&client->client),
-                    engine_client_holds(&client->client), session_user(client, "-"));
-    listing->client = LIST_NEXT(client, entry);
-    return true;
+    text_format(&listing->line,
+                "client=%" PRIu64 " name=%s peer=%s age_ms=%" PRId64 " requests=%" PRIu64
+                " under_way=%u holds=%u user=%s",
+                engine_client_id(&client->client), name[0] != '\0' ? name : "-", client->peer,
+                age_ms, client->requests, engine_client_requests(&client->client),
+                engine_client_holds(&client->client), session_user(client, "-"));
+    end_line(listing);
+}
+
+static void write_clients(struct listing *listing)
+{
+    const struct session *client;
+    LIST_FOREACH (client, &listing->session->clients->sessions, entry)
+        if (may_see(listing, client) && has_room(listing))
+            write_client(listing, client);
 }
 
 /* Not by printf: a client that may do nothing else may ask for this as often as it likes. */
-static bool next_verb(struct listing *listing, struct text *text)
+static void write_help(struct listing *listing)
 {
     enum { WIDTH = 53 };
-    if (listing->index == VERB_COUNT)
-        return false;
-    enum verb verb = (enum verb)listing->index++;
-    text_string(text, verb_word(verb));
-    text_string(text, " ");
-    text_string(text, verb_usage(verb));
-    while (text->len < WIDTH)
-        text_byte(text, ' ');
-    text_string(text, " ");
-    text_string(text, verb_text(verb));
-    return true;
-}
-
-void listing_begin(struct listing *listing, const struct clients *clients,
-                   const struct session *session, const struct request *request, int64_t now_ns)
-{
-    listing->session = session;
-    listing->request = request;
-    listing->now_ns = now_ns;
-    listing->index = 0;
-    listing->engine = clients->engine;
-    listing->place = NULL;
-    if (request->verb == VERB_NODES || request->verb == VERB_STATS)
-        status_take_clients(&listing->status, clients, now_ns);
-    else if (request->verb == VERB_LOCKS)
-        listing->more =
-            request->resource != NULL
-                ? engine_find_resource(clients->engine, request, &listing->resource,
-                                       &listing->place)
-                : engine_next_resource(clients->engine, &listing->place, &listing->resource);
-    else
-        listing->client = LIST_FIRST(&clients->sessions);
-}
-
-bool listing_next(struct listing *listing, struct text *text)
-{
-    switch (listing->request->verb) {
-    case VERB_NODES:
-        return next_node(listing, text);
-    case VERB_STATS:
-        return next_count(listing, text);
-    case VERB_LOCKS:
-        return next_lock(listing, text);
-    case VERB_CLIENTS:
-        return next_client(listing, text);
-    default:
-        assert(listing->request->verb == VERB_HELP);
-        return next_verb(listing, text);
+    for (enum verb verb = 0; verb < VERB_COUNT; verb++) {
+        text_string(&listing->line, verb_word(verb));
+        text_string(&listing->line, " ");
+        text_string(&listing->line, verb_usage(verb));
+        while (listing->line.len < WIDTH)
+            text_byte(&listing->line, ' ');
+        text_string(&listing->line, " ");
+        text_string(&listing->line, verb_text(verb));
+        end_line(listing);
     }
+}
+
+static void write_status(struct listing *listing)
+{
+    struct status status;
+    status_take_clients(&status, listing->session->clients, listing->now_ns);
+    if (listing->request->verb == VERB_NODES)
+        write_nodes(listing, &status);
+    else
+        write_counts(listing, &status);
+}
+
+void listing_write(struct session *session, const struct request *request)
+{
+    char buf[LIMIT_REPLY];
+    struct listing listing = {
+        .session = session,
+        .request = request,
+        .now_ns = clock_now_ns(),
+        .limited = request->verb == VERB_CLIENTS ||
+                   (request->verb == VERB_LOCKS && request->resource == NULL),
+        .line = {.buf = buf, .size = sizeof(buf)},
+    };
+    /* It walks over all of them. */
+    if (listing.limited)
+        session->lines_taken = session->clients->read_budget;
+    if (request->verb == VERB_HELP)
+        write_help(&listing);
+    else if (request->verb == VERB_LOCKS)
+        write_locks(&listing);
+    else if (request->verb == VERB_CLIENTS)
+        write_clients(&listing);
+    else
+        write_status(&listing);
+    if (listing.more > 0) {
+        text_format(&listing.line, "more=%u", listing.more);
+        end_line(&listing);
+    }
+    session_write_text(session, request, "END");
 }

@@ -1,7 +1,17 @@
 #include "server/clients/origin.h"
 
-#include <stddef.h>
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+struct counted_origin {
+    UT_hash_handle hh;
+    struct origin origin;
+    unsigned connections;
+};
 
 static struct origin make(char kind, const void *bytes, size_t len)
 {
@@ -27,4 +37,57 @@ struct origin origin_of_ipv6(const void *address)
 struct origin origin_of_user(uint32_t uid)
 {
     return make('u', &uid, sizeof(uid));
+}
+
+static struct counted_origin *find(struct counted_origin *origins, const struct origin *origin)
+{
+    struct counted_origin *counted;
+    HASH_FIND(hh, origins, origin, sizeof(*origin), counted);
+    return counted;
+}
+
+static struct counted_origin *add(struct counted_origin **origins, const struct origin *origin)
+{
+    struct counted_origin *counted = calloc(1, sizeof(*counted));
+    if (counted == NULL)
+        return NULL;
+    counted->origin = *origin;
+    HASH_ADD(hh, *origins, origin, sizeof(*origin), counted);
+    if (counted->hh.tbl != NULL)
+        return counted;
+    free(counted);
+    return NULL;
+}
+
+bool origins_enter(struct counted_origin **origins, const struct origin *origin, unsigned most)
+{
+    struct counted_origin *counted = find(*origins, origin);
+    if (counted != NULL && most != 0 && counted->connections >= most)
+        return false;
+    if (counted == NULL)
+        counted = add(origins, origin);
+    if (counted != NULL)
+        counted->connections++;
+    return counted != NULL;
+}
+
+static void forget(struct counted_origin **origins, struct counted_origin *counted)
+{
+    HASH_DEL(*origins, counted);
+    free(counted);
+}
+
+void origins_leave(struct counted_origin **origins, const struct origin *origin)
+{
+    struct counted_origin *counted = find(*origins, origin);
+    assert(counted != NULL);
+    assert(counted->connections > 0);
+    if (--counted->connections == 0)
+        forget(origins, counted);
+}
+
+void origins_clear(struct counted_origin **origins)
+{
+    while (*origins != NULL)
+        forget(origins, *origins);
 }

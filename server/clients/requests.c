@@ -71,40 +71,6 @@ static void authenticate(struct session *session, const struct request *request)
         close_when_written(session);
 }
 
-/* However many there are, so it takes the whole read budget. */
-static bool walks_over_all(const struct request *request)
-{
-    return request->verb == VERB_CLIENTS ||
-           (request->verb == VERB_LOCKS && request->resource == NULL);
-}
-
-/* A long one ends with how many more there are: no client is dropped for asking. */
-static void write_listing(struct session *session, const struct request *request)
-{
-    struct listing listing;
-    char buf[LIMIT_REPLY];
-    unsigned lines = 0;
-    unsigned more = 0;
-    listing_begin(&listing, session->clients, session, request, clock_now_ns());
-    for (;;) {
-        struct text line = {.buf = buf, .size = sizeof(buf)};
-        bool fits = !walks_over_all(request) || (more == 0 && lines < LIMIT_LISTING_LINES &&
-                                                 session_room(session) >= 4 * LIMIT_REPLY);
-        if (!listing_next(&listing, fits ? &line : NULL))
-            break;
-        if (fits)
-            session_write_line(session, request, line.buf, line.len);
-        lines += fits;
-        more += !fits;
-    }
-    if (more > 0) {
-        struct text line = {.buf = buf, .size = sizeof(buf)};
-        text_format(&line, "more=%u", more);
-        session_write_line(session, request, line.buf, line.len);
-    }
-    session_write_text(session, request, "END");
-}
-
 static void run(struct session *session, const struct request *request)
 {
     struct clients *clients = session->clients;
@@ -132,9 +98,7 @@ static void run(struct session *session, const struct request *request)
     case VERB_LOCKS:
     case VERB_CLIENTS:
     case VERB_HELP:
-        if (walks_over_all(request))
-            session->lines_taken = clients->read_budget;
-        write_listing(session, request);
+        listing_write(session, request);
         break;
     case VERB_PING:
         /* It proves what is held: what is lost by now has to be told of before it. */
