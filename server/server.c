@@ -256,7 +256,7 @@ static void server_on_signal(evutil_socket_t fd, short events, void *context)
         LOG_FIELDS(log_text("signal", name), log_number("clients", server->clients.session_count)));
     notifier_stopping(&server->notifier);
     server->drain_until_ns = clock_now_ns() + DRAIN_NS;
-    clients_stop_listening(&server->clients);
+    listeners_stop(&server->clients);
     engine_drain(server->engine, clock_now_ns());
     event_active(server->drain, 0, 0);
 }
@@ -397,7 +397,7 @@ bool server_start(struct server *server, struct config *config, const struct log
         const struct timeval patience = clock_delay(START_NS);
         server->clients.starting = true;
         event_add(server->started, &patience);
-        if (!clients_listen(&server->clients) || !start_admin(server)) {
+        if (!listeners_start(&server->clients) || !start_admin(server)) {
             server_stop(server);
             return false;
         }

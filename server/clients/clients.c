@@ -2,7 +2,6 @@
 
 #include "protocol/limits.h"
 #include "server/clients/listeners.h"
-#include "server/clients/sessions.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
 
@@ -21,7 +20,7 @@ void clients_deinit(struct clients *clients)
     if (clients->base == NULL)
         return;
     auth_deinit(&clients->auth);
-    clients_stop_listening(clients);
+    listeners_stop(clients);
     handshakes_deinit(&clients->handshakes);
     origins_clear(&clients->origins);
     ends_deinit(&clients->ends);
@@ -29,25 +28,10 @@ void clients_deinit(struct clients *clients)
     client_log_stop(&clients->client_log);
 }
 
-bool clients_listen(struct clients *clients)
-{
-    return listeners_start(clients);
-}
-
 void clients_accept(struct clients *clients)
 {
     clients->starting = false;
     listener_resume(clients);
-}
-
-void clients_stop_listening(struct clients *clients)
-{
-    listeners_stop(clients);
-}
-
-void clients_free_sessions(struct clients *clients)
-{
-    sessions_free_all(clients);
 }
 
 /* Where one client had this pass to itself, its budget is larger in the next: as many rounds go
@@ -65,23 +49,6 @@ void clients_on_pass_end(struct clients *clients)
     if (clients->place_freed)
         listener_resume(clients);
     clients->place_freed = false;
-}
-
-bool clients_renew_users(struct clients *clients)
-{
-    struct users before;
-    if (!auth_renew_users(&clients->auth, &before))
-        return false;
-    sessions_renew_users(clients);
-    users_deinit(&before);
-    pass_want_end(clients->pass);
-    return true;
-}
-
-void clients_apply_config(struct clients *clients, unsigned limit)
-{
-    clients->limit = limit;
-    sessions_apply_config(clients);
 }
 
 bool clients_have_unsent(const struct clients *clients)

@@ -83,14 +83,31 @@ bool clients_init(struct clients *clients);
 /* Also if it was never initialised and is all zero. */
 void clients_deinit(struct clients *clients);
 
-/* Listen. On failure the reason has been logged. */
-bool clients_listen(struct clients *clients);
-
 /* The clients that wait in the queues of the sockets since the start are accepted. */
 void clients_accept(struct clients *clients);
 
-/* Accept no more clients. */
-void clients_stop_listening(struct clients *clients);
+/* At the end of a pass of the loop, after all was written. */
+void clients_on_pass_end(struct clients *clients);
+
+/* Is there an answer that the kernel has not taken yet? */
+bool clients_have_unsent(const struct clients *clients);
+
+/* --- sessions.c: when a connection begins, goes on and ends --- */
+
+/* False if there is not enough memory. */
+bool sessions_init(struct clients *clients);
+
+/* After clients_free_sessions(); also if it was never initialised and is all zero. */
+void sessions_deinit(struct clients *clients);
+
+/* Serve a connection that was accepted; `tls`: over TLS, whose handshake is done, else NULL. Owns
+ * both from now on. False if there is no memory for it. */
+bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls,
+                  const struct peer *peer);
+
+/* There is no room for another connection: the one that has been unauthenticated for longest is
+ * closed. False if there is none. */
+bool sessions_make_room(struct clients *clients);
 
 /* Free all sessions, as if each client had gone. */
 void clients_free_sessions(struct clients *clients);
@@ -101,11 +118,5 @@ bool clients_renew_users(struct clients *clients);
 
 /* The rest of the configuration may have changed, and so has the number of connections. */
 void clients_apply_config(struct clients *clients, unsigned limit);
-
-/* At the end of a pass of the loop, after all was written. */
-void clients_on_pass_end(struct clients *clients);
-
-/* Is there an answer that the kernel has not taken yet? */
-bool clients_have_unsent(const struct clients *clients);
 
 #endif

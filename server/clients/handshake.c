@@ -6,7 +6,6 @@
 #include "protocol/limits.h"
 #include "protocol/units.h"
 #include "server/clients/clients.h"
-#include "server/clients/sessions.h"
 #include "server/clock.h"
 #include "server/net/pass.h"
 
@@ -77,7 +76,8 @@ static void handshake_on_event(struct bufferevent *connection, short events, voi
     }
     handshakes->done++;
     handshake->connection = NULL;
-    leave(handshake, sessions_add_tls(handshakes->clients, connection, &handshake->peer));
+    leave(handshake, sessions_add(handshakes->clients, bufferevent_getfd(connection), connection,
+                                  &handshake->peer));
 }
 
 static void handshake_on_timer(evutil_socket_t fd, short events, void *context)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "server/clients/clients.h"
-#include "server/clients/sessions.h"
 #include "server/net/sockaddr.h"
 #include "server/net/tcp_listen.h"
 
@@ -116,7 +115,7 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         pause_while_crowded(clients);
         return;
     }
-    if (!sessions_add(clients, fd, &peer))
+    if (!sessions_add(clients, fd, NULL, &peer))
         origins_leave(&clients->origins, &peer.origin);
 }
 

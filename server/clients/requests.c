@@ -1,4 +1,4 @@
-#include "server/clients/requests.h"
+#include "server/clients/session.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "server/clients/client_log.h"
 #include "server/clients/clients.h"
 #include "server/clients/listing.h"
-#include "server/clients/session.h"
 #include "server/clock.h"
 #include "server/log.h"
 

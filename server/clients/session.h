@@ -1,6 +1,6 @@
 /*
- * One client connection (docs/protocol.txt): its state, and what is written to it. What it sends is
- * for requests.h; when it begins and ends is for sessions.h.
+ * One client connection (docs/protocol.txt): its state, what is written to it, and what it sends.
+ * When it begins and ends is for sessions.c.
  *
  * What waits, what is unread and what is under way is limited: a client that sends too much is not
  * read from, a client that does not read its answers is dropped.
@@ -110,5 +110,13 @@ const char *session_user(const struct session *session, const char *none);
 
 /* It has become that user: for the log. */
 void session_log_authenticated(const struct session *session);
+
+/* --- requests.c: bytes to lines, lines to requests, and each request to whatever answers it ---
+ *
+ * Untagged requests are answered in order, and one starts only after the one before is answered;
+ * the lines that have to wait are kept in pending_input. Tagged ones start as they come. */
+
+/* Take all lines that can be taken now, as far as the read budget goes; and read on, or do not. */
+void requests_take(struct session *session);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/clients/sessions.h"
+#include "server/clients/clients.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,9 +10,6 @@
 
 #include "engine/engine.h"
 #include "protocol/limits.h"
-#include "server/clients/auth.h"
-#include "server/clients/clients.h"
-#include "server/clients/requests.h"
 #include "server/clients/session.h"
 #include "server/clock.h"
 #include "server/entropy.h"
@@ -120,13 +117,6 @@ static void session_on_end_seen(void *context)
 
 /* --- the end of one --- */
 
-/* Whatever it has but its connection. */
-static void session_discard(struct session *session)
-{
-    evbuffer_free(session->pending_input);
-    free(session);
-}
-
 static void session_free(struct session *session)
 {
     struct clients *clients = session->clients;
@@ -147,7 +137,8 @@ static void session_free(struct session *session)
         tls_farewell(session->stream.tls);
     end_watch_set(&session->end_watch, false);
     stream_close(&session->stream);
-    session_discard(session);
+    evbuffer_free(session->pending_input);
+    free(session);
     clients->place_freed = true;
     pass_want_end(clients->pass);
 }
@@ -250,10 +241,15 @@ static bool may_stay(struct session *session)
             engine_client_resources(&session->client, may_lock, &identity->permit));
 }
 
-void sessions_renew_users(struct clients *clients)
+/* Connections whose user is gone are closed, and so are those that hold or wait for what they may
+ * not lock any more. */
+bool clients_renew_users(struct clients *clients)
 {
+    struct users before;
     struct session *session;
     struct session *next;
+    if (!auth_renew_users(&clients->auth, &before))
+        return false;
     for (session = LIST_FIRST(&clients->sessions); session != NULL; session = next) {
         next = LIST_NEXT(session, entry);
         if (!may_stay(session))
@@ -261,10 +257,14 @@ void sessions_renew_users(struct clients *clients)
                   "its user may not do what it does any more");
     }
     set_auth_timer(clients);
+    users_deinit(&before);
+    pass_want_end(clients->pass);
+    return true;
 }
 
-void sessions_apply_config(struct clients *clients)
+void clients_apply_config(struct clients *clients, unsigned limit)
 {
+    clients->limit = limit;
     set_auth_timer(clients);
 }
 
@@ -279,20 +279,6 @@ static uint64_t draw_id(struct clients *clients)
         id >>= 16;
     }
     return id;
-}
-
-/* For a connection to come; NULL if there is not enough memory. */
-static struct session *session_make(struct clients *clients)
-{
-    struct session *session = calloc(1, sizeof(*session));
-    if (session == NULL)
-        return NULL;
-    session->clients = clients;
-    session->pending_input = evbuffer_new();
-    if (session->pending_input != NULL)
-        return session;
-    free(session);
-    return NULL;
 }
 
 /* It has its connection. */
@@ -320,34 +306,25 @@ static void session_begin(struct session *session, const struct peer *peer)
                          log_text("peer", session->peer)));
 }
 
-bool sessions_add(struct clients *clients, int fd, const struct peer *peer)
+bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls, const struct peer *peer)
 {
-    struct session *session = session_make(clients);
-    if (session == NULL) {
-        evutil_closesocket(fd);
-        return false;
+    struct session *session = calloc(1, sizeof(*session));
+    struct evbuffer *pending_input = evbuffer_new();
+    if (session == NULL || pending_input == NULL) {
+        if (tls != NULL)
+            bufferevent_free(tls);
+        else
+            evutil_closesocket(fd);
+    } else if (stream_open(&session->stream, clients->streams, fd, tls, &client, session)) {
+        session->clients = clients;
+        session->pending_input = pending_input;
+        session_begin(session, peer);
+        return true;
     }
-    if (!stream_open(&session->stream, clients->streams, fd, &client, session)) {
-        session_discard(session);
-        return false;
-    }
-    session_begin(session, peer);
-    return true;
-}
-
-bool sessions_add_tls(struct clients *clients, struct bufferevent *tls, const struct peer *peer)
-{
-    struct session *session = session_make(clients);
-    if (session == NULL) {
-        bufferevent_free(tls);
-        return false;
-    }
-    if (!stream_open_tls(&session->stream, clients->streams, tls, &client, session)) {
-        session_discard(session);
-        return false;
-    }
-    session_begin(session, peer);
-    return true;
+    if (pending_input != NULL)
+        evbuffer_free(pending_input);
+    free(session);
+    return false;
 }
 
 /* --- after a pass --- */
@@ -429,7 +406,7 @@ void sessions_deinit(struct clients *clients)
     }
 }
 
-void sessions_free_all(struct clients *clients)
+void clients_free_sessions(struct clients *clients)
 {
     struct session *session;
     while ((session = LIST_FIRST(&clients->sessions)) != NULL)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,15 +12,26 @@
 #include "config/address.h"
 #include "config/listens.h"
 #include "protocol/text.h"
+#include "server/net/sockaddr.h"
 #include "server/systemd.h"
 
-union name {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    struct sockaddr_un local;
-    struct sockaddr_storage room;
-};
+enum { NAME_MAX_LEN = 128 };
+
+/* What a socket of systemd is bound to: a path, "127.0.0.1:7335", or "unknown". */
+static void bound_name(int fd, char name[NAME_MAX_LEN])
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_un local;
+        struct sockaddr_storage room;
+    } bound = {.room = {0}};
+    socklen_t len = sizeof(bound);
+    if (getsockname(fd, &bound.any, &len) == 0 && bound.any.sa_family == AF_UNIX)
+        snprintf(name, NAME_MAX_LEN, "%.*s", (int)sizeof(bound.local.sun_path),
+                 bound.local.sun_path);
+    else
+        sockaddr_text(&bound.any, len, name);
+}
 
 static bool is_listening(int fd)
 {
@@ -60,36 +70,13 @@ bool sockets_init(struct sockets *sockets, struct error *error)
     return true;
 }
 
-static bool is_at(int fd, const struct sockaddr *address)
+static int take(struct sockets *sockets, const char *wanted)
 {
-    union name bound = {.room = {0}};
-    socklen_t len = sizeof(bound);
-    if (getsockname(fd, &bound.any, &len) != 0 || bound.any.sa_family != address->sa_family)
-        return false;
-    if (address->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-        return v4->sin_port == bound.v4.sin_port && v4->sin_addr.s_addr == bound.v4.sin_addr.s_addr;
-    }
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-    return address->sa_family == AF_INET6 && v6->sin6_port == bound.v6.sin6_port &&
-           IN6_ARE_ADDR_EQUAL(&v6->sin6_addr, &bound.v6.sin6_addr) &&
-           v6->sin6_scope_id == bound.v6.sin6_scope_id;
-}
-
-static bool is_at_path(int fd, const char *path)
-{
-    union name bound = {.room = {0}};
-    socklen_t len = sizeof(bound);
-    return getsockname(fd, &bound.any, &len) == 0 && bound.any.sa_family == AF_UNIX &&
-           strncmp(bound.local.sun_path, path, sizeof(bound.local.sun_path)) == 0;
-}
-
-static int take(struct sockets *sockets, const struct sockaddr *address, const char *path)
-{
+    char name[NAME_MAX_LEN];
     for (unsigned i = 0; i < sockets->count; i++) {
         int fd = sockets->first + (int)i;
-        if (sockets->taken & UINT32_C(1) << i ||
-            !(path != NULL ? is_at_path(fd, path) : is_at(fd, address)))
+        bound_name(fd, name);
+        if (sockets->taken & UINT32_C(1) << i || strcmp(name, wanted) != 0)
             continue;
         sockets->taken |= UINT32_C(1) << i;
         return fd;
@@ -101,48 +88,32 @@ int sockets_take(struct sockets *sockets, const struct config_address *address)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
+    char name[SOCKADDR_TEXT];
     char port[8];
     int fd = -1;
     if (sockets->count == 0)
         return -1;
     if (address->kind == ADDRESS_UNIX)
-        return take(sockets, NULL, address->path);
+        return take(sockets, address->path);
     snprintf(port, sizeof(port), "%u", address->port);
     if (getaddrinfo(address->host, port, &hints, &found) != 0)
         return -1;
-    for (const struct addrinfo *it = found; it != NULL && fd < 0; it = it->ai_next)
-        fd = take(sockets, it->ai_addr, NULL);
+    for (const struct addrinfo *it = found; it != NULL && fd < 0; it = it->ai_next) {
+        sockaddr_text(it->ai_addr, it->ai_addrlen, name);
+        fd = take(sockets, name);
+    }
     freeaddrinfo(found);
     return fd;
-}
-
-/* "127.0.0.1 port 7335", or a path. */
-static void describe(int fd, char *text, size_t size)
-{
-    union name bound = {.room = {0}};
-    socklen_t len = sizeof(bound);
-    char host[64];
-    char port[8];
-    if (getsockname(fd, &bound.any, &len) != 0)
-        snprintf(text, size, "an unknown address");
-    else if (bound.any.sa_family == AF_UNIX)
-        snprintf(text, size, "%.*s", (int)sizeof(bound.local.sun_path), bound.local.sun_path);
-    else if (getnameinfo(&bound.any, len, host, sizeof(host), port, sizeof(port),
-                         NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-        snprintf(text, size, "%s port %s", host, port);
-    else
-        snprintf(text, size, "an unknown address");
 }
 
 bool sockets_all_taken(const struct sockets *sockets, struct error *error)
 {
     for (unsigned i = 0; i < sockets->count; i++) {
-        char address[128];
+        char name[NAME_MAX_LEN];
         if (sockets->taken & UINT32_C(1) << i)
             continue;
-        describe(sockets->first + (int)i, address, sizeof(address));
-        error_set(error, "systemd hands over a socket for %s, which `listen` does not name",
-                  address);
+        bound_name(sockets->first + (int)i, name);
+        error_set(error, "systemd hands over a socket for %s, which `listen` does not name", name);
         return false;
     }
     return true;

@@ -161,13 +161,12 @@ static bool secure(struct node *node)
 /* All that has to come before the first command has. */
 static bool begin_stream(struct node *node)
 {
-    struct streams *streams = node->connections->streams;
-    if (!node->secured)
-        return stream_open(&node->stream, streams, take_socket(node), &master, node);
-    struct bufferevent *tls = node->opening;
+    struct bufferevent *tls = node->secured ? node->opening : NULL;
+    int fd = tls != NULL ? bufferevent_getfd(tls) : take_socket(node);
     node->opening = NULL;
-    bufferevent_set_timeouts(tls, NULL, NULL);
-    return stream_open_tls(&node->stream, streams, tls, &master, node);
+    if (tls != NULL)
+        bufferevent_set_timeouts(tls, NULL, NULL);
+    return stream_open(&node->stream, node->connections->streams, fd, tls, &master, node);
 }
 
 static void node_on_event(struct bufferevent *connection, short events, void *context)

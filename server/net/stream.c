@@ -340,49 +340,44 @@ static void stream_on_tls_event(struct bufferevent *tls, short events, void *con
 
 /* --- opening and closing --- */
 
-static void init(struct stream *stream, struct streams *streams, int fd,
+static bool open_socket(struct stream *stream, struct event_base *base)
+{
+    bool master = stream->user->master;
+    stream->readable =
+        event_new(base, stream->fd, EV_READ | EV_CLOSED | EV_PERSIST, stream_on_readable, stream);
+    stream->writable =
+        event_new(base, stream->fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
+    if (master)
+        stream->behind = event_new(base, -1, 0, stream_on_behind, stream);
+    stream->input = evbuffer_new();
+    return stream->readable != NULL && stream->writable != NULL &&
+           (!master || stream->behind != NULL) && stream->input != NULL;
+}
+
+static bool open_tls(struct stream *stream, struct event_base *base)
+{
+    stream->input = bufferevent_get_input(stream->tls);
+    stream->has_input = true;
+    stream->writable = event_new(base, -1, 0, stream_on_writable, stream);
+    bufferevent_setcb(stream->tls, stream_on_tls_read, stream_on_tls_written, stream_on_tls_event,
+                      stream);
+    bufferevent_enable(stream->tls, EV_WRITE);
+    return stream->writable != NULL;
+}
+
+bool stream_open(struct stream *stream, struct streams *streams, int fd, struct bufferevent *tls,
                  const struct stream_user *user, void *context)
 {
     assert(user->input_max <= LIMIT_NODE_IO);
-    *stream = (struct stream){.streams = streams, .user = user, .context = context, .fd = fd};
-}
-
-bool stream_open(struct stream *stream, struct streams *streams, int fd,
-                 const struct stream_user *user, void *context)
-{
-    init(stream, streams, fd, user, context);
-    struct event_base *base = streams->base;
-    stream->readable =
-        event_new(base, fd, EV_READ | EV_CLOSED | EV_PERSIST, stream_on_readable, stream);
-    stream->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
-    if (user->master)
-        stream->behind = event_new(base, -1, 0, stream_on_behind, stream);
-    stream->input = evbuffer_new();
-    if (stream->readable == NULL || stream->writable == NULL ||
-        (user->master && stream->behind == NULL) || stream->input == NULL) {
+    *stream =
+        (struct stream){.streams = streams, .user = user, .context = context, .fd = fd, .tls = tls};
+    bool opened =
+        tls != NULL ? open_tls(stream, streams->base) : open_socket(stream, streams->base);
+    if (opened)
+        stream_set_reading(stream, true);
+    else
         stream_close(stream);
-        return false;
-    }
-    stream_set_reading(stream, true);
-    return true;
-}
-
-bool stream_open_tls(struct stream *stream, struct streams *streams, struct bufferevent *tls,
-                     const struct stream_user *user, void *context)
-{
-    init(stream, streams, bufferevent_getfd(tls), user, context);
-    stream->tls = tls;
-    stream->input = bufferevent_get_input(tls);
-    stream->has_input = true;
-    stream->writable = event_new(streams->base, -1, 0, stream_on_writable, stream);
-    if (stream->writable == NULL) {
-        stream_close(stream);
-        return false;
-    }
-    bufferevent_setcb(tls, stream_on_tls_read, stream_on_tls_written, stream_on_tls_event, stream);
-    bufferevent_enable(tls, EV_WRITE);
-    stream_set_reading(stream, true);
-    return true;
+    return opened;
 }
 
 static void close_socket(struct stream *stream)

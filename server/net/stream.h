@@ -98,13 +98,11 @@ void streams_deinit(struct streams *streams);
 /* Send all that was collected. */
 void streams_flush(struct streams *streams);
 
-/* Read from and write to this socket, which is connected and does not block; or this bufferevent
- * of a TLS connection whose handshake is done. Owns it from now on. False if there is not enough
- * memory: then it has been closed. */
-bool stream_open(struct stream *stream, struct streams *streams, int fd,
+/* Read from and write to this socket, which is connected and does not block; `tls`: over the TLS
+ * connection that has it, whose handshake is done, else NULL. Owns both from now on. False if there
+ * is not enough memory: then they have been closed. */
+bool stream_open(struct stream *stream, struct streams *streams, int fd, struct bufferevent *tls,
                  const struct stream_user *user, void *context);
-bool stream_open_tls(struct stream *stream, struct streams *streams, struct bufferevent *tls,
-                     const struct stream_user *user, void *context);
 
 /* What was not sent yet is dropped. For one that is closed, nothing. */
 void stream_close(struct stream *stream);

@@ -328,7 +328,7 @@ START_TEST(socket_that_no_entry_names_is_an_error)
     stage.daemon.sockets = sockets;
     stage.daemon.socket_count = 1;
     ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
-    snprintf(address, sizeof(address), "127.0.0.1 port %d, which `listen` does not name", port);
+    snprintf(address, sizeof(address), "127.0.0.1:%d, which `listen` does not name", port);
     daemon_wait_log(&stage.daemon, "listen_failed", address);
     ck_assert(!sandbox_exists(stage.daemon.socket));
     close(sockets[0]);
@@ -350,7 +350,7 @@ START_TEST(socket_of_every_address_is_not_the_one_of_an_entry)
     stage.daemon.sockets = sockets;
     stage.daemon.socket_count = 1;
     ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
-    snprintf(address, sizeof(address), "0.0.0.0 port %d, which `listen` does not name",
+    snprintf(address, sizeof(address), "0.0.0.0:%d, which `listen` does not name",
              stage.daemon.port);
     daemon_wait_log(&stage.daemon, "listen_failed", address);
     close(sockets[0]);

@@ -48,7 +48,7 @@ static void connect_node(struct bench *bench, unsigned node, int type)
 {
     int fds[2];
     ck_assert_int_eq(socketpair(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    ck_assert(stream_open(&bench->stream[node], &bench->streams, fds[0], &of_master, NULL));
+    ck_assert(stream_open(&bench->stream[node], &bench->streams, fds[0], NULL, &of_master, NULL));
     bench->other[node] = fds[1];
 }
 

@@ -138,7 +138,7 @@ static void begin(struct line_user *user, struct bench *bench, const struct stre
                   int other)
 {
     *user = (struct line_user){.other = other, .lines_at_once = 1000};
-    ck_assert(stream_open(&user->stream, &bench->streams, fd, as, user));
+    ck_assert(stream_open(&user->stream, &bench->streams, fd, NULL, as, user));
 }
 
 /* A SOCK_SEQPACKET shows each send() by itself. */
