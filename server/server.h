@@ -29,7 +29,7 @@
 #include "server/masters/connections.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
-#include "server/net/tls_socket.h"
+#include "server/net/tls.h"
 #include "server/notifier.h"
 #include "server/probe.h"
 

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -242,16 +243,12 @@ static bool remove_stale(const struct sockaddr_un *where)
     return stale && unlink(where->sun_path) == 0;
 }
 
-/* Which file it is: another daemon may have put its own there meanwhile. */
-static bool note_file(const struct listener *listener, struct stat *file)
-{
-    return lstat(listener->config->address.path, file) == 0;
-}
-
+/* Another daemon may have put its own there meanwhile. */
 static bool has_its_file(const struct listener *listener)
 {
     struct stat file;
-    return note_file(listener, &file) && is_same_file(&file, &listener->file);
+    return lstat(listener->config->address.path, &file) == 0 &&
+           is_same_file(&file, &listener->file);
 }
 
 /* Of those that systemd has given, it takes care. */
@@ -308,7 +305,7 @@ static int bind_unix(struct listener *listener, struct error *error)
         cannot = "cannot give the socket to its group";
     else if (chmod(where.sun_path, config->mode) != 0)
         cannot = "cannot set the mode of the socket";
-    else if (listen(fd, LISTEN_BACKLOG) != 0 || !note_file(listener, &listener->file))
+    else if (listen(fd, LISTEN_BACKLOG) != 0 || lstat(where.sun_path, &listener->file) != 0)
         cannot = "cannot listen";
     if (cannot == NULL)
         return fd;
@@ -345,7 +342,6 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
         errno = ENOMEM;
         fail(error, listener->accepting == NULL ? fd : -1, "cannot accept",
              listener->config->address.url);
-        listener_stop(listener);
         return false;
     }
     evconnlistener_set_error_cb(listener->accepting, listener_on_error);
@@ -354,41 +350,34 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
     return true;
 }
 
-/* Whatever it has so far, but the socket. */
-static bool begin(struct listener *listener, struct clients *clients,
-                  const struct config_listen *config, bool given, struct error *error)
+struct listener *listener_open(struct clients *clients, const struct config_listen *config,
+                               int given, struct error *error)
 {
-    *listener = (struct listener){.clients = clients, .config = config, .given = given};
-    return !config->address.tls || tls_init_listen(&listener->tls, &config->tls, error);
-}
-
-bool listener_start(struct listener *listener, struct clients *clients,
-                    const struct config_listen *config, struct error *error)
-{
-    if (!begin(listener, clients, config, false, error))
-        return false;
     const struct config_address *address = &config->address;
-    int fd = address->kind == ADDRESS_TCP
-                 ? tcp_listen(address, config->any_port, listener_rival(clients, address), error)
-                 : bind_unix(listener, error);
-    if (fd >= 0)
-        return accept_on(listener, fd, error);
-    tls_deinit(&listener->tls);
-    return false;
+    struct listener *listener = calloc(1, sizeof(*listener));
+    int fd = given;
+    if (listener == NULL) {
+        error_set(error, "there is no memory for a listener");
+        return NULL;
+    }
+    *listener = (struct listener){.clients = clients, .config = config, .given = given >= 0};
+    if (address->tls && !tls_init_listen(&listener->tls, &config->tls, error)) {
+        free(listener);
+        return NULL;
+    }
+    if (given >= 0 && address->kind == ADDRESS_TCP)
+        tcp_bound_buffers(given);
+    else if (given < 0 && address->kind == ADDRESS_TCP)
+        fd = tcp_listen(address, config->any_port, listener_rival(clients, address), error);
+    else if (given < 0)
+        fd = bind_unix(listener, error);
+    if (fd >= 0 && accept_on(listener, fd, error))
+        return listener;
+    listener_close(listener);
+    return NULL;
 }
 
-bool listener_take(struct listener *listener, struct clients *clients,
-                   const struct config_listen *config, int fd, struct error *error)
-{
-    if (config->address.kind == ADDRESS_TCP)
-        tcp_bound_buffers(fd);
-    if (begin(listener, clients, config, true, error))
-        return accept_on(listener, fd, error);
-    close(fd);
-    return false;
-}
-
-void listener_stop(struct listener *listener)
+void listener_close(struct listener *listener)
 {
     if (listener->accepting != NULL) {
         /* First, since an open socket keeps the number of its file from being another's. */
@@ -401,5 +390,5 @@ void listener_stop(struct listener *listener)
     if (listener->pass != NULL)
         event_free(listener->pass);
     tls_deinit(&listener->tls);
-    *listener = (struct listener){.clients = listener->clients, .config = listener->config};
+    free(listener);
 }

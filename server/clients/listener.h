@@ -46,14 +46,13 @@ struct listener {
     char address[LIMIT_URL]; /* as bound, for people */
 };
 
-/* Bind and listen; on failure, the error says what to do about it. */
-bool listener_start(struct listener *listener, struct clients *clients,
-                    const struct config_listen *config, struct error *error);
+/* Bind and listen; or listen on `given`, a listening socket of that address, unless it is -1. NULL
+ * on failure: the error says what to do about it. */
+struct listener *listener_open(struct clients *clients, const struct config_listen *config,
+                               int given, struct error *error);
 
-/* The same on a listening socket of that address, which is the listener's from now on, also on
- * failure. */
-bool listener_take(struct listener *listener, struct clients *clients,
-                   const struct config_listen *config, int fd, struct error *error);
+/* Stop accepting, and free it; removes a unix socket's file. */
+void listener_close(struct listener *listener);
 
 /* An address of ours that may be what is in the way of this one: a name, or every address, can mean
  * it, too. NULL: there is none. */
@@ -62,9 +61,6 @@ const struct config_address *listener_rival(const struct clients *clients,
 
 /* Can clients still come? Not where the file of a unix socket is gone, or is another's by now. */
 bool listener_is_reachable(const struct listener *listener);
-
-/* Stop accepting; removes a unix socket's file. */
-void listener_stop(struct listener *listener);
 
 /* A descriptor or a place has become free: all that are paused accept again. */
 void listener_resume(struct clients *clients);

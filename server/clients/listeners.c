@@ -1,7 +1,6 @@
 #include "server/clients/listeners.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "config/url.h"
 #include "server/clients/clients.h"
@@ -12,29 +11,6 @@ static void log_listener(struct clients *clients, const char *event,
 {
     log_event(clients->log, CONFIG_LOG_INFO, event,
               LOG_FIELDS(log_text("address", listener->address)));
-}
-
-/* One of its own, on a socket that was given to us, or -1. NULL on failure; then the error says
- * why. */
-static struct listener *open_one(struct clients *clients, const struct config_listen *config,
-                                 int given, struct error *error)
-{
-    struct listener *listener = malloc(sizeof(*listener));
-    bool started =
-        listener != NULL && (given >= 0 ? listener_take(listener, clients, config, given, error)
-                                        : listener_start(listener, clients, config, error));
-    if (listener == NULL)
-        error_set(error, "there is no memory for a listener");
-    if (started)
-        return listener;
-    free(listener);
-    return NULL;
-}
-
-static void close_one(struct listener *listener)
-{
-    listener_stop(listener);
-    free(listener);
 }
 
 typedef bool address_relation(const struct config_address *, const struct config_address *);
@@ -51,7 +27,7 @@ static struct listener *find(const struct clients *clients, const struct config_
 static bool add_one(struct clients *clients, const struct config_listen *config, int given,
                     struct error *error)
 {
-    struct listener *listener = open_one(clients, config, given, error);
+    struct listener *listener = listener_open(clients, config, given, error);
     if (listener == NULL)
         return false;
     clients->listeners[clients->listener_count++] = listener;
@@ -95,7 +71,7 @@ bool listeners_start(struct clients *clients)
 void listeners_stop(struct clients *clients)
 {
     for (size_t i = 0; i < clients->listener_count; i++)
-        close_one(clients->listeners[i]);
+        listener_close(clients->listeners[i]);
     clients->listener_count = 0;
 }
 
@@ -116,7 +92,7 @@ static struct listener *open_new(struct clients *clients, const struct config_li
 {
     const struct listener *in_the_way = find(clients, config, url_collides);
     if (in_the_way == NULL)
-        return open_one(clients, config, -1, error);
+        return listener_open(clients, config, -1, error);
     error_set(error,
               "%.80s: %.80s is open here, and has that port; a restart puts one in place of "
               "the other",
@@ -145,7 +121,7 @@ static bool may_go(const struct clients *clients, const struct listeners_change 
 static struct listener *open_again(struct clients *clients, const struct config_listen *config)
 {
     struct error error;
-    struct listener *listener = open_one(clients, config, -1, &error);
+    struct listener *listener = listener_open(clients, config, -1, &error);
     if (listener == NULL)
         log_event(clients->log, CONFIG_LOG_WARNING, "listener_unreachable",
                   LOG_FIELDS(log_text("address", config->address.url),
@@ -179,7 +155,7 @@ static void abandon(struct clients *clients, struct listeners_change *change)
     for (size_t i = 0; i < change->count; i++) {
         tls_deinit(&change->tls[i]);
         if (!is_among(change->wanted[i], clients->listeners, clients->listener_count))
-            close_one(change->wanted[i]);
+            listener_close(change->wanted[i]);
     }
     change->count = 0;
 }
@@ -223,6 +199,6 @@ void listeners_commit(struct clients *clients, struct listeners_change *change)
             continue;
         if (find(clients, before[i]->config, url_equal) == NULL)
             log_listener(clients, "listening_no_more", before[i]);
-        close_one(before[i]);
+        listener_close(before[i]);
     }
 }

@@ -16,7 +16,7 @@
 
 #include "config/config.h"
 #include "protocol/text.h"
-#include "server/net/tls_socket.h"
+#include "server/net/pass.h"
 
 /* For the connections to come: to replace it, make a new one, and deinit the old one then. */
 struct tls {
@@ -30,6 +30,24 @@ void tls_deinit(struct tls *tls);
 
 /* Do both show their peers the same certificate, or none? */
 bool tls_is_same_certificate(const struct tls *one, const struct tls *other);
+
+/*
+ * What all connections of a loop have in common; it outlives them. Their sockets are a BIO of
+ * OpenSSL that limits what is read in one pass of the loop.
+ *
+ * OpenSSL reads until it has data for its caller. What a peer sends besides (parts of handshakes,
+ * changes of keys, empty records) can be endless, and OpenSSL would read it in one call. So a
+ * connection may read LIMIT_TLS_READS times in a pass; then the socket looks as if nothing were
+ * there, and as it is still readable, the loop comes back to it in its next pass.
+ */
+struct tls_sockets {
+    BIO_METHOD *method;
+    struct pass *pass; /* a connection may read again once it has ended */
+};
+
+/* False if there is not enough memory. */
+bool tls_sockets_init(struct tls_sockets *sockets, struct pass *pass);
+void tls_sockets_deinit(struct tls_sockets *sockets);
 
 /*
  * A handshake over a socket that is connected, as server, or as client of `host`, whose certificate
