@@ -149,7 +149,7 @@ struct redis_reply {
     const char *str;
     size_t len;
     /* The first items of an array; item_count may be larger than what is kept. */
-    struct {
+    struct resp_item {
         enum resp_kind kind;
         int64_t integer;
         const char *str;

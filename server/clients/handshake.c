@@ -70,7 +70,7 @@ static void handshake_on_event(struct bufferevent *connection, short events, voi
     struct handshakes *handshakes = handshake->owner;
     const char *why;
     if (!(events & BEV_EVENT_CONNECTED)) {
-        tls_failure_of(connection, &why);
+        tls_failure(connection, &why);
         fail(handshake, why);
         return;
     }

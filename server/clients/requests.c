@@ -195,14 +195,13 @@ static bool has_budget(const struct session *session)
 
 static bool can_start_pending(const struct session *session)
 {
-    return session->pending_input_len > 0 && !session->untagged_pending;
+    return session->pending_input != NULL && !session->untagged_pending;
 }
 
 /* One line of the pending input that can start. */
 static void take_pending(struct session *session)
 {
     char line[LIMIT_LINE + 1];
-    assert(session->pending_input_len == evbuffer_get_length(session->pending_input));
     ev_ssize_t len = evbuffer_copyout(session->pending_input, line, sizeof(line));
     assert(len > 0);
     const char *end = memchr(line, '\n', (size_t)len);
@@ -212,7 +211,10 @@ static void take_pending(struct session *session)
     if (secret)
         wipe(session->pending_input, line_len);
     evbuffer_drain(session->pending_input, line_len + 1);
-    session->pending_input_len -= line_len + 1;
+    if (evbuffer_get_length(session->pending_input) == 0) {
+        evbuffer_free(session->pending_input);
+        session->pending_input = NULL;
+    }
     session->lines_taken++;
     take_line(session, line, line_len);
     if (secret)
@@ -221,24 +223,24 @@ static void take_pending(struct session *session)
 
 static void keep_pending(struct session *session, const char *line, size_t len)
 {
-    if (evbuffer_add(session->pending_input, line, len) != 0 ||
-        evbuffer_add(session->pending_input, "\n", 1) != 0) {
+    if (session->pending_input == NULL)
+        session->pending_input = evbuffer_new();
+    if (session->pending_input == NULL || evbuffer_add(session->pending_input, line, len) != 0 ||
+        evbuffer_add(session->pending_input, "\n", 1) != 0)
         session_drop(session, "there is no memory for its requests");
-        return;
-    }
-    session->pending_input_len += len + 1;
 }
 
 static bool has_room(const struct session *session)
 {
-    return session->pending_input_len + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
+    return session->pending_input == NULL ||
+           evbuffer_get_length(session->pending_input) + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
 }
 
 /* After the pending lines, unless it is tagged. */
 static bool waits_for_pending(const struct session *session, const char *line, size_t len)
 {
     struct request tag;
-    if (session->pending_input_len == 0)
+    if (session->pending_input == NULL)
         return false;
     request_tag(line, len, &tag);
     return tag.tag == NULL;

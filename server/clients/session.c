@@ -102,7 +102,7 @@ static void answered(struct session *session, const char *tag)
 {
     if (tag == NULL)
         session->untagged_pending = false;
-    if (session->pending_input_len > 0 || session_has_ended(session))
+    if (session->pending_input != NULL || session_has_ended(session))
         session_want_sweep(session);
 }
 

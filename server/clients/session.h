@@ -45,8 +45,7 @@ struct session {
     struct engine_client client; /* what the engine keeps */
     enum session_state state;
     struct stream stream;           /* over TLS, its end is one in order only by close_notify */
-    struct evbuffer *pending_input; /* untagged lines, while another is under way */
-    size_t pending_input_len;       /* the bytes in it */
+    struct evbuffer *pending_input; /* untagged lines, while another is under way; NULL: none */
     struct end_watch end_watch;     /* while there is more to be read than may be */
     int64_t since_ns;
     uint64_t requests;

@@ -20,7 +20,7 @@
 static bool all_answered(const struct session *session)
 {
     return engine_client_requests(&session->client) == 0 && !session->on_next_pass &&
-           session->pending_input_len == 0;
+           session->pending_input == NULL;
 }
 
 /* --- what the stream tells --- */
@@ -49,9 +49,10 @@ static void on_lost(struct session *session, bool by_peer)
     const char *why = "the connection was lost";
     /* Many clients just close, and never say close_notify: that matters only to a HOLD or a LOCK.
      */
-    bool usual =
-        session->stream.tls != NULL && tls_failure_of(session->stream.tls, &why) == TLS_ENDED &&
-        engine_client_holds(&session->client) == 0 && engine_client_requests(&session->client) == 0;
+    bool usual = session->stream.tls != NULL &&
+                 tls_failure(session->stream.tls, &why) == REASON_DISCONNECTED &&
+                 engine_client_holds(&session->client) == 0 &&
+                 engine_client_requests(&session->client) == 0;
     if (session->identity.peer != PEER_TCP && by_peer)
         engine_client_closed(clients->engine, &session->client, clock_now_ns());
     session_drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
@@ -137,7 +138,8 @@ static void session_free(struct session *session)
         tls_farewell(session->stream.tls);
     end_watch_set(&session->end_watch, false);
     stream_close(&session->stream);
-    evbuffer_free(session->pending_input);
+    if (session->pending_input != NULL)
+        evbuffer_free(session->pending_input);
     free(session);
     clients->place_freed = true;
     pass_want_end(clients->pass);
@@ -309,20 +311,17 @@ static void session_begin(struct session *session, const struct peer *peer)
 bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls, const struct peer *peer)
 {
     struct session *session = calloc(1, sizeof(*session));
-    struct evbuffer *pending_input = evbuffer_new();
-    if (session == NULL || pending_input == NULL) {
-        if (tls != NULL)
-            bufferevent_free(tls);
-        else
-            evutil_closesocket(fd);
-    } else if (stream_open(&session->stream, clients->streams, fd, tls, &client, session)) {
+    if (session != NULL) {
         session->clients = clients;
-        session->pending_input = pending_input;
-        session_begin(session, peer);
-        return true;
+        if (stream_open(&session->stream, clients->streams, fd, tls, &client, session)) {
+            session_begin(session, peer);
+            return true;
+        }
+    } else if (tls != NULL) {
+        bufferevent_free(tls);
+    } else {
+        evutil_closesocket(fd);
     }
-    if (pending_input != NULL)
-        evbuffer_free(pending_input);
     free(session);
     return false;
 }

@@ -74,24 +74,15 @@ static enum reason report_tls(struct node *node, enum reason reason, const char 
 
 static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
 {
-    static const enum reason reasons[] = {
-        [TLS_ENDED] = REASON_TLS,
-        [TLS_FOREIGN] = REASON_TLS,
-        [TLS_EXPIRED] = REASON_EXPIRED,
-        [TLS_UNTRUSTED] = REASON_UNTRUSTED,
-        [TLS_WRONG_NAME] = REASON_WRONGNAME,
-        [TLS_CERTIFICATE] = REASON_CERTIFICATE,
-        [TLS_UNCERTIFIED] = REASON_UNCERTIFIED,
-        [TLS_OTHER] = REASON_TLS,
-    };
     const char *why;
-    enum tls_failure failure = tls_failure_of(tls, &why);
+    enum reason reason = tls_failure(tls, &why);
+    bool ended = reason == REASON_DISCONNECTED;
     if (node->opening != NULL)
-        return report_tls(node, reasons[failure], why);
-    bool refused = failure == TLS_ENDED && !node->heard && tls_was_asked(tls);
+        return report_tls(node, ended ? REASON_TLS : reason, why);
+    bool refused = ended && !node->heard && tls_was_asked(tls);
     if (refused)
         why = "it asked for our certificate, and ended the connection";
-    if (refused || failure == TLS_UNCERTIFIED)
+    if (refused || reason == REASON_UNCERTIFIED)
         return report_tls(node, REASON_UNCERTIFIED, why);
     return REASON_DISCONNECTED;
 }

@@ -5,27 +5,16 @@
 #include <hiredis/read.h>
 #include <string.h>
 
-/* Where in the reply an element goes: the reply itself, one of its items, or nowhere. */
-struct place {
-    enum resp_kind *kind;
-    int64_t *integer;
-    const char **str;
-    size_t *len;
-};
-
-static struct place place_of(const redisReadTask *task)
+/* Where in the reply an element goes. */
+static struct resp_item *place_of(const redisReadTask *task)
 {
     struct resp *resp = task->privdata;
-    struct redis_reply *reply = &resp->built;
-    if (task->parent == NULL)
-        return (struct place){&reply->kind, &reply->integer, &reply->str, &reply->len};
-    if (task->parent->parent == NULL && task->idx < RESP_ITEMS)
-        return (struct place){&reply->items[task->idx].kind, &reply->items[task->idx].integer,
-                              &reply->items[task->idx].str, &reply->items[task->idx].len};
-    if (task->parent->parent != NULL && task->parent->parent->parent == NULL && task->idx == 0)
-        return (struct place){&resp->nested_kind, &resp->nested_integer, &reply->nested_str,
-                              &reply->nested_len};
-    return (struct place){0};
+    const redisReadTask *parent = task->parent;
+    if (parent == NULL)
+        return &resp->whole;
+    if (parent->parent == NULL)
+        return task->idx < RESP_ITEMS ? &resp->built.items[task->idx] : &resp->other;
+    return parent->parent->parent == NULL && task->idx == 0 ? &resp->nested : &resp->other;
 }
 
 /* hiredis takes any pointer but NULL for an object that was built. */
@@ -37,17 +26,16 @@ static void *built(const redisReadTask *task)
 static void *create_string(const redisReadTask *task, char *str, size_t len)
 {
     struct resp *resp = task->privdata;
-    struct place place = place_of(task);
-    if (place.kind == NULL)
+    struct resp_item *place = place_of(task);
+    if (place == &resp->other)
         return built(task);
     /* hiredis may move its buffer before the reply is looked at, so the text is copied. What is
      * longer than anything redlockd asks for is cut. */
     size_t room = sizeof(resp->text) - resp->text_len;
-    size_t kept = len < room ? len : room;
-    *place.str = memcpy(resp->text + resp->text_len, str, kept);
-    *place.len = kept;
-    resp->text_len += kept;
-    *place.kind = task->type == REDIS_REPLY_ERROR    ? RESP_ERROR
+    place->len = len < room ? len : room;
+    place->str = memcpy(resp->text + resp->text_len, str, place->len);
+    resp->text_len += place->len;
+    place->kind = task->type == REDIS_REPLY_ERROR    ? RESP_ERROR
                   : task->type == REDIS_REPLY_STATUS ? RESP_STATUS
                                                      : RESP_STRING;
     return built(task);
@@ -56,9 +44,7 @@ static void *create_string(const redisReadTask *task, char *str, size_t len)
 static void *begin_array(const redisReadTask *task, size_t elements)
 {
     struct resp *resp = task->privdata;
-    struct place place = place_of(task);
-    if (place.kind != NULL)
-        *place.kind = RESP_ARRAY;
+    place_of(task)->kind = RESP_ARRAY;
     if (task->parent == NULL)
         resp->built.item_count = elements;
     else if (task->parent->parent == NULL)
@@ -80,19 +66,15 @@ static void *create_array(const redisReadTask *task, int elements)
 
 static void *create_integer(const redisReadTask *task, long long value)
 {
-    struct place place = place_of(task);
-    if (place.kind != NULL) {
-        *place.kind = RESP_INTEGER;
-        *place.integer = value;
-    }
+    struct resp_item *place = place_of(task);
+    place->kind = RESP_INTEGER;
+    place->integer = value;
     return built(task);
 }
 
 static void *create_nil(const redisReadTask *task)
 {
-    struct place place = place_of(task);
-    if (place.kind != NULL)
-        *place.kind = RESP_NIL;
+    place_of(task)->kind = RESP_NIL;
     return built(task);
 }
 
@@ -213,7 +195,7 @@ enum resp_result resp_next(struct resp *resp)
     if (!resp->begun) {
         resp->text_len = 0;
         resp->built.nested_count = 0;
-        resp->built.nested_str = NULL;
+        resp->nested.str = NULL;
     }
     /* Where there is no byte to read, hiredis only tidies up its buffer. */
     resp->begun = resp->begun || reader->pos < reader->len;
@@ -222,6 +204,12 @@ enum resp_result resp_next(struct resp *resp)
     if (object == NULL)
         return reader->len - reader->pos > LIMIT_LINK_REPLY ? RESP_GARBAGE : RESP_MORE;
     resp->begun = false;
+    resp->built.kind = resp->whole.kind;
+    resp->built.integer = resp->whole.integer;
+    resp->built.str = resp->whole.str;
+    resp->built.len = resp->whole.len;
+    resp->built.nested_str = resp->nested.str;
+    resp->built.nested_len = resp->nested.len;
     resp->reply = &resp->built;
     return RESP_REPLY;
 }

@@ -19,10 +19,11 @@ enum { RESP_TEXT_MAX = 8192 };
 struct resp {
     struct redisReader *reader;      /* owned */
     const struct redis_reply *reply; /* the one that has come */
-    struct redis_reply built;        /* what hiredis makes */
-    enum resp_kind nested_kind;      /* of the first item of a nested array; nobody asks */
-    int64_t nested_integer;
-    char text[RESP_TEXT_MAX]; /* where the strings of the reply are */
+    struct redis_reply built;        /* what hiredis makes, of these and its items: */
+    struct resp_item whole;          /* the reply itself */
+    struct resp_item nested;         /* the first item of a nested array */
+    struct resp_item other;          /* any other item: nobody asks */
+    char text[RESP_TEXT_MAX];        /* where the strings of the reply are */
     size_t text_len;
     unsigned again; /* so many times more the reply comes right behind */
     bool begun;     /* hiredis has seen a part of the next reply, and so gets the rest */

@@ -25,7 +25,7 @@ void streams_deinit(struct streams *streams)
 /* Those of a socket are nearly always empty, so that is known without a call. */
 static size_t input_len(const struct stream *stream)
 {
-    return stream->has_input ? evbuffer_get_length(stream->input) : 0;
+    return stream->input != NULL ? evbuffer_get_length(stream->input) : 0;
 }
 
 static bool is_passing(int error)
@@ -202,13 +202,21 @@ char *stream_input(struct stream *stream, size_t *len)
     return input;
 }
 
+static void free_input(struct stream *stream)
+{
+    if (stream->input != NULL)
+        evbuffer_free(stream->input);
+    stream->input = NULL;
+}
+
 void stream_consume(struct stream *stream, size_t len)
 {
-    if (stream->lost)
+    if (stream->lost || len == 0)
         return;
-    if (stream->fresh_len == 0) {
+    if (stream->fresh_len == 0 && stream->input != NULL) {
         evbuffer_drain(stream->input, len);
-        stream->has_input = stream->tls != NULL || input_len(stream) > 0;
+        if (stream->tls == NULL && input_len(stream) == 0)
+            free_input(stream);
         if (stream->full)
             set_tls_reading(stream);
         return;
@@ -221,8 +229,10 @@ void stream_consume(struct stream *stream, size_t len)
 /* Out of the scratch: the next one needs it, and has no business with what is in it. */
 static bool keep(struct stream *stream, char *bytes, size_t len)
 {
-    stream->has_input = true;
-    bool kept = stream->lost || evbuffer_add(stream->input, bytes, len) == 0;
+    if (stream->input == NULL)
+        stream->input = evbuffer_new();
+    bool kept =
+        stream->lost || (stream->input != NULL && evbuffer_add(stream->input, bytes, len) == 0);
     explicit_bzero(bytes, len);
     return kept;
 }
@@ -349,15 +359,13 @@ static bool open_socket(struct stream *stream, struct event_base *base)
         event_new(base, stream->fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
     if (master)
         stream->behind = event_new(base, -1, 0, stream_on_behind, stream);
-    stream->input = evbuffer_new();
     return stream->readable != NULL && stream->writable != NULL &&
-           (!master || stream->behind != NULL) && stream->input != NULL;
+           (!master || stream->behind != NULL);
 }
 
 static bool open_tls(struct stream *stream, struct event_base *base)
 {
     stream->input = bufferevent_get_input(stream->tls);
-    stream->has_input = true;
     stream->writable = event_new(base, -1, 0, stream_on_writable, stream);
     bufferevent_setcb(stream->tls, stream_on_tls_read, stream_on_tls_written, stream_on_tls_event,
                       stream);
@@ -386,8 +394,7 @@ static void close_socket(struct stream *stream)
         event_free(stream->readable);
     if (stream->behind != NULL)
         event_free(stream->behind);
-    if (stream->input != NULL)
-        evbuffer_free(stream->input);
+    free_input(stream);
     evutil_closesocket(stream->fd);
 }
 

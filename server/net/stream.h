@@ -76,9 +76,8 @@ struct stream {
     struct event *behind;    /* of a socket of a master: reads, behind what is active by then */
     struct event
         *writable; /* added while the kernel does not take more; activated to tell a loss */
-    struct evbuffer *input;
-    bool has_input; /* false: nothing is in it, and it need not be asked; over TLS always true */
-    char *fresh;    /* in the scratch, while its on_input runs */
+    struct evbuffer *input; /* NULL: nothing is in it; over TLS the bufferevent's */
+    char *fresh;            /* in the scratch, while its on_input runs */
     size_t fresh_len;
     struct output output;
     TAILQ_ENTRY(stream) entry; /* while collected */

@@ -302,15 +302,15 @@ static unsigned long first_error(struct bufferevent *connection)
     return first;
 }
 
-static enum tls_failure failure_of_verify(long result)
+static enum reason reason_of_verify(long result)
 {
     switch (result) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
-        return TLS_EXPIRED;
+        return REASON_EXPIRED;
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        return TLS_WRONG_NAME;
+        return REASON_WRONGNAME;
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
@@ -318,56 +318,58 @@ static enum tls_failure failure_of_verify(long result)
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
     case X509_V_ERR_CERT_UNTRUSTED:
-        return TLS_UNTRUSTED;
+        return REASON_UNTRUSTED;
     default:
-        return TLS_CERTIFICATE;
+        return REASON_CERTIFICATE;
     }
 }
 
 /* What these mean here; the rest is as OpenSSL says it. */
 static const struct {
-    int reason;
-    enum tls_failure failure;
+    int error; /* of OpenSSL */
+    enum reason reason;
     const char *why;
-} reasons[] = {
-    {SSL_R_UNEXPECTED_EOF_WHILE_READING, TLS_ENDED, "it ended without a close_notify"},
-    {SSL_R_HTTP_REQUEST, TLS_FOREIGN, "it speaks HTTP, and not TLS"},
-    {SSL_R_HTTPS_PROXY_REQUEST, TLS_FOREIGN, "it speaks HTTP, and not TLS"},
-    {SSL_R_WRONG_VERSION_NUMBER, TLS_FOREIGN, "it does not speak TLS"},
-    {SSL_R_PACKET_LENGTH_TOO_LONG, TLS_FOREIGN, "it does not speak TLS"},
-    {SSL_R_RECORD_LENGTH_MISMATCH, TLS_FOREIGN, "it does not speak TLS"},
-    {SSL_R_UNSUPPORTED_PROTOCOL, TLS_OTHER, "it has neither TLS 1.2 nor TLS 1.3"},
-    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, TLS_UNCERTIFIED, "it shows no certificate"},
-    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, TLS_UNCERTIFIED, "it wants a certificate of us"},
-    {SSL_R_TLSV1_ALERT_UNKNOWN_CA, TLS_UNCERTIFIED, "it does not know the CA of our certificate"},
-    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, TLS_UNCERTIFIED, "to it, our certificate has expired"},
-    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, TLS_UNCERTIFIED, "it refuses our certificate"},
-    {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, TLS_UNCERTIFIED, "it refuses our certificate"},
-    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, TLS_UNCERTIFIED, "it refuses our certificate"},
-    {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, TLS_UNCERTIFIED, "to it, our certificate is revoked"},
+} failures[] = {
+    {SSL_R_UNEXPECTED_EOF_WHILE_READING, REASON_DISCONNECTED, "it ended without a close_notify"},
+    {SSL_R_HTTP_REQUEST, REASON_TLS, "it speaks HTTP, and not TLS"},
+    {SSL_R_HTTPS_PROXY_REQUEST, REASON_TLS, "it speaks HTTP, and not TLS"},
+    {SSL_R_WRONG_VERSION_NUMBER, REASON_TLS, "it does not speak TLS"},
+    {SSL_R_PACKET_LENGTH_TOO_LONG, REASON_TLS, "it does not speak TLS"},
+    {SSL_R_RECORD_LENGTH_MISMATCH, REASON_TLS, "it does not speak TLS"},
+    {SSL_R_UNSUPPORTED_PROTOCOL, REASON_TLS, "it has neither TLS 1.2 nor TLS 1.3"},
+    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, REASON_UNCERTIFIED, "it shows no certificate"},
+    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, REASON_UNCERTIFIED, "it wants a certificate of us"},
+    {SSL_R_TLSV1_ALERT_UNKNOWN_CA, REASON_UNCERTIFIED,
+     "it does not know the CA of our certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, REASON_UNCERTIFIED,
+     "to it, our certificate has expired"},
+    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, REASON_UNCERTIFIED, "it refuses our certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, REASON_UNCERTIFIED, "it refuses our certificate"},
+    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, REASON_UNCERTIFIED, "it refuses our certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, REASON_UNCERTIFIED,
+     "to it, our certificate is revoked"},
 };
 
-enum tls_failure tls_failure_of(struct bufferevent *connection, const char **why)
+enum reason tls_failure(struct bufferevent *connection, const char **why)
 {
     SSL *ssl = bufferevent_openssl_get_ssl(connection);
     unsigned long error = first_error(connection);
-    int reason = ERR_GET_REASON(error);
     *why = "the connection was lost";
     if (error == 0)
-        return TLS_ENDED;
-    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        return REASON_DISCONNECTED;
+    if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
         long result = SSL_get_verify_result(ssl);
         *why = X509_verify_cert_error_string(result);
-        return failure_of_verify(result);
+        return reason_of_verify(result);
     }
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-        if (reasons[i].reason == reason) {
-            *why = reasons[i].why;
-            return reasons[i].failure;
+    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+        if (failures[i].error == ERR_GET_REASON(error)) {
+            *why = failures[i].why;
+            return failures[i].reason;
         }
     const char *text = ERR_reason_error_string(error);
     *why = text != NULL ? text : "the handshake failed";
-    return TLS_OTHER;
+    return REASON_TLS;
 }
 
 bool tls_was_asked(struct bufferevent *connection)

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "config/config.h"
+#include "protocol/reason.h"
 #include "protocol/text.h"
 #include "server/net/pass.h"
 
@@ -65,19 +66,10 @@ struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *socke
  * wanted. Never waits. */
 void tls_farewell(struct bufferevent *connection);
 
-enum tls_failure {
-    TLS_ENDED,       /* the connection was lost, or ended without a word (no close_notify) */
-    TLS_FOREIGN,     /* what came was no TLS */
-    TLS_EXPIRED,     /* the peer's certificate is out of its time */
-    TLS_UNTRUSTED,   /* ... or of no CA that we believe */
-    TLS_WRONG_NAME,  /* ... or for another name */
-    TLS_CERTIFICATE, /* ... or cannot be used for another reason */
-    TLS_UNCERTIFIED, /* the peer has none; or, to us, refuses ours or wants one */
-    TLS_OTHER,
-};
-
-/* After an error: its kind, and a sentence for people, which is static. Once for each. */
-enum tls_failure tls_failure_of(struct bufferevent *connection, const char **why);
+/* After an error: its reason, and a sentence for people, which is static. Once for each.
+ * REASON_DISCONNECTED: the connection was lost, or ended without a word (no close_notify);
+ * REASON_UNCERTIFIED: the peer has no certificate; or, to us, refuses ours or wants one. */
+enum reason tls_failure(struct bufferevent *connection, const char **why);
 
 /* Has the server that we connect to asked for a certificate of ours? With TLS 1.3 the handshake is
  * over for us before it looks at that, and its word about it may be lost in the reset behind. */
