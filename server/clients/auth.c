@@ -23,17 +23,9 @@ static struct permit permit_of_anybody(bool owner)
 
 static struct permit permit_in(const struct auth_identity *identity)
 {
-    switch (identity->state) {
-    case AUTH_OPEN:
+    if (identity->state == AUTH_OPEN)
         return permit_of_anybody(identity->peer == PEER_OWNER);
-    case AUTH_BY_SOCKET:
-    case AUTH_BY_SECRET:
-        return identity->user->permit;
-    case AUTH_NONE:
-    case AUTH_PENDING:
-        break;
-    }
-    return (struct permit){.known = false};
+    return identity->user != NULL ? identity->user->permit : (struct permit){.known = false};
 }
 
 static void set_state(struct auth *auth, struct auth_identity *identity, enum auth_state state,
@@ -169,18 +161,15 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
 
 const char *auth_answer(enum auth_result result)
 {
-    switch (result) {
-    case AUTH_ACCEPTED:
-    case AUTH_IGNORED:
-        break;
-    case AUTH_AGAIN:
-        return "DENIED this connection has authenticated; open another one";
-    case AUTH_LIMITED:
-        return "LIMIT secrets"; /* it says nothing about this one: a good one may be tried again */
-    case AUTH_WRONG:
-        return "DENIED wrong secret";
-    }
-    return "OK";
+    static const char *const answers[] = {
+        [AUTH_ACCEPTED] = "OK",
+        [AUTH_IGNORED] = "OK",
+        [AUTH_AGAIN] = "DENIED this connection has authenticated; open another one",
+        /* It says nothing about this one: a good one may be tried again. */
+        [AUTH_LIMITED] = "LIMIT secrets",
+        [AUTH_WRONG] = "DENIED wrong secret",
+    };
+    return answers[result];
 }
 
 /* --- the users --- */

@@ -68,11 +68,12 @@ void client_log_stop(struct client_log *log)
 void client_log(struct client_log *log, enum client_log_kind kind, const struct log_field *fields)
 {
     int64_t now_ns = clock_now_ns();
-    if (kinds[kind].level < log->log->level)
+    enum config_log_level level = kinds[kind].level;
+    if (level < log->log->level)
         return;
     tell_left_out(log, kind, now_ns);
-    if (throttle_may(&log->throttles[kind], now_ns))
-        log_event(log->log, kinds[kind].level, kinds[kind].event, fields);
+    if (level == CONFIG_LOG_DEBUG || throttle_may(&log->throttles[kind], now_ns))
+        log_event(log->log, level, kinds[kind].event, fields);
     else
         set_summary(log, now_ns);
 }

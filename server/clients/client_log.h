@@ -25,6 +25,7 @@
     X(CLIENT_LOG_REFUSED, "client_refused", CONFIG_LOG_INFO)                                       \
     X(CLIENT_LOG_TLS_FAILED, "tls_failed", CONFIG_LOG_INFO)                                        \
     X(CLIENT_LOG_AUTH_FAILED, "auth_failed", CONFIG_LOG_WARNING)                                   \
+    X(CLIENT_LOG_AUTH_REPEATED, "auth_failed", CONFIG_LOG_DEBUG)                                   \
     X(CLIENT_LOG_AUTH_LIMITED, "auth_limited", CONFIG_LOG_WARNING)                                 \
     X(CLIENT_LOG_DISPLACED, "unauthenticated_limited", CONFIG_LOG_WARNING)                         \
     X(CLIENT_LOG_ACCEPT_PAUSED, "accept_paused", CONFIG_LOG_WARNING)

@@ -33,27 +33,21 @@ static void deny(struct session *session, const struct request *request, enum pe
     session_write_line(session, request, line, (size_t)len);
 }
 
-/* What a wrong secret is worth: a line of the log, or one that only a look for it shows. */
 static void log_wrong_secret(const struct session *session, enum guesses_news news)
 {
-    struct clients *clients = session->clients;
-    const struct log_field client =
-        log_number("client", (int64_t)engine_client_id(&session->client));
-    const struct log_field peer = log_text("peer", session->peer);
-    const struct log_field wrong = log_text("why", "a secret that is nobody's");
-    const struct log_field many =
-        log_text("why", "many wrong secrets: for a while none from there is looked at");
-    switch (news) {
-    case GUESSES_FIRST:
-        client_log(&clients->client_log, CLIENT_LOG_AUTH_FAILED, LOG_FIELDS(client, peer, wrong));
-        break;
-    case GUESSES_SPENT:
-        client_log(&clients->client_log, CLIENT_LOG_AUTH_LIMITED, LOG_FIELDS(client, peer, many));
-        break;
-    case GUESSES_NOTHING:
-        log_event(clients->log, CONFIG_LOG_DEBUG, "auth_failed", LOG_FIELDS(client, peer, wrong));
-        break;
-    }
+    static const enum client_log_kind kinds[] = {
+        [GUESSES_NOTHING] = CLIENT_LOG_AUTH_REPEATED,
+        [GUESSES_FIRST] = CLIENT_LOG_AUTH_FAILED,
+        [GUESSES_SPENT] = CLIENT_LOG_AUTH_LIMITED,
+    };
+    client_log(
+        &session->clients->client_log, kinds[news],
+        LOG_FIELDS(
+            log_number("client", (int64_t)engine_client_id(&session->client)),
+            log_text("peer", session->peer),
+            log_text("why", news == GUESSES_SPENT
+                                ? "many wrong secrets: for a while none from there is looked at"
+                                : "a secret that is nobody's")));
 }
 
 static void authenticate(struct session *session, const struct request *request)

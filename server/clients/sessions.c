@@ -75,7 +75,7 @@ static void session_on_lost(void *context)
 {
     struct session *session = context;
     if (session->state != SESSION_DROPPED)
-        on_lost(session, stream_lost_by_peer(&session->stream));
+        on_lost(session, session->stream.lost_by_peer);
 }
 
 /* The client sends no more, but may still read: all but its LOCKs is answered. */

@@ -246,7 +246,7 @@ static void look_up(struct node *node)
     const struct timeval patience = patience_of(node);
     node->why = REASON_UNRESOLVED;
     event_add(node->failure, &patience);
-    lookup_begin(&node->lookup);
+    name_lookup_begin(&node->lookup);
 }
 
 /* The one that carries commands leads the way. */
@@ -282,8 +282,8 @@ bool node_init(struct node *node, struct connections *connections, unsigned inde
     const struct config_node *config = &connections->config->nodes[index];
     *node = (struct node){
         .connections = connections, .config = config, .index = index, .channel = channel};
-    lookup_init(&node->lookup, connections->resolver, config->address.host, config->address.port,
-                node_on_found, node);
+    name_lookup_init(&node->lookup, connections->resolver, config->address.host,
+                     config->address.port, node_on_found, node);
     node->failure = event_new(connections->base, -1, 0, node_on_failure, node);
     return resp_init(&node->resp) && node->failure != NULL;
 }
@@ -292,7 +292,7 @@ void node_deinit(struct node *node)
 {
     /* In peace: what has been written, releases above all, still reaches the master. */
     stream_close(&node->stream);
-    lookup_deinit(&node->lookup);
+    name_lookup_deinit(&node->lookup);
     if (node->opening != NULL)
         bufferevent_free(node->opening);
     if (node->failure != NULL)
@@ -302,7 +302,7 @@ void node_deinit(struct node *node)
 
 bool node_goes_on(const struct node *node)
 {
-    return lookup_goes_on(&node->lookup) || node->tried < node->addresses;
+    return name_lookup_goes_on(&node->lookup) || node->tried < node->addresses;
 }
 
 void node_on_up(struct node *node)
@@ -344,7 +344,7 @@ void node_close(struct node *node)
 {
     event_del(node->failure);
     node->secured = false;
-    lookup_leave(&node->lookup);
+    name_lookup_leave(&node->lookup);
     if (stream_is_open(&node->stream)) {
         if (node->channel == CHANNEL_COMMANDS)
             broadcast_drop(&node->connections->broadcast, node->index);

@@ -28,7 +28,7 @@ struct node {
     const struct config_node *config;
     unsigned index;
     enum channel channel;
-    struct lookup lookup;
+    struct name_lookup lookup;
     struct resolved address; /* the last that was connected to */
     unsigned addresses;      /* that the name had then */
     unsigned tried;          /* attempts since it was up; the one under way counts */

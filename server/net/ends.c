@@ -41,16 +41,11 @@ void ends_deinit(struct ends *ends)
     *ends = (struct ends){.epoll = -1};
 }
 
-static void change(struct end_watch *watch)
-{
-    struct epoll_event what = {.events = EPOLLRDHUP, .data.ptr = watch};
-    int action = watch->watched ? EPOLL_CTL_DEL : EPOLL_CTL_ADD;
-    watch->watched = !watch->watched;
-    epoll_ctl(watch->ends->epoll, action, watch->fd, &what);
-}
-
 void end_watch_set(struct end_watch *watch, bool watched)
 {
-    if (watch->watched != watched)
-        change(watch);
+    struct epoll_event what = {.events = EPOLLRDHUP, .data.ptr = watch};
+    if (watch->watched == watched)
+        return;
+    watch->watched = watched;
+    epoll_ctl(watch->ends->epoll, watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, watch->fd, &what);
 }

@@ -78,15 +78,16 @@ void resolver_settle(struct event_base *base)
 
 /* --- a name --- */
 
-void lookup_init(struct lookup *lookup, struct resolver *resolver, const char *host, uint16_t port,
-                 void (*on_found)(void *context, const struct evutil_addrinfo *found),
-                 void *context)
+void name_lookup_init(struct name_lookup *lookup, struct resolver *resolver, const char *host,
+                      uint16_t port,
+                      void (*on_found)(void *context, const struct evutil_addrinfo *found),
+                      void *context)
 {
-    *lookup = (struct lookup){
+    *lookup = (struct name_lookup){
         .resolver = resolver, .host = host, .port = port, .on_found = on_found, .context = context};
 }
 
-static void forget(struct lookup *lookup)
+void name_lookup_deinit(struct name_lookup *lookup)
 {
     if (lookup->question != NULL)
         evdns_getaddrinfo_cancel(lookup->question);
@@ -96,12 +97,7 @@ static void forget(struct lookup *lookup)
     lookup->found = NULL;
 }
 
-void lookup_deinit(struct lookup *lookup)
-{
-    forget(lookup);
-}
-
-static void hand_over(struct lookup *lookup, struct evutil_addrinfo *found)
+static void hand_over(struct name_lookup *lookup, struct evutil_addrinfo *found)
 {
     lookup->wanted = false;
     lookup->on_found(lookup->context, found);
@@ -109,9 +105,9 @@ static void hand_over(struct lookup *lookup, struct evutil_addrinfo *found)
         evutil_freeaddrinfo(found);
 }
 
-static void lookup_on_answer(int failed, struct evutil_addrinfo *found, void *context)
+static void name_lookup_on_answer(int failed, struct evutil_addrinfo *found, void *context)
 {
-    struct lookup *lookup = context;
+    struct name_lookup *lookup = context;
     /* It is nobody's any more, and there may be another one. */
     if (failed == EVUTIL_EAI_CANCEL)
         return;
@@ -122,7 +118,7 @@ static void lookup_on_answer(int failed, struct evutil_addrinfo *found, void *co
         lookup->found = found;
 }
 
-void lookup_begin(struct lookup *lookup)
+void name_lookup_begin(struct name_lookup *lookup)
 {
     const struct evutil_addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
     struct resolver *resolver = lookup->resolver;
@@ -130,7 +126,7 @@ void lookup_begin(struct lookup *lookup)
     char service[8];
     refresh(resolver);
     if (lookup->asked != resolver->readings) {
-        forget(lookup);
+        name_lookup_deinit(lookup);
         found = NULL;
     }
     lookup->asked = resolver->readings;
@@ -141,15 +137,15 @@ void lookup_begin(struct lookup *lookup)
         hand_over(lookup, found);
     else if (lookup->question == NULL)
         lookup->question = evdns_getaddrinfo(resolver->dns, lookup->host, service, &hints,
-                                             lookup_on_answer, lookup);
+                                             name_lookup_on_answer, lookup);
 }
 
-void lookup_leave(struct lookup *lookup)
+void name_lookup_leave(struct name_lookup *lookup)
 {
     lookup->wanted = false;
 }
 
-bool lookup_goes_on(const struct lookup *lookup)
+bool name_lookup_goes_on(const struct name_lookup *lookup)
 {
     return lookup->question != NULL || lookup->found != NULL;
 }

@@ -37,7 +37,7 @@ void resolver_settle(struct event_base *base);
  * goes on without him, since of several nameservers the first to answer may be the second one
  * asked, and a slow answer is for who comes next.
  */
-struct lookup {
+struct name_lookup {
     struct resolver *resolver;
     const char *host;
     uint16_t port;
@@ -51,18 +51,19 @@ struct lookup {
 };
 
 /* The host is borrowed. */
-void lookup_init(struct lookup *lookup, struct resolver *resolver, const char *host, uint16_t port,
-                 void (*on_found)(void *context, const struct evutil_addrinfo *found),
-                 void *context);
-void lookup_deinit(struct lookup *lookup);
+void name_lookup_init(struct name_lookup *lookup, struct resolver *resolver, const char *host,
+                      uint16_t port,
+                      void (*on_found)(void *context, const struct evutil_addrinfo *found),
+                      void *context);
+void name_lookup_deinit(struct name_lookup *lookup);
 
 /* Calls on_found() once, maybe before this returns. */
-void lookup_begin(struct lookup *lookup);
-/* Not any more, until the next lookup_begin(). */
-void lookup_leave(struct lookup *lookup);
+void name_lookup_begin(struct name_lookup *lookup);
+/* Not any more, until the next name_lookup_begin(). */
+void name_lookup_leave(struct name_lookup *lookup);
 
-/* Would another lookup_begin() know more than the last one did? */
-bool lookup_goes_on(const struct lookup *lookup);
+/* Would another name_lookup_begin() know more than the last one did? */
+bool name_lookup_goes_on(const struct name_lookup *lookup);
 
 /* An address that was chosen; len 0: none yet. */
 struct resolved {

@@ -417,8 +417,3 @@ bool stream_is_open(const struct stream *stream)
 {
     return stream->streams != NULL;
 }
-
-bool stream_lost_by_peer(const struct stream *stream)
-{
-    return stream->lost_by_peer;
-}

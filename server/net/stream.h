@@ -87,7 +87,8 @@ struct stream {
     bool full; /* TLS: so much is kept that nothing is read until some is consumed */
     bool ended;
     bool lost;
-    bool lost_by_peer;
+    bool lost_by_peer; /* it, or something on the way, ended it; false where it was lost here: for
+                          lack of memory, above all */
 };
 
 /* At the end of the pass its owner calls streams_flush(). False if there is not enough memory. */
@@ -106,10 +107,6 @@ bool stream_open(struct stream *stream, struct streams *streams, int fd, struct 
 /* What was not sent yet is dropped. For one that is closed, nothing. */
 void stream_close(struct stream *stream);
 bool stream_is_open(const struct stream *stream);
-
-/* Was it lost because the other side, or something on the way, ended it? False if it was lost here:
- * for lack of memory, above all. */
-bool stream_lost_by_peer(const struct stream *stream);
 
 /* All that has come and was not consumed: *len bytes, until the callback returns, or the next call
  * but this. They may be overwritten. */

@@ -20,21 +20,22 @@ static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 /* --- contexts --- */
 
-static bool fail(struct error *error, const char *path, const struct error *why)
-{
-    error_set(error, "%.100s %.130s", path, why->text);
-    return false;
-}
-
 static bool load(SSL_CTX *context, const struct config_tls *config, struct error *error)
 {
+    const struct {
+        const char *path;
+        bool (*load)(SSL_CTX *, const char *, struct error *);
+    } files[] = {
+        {config->certificate, certificate_load},
+        {config->key, certificate_load_key},
+        {config->ca, certificate_load_ca},
+    };
     struct error why;
-    if (config->certificate != NULL && !certificate_load(context, config->certificate, &why))
-        return fail(error, config->certificate, &why);
-    if (config->key != NULL && !certificate_load_key(context, config->key, &why))
-        return fail(error, config->key, &why);
-    if (config->ca != NULL && !certificate_load_ca(context, config->ca, &why))
-        return fail(error, config->ca, &why);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        if (files[i].path != NULL && !files[i].load(context, files[i].path, &why)) {
+            error_set(error, "%.100s %.130s", files[i].path, why.text);
+            return false;
+        }
     return true;
 }
 

@@ -102,7 +102,7 @@ END_TEST
 
 static struct event_base *base;
 static struct resolver resolver;
-static struct lookup lookup;
+static struct name_lookup lookup;
 static int server_fd;
 static struct evdns_server_port *server;
 static unsigned answers;
@@ -129,13 +129,13 @@ static void open_lookup(void)
     evdns_base_clear_nameservers_and_suspend(resolver.dns);
     ck_assert_int_eq(evdns_base_nameserver_ip_add(resolver.dns, address), 0);
     evdns_base_resume(resolver.dns);
-    lookup_init(&lookup, &resolver, "somewhere.test", 6379, on_found, &answers);
+    name_lookup_init(&lookup, &resolver, "somewhere.test", 6379, on_found, &answers);
     answers = 0;
 }
 
 static void close_lookup(void)
 {
-    lookup_deinit(&lookup);
+    name_lookup_deinit(&lookup);
     resolver_settle(base);
     resolver_deinit(&resolver);
     evdns_close_server_port(server);
@@ -144,30 +144,30 @@ static void close_lookup(void)
 
 START_TEST(an_answer_is_for_who_waits)
 {
-    lookup_begin(&lookup);
-    ck_assert(lookup_goes_on(&lookup));
+    name_lookup_begin(&lookup);
+    ck_assert(name_lookup_goes_on(&lookup));
     server = nameserver_start(base, server_fd);
     while (answers == 0)
         event_base_loop(base, EVLOOP_ONCE);
-    ck_assert(!lookup_goes_on(&lookup));
+    ck_assert(!name_lookup_goes_on(&lookup));
 }
 END_TEST
 
 /* Else a slow nameserver's never would be anybody's. */
 START_TEST(an_answer_that_nobody_waits_for_is_for_who_comes_next)
 {
-    lookup_begin(&lookup);
-    lookup_leave(&lookup);
+    name_lookup_begin(&lookup);
+    name_lookup_leave(&lookup);
     server = nameserver_start(base, server_fd);
     while (lookup.question != NULL)
         event_base_loop(base, EVLOOP_ONCE);
     ck_assert_uint_eq(answers, 0);
-    ck_assert(lookup_goes_on(&lookup));
-    lookup_begin(&lookup);
+    ck_assert(name_lookup_goes_on(&lookup));
+    name_lookup_begin(&lookup);
     ck_assert_uint_eq(answers, 1);
-    ck_assert(!lookup_goes_on(&lookup));
+    ck_assert(!name_lookup_goes_on(&lookup));
     /* It is used once. */
-    lookup_begin(&lookup);
+    name_lookup_begin(&lookup);
     ck_assert_uint_eq(answers, 1);
     ck_assert_ptr_nonnull(lookup.question);
 }
@@ -175,10 +175,10 @@ END_TEST
 
 START_TEST(a_question_of_before_the_files_changed_is_forgotten)
 {
-    lookup_begin(&lookup);
+    name_lookup_begin(&lookup);
     struct evdns_getaddrinfo_request *before = lookup.question;
     resolver.readings++;
-    lookup_begin(&lookup);
+    name_lookup_begin(&lookup);
     ck_assert_ptr_ne(lookup.question, before);
     server = nameserver_start(base, server_fd);
     while (answers == 0)
