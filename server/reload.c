@@ -8,7 +8,7 @@
 #include "config/diff.h"
 #include "config/nodes.h"
 #include "config/users.h"
-#include "server/clients/listeners.h"
+#include "server/clients/listener.h"
 #include "server/descriptors.h"
 #include "server/rules.h"
 #include "server/server.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "protocol/units.h"
-#include "server/clients/listeners.h"
 #include "server/clock.h"
 #include "server/descriptors.h"
 #include "server/reload.h"

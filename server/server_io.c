@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "server/clock.h"
-#include "server/masters/node_log.h"
+#include "server/masters/connections.h"
 
 static void io_open(void *context, unsigned node, enum channel channel)
 {

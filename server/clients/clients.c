@@ -1,17 +1,14 @@
 #include "server/clients/clients.h"
 
 #include "protocol/limits.h"
-#include "server/clients/listeners.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
 
 bool clients_init(struct clients *clients)
 {
-    clients->ends.epoll = -1;
     return sessions_init(clients) &&
            client_log_start(&clients->client_log, clients->log, clients->base) &&
            handshakes_init(&clients->handshakes, clients) &&
-           ends_init(&clients->ends, clients->base) &&
            auth_init(&clients->auth, clients->config, clients->entropy);
 }
 
@@ -23,7 +20,6 @@ void clients_deinit(struct clients *clients)
     listeners_stop(clients);
     handshakes_deinit(&clients->handshakes);
     origins_clear(&clients->origins);
-    ends_deinit(&clients->ends);
     sessions_deinit(clients);
     client_log_stop(&clients->client_log);
 }

@@ -23,7 +23,6 @@
 #include "server/clients/handshake.h"
 #include "server/clients/listener.h"
 #include "server/clients/session.h"
-#include "server/net/ends.h"
 
 struct engine;
 struct entropy;
@@ -44,7 +43,6 @@ struct clients {
     int64_t started_ns;
 
     struct client_log client_log;
-    struct ends ends;               /* of clients that are not read from */
     struct counted_origin *origins; /* where they come from */
     struct request_limits request_limits;
     unsigned limit;   /* connections: of the configuration, or what descriptors allow */

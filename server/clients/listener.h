@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "config/listens.h"
 #include "protocol/limits.h"
 #include "server/net/tls.h"
 
@@ -64,5 +65,31 @@ bool listener_is_reachable(const struct listener *listener);
 
 /* A descriptor or a place has become free: all that are paused accept again. */
 void listener_resume(struct clients *clients);
+
+/* --- listeners.c: all of them ---
+ *
+ * They are opened at the start, or taken over from systemd; and changed while the daemon runs, all
+ * or nothing. */
+
+/* As the configuration of the server has them. On failure the reason has been logged; what was
+ * opened so far is for listeners_stop(). */
+bool listeners_start(struct clients *clients);
+
+/* Nobody is accepted any more. Files of unix sockets are removed. */
+void listeners_stop(struct clients *clients);
+
+/* Those of another configuration, in its order: some are ours already, some opened just now. */
+struct listeners_change {
+    struct listener *wanted[LISTENS_MAX];
+    struct tls tls[LISTENS_MAX]; /* of those that stay, from the files as they are now */
+    size_t count;
+};
+
+/* Open what is new; on failure the error says why, and all is as it was. */
+bool listeners_prepare(struct clients *clients, const struct config *wanted,
+                       struct listeners_change *change, struct error *error);
+/* Close what is gone; the connections it accepted live on. By now the server's configuration is the
+ * wanted one, and what was its own before must not be freed yet. */
+void listeners_commit(struct clients *clients, struct listeners_change *change);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/clients/listeners.h"
+#include "server/clients/listener.h"
 
 #include <assert.h>
 

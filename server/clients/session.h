@@ -17,7 +17,6 @@
 #include "server/clients/auth.h"
 #include "server/clients/client_log.h"
 #include "server/clients/peer.h"
-#include "server/net/ends.h"
 #include "server/net/stream.h"
 
 struct clients;
@@ -46,7 +45,6 @@ struct session {
     enum session_state state;
     struct stream stream;           /* over TLS, its end is one in order only by close_notify */
     struct evbuffer *pending_input; /* untagged lines, while another is under way; NULL: none */
-    struct end_watch end_watch;     /* while there is more to be read than may be */
     int64_t since_ns;
     uint64_t requests;
     int64_t lines_ns;          /* what is taken in this pass was sent by then */

@@ -91,14 +91,6 @@ static void session_on_end(void *context)
     pass_want_end(session->clients->pass);
 }
 
-static const struct stream_user client = {
-    .on_input = session_on_input,
-    .on_written = session_on_written,
-    .on_end = session_on_end,
-    .on_lost = session_on_lost,
-    .input_max = LIMIT_CLIENT_INPUT,
-};
-
 /* The client ended its side, after lines that we have not read yet; or the connection was lost. */
 static void session_on_end_seen(void *context)
 {
@@ -115,6 +107,15 @@ static void session_on_end_seen(void *context)
     tell_end(session, false);
     pass_want_end(session->clients->pass);
 }
+
+static const struct stream_user client = {
+    .on_input = session_on_input,
+    .on_written = session_on_written,
+    .on_end = session_on_end,
+    .on_end_seen = session_on_end_seen,
+    .on_lost = session_on_lost,
+    .input_max = LIMIT_CLIENT_INPUT,
+};
 
 /* --- the end of one --- */
 
@@ -136,7 +137,6 @@ static void session_free(struct session *session)
     /* A client that is dropped must not take it for an end in order. */
     if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
         tls_farewell(session->stream.tls);
-    end_watch_set(&session->end_watch, false);
     stream_close(&session->stream);
     if (session->pending_input != NULL)
         evbuffer_free(session->pending_input);
@@ -287,10 +287,6 @@ static uint64_t draw_id(struct clients *clients)
 static void session_begin(struct session *session, const struct peer *peer)
 {
     struct clients *clients = session->clients;
-    session->end_watch = (struct end_watch){.ends = &clients->ends,
-                                            .fd = session->stream.fd,
-                                            .on_end = session_on_end_seen,
-                                            .context = session};
     session->identity = (struct auth_identity){
         .peer = peer->kind, .fd = session->stream.fd, .origin = peer->origin};
     session->since_ns = clock_now_ns();

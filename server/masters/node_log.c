@@ -1,4 +1,4 @@
-#include "server/masters/node_log.h"
+#include "server/masters/connections.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -6,7 +6,6 @@
 #include "protocol/units.h"
 #include "server/clock.h"
 #include "server/log.h"
-#include "server/masters/connections.h"
 
 /* How long after the start a list that names a master twice ends it, unless all have voted. */
 #define STARTING_NS (5 * NS_PER_S)

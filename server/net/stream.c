@@ -5,21 +5,48 @@
 #include <event2/util.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+/* In one pass of the loop; what is left is found in the next. */
+enum { ENDS_AT_ONCE = 64 };
+
+static void streams_on_ends(evutil_socket_t fd, short events, void *context)
+{
+    struct epoll_event found;
+    (void)events;
+    (void)context;
+    /* One by one: a callback may end the watch of another. */
+    for (unsigned i = 0; i < ENDS_AT_ONCE && epoll_wait(fd, &found, 1, 0) == 1; i++) {
+        struct stream *stream = found.data.ptr;
+        stream_watch_end(stream, false);
+        stream->user->on_end_seen(stream->context);
+    }
+}
 
 bool streams_init(struct streams *streams, struct event_base *base, struct pass *pass)
 {
     *streams = (struct streams){.base = base, .pass = pass};
     TAILQ_INIT(&streams->collected);
     streams->scratch = malloc(LIMIT_NODE_IO);
-    return streams->scratch != NULL && output_init_blocks(&streams->blocks);
+    streams->ends = epoll_create1(EPOLL_CLOEXEC);
+    if (streams->ends >= 0)
+        streams->ends_event =
+            event_new(base, streams->ends, EV_READ | EV_PERSIST, streams_on_ends, NULL);
+    return streams->scratch != NULL && streams->ends_event != NULL &&
+           event_add(streams->ends_event, NULL) == 0 && output_init_blocks(&streams->blocks);
 }
 
 void streams_deinit(struct streams *streams)
 {
+    if (streams->ends_event != NULL)
+        event_free(streams->ends_event);
+    if (streams->base != NULL && streams->ends >= 0)
+        close(streams->ends);
     free(streams->scratch);
-    streams->scratch = NULL;
     pool_deinit(&streams->blocks);
+    *streams = (struct streams){0};
 }
 
 /* Those of a socket are nearly always empty, so that is known without a call. */
@@ -183,6 +210,15 @@ void stream_set_reading(struct stream *stream, bool reading)
         event_add(stream->readable, NULL);
     else
         event_del(stream->readable);
+}
+
+void stream_watch_end(struct stream *stream, bool watched)
+{
+    struct epoll_event what = {.events = EPOLLRDHUP, .data.ptr = stream};
+    if (stream->end_watched == watched)
+        return;
+    stream->end_watched = watched;
+    epoll_ctl(stream->streams->ends, watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, stream->fd, &what);
 }
 
 char *stream_input(struct stream *stream, size_t *len)
@@ -403,6 +439,7 @@ void stream_close(struct stream *stream)
     if (!stream_is_open(stream))
         return;
     uncollect(stream);
+    stream_watch_end(stream, false);
     output_drop(&stream->output, &stream->streams->blocks);
     if (stream->writable != NULL)
         event_free(stream->writable);

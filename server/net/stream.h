@@ -42,10 +42,12 @@ struct streams {
     struct pool blocks; /* of the outputs */
     struct stream_list collected; /* those with something to be flushed */
     struct pass *pass;            /* its end is wanted for those */
+    int ends;                     /* an epoll: see stream_watch_end(); -1: none */
+    struct event *ends_event;
 };
 
-/* What its user does about a stream; on_written may be NULL. It may close the stream, but not free
- * it. */
+/* What its user does about a stream; on_written and on_end_seen may be NULL. It may close the
+ * stream, but not free it. */
 struct stream_user {
     /* There is more to be read than before. What is not consumed is kept, and comes again with what
      * comes next. */
@@ -55,6 +57,9 @@ struct stream_user {
     void (*on_written)(void *context);
     /* The other side ended its direction, in order: nothing more comes in. */
     void (*on_end)(void *context);
+    /* The same, or that it was lost, of a stream whose end is watched: SO_ERROR tells which. It is
+     * not watched any more. */
+    void (*on_end_seen)(void *context);
     /* The connection was lost: the last callback of all. */
     void (*on_lost)(void *context);
     /* A master is flushed before the clients, since it works meanwhile, and read behind them: a
@@ -84,6 +89,7 @@ struct stream {
     bool collected;            /* something was written in this pass */
     bool blocked;              /* `writable` is added */
     bool reading;
+    bool end_watched;
     bool full; /* TLS: so much is kept that nothing is read until some is consumed */
     bool ended;
     bool lost;
@@ -115,6 +121,16 @@ void stream_consume(struct stream *stream, size_t len);
 
 /* Whether to read: true at first. Who is not read from is not noticed to end, either. */
 void stream_set_reading(struct stream *stream, bool reading);
+
+/*
+ * Whether to watch for its end while it is not read from: false at first. It ends in order, or by a
+ * reset.
+ *
+ * libevent can watch for the first alone, by EV_CLOSED. Of the second it makes something to read
+ * and to write; where nobody does either, nobody hears of it, and its loop goes round and round. So
+ * these have an epoll instance of their own, which libevent watches.
+ */
+void stream_watch_end(struct stream *stream, bool watched);
 
 /* At least one byte. Once it is lost, nothing. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
