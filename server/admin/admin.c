@@ -15,7 +15,7 @@
 #include "protocol/units.h"
 #include "server/admin/status.h"
 #include "server/clock.h"
-#include "server/net/tcp_listen.h"
+#include "server/net/tcp.h"
 #include "server/server.h"
 
 /* For so long a body is served to whoever asks next: a flood of requests costs the locks little. */

@@ -19,7 +19,6 @@ void clients_deinit(struct clients *clients)
     auth_deinit(&clients->auth);
     listeners_stop(clients);
     handshakes_deinit(&clients->handshakes);
-    origins_clear(&clients->origins);
     sessions_deinit(clients);
     client_log_stop(&clients->client_log);
 }

@@ -133,6 +133,7 @@ void handshakes_deinit(struct handshakes *handshakes)
     while ((handshake = TAILQ_FIRST(&handshakes->list)) != NULL) {
         TAILQ_REMOVE(&handshakes->list, handshake, entry);
         bufferevent_free(handshake->connection);
+        origins_leave(&handshakes->clients->origins, &handshake->peer.origin);
         free(handshake);
     }
     event_free(handshakes->timer);

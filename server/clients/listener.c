@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "server/clients/clients.h"
-#include "server/net/sockaddr.h"
-#include "server/net/tcp_listen.h"
+#include "server/net/tcp.h"
 
 /* A peer that vanished without a word is noticed after a minute. */
 enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };

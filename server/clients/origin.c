@@ -71,23 +71,13 @@ bool origins_enter(struct counted_origin **origins, const struct origin *origin,
     return counted != NULL;
 }
 
-static void forget(struct counted_origin **origins, struct counted_origin *counted)
-{
-    HASH_DEL(*origins, counted);
-    free(counted);
-}
-
 void origins_leave(struct counted_origin **origins, const struct origin *origin)
 {
     struct counted_origin *counted = find(*origins, origin);
     assert(counted != NULL);
     assert(counted->connections > 0);
-    if (--counted->connections == 0)
-        forget(origins, counted);
-}
-
-void origins_clear(struct counted_origin **origins)
-{
-    while (*origins != NULL)
-        forget(origins, *origins);
+    if (--counted->connections > 0)
+        return;
+    HASH_DEL(*origins, counted);
+    free(counted);
 }

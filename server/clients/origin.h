@@ -33,7 +33,4 @@ bool origins_enter(struct counted_origin **origins, const struct origin *origin,
 /* One that had been let in is over. */
 void origins_leave(struct counted_origin **origins, const struct origin *origin);
 
-/* Forget all. */
-void origins_clear(struct counted_origin **origins);
-
 #endif

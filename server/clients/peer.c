@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "server/net/sockaddr.h"
+#include "server/net/tcp.h"
 
 static void find_tcp(struct peer *peer, const struct sockaddr *address, socklen_t len)
 {

@@ -12,7 +12,7 @@
 #include "config/address.h"
 #include "config/listens.h"
 #include "protocol/text.h"
-#include "server/net/sockaddr.h"
+#include "server/net/tcp.h"
 #include "server/systemd.h"
 
 enum { NAME_MAX_LEN = 128 };
@@ -86,17 +86,14 @@ static int take(struct sockets *sockets, const char *wanted)
 
 int sockets_take(struct sockets *sockets, const struct config_address *address)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
+    struct addrinfo *found;
     char name[SOCKADDR_TEXT];
-    char port[8];
     int fd = -1;
     if (sockets->count == 0)
         return -1;
     if (address->kind == ADDRESS_UNIX)
         return take(sockets, address->path);
-    snprintf(port, sizeof(port), "%u", address->port);
-    if (getaddrinfo(address->host, port, &hints, &found) != 0)
+    if (tcp_find(address, &found) != 0)
         return -1;
     for (const struct addrinfo *it = found; it != NULL && fd < 0; it = it->ai_next) {
         sockaddr_text(it->ai_addr, it->ai_addrlen, name);

@@ -18,8 +18,8 @@
 #include "engine/engine.h"
 #include "server/masters/resp.h"
 #include "server/net/resolver.h"
-#include "server/net/sockaddr.h"
 #include "server/net/stream.h"
+#include "server/net/tcp.h"
 
 struct connections;
 

@@ -380,24 +380,24 @@ bool tls_was_asked(struct bufferevent *connection)
 
 /* --- names --- */
 
-static bool write_name(const unsigned char *bytes, int len, char *name, size_t size)
+static void write_name(const unsigned char *bytes, int len, char *name, size_t size)
 {
     size_t used = 0;
     for (int i = 0; i < len; i++) {
         bool plain = isascii(bytes[i]) && (isalnum(bytes[i]) || strchr("_.:@/+=*-", bytes[i]));
         size_t needed = plain && bytes[i] != '\0' ? 1 : 3;
-        if (used + needed >= size)
-            return false;
-        if (needed == 1)
-            name[used] = (char)bytes[i];
-        else
-            snprintf(name + used, needed + 1, "%%%02X", bytes[i]);
+        if (used + needed >= size) {
+            used = 0;
+            break;
+        }
+        snprintf(name + used, needed + 1, needed == 1 ? "%c" : "%%%02X", bytes[i]);
         used += needed;
     }
-    name[used] = '\0';
-    return used > 0;
+    if (used == 0)
+        snprintf(name, size, "?");
 }
 
+/* False if there is none. */
 static bool write_common_name(X509 *certificate, char *name, size_t size)
 {
     unsigned char *text = NULL;
@@ -405,14 +405,10 @@ static bool write_common_name(X509 *certificate, char *name, size_t size)
     int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
     const X509_NAME_ENTRY *entry = index >= 0 ? X509_NAME_get_entry(subject, index) : NULL;
     int len = entry != NULL ? ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(entry)) : -1;
-    if (len <= 0) {
-        OPENSSL_free(text);
-        return false;
-    }
-    if (!write_name(text, len, name, size))
-        snprintf(name, size, "?");
+    if (len > 0)
+        write_name(text, len, name, size);
     OPENSSL_free(text);
-    return true;
+    return len > 0;
 }
 
 static void write_alternative_name(X509 *certificate, char *name, size_t size)
@@ -424,8 +420,7 @@ static void write_alternative_name(X509 *certificate, char *name, size_t size)
         const ASN1_STRING *text = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &type);
         if (type != GEN_DNS && type != GEN_URI && type != GEN_EMAIL)
             continue;
-        if (!write_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name, size))
-            snprintf(name, size, "?");
+        write_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name, size);
         break;
     }
     GENERAL_NAMES_free(names);

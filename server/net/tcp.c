@@ -1,4 +1,4 @@
-#include "server/net/tcp_listen.h"
+#include "server/net/tcp.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -12,6 +12,19 @@
 #include "config/address.h"
 #include "protocol/limits.h"
 #include "protocol/text.h"
+
+void sockaddr_text(const struct sockaddr *address, socklen_t len, char text[SOCKADDR_TEXT])
+{
+    char host[NI_MAXHOST];
+    char port[NI_MAXSERV];
+    int failed = getnameinfo(address, len, host, sizeof(host), port, sizeof(port),
+                             NI_NUMERICHOST | NI_NUMERICSERV);
+    if (failed != 0)
+        snprintf(text, SOCKADDR_TEXT, "unknown");
+    else
+        snprintf(text, SOCKADDR_TEXT,
+                 address->sa_family == AF_INET6 ? "[%.48s]:%.6s" : "%.48s:%.6s", host, port);
+}
 
 void tcp_bound_buffers(int fd)
 {
@@ -61,14 +74,19 @@ static int listen_at(const struct addrinfo *where, bool any_port)
     return -1;
 }
 
+int tcp_find(const struct config_address *address, struct addrinfo **found)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    char port[8];
+    snprintf(port, sizeof(port), "%u", address->port);
+    return getaddrinfo(address->host, port, &hints, found);
+}
+
 int tcp_listen(const struct config_address *address, bool any_port,
                const struct config_address *rival, struct error *error)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
-    char port[8];
-    snprintf(port, sizeof(port), "%u", address->port);
-    int failed = getaddrinfo(address->host, port, &hints, &found);
+    struct addrinfo *found;
+    int failed = tcp_find(address, &found);
     if (failed != 0) {
         error_set(error, "%.100s: the name does not resolve: %s", address->url,
                   gai_strerror(failed));
