@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "config/address.h"
+#include "config/log.h"
 #include "config/users.h"
 #include "protocol/limits.h"
 
@@ -49,8 +50,6 @@ struct config_node {
 };
 
 enum config_fence { CONFIG_FENCE_ON_REQUEST, CONFIG_FENCE_ALWAYS };
-enum config_log_level { CONFIG_LOG_DEBUG, CONFIG_LOG_INFO, CONFIG_LOG_WARNING, CONFIG_LOG_ERROR };
-enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
 
 struct config {
     char *cluster;

@@ -97,7 +97,7 @@ char *entry_secret(const struct yaml_node *value, const char *name, struct repor
 {
     struct error error;
     bool exposed;
-    char *secret = secret_read(value->text, &exposed, &error);
+    char *secret = secret_load(value->text, &exposed, &error);
     if (secret == NULL)
         report_error(report, value->mark, "%s: %s %s", name, value->text, error.text);
     else if (exposed)

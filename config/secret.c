@@ -6,7 +6,7 @@
 #include "config/file.h"
 #include "config/memory.h"
 
-char *secret_read(const char *path, bool *exposed, struct error *error)
+char *secret_load(const char *path, bool *exposed, struct error *error)
 {
     struct file file;
     char *secret = NULL;

@@ -15,7 +15,7 @@ enum { SECRET_MAX = 1024 };
  * then the error goes behind the path ("cannot be read: Permission denied"). *exposed: the mode of
  * the file lets every user of the host read or write it.
  */
-char *secret_read(const char *path, bool *exposed, struct error *error);
+char *secret_load(const char *path, bool *exposed, struct error *error);
 
 /* Wipes it first. NULL is no secret. */
 void secret_free(char *secret);

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/config.h"
+#include "config/log.h"
 
 enum { LOG_VALUE_MAX = 256, LOG_LINE_MAX = 4096 };
 

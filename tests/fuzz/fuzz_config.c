@@ -25,7 +25,7 @@ static char report[REPORT_BYTES_MAX];
 
 /* --- what is not the input's --- */
 
-char *secret_read(const char *path, bool *exposed, struct error *error)
+char *secret_load(const char *path, bool *exposed, struct error *error)
 {
     assert(path != NULL);
     *exposed = strstr(path, "shown") != NULL;
