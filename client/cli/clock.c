@@ -5,7 +5,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-int64_t clock_now_ns(void)
+int64_t clock_boottime_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);

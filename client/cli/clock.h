@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-int64_t clock_now_ns(void);
+int64_t clock_boottime_ns(void);
 
 /* Have a timerfd of that clock become readable at this instant. */
 void clock_set_timer(int timer, int64_t at_ns);

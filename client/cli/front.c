@@ -287,7 +287,7 @@ static int read_word(struct front *front)
     case WORD_ENDED:
         front->ended = true;
         front->how = word;
-        front->over_ns = clock_now_ns() + RELEASE_PATIENCE_NS;
+        front->over_ns = clock_boottime_ns() + RELEASE_PATIENCE_NS;
         return RUNNING;
     case WORD_OVER:
         return finish(front, word.text);
@@ -316,14 +316,14 @@ static int loop(struct front *front)
         clock_set_timer(front->timer, stuck_ns);
         poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
         /* Time first, as in the keeper. It may have moved the watch on while we were stopped. */
-        if (!front->ended && clock_now_ns() >= stuck_at_ns(front))
+        if (!front->ended && clock_boottime_ns() >= stuck_at_ns(front))
             return on_keeper_stuck(front);
         if (front->command > 0)
             forward_signals(front);
         int code = read_word(front);
         if (code != RUNNING)
             return code;
-        if (front->ended && clock_now_ns() >= front->over_ns)
+        if (front->ended && clock_boottime_ns() >= front->over_ns)
             return finish_without_release(front);
     }
 }

@@ -300,7 +300,7 @@ static void read_events(struct keeper *keeper)
 {
     struct redlock_event event;
     while (redlock_next(keeper->plan->redlock, &event)) {
-        int64_t now_ns = clock_now_ns();
+        int64_t now_ns = clock_boottime_ns();
         if (event.kind == REDLOCK_EVENT_ANSWER && event.id == keeper->asked)
             on_extend_answer(keeper, &event, now_ns);
         else if (event.kind == REDLOCK_EVENT_LOST)
@@ -327,14 +327,14 @@ static void extend(struct keeper *keeper, int64_t now_ns)
  * which may have been the last of it, and otherwise seldom. */
 static bool group_has_ended(struct keeper *keeper)
 {
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_boottime_ns();
     if (!keeper->command_ended)
         return false;
     if (now_ns < keeper->look_ns)
         return brood_is_empty();
     if (!brood_group_lives(keeper->command))
         return true;
-    int64_t ended_ns = clock_now_ns();
+    int64_t ended_ns = clock_boottime_ns();
     int64_t least_ns = (ended_ns - now_ns) * GROUP_LOOK_SHARE;
     if (least_ns < GROUP_LOOK_MS * NS_PER_MS)
         least_ns = GROUP_LOOK_MS * NS_PER_MS;
@@ -408,7 +408,7 @@ static void wait_for_something(const struct keeper *keeper)
 static void kill_if_due(struct keeper *keeper)
 {
     struct lease *lease = &keeper->lease;
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_boottime_ns();
     if (now_ns < lease_kill_ns(lease))
         return;
     lose(keeper, lease->why[0] != '\0' ? lease->why : "redlock itself was stopped for too long",
@@ -420,7 +420,7 @@ static void kill_if_due(struct keeper *keeper)
 static void keep_lock(struct keeper *keeper)
 {
     struct lease *lease = &keeper->lease;
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_boottime_ns();
     if (now_ns >= lease_give_up_ns(lease))
         lose(keeper, lease->why[0] != '\0' ? lease->why : "the daemon does not answer", now_ns);
     if (now_ns >= lease_extend_ns(lease))

@@ -150,7 +150,7 @@ static enum redlock_status start(struct wait *wait)
         if (status != REDLOCK_OK)
             return status;
     }
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_boottime_ns();
     if (wait->ends_ns != INT64_MAX && (wait->ends_ns - now_ns) / NS_PER_MS < left_ms)
         left_ms = (wait->ends_ns - now_ns) / NS_PER_MS;
     const struct redlock_wish wish = {
@@ -216,7 +216,7 @@ static void suspend(struct wait *wait)
     wait->acquire = 0;
     wait->look = 0;
     stop(wait->suspension);
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_boottime_ns();
     wait->retry_ns = now_ns;
     wait->look_ns = now_ns + NS_PER_S;
 }
@@ -267,7 +267,7 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
         if (is_due(wait->suspension))
             suspend(wait);
         while (redlock_next(wait->redlock, event)) {
-            int64_t now_ns = clock_now_ns();
+            int64_t now_ns = clock_boottime_ns();
             if (event->kind != REDLOCK_EVENT_ANSWER)
                 continue;
             if (event->id == wait->look && wait->look != 0)
@@ -277,11 +277,11 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
                      is_final(wait, event->status, event->ended, now_ns))
                 return event->status;
         }
-        int64_t now_ns = clock_now_ns();
+        int64_t now_ns = clock_boottime_ns();
         if (wait->acquire == 0 && now_ns >= wait->retry_ns) {
             enum redlock_status status = start(wait);
             bool ended = !redlock_is_connected(wait->redlock);
-            if (status != REDLOCK_OK && is_final(wait, status, ended, clock_now_ns()))
+            if (status != REDLOCK_OK && is_final(wait, status, ended, clock_boottime_ns()))
                 return status;
         }
         look(wait, now_ns);
@@ -293,7 +293,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
                                   const struct suspension *suspension, struct redlock_lock *lock,
                                   int64_t *hint_ms)
 {
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_boottime_ns();
     struct wait wait = {
         .redlock = redlock,
         .options = options,
@@ -311,7 +311,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     /* A daemon that is not there now may never have been: a wrong address. One that has no place
      * for us is there. */
     enum redlock_status status = knock(&wait);
-    bool crowded = status == REDLOCK_LIMIT && !is_final(&wait, status, true, clock_now_ns());
+    bool crowded = status == REDLOCK_LIMIT && !is_final(&wait, status, true, clock_boottime_ns());
     if (status == REDLOCK_OK || crowded)
         status = loop(&wait, &event);
     unshow(&wait);
