@@ -1,7 +1,7 @@
 #include "server/clients/auth.h"
 
 #include <assert.h>
-#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -50,36 +50,23 @@ static void set_state(struct auth *auth, struct auth_identity *identity, enum au
 
 /* --- the user of a unix socket --- */
 
-/* The groups of a peer, its first one first; NULL if there is no memory for them. */
-static gid_t *find_groups(int fd, gid_t first, size_t *count)
-{
-    socklen_t len = 0;
-    /* They may be 65,536. Where there is no room, the kernel says how much it takes. */
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || errno != ERANGE)
-        len = 0;
-    gid_t *gids = malloc(sizeof(*gids) + len);
-    if (gids == NULL)
-        return NULL;
-    gids[0] = first;
-    if (len > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids + 1, &len) != 0)
-        len = 0;
-    *count = 1 + len / sizeof(*gids);
-    return gids;
-}
-
 /* The user that the kernel names at the other end. */
 static const struct user *find_by_socket(const struct auth *auth,
                                          const struct auth_identity *identity)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
-    size_t count;
+    socklen_t groups_len = NGROUPS_MAX * sizeof(gid_t);
     if (identity->peer == PEER_TCP ||
         getsockopt(identity->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
         return NULL;
-    gid_t *gids = find_groups(identity->fd, peer.gid, &count);
+    gid_t *gids = malloc(sizeof(*gids) + groups_len);
     if (gids == NULL)
         return NULL;
+    gids[0] = peer.gid;
+    if (getsockopt(identity->fd, SOL_SOCKET, SO_PEERGROUPS, gids + 1, &groups_len) != 0)
+        groups_len = 0;
+    size_t count = 1 + groups_len / sizeof(*gids);
     const struct user *user = users_by_ids(&auth->users, peer.uid, gids, count);
     free(gids);
     return user;

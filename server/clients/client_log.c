@@ -13,6 +13,9 @@ static const struct {
 #undef X
 };
 
+/* By then, the second in which something was left out is over. */
+static const struct timeval summary_delay = {.tv_sec = 1};
+
 /* What the second that is over has left out. */
 static void tell_left_out(struct client_log *log, enum client_log_kind kind, int64_t now_ns)
 {
@@ -23,29 +26,19 @@ static void tell_left_out(struct client_log *log, enum client_log_kind kind, int
             LOG_FIELDS(log_text("of", kinds[kind].event), log_number("count", (int64_t)count)));
 }
 
-static void set_summary(struct client_log *log, int64_t now_ns)
-{
-    int64_t first_ns = INT64_MAX;
-    for (unsigned kind = 0; kind < CLIENT_LOG_KIND_COUNT; kind++) {
-        const struct throttle *throttle = &log->throttles[kind];
-        if (throttle->left_out > 0 && throttle->until_ns < first_ns)
-            first_ns = throttle->until_ns;
-    }
-    if (first_ns == INT64_MAX || event_pending(log->summary, EV_TIMEOUT, NULL))
-        return;
-    const struct timeval delay = clock_delay(first_ns - now_ns);
-    event_add(log->summary, &delay);
-}
-
 static void client_log_on_summary(evutil_socket_t fd, short events, void *context)
 {
     struct client_log *log = context;
     int64_t now_ns = clock_now_ns();
+    bool more = false;
     (void)fd;
     (void)events;
-    for (unsigned kind = 0; kind < CLIENT_LOG_KIND_COUNT; kind++)
+    for (unsigned kind = 0; kind < CLIENT_LOG_KIND_COUNT; kind++) {
         tell_left_out(log, kind, now_ns);
-    set_summary(log, now_ns);
+        more = more || log->throttles[kind].left_out > 0;
+    }
+    if (more)
+        event_add(log->summary, &summary_delay);
 }
 
 bool client_log_start(struct client_log *log, const struct log *to, struct event_base *base)
@@ -74,6 +67,6 @@ void client_log(struct client_log *log, enum client_log_kind kind, const struct 
     tell_left_out(log, kind, now_ns);
     if (level == CONFIG_LOG_DEBUG || throttle_may(&log->throttles[kind], now_ns))
         log_event(log->log, level, kinds[kind].event, fields);
-    else
-        set_summary(log, now_ns);
+    else if (!event_pending(log->summary, EV_TIMEOUT, NULL))
+        event_add(log->summary, &summary_delay);
 }

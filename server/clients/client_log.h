@@ -1,7 +1,7 @@
 /*
  * The part of the log that clients can fill: lines that come with each lock or connection. Of each
- * kind there are THROTTLE_LINES in a second at most; how many more there were, one line says when
- * the second is over:
+ * kind there are THROTTLE_LINES in a second at most; how many more there were, one line says soon
+ * after the second is over:
  *
  *     warning lines_left_out of=hold_lost count=9980
  *

@@ -3,6 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 _Static_assert(LIMIT_GUESSERS % GUESSES_WAYS == 0, "the table is made of whole sets");
 
 /* How far ahead forgiven_ns may be for one more guess. */
@@ -19,10 +22,7 @@ void guesses_init(struct guesses *guesses, uint64_t seed)
 /* The index of the first of the few places where this origin can be. */
 static unsigned set_of(const struct guesses *guesses, const struct origin *origin)
 {
-    uint64_t hash = guesses->seed ^ 0xcbf29ce484222325;
-    for (unsigned i = 0; i < ORIGIN_BYTES; i++)
-        hash = (hash ^ origin->bytes[i]) * 0x100000001b3;
-    hash ^= hash >> 32;
+    uint64_t hash = XXH3_64bits_withSeed(origin, sizeof(*origin), guesses->seed);
     return (unsigned)(hash % (LIMIT_GUESSERS / GUESSES_WAYS)) * GUESSES_WAYS;
 }
 

@@ -56,8 +56,7 @@ struct session {
     LIST_ENTRY(session) entry; /* of clients->sessions */
     LIST_ENTRY(session) swept;
     TAILQ_ENTRY(session) next_pass;
-    struct auth_identity identity;     /* which user it is, and what it may do */
-    char subject[SESSION_SUBJECT_MAX]; /* see tls_peer_name(); "" without a certificate */
+    struct auth_identity identity; /* which user it is, and what it may do */
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for people */
 };
 

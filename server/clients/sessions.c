@@ -287,14 +287,15 @@ static uint64_t draw_id(struct clients *clients)
 static void session_begin(struct session *session, const struct peer *peer)
 {
     struct clients *clients = session->clients;
+    char subject[SESSION_SUBJECT_MAX] = "";
     session->identity = (struct auth_identity){
         .peer = peer->kind, .fd = session->stream.fd, .origin = peer->origin};
     session->since_ns = clock_now_ns();
     snprintf(session->peer, sizeof(session->peer), "%s", peer->name);
     if (session->stream.tls != NULL)
-        tls_peer_name(session->stream.tls, session->subject, sizeof(session->subject));
-    if (session->subject[0] != '\0')
-        snprintf(session->peer, sizeof(session->peer), "%s,cn=%s", peer->name, session->subject);
+        tls_peer_name(session->stream.tls, subject, sizeof(subject));
+    if (subject[0] != '\0')
+        snprintf(session->peer, sizeof(session->peer), "%s,cn=%s", peer->name, subject);
     engine_client_init(&session->client, draw_id(clients));
     LIST_INSERT_HEAD(&clients->sessions, session, entry);
     clients->session_count++;

@@ -20,17 +20,13 @@ enum { NAME_MAX_LEN = 128 };
 /* What a socket of systemd is bound to: a path, "127.0.0.1:7335", or "unknown". */
 static void bound_name(int fd, char name[NAME_MAX_LEN])
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_un local;
-        struct sockaddr_storage room;
-    } bound = {.room = {0}};
+    struct sockaddr_storage bound = {0};
+    const struct sockaddr_un *local = (const struct sockaddr_un *)&bound;
     socklen_t len = sizeof(bound);
-    if (getsockname(fd, &bound.any, &len) == 0 && bound.any.sa_family == AF_UNIX)
-        snprintf(name, NAME_MAX_LEN, "%.*s", (int)sizeof(bound.local.sun_path),
-                 bound.local.sun_path);
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0 && bound.ss_family == AF_UNIX)
+        snprintf(name, NAME_MAX_LEN, "%.*s", (int)sizeof(local->sun_path), local->sun_path);
     else
-        sockaddr_text(&bound.any, len, name);
+        sockaddr_text((struct sockaddr *)&bound, len, name);
 }
 
 static bool is_listening(int fd)

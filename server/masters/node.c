@@ -205,8 +205,9 @@ static void fail_later(struct node *node, enum reason why)
     event_active(node->failure, 0, 0);
 }
 
-static void connect_to(struct node *node, const struct sockaddr *where, size_t len)
+static void connect_to_address(struct node *node)
 {
+    const struct sockaddr *where = (const struct sockaddr *)&node->address.address;
     node->opening = bufferevent_socket_new(node->connections->base, -1,
                                            BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (node->opening == NULL) {
@@ -214,13 +215,8 @@ static void connect_to(struct node *node, const struct sockaddr *where, size_t l
         return;
     }
     bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
-    if (bufferevent_socket_connect(node->opening, where, (int)len) != 0)
+    if (bufferevent_socket_connect(node->opening, where, (int)node->address.len) != 0)
         fail_later(node, reason_of_errno());
-}
-
-static void connect_to_address(struct node *node)
-{
-    connect_to(node, (const struct sockaddr *)&node->address.address, node->address.len);
 }
 
 /* The name has been looked up, or does not resolve. */
@@ -261,19 +257,13 @@ static bool follow(struct node *node)
 
 void node_open(struct node *node)
 {
-    const struct config_address *address = &node->config->address;
-    struct sockaddr_un where = {.sun_family = AF_UNIX};
     node->heard = false;
-    if (!resp_reset(&node->resp)) {
+    if (!resp_reset(&node->resp))
         fail_later(node, REASON_UNREACHABLE);
-    } else if (address->kind == ADDRESS_UNIX) {
-        strncpy(where.sun_path, address->path, sizeof(where.sun_path) - 1);
-        connect_to(node, (struct sockaddr *)&where, sizeof(where));
-    } else if (follow(node)) {
+    else if (node->config->address.kind == ADDRESS_UNIX || follow(node))
         connect_to_address(node);
-    } else {
+    else
         look_up(node);
-    }
 }
 
 bool node_init(struct node *node, struct connections *connections, unsigned index,
@@ -284,6 +274,12 @@ bool node_init(struct node *node, struct connections *connections, unsigned inde
         .connections = connections, .config = config, .index = index, .channel = channel};
     name_lookup_init(&node->lookup, connections->resolver, config->address.host,
                      config->address.port, node_on_found, node);
+    if (config->address.kind == ADDRESS_UNIX) {
+        struct sockaddr_un *where = (struct sockaddr_un *)&node->address.address;
+        *where = (struct sockaddr_un){.sun_family = AF_UNIX};
+        strncpy(where->sun_path, config->address.path, sizeof(where->sun_path) - 1);
+        node->address.len = sizeof(*where);
+    }
     node->failure = event_new(connections->base, -1, 0, node_on_failure, node);
     return resp_init(&node->resp) && node->failure != NULL;
 }
@@ -322,7 +318,7 @@ void node_address(const struct node *node, char text[SOCKADDR_TEXT])
     const struct sockaddr *address = (const struct sockaddr *)&node->address.address;
     char given[LIMIT_URL];
     text[0] = '\0';
-    if (node->address.len == 0)
+    if (config->kind == ADDRESS_UNIX || node->address.len == 0)
         return;
     sockaddr_text(address, node->address.len, text);
     snprintf(given, sizeof(given), address->sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
