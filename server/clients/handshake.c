@@ -74,7 +74,6 @@ static void handshake_on_event(struct bufferevent *connection, short events, voi
         fail(handshake, why);
         return;
     }
-    handshakes->done++;
     handshake->connection = NULL;
     leave(handshake, sessions_add(handshakes->clients, bufferevent_getfd(connection), connection,
                                   &handshake->peer));

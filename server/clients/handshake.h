@@ -26,7 +26,6 @@ struct handshakes {
     struct handshake_list list; /* the oldest first */
     struct event *timer;        /* when the oldest has to leave */
     unsigned count;
-    uint64_t done;
     uint64_t failed;
 };
 

@@ -39,20 +39,15 @@ static void set_tcp_options(int fd)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
-const char *listener_refusal_key(enum listener_refusal refusal)
-{
-    static const char *const keys[LISTENER_REFUSAL_COUNT] = {
-#define X(name, key) [name] = key,
-        LISTENER_REFUSALS(X)
-#undef X
-    };
-    return keys[refusal];
-}
-
 static void refuse_client(struct listener *listener, int fd, const char *peer,
                           enum listener_refusal refusal)
 {
     static const char answer[] = "LIMIT clients\n";
+    static const char *const keys[] = {
+#define X(name, key) [name] = key,
+        LISTENER_REFUSALS(X)
+#undef X
+    };
     struct clients *clients = listener->clients;
     clients->rejected[refusal]++;
     /* Over TLS it would take a handshake to say so. */
@@ -63,9 +58,8 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
     /* Closing with bytes unread would reset the connection, and the answer might be lost. */
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
-    client_log(
-        &clients->client_log, CLIENT_LOG_REFUSED,
-        LOG_FIELDS(log_text("peer", peer), log_text("limit", listener_refusal_key(refusal))));
+    client_log(&clients->client_log, CLIENT_LOG_REFUSED,
+               LOG_FIELDS(log_text("peer", peer), log_text("limit", keys[refusal])));
 }
 
 /* During the start, and while all places for handshakes are taken, clients wait in the kernel's

@@ -31,8 +31,6 @@ enum listener_refusal {
         LISTENER_REFUSAL_COUNT
 };
 
-const char *listener_refusal_key(enum listener_refusal refusal);
-
 struct listener {
     struct clients *clients; /* the owner */
     const struct config_listen *config;

@@ -1,4 +1,4 @@
-#include "server/clients/listing.h"
+#include "server/clients/session.h"
 
 #include <inttypes.h>
 

@@ -11,7 +11,6 @@
 #include "server/clients/auth.h"
 #include "server/clients/client_log.h"
 #include "server/clients/clients.h"
-#include "server/clients/listing.h"
 #include "server/clock.h"
 #include "server/log.h"
 

@@ -75,7 +75,7 @@ static inline bool session_has_ended(const struct session *session)
     return session->state == SESSION_ENDING || session->state == SESSION_ENDED;
 }
 
-/* Have it looked at after this pass of the loop: sessions_sweep(). */
+/* Have it looked at after this pass of the loop: see sessions_on_sweep(). */
 void session_want_sweep(struct session *session);
 
 /* Go on with its lines in the next pass, after what is ready by then. */
@@ -114,5 +114,11 @@ void session_log_authenticated(const struct session *session);
 
 /* Take all lines that can be taken now, as far as the read budget goes; and read on, or do not. */
 void requests_take(struct session *session);
+
+/* --- listing.c: NODES, STATS, LOCKS, CLIENTS, HELP: one subject a line in key=value words --- */
+
+/* The whole answer, END included. One of all locks or all clients takes the session's whole read
+ * budget. */
+void listing_write(struct session *session, const struct request *request);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/masters/node.h"
+#include "server/masters/connections.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 
 #include "server/clock.h"
 #include "server/log.h"
-#include "server/masters/connections.h"
 #include "server/net/tls.h"
 
 /* hiredis moves what is left in its buffer to the front with every KiB that it has read of it. And

@@ -273,15 +273,6 @@ static bool keep(struct stream *stream, char *bytes, size_t len)
     return kept;
 }
 
-/* Of one that was closed meanwhile nothing is left. */
-static void keep_fresh(struct stream *stream)
-{
-    size_t len = stream->fresh_len;
-    stream->fresh_len = 0;
-    if (len > 0 && !keep(stream, stream->fresh, len))
-        lose_and_tell(stream, ENOMEM);
-}
-
 static void on_end(struct stream *stream)
 {
     stream->ended = true;
@@ -300,7 +291,11 @@ static void take_fresh(struct stream *stream, char *bytes, size_t len)
     stream->fresh = bytes;
     stream->fresh_len = len;
     stream->user->on_input(stream->context);
-    keep_fresh(stream);
+    /* Of one that was closed meanwhile nothing is left. */
+    len = stream->fresh_len;
+    stream->fresh_len = 0;
+    if (len > 0 && !keep(stream, stream->fresh, len))
+        lose_and_tell(stream, ENOMEM);
 }
 
 static void read_on(struct stream *stream)
