@@ -189,17 +189,10 @@ static int fail(struct error *error, int fd, const char *what, const char *url)
     return -1;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
+static bool is_file(const char *path, const struct stat *file)
 {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-/* By whatever path. What stands in place of its own file is not its own. */
-static bool is_at_file(const struct listener *listener, const struct stat *file)
-{
-    struct stat its;
-    return listener_is_reachable(listener) && lstat(listener->config->address.path, &its) == 0 &&
-           is_same_file(&its, file);
+    struct stat found;
+    return lstat(path, &found) == 0 && found.st_dev == file->st_dev && found.st_ino == file->st_ino;
 }
 
 const struct config_address *listener_rival(const struct clients *clients,
@@ -213,7 +206,9 @@ const struct config_address *listener_rival(const struct clients *clients,
         const struct listener *listener = clients->listeners[i];
         const struct config_address *ours = &listener->config->address;
         if (ours->kind == address->kind &&
-            (local ? is_at_file(listener, &file) : ours->port == address->port))
+            /* By whatever path. What stands in place of its own file is not its own. */
+            (local ? listener_is_reachable(listener) && is_file(ours->path, &file)
+                   : ours->port == address->port))
             return ours;
     }
     return NULL;
@@ -236,15 +231,7 @@ static bool remove_stale(const struct sockaddr_un *where)
     return stale && unlink(where->sun_path) == 0;
 }
 
-/* Another daemon may have put its own there meanwhile. */
-static bool has_its_file(const struct listener *listener)
-{
-    struct stat file;
-    return lstat(listener->config->address.path, &file) == 0 &&
-           is_same_file(&file, &listener->file);
-}
-
-/* Of those that systemd has given, it takes care. */
+/* A file of a unix socket that systemd has not given. */
 static bool has_made_file(const struct listener *listener)
 {
     return listener->config->address.kind == ADDRESS_UNIX && !listener->given;
@@ -252,7 +239,7 @@ static bool has_made_file(const struct listener *listener)
 
 bool listener_is_reachable(const struct listener *listener)
 {
-    return !has_made_file(listener) || has_its_file(listener);
+    return !has_made_file(listener) || is_file(listener->config->address.path, &listener->file);
 }
 
 /* errno says why. Where the file is one of our own sockets, the error names that. */
@@ -374,7 +361,7 @@ void listener_close(struct listener *listener)
 {
     if (listener->accepting != NULL) {
         /* First, since an open socket keeps the number of its file from being another's. */
-        if (has_made_file(listener) && has_its_file(listener))
+        if (has_made_file(listener) && listener_is_reachable(listener))
             unlink(listener->config->address.path);
         evconnlistener_free(listener->accepting);
     }
