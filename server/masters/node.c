@@ -269,10 +269,15 @@ bool node_init(struct node *node, struct connections *connections, unsigned inde
                enum channel channel)
 {
     const struct config_node *config = &connections->config->nodes[index];
-    *node = (struct node){
-        .connections = connections, .config = config, .index = index, .channel = channel};
-    name_lookup_init(&node->lookup, connections->resolver, config->address.host,
-                     config->address.port, node_on_found, node);
+    *node = (struct node){.connections = connections,
+                          .config = config,
+                          .index = index,
+                          .channel = channel,
+                          .lookup = {.resolver = connections->resolver,
+                                     .host = config->address.host,
+                                     .port = config->address.port,
+                                     .on_found = node_on_found,
+                                     .context = node}};
     if (config->address.kind == ADDRESS_UNIX) {
         struct sockaddr_un *where = (struct sockaddr_un *)&node->address.address;
         *where = (struct sockaddr_un){.sun_family = AF_UNIX};

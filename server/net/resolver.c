@@ -78,15 +78,6 @@ void resolver_settle(struct event_base *base)
 
 /* --- a name --- */
 
-void name_lookup_init(struct name_lookup *lookup, struct resolver *resolver, const char *host,
-                      uint16_t port,
-                      void (*on_found)(void *context, const struct evutil_addrinfo *found),
-                      void *context)
-{
-    *lookup = (struct name_lookup){
-        .resolver = resolver, .host = host, .port = port, .on_found = on_found, .context = context};
-}
-
 void name_lookup_deinit(struct name_lookup *lookup)
 {
     if (lookup->question != NULL)
@@ -122,13 +113,11 @@ void name_lookup_begin(struct name_lookup *lookup)
 {
     const struct evutil_addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
     struct resolver *resolver = lookup->resolver;
-    struct evutil_addrinfo *found = lookup->found;
     char service[8];
     refresh(resolver);
-    if (lookup->asked != resolver->readings) {
+    if (lookup->asked != resolver->readings)
         name_lookup_deinit(lookup);
-        found = NULL;
-    }
+    struct evutil_addrinfo *found = lookup->found;
     lookup->asked = resolver->readings;
     lookup->wanted = true;
     lookup->found = NULL;

@@ -38,23 +38,20 @@ void resolver_settle(struct event_base *base);
  * asked, and a slow answer is for who comes next.
  */
 struct name_lookup {
+    /* The user sets these; all else is zero to begin with. */
     struct resolver *resolver;
     const char *host;
     uint16_t port;
     /* What is wanted: valid during the call; NULL: the name does not resolve. */
     void (*on_found)(void *context, const struct evutil_addrinfo *found);
     void *context;
+
     struct evdns_getaddrinfo_request *question; /* NULL: none is under way */
     struct evutil_addrinfo *found;              /* came while nobody wanted it */
     unsigned asked;                             /* by which reading of the files */
     bool wanted;
 };
 
-/* The host is borrowed. */
-void name_lookup_init(struct name_lookup *lookup, struct resolver *resolver, const char *host,
-                      uint16_t port,
-                      void (*on_found)(void *context, const struct evutil_addrinfo *found),
-                      void *context);
 void name_lookup_deinit(struct name_lookup *lookup);
 
 /* Calls on_found() once, maybe before this returns. */

@@ -129,7 +129,11 @@ static void open_lookup(void)
     evdns_base_clear_nameservers_and_suspend(resolver.dns);
     ck_assert_int_eq(evdns_base_nameserver_ip_add(resolver.dns, address), 0);
     evdns_base_resume(resolver.dns);
-    name_lookup_init(&lookup, &resolver, "somewhere.test", 6379, on_found, &answers);
+    lookup = (struct name_lookup){.resolver = &resolver,
+                                  .host = "somewhere.test",
+                                  .port = 6379,
+                                  .on_found = on_found,
+                                  .context = &answers};
     answers = 0;
 }
 
