@@ -134,7 +134,7 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
         return AUTH_IGNORED;
     if (identity->state == AUTH_BY_SECRET)
         return AUTH_AGAIN;
-    if (guesses_wait_ns(auth->guesses, &identity->origin, now_ns) > 0)
+    if (guesses_wait_ns(&auth->guesses, &identity->origin, now_ns) > 0)
         return AUTH_LIMITED;
     const struct user *user = users_by_secret(&auth->users, secret, len, &fingerprint);
     if (user != NULL) {
@@ -142,7 +142,7 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
         return AUTH_ACCEPTED;
     }
     auth->wrong++;
-    *news = guesses_note(auth->guesses, &identity->origin, fingerprint, now_ns);
+    *news = guesses_note(&auth->guesses, &identity->origin, fingerprint, now_ns);
     return AUTH_WRONG;
 }
 
@@ -174,17 +174,12 @@ bool auth_init(struct auth *auth, const struct config *config, struct entropy *e
     *auth = (struct auth){.config = config, .entropy = entropy, .open = config->users == NULL};
     TAILQ_INIT(&auth->pending);
     entropy_fill(entropy, &seed, sizeof(seed));
-    auth->guesses = malloc(sizeof(*auth->guesses));
-    if (auth->guesses == NULL)
-        return false;
-    guesses_init(auth->guesses, seed);
+    guesses_init(&auth->guesses, seed);
     return auth->open || make_users(auth, &auth->users);
 }
 
 void auth_deinit(struct auth *auth)
 {
-    free(auth->guesses);
-    auth->guesses = NULL;
     users_deinit(&auth->users);
 }
 

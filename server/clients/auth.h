@@ -55,7 +55,7 @@ struct auth {
     struct entropy *entropy;     /* the owner's */
     bool open;                   /* no users are configured */
     struct users users;
-    struct guesses *guesses;
+    struct guesses guesses;
     struct identity_queue pending; /* the oldest first */
     unsigned pending_count;
     bool crowded;       /* the log knows: no news until half of the places are free again */
