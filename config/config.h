@@ -114,15 +114,4 @@ struct config *config_defaults(void);
 
 void config_free(struct config *config);
 
-/*
- * Every key the file may hold ("locks", "locks.max_ttl"), one by one until NULL: so that a test can
- * see that each is documented.
- */
-const char *config_key_name(size_t index);
-
-/* Is the value of this key the same in both? Put the one's into the other. For config/diff.h, which
- * looks at `nodes` itself. A section is equal to any other. */
-bool config_key_equal(size_t index, const struct config *a, const struct config *b);
-void config_key_swap(size_t index, struct config *a, struct config *b);
-
 #endif

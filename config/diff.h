@@ -1,6 +1,6 @@
 /*
  * What differs between the configuration in force and another one, and may it change while the
- * daemon runs? Pure. The table in diff.c has a rule for every key; one without a rule may not.
+ * daemon runs? Pure. The tables of keys (keys.h) have a rule for each.
  *
  * What may not change is what two daemons, or two rounds, or a lock and the one who promised it,
  * have to agree on for as long as a lock may live; and what tables were sized by at the start.
@@ -16,7 +16,7 @@
 enum { CONFIG_DIFF_MAX = 64 };
 
 struct config_difference {
-    const char *name;    /* "locks.max_ttl", or a part of a list: "nodes.password_file" */
+    const char *name;    /* "locks.max_ttl"; of the entries of a list "nodes.url" */
     const char *why_not; /* NULL: it may change */
 };
 
@@ -32,8 +32,5 @@ void config_diff(const struct config *running, const struct config *wanted,
 /* Where nothing is refused: put what may change from the wanted one into the running one, which
  * stays where it is; what it had before is in the wanted one then, to be freed with it. */
 void config_adopt(struct config *running, struct config *wanted);
-
-/* Is there a rule for this key? For a test to see that there is one for each. */
-bool config_diff_knows(const char *key);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/entry.h"
 #include "config/memory.h"
 #include "config/tls.h"
 #include "config/url.h"
@@ -80,47 +79,40 @@ static void set_group(void *target, const struct yaml_node *value, struct report
                      value->text);
 }
 
-static void set_client_certificate(void *target, const struct yaml_node *value,
-                                   struct report *report)
-{
-    static const char *const words[] = {"optional", "required", NULL};
-    struct config_listen *listen = target;
-    int choice = value_choice(value->text, words);
-    if (choice >= 0)
-        listen->tls.client_certificate = (enum config_client_certificate)choice;
-    else
-        report_error(report, value->mark,
-                     "listen.client_certificate: \"%s\" is none of optional, required",
-                     value->text);
-}
+static const char *const certificates[] = {"optional", "required", NULL};
 
-static const struct entry_field fields[] = {
-    {"url", set_url, 0},
-    {"mode", set_mode, 0},
-    {"group", set_group, 0},
-    {"certificate", NULL, offsetof(struct config_listen, tls.certificate)},
-    {"key", NULL, offsetof(struct config_listen, tls.key)},
-    {"client_ca", NULL, offsetof(struct config_listen, tls.ca)},
-    {"client_certificate", set_client_certificate, 0},
-    {NULL, NULL, 0},
+_Static_assert(sizeof(enum config_client_certificate) == sizeof(unsigned), "KEY_CHOICE");
+
+#define KEPT      "an address that stays keeps what it was opened with"
+#define AT(field) KEY_AT(struct config_listen, field)
+
+/* Of certificates the files are read again in any case, for the next connection. */
+const struct key listens_keys[] = {
+    {"listen.url", KEY_WORD, KEPT, AT(address.url), .set = set_url,
+     .missing = "{url: \"unix:/PATH\", ...}"},
+    {"listen.mode", KEY_WORD, KEPT, AT(mode), .set = set_mode},
+    {"listen.group", KEY_WORD, KEPT, AT(group), .set = set_group},
+    {"listen.certificate", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.certificate)},
+    {"listen.key", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.key)},
+    {"listen.client_ca", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.ca)},
+    {"listen.client_certificate", KEY_CHOICE, KEY_MAY_CHANGE, AT(tls.client_certificate),
+     .words = certificates},
+    {.name = NULL},
 };
 
-static void read_one(struct config_listen *listen, const struct yaml_node *entry,
-                     struct report *report)
+static void read_one(struct config_listen *listen, struct yaml_node *entry, struct report *report)
 {
     if (entry->kind == YAML_SCALAR && !entry->broken && !yaml_node_is_empty(entry)) {
         set_url(listen, entry, report);
         tls_check(&listen->tls, &listen->address, &tls_names, entry, report);
         return;
     }
-    if (!entry_has_kind(entry, YAML_MAPPING, "listen", report))
+    if (!keys_check_kind(entry, YAML_MAPPING, "listen", NULL, report))
         return;
-    entry_read(entry, "listen", fields, listen, report);
+    keys_read(listens_keys, "listen", entry, listen, report);
     const struct yaml_node *mode = yaml_node_child(entry, "mode");
     const struct yaml_node *group = yaml_node_child(entry, "group");
-    if (yaml_node_child(entry, "url") == NULL)
-        report_error(report, entry->mark, "listen.url: missing; write {url: \"unix:/PATH\", ...}");
-    else if (listen->address.host != NULL && (mode != NULL || group != NULL))
+    if (listen->address.host != NULL && (mode != NULL || group != NULL))
         report_error(report, (mode != NULL ? mode : group)->key->mark,
                      "listen: mode and group are for unix sockets; leave them out of %s",
                      listen->address.url);
@@ -150,13 +142,14 @@ static void check_new(const struct config *config, size_t index, const struct ya
     }
 }
 
-void listens_read(struct config *config, const struct yaml_node *list, struct report *report)
+void listens_read(void *target, const struct yaml_node *list, struct report *report)
 {
+    struct config *config = target;
     clear(config);
     if (list->children == NULL)
         report_error(report, list->mark,
                      "listen: the list is empty; leave the key out to have %s alone", default_url);
-    for (const struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
+    for (struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
         size_t index = config->listen_count;
         if (index == LISTENS_MAX) {
             report_error(report, entry->mark, "listen: more than %d addresses; leave some out",
@@ -199,8 +192,8 @@ bool listens_may_be_unix(const struct config *config)
 
 /* --- two configurations --- */
 
-static const struct config_listen *find(const struct config *config,
-                                        const struct config_address *address)
+const struct config_listen *listens_find(const struct config *config,
+                                         const struct config_address *address)
 {
     for (size_t i = 0; i < config->listen_count; i++)
         if (url_equal(&config->listens[i].address, address))
@@ -213,62 +206,6 @@ bool listens_equal(const struct config *a, const struct config *b)
     /* None is twice in either. */
     bool equal = a->listen_count == b->listen_count;
     for (size_t i = 0; i < a->listen_count; i++)
-        equal = equal && find(b, &a->listens[i].address) != NULL;
+        equal = equal && listens_find(b, &a->listens[i].address) != NULL;
     return equal;
-}
-
-/* A new field has to be compared below, or have a rule of its own in diff.c. */
-_Static_assert(sizeof(struct config_listen) == sizeof(struct {
-                   struct config_address address;
-                   mode_t mode;
-                   gid_t group;
-                   bool any_port;
-                   struct config_tls tls;
-               }),
-               "does a reload see the new field of config_listen?");
-
-/* Is this so for each address that is in both? */
-static bool all_alike(const struct config *a, const struct config *b,
-                      bool (*alike)(const struct config_listen *one,
-                                    const struct config_listen *other))
-{
-    bool equal = true;
-    for (size_t i = 0; i < a->listen_count; i++) {
-        const struct config_listen *one = &a->listens[i];
-        const struct config_listen *other = find(b, &one->address);
-        equal = equal && (other == NULL || alike(one, other));
-    }
-    return equal;
-}
-
-/* The text, too: the same host and port may be meant otherwise by another scheme. */
-static bool same_kept(const struct config_listen *one, const struct config_listen *other)
-{
-    return one->mode == other->mode && one->group == other->group &&
-           strcmp(one->address.url, other->address.url) == 0;
-}
-
-static bool same_tls(const struct config_listen *one, const struct config_listen *other)
-{
-    return tls_equal(&one->tls, &other->tls);
-}
-
-bool listens_equal_kept(const struct config *a, const struct config *b)
-{
-    return all_alike(a, b, same_kept);
-}
-
-bool listens_equal_tls(const struct config *a, const struct config *b)
-{
-    return all_alike(a, b, same_tls);
-}
-
-void listens_swap(struct config *a, struct config *b)
-{
-    struct config_listen *listens = a->listens;
-    size_t count = a->listen_count;
-    a->listens = b->listens;
-    a->listen_count = b->listen_count;
-    b->listens = listens;
-    b->listen_count = count;
 }

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "config/entry.h"
+#include "config/config.h"
+#include "config/keys.h"
 #include "config/memory.h"
 #include "config/permit.h"
 #include "config/secret.h"
@@ -20,22 +21,6 @@ static const char example[] =
 
 /* --- who it is --- */
 
-static void set_name(void *target, const struct yaml_node *value, struct report *report)
-{
-    static const char allowed[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
-    struct config_user *user = target;
-    if (!entry_has_kind(value, YAML_SCALAR, "auth.users.name", report))
-        return;
-    size_t len = strlen(value->text);
-    if (len >= 1 && len <= LIMIT_USER_NAME && strspn(value->text, allowed) == len)
-        user->name = memory_copy(value->text);
-    else
-        report_error(report, value->mark,
-                     "auth.users.name: \"%s\" is no name; write 1 to %d of A-Z a-z 0-9 _ . -",
-                     value->text, LIMIT_USER_NAME);
-}
-
 /* What is wrong with a secret, and what would be right; or NULL. It is never quoted. */
 static const char *check_secret(const char *secret)
 {
@@ -44,22 +29,10 @@ static const char *check_secret(const char *secret)
         return "is shorter than 16 bytes, which can be guessed; make one by: openssl rand -hex 32";
     if (len > LIMIT_SECRET)
         return "is longer than 256 bytes; make one by: openssl rand -hex 32";
-    for (; *secret != '\0'; secret++)
-        if ((unsigned char)*secret <= ' ' || *secret == 0x7f)
-            return "has a space or a control character in it, which AUTH cannot carry; make one "
-                   "by: openssl rand -hex 32";
+    if (value_has_space(secret))
+        return "has a space or a control character in it, which AUTH cannot carry; make one by: "
+               "openssl rand -hex 32";
     return NULL;
-}
-
-static void set_secret(void *target, const struct yaml_node *value, struct report *report)
-{
-    struct config_user *user = target;
-    if (!entry_has_kind(value, YAML_SCALAR, "auth.users.secret_file", report))
-        return;
-    user->secret = entry_secret(value, "auth.users.secret_file", report);
-    const char *wrong = user->secret != NULL ? check_secret(user->secret) : NULL;
-    if (wrong != NULL)
-        report_error(report, value->mark, "auth.users.secret_file: %s %s", value->text, wrong);
 }
 
 static bool find_uid(const char *word, uint32_t *id)
@@ -97,7 +70,7 @@ static size_t read_ids(const struct yaml_node *list, const struct id_kind *kind,
     for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
         uint32_t id;
         int64_t number;
-        if (!entry_has_kind(value, YAML_SCALAR, kind->key, report))
+        if (!keys_check_kind(value, YAML_SCALAR, kind->key, NULL, report))
             continue;
         if (count == LIMIT_USER_IDS) {
             report_error(report, value->mark, "%s: more than %d; %s", kind->key, LIMIT_USER_IDS,
@@ -122,15 +95,13 @@ static size_t read_ids(const struct yaml_node *list, const struct id_kind *kind,
 static void set_uids(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_user *user = target;
-    if (entry_has_kind(value, YAML_SEQUENCE, uid_kind.key, report))
-        user->uid_count = read_ids(value, &uid_kind, user->uids, report);
+    user->uid_count = read_ids(value, &uid_kind, user->uids, report);
 }
 
 static void set_gids(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_user *user = target;
-    if (entry_has_kind(value, YAML_SEQUENCE, gid_kind.key, report))
-        user->gid_count = read_ids(value, &gid_kind, user->gids, report);
+    user->gid_count = read_ids(value, &gid_kind, user->gids, report);
 }
 
 /* --- what he may do --- */
@@ -139,14 +110,10 @@ static void set_prefix(struct config_user *user, const struct yaml_node *value,
                        struct report *report)
 {
     const char *text = value->text;
-    size_t len = strlen(text);
-    bool fine = len <= LIMIT_RESOURCE && strchr(text, '*') == NULL;
-    for (size_t i = 0; i < len; i++)
-        fine = fine && (unsigned char)text[i] > ' ' && text[i] != 0x7f;
     if (user->prefix_count == LIMIT_USER_PREFIXES)
         report_error(report, value->mark, "auth.users.resources: more than %d; leave some out",
                      LIMIT_USER_PREFIXES);
-    else if (!fine)
+    else if (strlen(text) > LIMIT_RESOURCE || strchr(text, '*') != NULL || value_has_space(text))
         report_error(report, value->mark,
                      "auth.users.resources: \"%s\" is no beginning of a resource's name; write "
                      "\"ci:\" for all that begin with that, \"\" for all",
@@ -157,14 +124,12 @@ static void set_prefix(struct config_user *user, const struct yaml_node *value,
 
 static void set_resources(void *target, const struct yaml_node *list, struct report *report)
 {
-    if (!entry_has_kind(list, YAML_SEQUENCE, "auth.users.resources", report))
-        return;
     for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
         /* A value that is left out is not the empty prefix, which allows all. */
         if (yaml_node_is_empty(value))
             report_error(report, value->mark,
                          "auth.users.resources: has no value; write \"\" if all are meant");
-        else if (entry_has_kind(value, YAML_SCALAR, "auth.users.resources", report))
+        else if (keys_check_kind(value, YAML_SCALAR, "auth.users.resources", NULL, report))
             set_prefix(target, value, report);
     }
 }
@@ -226,14 +191,12 @@ static void set_verbs(void *target, const struct yaml_node *list, struct report 
 {
     struct config_user *user = target;
     user->verbs = 0;
-    if (!entry_has_kind(list, YAML_SEQUENCE, "auth.users.verbs", report))
-        return;
     if (list->children == NULL)
         report_error(report, list->mark,
                      "auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, "
                      "status and locks");
     for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
-        if (!entry_has_kind(value, YAML_SCALAR, "auth.users.verbs", report))
+        if (!keys_check_kind(value, YAML_SCALAR, "auth.users.verbs", NULL, report))
             continue;
         uint32_t verbs = verbs_of(value->text);
         user->verbs |= verbs;
@@ -244,22 +207,31 @@ static void set_verbs(void *target, const struct yaml_node *list, struct report 
 
 /* --- one of them --- */
 
-static const struct entry_field fields[] = {
-    {"name", set_name, 0}, {"secret_file", set_secret, 0},  {"uids", set_uids, 0},
-    {"gids", set_gids, 0}, {"resources", set_resources, 0}, {"verbs", set_verbs, 0},
-    {NULL, NULL, 0}};
+/* auth.users is compared as a whole. */
+static const struct key keys[] = {
+    {"auth.users.name", KEY_NAME, NULL, KEY_AT(struct config_user, name), .least = 1,
+     .most = LIMIT_USER_NAME, .missing = example},
+    {"auth.users.secret_file", KEY_SECRET, NULL, KEY_AT(struct config_user, secret)},
+    {"auth.users.uids", KEY_LIST, NULL, .set = set_uids},
+    {"auth.users.gids", KEY_LIST, NULL, .set = set_gids},
+    {"auth.users.resources", KEY_LIST, NULL, .set = set_resources},
+    {"auth.users.verbs", KEY_LIST, NULL, .set = set_verbs},
+    {.name = NULL},
+};
 
-static void read_one(struct config_user *user, const struct yaml_node *entry, struct report *report)
+static void read_one(struct config_user *user, struct yaml_node *entry, struct report *report)
 {
     user->verbs = permit_usual();
-    if (!entry_is_mapping(entry, "auth.users", example, report))
+    if (!keys_check_entry(entry, "auth.users", example, report))
         return;
-    entry_read_any(entry, "auth.users", fields, user, report);
-    if (yaml_node_child(entry, "name") == NULL)
-        report_error(report, entry->mark, "auth.users.name: missing; write %s", example);
+    keys_read(keys, "auth.users", entry, user, report);
+    const struct yaml_node *secret = yaml_node_child(entry, "secret_file");
+    const char *wrong = user->secret != NULL ? check_secret(user->secret) : NULL;
+    if (wrong != NULL)
+        report_error(report, secret->mark, "auth.users.secret_file: %s %s", secret->text, wrong);
     const struct yaml_node *uids = yaml_node_child(entry, "uids");
     const struct yaml_node *gids = yaml_node_child(entry, "gids");
-    if (yaml_node_child(entry, "secret_file") == NULL && (uids == NULL || uids->children == NULL) &&
+    if (secret == NULL && (uids == NULL || uids->children == NULL) &&
         (gids == NULL || gids->children == NULL))
         report_error(report, entry->mark,
                      "auth.users: nobody can be this user; give secret_file, or uids or gids for "
@@ -327,14 +299,16 @@ static void check_new(const struct config_users *users, size_t index, const stru
     }
 }
 
-struct config_users *users_read(const struct yaml_node *list, struct report *report)
+void users_read(void *target, const struct yaml_node *list, struct report *report)
 {
+    struct config *config = target;
     struct config_users *users = memory_zeroed(1, sizeof(*users));
+    config->users = users;
     users->list = memory_zeroed(LIMIT_USERS, sizeof(*users->list));
     if (list->children == NULL)
         report_error(report, list->mark,
                      "auth.users: the list is empty; write at least one, like %s", example);
-    for (const struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
+    for (struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
         size_t index = users->count;
         if (index == LIMIT_USERS) {
             report_error(report, entry->mark, "auth.users: more than %d; leave some out",
@@ -345,7 +319,6 @@ struct config_users *users_read(const struct yaml_node *list, struct report *rep
         read_one(&users->list[index], entry, report);
         check_new(users, index, list, entry, report);
     }
-    return users;
 }
 
 void users_check_secrets(const struct config_users *users, const struct yaml_node *list,
@@ -404,19 +377,14 @@ _Static_assert(sizeof(struct config_user) == sizeof(struct {
                }),
                "does a reload see the new field of config_user?");
 
-bool users_equal(const struct config_users *a, const struct config_users *b)
+bool users_equal(const struct config *a, const struct config *b)
 {
-    if (a == NULL || b == NULL)
-        return a == b;
-    bool equal = a->count == b->count;
-    for (size_t i = 0; equal && i < a->count; i++)
-        equal = same_user(&a->list[i], &b->list[i]);
+    const struct config_users *one = a->users;
+    const struct config_users *other = b->users;
+    if (one == NULL || other == NULL)
+        return one == other;
+    bool equal = one->count == other->count;
+    for (size_t i = 0; equal && i < one->count; i++)
+        equal = same_user(&one->list[i], &other->list[i]);
     return equal;
-}
-
-void users_swap(struct config_users **a, struct config_users **b)
-{
-    struct config_users *kept = *a;
-    *a = *b;
-    *b = kept;
 }

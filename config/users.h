@@ -14,6 +14,8 @@
 #include "config/yaml.h"
 #include "protocol/limits.h"
 
+struct config;
+
 struct config_user {
     char *name;
     char *secret;                        /* NULL without one; LIMIT_SECRET_MIN bytes or more */
@@ -32,17 +34,16 @@ struct config_users {
     size_t count;
 };
 
-/* Never NULL; to be released by users_free(). */
-struct config_users *users_read(const struct yaml_node *list, struct report *report);
+/* Those of the list, for users_free(), into the configuration that `target` is. */
+void users_read(void *target, const struct yaml_node *list, struct report *report);
 
 /* Refuse who has nothing but uids and gids, after users_read() with the same list: for where there
  * is no unix socket to listen on. */
 void users_check_secrets(const struct config_users *users, const struct yaml_node *list,
                          struct report *report);
 
-/* The same users, secrets included, in the same order? NULL is like nothing but NULL. */
-bool users_equal(const struct config_users *a, const struct config_users *b);
-void users_swap(struct config_users **a, struct config_users **b);
+/* The same users, secrets included, in the same order? */
+bool users_equal(const struct config *a, const struct config *b);
 
 /* Wipes the secrets first. NULL is fine. */
 void users_free(struct config_users *users);

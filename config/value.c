@@ -84,12 +84,12 @@ const char *value_boolean(const char *text, bool *boolean)
     return *boolean || strcmp(text, "false") == 0 ? NULL : "is neither true nor false; write one";
 }
 
-int value_choice(const char *text, const char *const *words)
+bool value_has_space(const char *text)
 {
-    for (int i = 0; words[i] != NULL; i++)
-        if (strcmp(text, words[i]) == 0)
-            return i;
-    return -1;
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text <= ' ' || *text == 0x7f)
+            return true;
+    return false;
 }
 
 void value_print_duration(int64_t ns, char buf[VALUE_PRINTED])

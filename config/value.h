@@ -23,8 +23,8 @@ const char *value_integer(const char *text, int64_t *number);
 /* true, false. */
 const char *value_boolean(const char *text, bool *boolean);
 
-/* The word's index in words (NULL at the end), or -1. */
-int value_choice(const char *text, const char *const *words);
+/* A space, or a control character? */
+bool value_has_space(const char *text);
 
 /* How the file would say it, exactly: "250us", and "90s" for one minute and a half; "0.5%"; "7".
  * None is negative. */

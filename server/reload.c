@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "config/diff.h"
+#include "config/memory.h"
 #include "config/nodes.h"
 #include "config/users.h"
 #include "server/clients/listener.h"
@@ -106,11 +107,11 @@ static void log_done(const struct server *server, const struct config_diff *diff
 /* Those there are now, in place of those that are in `wanted` by now. */
 static void renew_users(struct server *server, struct config *wanted)
 {
-    bool same = users_equal(server->config->users, wanted->users);
+    bool same = users_equal(server->config, wanted);
     if (!same && clients_renew_users(&server->clients))
         return;
     /* The clients go on with what they have, and that is made of the old ones: they stay. */
-    users_swap(&server->config->users, &wanted->users);
+    memory_swap(&server->config->users, &wanted->users, sizeof(wanted->users));
     if (same)
         return;
     log_event(&server->log, CONFIG_LOG_ERROR, "users_unchanged",
@@ -125,7 +126,7 @@ static bool load_node_tls(const struct server *server, struct config *wanted,
 {
     const struct config *config = server->config;
     for (unsigned i = 0; i < config->node_count; i++) {
-        const struct config_node *node = nodes_find(wanted, config->nodes[i].name);
+        const struct config_node *node = &wanted->nodes[nodes_find(wanted, config->nodes[i].name)];
         loaded[i] = (struct tls){0};
         if (!node->address.tls || tls_init_node(&loaded[i], &node->tls, error))
             continue;

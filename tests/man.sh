@@ -39,10 +39,10 @@ stands_in() { # page, what they are; the words on standard input
 
 sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/Fl -\1/p' server/main.c |
     stands_in redlockd.8 flags
-sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | sed 's/.*\.//' |
+sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, .*/\1/p' config/config.c | sed 's/.*\.//' |
     stands_in redlockd.yaml.5 keys
 # What a reload cannot change; `nodes` is said of as a whole.
-sed -n 's/^ *{"\([a-z_.]*\)", \(OF_\|SIZED\|"\).*/\1/p' config/diff.c | grep -v '^nodes\.' |
+sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, \(OF_\|SIZED\|"\).*/\1/p' config/config.c | grep -v '^nodes\.' |
     sed 's/^/Ic /' | stands_in redlockd.8 'keys that need a restart'
 sed -n 's/^ *X(VERB_[A-Z]*, "\([A-Z]*\)".*/\1/p' protocol/request.h |
     stands_in redlock-protocol.7 verbs

@@ -27,7 +27,7 @@ done
 sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/\1/p' server/main.c | while read -r flag; do
     grep -q -- "--$flag" README.md || echo "$flag"
 done | grep . && complain "README.md does not name the flags above"
-sed -n 's/^ *{"\([a-z_.]*\)", [A-Z]*, .*/\1/p' config/config.c | while read -r key; do
+sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, .*/\1/p' config/config.c | while read -r key; do
     grep -qE "^ *(# *)?${key##*.}:" redlockd.yaml.example || echo "$key"
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 

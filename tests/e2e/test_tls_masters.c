@@ -274,7 +274,7 @@ START_TEST(files_may_have_other_names_and_one_that_is_missing_changes_nothing)
     sandbox_write(stage.daemon.config, file);
     free(file);
     reload(&stage.daemon, " reloaded ");
-    daemon_wait_log(&stage.daemon, " reloaded ", "changed=\"nodes.ca, certificate, key\"");
+    daemon_wait_log(&stage.daemon, " reloaded ", "changed=\"nodes.certificate, nodes.key\"");
     stage_wait_nodes(&stage, "state=up", 3);
     stage_close(&stage);
 }

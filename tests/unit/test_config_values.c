@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/keys.h"
 #include "config/value.h"
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
@@ -301,7 +302,7 @@ START_TEST(the_example_documents_every_key)
     const char *name;
     size_t count = 0;
     read_example(text, sizeof(text));
-    for (size_t i = 0; (name = config_key_name(i)) != NULL; i++) {
+    for (size_t i = 0; (name = config_keys[i].name) != NULL; i++) {
         char line[64];
         const char *dot = strchr(name, '.');
         snprintf(line, sizeof(line),

@@ -1,0 +1,276 @@
+#include "config/keys.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/memory.h"
+#include "config/secret.h"
+#include "config/value.h"
+#include "protocol/spelling.h"
+
+enum { KEYS_IN_SECTION_MAX = 16 };
+
+void *keys_field(const struct key *key, void *target)
+{
+    return (char *)target + key->offset;
+}
+
+bool keys_check_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
+                     const char *what, struct report *report)
+{
+    if (what == NULL)
+        what = yaml_kind_name(kind);
+    if (node->broken)
+        return false;
+    if (yaml_node_is_empty(node))
+        report_error(report, node->mark, "%s: has no value; write %s, or leave it out", name, what);
+    else if (node->kind != kind)
+        report_error(report, node->mark, "%s: has to be %s, not %s", name, what,
+                     yaml_kind_name(node->kind));
+    else
+        return true;
+    return false;
+}
+
+bool keys_check_entry(const struct yaml_node *entry, const char *list, const char *example,
+                      struct report *report)
+{
+    char what[128];
+    snprintf(what, sizeof(what), "%s like %s", yaml_kind_name(YAML_MAPPING), example);
+    return keys_check_kind(entry, YAML_MAPPING, list, what, report);
+}
+
+/* --- one value --- */
+
+static bool fail(const struct key *key, const struct yaml_node *value, const char *wrong,
+                 struct report *report)
+{
+    report_error(report, value->mark, "%s: \"%s\" %s", key->name, value->text, wrong);
+    return false;
+}
+
+/* The kinds that are numbers: from the word, and back to it. */
+static const struct {
+    const char *(*read)(const char *text, int64_t *number);
+    void (*print)(int64_t number, char buf[VALUE_PRINTED]);
+} numbers[] = {
+    [KEY_INTEGER] = {value_integer, value_print_integer},
+    [KEY_DURATION] = {value_duration, value_print_duration},
+    [KEY_RATE] = {value_rate, value_print_rate},
+};
+
+static bool set_number(const struct key *key, const struct yaml_node *value, int64_t *field,
+                       struct report *report)
+{
+    char least[VALUE_PRINTED];
+    char most[VALUE_PRINTED];
+    int64_t number;
+    const char *wrong = numbers[key->kind].read(value->text, &number);
+    if (wrong != NULL)
+        return fail(key, value, wrong, report);
+    if (number >= key->least && number <= key->most) {
+        *field = number;
+        return true;
+    }
+    numbers[key->kind].print(key->least, least);
+    numbers[key->kind].print(key->most, most);
+    report_error(report, value->mark, "%s: %s is out of range; it goes from %s to %s", key->name,
+                 value->text, least, most);
+    return false;
+}
+
+static bool set_choice(const struct key *key, const struct yaml_node *value, unsigned *field,
+                       struct report *report)
+{
+    char wrong[64] = "is none of ";
+    assert(key->size == sizeof(*field));
+    for (unsigned i = 0; key->words[i] != NULL; i++) {
+        size_t len = strlen(wrong);
+        snprintf(wrong + len, sizeof(wrong) - len, "%s%s", i > 0 ? ", " : "", key->words[i]);
+        if (strcmp(value->text, key->words[i]) != 0)
+            continue;
+        *field = i;
+        return true;
+    }
+    return fail(key, value, wrong, report);
+}
+
+/* What is wrong with the prefix of keys, and what would be right; or NULL. */
+static const char *check_prefix(const char *text)
+{
+    static const char reserved[] = "redlockd:";
+    if (strncmp(text, reserved, strlen(reserved)) == 0)
+        return "is where redlockd keeps keys of its own; begin with another word";
+    return value_has_space(text) ? "has a space or a control character in it; leave that out"
+                                 : NULL;
+}
+
+static bool check_text(const struct key *key, const struct yaml_node *value, struct report *report)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-";
+    size_t len = strlen(value->text);
+    bool fits = len >= (size_t)key->least && len <= (size_t)key->most;
+    bool spelt = strspn(value->text, letters) == len;
+    const char *wrong = NULL;
+    if (key->kind == KEY_TEXT)
+        return true;
+    if (key->kind == KEY_NAME) {
+        if (fits && spelt && strchr(value->text, ':') == NULL)
+            return true;
+        report_error(report, value->mark,
+                     "%s: \"%s\" is no name; write %d to %d of A-Z a-z 0-9 _ . -", key->name,
+                     value->text, (int)key->least, (int)key->most);
+        return false;
+    }
+    if (!fits) {
+        report_error(report, value->mark, "%s: has %zu bytes; write %d to %d", key->name, len,
+                     (int)key->least, (int)key->most);
+        return false;
+    }
+    if (key->kind == KEY_PREFIX)
+        wrong = check_prefix(value->text);
+    else if (!spelt)
+        wrong = "has other letters than A-Z a-z 0-9 _ . : -";
+    return wrong == NULL || fail(key, value, wrong, report);
+}
+
+static bool set_text(const struct key *key, const struct yaml_node *value, char **field,
+                     struct report *report)
+{
+    if (!check_text(key, value, report))
+        return false;
+    free(*field);
+    *field = memory_copy(value->text);
+    return true;
+}
+
+/* A secret is never printed, only the name of its file. */
+static bool set_secret(const struct key *key, const struct yaml_node *value, char **field,
+                       struct report *report)
+{
+    struct error error;
+    bool exposed;
+    *field = secret_load(value->text, &exposed, &error);
+    if (*field == NULL)
+        report_error(report, value->mark, "%s: %s %s", key->name, value->text, error.text);
+    else if (exposed)
+        report_warning(report, value->mark,
+                       "%s: %s can be read or written by everybody; chmod 640 or 600", key->name,
+                       value->text);
+    return *field != NULL;
+}
+
+/* False where the value is wrong; lists and sections answer for what is in them themselves. */
+static bool read_value(const struct key *keys, const struct key *key, struct yaml_node *value,
+                       void *target, struct report *report)
+{
+    const enum yaml_kind kind = key->kind == KEY_SECTION ? YAML_MAPPING
+                                : key->kind == KEY_LIST  ? YAML_SEQUENCE
+                                                         : YAML_SCALAR;
+    void *field = keys_field(key, target);
+    const char *wrong;
+    /* A section may lose all of its keys to comments. */
+    if (key->kind == KEY_SECTION && yaml_node_is_empty(value))
+        return true;
+    if (!keys_check_kind(value, kind, key->name, NULL, report))
+        return false;
+    switch (key->kind) {
+    case KEY_SECTION:
+        keys_read(keys, key->name, value, target, report);
+        return true;
+    case KEY_LIST:
+    case KEY_WORD:
+        key->set(target, value, report);
+        return true;
+    case KEY_TEXT:
+    case KEY_NAME:
+    case KEY_LABEL:
+    case KEY_PREFIX:
+        return set_text(key, value, field, report);
+    case KEY_SECRET:
+        return set_secret(key, value, field, report);
+    case KEY_BOOLEAN:
+        wrong = value_boolean(value->text, field);
+        return wrong == NULL || fail(key, value, wrong, report);
+    case KEY_INTEGER:
+    case KEY_DURATION:
+    case KEY_RATE:
+        return set_number(key, value, field, report);
+    case KEY_CHOICE:
+        return set_choice(key, value, field, report);
+    }
+    assert(false);
+    return false;
+}
+
+/* --- all of a section --- */
+
+/* How the key is called in this section; NULL: it is in another. */
+static const char *name_inside(const struct key *key, const char *section)
+{
+    size_t len = strlen(section);
+    const char *dot = strrchr(key->name, '.');
+    if (dot == NULL)
+        return len == 0 ? key->name : NULL;
+    bool inside = (size_t)(dot - key->name) == len && strncmp(key->name, section, len) == 0;
+    return inside ? dot + 1 : NULL;
+}
+
+static const struct key *find(const struct key *keys, const char *section, const char *name)
+{
+    for (; keys->name != NULL; keys++) {
+        const char *inside = name_inside(keys, section);
+        if (inside != NULL && strcmp(inside, name) == 0)
+            return keys;
+    }
+    return NULL;
+}
+
+static void report_unknown(const struct key *keys, const char *section,
+                           const struct yaml_node *name, struct report *report)
+{
+    const char *known[KEYS_IN_SECTION_MAX + 1] = {NULL};
+    size_t count = 0;
+    for (; keys->name != NULL; keys++) {
+        known[count] = name_inside(keys, section);
+        count += known[count] != NULL;
+        assert(count <= KEYS_IN_SECTION_MAX);
+    }
+    const char *meant = spelling_nearest(name->text, known);
+    report_error(report, name->mark, "%s%s%s: there is no such key%s%s%s", section,
+                 section[0] != '\0' ? "." : "", name->text, meant != NULL ? "; did you mean " : "",
+                 meant != NULL ? meant : "", meant != NULL ? "?" : "");
+}
+
+void keys_read(const struct key *keys, const char *section, struct yaml_node *mapping, void *target,
+               struct report *report)
+{
+    for (struct yaml_node *value = mapping->children; value != NULL; value = value->next) {
+        if (value->key->broken)
+            continue;
+        const struct key *key = find(keys, section, value->key->text);
+        if (key == NULL)
+            report_unknown(keys, section, value->key, report);
+        else if (!read_value(keys, key, value, target, report))
+            value->broken = true;
+    }
+    for (const struct key *key = keys; key->name != NULL; key++) {
+        const char *name = name_inside(key, section);
+        if (name != NULL && key->missing != NULL && yaml_node_child(mapping, name) == NULL)
+            report_error(report, mapping->mark, "%s: missing; write %s", key->name, key->missing);
+    }
+}
+
+bool keys_equal(const struct key *key, const void *a, const void *b)
+{
+    const void *in_a = (const char *)a + key->offset;
+    const void *in_b = (const char *)b + key->offset;
+    if (key->equal != NULL)
+        return key->equal(a, b);
+    assert(key->size > 0 || key->kind == KEY_SECTION);
+    return key->is_text ? value_same_text(*(char *const *)in_a, *(char *const *)in_b)
+                        : memcmp(in_a, in_b, key->size) == 0;
+}
