@@ -3,7 +3,6 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,16 +10,6 @@
 
 /* How many CAs are named to a client that has to choose among certificates. */
 enum { NAMED_CAS = 16 };
-
-__attribute__((format(printf, 2, 3))) static bool fail(struct error *error, const char *form, ...)
-{
-    va_list arguments;
-    va_start(arguments, form);
-    vsnprintf(error->text, sizeof(error->text), form, arguments);
-    va_end(arguments);
-    ERR_clear_error();
-    return false;
-}
 
 /* What OpenSSL says, in words that it has itself: none of them is from the file. */
 static const char *why(void)
@@ -41,15 +30,16 @@ static bool load(SSL_CTX *context, const char *path, bool private,
         return false;
     BIO *bio = BIO_new_mem_buf(file.bytes, (int)file.len);
     if (file.len > CERTIFICATE_FILE_MAX)
-        taken = fail(error, "is longer than %d bytes", CERTIFICATE_FILE_MAX);
+        taken = error_set(error, "is longer than %d bytes", CERTIFICATE_FILE_MAX);
     else if (bio == NULL)
-        taken = fail(error, "cannot be read: not enough memory");
+        taken = error_set(error, "cannot be read: not enough memory");
     else if (private && file.exposed)
-        taken = fail(error, "can be read or written by everybody; chmod 640 or 600");
+        taken = error_set(error, "can be read or written by everybody; chmod 640 or 600");
     else
         taken = take(context, bio, error);
     BIO_free(bio);
     file_free(&file);
+    ERR_clear_error();
     return taken;
 }
 
@@ -58,10 +48,7 @@ static bool load(SSL_CTX *context, const char *path, bool private,
 static bool ended_well(void)
 {
     unsigned long last = ERR_peek_last_error();
-    bool well = ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
-    if (well)
-        ERR_clear_error();
-    return well;
+    return ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
 }
 
 /* --- certificates --- */
@@ -70,17 +57,18 @@ static bool take_certificates(SSL_CTX *context, BIO *bio, struct error *error)
 {
     X509 *certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
     if (certificate == NULL)
-        return fail(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+        return error_set(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
     int used = SSL_CTX_use_certificate(context, certificate);
     X509_free(certificate);
     if (used != 1)
-        return fail(error, "holds a certificate that OpenSSL refuses: %s", why());
+        return error_set(error, "holds a certificate that OpenSSL refuses: %s", why());
     while ((certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL)
         if (SSL_CTX_add0_chain_cert(context, certificate) != 1) {
             X509_free(certificate);
-            return fail(error, "holds a chain that OpenSSL refuses: %s", why());
+            return error_set(error, "holds a chain that OpenSSL refuses: %s", why());
         }
-    return ended_well() || fail(error, "holds a damaged certificate behind the first: %s", why());
+    return ended_well() ||
+           error_set(error, "holds a damaged certificate behind the first: %s", why());
 }
 
 bool certificate_load(SSL_CTX *context, const char *path, struct error *error)
@@ -98,12 +86,12 @@ static bool take_cas(SSL_CTX *context, BIO *bio, struct error *error)
                      (count >= NAMED_CAS || SSL_CTX_add_client_CA(context, certificate) == 1);
         X509_free(certificate);
         if (!added)
-            return fail(error, "holds a certificate that OpenSSL refuses: %s", why());
+            return error_set(error, "holds a certificate that OpenSSL refuses: %s", why());
         count++;
     }
     if (count == 0)
-        return fail(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
-    return ended_well() || fail(error, "holds a damaged certificate: %s", why());
+        return error_set(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+    return ended_well() || error_set(error, "holds a damaged certificate: %s", why());
 }
 
 bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error)
@@ -129,17 +117,18 @@ static bool take_key(SSL_CTX *context, BIO *bio, struct error *error)
     bool asked = false;
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_password, &asked);
     if (key == NULL && asked)
-        return fail(error, "needs a password, which redlockd does not support; write it without "
-                           "one (openssl pkey -in OLD -out NEW) and let only redlockd read it");
+        return error_set(error,
+                         "needs a password, which redlockd does not support; write it without "
+                         "one (openssl pkey -in OLD -out NEW) and let only redlockd read it");
     if (key == NULL)
-        return fail(error, "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
+        return error_set(error, "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
     X509 *certificate = SSL_CTX_get0_certificate(context);
     bool fits = certificate == NULL || X509_check_private_key(certificate, key) == 1;
     bool used = fits && SSL_CTX_use_PrivateKey(context, key) == 1;
     EVP_PKEY_free(key);
     if (!fits)
-        return fail(error, "does not belong to the certificate");
-    return used || fail(error, "holds a key that OpenSSL refuses: %s", why());
+        return error_set(error, "does not belong to the certificate");
+    return used || error_set(error, "holds a key that OpenSSL refuses: %s", why());
 }
 
 bool certificate_load_key(SSL_CTX *context, const char *path, struct error *error)
@@ -155,9 +144,9 @@ bool certificate_is_stale(const SSL_CTX *context, time_t now, struct error *erro
     if (certificate == NULL)
         return false;
     if (X509_cmp_time(X509_get0_notBefore(certificate), &now) > 0)
-        return !fail(error,
-                     "is not valid yet: who verifies it will refuse it; is the clock right?");
+        return !error_set(error,
+                          "is not valid yet: who verifies it will refuse it; is the clock right?");
     if (X509_cmp_time(X509_get0_notAfter(certificate), &now) < 0)
-        return !fail(error, "has expired: who verifies it will refuse it");
+        return !error_set(error, "has expired: who verifies it will refuse it");
     return false;
 }

@@ -9,7 +9,6 @@
 #include "config/listens.h"
 #include "config/memory.h"
 #include "config/nodes.h"
-#include "config/url.h"
 #include "config/value.h"
 #include "config/yaml.h"
 #include "engine/round/validity.h"

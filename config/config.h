@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "config/address.h"
 #include "config/log.h"
+#include "config/url.h"
 #include "config/users.h"
 #include "protocol/limits.h"
 

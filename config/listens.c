@@ -1,12 +1,10 @@
 #include "config/listens.h"
 
-#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/memory.h"
 #include "config/tls.h"
-#include "config/url.h"
 #include "config/value.h"
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
@@ -66,13 +64,7 @@ static void set_mode(void *target, const struct yaml_node *value, struct report 
 static void set_group(void *target, const struct yaml_node *value, struct report *report)
 {
     struct config_listen *listen = target;
-    const struct group *group = getgrnam(value->text);
-    int64_t number;
-    if (group != NULL)
-        listen->group = group->gr_gid;
-    else if (value_integer(value->text, &number) == NULL && number < (gid_t)-1)
-        listen->group = (gid_t)number;
-    else
+    if (!value_group(value->text, &listen->group))
         report_error(report, value->mark,
                      "listen.group: \"%s\" is no group of this host; write the name of one, or its "
                      "number",

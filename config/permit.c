@@ -2,54 +2,14 @@
 
 #include <assert.h>
 
-/* What a verb takes. */
-enum need { NEED_NOTHING, NEED_NAME, NEED_VERB };
+/* Verbs that take nothing, and those that take a name alone. */
+#define FOR_ANYBODY                                                                                \
+    (PERMIT_BIT(VERB_AUTH) | PERMIT_BIT(VERB_PING) | PERMIT_BIT(VERB_VERSION) |                    \
+     PERMIT_BIT(VERB_HELP) | PERMIT_BIT(VERB_QUIT))
+#define FOR_KNOWN PERMIT_BIT(VERB_NAME)
 
-static enum need need_of(enum verb verb)
-{
-    switch (verb) {
-    case VERB_AUTH:
-    case VERB_PING:
-    case VERB_VERSION:
-    case VERB_HELP:
-    case VERB_QUIT:
-        return NEED_NOTHING;
-    case VERB_NAME:
-        return NEED_NAME;
-    case VERB_LOCK:
-    case VERB_UNLOCK:
-    case VERB_EXTEND:
-    case VERB_STATUS:
-    case VERB_BREAK:
-    case VERB_NODES:
-    case VERB_STATS:
-    case VERB_LOCKS:
-    case VERB_CLIENTS:
-    case VERB_COUNT:
-        break;
-    }
-    return NEED_VERB;
-}
-
-uint32_t permit_usual(void)
-{
-    return PERMIT_BIT(VERB_LOCK) | PERMIT_BIT(VERB_UNLOCK) | PERMIT_BIT(VERB_EXTEND) |
-           PERMIT_BIT(VERB_STATUS) | PERMIT_BIT(VERB_LOCKS);
-}
-
-uint32_t permit_about_resources(void)
-{
-    return permit_usual() | PERMIT_BIT(VERB_BREAK);
-}
-
-uint32_t permit_grantable(void)
-{
-    uint32_t verbs = 0;
-    for (unsigned verb = 0; verb < VERB_COUNT; verb++)
-        if (need_of((enum verb)verb) == NEED_VERB)
-            verbs |= PERMIT_BIT(verb);
-    return verbs;
-}
+_Static_assert((FOR_ANYBODY ^ FOR_KNOWN ^ PERMIT_GRANTABLE) == PERMIT_BIT(VERB_COUNT) - 1,
+               "what does each verb take?");
 
 /* Most prefixes are short, and that of who may use all has no byte. */
 static bool begins_with(const char *resource, size_t resource_len, const char *prefix)
@@ -76,13 +36,12 @@ bool permit_covers_all(const struct permit *permit)
 enum permit_answer permit_ask(const struct permit *permit, enum verb verb, const char *resource,
                               size_t resource_len)
 {
-    enum need need = need_of(verb);
     assert(verb < VERB_COUNT);
-    if (need == NEED_NOTHING)
+    if ((FOR_ANYBODY & PERMIT_BIT(verb)) != 0)
         return PERMIT_YES;
     if (!permit->known)
         return PERMIT_NOT_KNOWN;
-    if (need == NEED_NAME)
+    if ((FOR_KNOWN & PERMIT_BIT(verb)) != 0)
         return PERMIT_YES;
     if ((permit->verbs & PERMIT_BIT(verb)) == 0)
         return PERMIT_NOT_VERB;

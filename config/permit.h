@@ -17,9 +17,19 @@
 /* Sets of verbs. */
 #define PERMIT_BIT(verb) (UINT32_C(1) << (verb))
 
+/* Verbs that take a permission: what a user has where none are named, which is what it takes to use
+ * locks, and no more; those about resources; all. */
+#define PERMIT_USUAL                                                                               \
+    (PERMIT_BIT(VERB_LOCK) | PERMIT_BIT(VERB_UNLOCK) | PERMIT_BIT(VERB_EXTEND) |                   \
+     PERMIT_BIT(VERB_STATUS) | PERMIT_BIT(VERB_LOCKS))
+#define PERMIT_ABOUT_RESOURCES (PERMIT_USUAL | PERMIT_BIT(VERB_BREAK))
+#define PERMIT_GRANTABLE                                                                           \
+    (PERMIT_ABOUT_RESOURCES | PERMIT_BIT(VERB_NODES) | PERMIT_BIT(VERB_STATS) |                    \
+     PERMIT_BIT(VERB_CLIENTS))
+
 struct permit {
     bool known;     /* whose permit this is has been found out */
-    uint32_t verbs; /* of permit_grantable() */
+    uint32_t verbs; /* of PERMIT_GRANTABLE */
     const char *const *prefixes;
     size_t prefix_count;
 };
@@ -44,12 +54,6 @@ bool permit_covers_all(const struct permit *permit);
 
 /* What DENIED says of this verb. */
 const char *permit_text(enum permit_answer answer, enum verb verb);
-
-/* All verbs that take a permission; those that a user has where none are named: what it takes to
- * use locks, and no more; and those among them that are about resources. */
-uint32_t permit_grantable(void);
-uint32_t permit_usual(void);
-uint32_t permit_about_resources(void);
 
 /* May this error be told to nobody in particular? Others tell of the configuration. */
 bool permit_tells(const struct permit *permit, enum request_error error);

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "config/certificate.h"
-#include "config/value.h"
 
 void tls_free(struct config_tls *tls)
 {
@@ -12,12 +11,6 @@ void tls_free(struct config_tls *tls)
     free(tls->key);
     free(tls->ca);
     *tls = (struct config_tls){0};
-}
-
-bool tls_equal(const struct config_tls *a, const struct config_tls *b)
-{
-    return value_same_text(a->certificate, b->certificate) && value_same_text(a->key, b->key) &&
-           value_same_text(a->ca, b->ca) && a->client_certificate == b->client_certificate;
 }
 
 /* The first of these fields that the entry has, or NULL. */

@@ -21,9 +21,6 @@ struct tls_names {
 void tls_check(const struct config_tls *tls, const struct config_address *address,
                const struct tls_names *names, const struct yaml_node *entry, struct report *report);
 
-/* The same files by name, and what is wanted of clients. */
-bool tls_equal(const struct config_tls *a, const struct config_tls *b);
-
 void tls_free(struct config_tls *tls);
 
 #endif

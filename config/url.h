@@ -5,12 +5,22 @@
 #define CONFIG_URL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "config/config.h"
 #include "config/report.h"
 #include "config/yaml.h"
 #include "protocol/address.h"
 #include "protocol/text.h"
+
+/* Where the daemon listens, or where a master is. */
+struct config_address {
+    enum address_kind kind;
+    char *url;  /* as written, for people */
+    char *host; /* TCP: name or address, IPv6 without its brackets */
+    uint16_t port;
+    bool tls;   /* TCP */
+    char *path; /* UNIX */
+};
 
 /*
  * Fill an address; url_free() it, also on failure. Then the error says what is wrong with the text

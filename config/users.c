@@ -1,7 +1,5 @@
 #include "config/users.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,32 +33,16 @@ static const char *check_secret(const char *secret)
     return NULL;
 }
 
-static bool find_uid(const char *word, uint32_t *id)
-{
-    const struct passwd *found = getpwnam(word);
-    if (found != NULL)
-        *id = found->pw_uid;
-    return found != NULL;
-}
-
-static bool find_gid(const char *word, uint32_t *id)
-{
-    const struct group *found = getgrnam(word);
-    if (found != NULL)
-        *id = found->gr_gid;
-    return found != NULL;
-}
-
 struct id_kind {
     const char *key;
     const char *what;
     const char *many; /* what to do if there are too many */
-    bool (*find)(const char *word, uint32_t *id);
+    bool (*read)(const char *text, uint32_t *id);
 };
 
-static const struct id_kind uid_kind = {"auth.users.uids", "user", "use a group", find_uid};
+static const struct id_kind uid_kind = {"auth.users.uids", "user", "use a group", value_user};
 static const struct id_kind gid_kind = {"auth.users.gids", "group",
-                                        "list the rest with another user", find_gid};
+                                        "list the rest with another user", value_group};
 
 /* Names of this host, or numbers. Returns how many were taken. */
 static size_t read_ids(const struct yaml_node *list, const struct id_kind *kind,
@@ -68,8 +50,6 @@ static size_t read_ids(const struct yaml_node *list, const struct id_kind *kind,
 {
     size_t count = 0;
     for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
-        uint32_t id;
-        int64_t number;
         if (!keys_check_kind(value, YAML_SCALAR, kind->key, NULL, report))
             continue;
         if (count == LIMIT_USER_IDS) {
@@ -77,17 +57,12 @@ static size_t read_ids(const struct yaml_node *list, const struct id_kind *kind,
                          kind->many);
             return count;
         }
-        if (!kind->find(value->text, &id)) {
-            if (value_integer(value->text, &number) != NULL || number >= UINT32_MAX) {
-                report_error(report, value->mark,
-                             "%s: \"%s\" is no %s of this host; write the name of one, or its "
-                             "number",
-                             kind->key, value->text, kind->what);
-                continue;
-            }
-            id = (uint32_t)number;
-        }
-        ids[count++] = id;
+        if (kind->read(value->text, &ids[count]))
+            count++;
+        else
+            report_error(report, value->mark,
+                         "%s: \"%s\" is no %s of this host; write the name of one, or its number",
+                         kind->key, value->text, kind->what);
     }
     return count;
 }
@@ -146,7 +121,7 @@ static void name_verbs(struct verb_words *words)
     size_t count = 0;
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
         const char *word = verb_word((enum verb)verb);
-        if ((permit_grantable() & PERMIT_BIT(verb)) == 0)
+        if ((PERMIT_GRANTABLE & PERMIT_BIT(verb)) == 0)
             continue;
         for (size_t i = 0; word[i] != '\0' && i < VERB_WORD - 1; i++)
             words->text[count][i] = (char)(word[i] | 0x20);
@@ -161,10 +136,10 @@ static void name_verbs(struct verb_words *words)
 static uint32_t verbs_of(const char *word)
 {
     if (strcasecmp(word, "all") == 0)
-        return permit_grantable();
+        return PERMIT_GRANTABLE;
     for (unsigned verb = 0; verb < VERB_COUNT; verb++)
         if (strcasecmp(word, verb_word((enum verb)verb)) == 0)
-            return PERMIT_BIT(verb) & permit_grantable();
+            return PERMIT_BIT(verb) & PERMIT_GRANTABLE;
     return 0;
 }
 
@@ -221,7 +196,7 @@ static const struct key keys[] = {
 
 static void read_one(struct config_user *user, struct yaml_node *entry, struct report *report)
 {
-    user->verbs = permit_usual();
+    user->verbs = PERMIT_USUAL;
     if (!keys_check_entry(entry, "auth.users", example, report))
         return;
     keys_read(keys, "auth.users", entry, user, report);
@@ -237,7 +212,7 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
                      "auth.users: nobody can be this user; give secret_file, or uids or gids for "
                      "unix sockets");
     const struct yaml_node *resources = yaml_node_child(entry, "resources");
-    if ((user->verbs & permit_about_resources()) == 0)
+    if ((user->verbs & PERMIT_ABOUT_RESOURCES) == 0)
         return;
     if (resources == NULL)
         report_error(report, entry->mark,
@@ -251,30 +226,20 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
 
 /* --- all of them --- */
 
-static bool share_id(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count,
-                     uint32_t *id)
+/* No id may be two users: he could only be one. */
+static void check_ids(const uint32_t *ids, size_t count, const uint32_t *others, size_t other_count,
+                      size_t line, const struct yaml_node *list, const char *pronoun,
+                      struct report *report)
 {
-    for (size_t i = 0; i < a_count; i++)
-        for (size_t j = 0; j < b_count; j++)
-            if (a[i] == b[j]) {
-                *id = a[i];
-                return true;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < other_count; j++)
+            if (ids[i] == others[j]) {
+                report_error(report, list->mark,
+                             "auth.users.%s: %u is the user in line %zu already; %s can only be "
+                             "one",
+                             list->key->text, ids[i], line, pronoun);
+                return;
             }
-    return false;
-}
-
-static void check_ids(const struct config_user *user, const struct config_user *other, size_t line,
-                      const struct yaml_node *entry, struct report *report)
-{
-    uint32_t id;
-    if (share_id(user->uids, user->uid_count, other->uids, other->uid_count, &id))
-        report_error(report, yaml_node_child(entry, "uids")->mark,
-                     "auth.users.uids: %u is the user in line %zu already; he can only be one", id,
-                     line);
-    if (share_id(user->gids, user->gid_count, other->gids, other->gid_count, &id))
-        report_error(report, yaml_node_child(entry, "gids")->mark,
-                     "auth.users.gids: %u is the user in line %zu already; it can only be one", id,
-                     line);
 }
 
 static void check_new(const struct config_users *users, size_t index, const struct yaml_node *list,
@@ -295,7 +260,10 @@ static void check_new(const struct config_users *users, size_t index, const stru
                          "line %zu; it has to tell who it is, so make another by: openssl rand "
                          "-hex 32",
                          place->mark.line);
-        check_ids(user, other, place->mark.line, entry, report);
+        check_ids(user->uids, user->uid_count, other->uids, other->uid_count, place->mark.line,
+                  yaml_node_child(entry, "uids"), "he", report);
+        check_ids(user->gids, user->gid_count, other->gids, other->gid_count, place->mark.line,
+                  yaml_node_child(entry, "gids"), "it", report);
     }
 }
 

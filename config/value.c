@@ -1,6 +1,8 @@
 #include "config/value.h"
 
+#include <grp.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,6 +84,34 @@ const char *value_boolean(const char *text, bool *boolean)
 {
     *boolean = strcmp(text, "true") == 0;
     return *boolean || strcmp(text, "false") == 0 ? NULL : "is neither true nor false; write one";
+}
+
+/* The largest number is nobody's. */
+static bool read_id(const char *text, uint32_t *id)
+{
+    int64_t number;
+    if (value_integer(text, &number) != NULL || number >= UINT32_MAX)
+        return false;
+    *id = (uint32_t)number;
+    return true;
+}
+
+bool value_user(const char *text, uint32_t *id)
+{
+    const struct passwd *found = getpwnam(text);
+    if (found == NULL)
+        return read_id(text, id);
+    *id = found->pw_uid;
+    return true;
+}
+
+bool value_group(const char *text, uint32_t *id)
+{
+    const struct group *found = getgrnam(text);
+    if (found == NULL)
+        return read_id(text, id);
+    *id = found->gr_gid;
+    return true;
 }
 
 bool value_has_space(const char *text)

@@ -1,5 +1,6 @@
 /*
- * The words a configuration is made of -> numbers, and back for messages. Pure.
+ * The words a configuration is made of -> numbers, and back for messages. Pure, but for
+ * names of users and groups.
  *
  * Those that read return NULL on success; otherwise what was wrong and what would be right, to be
  * put behind the word itself: "60" -> "has no unit; write 60s, 1m or 500ms". The text is static.
@@ -22,6 +23,10 @@ const char *value_integer(const char *text, int64_t *number);
 
 /* true, false. */
 const char *value_boolean(const char *text, bool *boolean);
+
+/* A user or a group of this host, by its name or its number. */
+bool value_user(const char *text, uint32_t *id);
+bool value_group(const char *text, uint32_t *id);
 
 /* A space, or a control character? */
 bool value_has_space(const char *text);

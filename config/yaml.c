@@ -120,22 +120,13 @@ static bool next_event(struct reader *reader, yaml_event_t *event)
 {
     if (yaml_parser_parse(&reader->parser, event))
         return true;
-    switch (reader->parser.error) {
-    case YAML_READER_ERROR:
+    if (reader->parser.error == YAML_READER_ERROR)
         report_bytes(reader);
-        break;
-    case YAML_SCANNER_ERROR:
-    case YAML_PARSER_ERROR:
+    else if (reader->parser.error == YAML_SCANNER_ERROR ||
+             reader->parser.error == YAML_PARSER_ERROR)
         report_syntax(reader);
-        break;
-    case YAML_NO_ERROR:
-    case YAML_MEMORY_ERROR:
-    case YAML_COMPOSER_ERROR:
-    case YAML_WRITER_ERROR:
-    case YAML_EMITTER_ERROR:
+    else
         report_error(reader->report, mark_of(&reader->parser.mark), "no memory is left to read it");
-        break;
-    }
     return false;
 }
 
@@ -287,41 +278,30 @@ static void refuse_anchor_and_tag(struct reader *reader, struct mark mark,
 /* Fill a node from the event that begins it. False where no tree can be made any more. */
 static bool fill_node(struct reader *reader, struct yaml_node *node, const yaml_event_t *event)
 {
-    switch (event->type) {
-    case YAML_SCALAR_EVENT:
-        node->kind = YAML_SCALAR;
-        refuse_anchor_and_tag(reader, node->mark, event->data.scalar.anchor,
-                              event->data.scalar.tag);
-        read_scalar(reader, node, event);
-        return true;
-    case YAML_ALIAS_EVENT:
-        node->kind = YAML_SCALAR;
+    if (event->type == YAML_ALIAS_EVENT) {
         report_error(reader->report, node->mark,
                      "aliases are not supported (*%s); write the value out",
                      (const char *)event->data.alias.anchor);
         make_broken(node);
         return true;
-    case YAML_SEQUENCE_START_EVENT:
+    }
+    if (event->type == YAML_SCALAR_EVENT) {
+        refuse_anchor_and_tag(reader, node->mark, event->data.scalar.anchor,
+                              event->data.scalar.tag);
+        read_scalar(reader, node, event);
+        return true;
+    }
+    if (event->type == YAML_SEQUENCE_START_EVENT) {
         node->kind = YAML_SEQUENCE;
         refuse_anchor_and_tag(reader, node->mark, event->data.sequence_start.anchor,
                               event->data.sequence_start.tag);
-        return read_children(reader, node);
-    case YAML_MAPPING_START_EVENT:
+    } else {
+        assert(event->type == YAML_MAPPING_START_EVENT); /* libyaml begins a node with no other. */
         node->kind = YAML_MAPPING;
         refuse_anchor_and_tag(reader, node->mark, event->data.mapping_start.anchor,
                               event->data.mapping_start.tag);
-        return read_children(reader, node);
-    case YAML_NO_EVENT:
-    case YAML_STREAM_START_EVENT:
-    case YAML_STREAM_END_EVENT:
-    case YAML_DOCUMENT_START_EVENT:
-    case YAML_DOCUMENT_END_EVENT:
-    case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
-        break;
     }
-    assert(false); /* libyaml begins a node with one of the four above. */
-    return false;
+    return read_children(reader, node);
 }
 
 /* The node that an event begins; consumes the event. NULL where reading cannot go on. */
@@ -349,53 +329,38 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
 
 /* --- the file --- */
 
-/* A file with nothing in it has no keys, and says no more by that. */
-static struct yaml_node *no_keys(void)
+/* The root of the only document, or NULL. */
+static struct yaml_node *read_stream(struct reader *reader)
 {
-    struct yaml_node *root = memory_zeroed(1, sizeof(*root));
+    struct yaml_node *root = NULL;
+    bool ended = false;
+    yaml_event_t event;
+    while (!ended && next_event(reader, &event)) {
+        bool begins = event.type == YAML_DOCUMENT_START_EVENT;
+        ended = event.type == YAML_STREAM_END_EVENT || (begins && root != NULL);
+        if (begins && ended)
+            report_error(reader->report, mark_of(&event.start_mark),
+                         "a second document begins here; a configuration is one");
+        if (begins || ended || event.type == YAML_STREAM_START_EVENT ||
+            event.type == YAML_DOCUMENT_END_EVENT)
+            yaml_event_delete(&event);
+        else if ((root = read_node(reader, &event)) == NULL)
+            return NULL;
+    }
+    if (ended && root != NULL && !yaml_node_is_empty(root))
+        return root;
+    yaml_node_free(root);
+    if (!ended)
+        return NULL;
+    /* A file with nothing in it has no keys, and says no more by that. */
+    root = memory_zeroed(1, sizeof(*root));
     root->kind = YAML_MAPPING;
     root->mark = (struct mark){1, 1};
     return root;
 }
 
-/* The root of the first document, or NULL. */
-static struct yaml_node *read_document(struct reader *reader)
-{
-    yaml_event_t event;
-    struct yaml_node *root = NULL;
-    if (!next_event(reader, &event))
-        return NULL;
-    bool is_document = event.type == YAML_DOCUMENT_START_EVENT;
-    yaml_event_delete(&event);
-    if (!is_document)
-        return no_keys();
-    if (next_event(reader, &event))
-        root = read_node(reader, &event);
-    if (root == NULL || !yaml_node_is_empty(root))
-        return root;
-    yaml_node_free(root);
-    return no_keys();
-}
-
-/* What comes behind the root: the end of the document, and of the stream. */
-static bool check_end(struct reader *reader)
-{
-    yaml_event_t event;
-    if (!next_event(reader, &event))
-        return false;
-    yaml_event_delete(&event);
-    if (!next_event(reader, &event))
-        return false;
-    if (event.type == YAML_DOCUMENT_START_EVENT)
-        report_error(reader->report, mark_of(&event.start_mark),
-                     "a second document begins here; a configuration is one");
-    yaml_event_delete(&event);
-    return true;
-}
-
 static struct yaml_node *parse(struct reader *reader)
 {
-    yaml_event_t event;
     if (!yaml_parser_initialize(&reader->parser)) {
         report_error(reader->report, (struct mark){1, 1}, "no memory is left to read it");
         return NULL;
@@ -403,15 +368,7 @@ static struct yaml_node *parse(struct reader *reader)
     /* Said, not guessed: else UTF-16 would pass, and every place be wrong. */
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader->parser, reader->file, reader->file_len);
-    struct yaml_node *root = NULL;
-    if (next_event(reader, &event)) { /* the start of the stream */
-        yaml_event_delete(&event);
-        root = read_document(reader);
-    }
-    if (root != NULL && !check_end(reader)) {
-        yaml_node_free(root);
-        root = NULL;
-    }
+    struct yaml_node *root = read_stream(reader);
     yaml_parser_delete(&reader->parser);
     return root;
 }

@@ -15,7 +15,7 @@ static const char *const everything[] = {""};
 static struct permit permit_of_anybody(bool owner)
 {
     struct permit permit = {
-        .known = true, .verbs = permit_grantable(), .prefixes = everything, .prefix_count = 1};
+        .known = true, .verbs = PERMIT_GRANTABLE, .prefixes = everything, .prefix_count = 1};
     if (!owner)
         permit.verbs &= ~PERMIT_BIT(VERB_BREAK);
     return permit;

@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config/address.h"
 #include "config/listens.h"
+#include "config/url.h"
 #include "protocol/text.h"
 #include "server/net/tcp.h"
 #include "server/systemd.h"

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "config/address.h"
+#include "config/url.h"
 #include "protocol/limits.h"
 #include "protocol/text.h"
 

@@ -38,7 +38,7 @@ static void begin_with(struct config_users *configured)
     config = (struct config){.users = configured};
     config.limits.unauthenticated = PLACES;
     config.limits.auth_timeout_ns = 5 * (int64_t)S;
-    list[0].verbs = list[1].verbs = changed_list[0].verbs = permit_usual();
+    list[0].verbs = list[1].verbs = changed_list[0].verbs = PERMIT_USUAL;
     memset(identities, 0, sizeof(identities));
     ck_assert(entropy_init(&entropy));
     ck_assert(auth_init(&auth, &config, &entropy));

@@ -195,10 +195,10 @@ START_TEST(users_are_read_as_written)
     ck_assert_uint_eq(config->users->count, 4);
     ck_assert_str_eq(users[0].name, "ci");
     ck_assert_str_eq(users[0].secret, SECRET);
-    ck_assert_uint_eq(users[0].verbs, permit_usual());
+    ck_assert_uint_eq(users[0].verbs, PERMIT_USUAL);
     ck_assert_uint_eq(users[0].prefix_count, 2);
     ck_assert_str_eq(users[0].prefixes[1], "build/");
-    ck_assert_uint_eq(users[1].verbs, permit_grantable());
+    ck_assert_uint_eq(users[1].verbs, PERMIT_GRANTABLE);
     ck_assert_str_eq(users[1].prefixes[0], "");
     ck_assert_ptr_null(users[2].secret);
     ck_assert_uint_eq(users[2].uids[0], 0);

@@ -19,20 +19,20 @@ static struct permit permit_of(enum who who)
     switch (who) {
     case NOBODY:
         return (struct permit){
-            .verbs = permit_grantable(), .prefixes = all_prefixes, .prefix_count = 1};
+            .verbs = PERMIT_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
     case CI:
         return (struct permit){
-            .known = true, .verbs = permit_usual(), .prefixes = ci_prefixes, .prefix_count = 2};
+            .known = true, .verbs = PERMIT_USUAL, .prefixes = ci_prefixes, .prefix_count = 2};
     case WATCHER:
         return (struct permit){.known = true,
                                .verbs = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES)};
     case OPS:
         return (struct permit){.known = true,
-                               .verbs = permit_grantable(),
+                               .verbs = PERMIT_GRANTABLE,
                                .prefixes = all_prefixes,
                                .prefix_count = 1};
     case EMPTY:
-        return (struct permit){.known = true, .verbs = permit_grantable()};
+        return (struct permit){.known = true, .verbs = PERMIT_GRANTABLE};
     case WHOS:
         break;
     }
@@ -117,9 +117,9 @@ START_TEST(usual_verbs_are_grantable_and_reach_no_further_than_locks)
 {
     uint32_t others = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES) | PERMIT_BIT(VERB_CLIENTS) |
                       PERMIT_BIT(VERB_BREAK);
-    ck_assert_uint_eq(permit_usual() & ~permit_grantable(), 0);
-    ck_assert_uint_eq(permit_usual() & others, 0);
-    ck_assert_uint_eq(permit_about_resources() & ~permit_grantable(), 0);
+    ck_assert_uint_eq(PERMIT_USUAL & ~PERMIT_GRANTABLE, 0);
+    ck_assert_uint_eq(PERMIT_USUAL & others, 0);
+    ck_assert_uint_eq(PERMIT_ABOUT_RESOURCES & ~PERMIT_GRANTABLE, 0);
 }
 END_TEST
 
