@@ -154,25 +154,11 @@ static void admin_on_closed(struct evhttp_connection *connection, void *context)
 
 /* --- bodies --- */
 
-/* What was written once, and is read by the cache and by any number of connections. */
-struct admin_body {
-    unsigned readers;
-    size_t len;
-    char nonce[ADMIN_NONCE + 1];
-    char bytes[];
-};
-
-static void stop_reading(struct admin_body *body)
+/* Connections that are still to read it keep it alive. */
+static void drop_body(struct admin_body *body)
 {
-    if (body != NULL && --body->readers == 0)
-        free(body);
-}
-
-static void body_on_sent(const void *bytes, size_t len, void *context)
-{
-    (void)bytes;
-    (void)len;
-    stop_reading(context);
+    if (body->bytes != NULL)
+        evbuffer_free(body->bytes);
 }
 
 static void make_nonce(struct server *server, char nonce[ADMIN_NONCE + 1])
@@ -194,34 +180,31 @@ static const struct resource_path {
     {"/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics_write},
 };
 
-/* NULL: it is larger than it may be, or there is not enough memory. */
-static struct admin_body *body_of(struct admin *admin, size_t index)
+/* False: it is larger than it may be, or there is not enough memory. */
+static bool refresh(struct admin *admin, size_t index)
 {
+    struct admin_body *cached = &admin->cache[index];
     int64_t now_ns = clock_now_ns();
-    char nonce[ADMIN_NONCE + 1];
+    struct admin_body fresh = {.made_ns = now_ns};
     struct status status;
     struct text text = {.buf = admin->draft, .size = LIMIT_ADMIN_BODY};
-    if (admin->cache[index].body != NULL && now_ns - admin->cache[index].made_ns < BODY_NS)
-        return admin->cache[index].body;
-    make_nonce(admin->server, nonce);
+    if (cached->bytes != NULL && now_ns - cached->made_ns < BODY_NS)
+        return true;
+    make_nonce(admin->server, fresh.nonce);
     process_look(&admin->process);
     status_take(&status, admin->server, now_ns);
     status_take_queues(&status, admin->server->engine, now_ns);
-    status.nonce = nonce;
+    status.nonce = fresh.nonce;
     paths[index].write(&status, &text);
-    struct admin_body *body = malloc(sizeof(*body) + text.len);
-    if (body == NULL || text.len == text.size) {
-        free(body);
-        return NULL;
+    fresh.bytes = evbuffer_new();
+    if (fresh.bytes == NULL || text.len == text.size ||
+        evbuffer_add(fresh.bytes, text.buf, text.len) != 0) {
+        drop_body(&fresh);
+        return false;
     }
-    body->readers = 1;
-    body->len = text.len;
-    memcpy(body->nonce, nonce, sizeof(nonce));
-    memcpy(body->bytes, text.buf, text.len);
-    stop_reading(admin->cache[index].body);
-    admin->cache[index].body = body;
-    admin->cache[index].made_ns = now_ns;
-    return body;
+    drop_body(cached);
+    *cached = fresh;
+    return true;
 }
 
 /* --- answers --- */
@@ -286,18 +269,16 @@ static void answer_ready(struct admin *admin, struct evhttp_request *request)
 
 static void answer_body(struct admin *admin, struct evhttp_request *request, size_t index)
 {
-    struct admin_body *body = body_of(admin, index);
-    if (body == NULL) {
+    const struct admin_body *body = &admin->cache[index];
+    if (!refresh(admin, index)) {
         answer_string(request, HTTP_INTERNAL, "Internal Server Error",
                       "it would be larger than it may be, or there is not enough memory\n");
         return;
     }
-    add_headers(request, paths[index].type, body->len,
+    add_headers(request, paths[index].type, evbuffer_get_length(body->bytes),
                 strstr(paths[index].type, "html") != NULL ? body->nonce : "");
-    if (wants_body(request) &&
-        evbuffer_add_reference(evhttp_request_get_output_buffer(request), body->bytes, body->len,
-                               body_on_sent, body) == 0)
-        body->readers++;
+    if (wants_body(request))
+        evbuffer_add_buffer_reference(evhttp_request_get_output_buffer(request), body->bytes);
     evhttp_send_reply(request, HTTP_OK, "OK", NULL);
 }
 
@@ -444,7 +425,7 @@ void admin_stop(struct admin *admin)
     if (admin->pass != NULL)
         event_free(admin->pass);
     for (size_t i = 0; i < ADMIN_CACHED; i++)
-        stop_reading(admin->cache[i].body);
+        drop_body(&admin->cache[i]);
     process_deinit(&admin->process);
     free(admin->draft);
     *admin = (struct admin){.server = admin->server};

@@ -31,10 +31,16 @@
 struct config_address;
 
 struct server;
-struct admin_body;
 struct admin_connection;
 
 enum { ADMIN_CACHED = 4, ADMIN_NONCE = 32 };
+
+/* What was written once, and is handed out by reference. */
+struct admin_body {
+    struct evbuffer *bytes; /* NULL none yet */
+    int64_t made_ns;
+    char nonce[ADMIN_NONCE + 1];
+};
 
 struct admin {
     struct server *server; /* the owner */
@@ -48,10 +54,7 @@ struct admin {
     unsigned connection_count; /* without those that are refused */
     uint64_t rejected;
     char *draft; /* LIMIT_ADMIN_BODY bytes in which bodies are put together */
-    struct {
-        struct admin_body *body; /* the last one; NULL none yet */
-        int64_t made_ns;
-    } cache[ADMIN_CACHED];
+    struct admin_body cache[ADMIN_CACHED];
     struct process process;
 };
 
