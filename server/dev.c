@@ -17,20 +17,23 @@
 
 #define START_PATIENCE_NS (10 * NS_PER_S)
 
+struct path {
+    char text[128];
+};
+
 /* A file of one master: "/tmp/redlockd-dev-abc123/1.sock". */
-static void path_of(const struct dev *dev, unsigned master, const char *ending, char *path,
-                    size_t size)
+static struct path path_of(const struct dev *dev, unsigned master, const char *ending)
 {
-    snprintf(path, size, "%s/%u.%s", dev->directory, master + 1, ending);
+    struct path path;
+    snprintf(path.text, sizeof(path.text), "%s/%u.%s", dev->directory, master + 1, ending);
+    return path;
 }
 
 /* In the child: become redis-server, keeping nothing on disk but its log. */
 static void become_master(const struct dev *dev, unsigned master, pid_t parent)
 {
-    char socket[128];
-    char log[128];
-    path_of(dev, master, "sock", socket, sizeof(socket));
-    path_of(dev, master, "log", log, sizeof(log));
+    const struct path socket = path_of(dev, master, "sock");
+    const struct path log = path_of(dev, master, "log");
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL); /* main() holds signals back while we start */
@@ -39,8 +42,8 @@ static void become_master(const struct dev *dev, unsigned master, pid_t parent)
         _exit(1); /* it died before we asked to be told */
     /* Ctrl-C in a terminal is for redlockd, which takes its masters down itself. */
     setpgid(0, 0);
-    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", socket, "--save", "",
-           "--appendonly", "no", "--dir", dev->directory, "--logfile", log, (char *)NULL);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", socket.text, "--save", "",
+           "--appendonly", "no", "--dir", dev->directory, "--logfile", log.text, (char *)NULL);
     _exit(127);
 }
 
@@ -48,10 +51,9 @@ static bool wait_for_master(struct dev *dev, unsigned master, struct error *erro
 {
     const struct timespec moment = {.tv_nsec = 5 * NS_PER_MS};
     int64_t give_up_ns = clock_now_ns() + START_PATIENCE_NS;
-    char socket[128];
+    const struct path socket = path_of(dev, master, "sock");
     int status;
-    path_of(dev, master, "sock", socket, sizeof(socket));
-    while (access(socket, F_OK) != 0) {
+    while (access(socket.text, F_OK) != 0) {
         if (waitpid(dev->masters[master], &status, WNOHANG) == dev->masters[master]) {
             dev->masters[master] = 0;
             error_set(error, "%s",
@@ -71,12 +73,11 @@ static bool wait_for_master(struct dev *dev, unsigned master, struct error *erro
 
 static bool name_node(const struct dev *dev, unsigned master, struct config_node *node)
 {
-    char path[128];
-    path_of(dev, master, "sock", path, sizeof(path));
+    const struct path path = path_of(dev, master, "sock");
     node->address.kind = ADDRESS_UNIX;
-    node->address.path = strdup(path);
+    node->address.path = strdup(path.text);
     return asprintf(&node->name, "dev%u", master + 1) > 0 &&
-           asprintf(&node->address.url, "unix:%s", path) > 0 && node->address.path != NULL;
+           asprintf(&node->address.url, "unix:%s", path.text) > 0 && node->address.path != NULL;
 }
 
 /* Masters and clients look from elsewhere, and paths of sockets are short. */
@@ -131,11 +132,8 @@ void dev_stop(struct dev *dev)
     if (dev->directory[0] == '\0')
         return;
     for (unsigned i = 0; i < DEV_MASTERS; i++) {
-        char path[128];
-        path_of(dev, i, "sock", path, sizeof(path));
-        unlink(path);
-        path_of(dev, i, "log", path, sizeof(path));
-        unlink(path);
+        unlink(path_of(dev, i, "sock").text);
+        unlink(path_of(dev, i, "log").text);
     }
     rmdir(dev->directory);
     dev->directory[0] = '\0';

@@ -16,19 +16,14 @@
 #include "server/clock.h"
 #include "server/throttle.h"
 
-static const char *const level_words[] = {
-    [CONFIG_LOG_DEBUG] = "debug",
-    [CONFIG_LOG_INFO] = "info",
-    [CONFIG_LOG_WARNING] = "warning",
-    [CONFIG_LOG_ERROR] = "error",
-};
-
-/* As syslog(3) counts them. */
-static const char priorities[][sizeof("<6>")] = {
-    [CONFIG_LOG_DEBUG] = "<7>",
-    [CONFIG_LOG_INFO] = "<6>",
-    [CONFIG_LOG_WARNING] = "<4>",
-    [CONFIG_LOG_ERROR] = "<3>",
+static const struct {
+    const char *word;
+    const char *priority; /* as syslog(3) counts them */
+} levels[] = {
+    [CONFIG_LOG_DEBUG] = {"debug", "<7>"},
+    [CONFIG_LOG_INFO] = {"info", "<6>"},
+    [CONFIG_LOG_WARNING] = {"warning", "<4>"},
+    [CONFIG_LOG_ERROR] = {"error", "<3>"},
 };
 
 bool log_is_journal(int fd)
@@ -108,7 +103,7 @@ size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_lo
     text_string(&line, json ? "{\"time\":\"" : "");
     text_string(&line, stamp);
     text_string(&line, json ? "\",\"level\":\"" : " ");
-    text_string(&line, level_words[level]);
+    text_string(&line, levels[level].word);
     text_string(&line, json ? "\",\"event\":\"" : " ");
     text_string(&line, event);
     text_string(&line, json ? "\"" : "");
@@ -131,7 +126,7 @@ static void write_line(const struct log *log, enum config_log_level level, const
                        const struct log_field *fields)
 {
     char buf[LOG_LINE_MAX + sizeof("<6>")];
-    size_t len = log->priorities ? strlen(strcpy(buf, priorities[level])) : 0;
+    size_t len = log->priorities ? strlen(strcpy(buf, levels[level].priority)) : 0;
     len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
     /* A log that cannot be written cannot be complained about either. */
     ssize_t written = write(log->fd, buf, len);

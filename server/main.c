@@ -29,9 +29,7 @@ static const char usage[] =
     "A lock manager: Redlock over independent Redis masters, for clients that speak a line "
     "protocol.\n"
     "\n"
-    "  -c FILE      the configuration (default "
-    "/etc/redlockd/redlockd.yaml"
-    "; - is stdin)\n"
+    "  -c FILE      the configuration (default /etc/redlockd/redlockd.yaml; - is stdin)\n"
     "  -t           check the configuration, print what is wrong with it, and exit\n"
     "  --probe      with -t: then look at the masters, too, and tell what stands against each\n"
     "  --dev        try it: five throw-away masters of its own, gone at the end. UNSAFE for real "
@@ -163,24 +161,16 @@ static struct config *load(const struct flags *flags)
 }
 
 /* SIG_BLOCK while there is something to clean up that no handler knows of yet, then SIG_UNBLOCK. */
-static void hold_signals(int how)
+static void hold_signals(int how, bool reload_alone)
 {
     sigset_t held;
     sigemptyset(&held);
-    sigaddset(&held, SIGTERM);
-    sigaddset(&held, SIGINT);
     sigaddset(&held, SIGHUP);
+    if (!reload_alone) {
+        sigaddset(&held, SIGTERM);
+        sigaddset(&held, SIGINT);
+    }
     sigprocmask(how, &held, NULL);
-}
-
-/* Whoever changes the file while the daemon starts, and says so, means what is read next; there is
- * nobody yet to read it. It waits for run(). */
-static void hold_reload(void)
-{
-    sigset_t held;
-    sigemptyset(&held);
-    sigaddset(&held, SIGHUP);
-    sigprocmask(SIG_BLOCK, &held, NULL);
 }
 
 static int run(struct config *config, const struct log *log, const struct server_task *task)
@@ -190,7 +180,7 @@ static int run(struct config *config, const struct log *log, const struct server
         free(server);
         return EXIT_FAILURE;
     }
-    hold_signals(SIG_UNBLOCK);
+    hold_signals(SIG_UNBLOCK, false);
     if (!task->only_that)
         log_event(log, CONFIG_LOG_INFO, "started",
                   LOG_FIELDS(log_text("version", REDLOCKD_VERSION),
@@ -207,7 +197,7 @@ static int run_dev(struct config *config, const struct log *log)
     struct dev dev;
     struct error error;
     int status = EXIT_FAILURE;
-    hold_signals(SIG_BLOCK);
+    hold_signals(SIG_BLOCK, false);
     if (dev_start(&dev, config, &error)) {
         log_event(log, CONFIG_LOG_WARNING, "dev",
                   LOG_FIELDS(log_text("banner", "UNSAFE: throw-away masters on this one host"),
@@ -243,7 +233,9 @@ int main(int argc, char **argv)
     /* By these, others are told to open their log again: no reason to end, and lose all holds. */
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
-    hold_reload();
+    /* Whoever changes the file while the daemon starts, and says so, means what is read next; there
+     * is nobody yet to read it. It waits for run(). */
+    hold_signals(SIG_BLOCK, true);
 
     struct config *config = load(&flags);
     if (config == NULL)

@@ -2,12 +2,40 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol/units.h"
 #include "server/admin/status.h"
 #include "server/clock.h"
 #include "server/server.h"
+#include "server/systemd.h"
+
+/* "/run/systemd/notify", or "@name" for an abstract address. False if systemd does not want to be
+ * told. */
+static bool find_systemd(struct notifier *notifier)
+{
+    const char *text = getenv("NOTIFY_SOCKET");
+    size_t len = text != NULL ? strlen(text) : 0;
+    if (len < 2 || len >= sizeof(notifier->where.sun_path) || (text[0] != '/' && text[0] != '@'))
+        return false;
+    notifier->where.sun_family = AF_UNIX;
+    memcpy(notifier->where.sun_path, text, len);
+    if (text[0] == '@')
+        notifier->where.sun_path[0] = '\0';
+    notifier->where_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+    return true;
+}
+
+/* "READY=1", or several such lines. Never waits: false if systemd has no room for it now. */
+static bool tell(const struct notifier *notifier, const char *state)
+{
+    /* By address each time: where systemd is started anew, its socket may be another one. */
+    ssize_t sent = sendto(notifier->fd, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL,
+                          (const struct sockaddr *)&notifier->where, notifier->where_len);
+    return sent >= 0;
+}
 
 static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_MAX])
 {
@@ -27,7 +55,7 @@ static void tell_status(struct notifier *notifier)
     if (!notifier->ready_due && strcmp(status, notifier->told) == 0)
         return;
     snprintf(state, sizeof(state), "%sSTATUS=%s", notifier->ready_due ? "READY=1\n" : "", status);
-    if (!systemd_notify(&notifier->systemd, state))
+    if (!tell(notifier, state))
         return;
     notifier->ready_due = false;
     memcpy(notifier->told, status, sizeof(status));
@@ -47,7 +75,7 @@ static void notifier_on_watchdog(evutil_socket_t fd, short events, void *context
     const struct notifier *notifier = context;
     (void)fd;
     (void)events;
-    (void)systemd_notify(&notifier->systemd, "WATCHDOG=1");
+    (void)tell(notifier, "WATCHDOG=1");
 }
 
 static struct event *start_timer(struct notifier *notifier, int64_t every_ns,
@@ -63,10 +91,11 @@ static struct event *start_timer(struct notifier *notifier, int64_t every_ns,
 bool notifier_start(struct notifier *notifier, struct server *server)
 {
     int64_t watchdog_ns = systemd_watchdog_ns();
-    if (!systemd_open(&notifier->systemd))
-        return false;
-    if (notifier->systemd.fd < 0)
+    if (!find_systemd(notifier))
         return true;
+    notifier->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (notifier->fd < 0)
+        return false;
     notifier->server = server;
     notifier->status = start_timer(notifier, NS_PER_S, notifier_on_status);
     if (watchdog_ns > 0)
@@ -85,7 +114,7 @@ void notifier_stop(struct notifier *notifier)
     if (notifier->watchdog != NULL)
         event_free(notifier->watchdog);
     if (notifier->server != NULL)
-        systemd_close(&notifier->systemd);
+        close(notifier->fd);
     *notifier = (struct notifier){0};
 }
 
@@ -96,17 +125,17 @@ void notifier_reloading(const struct notifier *notifier)
         return;
     snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
              clock_monotonic_ns() / 1000);
-    (void)systemd_notify(&notifier->systemd, state);
+    (void)tell(notifier, state);
 }
 
 void notifier_reloaded(struct notifier *notifier)
 {
     if (notifier->server != NULL)
-        notifier->ready_due = !systemd_notify(&notifier->systemd, "READY=1");
+        notifier->ready_due = !tell(notifier, "READY=1");
 }
 
 void notifier_stopping(const struct notifier *notifier)
 {
     if (notifier->server != NULL)
-        (void)systemd_notify(&notifier->systemd, "STOPPING=1\nSTATUS=stopping");
+        (void)tell(notifier, "STOPPING=1\nSTATUS=stopping");
 }

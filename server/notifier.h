@@ -6,7 +6,9 @@
  *     WATCHDOG=1                        at half the time that systemd waits for it
  *
  * Nothing here waits for systemd. What it has no room for is dropped; READY and STATUS are told
- * again a second later.
+ * again a second later. Therefore not by libsystemd: its sd_notify() waits until systemd has room,
+ * which would stop the event loop, and opens a socket for each message, for which there may be no
+ * descriptor.
  *
  * The watchdog is fed by a timer of the event loop and by nothing else: a loop that is stuck feeds
  * it no more, and systemd kills the daemon. What was held with HOLD runs out then, as after a
@@ -18,8 +20,8 @@
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "server/systemd.h"
+#include <sys/socket.h>
+#include <sys/un.h>
 
 enum { NOTIFIER_STATUS_MAX = 96 };
 
@@ -28,7 +30,9 @@ struct server;
 /* All zero where nobody wants to be told. */
 struct notifier {
     struct server *server; /* the owner */
-    struct systemd systemd;
+    int fd;                /* to systemd, and its address: sd_notify(3) */
+    struct sockaddr_un where;
+    socklen_t where_len;
     struct event *status;   /* once a second */
     struct event *watchdog; /* NULL: there is none */
     bool ready_due;         /* READY was not taken yet */

@@ -1,5 +1,14 @@
-#include "server/reload.h"
-
+/*
+ * SIGHUP: the configuration is read again and takes effect, all or nothing.
+ *
+ *     read, check    config_load()         every mistake is logged, and all stays as it was
+ *     compare        config_diff()         likewise, if something differs that may not
+ *     open           listeners_prepare()   likewise, if an address cannot be had
+ *     ------------------------------------ from here on nothing can fail
+ *     take effect    config_adopt(), listeners_commit(), engine_retune()
+ *
+ * The file is read in the event loop: meanwhile nobody is served.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +19,6 @@
 #include "config/nodes.h"
 #include "config/users.h"
 #include "server/clients/listener.h"
-#include "server/descriptors.h"
 #include "server/rules.h"
 #include "server/server.h"
 
@@ -162,7 +170,7 @@ static void apply_config(struct server *server)
     const struct config *config = server->config;
     const struct engine_rules rules = rules_of(config);
     engine_retune(server->engine, &rules);
-    clients_apply_config(&server->clients, descriptors_clients(config, &server->log));
+    clients_apply_config(&server->clients, rules_clients(config, &server->log));
     server->log.level = config->log.level;
     server->log.format = config->log.format;
     pass_want_end(&server->pass);

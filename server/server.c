@@ -10,10 +10,7 @@
 
 #include "protocol/units.h"
 #include "server/clock.h"
-#include "server/descriptors.h"
-#include "server/reload.h"
 #include "server/rules.h"
-#include "server/server_io.h"
 
 /* An orderly end: how long rounds may go on, how long it may take in all, and how often it looks
  * whether it may go. */
@@ -133,12 +130,6 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
 
 /* --- the end --- */
 
-/* Answers and releases must have left, too, before the loop may end. */
-static bool has_unwritten(const struct server *server)
-{
-    return connections_have_unsent(&server->connections) || clients_have_unsent(&server->clients);
-}
-
 static void server_on_drain(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
@@ -150,7 +141,10 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     if (rounds_over)
         engine_abandon(server->engine, now_ns);
     engine_flush(server->engine, now_ns);
-    bool busy = has_unwritten(server) || (!rounds_over && engine_busy(server->engine));
+    /* Answers and releases must have left, too, before the loop may end. */
+    bool busy = connections_have_unsent(&server->connections) ||
+                clients_have_unsent(&server->clients) ||
+                (!rounds_over && engine_busy(server->engine));
     if (busy && now_ns < server->drain_until_ns)
         event_add(server->drain, &again);
     else
@@ -371,6 +365,40 @@ static bool start_admin(struct server *server)
     return true;
 }
 
+/* Everything that takes memory or descriptors, and says nothing if there are none. */
+static bool start_parts(struct server *server)
+{
+    return entropy_init(&server->entropy) && start_loop(server) && start_clients(server) &&
+           start_engine(server) && start_connections(server);
+}
+
+static bool log_lack(const struct server *server)
+{
+    log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
+              LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
+    return false;
+}
+
+static bool start(struct server *server)
+{
+    const struct timeval patience = clock_delay(START_NS);
+    if (!start_parts(server))
+        return log_lack(server);
+    if (!connections_load_tls(&server->connections))
+        return false;
+    server->clients.limit = rules_clients(server->config, &server->log);
+    pass_want_end(&server->pass);
+    if (server->task.only_that) {
+        event_active(server->progress, 0, 0);
+        return true;
+    }
+    server->clients.starting = true;
+    event_add(server->started, &patience);
+    if (!listeners_start(&server->clients) || !start_admin(server))
+        return false;
+    return notifier_start(&server->notifier, server) || log_lack(server);
+}
+
 bool server_start(struct server *server, struct config *config, const struct log *log,
                   const struct server_task *task)
 {
@@ -378,37 +406,10 @@ bool server_start(struct server *server, struct config *config, const struct log
         .config = config, .log = *log, .timer_fd = -1, .timer_ns = INT64_MAX, .task = *task};
     server->started_ns = clock_now_ns();
     monitor_init(&server->monitor, server->started_ns);
-    if (!entropy_init(&server->entropy) || !start_loop(server) || !start_clients(server) ||
-        !start_engine(server) || !start_connections(server)) {
-        log_event(log, CONFIG_LOG_ERROR, "start_failed",
-                  LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
-        server_stop(server);
-        return false;
-    }
-    if (!connections_load_tls(&server->connections)) {
-        server_stop(server);
-        return false;
-    }
-    server->clients.limit = descriptors_clients(config, log);
-    if (task->only_that) {
-        event_active(server->progress, 0, 0);
-    } else {
-        const struct timeval patience = clock_delay(START_NS);
-        server->clients.starting = true;
-        event_add(server->started, &patience);
-        if (!listeners_start(&server->clients) || !start_admin(server)) {
-            server_stop(server);
-            return false;
-        }
-    }
-    if (!task->only_that && !notifier_start(&server->notifier, server)) {
-        log_event(log, CONFIG_LOG_ERROR, "start_failed",
-                  LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
-        server_stop(server);
-        return false;
-    }
-    pass_want_end(&server->pass);
-    return true;
+    if (start(server))
+        return true;
+    server_stop(server);
+    return false;
 }
 
 bool server_run(struct server *server)

@@ -95,4 +95,10 @@ bool server_start(struct server *server, struct config *config, const struct log
 bool server_run(struct server *server);
 void server_stop(struct server *server);
 
+/* What its engine needs done (server_io.c). */
+struct engine_io server_io(struct server *server);
+
+/* SIGHUP (reload.c). */
+void reload(struct server *server);
+
 #endif

@@ -1,10 +1,13 @@
-#include "server/server_io.h"
-
+/*
+ * What the engine of a daemon needs done: bytes to masters and answers to clients, the log of what
+ * has become of the masters, clock and random bytes.
+ */
 #include <stddef.h>
 #include <string.h>
 
 #include "server/clock.h"
 #include "server/masters/connections.h"
+#include "server/server.h"
 
 static void io_open(void *context, unsigned node, enum channel channel)
 {

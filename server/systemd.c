@@ -3,58 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The first descriptor that is handed over, SD_LISTEN_FDS_START. */
 enum { FIRST_SOCKET = 3 };
 
 static const int64_t ns_per_us = 1000;
-
-/* --- what it is told --- */
-
-/* "/run/systemd/notify", or "@name" for an abstract address. False if it is neither. */
-static bool parse_address(const char *text, struct systemd *systemd)
-{
-    size_t len = strlen(text);
-    if ((text[0] != '/' && text[0] != '@') || len < 2 || len >= sizeof(systemd->where.sun_path))
-        return false;
-    systemd->where.sun_family = AF_UNIX;
-    memcpy(systemd->where.sun_path, text, len);
-    if (text[0] == '@')
-        systemd->where.sun_path[0] = '\0';
-    systemd->where_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
-    return true;
-}
-
-bool systemd_open(struct systemd *systemd)
-{
-    const char *address = getenv("NOTIFY_SOCKET");
-    *systemd = (struct systemd){.fd = -1};
-    if (address == NULL || !parse_address(address, systemd))
-        return true;
-    systemd->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    return systemd->fd >= 0;
-}
-
-void systemd_close(struct systemd *systemd)
-{
-    if (systemd->fd >= 0)
-        close(systemd->fd);
-    systemd->fd = -1;
-}
-
-bool systemd_notify(const struct systemd *systemd, const char *state)
-{
-    /* By address each time: where systemd is started anew, its socket may be another one. */
-    ssize_t sent = sendto(systemd->fd, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL,
-                          (const struct sockaddr *)&systemd->where, systemd->where_len);
-    return sent >= 0;
-}
-
-/* --- what it hands over --- */
 
 /* A number of the environment, up to `most`; -1 if it is not there, or no such number. */
 static int64_t number_of(const char *variable, int64_t most)
