@@ -1,5 +1,6 @@
 #include "server/admin/exposition.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 
 #include "protocol/units.h"
@@ -7,15 +8,7 @@
 struct metric exposition_metric(struct text *text, const char *name, const char *type,
                                 const char *help)
 {
-    text_string(text, "# HELP ");
-    text_string(text, name);
-    text_string(text, " ");
-    text_string(text, help);
-    text_string(text, "\n# TYPE ");
-    text_string(text, name);
-    text_string(text, " ");
-    text_string(text, type);
-    text_string(text, "\n");
+    text_format(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
     return (struct metric){text, name};
 }
 
@@ -64,19 +57,15 @@ void exposition_number(const struct metric *metric, struct labels labels, uint64
 
 static void write_seconds(struct text *text, int64_t value_ns)
 {
-    char fraction[10] = ".000000000";
     uint64_t magnitude = value_ns < 0 ? -(uint64_t)value_ns : (uint64_t)value_ns;
-    uint64_t rest = magnitude % NS_PER_S;
-    size_t len = sizeof(fraction);
-    if (value_ns < 0)
-        text_string(text, "-");
-    write_number(text, magnitude / NS_PER_S);
-    for (size_t i = sizeof(fraction) - 1; i > 0; i--, rest /= 10)
-        fraction[i] = (char)('0' + rest % 10);
-    while (len > 1 && fraction[len - 1] == '0')
-        len--;
-    if (len > 1)
-        text_bytes(text, fraction, len);
+    uint64_t whole = magnitude / NS_PER_S;
+    uint64_t fraction = magnitude % NS_PER_S;
+    int digits = 9;
+    for (; digits > 0 && fraction % 10 == 0; digits--)
+        fraction /= 10;
+    text_format(text, "%s%" PRIu64, value_ns < 0 ? "-" : "", whole);
+    if (digits > 0)
+        text_format(text, ".%0*" PRIu64, digits, fraction);
 }
 
 void exposition_seconds(const struct metric *metric, struct labels labels, int64_t value_ns)

@@ -1,29 +1,18 @@
 #include "server/admin/html.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
-static void put_entity(struct text *text, char byte)
+static void put_byte(struct text *text, char byte)
 {
-    switch (byte) {
-    case '<':
-        text_string(text, "&lt;");
-        break;
-    case '>':
-        text_string(text, "&gt;");
-        break;
-    case '&':
-        text_string(text, "&amp;");
-        break;
-    case '"':
-        text_string(text, "&quot;");
-        break;
-    case '\'':
-        text_string(text, "&#39;");
-        break;
-    default:
+    static const char *const entities[UCHAR_MAX + 1] = {
+        ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;", ['\''] = "&#39;"};
+    const char *entity = entities[(unsigned char)byte];
+    if (entity != NULL)
+        text_string(text, entity);
+    else
         text_byte(text, byte);
-    }
 }
 
 void html_bytes(struct text *text, const char *bytes, size_t len, size_t most)
@@ -34,7 +23,7 @@ void html_bytes(struct text *text, const char *bytes, size_t len, size_t most)
         struct text visible = {.buf = buf, .size = sizeof(buf)};
         taken += text_escape(&visible, bytes + taken, shown - taken, TEXT_EXACT);
         for (size_t i = 0; i < visible.len; i++)
-            put_entity(text, visible.buf[i]);
+            put_byte(text, visible.buf[i]);
     }
     if (len > most)
         text_string(text, "...");

@@ -20,11 +20,25 @@ enum { NAME_SHOWN = 80 };
  * sample. */
 enum mood { MOOD_WELL, MOOD_LESS, MOOD_BAD, MOOD_UNKNOWN, MOODS };
 
+static const char *const mood_classes[MOODS] = {"well", "less", "bad", "none"};
+
+static enum mood mood_by(const struct status *status, unsigned voting)
+{
+    if (voting < status->quorum)
+        return MOOD_BAD;
+    return voting == status->node_count ? MOOD_WELL : MOOD_LESS;
+}
+
 static enum mood mood_of(const struct status *status)
 {
-    if (!status_is_ready(status))
-        return MOOD_BAD;
-    return status->voting == status->node_count ? MOOD_WELL : MOOD_LESS;
+    return status->stopping ? MOOD_BAD : mood_by(status, status->voting);
+}
+
+/* That of the sample with this number, the oldest first. */
+static enum mood mood_at(const struct status *status, unsigned index)
+{
+    const struct monitor_sample *sample = monitor_ago(status->monitor, MONITOR_SAMPLES - 1 - index);
+    return sample != NULL ? mood_by(status, sample->voting) : MOOD_UNKNOWN;
 }
 
 static const char *plural(uint64_t count)
@@ -79,21 +93,9 @@ static void write_lack(const struct status *status, struct text *text)
     text_string(text, "Locks held now cannot be extended, and end with their time to live.");
 }
 
-/* That of the sample with this number, the oldest first. */
-static enum mood mood_at(const struct status *status, unsigned index)
-{
-    const struct monitor_sample *sample = monitor_ago(status->monitor, MONITOR_SAMPLES - 1 - index);
-    if (sample == NULL)
-        return MOOD_UNKNOWN;
-    if (sample->voting < status->quorum)
-        return MOOD_BAD;
-    return sample->voting == status->node_count ? MOOD_WELL : MOOD_LESS;
-}
-
 /* How many voted, over the samples: one rectangle for each stretch of the same mood. */
 static void write_history(const struct status *status, struct text *text)
 {
-    static const char *const classes[MOODS] = {"well", "less", "bad", "none"};
     enum mood mood = mood_at(status, 0);
     unsigned begin = 0;
     text_format(text,
@@ -104,7 +106,7 @@ static void write_history(const struct status *status, struct text *text)
         enum mood next = i < MONITOR_SAMPLES ? mood_at(status, i) : MOODS;
         if (next == mood)
             continue;
-        text_format(text, "<rect class=%s x=%u width=%u height=8 />", classes[mood], begin,
+        text_format(text, "<rect class=%s x=%u width=%u height=8 />", mood_classes[mood], begin,
                     i - begin);
         mood = next;
         begin = i;
@@ -379,10 +381,9 @@ static void write_losses(const struct status *status, struct text *text)
 
 void page_write_live(const struct status *status, struct text *text)
 {
-    static const char *const moods[] = {"well", "less", "bad"};
     static const char *const titles[] = {"OK", "!", "DOWN"};
     enum mood mood = mood_of(status);
-    text_format(text, "<main class=%s data-title=\"%s", moods[mood], titles[mood]);
+    text_format(text, "<main class=%s data-title=\"%s", mood_classes[mood], titles[mood]);
     text_string(text, " \xc2\xb7 ");
     html_string(text, status->cluster);
     text_string(text, " \xc2\xb7 redlockd\"><header><b>redlockd</b> <span>");

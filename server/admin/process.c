@@ -1,6 +1,5 @@
 #include "server/admin/process.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -47,19 +46,18 @@ void process_tick(struct process *process)
 
 void process_look(struct process *process)
 {
-    char text[128] = "";
     struct rlimit files;
     struct timespec cpu;
     uint64_t total_pages;
     uint64_t resident_pages;
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 &&
-        sscanf(text, "%" SCNu64 " %" SCNu64, &total_pages, &resident_pages) == 2) {
+    FILE *memory = fopen("/proc/self/statm", "re");
+    if (memory != NULL &&
+        fscanf(memory, "%" SCNu64 " %" SCNu64, &total_pages, &resident_pages) == 2) {
         process->virtual_bytes = total_pages * (uint64_t)sysconf(_SC_PAGESIZE);
         process->resident_bytes = resident_pages * (uint64_t)sysconf(_SC_PAGESIZE);
     }
-    if (fd >= 0)
-        close(fd);
+    if (memory != NULL)
+        fclose(memory);
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
         process->cpu_ns = cpu.tv_sec * NS_PER_S + cpu.tv_nsec;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)

@@ -136,26 +136,27 @@ static void json_string(struct text *text, const char *bytes, size_t len)
     text_byte(text, '"');
 }
 
-static void json_field(struct text *text, const char *name, const char *value)
+static void json_field(struct text *text, const char *before, const char *name, const char *value)
 {
-    text_format(text, "\"%s\":", name);
+    text_format(text, "%s\"%s\":", before, name);
     json_string(text, value, strlen(value));
+}
+
+static const char *true_or_false(bool value)
+{
+    return value ? "true" : "false";
 }
 
 static void json_nodes(const struct status *status, struct text *text)
 {
     for (unsigned i = 0; i < status->node_count; i++) {
         const struct status_node *node = &status->nodes[i];
-        text_string(text, i > 0 ? ",\n  {" : "\n  {");
-        json_field(text, "node", node->name);
-        text_string(text, ",");
-        json_field(text, "url", node->url);
-        text_string(text, ",");
-        json_field(text, "state", link_state_word(node->state));
-        text_format(text, ",\"vote\":%s,", node->reason == REASON_NONE ? "true" : "false");
-        json_field(text, "reason", reason_word(node->reason));
-        text_string(text, ",");
-        json_field(text, "meaning", reason_text(node->reason));
+        json_field(text, i > 0 ? ",\n  {" : "\n  {", "node", node->name);
+        json_field(text, ",", "url", node->url);
+        json_field(text, ",", "state", link_state_word(node->state));
+        text_format(text, ",\"vote\":%s", true_or_false(node->reason == REASON_NONE));
+        json_field(text, ",", "reason", reason_word(node->reason));
+        json_field(text, ",", "meaning", reason_text(node->reason));
         text_format(text,
                     ",\"no_vote_ms\":%" PRId64 ",\"back_ms\":%" PRId64 ",\"rtt_us\":%" PRId64
                     ",\"owed\":%" PRIu64 "}",
@@ -171,10 +172,10 @@ static void json_queues(const struct status *status, struct text *text)
         json_string(text, queue->resource, queue->resource_len);
         text_format(text, ",\"waiters\":%u", queue->waits);
         if (queue->held) {
-            text_format(text, ",\"client\":%" PRIu64 ",", queue->client_id);
-            json_field(text, "name", queue->client);
+            text_format(text, ",\"client\":%" PRIu64, queue->client_id);
+            json_field(text, ",", "name", queue->client);
             text_format(text, ",\"since_ms\":%" PRId64 ",\"left_ms\":%" PRId64 ",\"hold\":%s",
-                        queue->held_ms, queue->left_ms, queue->hold ? "true" : "false");
+                        queue->held_ms, queue->left_ms, true_or_false(queue->hold));
         }
         text_string(text, "}");
     }
@@ -187,30 +188,25 @@ static void json_losses(const struct status *status, struct text *text)
         text_format(text, "%s\n  {\"time_ms\":%" PRId64 ",\"resource\":", i > 0 ? "," : "",
                     ms(loss->wall_ns));
         json_string(text, loss->resource, loss->resource_len);
-        text_string(text, ",");
-        json_field(text, "reason", engine_loss_word(loss->loss));
-        text_string(text, ",");
-        json_field(text, "name", loss->client);
+        json_field(text, ",", "reason", engine_loss_word(loss->loss));
+        json_field(text, ",", "name", loss->client);
         text_string(text, "}");
     }
 }
 
 void status_write_json(const struct status *status, struct text *text)
 {
-    text_string(text, "{");
-    json_field(text, "cluster", status->cluster);
-    text_string(text, ",");
-    json_field(text, "version", status->version);
+    json_field(text, "{", "cluster", status->cluster);
+    json_field(text, ",", "version", status->version);
     text_format(text,
                 ",\"time_ms\":%" PRId64 ",\"uptime_ms\":%" PRId64
                 ",\n \"ready\":%s,\"stopping\":%s,\"voting\":%u,\"nodes_total\":%u,\"need\":%u,"
                 "\"back_ms\":%" PRId64 ",\n \"grants_per_second\":%.1f,\"waiting\":%zu,"
                 "\"waited_for\":%zu,\"holds\":%zu,\"clients\":%zu,\"clients_max\":%zu,\n",
-                ms(status->wall_ns), ms(status->uptime_ns),
-                status_is_ready(status) ? "true" : "false", status->stopping ? "true" : "false",
-                status->voting, status->node_count, status->quorum, status->back_ms,
-                status->grants_a_second, status->waiting, status->waited_for, status->holds,
-                status->clients, status->clients_max);
+                ms(status->wall_ns), ms(status->uptime_ns), true_or_false(status_is_ready(status)),
+                true_or_false(status->stopping), status->voting, status->node_count, status->quorum,
+                status->back_ms, status->grants_a_second, status->waiting, status->waited_for,
+                status->holds, status->clients, status->clients_max);
     text_string(text, " \"nodes\":[");
     json_nodes(status, text);
     text_string(text, "],\n \"queues\":[");
