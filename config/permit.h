@@ -17,15 +17,26 @@
 /* Sets of verbs. */
 #define PERMIT_BIT(verb) (UINT32_C(1) << (verb))
 
-/* Verbs that take a permission: what a user has where none are named, which is what it takes to use
- * locks, and no more; those about resources; all. */
+/* Verbs that take a permission, and what the configuration calls them. */
+#define PERMIT_TABLE(X)                                                                            \
+    X(VERB_LOCK, "lock")                                                                           \
+    X(VERB_UNLOCK, "unlock")                                                                       \
+    X(VERB_EXTEND, "extend")                                                                       \
+    X(VERB_STATUS, "status")                                                                       \
+    X(VERB_BREAK, "break")                                                                         \
+    X(VERB_NODES, "nodes")                                                                         \
+    X(VERB_STATS, "stats")                                                                         \
+    X(VERB_LOCKS, "locks")                                                                         \
+    X(VERB_CLIENTS, "clients")
+
+/* All of them; what a user has where none are named, which is what it takes to use locks, and no
+ * more; those about resources. */
+#define PERMIT_OR(verb, word) | PERMIT_BIT(verb)
+#define PERMIT_GRANTABLE      (UINT32_C(0) PERMIT_TABLE(PERMIT_OR))
 #define PERMIT_USUAL                                                                               \
     (PERMIT_BIT(VERB_LOCK) | PERMIT_BIT(VERB_UNLOCK) | PERMIT_BIT(VERB_EXTEND) |                   \
      PERMIT_BIT(VERB_STATUS) | PERMIT_BIT(VERB_LOCKS))
 #define PERMIT_ABOUT_RESOURCES (PERMIT_USUAL | PERMIT_BIT(VERB_BREAK))
-#define PERMIT_GRANTABLE                                                                           \
-    (PERMIT_ABOUT_RESOURCES | PERMIT_BIT(VERB_NODES) | PERMIT_BIT(VERB_STATS) |                    \
-     PERMIT_BIT(VERB_CLIENTS))
 
 struct permit {
     bool known;     /* whose permit this is has been found out */

@@ -109,57 +109,39 @@ static void set_resources(void *target, const struct yaml_node *list, struct rep
     }
 }
 
-/* The grantable verbs, in lower case, and "all" behind them; NULL last. */
-enum { VERB_WORD = 16 };
-struct verb_words {
-    char text[VERB_COUNT + 1][VERB_WORD];
-    const char *word[VERB_COUNT + 2];
-};
+static const struct {
+    const char *word;
+    uint32_t verbs;
+} permissions[] = {
+#define X(verb, word) {word, PERMIT_BIT(verb)},
+    PERMIT_TABLE(X)
+#undef X
+        {"all", PERMIT_GRANTABLE}};
 
-static void name_verbs(struct verb_words *words)
-{
-    size_t count = 0;
-    for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
-        const char *word = verb_word((enum verb)verb);
-        if ((PERMIT_GRANTABLE & PERMIT_BIT(verb)) == 0)
-            continue;
-        for (size_t i = 0; word[i] != '\0' && i < VERB_WORD - 1; i++)
-            words->text[count][i] = (char)(word[i] | 0x20);
-        words->word[count] = words->text[count];
-        count++;
-    }
-    words->word[count++] = "all";
-    words->word[count] = NULL;
-}
+enum { PERMISSIONS = sizeof(permissions) / sizeof(permissions[0]) };
 
 /* The verbs that a word stands for; 0: none. */
 static uint32_t verbs_of(const char *word)
 {
-    if (strcasecmp(word, "all") == 0)
-        return PERMIT_GRANTABLE;
-    for (unsigned verb = 0; verb < VERB_COUNT; verb++)
-        if (strcasecmp(word, verb_word((enum verb)verb)) == 0)
-            return PERMIT_BIT(verb) & PERMIT_GRANTABLE;
+    for (size_t i = 0; i < PERMISSIONS; i++)
+        if (strcasecmp(word, permissions[i].word) == 0)
+            return permissions[i].verbs;
     return 0;
 }
 
 static void fail_verb(const struct yaml_node *value, struct report *report)
 {
-    struct verb_words words = {0};
+    const char *words[PERMISSIONS + 1] = {NULL};
     char list[160] = "";
-    name_verbs(&words);
-    const char *meant = spelling_nearest(value->text, words.word);
-    for (const char *const *word = words.word; *word != NULL; word++) {
+    for (size_t i = 0; i < PERMISSIONS; i++) {
         size_t len = strlen(list);
-        snprintf(list + len, sizeof(list) - len, "%s%s", len > 0 ? ", " : "", *word);
+        words[i] = permissions[i].word;
+        snprintf(list + len, sizeof(list) - len, "%s%s", i > 0 ? ", " : "", words[i]);
     }
-    if (meant != NULL)
-        report_error(report, value->mark,
-                     "auth.users.verbs: \"%s\" is none of them; did you mean %s?", value->text,
-                     meant);
-    else
-        report_error(report, value->mark, "auth.users.verbs: \"%s\" is none of %s", value->text,
-                     list);
+    const char *meant = spelling_nearest(value->text, words);
+    report_error(report, value->mark, "auth.users.verbs: \"%s\" is none of %s%s%s", value->text,
+                 meant != NULL ? "them; did you mean " : list, meant != NULL ? meant : "",
+                 meant != NULL ? "?" : "");
 }
 
 static void set_verbs(void *target, const struct yaml_node *list, struct report *report)

@@ -128,19 +128,16 @@ static void renew_users(struct server *server, struct config *wanted)
 
 /* --- TLS to the masters --- */
 
-/* Read the files again, for each master of ours that has TLS. On failure there is nothing left. */
+/* Read the files again, for each master of ours that has TLS. On failure those that were read are
+ * left. */
 static bool load_node_tls(const struct server *server, struct config *wanted,
                           struct tls loaded[LIMIT_NODES], struct error *error)
 {
     const struct config *config = server->config;
     for (unsigned i = 0; i < config->node_count; i++) {
         const struct config_node *node = &wanted->nodes[nodes_find(wanted, config->nodes[i].name)];
-        loaded[i] = (struct tls){0};
-        if (!node->address.tls || tls_init_node(&loaded[i], &node->tls, error))
-            continue;
-        while (i > 0)
-            tls_deinit(&loaded[--i]);
-        return false;
+        if (node->address.tls && !tls_init_node(&loaded[i], &node->tls, error))
+            return false;
     }
     return true;
 }
@@ -156,12 +153,6 @@ static void replace_node_tls(struct server *server, const struct tls loaded[LIMI
         tls_deinit(tls);
         *tls = loaded[i];
     }
-}
-
-static void drop_node_tls(const struct server *server, struct tls loaded[LIMIT_NODES])
-{
-    for (unsigned i = 0; i < server->config->node_count; i++)
-        tls_deinit(&loaded[i]);
 }
 
 /* What else of the configuration is kept elsewhere. */
@@ -181,18 +172,16 @@ static bool change(struct server *server, struct config *wanted)
 {
     struct config_diff diff;
     struct listeners_change listeners;
-    struct tls node_tls[LIMIT_NODES];
+    struct tls node_tls[LIMIT_NODES] = {0};
     struct error error;
     enum config_log_level level_before = server->log.level;
     config_diff(server->config, wanted, &diff);
     if (!may_change(server, &diff))
         return false;
-    if (!load_node_tls(server, wanted, node_tls, &error)) {
-        log_refused(server, error.text);
-        return false;
-    }
-    if (!listeners_prepare(&server->clients, wanted, &listeners, &error)) {
-        drop_node_tls(server, node_tls);
+    if (!load_node_tls(server, wanted, node_tls, &error) ||
+        !listeners_prepare(&server->clients, wanted, &listeners, &error)) {
+        for (unsigned i = 0; i < LIMIT_NODES; i++)
+            tls_deinit(&node_tls[i]);
         log_refused(server, error.text);
         return false;
     }

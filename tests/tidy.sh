@@ -32,7 +32,7 @@ sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, .*/\1/p' config/config.c | while read -r 
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
 # Every verb that a user can be given stands where his rights are documented.
-sed -n '/define PERMIT_USUAL/,/^$/p' config/permit.h | grep -o 'VERB_[A-Z]*' | cut -c6- | tr A-Z a-z |
+sed -n '/define PERMIT_TABLE/,/^$/p' config/permit.h | grep -o 'VERB_[A-Z]*' | cut -c6- | tr A-Z a-z |
     while read -r verb; do
     sed -n '/^#   verbs /,/^#$/p' redlockd.yaml.example | grep -qw "$verb" || echo "$verb"
 done | grep . && complain "redlockd.yaml.example does not name the verbs above"

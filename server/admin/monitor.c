@@ -12,18 +12,15 @@ void monitor_init(struct monitor *monitor, int64_t now_ns)
 
 void monitor_take(struct monitor *monitor, const struct monitor_sample *sample)
 {
-    monitor->samples[monitor->next_sample] = *sample;
-    monitor->next_sample = (monitor->next_sample + 1) % MONITOR_SAMPLES;
+    memmove(monitor->samples + 1, monitor->samples, sizeof(monitor->samples) - sizeof(*sample));
+    monitor->samples[0] = *sample;
     if (monitor->sample_count < MONITOR_SAMPLES)
         monitor->sample_count++;
 }
 
 const struct monitor_sample *monitor_ago(const struct monitor *monitor, unsigned seconds)
 {
-    if (seconds >= monitor->sample_count)
-        return NULL;
-    return &monitor
-                ->samples[(monitor->next_sample + MONITOR_SAMPLES - 1 - seconds) % MONITOR_SAMPLES];
+    return seconds < monitor->sample_count ? &monitor->samples[seconds] : NULL;
 }
 
 double monitor_grants_a_second(const struct monitor *monitor, unsigned seconds)
@@ -38,21 +35,19 @@ double monitor_grants_a_second(const struct monitor *monitor, unsigned seconds)
 void monitor_on_lost(struct monitor *monitor, const char *resource, size_t resource_len,
                      const char *client, unsigned loss, int64_t wall_ns)
 {
-    struct monitor_loss *to = &monitor->losses[monitor->next_loss];
+    struct monitor_loss *to = monitor->losses;
     assert(resource_len <= LIMIT_RESOURCE);
+    memmove(to + 1, to, sizeof(monitor->losses) - sizeof(*to));
     *to = (struct monitor_loss){.wall_ns = wall_ns, .loss = loss, .resource_len = resource_len};
     memcpy(to->resource, resource, resource_len);
     strncpy(to->client, client, LIMIT_TAG);
-    monitor->next_loss = (monitor->next_loss + 1) % MONITOR_LOSSES;
     if (monitor->loss_count < MONITOR_LOSSES)
         monitor->loss_count++;
 }
 
 const struct monitor_loss *monitor_loss(const struct monitor *monitor, unsigned others)
 {
-    if (others >= monitor->loss_count)
-        return NULL;
-    return &monitor->losses[(monitor->next_loss + MONITOR_LOSSES - 1 - others) % MONITOR_LOSSES];
+    return others < monitor->loss_count ? &monitor->losses[others] : NULL;
 }
 
 void monitor_on_vote(struct monitor *monitor, unsigned node, enum reason reason, int64_t now_ns)

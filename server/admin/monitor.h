@@ -1,6 +1,7 @@
 /*
  * What the admin page shows of the last minutes: round trips, grants, losses, and since when a node
- * has had no vote. Everything in rings of fixed size; the oldest goes first. Pure: time comes in.
+ * has had no vote. Everything in lists of fixed size, the newest first; the oldest goes. Pure: time
+ * comes in.
  */
 #ifndef SERVER_ADMIN_MONITOR_H
 #define SERVER_ADMIN_MONITOR_H
@@ -34,10 +35,8 @@ struct monitor_loss {
 struct monitor {
     struct monitor_sample samples[MONITOR_SAMPLES];
     unsigned sample_count;
-    unsigned next_sample;
     struct monitor_loss losses[MONITOR_LOSSES];
     unsigned loss_count;
-    unsigned next_loss;
     int64_t no_vote_ns[LIMIT_NODES]; /* since when it has none; 0: it has */
 };
 
