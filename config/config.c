@@ -29,12 +29,6 @@ _Static_assert(sizeof(enum config_fence) == sizeof(unsigned), "KEY_CHOICE stores
 _Static_assert(sizeof(enum config_log_level) == sizeof(unsigned), "KEY_CHOICE stores an unsigned");
 _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE stores an unsigned");
 
-static void read_admin(void *target, const struct yaml_node *value, struct report *report)
-{
-    struct config *config = target;
-    url_read(value, "admin", URL_ADMIN, &config->admin, NULL, report);
-}
-
 #define OF_THE_SET                                                                                 \
     "it is part of the set that all daemons share; see \"Changing the list of nodes\""
 #define OF_ROUNDS "rounds under way and locks that are held were promised by the old value"
@@ -52,13 +46,13 @@ static void read_admin(void *target, const struct yaml_node *value, struct repor
 const struct key config_keys[] = {
     {"cluster", KEY_LABEL, OF_THE_SET, AT(cluster), .least = 1, .most = LIMIT_CLUSTER_NAME,
      .text = "main"},
-    {"listen", KEY_LIST, FREE, .set = listens_read, .equal = listens_equal},
+    {"listen", KEY_LIST, FREE, .read = listens_read, .equal = listens_equal},
     {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* no more than a check of `listen` */
     {"auth", KEY_SECTION, FREE, .size = 0},
     /* Who holds what he may not lock any more is closed, as any connection that is lost. */
-    {"auth.users", KEY_LIST, FREE, .set = users_read, .equal = users_equal},
-    {"admin", KEY_WORD, "it is opened at the start", AT(admin.url), .set = read_admin},
-    {"nodes", KEY_LIST, OF_THE_SET, .set = nodes_read, .equal = nodes_equal},
+    {"auth.users", KEY_LIST, FREE, .read = users_read, .equal = users_equal},
+    {"admin", KEY_URL, "it is opened at the start", AT(admin), .use = URL_ADMIN},
+    {"nodes", KEY_LIST, OF_THE_SET, .read = nodes_read, .equal = nodes_equal},
     {"locks", KEY_SECTION, FREE, .size = 0},
     {"locks.key_prefix", KEY_PREFIX, "the keys of all locks begin with it", AT(locks.key_prefix),
      .most = LIMIT_KEY_PREFIX, .text = "redlock:"},

@@ -42,7 +42,6 @@ struct config_listen {
 struct config_node {
     char *name;
     struct config_address address;
-    unsigned database;
     char *username; /* NULL without one */
     char *password; /* NULL without one; read from password_file, final newline cut */
     bool durable;   /* it keeps on disk whatever it has answered: a restart is harmless */

@@ -171,6 +171,7 @@ static bool read_value(const struct key *keys, const struct key *key, struct yam
                                 : key->kind == KEY_LIST  ? YAML_SEQUENCE
                                                          : YAML_SCALAR;
     void *field = keys_field(key, target);
+    struct error error;
     const char *wrong;
     /* A section may lose all of its keys to comments. */
     if (key->kind == KEY_SECTION && yaml_node_is_empty(value))
@@ -182,9 +183,12 @@ static bool read_value(const struct key *keys, const struct key *key, struct yam
         keys_read(keys, key->name, value, target, report);
         return true;
     case KEY_LIST:
-    case KEY_WORD:
-        key->set(target, value, report);
+        key->read(target, value, report);
         return true;
+    case KEY_WORD:
+        return key->parse(value->text, field, &error) || fail(key, value, error.text, report);
+    case KEY_URL:
+        return url_read(value, key->name, key->use, field, report);
     case KEY_TEXT:
     case KEY_NAME:
     case KEY_LABEL:
@@ -271,6 +275,9 @@ bool keys_equal(const struct key *key, const void *a, const void *b)
     if (key->equal != NULL)
         return key->equal(a, b);
     assert(key->size > 0 || key->kind == KEY_SECTION);
+    if (key->kind == KEY_URL)
+        return value_same_text(((const struct config_address *)in_a)->url,
+                               ((const struct config_address *)in_b)->url);
     return key->is_text ? value_same_text(*(char *const *)in_a, *(char *const *)in_b)
                         : memcmp(in_a, in_b, key->size) == 0;
 }

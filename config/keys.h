@@ -10,14 +10,16 @@
 #include <stdint.h>
 
 #include "config/report.h"
+#include "config/url.h"
 #include "config/yaml.h"
 
 struct config;
 
 enum key_kind {
     KEY_SECTION,  /* a mapping; its keys are in the same table */
-    KEY_LIST,     /* read by set() */
-    KEY_WORD,     /* a single value, read by set() */
+    KEY_LIST,     /* read by read() */
+    KEY_WORD,     /* a single value, read by parse() */
+    KEY_URL,      /* struct config_address */
     KEY_TEXT,     /* char *: any text */
     KEY_NAME,     /* char *: A-Z a-z 0-9 _ . - */
     KEY_LABEL,    /* char *: the same, or : */
@@ -45,7 +47,11 @@ struct key {
     const char *text;         /* of a text, what it is if it is left out */
     const char *const *words; /* KEY_CHOICE: all of them, NULL last */
     const char *missing;      /* it has to be there: an example; NULL: it may be left out */
-    void (*set)(void *target, const struct yaml_node *value, struct report *report);
+    enum url_use use;         /* KEY_URL */
+    /* KEY_WORD, into its field; the error is to be put behind the text. */
+    bool (*parse)(const char *text, void *field, struct error *error);
+    /* KEY_LIST, into the structure that is filled. */
+    void (*read)(void *target, const struct yaml_node *list, struct report *report);
     bool (*equal)(const struct config *a, const struct config *b); /* KEY_LIST of the whole file */
 };
 

@@ -23,7 +23,7 @@ void listens_default(struct config *config)
     config->listens = memory_zeroed(LISTENS_MAX, sizeof(*config->listens));
     config->listens[0] = untouched;
     config->listen_count = 1;
-    (void)url_parse(default_url, URL_LISTEN, &config->listens[0].address, NULL, &error);
+    (void)url_parse(default_url, URL_LISTEN, &config->listens[0].address, &error);
 }
 
 static void clear(struct config *config)
@@ -43,32 +43,20 @@ void listens_free(struct config *config)
 
 /* --- one of them --- */
 
-static void set_url(void *target, const struct yaml_node *value, struct report *report)
+static bool parse_mode(const char *text, void *field, struct error *error)
 {
-    struct config_listen *listen = target;
-    url_read(value, "listen", URL_LISTEN, &listen->address, NULL, report);
+    mode_t *mode = field;
+    size_t len = strlen(text);
+    if (len < 3 || len > 4 || strspn(text, "01234567") != len || strtol(text, NULL, 8) > 0777)
+        return error_set(error, "is no file mode; write 0600, 0660 or 0666");
+    *mode = (mode_t)strtol(text, NULL, 8);
+    return true;
 }
 
-static void set_mode(void *target, const struct yaml_node *value, struct report *report)
+static bool parse_group(const char *text, void *field, struct error *error)
 {
-    struct config_listen *listen = target;
-    size_t len = strlen(value->text);
-    long mode = strtol(value->text, NULL, 8);
-    if (len >= 3 && len <= 4 && strspn(value->text, "01234567") == len && mode <= 0777)
-        listen->mode = (mode_t)mode;
-    else
-        report_error(report, value->mark,
-                     "listen.mode: \"%s\" is no file mode; write 0600, 0660 or 0666", value->text);
-}
-
-static void set_group(void *target, const struct yaml_node *value, struct report *report)
-{
-    struct config_listen *listen = target;
-    if (!value_group(value->text, &listen->group))
-        report_error(report, value->mark,
-                     "listen.group: \"%s\" is no group of this host; write the name of one, or its "
-                     "number",
-                     value->text);
+    return value_group(text, field) ||
+           error_set(error, "is no group of this host; write the name of one, or its number");
 }
 
 static const char *const certificates[] = {"optional", "required", NULL};
@@ -80,10 +68,10 @@ _Static_assert(sizeof(enum config_client_certificate) == sizeof(unsigned), "KEY_
 
 /* Of certificates the files are read again in any case, for the next connection. */
 const struct key listens_keys[] = {
-    {"listen.url", KEY_WORD, KEPT, AT(address.url), .set = set_url,
+    {"listen.url", KEY_URL, KEPT, AT(address), .use = URL_LISTEN,
      .missing = "{url: \"unix:/PATH\", ...}"},
-    {"listen.mode", KEY_WORD, KEPT, AT(mode), .set = set_mode},
-    {"listen.group", KEY_WORD, KEPT, AT(group), .set = set_group},
+    {"listen.mode", KEY_WORD, KEPT, AT(mode), .parse = parse_mode},
+    {"listen.group", KEY_WORD, KEPT, AT(group), .parse = parse_group},
     {"listen.certificate", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.certificate)},
     {"listen.key", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.key)},
     {"listen.client_ca", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.ca)},
@@ -95,7 +83,7 @@ const struct key listens_keys[] = {
 static void read_one(struct config_listen *listen, struct yaml_node *entry, struct report *report)
 {
     if (entry->kind == YAML_SCALAR && !entry->broken && !yaml_node_is_empty(entry)) {
-        set_url(listen, entry, report);
+        (void)url_read(entry, "listen", URL_LISTEN, &listen->address, report);
         tls_check(&listen->tls, &listen->address, &tls_names, entry, report);
         return;
     }

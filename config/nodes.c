@@ -13,26 +13,18 @@ enum { USERNAME_MAX = 256 };
 
 /* --- one of them --- */
 
-static void set_url(void *target, const struct yaml_node *value, struct report *report)
+static bool parse_username(const char *text, void *field, struct error *error)
 {
-    struct config_node *node = target;
-    url_read(value, "nodes.url", URL_NODE, &node->address, &node->database, report);
-}
-
-static void set_username(void *target, const struct yaml_node *value, struct report *report)
-{
-    struct config_node *node = target;
-    size_t len = strlen(value->text);
+    char **username = field;
+    size_t len = strlen(text);
     bool fine = len >= 1 && len <= USERNAME_MAX;
     for (size_t i = 0; i < len; i++)
-        fine = fine && value->text[i] > ' ' && value->text[i] < 0x7f;
-    if (fine)
-        node->username = memory_copy(value->text);
-    else
-        report_error(report, value->mark,
-                     "nodes.username: \"%s\" is no name of a Redis user; write 1 to %d letters "
-                     "without spaces",
-                     value->text, USERNAME_MAX);
+        fine = fine && text[i] > ' ' && text[i] < 0x7f;
+    if (!fine)
+        return error_set(error, "is no name of a Redis user; write 1 to %d letters without spaces",
+                         USERNAME_MAX);
+    *username = memory_copy(text);
+    return true;
 }
 
 static const struct tls_names tls_names = {"nodes", "rediss://", "ca", false};
@@ -46,10 +38,10 @@ static const char example[] = "{name: a, url: \"redis://10.0.0.1:6379\"}";
 const struct key nodes_keys[] = {
     {"nodes.name", KEY_NAME, "the engine calls the node by it", AT(name), .least = 1,
      .most = LIMIT_NODE_NAME, .missing = example},
-    {"nodes.url", KEY_WORD,
+    {"nodes.url", KEY_URL,
      "where a master is, is read at the start; for another server see \"Replacing a master\"",
-     AT(address.url), .set = set_url, .missing = example},
-    {"nodes.username", KEY_WORD, KEY_MAY_CHANGE, AT(username), .set = set_username},
+     AT(address), .use = URL_NODE, .missing = example},
+    {"nodes.username", KEY_WORD, KEY_MAY_CHANGE, AT(username), .parse = parse_username},
     {"nodes.password_file", KEY_SECRET, KEY_MAY_CHANGE, AT(password)},
     {"nodes.durable", KEY_BOOLEAN,
      "whether a master may be trusted after a restart is decided at the start", AT(durable)},

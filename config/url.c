@@ -10,7 +10,7 @@
 #include "protocol/limits.h"
 
 bool url_parse(const char *text, enum url_use use, struct config_address *address,
-               unsigned *database, struct error *error)
+               struct error *error)
 {
     struct address parsed;
     bool fine = address_parse(text, use, &parsed, error);
@@ -25,21 +25,21 @@ bool url_parse(const char *text, enum url_use use, struct config_address *addres
         address->path = memory_copy(parsed.path);
     else
         address->host = memory_copy(parsed.host);
-    if (database != NULL)
-        *database = parsed.database;
+    address->database = parsed.database;
     return true;
 }
 
-void url_read(const struct yaml_node *value, const char *name, enum url_use use,
-              struct config_address *address, unsigned *database, struct report *report)
+bool url_read(const struct yaml_node *value, const char *name, enum url_use use,
+              struct config_address *address, struct report *report)
 {
     struct error error;
-    if (url_parse(value->text, use, address, database, &error))
-        return;
+    if (url_parse(value->text, use, address, &error))
+        return true;
     if (address_is_printable(value->text))
         report_error(report, value->mark, "%s: \"%s\" %s", name, value->text, error.text);
     else
         report_error(report, value->mark, "%s: the address %s", name, error.text);
+    return false;
 }
 
 void url_free(struct config_address *address)

@@ -18,21 +18,21 @@ struct config_address {
     char *url;  /* as written, for people */
     char *host; /* TCP: name or address, IPv6 without its brackets */
     uint16_t port;
-    bool tls;   /* TCP */
-    char *path; /* UNIX */
+    bool tls;          /* TCP */
+    char *path;        /* UNIX */
+    unsigned database; /* of a node */
 };
 
 /*
  * Fill an address; url_free() it, also on failure. Then the error says what is wrong with the text
- * and what would be right, to be put behind it, as in value.h. `database`, where it is not NULL,
- * is set: 0 where the text names none.
+ * and what would be right, to be put behind it, as in value.h.
  */
 bool url_parse(const char *text, enum url_use use, struct config_address *address,
-               unsigned *database, struct error *error);
+               struct error *error);
 
 /* The same of a value of the configuration; the report says what is wrong, after `name`. */
-void url_read(const struct yaml_node *value, const char *name, enum url_use use,
-              struct config_address *address, unsigned *database, struct report *report);
+bool url_read(const struct yaml_node *value, const char *name, enum url_use use,
+              struct config_address *address, struct report *report);
 
 /* Leaves an empty address. */
 void url_free(struct config_address *address);

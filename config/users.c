@@ -169,10 +169,10 @@ static const struct key keys[] = {
     {"auth.users.name", KEY_NAME, NULL, KEY_AT(struct config_user, name), .least = 1,
      .most = LIMIT_USER_NAME, .missing = example},
     {"auth.users.secret_file", KEY_SECRET, NULL, KEY_AT(struct config_user, secret)},
-    {"auth.users.uids", KEY_LIST, NULL, .set = set_uids},
-    {"auth.users.gids", KEY_LIST, NULL, .set = set_gids},
-    {"auth.users.resources", KEY_LIST, NULL, .set = set_resources},
-    {"auth.users.verbs", KEY_LIST, NULL, .set = set_verbs},
+    {"auth.users.uids", KEY_LIST, NULL, .read = set_uids},
+    {"auth.users.gids", KEY_LIST, NULL, .read = set_gids},
+    {"auth.users.resources", KEY_LIST, NULL, .read = set_resources},
+    {"auth.users.verbs", KEY_LIST, NULL, .read = set_verbs},
     {.name = NULL},
 };
 

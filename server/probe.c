@@ -222,12 +222,10 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
     int64_t left_ns = master.quarantine_until_ns - now_ns;
     if (left_ns > 0)
         fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
-    else if (reason == REASON_DURABLE)
-        fprintf(out, "no vote for some seconds from the start on (durable); else ");
-    else if (reason == REASON_NEW)
-        fprintf(out, "no vote for max_ttl from the start on, unless by --bootstrap (new); else ");
     else
-        fprintf(out, "no vote for max_ttl from the start on (%s); else ", reason_word(reason));
+        fprintf(out, "no vote for %s from the start on%s (%s); else ",
+                reason == REASON_DURABLE ? "some seconds" : "max_ttl",
+                reason == REASON_NEW ? ", unless by --bootstrap" : "", reason_word(reason));
     return report_pace(probe, node, &master, out);
 }
 

@@ -39,7 +39,8 @@ struct engine_rules rules_of(const struct config *config)
         const struct config_node *node = &config->nodes[i];
         rules.node_names[i] = node->name;
         rules.durable |= node->durable ? nodes_only(i) : 0;
-        rules.logins[i] = (struct link_login){node->username, node->password, node->database};
+        rules.logins[i] =
+            (struct link_login){node->username, node->password, node->address.database};
     }
     return rules;
 }

@@ -71,13 +71,13 @@ START_TEST(nodes_are_read_as_written)
     ck_assert_int_eq(config->nodes[0].address.kind, ADDRESS_TCP);
     ck_assert_str_eq(config->nodes[0].address.host, "10.0.0.1");
     ck_assert_uint_eq(config->nodes[0].address.port, 6379);
-    ck_assert_uint_eq(config->nodes[0].database, 0);
+    ck_assert_uint_eq(config->nodes[0].address.database, 0);
     ck_assert_ptr_null(config->nodes[0].username);
     ck_assert_ptr_null(config->nodes[0].password);
     ck_assert_str_eq(config->nodes[1].address.url, "redis://[fd00::2]/3");
     ck_assert_str_eq(config->nodes[1].address.host, "fd00::2");
     ck_assert_uint_eq(config->nodes[1].address.port, 6379);
-    ck_assert_uint_eq(config->nodes[1].database, 3);
+    ck_assert_uint_eq(config->nodes[1].address.database, 3);
     ck_assert_int_eq(config->nodes[2].address.kind, ADDRESS_UNIX);
     ck_assert_str_eq(config->nodes[2].address.path, "/run/redis.sock");
     config_free(config);

@@ -46,11 +46,10 @@ START_TEST(an_address_is_for_one_use)
 {
     struct config_address address;
     struct error error = {""};
-    unsigned database = 7;
-    bool fine = url_parse(addresses[_i].url, URL_LISTEN, &address, NULL, &error);
+    bool fine = url_parse(addresses[_i].url, URL_LISTEN, &address, &error);
     ck_assert_str_eq(fine ? "" : error.text, addresses[_i].as_listen);
     url_free(&address);
-    fine = url_parse(addresses[_i].url, URL_NODE, &address, &database, &error);
+    fine = url_parse(addresses[_i].url, URL_NODE, &address, &error);
     ck_assert_str_eq(fine ? "" : error.text, addresses[_i].as_node);
     url_free(&address);
 }
@@ -111,7 +110,7 @@ START_TEST(a_host_and_its_port_are_read_or_refused)
     struct config_address address;
     struct error error = {""};
     snprintf(url, sizeof(url), "tcp://%s", hosts[_i].text);
-    bool fine = url_parse(url, URL_LISTEN, &address, NULL, &error);
+    bool fine = url_parse(url, URL_LISTEN, &address, &error);
     ck_assert_str_eq(fine ? "" : error.text, hosts[_i].wrong);
     url_free(&address);
 }
@@ -121,14 +120,13 @@ START_TEST(a_database_is_a_number_behind_the_host)
 {
     struct config_address address;
     struct error error;
-    unsigned database = 0;
-    ck_assert(url_parse("redis://h:1/9999", URL_NODE, &address, &database, &error));
-    ck_assert_uint_eq(database, 9999);
+    ck_assert(url_parse("redis://h:1/9999", URL_NODE, &address, &error));
+    ck_assert_uint_eq(address.database, 9999);
     url_free(&address);
-    ck_assert(!url_parse("redis://h/10000", URL_NODE, &address, &database, &error));
+    ck_assert(!url_parse("redis://h/10000", URL_NODE, &address, &error));
     ck_assert_str_eq(error.text, "has no number of a database behind the /; write 0 to 9999");
     url_free(&address);
-    ck_assert(!url_parse("redis://h/x", URL_NODE, &address, &database, &error));
+    ck_assert(!url_parse("redis://h/x", URL_NODE, &address, &error));
     url_free(&address);
 }
 END_TEST
@@ -139,11 +137,11 @@ START_TEST(a_socket_path_has_a_longest_length)
     struct config_address address;
     struct error error;
     memset(url + 6, 'p', 106);
-    ck_assert(url_parse(url, URL_NODE, &address, NULL, &error));
+    ck_assert(url_parse(url, URL_NODE, &address, &error));
     ck_assert_uint_eq(strlen(address.path), 107);
     url_free(&address);
     url[112] = 'p';
-    ck_assert(!url_parse(url, URL_NODE, &address, NULL, &error));
+    ck_assert(!url_parse(url, URL_NODE, &address, &error));
     ck_assert_str_eq(error.text, "has a path of 108 bytes; a unix socket's has at most 107");
     url_free(&address);
 }
@@ -169,7 +167,7 @@ START_TEST(local_addresses_are_known)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct config_address address;
         struct error error;
-        ck_assert(url_parse(rows[i].url, URL_LISTEN, &address, NULL, &error));
+        ck_assert(url_parse(rows[i].url, URL_LISTEN, &address, &error));
         ck_assert_int_eq(url_is_local(&address), rows[i].local);
         url_free(&address);
     }
@@ -199,8 +197,8 @@ START_TEST(addresses_are_equal_where_they_lead_to_the_same_place)
         struct config_address a;
         struct config_address b;
         struct error error;
-        (void)url_parse(rows[i].a, URL_LISTEN, &a, NULL, &error);
-        (void)url_parse(rows[i].b, URL_LISTEN, &b, NULL, &error);
+        (void)url_parse(rows[i].a, URL_LISTEN, &a, &error);
+        (void)url_parse(rows[i].b, URL_LISTEN, &b, &error);
         ck_assert_int_eq(url_equal(&a, &b), rows[i].equal);
         url_free(&a);
         url_free(&b);
