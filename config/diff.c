@@ -1,10 +1,10 @@
 #include "config/diff.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "config/keys.h"
 #include "config/listens.h"
-#include "config/memory.h"
 #include "config/nodes.h"
 
 /* Each key once, however many entries of a list differ by it. */
@@ -45,11 +45,20 @@ void config_diff(const struct config *running, const struct config *wanted,
     }
 }
 
+static void swap_field(void *a, void *b, size_t size)
+{
+    unsigned char kept[sizeof(int64_t)];
+    assert(size <= sizeof(kept));
+    memcpy(kept, a, size);
+    memcpy(a, b, size);
+    memcpy(b, kept, size);
+}
+
 static void swap(const struct key *keys, void *running, void *wanted)
 {
     for (; keys->name != NULL; keys++)
         if (keys->size > 0 && keys->fixed[0] == '\0')
-            memory_swap(keys_field(keys, running), keys_field(keys, wanted), keys->size);
+            swap_field(keys_field(keys, running), keys_field(keys, wanted), keys->size);
 }
 
 void config_adopt(struct config *running, struct config *wanted)
@@ -58,9 +67,9 @@ void config_adopt(struct config *running, struct config *wanted)
     config_diff(running, wanted, &diff);
     assert(diff.refused == 0);
     swap(config_keys, running, wanted);
-    memory_swap(&running->users, &wanted->users, sizeof(wanted->users));
-    memory_swap(&running->listens, &wanted->listens, sizeof(wanted->listens));
-    memory_swap(&running->listen_count, &wanted->listen_count, sizeof(wanted->listen_count));
+    swap_field(&running->users, &wanted->users, sizeof(wanted->users));
+    swap_field(&running->listens, &wanted->listens, sizeof(wanted->listens));
+    swap_field(&running->listen_count, &wanted->listen_count, sizeof(wanted->listen_count));
     for (unsigned i = 0; i < running->node_count; i++)
         swap(nodes_keys, &running->nodes[i],
              &wanted->nodes[nodes_find(wanted, running->nodes[i].name)]);

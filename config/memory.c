@@ -22,14 +22,3 @@ char *memory_copy(const char *text)
 {
     return or_end(strdup(text));
 }
-
-void memory_swap(void *a, void *b, size_t size)
-{
-    unsigned char *one = a;
-    unsigned char *other = b;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char kept = one[i];
-        one[i] = other[i];
-        other[i] = kept;
-    }
-}

@@ -13,7 +13,4 @@ void *memory_zeroed(size_t count, size_t size);
 
 char *memory_copy(const char *text);
 
-/* Swap what is there: `size` bytes each. */
-void memory_swap(void *a, void *b, size_t size);
-
 #endif

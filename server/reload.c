@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 
 #include "config/diff.h"
-#include "config/memory.h"
 #include "config/nodes.h"
 #include "config/users.h"
 #include "server/clients/listener.h"
@@ -119,7 +118,9 @@ static void renew_users(struct server *server, struct config *wanted)
     if (!same && clients_renew_users(&server->clients))
         return;
     /* The clients go on with what they have, and that is made of the old ones: they stay. */
-    memory_swap(&server->config->users, &wanted->users, sizeof(wanted->users));
+    struct config_users *kept = server->config->users;
+    server->config->users = wanted->users;
+    wanted->users = kept;
     if (same)
         return;
     log_event(&server->log, CONFIG_LOG_ERROR, "users_unchanged",

@@ -3,7 +3,6 @@
  * has become of the masters, clock and random bytes.
  */
 #include <stddef.h>
-#include <string.h>
 
 #include "server/clock.h"
 #include "server/masters/connections.h"
@@ -55,11 +54,8 @@ static void io_push(void *context, struct engine_client *client, const struct pu
         return;
     monitor_on_lost(&server->monitor, push->resource, push->resource_len,
                     engine_client_name(client), engine_loss_of(push->reason), clock_wall_ns());
-    char resource[LIMIT_RESOURCE + 1];
-    memcpy(resource, push->resource, push->resource_len);
-    resource[push->resource_len] = '\0';
     client_log(&server->clients.client_log, CLIENT_LOG_HOLD_LOST,
-               LOG_FIELDS(log_text("resource", resource),
+               LOG_FIELDS(log_bytes("resource", push->resource, push->resource_len),
                           log_number("client", (int64_t)engine_client_id(client)),
                           log_text("name", engine_client_name(client)),
                           log_text("reason", push->reason)));
@@ -72,14 +68,9 @@ static void io_breaking(void *context, const struct engine_client *by,
     struct server *server = context;
     const struct session *session =
         (const struct session *)((const char *)by - offsetof(struct session, client));
-    char resource[LIMIT_RESOURCE + 1];
-    char token[8 + 1];
-    memcpy(resource, broken->resource, broken->resource_len);
-    resource[broken->resource_len] = '\0';
-    memcpy(token, broken->token, sizeof(token) - 1);
-    token[sizeof(token) - 1] = '\0';
     client_log(&server->clients.client_log, CLIENT_LOG_BROKEN,
-               LOG_FIELDS(log_text("resource", resource), log_text("token", token),
+               LOG_FIELDS(log_bytes("resource", broken->resource, broken->resource_len),
+                          log_bytes("token", broken->token, 8),
                           log_text("user", session_user(session, "")),
                           log_text("peer", session->peer), log_text("name", engine_client_name(by)),
                           log_number("by_client", (int64_t)engine_client_id(by)),

@@ -27,10 +27,8 @@ static struct permit permit_of(enum who who)
         return (struct permit){.known = true,
                                .verbs = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES)};
     case OPS:
-        return (struct permit){.known = true,
-                               .verbs = PERMIT_GRANTABLE,
-                               .prefixes = all_prefixes,
-                               .prefix_count = 1};
+        return (struct permit){
+            .known = true, .verbs = PERMIT_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
     case EMPTY:
         return (struct permit){.known = true, .verbs = PERMIT_GRANTABLE};
     case WHOS:
