@@ -13,54 +13,44 @@ void tls_free(struct config_tls *tls)
     *tls = (struct config_tls){0};
 }
 
-/* The first of these fields that the entry has, or NULL. */
-static const struct yaml_node *first_of(const struct yaml_node *entry, const char *const *fields)
-{
-    for (; *fields != NULL; fields++) {
-        const struct yaml_node *found = yaml_node_child(entry, *fields);
-        if (found != NULL)
-            return found;
-    }
-    return NULL;
-}
-
-static void complain(const struct yaml_node *entry, const struct tls_names *names,
-                     const char *field, const char *path, const struct error *error,
-                     struct report *report)
-{
-    report_error(report, yaml_node_child(entry, field)->mark, "%s.%s: %s %s", names->list, field,
-                 path, error->text);
-}
-
 /* As the daemon will, and every file although another is wrong. */
 static void try_files(const struct config_tls *tls, const struct tls_names *names,
                       const struct yaml_node *entry, struct report *report)
 {
+    const struct {
+        const char *key;
+        const char *path;
+        bool (*load)(SSL_CTX *context, const char *path, struct error *error);
+    } files[] = {{"certificate", tls->certificate, certificate_load},
+                 {"key", tls->key, certificate_load_key},
+                 {names->ca, tls->ca, certificate_load_ca}};
     struct error error;
     SSL_CTX *context = SSL_CTX_new(TLS_method());
     if (context == NULL)
         return; /* without memory the daemon will not start, and say so */
-    if (tls->certificate != NULL) {
-        if (!certificate_load(context, tls->certificate, &error))
-            complain(entry, names, "certificate", tls->certificate, &error, report);
-        else if (certificate_is_stale(context, time(NULL), &error))
-            report_warning(report, yaml_node_child(entry, "certificate")->mark,
-                           "%s.certificate: %s %s", names->list, tls->certificate, error.text);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        const struct yaml_node *value = yaml_node_child(entry, files[i].key);
+        if (files[i].path == NULL)
+            continue;
+        if (!files[i].load(context, files[i].path, &error))
+            report_error(report, value->mark, "%s.%s: %s %s", names->list, files[i].key,
+                         files[i].path, error.text);
+        else if (i == 0 && certificate_is_stale(context, time(NULL), &error))
+            report_warning(report, value->mark, "%s.%s: %s %s", names->list, files[i].key,
+                           files[i].path, error.text);
     }
-    if (tls->key != NULL && !certificate_load_key(context, tls->key, &error))
-        complain(entry, names, "key", tls->key, &error, report);
-    if (tls->ca != NULL && !certificate_load_ca(context, tls->ca, &error))
-        complain(entry, names, names->ca, tls->ca, &error, report);
     SSL_CTX_free(context);
 }
 
 void tls_check(const struct config_tls *tls, const struct config_address *address,
                const struct tls_names *names, const struct yaml_node *entry, struct report *report)
 {
-    const char *const all[] = {"certificate", "key", names->ca, "client_certificate", NULL};
+    const char *const all[] = {"certificate", "key", names->ca, "client_certificate"};
     const struct yaml_node *certificate = yaml_node_child(entry, "certificate");
     const struct yaml_node *key = yaml_node_child(entry, "key");
-    const struct yaml_node *any = first_of(entry, all);
+    const struct yaml_node *any = NULL;
+    for (size_t i = 0; any == NULL && i < sizeof(all) / sizeof(all[0]); i++)
+        any = yaml_node_child(entry, all[i]);
     if (address->host == NULL && address->path == NULL)
         return; /* the address is wrong, and the report knows */
     if (!address->tls) {

@@ -51,10 +51,13 @@ static void let_go(struct admin *admin, struct admin_connection *one)
     free(one);
 }
 
-static void sweep(struct admin *admin)
+static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
 {
+    struct admin *admin = context;
     struct admin_connection *next;
     int64_t now_ns = clock_now_ns();
+    (void)fd;
+    (void)events;
     for (struct admin_connection *one = LIST_FIRST(&admin->connections); one != NULL; one = next) {
         next = LIST_NEXT(one, entry);
         if (is_done(one))
@@ -62,13 +65,6 @@ static void sweep(struct admin *admin)
         else if (one->refused || now_ns - one->since_ns > LIMIT_ADMIN_SECONDS * NS_PER_S)
             shutdown(bufferevent_getfd(one->connection), SHUT_RDWR);
     }
-}
-
-static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
-{
-    (void)fd;
-    (void)events;
-    sweep(context);
 }
 
 static bool has_request(const struct admin_connection *one)
@@ -128,7 +124,7 @@ static struct bufferevent *admin_on_accept(struct event_base *base, void *contex
         return connection;
     }
     if (admin->connection_count >= LIMIT_ADMIN_CONNECTIONS)
-        sweep(admin);
+        admin_on_sweep(-1, 0, admin);
     bufferevent_incref(connection);
     one->connection = connection;
     one->since_ns = clock_now_ns();
