@@ -163,12 +163,31 @@ static bool set_secret(const struct key *key, const struct yaml_node *value, cha
     return *field != NULL;
 }
 
+static void read_words(const struct key *key, const struct yaml_node *list, void *field,
+                       struct report *report)
+{
+    struct error error;
+    int64_t count = 0;
+    for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
+        if (!keys_check_kind(value, YAML_SCALAR, key->name, NULL, report))
+            continue;
+        if (key->many != NULL && count++ == key->most) {
+            report_error(report, value->mark, "%s: more than %d; %s", key->name, (int)key->most,
+                         key->many);
+            return;
+        }
+        if (!key->parse(value->text, field, &error))
+            fail(key, value, error.text, report);
+    }
+}
+
 /* False where the value is wrong; lists and sections answer for what is in them themselves. */
 static bool read_value(const struct key *keys, const struct key *key, struct yaml_node *value,
                        void *target, struct report *report)
 {
+    bool is_list = key->kind == KEY_LIST || key->kind == KEY_WORDS;
     const enum yaml_kind kind = key->kind == KEY_SECTION ? YAML_MAPPING
-                                : key->kind == KEY_LIST  ? YAML_SEQUENCE
+                                : is_list                ? YAML_SEQUENCE
                                                          : YAML_SCALAR;
     void *field = keys_field(key, target);
     struct error error;
@@ -184,6 +203,9 @@ static bool read_value(const struct key *keys, const struct key *key, struct yam
         return true;
     case KEY_LIST:
         key->read(target, value, report);
+        return true;
+    case KEY_WORDS:
+        read_words(key, value, field, report);
         return true;
     case KEY_WORD:
         return key->parse(value->text, field, &error) || fail(key, value, error.text, report);

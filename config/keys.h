@@ -19,6 +19,7 @@ enum key_kind {
     KEY_SECTION,  /* a mapping; its keys are in the same table */
     KEY_LIST,     /* read by read() */
     KEY_WORD,     /* a single value, read by parse() */
+    KEY_WORDS,    /* a list of such */
     KEY_URL,      /* struct config_address */
     KEY_TEXT,     /* char *: any text */
     KEY_NAME,     /* char *: A-Z a-z 0-9 _ . - */
@@ -48,7 +49,8 @@ struct key {
     const char *const *words; /* KEY_CHOICE: all of them, NULL last */
     const char *missing;      /* it has to be there: an example; NULL: it may be left out */
     enum url_use use;         /* KEY_URL */
-    /* KEY_WORD, into its field; the error is to be put behind the text. */
+    const char *many;         /* KEY_WORDS: what to do if there are more than `most`; or NULL */
+    /* KEY_WORD, KEY_WORDS: into the field; the error is to be put behind the text. */
     bool (*parse)(const char *text, void *field, struct error *error);
     /* KEY_LIST, into the structure that is filled. */
     void (*read)(void *target, const struct yaml_node *list, struct report *report);

@@ -33,50 +33,22 @@ static const char *check_secret(const char *secret)
     return NULL;
 }
 
-struct id_kind {
-    const char *key;
-    const char *what;
-    const char *many; /* what to do if there are too many */
-    bool (*read)(const char *text, uint32_t *id);
-};
-
-static const struct id_kind uid_kind = {"auth.users.uids", "user", "use a group", value_user};
-static const struct id_kind gid_kind = {"auth.users.gids", "group",
-                                        "list the rest with another user", value_group};
-
-/* Names of this host, or numbers. Returns how many were taken. */
-static size_t read_ids(const struct yaml_node *list, const struct id_kind *kind,
-                       uint32_t ids[LIMIT_USER_IDS], struct report *report)
-{
-    size_t count = 0;
-    for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
-        if (!keys_check_kind(value, YAML_SCALAR, kind->key, NULL, report))
-            continue;
-        if (count == LIMIT_USER_IDS) {
-            report_error(report, value->mark, "%s: more than %d; %s", kind->key, LIMIT_USER_IDS,
-                         kind->many);
-            return count;
-        }
-        if (kind->read(value->text, &ids[count]))
-            count++;
-        else
-            report_error(report, value->mark,
-                         "%s: \"%s\" is no %s of this host; write the name of one, or its number",
-                         kind->key, value->text, kind->what);
-    }
-    return count;
-}
-
-static void set_uids(void *target, const struct yaml_node *value, struct report *report)
+static bool add_uid(const char *text, void *target, struct error *error)
 {
     struct config_user *user = target;
-    user->uid_count = read_ids(value, &uid_kind, user->uids, report);
+    if (!value_user(text, &user->uids[user->uid_count]))
+        return error_set(error, "is no user of this host; write the name of one, or its number");
+    user->uid_count++;
+    return true;
 }
 
-static void set_gids(void *target, const struct yaml_node *value, struct report *report)
+static bool add_gid(const char *text, void *target, struct error *error)
 {
     struct config_user *user = target;
-    user->gid_count = read_ids(value, &gid_kind, user->gids, report);
+    if (!value_group(text, &user->gids[user->gid_count]))
+        return error_set(error, "is no group of this host; write the name of one, or its number");
+    user->gid_count++;
+    return true;
 }
 
 /* --- what he may do --- */
@@ -120,46 +92,23 @@ static const struct {
 
 enum { PERMISSIONS = sizeof(permissions) / sizeof(permissions[0]) };
 
-/* The verbs that a word stands for; 0: none. */
-static uint32_t verbs_of(const char *word)
+static bool add_verb(const char *text, void *target, struct error *error)
 {
-    for (size_t i = 0; i < PERMISSIONS; i++)
-        if (strcasecmp(word, permissions[i].word) == 0)
-            return permissions[i].verbs;
-    return 0;
-}
-
-static void fail_verb(const struct yaml_node *value, struct report *report)
-{
+    struct config_user *user = target;
     const char *words[PERMISSIONS + 1] = {NULL};
     char list[160] = "";
     for (size_t i = 0; i < PERMISSIONS; i++) {
         size_t len = strlen(list);
         words[i] = permissions[i].word;
         snprintf(list + len, sizeof(list) - len, "%s%s", i > 0 ? ", " : "", words[i]);
-    }
-    const char *meant = spelling_nearest(value->text, words);
-    report_error(report, value->mark, "auth.users.verbs: \"%s\" is none of %s%s%s", value->text,
-                 meant != NULL ? "them; did you mean " : list, meant != NULL ? meant : "",
-                 meant != NULL ? "?" : "");
-}
-
-static void set_verbs(void *target, const struct yaml_node *list, struct report *report)
-{
-    struct config_user *user = target;
-    user->verbs = 0;
-    if (list->children == NULL)
-        report_error(report, list->mark,
-                     "auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, "
-                     "status and locks");
-    for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
-        if (!keys_check_kind(value, YAML_SCALAR, "auth.users.verbs", NULL, report))
+        if (strcasecmp(text, words[i]) != 0)
             continue;
-        uint32_t verbs = verbs_of(value->text);
-        user->verbs |= verbs;
-        if (verbs == 0)
-            fail_verb(value, report);
+        user->verbs |= permissions[i].verbs;
+        return true;
     }
+    const char *meant = spelling_nearest(text, words);
+    return meant != NULL ? error_set(error, "is none of them; did you mean %s?", meant)
+                         : error_set(error, "is none of %s", list);
 }
 
 /* --- one of them --- */
@@ -169,19 +118,27 @@ static const struct key keys[] = {
     {"auth.users.name", KEY_NAME, NULL, KEY_AT(struct config_user, name), .least = 1,
      .most = LIMIT_USER_NAME, .missing = example},
     {"auth.users.secret_file", KEY_SECRET, NULL, KEY_AT(struct config_user, secret)},
-    {"auth.users.uids", KEY_LIST, NULL, .read = set_uids},
-    {"auth.users.gids", KEY_LIST, NULL, .read = set_gids},
+    {"auth.users.uids", KEY_WORDS, NULL, .most = LIMIT_USER_IDS, .many = "use a group",
+     .parse = add_uid},
+    {"auth.users.gids", KEY_WORDS, NULL, .most = LIMIT_USER_IDS,
+     .many = "list the rest with another user", .parse = add_gid},
     {"auth.users.resources", KEY_LIST, NULL, .read = set_resources},
-    {"auth.users.verbs", KEY_LIST, NULL, .read = set_verbs},
+    {"auth.users.verbs", KEY_WORDS, NULL, .parse = add_verb},
     {.name = NULL},
 };
 
 static void read_one(struct config_user *user, struct yaml_node *entry, struct report *report)
 {
-    user->verbs = PERMIT_USUAL;
     if (!keys_check_entry(entry, "auth.users", example, report))
         return;
     keys_read(keys, "auth.users", entry, user, report);
+    const struct yaml_node *verbs = yaml_node_child(entry, "verbs");
+    if (verbs == NULL)
+        user->verbs = PERMIT_USUAL;
+    else if (verbs->kind == YAML_SEQUENCE && verbs->children == NULL)
+        report_error(report, verbs->mark,
+                     "auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, "
+                     "status and locks");
     const struct yaml_node *secret = yaml_node_child(entry, "secret_file");
     const char *wrong = user->secret != NULL ? check_secret(user->secret) : NULL;
     if (wrong != NULL)
