@@ -109,12 +109,6 @@ static void io_command_refused(void *context, unsigned node, enum reason reason,
     node_log_refused(&server->connections, node, reason, release);
 }
 
-static void io_releases_refused(void *context, unsigned node, enum redis_form form)
-{
-    const struct server *server = context;
-    node_log_releases_refused(&server->connections, node, form);
-}
-
 static void io_leased(void *context, unsigned node, unsigned named, const char *lease)
 {
     struct server *server = context;
@@ -154,7 +148,6 @@ struct engine_io server_io(struct server *server)
         .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
-        .releases_refused = io_releases_refused,
         .tried = io_tried,
         .leased = io_leased,
         .wall_us = io_wall_us,

@@ -23,14 +23,10 @@ uint32_t flights_random(struct flights *flights)
 /* Random bytes, fit for a token, as twice as many hex digits. */
 static void draw_digits(struct flights *flights, size_t count, char *digits)
 {
-    /* In whole sixteens, as the compiler has them converted at once: twelve that are not needed are
-     * cheaper than the last four of a token one by one. */
-    unsigned char bytes[32] = {0};
-    char all[2 * sizeof(bytes)];
+    unsigned char bytes[LIMIT_TOKEN_BYTES];
     assert(count <= sizeof(bytes));
     flights->io->entropy(flights->io->context, bytes, count);
-    text_hex(bytes, sizeof(bytes), all);
-    memcpy(digits, all, 2 * count);
+    text_hex(bytes, count, digits);
 }
 
 void flights_make_token(struct flights *flights, char *token)

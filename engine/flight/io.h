@@ -18,7 +18,7 @@ struct engine_client;
 enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
 
 /* So many answers io.tried() hears of a node. */
-enum { ENGINE_TRIALS = 8 };
+enum { ENGINE_TRIALS = 9 };
 
 /* A lock that is released by force. */
 struct engine_broken {
@@ -65,10 +65,6 @@ struct engine_io {
     /* A node has answered an error to what a round asked of it, a release or anything else: once
      * for each reason and connection, to be logged. */
     void (*command_refused)(void *context, unsigned node, enum reason reason, bool release);
-
-    /* A node refuses several releases as one command (REDIS_BY_SHA1), or its own command for one
-     * (in that form): to be logged. */
-    void (*releases_refused)(void *context, unsigned node, enum redis_form form);
 
     /* The answer to one of what engine_try() has asked; REASON_NONE: it does that. NULL where
      * nobody calls that. */

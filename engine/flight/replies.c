@@ -187,6 +187,17 @@ static void ask_alone(struct flights *flights, unsigned node, struct flight *fli
         write_release_alone(flights, node, flight, now_ns);
 }
 
+/* It may be that the node does all the rest, so that nothing else would show. */
+static void note_refusal(struct flights *flights, unsigned node, enum redis_command sent,
+                         const struct redis_reply *reply)
+{
+    struct master *master = &flights->masters[node];
+    enum reason reason =
+        reply->kind == RESP_ERROR ? link_reason_of(&master->link, reply) : REASON_GARBAGE;
+    if (master_note_refusal(master, reason))
+        flights->io->command_refused(flights->io->context, node, reason, sent == REDIS_RELEASE);
+}
+
 /* The node's own compare-and-delete has answered. */
 static void on_native_release(struct flights *flights, unsigned node,
                               const struct link_ticket *ticket, const struct redis_reply *reply,
@@ -198,30 +209,8 @@ static void on_native_release(struct flights *flights, unsigned node,
                         now_ns);
         return;
     }
-    flights->masters[node].native_in_doubt = true;
+    note_refusal(flights, node, REDIS_RELEASE, reply);
     ask_alone(flights, node, ticket->owner, now_ns);
-}
-
-/* The script has answered to a release that went by itself. What it does after a refusal could have
- * been done by the other command: the node's ACL lacks what that needs. Any other error the script
- * has as well. */
-static void on_released_alone(struct flights *flights, unsigned node, enum answer_kind said)
-{
-    struct master *master = &flights->masters[node];
-    bool batch = master->batch_in_doubt;
-    bool native = master->native_in_doubt;
-    master->batch_in_doubt = false;
-    master->native_in_doubt = false;
-    if (said != ANSWER_YES && said != ANSWER_ABSENT)
-        return;
-    if (batch) {
-        master->batch_refused = true;
-        flights->io->releases_refused(flights->io->context, node, REDIS_BY_SHA1);
-    }
-    if (native && redis_is_native(master->link.release_form)) {
-        flights->io->releases_refused(flights->io->context, node, master->link.release_form);
-        master->link.release_form = REDIS_BY_SHA1;
-    }
 }
 
 /* Several that went as one command have been answered. */
@@ -235,7 +224,7 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
         if (reason_of_redis_error(reply->str, reply->len) == REASON_NOSCRIPT &&
             write_releases_in_full(flights, node, ticket, now_ns))
             return;
-        flights->masters[node].batch_in_doubt = true;
+        note_refusal(flights, node, REDIS_RELEASE, reply);
     }
     /* All of them wait for this answer, so none is gone before its turn. */
     for (unsigned i = 0; i < ticket->command; i++) {
@@ -251,17 +240,6 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
 }
 
 /* --- replies --- */
-
-/* It may be that the node does all the rest, so that nothing else would show. */
-static void note_refusal(struct flights *flights, unsigned node, enum redis_command sent,
-                         const struct redis_reply *reply)
-{
-    struct master *master = &flights->masters[node];
-    enum reason reason =
-        reply->kind == RESP_ERROR ? link_reason_of(&master->link, reply) : REASON_GARBAGE;
-    if (master_note_refusal(master, reason))
-        flights->io->command_refused(flights->io->context, node, reason, sent == REDIS_RELEASE);
-}
 
 /* True if that is not the end of it: the command has been sent again. */
 static bool on_failed_reply(struct flights *flights, unsigned node, enum redis_command sent,
@@ -303,8 +281,6 @@ static void on_round_reply(struct flights *flights, unsigned node, const struct 
         take_notes(flight, node, reply);
     if (command == ROUND_UNDO && !failed)
         tell_seen(flights, node, flight->key, &said, ticket);
-    if (sent == REDIS_RELEASE)
-        on_released_alone(flights, node, said.kind);
     if (!failed && flight_is_vote(flight, command))
         keep_vote(flights, node, ticket, &said, now_ns);
     else

@@ -20,8 +20,13 @@ static const struct trial {
     {"swap.lua", REDIS_SWAP},
     {"release.lua", REDIS_RELEASE},
     {"fence.lua", REDIS_ACQUIRE_FENCED},
-    {"release.lua", REDIS_RELEASE},
+    {"its own compare-and-delete", REDIS_RELEASE},
+    {"releases.lua", REDIS_RELEASE},
 };
+
+/* The last two trials. Where the master has no compare-and-delete of its own, the first of them is
+ * release.lua again. */
+enum { TRIAL_NATIVE = ENGINE_TRIALS - 2, TRIAL_RELEASES };
 
 /* Below the prefix, since an ACL may name that; and of one who looks, so that two are apart. */
 static size_t put_key(const struct flights *flights, char *key)
@@ -52,11 +57,21 @@ static void look_at_leases(struct flights *flights, unsigned node, int64_t now_n
     }
 }
 
+static size_t format_trial(const struct redis_call *call, unsigned trial, enum redis_form native,
+                           char *buf)
+{
+    const struct redis_release release = {call->key, call->key_len, call->token};
+    if (trial == TRIAL_RELEASES)
+        return redis_format_releases(&release, 1, REDIS_BY_SHA1, buf);
+    return redis_format(call, trial == TRIAL_NATIVE ? native : REDIS_BY_SHA1, buf);
+}
+
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
 {
     char key[LIMIT_KEY];
     char tokens[2][LIMIT_TOKEN];
     char frozen[LIMIT_TOKEN];
+    struct link *link = &flights->masters[node].link;
     struct redis_call call = {
         .key = key,
         .key_len = put_key(flights, key),
@@ -74,9 +89,9 @@ void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
             call.token = frozen;
         call.old_token = tokens[0];
         call.ballot = call.command == REDIS_ACQUIRE_FENCED;
-        size_t len = redis_format(&call, REDIS_BY_SHA1, flights->command);
+        size_t len = format_trial(&call, i, link->release_form, flights->command);
         link_send(
-            &flights->masters[node].link, flights->command, len,
+            link, flights->command, len,
             &(struct link_ticket){.kind = TICKET_TRIAL, .command = (uint8_t)i, .sent_ns = now_ns});
         /* What was handed over and released is another's afterwards. */
         if (call.command == REDIS_RELEASE)

@@ -30,8 +30,7 @@ static int64_t need_ms(const struct flights *flights)
     return rounded_ms < REDIS_NEED_MAX_MS ? rounded_ms : REDIS_NEED_MAX_MS;
 }
 
-/* Not inlined: a vote, which is formatted by the same function, is to pay nothing for it. */
-__attribute__((noinline)) static void sign(const struct flights *flights, struct redis_call *call)
+static void sign(const struct flights *flights, struct redis_call *call)
 {
     call->daemon = flights->daemon;
     if (call->command != REDIS_SWAP)
@@ -71,10 +70,9 @@ void write_later(struct flights *flights, unsigned node, const struct flight *fl
              now_ns);
 }
 
-/* While clients wait, the undo of a round that was refused is also a look at the key. Not inlined:
- * a vote, which is written by the same function, is to pay nothing for it. */
-__attribute__((noinline)) static uint32_t track_undo(struct flights *flights, unsigned node,
-                                                     const struct flight *flight, int64_t now_ns)
+/* While clients wait, the undo of a round that was refused is also a look at the key. */
+static uint32_t track_undo(struct flights *flights, unsigned node, const struct flight *flight,
+                           int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
     uint32_t tracking = flights->masters[node].tracker.tracking;
@@ -152,44 +150,29 @@ static bool is_gathered(const struct flight *flight, enum round_command command)
     return command == ROUND_VOTE && flight->round.kind == ROUND_RELEASE && flight->spared == NULL;
 }
 
-/* As a command of its own, to a link that takes releases. */
-static void write_alone(struct flights *flights, unsigned node, struct flight *flight,
-                        enum redis_form form, int64_t now_ns)
+void write_release_alone(struct flights *flights, unsigned node, struct flight *flight,
+                         int64_t now_ns)
 {
     const struct link_ticket ticket = {.kind = TICKET_ROUND,
                                        .command = ROUND_VOTE,
-                                       .form = (uint8_t)form,
+                                       .form = REDIS_BY_SHA1,
                                        .sent_ns = now_ns,
                                        .owner = flight};
-    size_t len = format(flights, flight, ROUND_VOTE, form, now_ns);
+    size_t len = format(flights, flight, ROUND_VOTE, REDIS_BY_SHA1, now_ns);
     link_send(&flights->masters[node].link, flights->command, len, &ticket);
 }
 
-/* Keep it for these nodes. Returns those that do not take it. */
-static uint32_t gather(struct flights *flights, struct flight *flight, uint32_t nodes,
-                       int64_t now_ns)
+/* Keep it for these nodes until the end of the pass. */
+static void gather(struct flights *flights, struct flight *flight, uint32_t nodes, int64_t now_ns)
 {
-    uint32_t refused = 0;
-    uint32_t gathered_for = 0;
     assert(flight->gathered_for == 0);
     /* No key twice in one command. */
     write_gathered_first(flights, flight->key, now_ns);
-    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
-        unsigned node = nodes_first(rest);
-        const struct master *master = &flights->masters[node];
-        if (!master->batch_refused)
-            gathered_for |= nodes_only(node);
-        else if (link_refuses_release(&master->link) != REASON_NONE)
-            refused |= nodes_only(node);
-        else
-            write_alone(flights, node, flight, master->link.release_form, now_ns);
-    }
-    if (gathered_for == 0)
-        return refused;
-    flight->gathered_for = gathered_for;
+    if (nodes == 0)
+        return;
+    flight->gathered_for = nodes;
     flight->key->gathered = true;
     STAILQ_INSERT_TAIL(&flights->gathered, flight, gathered);
-    return refused;
 }
 
 /* Take the first that are gathered for the same nodes, as a chain; returns how many. */
@@ -290,14 +273,10 @@ void write_all_gathered(struct flights *flights, int64_t now_ns)
 uint32_t write_command(struct flights *flights, struct flight *flight, enum round_command command,
                        uint32_t nodes, int64_t now_ns)
 {
-    return is_gathered(flight, command) ? gather(flights, flight, nodes, now_ns)
-                                        : write_round(flights, flight, command, nodes, now_ns);
-}
-
-void write_release_alone(struct flights *flights, unsigned node, struct flight *flight,
-                         int64_t now_ns)
-{
-    write_alone(flights, node, flight, REDIS_BY_SHA1, now_ns);
+    if (!is_gathered(flight, command))
+        return write_round(flights, flight, command, nodes, now_ns);
+    gather(flights, flight, nodes, now_ns);
+    return 0;
 }
 
 /* --- in full --- */

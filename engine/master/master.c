@@ -21,9 +21,6 @@ void master_on_lost(struct master *master)
 {
     warden_on_lost(&master->warden);
     master->tracking_refused = false;
-    master->batch_in_doubt = false;
-    master->batch_refused = false;
-    master->native_in_doubt = false;
     master->refused_reasons = 0;
 }
 

@@ -23,9 +23,6 @@ struct master {
 
     /* On this connection: */
     bool tracking_refused;    /* it does not report changes */
-    bool batch_in_doubt;      /* it has refused several releases as one command ... */
-    bool batch_refused;       /* ... and takes each alone */
-    bool native_in_doubt;     /* it has refused its own compare-and-delete */
     uint64_t refused_reasons; /* that have been logged; a bit each */
 };
 

@@ -128,7 +128,5 @@ bool node_log_vote(struct connections *connections, unsigned node, enum reason b
 void node_log_clock_back(const struct connections *connections, unsigned node, int64_t back_ns);
 void node_log_refused(const struct connections *connections, unsigned node, enum reason reason,
                       bool release);
-void node_log_releases_refused(const struct connections *connections, unsigned node,
-                               enum redis_form form);
 
 #endif

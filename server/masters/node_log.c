@@ -158,27 +158,6 @@ void node_log_refused(const struct connections *connections, unsigned node, enum
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
                          log_text("meaning", engine_meaning(connections->engine, node, reason)),
-                         log_text("effect", release ? "released locks stay there until they end"
+                         log_text("effect", release ? "locks take longer to be released there"
                                                     : "its votes are lost")));
-}
-
-void node_log_releases_refused(const struct connections *connections, unsigned node,
-                               enum redis_form form)
-{
-    static const struct {
-        const char *meaning;
-        const char *advice;
-    } words[] = {
-        [REDIS_BY_SHA1] = {"it refuses to release several locks at once; each goes alone, which "
-                           "costs it more",
-                           "its ACL needs +mget +exists"},
-        [REDIS_DELIFEQ] = {"it refuses DELIFEQ; a script does the same, which costs it more",
-                           "its ACL needs +delifeq"},
-        [REDIS_DELEX] = {"it refuses DELEX; a script does the same, which costs it more",
-                         "its ACL needs +delex"},
-    };
-    log_event(connections->log, CONFIG_LOG_WARNING, "releases_refused",
-              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
-                         log_text("meaning", words[form].meaning),
-                         log_text("advice", words[form].advice)));
 }

@@ -194,6 +194,10 @@ START_TEST(an_acl_that_is_too_narrow_is_told)
     expect('b', "noperm to SET: ");
     expect('c', "noperm to extend.lua: ");
     masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
+    masters_run(&stage.masters[0], 1, "ACL SETUSER default -exists");
+    probe(1);
+    expect('a', "noperm to releases.lua: ");
+    masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
     close_all();
 }
 END_TEST

@@ -117,13 +117,6 @@ static void io_command_refused(void *context, unsigned node, enum reason reason,
     (void)release;
 }
 
-static void io_releases_refused(void *context, unsigned node, enum redis_form form)
-{
-    const struct place *place = context;
-    sim_note(place->sim, "daemon %u: %c refuses %s\n", place->daemon, 'a' + node,
-             form == REDIS_BY_SHA1 ? "several releases at once" : "its own compare-and-delete");
-}
-
 static void io_breaking(void *context, const struct engine_client *by,
                         const struct engine_broken *broken)
 {
@@ -407,7 +400,6 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
-        .releases_refused = io_releases_refused,
         .breaking = io_breaking,
         .broken = io_broken,
         .wall_us = io_wall_us,

@@ -143,8 +143,8 @@ mutant owed-and-forgotten all "rests on" engine/master/link.c \
 # --- releases that go together ---
 mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/flight/flights.c \
     '/^void flights_fail(/,/^}/s/^        write_later(.*/        (void)0;/'
-mutant apart-and-unwritten apart "rests on\|keeps" engine/flight/write.c \
-    's/^            write_alone(flights, node, flight, .*release_form, now_ns);/            continue;/'
+mutant apart-and-forgotten apart "keeps" engine/flight/replies.c \
+    '/^static void on_releases/,/^}/s/^            ask_alone(.*/            (void)now_ns;/'
 mutant refused-and-believed denied "rests on" protocol/redis.c \
     '/^enum answer_kind redis_deleted/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
 mutant refused-and-forgotten denied "keeps" engine/flight/replies.c \

@@ -78,6 +78,21 @@ START_TEST(a_master_that_refuses_is_told_with_its_reason)
 }
 END_TEST
 
+START_TEST(a_release_that_has_another_way_is_tried_too)
+{
+    w.masters[0].redis.refusals[REDIS_SCRIPT_RELEASES] = "NOPERM this user has no permissions";
+    try_first();
+    ck_assert_uint_eq(refused(), 1);
+    w.masters[0].redis.refusals[FAKE_NATIVE] = "NOPERM this user has no permissions";
+    w.masters[0].redis.version = "valkey_version:9.0.0\r\n";
+    world_cut(&w, 0);
+    world_pass_ms(&w, 5000);
+    w.trials = 0;
+    try_first();
+    ck_assert_uint_eq(refused(), 2);
+}
+END_TEST
+
 START_TEST(who_is_lost_meanwhile_answers_nothing)
 {
     w.masters[0].hung = true;
@@ -162,6 +177,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, names_that_daemons_know_as_other_servers_are_found);
     tcase_add_test(cases, a_master_that_does_all_refuses_nothing_and_keeps_nothing);
     tcase_add_test(cases, a_master_that_refuses_is_told_with_its_reason);
+    tcase_add_test(cases, a_release_that_has_another_way_is_tried_too);
     tcase_add_test(cases, who_is_lost_meanwhile_answers_nothing);
     tcase_add_test(cases, who_only_looks_leaves_new_masters_new);
     tcase_add_test(cases, what_it_finds_is_what_would_take_the_vote);

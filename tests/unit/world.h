@@ -50,9 +50,7 @@ struct world {
     struct engine_client others[WORLD_CLIENTS]; /* more of them */
     struct world_master *masters;               /* its own, or those of another world */
     unsigned breaks;                            /* that were told of when they began to act */
-    unsigned refusals; /* masters that were told of for refusing several releases at once, ... */
-    unsigned native_refusals;  /* ... for refusing DELIFEQ or DELEX */
-    unsigned refused_commands; /* ... for answering an error to a command, ... */
+    unsigned refused_commands; /* masters that were told of for answering an error to a command */
     unsigned refused_releases; /* ... to one that releases */
     unsigned node_count;
     int64_t now_ns;

@@ -130,16 +130,6 @@ static void io_leased(void *context, unsigned node, unsigned named, const char *
     snprintf(world->leases[named], sizeof(world->leases[named]), "%s", lease);
 }
 
-static void io_releases_refused(void *context, unsigned node, enum redis_form form)
-{
-    struct world *world = context;
-    const struct fake_master *master = &world->masters[node].redis;
-    bool native = form != REDIS_BY_SHA1;
-    ck_assert_ptr_nonnull(master->refusals[native ? FAKE_NATIVE : REDIS_SCRIPT_RELEASES]);
-    world->refusals += !native;
-    world->native_refusals += native;
-}
-
 static int64_t io_wall_us(void *context)
 {
     const struct world *world = context;
@@ -171,7 +161,6 @@ struct engine_io world_io(struct world *world)
         .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
-        .releases_refused = io_releases_refused,
         .tried = io_tried,
         .leased = io_leased,
         .wall_us = io_wall_us,
