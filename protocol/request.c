@@ -1,10 +1,13 @@
 #include "protocol/request.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/eight.h"
+#include "protocol/token.h"
 #include "protocol/units.h"
 
 /* How much of a client's word an error quotes. */
@@ -75,12 +78,14 @@ const char *request_error_word(enum request_error error)
 
 /* --- errors --- */
 
-/* Not inlined, nor is fail_ttl(): whoever finds nothing wrong would save registers for them. */
-__attribute__((noinline)) static enum request_error fail(struct error *error,
-                                                         enum request_error code, const char *what)
+/* As printf. */
+__attribute__((format(printf, 3, 4))) static enum request_error
+fail(struct error *error, enum request_error code, const char *form, ...)
 {
-    struct text text = error_begin(error);
-    text_string(&text, what);
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(error->text, sizeof(error->text), form, arguments);
+    va_end(arguments);
     return code;
 }
 
@@ -94,35 +99,19 @@ static enum request_error fail_word(struct error *error, enum request_error code
     return code;
 }
 
-/* A ttl that is out of its range: "a ttl is from 10ms to 1m here". */
-__attribute__((noinline)) static enum request_error fail_ttl(struct error *error, const char *from,
-                                                             int64_t from_ms, const char *to,
-                                                             int64_t to_ms, const char *end)
+struct duration {
+    char text[32];
+};
+
+static struct duration duration(int64_t ms)
 {
-    struct text text = error_begin(error);
-    text_string(&text, from);
-    text_duration(&text, from_ms * NS_PER_MS);
-    text_string(&text, to);
-    text_duration(&text, to_ms * NS_PER_MS);
-    text_string(&text, end);
-    return REQUEST_TTL_RANGE;
+    struct duration duration = {""};
+    struct text text = {.buf = duration.text, .size = sizeof(duration.text) - 1};
+    text_duration(&text, ms * NS_PER_MS);
+    return duration;
 }
 
-/* --- bytes and words --- */
-
-/* The i-th byte is a control character. */
-static enum request_error fail_byte(const char *line, size_t i, struct error *error)
-{
-    char hex[] = "0x00";
-    text_hex((const unsigned char *)line + i, 1, hex + 2);
-    struct text text = error_begin(error);
-    text_string(&text, "byte ");
-    text_number(&text, (int64_t)i + 1);
-    text_string(&text, " is ");
-    text_string(&text, hex);
-    text_string(&text, "; a line has no control characters, and words are split by spaces");
-    return REQUEST_BAD_BYTE;
-}
+/* --- words --- */
 
 static void add_word(struct words *words, const char *at, size_t len)
 {
@@ -197,14 +186,6 @@ static void set_tag(struct request *request, const struct word *word)
     request->tag_len = (uint16_t)(word->len - 1);
 }
 
-/* The first word, if it is one and a space follows: it is not cut off. */
-static void take_tag(const struct words *words, const char *end, struct request *request)
-{
-    const struct word *first = &words->word[0];
-    if (words->count > 0 && first->at + first->len < end && is_tag(first))
-        set_tag(request, first);
-}
-
 void request_tag(const char *line, size_t len, struct request *request)
 {
     const char *const end = line + len;
@@ -213,6 +194,8 @@ void request_tag(const char *line, size_t len, struct request *request)
     request->tag_len = 0;
     while (at < end && *at == ' ')
         at++;
+    if (at == end || *at != '#')
+        return;
     const char *space = memchr(at, ' ', (size_t)(end - at));
     if (space == NULL)
         return;
@@ -272,31 +255,14 @@ static enum request_error take_resource(const struct word *word,
     return REQUEST_FINE;
 }
 
-static bool is_hex_digit(char byte)
-{
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
-}
-
-static bool is_token(const struct word *word)
-{
-    static_assert(LIMIT_TOKEN % 8 == 0, "nothing is left of it");
-    size_t i = 0;
-    while (i < LIMIT_TOKEN && eight_are_hex(word->at + i))
-        i += 8;
-    return i == LIMIT_TOKEN;
-}
-
 /* Its first digit that is none says what is wrong. */
-static enum request_error fail_digit(const struct word *token, struct error *error)
+static enum request_error fail_digit(const char *token, struct error *error)
 {
-    size_t i = 0;
-    while (i < token->len && is_hex_digit(token->at[i]))
-        i++;
-    assert(i < token->len);
-    bool upper = token->at[i] >= 'A' && token->at[i] <= 'F';
+    while ((*token >= '0' && *token <= '9') || (*token >= 'a' && *token <= 'f'))
+        token++;
     return fail(error, REQUEST_BAD_TOKEN,
-                upper ? "a token is in lower case, as LOCK answered it"
-                      : "a token has hex digits only");
+                *token >= 'A' && *token <= 'F' ? "a token is in lower case, as LOCK answered it"
+                                               : "a token has hex digits only");
 }
 
 /* A token is a secret: no error quotes it. */
@@ -306,8 +272,8 @@ static enum request_error take_token(const struct word *word, struct request *re
     if (word->len != LIMIT_TOKEN)
         return fail(error, REQUEST_BAD_TOKEN,
                     "a token has 40 hex digits, as LOCK answered it; this word has another length");
-    if (!is_token(word))
-        return fail_digit(word, error);
+    if (!token_is(word->at, word->len))
+        return fail_digit(word->at, error);
     request->token = word->at;
     return REQUEST_FINE;
 }
@@ -324,8 +290,8 @@ static enum request_error take_ttl(const struct word *word, const struct request
         request->ttl_ms = ms;
         return REQUEST_FINE;
     }
-    return fail_ttl(error, "a ttl is from ", limits->ttl_min_ms, " to ", limits->ttl_max_ms,
-                    " here");
+    return fail(error, REQUEST_TTL_RANGE, "a ttl is from %s to %s here",
+                duration(limits->ttl_min_ms).text, duration(limits->ttl_max_ms).text);
 }
 
 static enum request_error take_label(const struct word *word, struct request *request,
@@ -352,15 +318,9 @@ static enum request_error take_secret(const struct word *word, struct request *r
 
 static enum request_error fail_usage(enum verb verb, struct error *error)
 {
-    struct text text = error_begin(error);
-    text_string(&text, verb_word(verb));
-    if (verb_usage(verb)[0] == '\0') {
-        text_string(&text, " takes no arguments");
-    } else {
-        text_string(&text, " takes ");
-        text_string(&text, verb_usage(verb));
-    }
-    return REQUEST_BAD_ARGUMENTS;
+    const char *usage = verb_usage(verb);
+    return fail(error, REQUEST_BAD_ARGUMENTS, "%s takes %s", verb_word(verb),
+                usage[0] != '\0' ? usage : "no arguments");
 }
 
 static enum request_error take_wait(const struct word *word, struct request *request,
@@ -372,45 +332,45 @@ static enum request_error take_wait(const struct word *word, struct request *req
                          " is no time to wait: write 30s, 500ms, or milliseconds");
     if (parsed == REQUEST_FINE && request->wait_ms <= LIMIT_WAIT_MS)
         return REQUEST_FINE;
-    struct text text = error_begin(error);
-    text_string(&text, "a LOCK waits for at most ");
-    text_duration(&text, LIMIT_WAIT_MS * NS_PER_MS);
-    return REQUEST_WAIT_RANGE;
+    return fail(error, REQUEST_WAIT_RANGE, "a LOCK waits for at most %s",
+                duration(LIMIT_WAIT_MS).text);
 }
 
-static const char fence[LETTERS] = "FENCE", hold[LETTERS] = "HOLD", linger[LETTERS] = "LINGER",
-                  wait[LETTERS] = "WAIT";
+enum { OPTION_FENCE, OPTION_HOLD, OPTION_LINGER, OPTION_WAIT, OPTIONS };
+static const char option_words[OPTIONS][LETTERS] = {"FENCE", "HOLD", "LINGER", "WAIT"};
 
-/* The options of LOCK: each at most once, in any order. Not inlined: most have none, and would save
- * registers for them. */
-__attribute__((noinline)) static enum request_error
-take_options(const struct word *options, size_t count, struct request *request, struct error *error)
+static unsigned option_of(const struct word *word)
 {
-    bool waits = false;
+    unsigned option = 0;
+    while (option < OPTIONS && !is_word(word, option_words[option]))
+        option++;
+    return option;
+}
+
+/* The options of LOCK: each at most once, in any order. */
+static enum request_error take_options(const struct word *options, size_t count,
+                                       struct request *request, struct error *error)
+{
+    bool given[OPTIONS] = {false};
     for (size_t at = 0; at < count; at++) {
-        const struct word *option = &options[at];
-        if (is_word(option, fence) && !request->fence) {
-            request->fence = true;
-        } else if (is_word(option, hold) && !request->hold) {
-            request->hold = true;
-        } else if (is_word(option, linger) && !request->linger) {
-            request->linger = true;
-        } else if (is_word(option, wait) && !waits) {
-            if (++at == count)
-                return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s");
-            enum request_error failed = take_wait(&options[at], request, error);
-            if (failed != REQUEST_FINE)
-                return failed;
-            waits = true;
-        } else {
-            bool twice = is_word(option, fence) || is_word(option, hold) ||
-                         is_word(option, linger) || is_word(option, wait);
+        unsigned option = option_of(&options[at]);
+        if (option == OPTIONS || given[option])
             return fail_word(
                 error, REQUEST_BAD_ARGUMENTS,
                 "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]], and knows no ",
-                option, twice ? " twice" : "");
-        }
+                &options[at], option < OPTIONS ? " twice" : "");
+        given[option] = true;
+        if (option != OPTION_WAIT)
+            continue;
+        if (++at == count)
+            return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s");
+        enum request_error failed = take_wait(&options[at], request, error);
+        if (failed != REQUEST_FINE)
+            return failed;
     }
+    request->fence = given[OPTION_FENCE];
+    request->hold = given[OPTION_HOLD];
+    request->linger = given[OPTION_LINGER];
     if (request->linger && !request->hold)
         return fail(error, REQUEST_BAD_ARGUMENTS, "LINGER takes HOLD: HOLD LINGER");
     return REQUEST_FINE;
@@ -421,10 +381,11 @@ static enum request_error fail_hold(const struct request_limits *limits, struct 
 {
     int64_t least_ms =
         limits->hold_ttl_min_ms > limits->ttl_min_ms ? limits->hold_ttl_min_ms : limits->ttl_min_ms;
-    bool none = least_ms > limits->ttl_max_ms;
-    return fail_ttl(
-        error, none ? "there is no HOLD here: it takes a ttl of " : "with HOLD a ttl is from ",
-        least_ms, none ? ", and max_ttl is " : " to ", limits->ttl_max_ms, none ? "" : " here");
+    return fail(error, REQUEST_TTL_RANGE,
+                least_ms > limits->ttl_max_ms
+                    ? "there is no HOLD here: it takes a ttl of %s, and max_ttl is %s"
+                    : "with HOLD a ttl is from %s to %s here",
+                duration(least_ms).text, duration(limits->ttl_max_ms).text);
 }
 
 /* The arguments of LOCK, of which there are two at least. */
@@ -439,7 +400,7 @@ static enum request_error parse_lock(const struct word *words, size_t count,
     /* With HOLD the range is another one. Where there are more words than a LOCK has, not all are
      * kept. */
     for (size_t i = 2; i < count && i < LOCK_WORDS && failed == REQUEST_TTL_RANGE; i++)
-        if (is_word(&words[i], hold))
+        if (option_of(&words[i]) == OPTION_HOLD)
             return fail_hold(limits, error);
     if (failed == REQUEST_FINE && count > 2)
         failed = take_options(words + 2, count - 2, request, error);
@@ -452,47 +413,31 @@ static enum request_error parse_arguments(const struct word *words, size_t count
                                           const struct request_limits *limits,
                                           struct request *request, struct error *error)
 {
-    enum request_error failed = REQUEST_FINE;
-    switch (request->verb) {
-    case VERB_LOCK:
-        return count >= 2 ? parse_lock(words, count, limits, request, error)
-                          : fail_usage(request->verb, error);
-    case VERB_UNLOCK:
-    case VERB_EXTEND:
-        if (count != (request->verb == VERB_UNLOCK ? 2 : 3))
-            return fail_usage(request->verb, error);
-        if ((failed = take_resource(&words[0], limits, request, error)) != REQUEST_FINE)
-            return failed;
-        if ((failed = take_token(&words[1], request, error)) != REQUEST_FINE)
-            return failed;
-        return request->verb == VERB_EXTEND ? take_ttl(&words[2], limits, request, error)
-                                            : REQUEST_FINE;
-    case VERB_STATUS:
-    case VERB_BREAK:
-        return count == 1 ? take_resource(&words[0], limits, request, error)
-                          : fail_usage(request->verb, error);
-    case VERB_LOCKS:
-        if (count == 0)
-            return REQUEST_FINE;
-        return count == 1 ? take_resource(&words[0], limits, request, error)
-                          : fail_usage(request->verb, error);
-    case VERB_NAME:
-        return count == 1 ? take_label(&words[0], request, error)
-                          : fail_usage(request->verb, error);
-    case VERB_AUTH:
-        return count == 1 ? take_secret(&words[0], request, error)
-                          : fail_usage(request->verb, error);
-    case VERB_NODES:
-    case VERB_STATS:
-    case VERB_CLIENTS:
-    case VERB_PING:
-    case VERB_VERSION:
-    case VERB_HELP:
-    case VERB_QUIT:
-    case VERB_COUNT:
-        break;
-    }
-    return count == 0 ? REQUEST_FINE : fail_usage(request->verb, error);
+    /* How many words may follow the verb; none follow those that are not named. */
+    static const struct {
+        unsigned least;
+        unsigned most;
+    } counts[VERB_COUNT] = {
+        [VERB_LOCK] = {2, LIMIT_LINE}, [VERB_UNLOCK] = {2, 2}, [VERB_EXTEND] = {3, 3},
+        [VERB_STATUS] = {1, 1},        [VERB_BREAK] = {1, 1},  [VERB_LOCKS] = {0, 1},
+        [VERB_NAME] = {1, 1},          [VERB_AUTH] = {1, 1},
+    };
+    enum request_error failed;
+    if (count < counts[request->verb].least || count > counts[request->verb].most)
+        return fail_usage(request->verb, error);
+    if (request->verb == VERB_LOCK)
+        return parse_lock(words, count, limits, request, error);
+    if (request->verb == VERB_NAME)
+        return take_label(&words[0], request, error);
+    if (request->verb == VERB_AUTH)
+        return take_secret(&words[0], request, error);
+    /* The others have a part of <resource> <token> <ttl>. */
+    failed = count > 0 ? take_resource(&words[0], limits, request, error) : REQUEST_FINE;
+    if (count > 1 && failed == REQUEST_FINE)
+        failed = take_token(&words[1], request, error);
+    if (count > 2 && failed == REQUEST_FINE)
+        failed = take_ttl(&words[2], limits, request, error);
+    return failed;
 }
 
 static enum request_error find_verb(const struct word *word, struct request *request,
@@ -514,11 +459,14 @@ enum request_error request_parse(const char *line, size_t len, const struct requ
     const struct word *word = words.word;
     memset(request, 0, sizeof(*request));
     size_t control = split(line, len, &words);
-    take_tag(&words, line + len, request);
+    request_tag(line, len, request);
     if (len >= LIMIT_LINE)
         return fail(error, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes");
     if (control < len)
-        return fail_byte(line, control, error);
+        return fail(error, REQUEST_BAD_BYTE,
+                    "byte %zu is 0x%02x; a line has no control characters, and words are split by "
+                    "spaces",
+                    control + 1, (unsigned char)line[control]);
     if (words.count == 0)
         return REQUEST_EMPTY;
     if (word->at[0] == '#') {

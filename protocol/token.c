@@ -1,25 +1,30 @@
 #include "protocol/token.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "protocol/eight.h"
 #include "protocol/text.h"
-
-static bool all_digits(const char *value, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (memchr("0123456789abcdef", value[i], 16) == NULL)
-            return false;
-    return true;
-}
 
 bool token_is(const char *value, size_t len)
 {
-    return len == LIMIT_TOKEN && all_digits(value, len);
+    static_assert(LIMIT_TOKEN % 8 == 0, "nothing is left of it");
+    size_t i = 0;
+    if (len != LIMIT_TOKEN)
+        return false;
+    while (i < LIMIT_TOKEN && eight_are_hex(value + i))
+        i += 8;
+    return i == LIMIT_TOKEN;
 }
 
 bool token_is_frozen(const char *value, size_t len)
 {
-    return len == LIMIT_TOKEN && value[0] == '!' && all_digits(value + 1, len - 1);
+    char digits[LIMIT_TOKEN];
+    if (len != LIMIT_TOKEN || value[0] != '!')
+        return false;
+    memcpy(digits, value, LIMIT_TOKEN);
+    digits[0] = '0';
+    return token_is(digits, len);
 }
 
 bool token_same_lock(const char *one, const char *other)
