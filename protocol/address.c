@@ -65,16 +65,10 @@ static bool parse_path(const char *path, const struct form *form, struct address
 /* Digits alone, as a number up to most. */
 static bool take_number(const char *text, unsigned most, unsigned *number)
 {
-    size_t digits = strspn(text, "0123456789");
-    *number = 0;
-    if (digits == 0 || text[digits] != '\0')
-        return false;
-    for (size_t i = 0; i < digits; i++) {
-        *number = *number * 10 + (unsigned)(text[i] - '0');
-        if (*number > most)
-            return false;
-    }
-    return true;
+    uint64_t all;
+    size_t digits = text_take_number(text, strlen(text), &all);
+    *number = (unsigned)all;
+    return digits > 0 && text[digits] == '\0' && all <= most;
 }
 
 static bool parse_database(const char *text, enum url_use use, unsigned *database,

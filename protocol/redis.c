@@ -25,37 +25,22 @@ enum {
 
 enum { SHA1_LEN = 40, BALLOT_DIGITS = 16 };
 
+/* What follows a script at most, with what frames each word; of releases.lua without its keys. */
+enum { ARGUMENTS_MAX = 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + REDIS_DAEMON + 80 + 18 * 16 };
+#define X(name)                                                                                    \
+    static_assert(sizeof(SCRIPT_##name) + ARGUMENTS_MAX < REDIS_COMMAND_MAX, "too long a script");
+REDIS_SCRIPT_TABLE(X)
+#undef X
+
 static const struct {
     const char *text;
     size_t len;
     const char *sha1;
 } scripts[REDIS_SCRIPT_COUNT] = {
-#define SCRIPT(name)                                                                               \
-    [REDIS_SCRIPT_##name] = {SCRIPT_##name, sizeof(SCRIPT_##name) - 1, SCRIPT_##name##_SHA1}
-    SCRIPT(RELEASE), SCRIPT(RELEASES), SCRIPT(EXTEND), SCRIPT(STATUS), SCRIPT(FENCE),
-    SCRIPT(SWAP),    SCRIPT(FREEZE),   SCRIPT(MARK),   SCRIPT(BEAT),
-#undef SCRIPT
+#define X(name) {SCRIPT_##name, sizeof(SCRIPT_##name) - 1, SCRIPT_##name##_SHA1},
+    REDIS_SCRIPT_TABLE(X)
+#undef X
 };
-
-/* A command must fit in its buffer whatever the key: framing takes at most 16 bytes a word. */
-static_assert(sizeof(SCRIPT_RELEASE) + LIMIT_KEY + LIMIT_TOKEN + REDIS_DAEMON + 20 + 17 * 16 <
-                  REDIS_COMMAND_MAX,
-              "release.lua is too long");
-static_assert(sizeof(SCRIPT_EXTEND) + LIMIT_KEY + LIMIT_TOKEN + 20 + 17 * 16 < REDIS_COMMAND_MAX,
-              "extend.lua is too long");
-static_assert(sizeof(SCRIPT_FREEZE) + LIMIT_KEY + LIMIT_TOKEN + 17 * 16 < REDIS_COMMAND_MAX,
-              "freeze.lua is too long");
-static_assert(sizeof(SCRIPT_FENCE) + 2 * LIMIT_KEY + LIMIT_TOKEN + 80 + 17 * 16 < REDIS_COMMAND_MAX,
-              "fence.lua is too long");
-static_assert(sizeof(SCRIPT_SWAP) + 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + REDIS_DAEMON + 80 + 18 * 16 <
-                  REDIS_COMMAND_MAX,
-              "swap.lua is too long");
-static_assert(sizeof(SCRIPT_RELEASES) + SHA1_LEN + 4 * 16 < 1536, "releases.lua is too long");
-static_assert(sizeof(SCRIPT_STATUS) + LIMIT_KEY + REDIS_DAEMON + 20 + 17 * 16 < REDIS_COMMAND_MAX,
-              "status.lua is too long");
-/* SCRIPT LOAD, with each new connection. */
-static_assert(sizeof(SCRIPT_BEAT) + 4 * 16 < REDIS_COMMAND_MAX, "beat.lua is too long");
-static_assert(sizeof(SCRIPT_MARK) + 4 * 16 < REDIS_COMMAND_MAX, "mark.lua is too long");
 
 const char *redis_script_text(unsigned index)
 {
@@ -125,29 +110,13 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
 
 /* --- the commands of rounds --- */
 
-static enum redis_script script_of(enum redis_command command)
-{
-    switch (command) {
-    case REDIS_RELEASE:
-        return REDIS_SCRIPT_RELEASE;
-    case REDIS_EXTEND:
-        return REDIS_SCRIPT_EXTEND;
-    case REDIS_STATUS:
-    case REDIS_LOOK:
-        return REDIS_SCRIPT_STATUS;
-    case REDIS_ACQUIRE_FENCED:
-        return REDIS_SCRIPT_FENCE;
-    case REDIS_SWAP:
-        return REDIS_SCRIPT_SWAP;
-    case REDIS_FREEZE:
-        return REDIS_SCRIPT_FREEZE;
-    case REDIS_ACQUIRE:
-    case REDIS_PLANT:
-        break;
-    }
-    assert(false && "a script has this command");
-    return REDIS_SCRIPT_COUNT;
-}
+/* Of the commands that are scripts. */
+static const enum redis_script script_of[] = {
+    [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
+    [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
+    [REDIS_STATUS] = REDIS_SCRIPT_STATUS,        [REDIS_LOOK] = REDIS_SCRIPT_STATUS,
+    [REDIS_FREEZE] = REDIS_SCRIPT_FREEZE,
+};
 
 static size_t format_set(const struct redis_call *call, char *buf)
 {
@@ -168,11 +137,12 @@ static char *put_script(char *at, enum redis_script script, enum redis_form form
     return put_text(at, "\r\n");
 }
 
-static char *put_fence_key(char *at, const struct redis_call *call)
+/* A key of redlockd's own: a prefix, followed by the key of the lock. */
+static inline char *put_own_key(char *at, const char *prefix, const char *key, size_t key_len)
 {
-    at = put_header(at, '$', strlen(REDIS_FENCE_PREFIX) + call->key_len);
-    at = put_text(at, REDIS_FENCE_PREFIX);
-    at = put_bytes(at, call->key, call->key_len);
+    at = put_header(at, '$', strlen(prefix) + key_len);
+    at = put_text(at, prefix);
+    at = put_bytes(at, key, key_len);
     return put_text(at, "\r\n");
 }
 
@@ -201,11 +171,11 @@ static size_t format_script(const struct redis_call *call, enum redis_form form,
     bool excepts = look && call->token != NULL;
     char *at =
         put_header(buf, '*', 4u + swap + has_token + has_ttl + named + excepts + 3u * fenced);
-    at = put_script(at, script_of(call->command), form);
+    at = put_script(at, script_of[call->command], form);
     at = put_text(at, fenced ? "$1\r\n2\r\n" : "$1\r\n1\r\n");
     at = put_word(at, call->key, call->key_len);
     if (fenced)
-        at = put_fence_key(at, call);
+        at = put_own_key(at, REDIS_FENCE_PREFIX, call->key, call->key_len);
     if (swap)
         at = put_token(at, call->old_token);
     if (has_token)
@@ -242,38 +212,18 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
         assert(call->command == REDIS_RELEASE);
         return format_delete(call, form, buf);
     }
-    switch (call->command) {
-    case REDIS_ACQUIRE:
-    case REDIS_PLANT:
-        assert(call->ttl_ms > 0);
-        return format_set(call, buf);
-    case REDIS_ACQUIRE_FENCED:
-        assert(call->ttl_ms > 0);
-        assert(call->ballot > 0);
-        assert(call->fence_ttl_ms > 0);
-        return format_script(call, form, buf);
-    case REDIS_SWAP:
-    case REDIS_EXTEND:
-    case REDIS_RELEASE:
-    case REDIS_LOOK:
-        assert(call->ttl_ms > 0);
-        return format_script(call, form, buf);
-    case REDIS_STATUS:
-    case REDIS_FREEZE:
-        return format_script(call, form, buf);
-    }
-    assert(false && "every command has a form");
-    return 0;
+    assert(call->ttl_ms > 0 || call->command == REDIS_STATUS || call->command == REDIS_FREEZE);
+    assert(call->ballot > 0 || call->command != REDIS_ACQUIRE_FENCED);
+    assert(call->fence_ttl_ms > 0 || call->command != REDIS_ACQUIRE_FENCED);
+    bool set = call->command == REDIS_ACQUIRE || call->command == REDIS_PLANT;
+    return set ? format_set(call, buf) : format_script(call, form, buf);
 }
 
 size_t redis_format_far(const char *key, size_t key_len, char *buf)
 {
     assert(key_len <= LIMIT_KEY);
     char *at = put_text(buf, "*2\r\n$3\r\nGET\r\n");
-    at = put_header(at, '$', strlen(REDIS_FAR_PREFIX) + key_len);
-    at = put_text(at, REDIS_FAR_PREFIX);
-    at = put_bytes(at, key, key_len);
-    return (size_t)(put_text(at, "\r\n") - buf);
+    return (size_t)(put_own_key(at, REDIS_FAR_PREFIX, key, key_len) - buf);
 }
 
 size_t redis_format_releases(const struct redis_release *releases, size_t count,
@@ -329,15 +279,9 @@ static struct answer answer_of_error(const struct redis_reply *reply)
 
 int64_t redis_ballot(const char *digits, size_t len)
 {
-    int64_t ballot = 0;
-    if (len == 0 || len > BALLOT_DIGITS)
-        return -1;
-    for (size_t i = 0; i < len; i++) {
-        if (digits[i] < '0' || digits[i] > '9')
-            return -1;
-        ballot = 10 * ballot + (digits[i] - '0');
-    }
-    return ballot < REDIS_BALLOT_END ? ballot : -1;
+    uint64_t ballot;
+    bool all = len > 0 && len <= BALLOT_DIGITS && text_take_number(digits, len, &ballot) == len;
+    return all && ballot < REDIS_BALLOT_END ? (int64_t)ballot : -1;
 }
 
 int64_t redis_far_need_ms(const struct redis_reply *reply, const char *daemon)
@@ -497,17 +441,14 @@ const char *redis_info_field(const char *info, size_t len, const char *field, si
 static bool is_since(const char *info, size_t len, const char *field, unsigned major,
                      unsigned minor)
 {
-    unsigned parts[2] = {0};
+    uint64_t parts[2] = {0, 0};
     size_t value_len = 0;
     const char *value = redis_info_field(info, len, field, &value_len);
-    for (size_t i = 0, part = 0; i < value_len && part < 2; i++) {
-        if (value[i] == '.')
-            part++;
-        else if (value[i] >= '0' && value[i] <= '9')
-            parts[part] = parts[part] * 10 + (unsigned)(value[i] - '0');
-        else
-            break;
-    }
+    if (value == NULL)
+        return false;
+    size_t digits = text_take_number(value, value_len, &parts[0]);
+    if (digits < value_len && value[digits] == '.')
+        text_take_number(value + digits + 1, value_len - digits - 1, &parts[1]);
     return parts[0] > major || (parts[0] == major && parts[1] >= minor);
 }
 

@@ -86,7 +86,7 @@ struct redis_call {
 };
 
 /* Room for any command in any form: the longest script, a key, and their framing. */
-enum { REDIS_COMMAND_MAX = 3072 };
+enum { REDIS_COMMAND_MAX = 4096 };
 
 /* Write the command as Redis protocol into buf (REDIS_COMMAND_MAX bytes); returns its length. */
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);
@@ -115,17 +115,14 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
                           size_t size);
 
 /* The scripts, to be loaded when a link comes up. The last two are the guard's. */
+#define REDIS_SCRIPT_TABLE(X)                                                                      \
+    X(RELEASE) X(RELEASES) X(EXTEND) X(STATUS) X(FENCE) X(SWAP) X(FREEZE) X(MARK) X(BEAT)
+
 enum redis_script {
-    REDIS_SCRIPT_RELEASE,
-    REDIS_SCRIPT_RELEASES,
-    REDIS_SCRIPT_EXTEND,
-    REDIS_SCRIPT_STATUS,
-    REDIS_SCRIPT_FENCE,
-    REDIS_SCRIPT_SWAP,
-    REDIS_SCRIPT_FREEZE,
-    REDIS_SCRIPT_MARK,
-    REDIS_SCRIPT_BEAT,
-    REDIS_SCRIPT_COUNT
+#define X(name) REDIS_SCRIPT_##name,
+    REDIS_SCRIPT_TABLE(X)
+#undef X
+        REDIS_SCRIPT_COUNT
 };
 const char *redis_script_text(unsigned index);
 const char *redis_script_sha1(unsigned index);

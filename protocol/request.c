@@ -211,17 +211,12 @@ enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
     /* The longest time there is: what still fits in nanoseconds. */
     const int64_t most_ms = INT64_MAX / NS_PER_MS;
 
-    /* Unsigned, so that it may overflow: then there are too many digits. */
-    uint64_t number = 0;
-    size_t digits = 0;
-    for (; digits < len && word[digits] >= '0' && word[digits] <= '9'; digits++)
-        number = number * 10 + (unsigned)(word[digits] - '0');
+    uint64_t number;
+    size_t digits = text_take_number(word, len, &number);
     int64_t unit_ms = digits < len ? text_unit_ns(word + digits, len - digits) / NS_PER_MS : 1;
     if (digits == 0 || unit_ms == 0)
         return REQUEST_BAD_TIME;
-    if (digits > LIMIT_TIME_DIGITS)
-        return REQUEST_TTL_RANGE;
-    if ((int64_t)number > most_ms / unit_ms)
+    if (digits > LIMIT_TIME_DIGITS || number > (uint64_t)(most_ms / unit_ms))
         return REQUEST_TTL_RANGE;
     *ms = (int64_t)number * unit_ms;
     return REQUEST_FINE;

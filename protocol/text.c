@@ -74,6 +74,17 @@ void text_number(struct text *text, int64_t number)
         cut_digits(text, positive);
 }
 
+size_t text_take_number(const char *bytes, size_t len, uint64_t *number)
+{
+    size_t i = 0;
+    *number = 0;
+    for (; i < len && bytes[i] >= '0' && bytes[i] <= '9'; i++)
+        *number = *number * 10 + (unsigned)(bytes[i] - '0');
+    if (i > TEXT_NUMBER_DIGITS)
+        *number = UINT64_MAX;
+    return i;
+}
+
 static char hex_digit(unsigned half)
 {
     return (char)('0' + half + (half > 9 ? 'a' - '9' - 1 : 0));

@@ -47,6 +47,11 @@ void text_number(struct text *text, int64_t number);
 enum { TEXT_DIGITS = 20 };
 size_t text_digits(uint64_t number, char *to);
 
+/* How many of the first bytes are decimal digits, and the number they are; UINT64_MAX if they are
+ * more than TEXT_NUMBER_DIGITS. */
+enum { TEXT_NUMBER_DIGITS = 19 };
+size_t text_take_number(const char *bytes, size_t len, uint64_t *number);
+
 /* Bytes as twice as many lower-case hex digits, without a NUL. */
 void text_hex(const unsigned char *bytes, size_t count, char *digits);
 

@@ -109,6 +109,33 @@ START_TEST(no_escape_is_cut_in_two)
 }
 END_TEST
 
+START_TEST(leading_digits_are_a_number_and_too_many_the_largest)
+{
+    static const struct {
+        const char *text;
+        size_t digits;
+        uint64_t number;
+    } rows[] = {
+        {"", 0, 0},
+        {"-1", 0, 0},
+        {"007", 3, 7},
+        {"42ms", 2, 42},
+        {":1", 0, 0},
+        {"9999999999999999999", 19, 9999999999999999999u},
+        {"/1", 0, 0},
+        {"00000000000000000001", 20, UINT64_MAX},
+        {"1234567", 7, 1234567},
+        {"99999999999999999999999", 23, UINT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t number = 1;
+        size_t len = strlen(rows[i].text);
+        ck_assert_uint_eq(text_take_number(rows[i].text, len, &number), rows[i].digits);
+        ck_assert_uint_eq(number, rows[i].number);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("text");
@@ -119,6 +146,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, each_style_escapes_what_could_mislead_its_reader);
     tcase_add_test(tests, every_byte_becomes_printable);
     tcase_add_test(tests, no_escape_is_cut_in_two);
+    tcase_add_test(tests, leading_digits_are_a_number_and_too_many_the_largest);
     suite_add_tcase(suite, tests);
     return suite;
 }
