@@ -6,8 +6,8 @@
 
 #include "engine/engine.h"
 #include "engine/flight/flights.h"
-#include "engine/flight/need.h"
 #include "engine/flight/self_test.h"
+#include "engine/flight/write.h"
 #include "engine/locks/manager.h"
 
 struct engine {

@@ -19,23 +19,11 @@ struct flight *flight_open(struct pool *pool, struct flight_key *key,
     struct flight *flight = pool_take(pool);
     if (flight == NULL)
         return NULL;
+    memset(flight, 0, offsetof(struct flight, round));
+    memset(&flight->key, 0, sizeof(*flight) - offsetof(struct flight, key));
     round_init(&flight->round, rules, kind, ttl_ns);
-    flight->together = NULL;
-    flight->gathered_for = 0;
-    flight->shared_on = 0;
     flight->asks_by = commands[kind];
-    flight->settled = false;
-    flight->looks = false;
     flight->key = key;
-    flight->ballot = 0;
-    flight->backfill = 0;
-    flight->partner = NULL;
-    flight->spared = NULL;
-    flight->notes = NULL;
-    flight->call = NULL;
-    flight->breaking = NULL;
-    flight->renews = NULL;
-    flight->of_daemon = false;
     LIST_INSERT_HEAD(&key->flights, flight, of_key);
     return flight;
 }

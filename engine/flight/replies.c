@@ -136,24 +136,28 @@ static void tell_seen(struct flights *flights, unsigned node, struct flight_key 
                           ticket->form == REDIS_BY_SHA1;
 }
 
+/* A command about a key, of no round, has been answered or lost. Returns the key. */
+static struct flight_key *end_look(struct flights *flights, unsigned node,
+                                   const struct link_ticket *ticket)
+{
+    struct flight_key *key = ticket->owner;
+    flights->masters[node].looks--;
+    key->looks--;
+    return key;
+}
+
 static void on_look_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
                           const struct link_ticket *ticket)
 {
-    struct flight_key *key = ticket->owner;
     const struct answer said = redis_answer(REDIS_LOOK, reply);
-    flights->masters[node].looks--;
-    key->looks--;
-    tell_seen(flights, node, key, &said, ticket);
+    tell_seen(flights, node, end_look(flights, node, ticket), &said, ticket);
 }
 
 static void on_far_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
                          const struct link_ticket *ticket)
 {
-    struct flight_key *key = ticket->owner;
-    flights->masters[node].looks--;
-    key->looks--;
     flights->news.any = true;
-    flights->news.sought = key;
+    flights->news.sought = end_look(flights, node, ticket);
     flights->news.sought_need_ns = redis_far_need_ms(reply, flights->daemon) * NS_PER_MS;
 }
 
@@ -356,19 +360,13 @@ static void fail_ticket(struct flights *flights, unsigned node, const struct lin
 {
     enum reason reason = flights->masters[node].link.reason;
     struct flight *flight = ticket->owner;
-    struct flight_key *key = ticket->owner;
     switch (ticket->kind) {
-    case TICKET_FAR:
-        flights->masters[node].looks--;
-        key->looks--;
-        flight_note_idle(&flights->idle_keys, key);
-        break;
     case TICKET_LOOK:
-        flights->masters[node].looks--;
-        key->looks--;
-        flight_note_idle(&flights->idle_keys, key);
         flights->news.any = true;
         flights->news.looks_lost |= nodes_only(node);
+        /* fall through */
+    case TICKET_FAR:
+        flight_note_idle(&flights->idle_keys, end_look(flights, node, ticket));
         break;
     case TICKET_RELEASES:
         for (unsigned i = 0; i < ticket->command; i++) {

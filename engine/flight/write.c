@@ -3,9 +3,14 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/flight/need.h"
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
+
+int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns)
+{
+    int64_t ns = 3 * round_trip_ns + NS_PER_MS;
+    return ns > backoff_min_ns ? ns : 0;
+}
 
 /* By the distance to the nearest quorum. */
 static int64_t need_ms(const struct flights *flights)

@@ -47,6 +47,12 @@ void write_look(struct flights *flights, unsigned node, struct flight_key *key, 
  */
 void write_far_query(struct flights *flights, struct flight_key *key, int64_t now_ns);
 
+/* How long a lock has to be free for a waiter of this daemon to get it: other daemons hear of that
+ * (docs/algorithm.md, "A daemon that is far from the masters"). With this round trip to the
+ * masters: a report and a look, a look's answer and a SET, and one round trip more for jitter. 0:
+ * the usual pauses are long enough. */
+int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns);
+
 /* The node is owed the release of the flight's token. */
 void write_later(struct flights *flights, unsigned node, const struct flight *flight,
                  int64_t now_ns);

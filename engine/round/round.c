@@ -232,21 +232,6 @@ static struct verdict judge_token(const struct round *round)
                                                   denials + pending < denials_needed};
 }
 
-static struct verdict judge_extend(struct round *round, int64_t now_ns)
-{
-    struct verdict verdict = judge_token(round);
-    if (verdict.outcome == OUTCOME_OK)
-        verdict.outcome = granted_or_late(round, now_ns);
-    return verdict;
-}
-
-static struct verdict judge_freeze(const struct round *round)
-{
-    struct verdict verdict = judge_token(round);
-    verdict.certain = round->pending == 0;
-    return verdict;
-}
-
 static struct verdict judge_status(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
@@ -327,28 +312,20 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
 
 static void judge(struct round *round, int64_t now_ns, struct round_actions *actions)
 {
-    struct verdict verdict = {OUTCOME_NOQUORUM, false};
-    switch (round->kind) {
-    case ROUND_ACQUIRE:
+    if (round->kind == ROUND_ACQUIRE) {
         judge_acquire(round, now_ns, actions);
         return;
-    case ROUND_EXTEND:
-        verdict = judge_extend(round, now_ns);
-        break;
-    case ROUND_RELEASE:
-        verdict = judge_token(round);
-        break;
-    case ROUND_STATUS:
-        verdict = judge_status(round);
-        break;
-    case ROUND_FREEZE:
-        verdict = judge_freeze(round);
-        break;
     }
+    struct verdict verdict = round->kind == ROUND_STATUS ? judge_status(round) : judge_token(round);
+    if (round->kind == ROUND_FREEZE)
+        verdict.certain = round->pending == 0;
     if (!verdict.certain)
         return;
-    if (round->kind == ROUND_EXTEND && verdict.outcome == OUTCOME_OK)
-        plant(round, actions, round->absent | round->missing, now_ns);
+    if (round->kind == ROUND_EXTEND && verdict.outcome == OUTCOME_OK) {
+        verdict.outcome = granted_or_late(round, now_ns);
+        if (verdict.outcome == OUTCOME_OK)
+            plant(round, actions, round->absent | round->missing, now_ns);
+    }
     settle(round, actions, verdict.outcome);
 }
 

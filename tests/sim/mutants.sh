@@ -212,7 +212,7 @@ mutant request-not-closed all "keeps\|crashed\|not met" engine/locks/requests.c 
 mutant renewals-not-counted-back all "keeps" engine/locks/grants.c \
     's/^    manager->renewing -= .*/    (void)0;/'
 mutant looks-not-counted-back all "keeps" engine/flight/replies.c \
-    '/^static void fail_ticket/,/^}/s/flights->masters\[node\].looks--;/(void)0;/'
+    '/^static void fail_ticket/,/^}/s/end_look(flights, node, ticket)/ticket->owner/'
 mutant kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
     's/count == LIMIT_LINK_KEPT/0/'
 mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \

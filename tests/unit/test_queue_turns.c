@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "engine/flight/need.h"
+#include "engine/flight/write.h"
 #include "engine/locks/queue.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
