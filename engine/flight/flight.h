@@ -1,6 +1,6 @@
 /*
  * One round in flight: the round, the key it is about, and the token. A flight is open from
- * flight_open() until its round is settled, what follows has been done (flights_conclude()), and
+ * flights_open() until its round is settled, what follows has been done (flights_conclude()), and
  * every command of it has been answered or lost.
  */
 #ifndef ENGINE_FLIGHT_FLIGHT_H
@@ -90,13 +90,6 @@ struct flight {
 };
 
 TAILQ_HEAD(flight_list, flight);
-
-/* A new one, with its round; the caller puts it on a list. NULL if there is no room. */
-struct flight *flight_open(struct pool *pool, struct flight_key *key,
-                           const struct round_rules *rules, enum round_kind kind, int64_t ttl_ns);
-
-/* It is on no list any more, and no command of its round is under way. */
-void flight_free(struct pool *pool, struct flight_keys *idle, struct flight *flight);
 
 /* What a command of its round is for a master. */
 enum redis_command flight_command(const struct flight *flight, enum round_command command);

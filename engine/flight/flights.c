@@ -1,15 +1,58 @@
 #include "engine/flight/flights.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/flight/masters.h"
 #include "engine/flight/write.h"
 #include "engine/round/node_set.h"
 #include "protocol/text.h"
 #include "protocol/token.h"
 #include "protocol/units.h"
+
+static_assert(offsetof(struct flight, together) == 0, "as links find the next of a run");
+static_assert(offsetof(struct flight, round.phase) < POOL_LINE, "a vote takes one line");
+static_assert(offsetof(struct flight, round.ballot_seen) <= 2 * POOL_LINE,
+              "... and most rounds two");
+
+static const enum redis_command commands[] = {
+    [ROUND_ACQUIRE] = REDIS_ACQUIRE, [ROUND_EXTEND] = REDIS_EXTEND, [ROUND_RELEASE] = REDIS_RELEASE,
+    [ROUND_STATUS] = REDIS_STATUS,   [ROUND_FREEZE] = REDIS_FREEZE,
+};
+
+/* --- what a flight is for --- */
+
+enum redis_command flight_command(const struct flight *flight, enum round_command command)
+{
+    switch (command) {
+    case ROUND_VOTE:
+        return flight->asks_by;
+    case ROUND_UNDO:
+        return REDIS_RELEASE;
+    case ROUND_PLANT:
+        return REDIS_PLANT;
+    case ROUND_COMMANDS:
+        break;
+    }
+    assert(false && "no command");
+    return REDIS_STATUS;
+}
+
+bool flight_is_release(const struct flight *flight, enum round_command command)
+{
+    return flight_command(flight, command) == REDIS_RELEASE;
+}
+
+bool flight_is_vote(const struct flight *flight, enum round_command command)
+{
+    return command == ROUND_VOTE && flight->asks_by != REDIS_RELEASE;
+}
+
+bool flight_is_swap(const struct flight *flight, enum round_command command)
+{
+    return flight_command(flight, command) == REDIS_SWAP;
+}
 
 /* --- random --- */
 
@@ -43,112 +86,6 @@ void flights_freeze_token(struct flights *flights, const char *token, char *froz
 
 /* --- making and unmaking --- */
 
-static uint32_t random_for_wire(void *context)
-{
-    const struct flights_wire *wire = context;
-    return flights_random(wire->flights);
-}
-
-static void open_wire(void *context, unsigned node)
-{
-    const struct flights_wire *wire = context;
-    wire->flights->io->open(wire->flights->io->context, node, wire->channel);
-}
-
-static void close_wire(void *context, unsigned node)
-{
-    const struct flights_wire *wire = context;
-    wire->flights->io->close(wire->flights->io->context, node, wire->channel);
-}
-
-static void write_wire(void *context, unsigned node, const char *bytes, size_t len)
-{
-    const struct flights_wire *wire = context;
-    wire->flights->io->write(wire->flights->io->context, nodes_only(node), wire->channel, bytes,
-                             len);
-}
-
-static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
-{
-    const struct flights_wire *wire = context;
-    warden_heartbeat(&wire->flights->masters[node].warden, now_ns);
-}
-
-static void init_guard(struct flights *flights)
-{
-    struct guard_rules rules = {
-        .node_count = flights->node_count,
-        .quorum = flights->rules->round.quorum,
-        .drift = flights->rules->round.drift,
-        .max_ttl_ns = flights->rules->max_ttl_ns,
-        .fence_ttl_ns = flights->rules->fence_ttl_ns,
-        .cluster = flights->rules->cluster,
-        .durable = flights->rules->durable,
-        .bootstrap = flights->rules->bootstrap,
-        .reset_set = flights->rules->reset_set,
-        .looks_on = flights->rules->looks_on,
-    };
-    memcpy(rules.node_names, flights->rules->node_names, sizeof(rules.node_names));
-    for (unsigned i = 0; i < flights->node_count; i++)
-        rules.databases[i] = flights->rules->logins[i].database;
-    guard_init(&flights->guard, &rules);
-    for (unsigned i = 0; i < flights->node_count; i++) {
-        flights->masters[i].warden = (struct warden){
-            .guard = &flights->guard,
-            .link = &flights->masters[i].link,
-            .node = i,
-            .clock_id = flights->rules->clock_id,
-            .absent_key = flights->absent_key,
-        };
-        flights->masters[i].vote_reason = REASON_CONNECTING;
-    }
-}
-
-static void init_connections(struct flights *flights, int64_t now_ns)
-{
-    const struct engine_rules *rules = flights->rules;
-    struct link_ticket *tickets = flights->ticket_memory;
-    const struct link_rules link_rules = {
-        .node_timeout_ns = rules->round.node_timeout_ns,
-        .heartbeat_every_ns = flights->guard.periods.heartbeat_ns,
-        .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
-    };
-    for (unsigned channel = 0; channel < CHANNELS; channel++)
-        flights->wires[channel] = (struct flights_wire){flights, channel};
-    flights->link_io = (struct link_io){
-        .context = &flights->wires[CHANNEL_COMMANDS],
-        .open = open_wire,
-        .close = close_wire,
-        .write = write_wire,
-        .heartbeat = heartbeat_for_link,
-        .random = random_for_wire,
-    };
-    flights->tracker_io = (struct tracker_io){
-        .context = &flights->wires[CHANNEL_TRACKING],
-        .open = open_wire,
-        .close = close_wire,
-        .write = write_wire,
-        .random = random_for_wire,
-    };
-    for (unsigned i = 0; i < flights->node_count; i++) {
-        link_init(&flights->masters[i].link, i, &flights->link_io, &rules->logins[i], &link_rules,
-                  tickets + i * LIMIT_LINK_COMMANDS,
-                  flights->owed_memory + i * LIMIT_LINK_OWED_BYTES, now_ns);
-        tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
-                     link_patience_ns(&flights->masters[i].link), now_ns);
-    }
-}
-
-/* The key by which the guard asks whether locks may be set. No name of a resource has a space in
- * it, so no lock of redlockd is ever there; and no other client of the master knows the name of
- * this daemon. */
-static void name_absent_key(struct flights *flights)
-{
-    snprintf(flights->absent_key, sizeof(flights->absent_key), "%.*sredlockd set?%.*s",
-             (int)flights->rules->key_prefix_len, flights->rules->key_prefix, REDIS_DAEMON,
-             flights->daemon);
-}
-
 static bool allocate(struct flights *flights)
 {
     size_t kept = (size_t)flights->node_count * LIMIT_LINK_KEPT;
@@ -175,14 +112,10 @@ bool flights_init(struct flights *flights, const struct engine_rules *rules,
     STAILQ_INIT(&flights->gathered);
     STAILQ_INIT(&flights->unwritten);
     SLIST_INIT(&flights->idle_keys);
-    init_guard(flights);
+    draw_digits(flights, sizeof(flights->daemon) / 2, flights->daemon);
     if (!allocate(flights))
         return false;
-    init_connections(flights, now_ns);
-    draw_digits(flights, sizeof(flights->daemon) / 2, flights->daemon);
-    name_absent_key(flights);
-    for (unsigned i = 0; i < flights->node_count; i++)
-        memcpy(flights->masters[i].warden.daemon, flights->daemon, sizeof(flights->daemon));
+    masters_init(flights, now_ns);
     return true;
 }
 
@@ -206,18 +139,47 @@ void flights_take_logins(struct flights *flights)
 struct flight *flights_open(struct flights *flights, struct flight_key *key, enum round_kind kind,
                             int64_t ttl_ns)
 {
-    struct flight *flight = flight_open(&flights->pool, key, &flights->rules->round, kind, ttl_ns);
+    struct flight *flight = pool_take(&flights->pool);
+    if (flight == NULL)
+        return NULL;
+    memset(flight, 0, offsetof(struct flight, round));
+    memset(&flight->key, 0, sizeof(*flight) - offsetof(struct flight, key));
+    round_init(&flight->round, &flights->rules->round, kind, ttl_ns);
+    flight->asks_by = commands[kind];
+    flight->key = key;
+    LIST_INSERT_HEAD(&key->flights, flight, of_key);
     /* All rounds have the same time, so the order of their starts is that of their deadlines. */
-    if (flight != NULL)
-        TAILQ_INSERT_TAIL(&flights->voting, flight, of_list);
+    TAILQ_INSERT_TAIL(&flights->voting, flight, of_list);
     return flight;
+}
+
+void flight_note_idle(struct flight_keys *idle, struct flight_key *key)
+{
+    if (key->idle)
+        return;
+    key->idle = true;
+    SLIST_INSERT_HEAD(idle, key, of_idle);
+}
+
+void flights_end(struct flights *flights, struct flight *flight)
+{
+    assert(!flight->settled);
+    assert(flight->call == NULL);
+    assert(flight->renews == NULL);
+    assert(flight->breaking == NULL);
+    assert(flight->gathered_for == 0);
+    if (flight->partner != NULL)
+        flight->partner->partner = NULL;
+    LIST_REMOVE(flight, of_key);
+    flight_note_idle(&flights->idle_keys, flight->key);
+    pool_give(&flights->pool, flight);
 }
 
 void flights_drop(struct flights *flights, struct flight *flight)
 {
     assert(flight->round.sent == 0);
     TAILQ_REMOVE(&flights->voting, flight, of_list);
-    flight_free(&flights->pool, &flights->idle_keys, flight);
+    flights_end(flights, flight);
 }
 
 /* --- steps --- */
@@ -275,11 +237,6 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
     if (flight_is_release(flight, command))
         write_later(flights, node, flight, now_ns);
     flights_deliver(flights, node, flight, command, &failed, now_ns);
-}
-
-void flights_end(struct flights *flights, struct flight *flight)
-{
-    flight_free(&flights->pool, &flights->idle_keys, flight);
 }
 
 /* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */

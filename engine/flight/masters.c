@@ -1,6 +1,125 @@
 #include "engine/flight/masters.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "engine/round/node_set.h"
+#include "protocol/units.h"
+
+/* --- at the start --- */
+
+static uint32_t random_for_wire(void *context)
+{
+    const struct flights_wire *wire = context;
+    uint32_t random;
+    wire->flights->io->entropy(wire->flights->io->context, &random, sizeof(random));
+    return random;
+}
+
+static void open_wire(void *context, unsigned node)
+{
+    const struct flights_wire *wire = context;
+    wire->flights->io->open(wire->flights->io->context, node, wire->channel);
+}
+
+static void close_wire(void *context, unsigned node)
+{
+    const struct flights_wire *wire = context;
+    wire->flights->io->close(wire->flights->io->context, node, wire->channel);
+}
+
+static void write_wire(void *context, unsigned node, const char *bytes, size_t len)
+{
+    const struct flights_wire *wire = context;
+    wire->flights->io->write(wire->flights->io->context, nodes_only(node), wire->channel, bytes,
+                             len);
+}
+
+static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
+{
+    const struct flights_wire *wire = context;
+    warden_heartbeat(&wire->flights->masters[node].warden, now_ns);
+}
+
+static void init_guard(struct flights *flights)
+{
+    struct guard_rules rules = {
+        .node_count = flights->node_count,
+        .quorum = flights->rules->round.quorum,
+        .drift = flights->rules->round.drift,
+        .max_ttl_ns = flights->rules->max_ttl_ns,
+        .fence_ttl_ns = flights->rules->fence_ttl_ns,
+        .cluster = flights->rules->cluster,
+        .durable = flights->rules->durable,
+        .bootstrap = flights->rules->bootstrap,
+        .reset_set = flights->rules->reset_set,
+        .looks_on = flights->rules->looks_on,
+    };
+    memcpy(rules.node_names, flights->rules->node_names, sizeof(rules.node_names));
+    for (unsigned i = 0; i < flights->node_count; i++)
+        rules.databases[i] = flights->rules->logins[i].database;
+    guard_init(&flights->guard, &rules);
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        flights->masters[i].warden = (struct warden){
+            .guard = &flights->guard,
+            .link = &flights->masters[i].link,
+            .node = i,
+            .clock_id = flights->rules->clock_id,
+            .absent_key = flights->absent_key,
+        };
+        memcpy(flights->masters[i].warden.daemon, flights->daemon, sizeof(flights->daemon));
+        flights->masters[i].vote_reason = REASON_CONNECTING;
+    }
+}
+
+static void init_connections(struct flights *flights, int64_t now_ns)
+{
+    const struct engine_rules *rules = flights->rules;
+    struct link_ticket *tickets = flights->ticket_memory;
+    const struct link_rules link_rules = {
+        .node_timeout_ns = rules->round.node_timeout_ns,
+        .heartbeat_every_ns = flights->guard.periods.heartbeat_ns,
+        .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
+    };
+    for (unsigned channel = 0; channel < CHANNELS; channel++)
+        flights->wires[channel] = (struct flights_wire){flights, channel};
+    flights->link_io = (struct link_io){
+        .context = &flights->wires[CHANNEL_COMMANDS],
+        .open = open_wire,
+        .close = close_wire,
+        .write = write_wire,
+        .heartbeat = heartbeat_for_link,
+        .random = random_for_wire,
+    };
+    flights->tracker_io = (struct tracker_io){
+        .context = &flights->wires[CHANNEL_TRACKING],
+        .open = open_wire,
+        .close = close_wire,
+        .write = write_wire,
+        .random = random_for_wire,
+    };
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        link_init(&flights->masters[i].link, i, &flights->link_io, &rules->logins[i], &link_rules,
+                  tickets + i * LIMIT_LINK_COMMANDS,
+                  flights->owed_memory + i * LIMIT_LINK_OWED_BYTES, now_ns);
+        tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
+                     link_patience_ns(&flights->masters[i].link), now_ns);
+    }
+}
+
+void masters_init(struct flights *flights, int64_t now_ns)
+{
+    /* The key by which the guard asks whether locks may be set. No name of a resource has a space
+     * in it, so no lock of redlockd is ever there; and no other client of the master knows the name
+     * of this daemon. */
+    snprintf(flights->absent_key, sizeof(flights->absent_key), "%.*sredlockd set?%.*s",
+             (int)flights->rules->key_prefix_len, flights->rules->key_prefix, REDIS_DAEMON,
+             flights->daemon);
+    init_guard(flights);
+    init_connections(flights, now_ns);
+}
+
+/* --- votes --- */
 
 /* Any key may have changed on this node, or its vote counts again. */
 static void look_again(struct flights *flights, unsigned node)
@@ -8,8 +127,6 @@ static void look_again(struct flights *flights, unsigned node)
     flights->news.any = true;
     flights->news.look_again |= nodes_only(node);
 }
-
-/* --- votes --- */
 
 void masters_note_votes(struct flights *flights, int64_t now_ns)
 {

@@ -7,6 +7,9 @@
 
 #include "engine/flight/flights.h"
 
+/* At the start, once the memory of links is there: nothing is known of any of them. */
+void masters_init(struct flights *flights, int64_t now_ns);
+
 /* The link was in this state before: tell of it, if it has changed, and have the guard look at the
  * server that is there now. */
 void masters_note_link(struct flights *flights, unsigned node, enum link_state before,
