@@ -36,8 +36,7 @@ SCRIPTS  := $(wildcard protocol/*.lua)
 SOURCES  := $(wildcard protocol/*.c config/*.c engine/*.c engine/*/*.c server/*.c server/*/*.c)
 OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out server/main.c,$(SOURCES)))
 CLIENT   := $(patsubst %.c,$(BUILD)/client/pic/%.o,\
-                  $(wildcard client/c/*.c) protocol/address.c protocol/text.c \
-                  protocol/token.c protocol/utf8.c)
+                  $(wildcard client/c/*.c) protocol/address.c protocol/text.c protocol/token.c)
 CLI      := $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/cli/main.c,$(wildcard client/cli/*.c)))
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))

@@ -2,24 +2,23 @@
 
 #include <string.h>
 
+static const struct {
+    const char *word;
+    const char *text;
+} reasons[] = {
+#define X(name, word, text) [name] = {word, text},
+    REASON_TABLE(X)
+#undef X
+};
+
 const char *reason_word(enum reason reason)
 {
-    static const char *const words[] = {
-#define X(name, word, text) [name] = word,
-        REASON_TABLE(X)
-#undef X
-    };
-    return words[reason];
+    return reasons[reason].word;
 }
 
 const char *reason_text(enum reason reason)
 {
-    static const char *const texts[] = {
-#define X(name, word, text) [name] = text,
-        REASON_TABLE(X)
-#undef X
-    };
-    return texts[reason];
+    return reasons[reason].text;
 }
 
 enum reason reason_of_word(const char *word)

@@ -31,8 +31,12 @@ struct words {
 /* A word of the protocol, in upper case: it is compared whole, and has zeros behind it. */
 enum { LETTERS = 8 };
 
-static const char verb_words[VERB_COUNT][LETTERS] = {
-#define X(name, word, usage, text) [name] = word,
+static const struct {
+    char word[LETTERS];
+    const char *usage;
+    const char *text;
+} verbs[VERB_COUNT] = {
+#define X(name, word, usage, text) [name] = {word, usage, text},
     VERB_TABLE(X)
 #undef X
 };
@@ -42,27 +46,17 @@ VERB_TABLE(X)
 
 const char *verb_word(enum verb verb)
 {
-    return verb_words[verb];
+    return verbs[verb].word;
 }
 
 const char *verb_usage(enum verb verb)
 {
-    static const char *const usages[VERB_COUNT] = {
-#define X(name, word, usage, text) [name] = usage,
-        VERB_TABLE(X)
-#undef X
-    };
-    return usages[verb];
+    return verbs[verb].usage;
 }
 
 const char *verb_text(enum verb verb)
 {
-    static const char *const texts[VERB_COUNT] = {
-#define X(name, word, usage, text) [name] = text,
-        VERB_TABLE(X)
-#undef X
-    };
-    return texts[verb];
+    return verbs[verb].text;
 }
 
 const char *request_error_word(enum request_error error)
@@ -313,8 +307,8 @@ static enum request_error take_secret(const struct word *word, struct request *r
 
 static enum request_error fail_usage(enum verb verb, struct error *error)
 {
-    const char *usage = verb_usage(verb);
-    return fail(error, REQUEST_BAD_ARGUMENTS, "%s takes %s", verb_word(verb),
+    const char *usage = verbs[verb].usage;
+    return fail(error, REQUEST_BAD_ARGUMENTS, "%s takes %s", verbs[verb].word,
                 usage[0] != '\0' ? usage : "no arguments");
 }
 
@@ -439,7 +433,7 @@ static enum request_error find_verb(const struct word *word, struct request *req
                                     struct error *error)
 {
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
-        if (!is_word(word, verb_words[verb]))
+        if (!is_word(word, verbs[verb].word))
             continue;
         request->verb = (enum verb)verb;
         return REQUEST_FINE;

@@ -58,6 +58,15 @@ void text_hex(const unsigned char *bytes, size_t count, char *digits);
 /* As printf; one call adds 1023 bytes at most. Never for bytes from outside. */
 __attribute__((format(printf, 2, 3))) void text_format(struct text *text, const char *form, ...);
 
+/* The bytes of the character at `at`, 1 to 4, or 0 where none begins there: also for overlong
+ * forms, surrogates and what is beyond U+10FFFF. */
+size_t utf8_character(const char *at, size_t len);
+
+/* The same, and 0 for characters that show nothing, or change what stands beside them: controls,
+ * line separators, joiners, fillers, marks and overrides of direction. What is left, people may be
+ * shown; two names can look the same all the same. */
+size_t utf8_visible(const char *at, size_t len);
+
 /* How bytes from outside are written; what a style does not write as it is becomes \x1b. */
 enum text_style {
     TEXT_ASCII,   /* printable ASCII as it is */

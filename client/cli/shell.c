@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/utf8.h"
+#include "protocol/text.h"
 
 /* Between the end of a quotation and the beginning of the next one. */
 static void put_escaped(struct text *text, unsigned char byte)

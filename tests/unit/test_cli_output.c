@@ -8,7 +8,7 @@
 #include "client/cli/json.h"
 #include "client/cli/shell.h"
 #include "client/cli/table.h"
-#include "protocol/utf8.h"
+#include "protocol/text.h"
 #include "tests/runner.h"
 
 /* --- UTF-8 --- */
