@@ -22,7 +22,6 @@
 
 #include "engine/flight/flight.h"
 #include "engine/flight/io.h"
-#include "engine/flight/rules.h"
 #include "engine/guard/guard.h"
 #include "engine/master/master.h"
 #include "engine/pool.h"

@@ -226,7 +226,7 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
     bool all_deleted = redis_all_released(reply);
     if (reply->kind == RESP_ERROR) {
         if (reason_of_redis_error(reply->str, reply->len) == REASON_NOSCRIPT &&
-            write_releases_in_full(flights, node, ticket, now_ns))
+            write_in_full(flights, node, ticket, now_ns))
             return;
         note_refusal(flights, node, REDIS_RELEASE, reply);
     }

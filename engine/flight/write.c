@@ -93,15 +93,6 @@ static void write_formatted(struct flights *flights, uint32_t nodes, size_t len)
     flights->io->write(flights->io->context, nodes, CHANNEL_COMMANDS, flights->command, len);
 }
 
-/* A command has been written to these nodes: if their answers are votes, the guard is asked about
- * them at the end of the pass. */
-static void ask_guard(struct flights *flights, const struct flight *flight,
-                      enum round_command command, uint32_t nodes)
-{
-    if (flight_is_vote(flight, command))
-        flights->unguarded |= nodes;
-}
-
 /* Returns the nodes that do not take it. */
 static uint32_t write_round(struct flights *flights, struct flight *flight,
                             enum round_command command, uint32_t nodes, int64_t now_ns)
@@ -143,7 +134,9 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
     if (ticket.plain)
         flights->asked_last = flight;
     write_formatted(flights, nodes & ~refused, len);
-    ask_guard(flights, flight, command, nodes & ~refused);
+    /* The guard is asked about votes at the end of the pass. */
+    if (flight_is_vote(flight, command))
+        flights->unguarded |= nodes & ~refused;
     return refused;
 }
 
@@ -286,44 +279,29 @@ uint32_t write_command(struct flights *flights, struct flight *flight, enum roun
 
 /* --- in full --- */
 
-/* The same command once more, as formatted. */
-static void write_again(struct flights *flights, unsigned node, const struct link_ticket *ticket,
-                        size_t len, int64_t now_ns)
+bool write_in_full(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+                   int64_t now_ns)
 {
+    struct link *link = &flights->masters[node].link;
+    const struct flight *flight = ticket->owner;
     struct link_ticket again = *ticket;
+    bool together = ticket->kind == TICKET_RELEASES;
+    bool release = together || flight_is_release(flight, ticket->command);
+    bool vote = !together && flight_is_vote(flight, ticket->command);
+    enum reason refused = release ? link_refuses_release(link) : link_refuses_vote(link);
+    /* After the undo of its round a vote would set a key that nothing deletes. */
+    if (ticket->form == REDIS_IN_FULL || refused != REASON_NONE ||
+        (vote && flight->round.phase != ROUND_VOTING))
+        return false;
+    size_t len = together ? format_chain(flights, flight, ticket->command, REDIS_IN_FULL, now_ns)
+                          : format(flights, flight, ticket->command, REDIS_IN_FULL, now_ns);
     again.form = REDIS_IN_FULL;
     again.plain = false; /* of no run */
     again.tracking = 0;  /* that was asked for once */
     again.sent_ns = now_ns;
-    link_send(&flights->masters[node].link, flights->command, len, &again);
-}
-
-bool write_in_full(struct flights *flights, unsigned node, const struct link_ticket *ticket,
-                   int64_t now_ns)
-{
-    const struct link *link = &flights->masters[node].link;
-    const struct flight *flight = ticket->owner;
-    /* After the undo of its round it would set a key that nothing deletes. */
-    if (flight_is_vote(flight, ticket->command) && flight->round.phase != ROUND_VOTING)
-        return false;
-    enum reason refused = flight_is_release(flight, ticket->command) ? link_refuses_release(link)
-                                                                     : link_refuses_vote(link);
-    if (ticket->form == REDIS_IN_FULL || refused != REASON_NONE)
-        return false;
-    size_t len = format(flights, flight, ticket->command, REDIS_IN_FULL, now_ns);
-    write_again(flights, node, ticket, len, now_ns);
-    ask_guard(flights, flight, ticket->command, nodes_only(node));
-    return true;
-}
-
-bool write_releases_in_full(struct flights *flights, unsigned node,
-                            const struct link_ticket *ticket, int64_t now_ns)
-{
-    if (ticket->form == REDIS_IN_FULL ||
-        link_refuses_release(&flights->masters[node].link) != REASON_NONE)
-        return false;
-    size_t len = format_chain(flights, ticket->owner, ticket->command, REDIS_IN_FULL, now_ns);
-    write_again(flights, node, ticket, len, now_ns);
+    link_send(link, flights->command, len, &again);
+    if (vote)
+        flights->unguarded |= nodes_only(node);
     return true;
 }
 

@@ -20,12 +20,11 @@
 uint32_t write_command(struct flights *flights, struct flight *flight, enum round_command command,
                        uint32_t nodes, int64_t now_ns);
 
-/* The node has forgotten the script: the command is written in full, in the same round, and in the
- * epoch in which its vote was asked for. False: it is too late for that. */
+/* The node has forgotten the script of a round's command, or of releases: that is written in full,
+ * in the same round, and in the epoch in which its vote was asked for. False: it is too late for
+ * that. */
 bool write_in_full(struct flights *flights, unsigned node, const struct link_ticket *ticket,
                    int64_t now_ns);
-bool write_releases_in_full(struct flights *flights, unsigned node,
-                            const struct link_ticket *ticket, int64_t now_ns);
 
 /* A release as a command of its own, by the script. The link takes releases. */
 void write_release_alone(struct flights *flights, unsigned node, struct flight *flight,
