@@ -180,6 +180,14 @@ static void set_tag(struct request *request, const struct word *word)
     request->tag_len = (uint16_t)(word->len - 1);
 }
 
+/* The first word, if it is one and a space follows: it is not cut off. */
+static void take_tag(const struct words *words, const char *end, struct request *request)
+{
+    const struct word *first = &words->word[0];
+    if (words->count > 0 && first->at + first->len < end && is_tag(first))
+        set_tag(request, first);
+}
+
 void request_tag(const char *line, size_t len, struct request *request)
 {
     const char *const end = line + len;
@@ -188,8 +196,6 @@ void request_tag(const char *line, size_t len, struct request *request)
     request->tag_len = 0;
     while (at < end && *at == ' ')
         at++;
-    if (at == end || *at != '#')
-        return;
     const char *space = memchr(at, ' ', (size_t)(end - at));
     if (space == NULL)
         return;
@@ -448,7 +454,7 @@ enum request_error request_parse(const char *line, size_t len, const struct requ
     const struct word *word = words.word;
     memset(request, 0, sizeof(*request));
     size_t control = split(line, len, &words);
-    request_tag(line, len, request);
+    take_tag(&words, line + len, request);
     if (len >= LIMIT_LINE)
         return fail(error, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes");
     if (control < len)

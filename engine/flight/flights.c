@@ -142,8 +142,11 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     struct flight *flight = pool_take(&flights->pool);
     if (flight == NULL)
         return NULL;
+    /* All but the round and the tokens, which are set before they are read. */
     memset(flight, 0, offsetof(struct flight, round));
-    memset(&flight->key, 0, sizeof(*flight) - offsetof(struct flight, key));
+    memset(&flight->key, 0, offsetof(struct flight, token) - offsetof(struct flight, key));
+    memset(&flight->partner, 0,
+           offsetof(struct flight, predecessor) - offsetof(struct flight, partner));
     round_init(&flight->round, &flights->rules->round, kind, ttl_ns);
     flight->asks_by = commands[kind];
     flight->key = key;
