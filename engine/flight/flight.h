@@ -6,6 +6,7 @@
 #ifndef ENGINE_FLIGHT_FLIGHT_H
 #define ENGINE_FLIGHT_FLIGHT_H
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,13 +93,38 @@ struct flight {
 TAILQ_HEAD(flight_list, flight);
 
 /* What a command of its round is for a master. */
-enum redis_command flight_command(const struct flight *flight, enum round_command command);
-bool flight_is_release(const struct flight *flight, enum round_command command);
+static inline enum redis_command flight_command(const struct flight *flight,
+                                                enum round_command command)
+{
+    switch (command) {
+    case ROUND_VOTE:
+        return flight->asks_by;
+    case ROUND_UNDO:
+        return REDIS_RELEASE;
+    case ROUND_PLANT:
+        return REDIS_PLANT;
+    case ROUND_COMMANDS:
+        break;
+    }
+    assert(false && "no command");
+    return REDIS_STATUS;
+}
+
+static inline bool flight_is_release(const struct flight *flight, enum round_command command)
+{
+    return flight_command(flight, command) == REDIS_RELEASE;
+}
 
 /* Does its answer count only once the guard's probe after it has passed? */
-bool flight_is_vote(const struct flight *flight, enum round_command command);
+static inline bool flight_is_vote(const struct flight *flight, enum round_command command)
+{
+    return command == ROUND_VOTE && flight->asks_by != REDIS_RELEASE;
+}
 
 /* Does it hand the lock over? */
-bool flight_is_swap(const struct flight *flight, enum round_command command);
+static inline bool flight_is_swap(const struct flight *flight, enum round_command command)
+{
+    return flight_command(flight, command) == REDIS_SWAP;
+}
 
 #endif

@@ -21,39 +21,6 @@ static const enum redis_command commands[] = {
     [ROUND_STATUS] = REDIS_STATUS,   [ROUND_FREEZE] = REDIS_FREEZE,
 };
 
-/* --- what a flight is for --- */
-
-enum redis_command flight_command(const struct flight *flight, enum round_command command)
-{
-    switch (command) {
-    case ROUND_VOTE:
-        return flight->asks_by;
-    case ROUND_UNDO:
-        return REDIS_RELEASE;
-    case ROUND_PLANT:
-        return REDIS_PLANT;
-    case ROUND_COMMANDS:
-        break;
-    }
-    assert(false && "no command");
-    return REDIS_STATUS;
-}
-
-bool flight_is_release(const struct flight *flight, enum round_command command)
-{
-    return flight_command(flight, command) == REDIS_RELEASE;
-}
-
-bool flight_is_vote(const struct flight *flight, enum round_command command)
-{
-    return command == ROUND_VOTE && flight->asks_by != REDIS_RELEASE;
-}
-
-bool flight_is_swap(const struct flight *flight, enum round_command command)
-{
-    return flight_command(flight, command) == REDIS_SWAP;
-}
-
 /* --- random --- */
 
 uint32_t flights_random(struct flights *flights)
