@@ -26,7 +26,6 @@ void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t s
     queue->phase = QUEUE_WATCHING;
     queue->ask_ns = queue->look_ns = ALARM_NEVER;
     queue->random = seed;
-    queue->turn = QUEUE_TURN_HANDOVERS;
 }
 
 /* --- the line --- */
@@ -195,16 +194,10 @@ void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
 
 void queue_on_asked(struct queue *queue)
 {
-    unsigned quorum = queue->rules->quorum;
     assert(queue->phase != QUEUE_ASKING);
     queue->phase = QUEUE_ASKING;
     queue->ask_again = false;
-    queue->declined = queue->offered && nodes_count(queue->free & queue->tracked) >= quorum;
-    if (queue->offered && !queue->declined)
-        queue->turn = QUEUE_TURN_HANDOVERS;
     queue->offered = false;
-    if (queue->declined && queue->turn > QUEUE_TURN_HANDOVERS)
-        queue->sought = 0;
     forget_sight(queue);
 }
 
@@ -233,13 +226,10 @@ static void watch(struct queue *queue, int64_t ask_ns)
 void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t now_ns)
 {
     assert(queue->phase == QUEUE_ASKING);
-    bool again = queue->ask_again;
-    if (outcome == QUEUE_HELD || outcome == QUEUE_COLLIDED)
-        queue->turn = QUEUE_TURN_HANDOVERS;
     switch (outcome) {
     case QUEUE_HELD:
         queue->failures = 0;
-        watch(queue, again ? now_ns : ALARM_NEVER);
+        watch(queue, queue->ask_again ? now_ns : ALARM_NEVER);
         queue->quiet_ns = now_ns;
         queue->look_ns = ALARM_NEVER;
         look_soon(queue, now_ns);
@@ -260,7 +250,7 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
 static unsigned turn_length(const struct queue *queue)
 {
     bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
-    return far ? queue->turn * QUEUE_FAR_HANDOVERS / QUEUE_TURN_HANDOVERS : queue->turn;
+    return far ? QUEUE_FAR_HANDOVERS : QUEUE_TURN_HANDOVERS;
 }
 
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
@@ -273,10 +263,7 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     queue->wanted = queue->wanted && goes_on;
     queue->need_ns = goes_on ? queue->need_ns : 0;
     if (queue->sought > 0 && !handed_over)
-        queue->handovers += turn_length(queue) * QUEUE_TURN_HANDOVERS / queue->turn / 2 - 1;
-    if (queue->declined && queue->turn < QUEUE_TURN_MOST)
-        queue->turn *= 2;
-    queue->declined = false;
+        queue->handovers += turn_length(queue) / 2 - 1;
     /* However long it was held before that. */
     if (queue->handovers <= 1)
         queue->turn_ns = now_ns;
@@ -285,37 +272,24 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
         hold_everywhere(queue, until_ns, now_ns);
 }
 
-/* The shortest pause after a turn: as long as the waiter needs that needs longest, but a hint may
- * be mistaken. */
-static int64_t least_pause_ns(const struct queue *queue)
-{
-    const struct queue_rules *rules = queue->rules;
-    int64_t least_ns =
-        queue->need_ns > rules->backoff_min_ns ? queue->need_ns : rules->backoff_min_ns;
-    return least_ns < rules->backoff_max_ns ? least_ns : rules->backoff_max_ns;
-}
-
+/* The pause after a turn: as long as the waiter needs that needs longest, but a hint may be
+ * mistaken. */
 static int64_t pause_ns(struct queue *queue)
 {
-    int64_t least_ns = least_pause_ns(queue);
-    int64_t most_ns = least_ns + queue->rules->backoff_min_ns;
-    if (most_ns > queue->rules->backoff_max_ns)
-        most_ns = queue->rules->backoff_max_ns;
-    return draw_ns(queue, least_ns, most_ns);
+    int64_t min_ns = queue->rules->backoff_min_ns;
+    int64_t max_ns = queue->rules->backoff_max_ns;
+    int64_t least_ns = queue->need_ns > min_ns ? queue->need_ns : min_ns;
+    least_ns = least_ns < max_ns ? least_ns : max_ns;
+    return draw_ns(queue, least_ns, least_ns + min_ns < max_ns ? least_ns + min_ns : max_ns);
 }
 
 static bool turn_is_over(const struct queue *queue, int64_t now_ns)
 {
-    int64_t lasted_ns = now_ns - queue->turn_ns;
-    int64_t grown_most_ns = QUEUE_TURN_PAUSES * least_pause_ns(queue);
     if (queue->handovers == 0)
         return false;
-    if (lasted_ns >= QUEUE_TURN_NS)
+    if (now_ns - queue->turn_ns >= QUEUE_TURN_NS)
         return true;
-    if (!queue->wanted && !queue->rules->shared_names)
-        return false;
-    return queue->handovers >= turn_length(queue) ||
-           (queue->handovers >= QUEUE_TURN_HANDOVERS && lasted_ns >= grown_most_ns);
+    return (queue->wanted || queue->rules->shared_names) && queue->handovers >= turn_length(queue);
 }
 
 void queue_on_wanted(struct queue *queue, int64_t need_ns)
@@ -357,10 +331,7 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
     if (turn_is_over(queue, now_ns)) {
         queue->handovers = 0;
         queue->turn_ns = now_ns;
-        /* Where nobody is known to want it, that he does not says nothing. */
-        queue->offered = queue->wanted || queue->rules->shared_names;
-        queue->looked = false;
-        forget_sight(queue);
+        queue->offered = true;
         pause_until(queue, now_ns + pause_ns(queue));
     } else {
         queue->ask_ns = now_ns;
@@ -414,20 +385,15 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     /* Who does not wait is first only where nobody waits: it has no part in any pause. */
     if (now_ns >= queue->ask_ns || TAILQ_FIRST(&queue->line)->overdue)
         return QUEUE_ASK;
-    if (queue->phase == QUEUE_PAUSING && (!queue->offered || queue->looked))
+    if (queue->phase == QUEUE_PAUSING)
         return QUEUE_REST;
-    if (queue->phase == QUEUE_PAUSING) {
-        *nodes = reachable & ~queue->looking;
-        queue->looked = true;
-    } else {
-        if (now_ns >= free_ns(queue))
-            return QUEUE_ASK;
-        *nodes = to_look_at(queue, reachable, now_ns);
-    }
+    if (now_ns >= free_ns(queue))
+        return QUEUE_ASK;
+    *nodes = to_look_at(queue, reachable, now_ns);
     queue->looking |= *nodes;
     queue->reported |= *nodes & queue->changed;
     queue->changed &= ~*nodes;
-    if (queue->phase == QUEUE_WATCHING && !reports_suffice(queue))
+    if (!reports_suffice(queue))
         look_soon(queue, now_ns);
     return *nodes != 0 ? QUEUE_LOOK : QUEUE_REST;
 }

@@ -38,14 +38,7 @@
  * So the engine asks a master from time to time, while it releases, whether a far waiter has left
  * word. Then the lock is sought: each grant through this daemon counts as half a turn, so that
  * after two of them comes a pause, in which LOCKs without WAIT are refused as well. It is sought no
- * longer once no master in turn knows of a far waiter, or no daemon has taken it in two pauses in a
- * row.
- *
- * In the pause of such a turn the masters are looked at once: if a quorum has it free, and tells of
- * no change until we ask again, nobody else wants it any more, and the next one may have twice as
- * many, up to QUEUE_TURN_MOST; until somebody else is met. Who only tries from time to time, as
- * other libraries do, is met by chance alone: so that there is one, a turn that has grown ends
- * after QUEUE_TURN_PAUSES times the shortest pause.
+ * longer once no master in turn knows of a far waiter.
  */
 #ifndef ENGINE_LOCKS_QUEUE_H
 #define ENGINE_LOCKS_QUEUE_H
@@ -58,9 +51,7 @@
 #include "protocol/limits.h"
 #include "protocol/units.h"
 
-enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_TURN_MOST = 16 * QUEUE_TURN_HANDOVERS };
-enum { QUEUE_FAR_HANDOVERS = 6 };
-enum { QUEUE_TURN_PAUSES = 20 };
+enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_FAR_HANDOVERS = 6 };
 #define QUEUE_TURN_NS (5 * NS_PER_S)
 
 /* How long a resource that a far waiter seeks is kept while no client of this daemon uses it. */
@@ -109,14 +100,11 @@ struct queue {
     bool wanted;    /* somebody else wants it, as was heard in this turn */
     uint8_t sought; /* a far waiter seeks it, until so many more masters know of none */
     bool offered;   /* PAUSING: after a turn */
-    bool looked;    /* ... and the masters have been looked at since */
-    bool declined;  /* ASKING: nobody else took it in the pause */
     int64_t ask_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
 
     int64_t turn_ns;    /* when the first hand-over of this turn was */
     unsigned handovers; /* in a row */
     unsigned failures;  /* rounds in a row after which it paused */
-    unsigned turn;      /* so many hand-overs are one where somebody else waits */
     uint32_t random;
 
     /* The key, as far as is known. Sets of nodes. */
