@@ -153,7 +153,8 @@ static bool show(const struct resource *resource, const struct resource **place,
 bool engine_next_resource(const struct engine *engine, const struct resource **place,
                           struct resource_view *view)
 {
-    return show(*place != NULL ? resource_next(*place) : resource_first(&engine->manager.resources),
+    return show(*place != NULL ? TAILQ_NEXT(*place, of_all)
+                               : TAILQ_FIRST(&engine->manager.resources.all),
                 place, view);
 }
 

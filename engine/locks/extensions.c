@@ -1,14 +1,18 @@
 #include "engine/locks/extensions.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
-#include "protocol/eight.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "protocol/limits.h"
 
+enum { CHAINS = 8192 };
+
 struct extended {
-    UT_hash_handle hh;
+    LIST_ENTRY(extended) of_chain;
     TAILQ_ENTRY(extended) recent;
     int64_t count;
     int64_t since_ns;
@@ -16,17 +20,9 @@ struct extended {
     char token[LIMIT_TOKEN];
 };
 
-/* Eight digits at a time, stirred: a tenth of what uthash's own hash takes for forty. A product
- * has its best bits on top, and uthash takes the lowest. */
-static unsigned hash_of(const char *token)
+static struct extended_chain *chain_of(const struct extensions *extensions, const char *token)
 {
-    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t hash = 0;
-    for (size_t i = 0; i < LIMIT_TOKEN; i += 8) {
-        hash = (hash ^ eight_load(token + i)) * odd;
-        hash ^= hash >> 32;
-    }
-    return (unsigned)(hash * odd >> 32);
+    return &extensions->chains[XXH3_64bits(token, LIMIT_TOKEN) % CHAINS];
 }
 
 bool extensions_init(struct extensions *extensions, int64_t max_extensions, int64_t max_hold_ns)
@@ -36,19 +32,14 @@ bool extensions_init(struct extensions *extensions, int64_t max_extensions, int6
         .max_hold_ns = max_hold_ns,
     };
     TAILQ_INIT(&extensions->least_recent);
-    if (!pool_init(&extensions->pool, sizeof(struct extended), LIMIT_EXTENDED + 1))
-        return false;
-    /* No token is all zero bytes. */
-    extensions->sentinel = pool_take(&extensions->pool);
-    memset(extensions->sentinel, 0, sizeof(*extensions->sentinel));
-    HASH_ADD_BYHASHVALUE(hh, extensions->by_token, token, LIMIT_TOKEN,
-                         hash_of(extensions->sentinel->token), extensions->sentinel);
-    return true;
+    extensions->chains = calloc(CHAINS, sizeof(*extensions->chains));
+    return pool_init(&extensions->pool, sizeof(struct extended), LIMIT_EXTENDED) &&
+           extensions->chains != NULL;
 }
 
 void extensions_deinit(struct extensions *extensions)
 {
-    HASH_CLEAR(hh, extensions->by_token);
+    free(extensions->chains);
     pool_deinit(&extensions->pool);
 }
 
@@ -58,8 +49,10 @@ static struct extended *find(const struct extensions *extensions, const char *to
     /* Every token that is released is looked for, and mostly none has been extended. */
     if (TAILQ_EMPTY(&extensions->least_recent))
         return NULL;
-    HASH_FIND_BYHASHVALUE(hh, extensions->by_token, token, LIMIT_TOKEN, hash_of(token), extended);
-    return extended;
+    LIST_FOREACH (extended, chain_of(extensions, token), of_chain)
+        if (memcmp(extended->token, token, LIMIT_TOKEN) == 0)
+            return extended;
+    return NULL;
 }
 
 const char *extensions_refuse(const struct extensions *extensions, const char *token,
@@ -74,7 +67,7 @@ const char *extensions_refuse(const struct extensions *extensions, const char *t
 
 static void drop(struct extensions *extensions, struct extended *extended)
 {
-    HASH_DELETE(hh, extensions->by_token, extended);
+    LIST_REMOVE(extended, of_chain);
     TAILQ_REMOVE(&extensions->least_recent, extended, recent);
     pool_give(&extensions->pool, extended);
 }
@@ -91,7 +84,7 @@ static struct extended *add(struct extensions *extensions, const char *token, in
     extended->since_ns = now_ns;
     extended->ended = false;
     memcpy(extended->token, token, LIMIT_TOKEN);
-    HASH_ADD_BYHASHVALUE(hh, extensions->by_token, token, LIMIT_TOKEN, hash_of(token), extended);
+    LIST_INSERT_HEAD(chain_of(extensions, token), extended, of_chain);
     TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
     return extended;
 }

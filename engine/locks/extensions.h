@@ -22,9 +22,8 @@ struct extensions {
     int64_t max_extensions;
     int64_t max_hold_ns;
     struct pool pool;
-    struct extended *sentinel; /* keeps the hash from ever being empty, as in resource.h */
-    struct extended *by_token; /* uthash */
-    TAILQ_HEAD(, extended) least_recent; /* first */
+    LIST_HEAD(extended_chain, extended) * chains; /* by the hash of the token */
+    TAILQ_HEAD(, extended) least_recent;          /* first */
 };
 
 /* False if there is not enough memory. */

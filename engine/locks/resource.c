@@ -1,26 +1,22 @@
 #include "engine/locks/resource.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* All of it in headers: nothing to be linked. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* As many as are under way in one pass of a busy daemon, so that nobody is searched for in a chain,
- * and the table rarely has to grow. */
-#undef HASH_INITIAL_NUM_BUCKETS
-#undef HASH_INITIAL_NUM_BUCKETS_LOG2
-#undef HASH_BKT_CAPACITY_THRESH
-#define HASH_INITIAL_NUM_BUCKETS      1024U
-#define HASH_INITIAL_NUM_BUCKETS_LOG2 10U
-#define HASH_BKT_CAPACITY_THRESH      5U
+/* Enough that all locks there may be make short chains. What is never used is never touched. */
+enum { CHAINS = 16384 };
 
 /* Clients choose the names, and of a function that is known they could choose many with one hash,
  * each of them searched for among all others. A seed that is not known makes that hard. */
-static unsigned hash_of(const struct resources *resources, const char *name, size_t name_len)
+static struct resource_chain *chain_of(const struct resources *resources, const char *name,
+                                       size_t name_len)
 {
-    return (unsigned)XXH3_64bits_withSeed(name, name_len, resources->seed);
+    return &resources->chains[XXH3_64bits_withSeed(name, name_len, resources->seed) % CHAINS];
 }
 
 bool resources_init(struct resources *resources, size_t count, const char *prefix,
@@ -29,35 +25,29 @@ bool resources_init(struct resources *resources, size_t count, const char *prefi
     *resources = (struct resources){.seed = seed, .prefix_len = prefix_len};
     assert(prefix_len <= sizeof(resources->prefix));
     memcpy(resources->prefix, prefix, prefix_len);
-    if (!pool_init(&resources->pool, sizeof(struct resource), count + 1))
-        return false;
-    /* uthash frees its table with the last item and allocates it with the first. An item that stays
-     * keeps that off the way of a request; no name is empty, so nobody finds it. */
-    resources->sentinel = pool_take(&resources->pool);
-    resources->sentinel->name = "";
-    resources->sentinel->name_len = 0;
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_name, resources->sentinel->name, 0, 0,
-                                resources->sentinel);
-    return true;
+    TAILQ_INIT(&resources->all);
+    resources->chains = calloc(CHAINS, sizeof(*resources->chains));
+    return pool_init(&resources->pool, sizeof(struct resource), count) && resources->chains != NULL;
 }
 
 void resources_deinit(struct resources *resources)
 {
-    HASH_CLEAR(hh, resources->by_name);
+    free(resources->chains);
     pool_deinit(&resources->pool);
 }
 
-static struct resource *find(const struct resources *resources, const char *name, size_t name_len,
-                             unsigned hash)
+static struct resource *find(const struct resource_chain *chain, const char *name, size_t name_len)
 {
     struct resource *resource;
-    HASH_FIND_BYHASHVALUE(hh, resources->by_name, name, name_len, hash, resource);
-    return resource;
+    LIST_FOREACH (resource, chain, of_chain)
+        if (resource->name_len == name_len && memcmp(resource->name, name, name_len) == 0)
+            return resource;
+    return NULL;
 }
 
 struct resource *resource_find(const struct resources *resources, const char *name, size_t name_len)
 {
-    return find(resources, name, name_len, hash_of(resources, name, name_len));
+    return find(chain_of(resources, name, name_len), name, name_len);
 }
 
 struct resource *resource_find_key(const struct resources *resources, const char *key,
@@ -88,8 +78,8 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
 {
     assert(name_len > 0);
     assert(name_len <= LIMIT_RESOURCE);
-    unsigned hash = hash_of(resources, name, name_len);
-    struct resource *resource = find(resources, name, name_len, hash);
+    struct resource_chain *chain = chain_of(resources, name, name_len);
+    struct resource *resource = find(chain, name, name_len);
     if (resource != NULL)
         return resource;
     resource = pool_take(&resources->pool);
@@ -104,7 +94,8 @@ struct resource *resource_take(struct resources *resources, const struct queue_r
     resource->kept = false;
     resource->last_outcome = OUTCOME_HELD;
     set_name(resource, resources, name, name_len);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, resources->by_name, resource->name, name_len, hash, resource);
+    LIST_INSERT_HEAD(chain, resource, of_chain);
+    TAILQ_INSERT_TAIL(&resources->all, resource, of_all);
     return resource;
 }
 
@@ -130,17 +121,8 @@ void resources_sweep(struct resources *resources, struct flight_keys *idle)
             continue;
         assert(!resource->wake.set);
         assert(resource->waits == 0);
-        HASH_DELETE(hh, resources->by_name, resource);
+        LIST_REMOVE(resource, of_chain);
+        TAILQ_REMOVE(&resources->all, resource, of_all);
         pool_give(&resources->pool, resource);
     }
-}
-
-struct resource *resource_first(const struct resources *resources)
-{
-    return resource_next(resources->sentinel);
-}
-
-struct resource *resource_next(const struct resource *resource)
-{
-    return resource->hh.next;
 }

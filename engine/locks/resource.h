@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include <uthash.h>
 
 #include "engine/flight/flight.h"
 #include "engine/locks/hold.h"
@@ -26,7 +25,8 @@ struct lock;
 
 /* In the order in which it is needed, as struct flight. */
 struct resource {
-    UT_hash_handle hh;
+    LIST_ENTRY(resource) of_chain;
+    TAILQ_ENTRY(resource) of_all;
     struct lock *lock; /* granted through this daemon, and not over yet */
 
     const char *name; /* as clients know it: what follows the prefix of the key */
@@ -71,10 +71,10 @@ TAILQ_HEAD(lock_list, lock);
 
 struct resources {
     struct pool pool;
-    struct resource *by_name;      /* uthash */
-    struct resource *sentinel;     /* keeps the hash from ever being empty */
-    uint64_t seed;                 /* of the hash */
-    char prefix[LIMIT_KEY_PREFIX]; /* of all keys; copied whole, it is a few moves */
+    LIST_HEAD(resource_chain, resource) * chains; /* by the hash of the name */
+    uint64_t seed;                                /* of the hash */
+    TAILQ_HEAD(, resource) all;                   /* the oldest first */
+    char prefix[LIMIT_KEY_PREFIX];                /* of all keys; copied whole, it is a few moves */
     size_t prefix_len;
 };
 
@@ -99,9 +99,5 @@ struct resource *resource_of(const struct flight_key *key);
 
 /* Of these keys, those go of which nothing is known any more. */
 void resources_sweep(struct resources *resources, struct flight_keys *idle);
-
-/* One after the other, the oldest first; NULL at the end. */
-struct resource *resource_first(const struct resources *resources);
-struct resource *resource_next(const struct resource *resource);
 
 #endif

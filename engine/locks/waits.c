@@ -384,8 +384,8 @@ static void on_sought(struct lock_manager *manager, const struct flights_news *n
 static void tell_queues(struct lock_manager *manager, const struct flights_news *news,
                         int64_t now_ns)
 {
-    struct resource *resource = resource_first(&manager->resources);
-    for (; resource != NULL; resource = resource_next(resource)) {
+    struct resource *resource;
+    TAILQ_FOREACH (resource, &manager->resources.all, of_all) {
         struct queue *queue = &resource->queue;
         for (unsigned i = 0; i < manager->flights->node_count; i++) {
             if (news->looks_lost & nodes_only(i))
@@ -503,8 +503,8 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
 
 void waits_drain(struct lock_manager *manager, int64_t now_ns)
 {
-    struct resource *resource = resource_first(&manager->resources);
-    for (; resource != NULL; resource = resource_next(resource))
+    struct resource *resource;
+    TAILQ_FOREACH (resource, &manager->resources.all, of_all)
         waits_run(manager, resource, now_ns);
 }
 

@@ -637,13 +637,13 @@ void judge_end(struct sim *sim, unsigned index)
                             engine->flights.vote_count[node]);
     if (engine->flights.pool.in_use != 0)
         judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);
-    /* One of each lock, one that is never given back, and those that are kept for some seconds. */
-    for (const struct resource *resource = resource_first(&engine->manager.resources);
-         resource != NULL; resource = resource_next(resource))
+    /* One of each lock, and those that are kept for some seconds. */
+    const struct resource *resource;
+    TAILQ_FOREACH (resource, &engine->manager.resources.all, of_all)
         if (resource->kept && !resource->wake.set)
             judge_violation(sim, "daemon %u keeps %s for ever", index, resource->name);
     if (engine->manager.resources.pool.in_use >
-        engine->manager.locks.in_use + 1 + engine->manager.kept_count)
+        engine->manager.locks.in_use + engine->manager.kept_count)
         judge_violation(sim, "daemon %u keeps %zu resources for %zu locks", index,
-                        engine->manager.resources.pool.in_use - 1, engine->manager.locks.in_use);
+                        engine->manager.resources.pool.in_use, engine->manager.locks.in_use);
 }

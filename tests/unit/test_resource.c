@@ -98,7 +98,7 @@ START_TEST(goes_with_the_next_sweep_unless_something_is_known_of_it)
     ck_assert_ptr_eq(find_key("p:a"), resource);
     resources_sweep(&resources, &idle);
     ck_assert_ptr_null(find_key("p:a"));
-    ck_assert_ptr_null(resource_first(&resources));
+    ck_assert(TAILQ_EMPTY(&resources.all));
     resources_deinit(&resources);
 }
 END_TEST

@@ -134,7 +134,7 @@ START_TEST(pauses_count_for_queues_that_there_are)
     world_send(&w, "LOCK a 9s WAIT 60s");
     world_settle(&w);
     engine_retune(&w.engine, &rules);
-    const struct resource *resource = resource_first(&w.engine.manager.resources);
+    const struct resource *resource = TAILQ_FIRST(&w.engine.manager.resources.all);
     ck_assert_ptr_nonnull(resource);
     ck_assert_int_eq(resource->queue.rules->backoff_min_ns, 7 * NS_PER_MS);
     ck_assert_int_eq(resource->queue.rules->backoff_max_ns, 70 * NS_PER_MS);

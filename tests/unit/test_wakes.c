@@ -318,10 +318,10 @@ START_TEST(a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits)
     ck_assert_uint_eq(w.engine.flights.masters[0].looks, 1);
     world_lose_client(&w, &w.others[0]);
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 2);
+    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
     world_cut(&w, 0);
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
 END_TEST
 
