@@ -3,8 +3,8 @@
 #include <assert.h>
 
 static const int64_t bounds_ns[HISTOGRAM_BUCKETS] = {
-#define X(argument, bound_ns, text) INT64_C(bound_ns),
-    HISTOGRAM_BOUNDS(X, )
+#define X(argument, bound_ns) INT64_C(bound_ns),
+    HISTOGRAM_BOUNDS_NS(X, )
 #undef X
         INT64_MAX};
 
@@ -12,10 +12,10 @@ static const int64_t bounds_ns[HISTOGRAM_BUCKETS] = {
  * Between one power of two and the next there is one bound at most. So the power alone says how
  * many bounds are below for sure, and one comparison decides the rest.
  */
-#define BELOW(power, bound_ns, text) +(UINT64_C(bound_ns) < (UINT64_C(1) << (power)))
-#define FIRST(power)                 (uint8_t)(0 HISTOGRAM_BOUNDS(BELOW, power))
-#define FOUR(power)                  FIRST(power), FIRST(power + 1), FIRST(power + 2), FIRST(power + 3)
-#define SIXTEEN(power)               FOUR(power), FOUR(power + 4), FOUR(power + 8), FOUR(power + 12)
+#define BELOW(power, bound_ns) +(UINT64_C(bound_ns) < (UINT64_C(1) << (power)))
+#define FIRST(power)           (uint8_t)(0 HISTOGRAM_BOUNDS_NS(BELOW, power))
+#define FOUR(power)            FIRST(power), FIRST(power + 1), FIRST(power + 2), FIRST(power + 3)
+#define SIXTEEN(power)         FOUR(power), FOUR(power + 4), FOUR(power + 8), FOUR(power + 12)
 
 static const uint8_t first_bucket[64] = {SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)};
 
@@ -38,15 +38,4 @@ int64_t histogram_bound_ns(unsigned bucket)
 {
     assert(bucket < HISTOGRAM_BUCKETS);
     return bounds_ns[bucket];
-}
-
-const char *histogram_bound_text(unsigned bucket)
-{
-    static const char *const texts[HISTOGRAM_BUCKETS] = {
-#define X(argument, bound_ns, text) text,
-        HISTOGRAM_BOUNDS(X, )
-#undef X
-            "+Inf"};
-    assert(bucket < HISTOGRAM_BUCKETS);
-    return texts[bucket];
 }

@@ -11,35 +11,28 @@
 
 #include <stdint.h>
 
-/* Nanoseconds, and the same in seconds as text. */
-#define HISTOGRAM_BOUNDS(X, argument)                                                              \
-    X(argument, 20000, "2e-05")                                                                    \
-    X(argument, 50000, "5e-05")                                                                    \
-    X(argument, 100000, "0.0001")                                                                  \
-    X(argument, 200000, "0.0002")                                                                  \
-    X(argument, 500000, "0.0005")                                                                  \
-    X(argument, 1000000, "0.001")                                                                  \
-    X(argument, 2000000, "0.002")                                                                  \
-    X(argument, 5000000, "0.005")                                                                  \
-    X(argument, 10000000, "0.01")                                                                  \
-    X(argument, 20000000, "0.02")                                                                  \
-    X(argument, 50000000, "0.05")                                                                  \
-    X(argument, 100000000, "0.1")                                                                  \
-    X(argument, 200000000, "0.2")                                                                  \
-    X(argument, 500000000, "0.5")                                                                  \
-    X(argument, 1000000000, "1")                                                                   \
-    X(argument, 2000000000, "2")                                                                   \
-    X(argument, 5000000000, "5")                                                                   \
-    X(argument, 10000000000, "10")                                                                 \
-    X(argument, 30000000000, "30")                                                                 \
-    X(argument, 60000000000, "60")                                                                 \
-    X(argument, 300000000000, "300")                                                               \
-    X(argument, 1800000000000, "1800")                                                             \
-    X(argument, 3600000000000, "3600")
+#define HISTOGRAM_1_2_5(X, argument, unit_ns)                                                      \
+    X(argument, unit_ns)                                                                           \
+    X(argument, 2 * unit_ns)                                                                       \
+    X(argument, 5 * unit_ns)
+#define HISTOGRAM_BOUNDS_NS(X, argument)                                                           \
+    X(argument, 20000)                                                                             \
+    X(argument, 50000)                                                                             \
+    HISTOGRAM_1_2_5(X, argument, 100000)                                                           \
+    HISTOGRAM_1_2_5(X, argument, 1000000)                                                          \
+    HISTOGRAM_1_2_5(X, argument, 10000000)                                                         \
+    HISTOGRAM_1_2_5(X, argument, 100000000)                                                        \
+    HISTOGRAM_1_2_5(X, argument, 1000000000)                                                       \
+    X(argument, 10000000000)                                                                       \
+    X(argument, 30000000000)                                                                       \
+    X(argument, 60000000000)                                                                       \
+    X(argument, 300000000000)                                                                      \
+    X(argument, 1800000000000)                                                                     \
+    X(argument, 3600000000000)
 
 enum {
-#define X(argument, bound_ns, text) +1
-    HISTOGRAM_BUCKETS = 1 HISTOGRAM_BOUNDS(X, ) /* the last is for all that took longer */
+#define X(argument, bound_ns) +1
+    HISTOGRAM_BUCKETS = 1 HISTOGRAM_BOUNDS_NS(X, ) /* the last is for all that took longer */
 #undef X
 };
 
@@ -54,8 +47,7 @@ void histogram_add(struct histogram *histogram, int64_t duration_ns);
 /* The same of so many that took as long. */
 void histogram_add_many(struct histogram *histogram, int64_t duration_ns, unsigned count);
 
-/* The bound of a bucket, INT64_MAX for the last; and as text, in seconds, "+Inf" for the last. */
+/* The bound of a bucket, INT64_MAX for the last. */
 int64_t histogram_bound_ns(unsigned bucket);
-const char *histogram_bound_text(unsigned bucket);
 
 #endif

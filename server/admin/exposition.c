@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "protocol/units.h"
 
@@ -83,7 +84,10 @@ void exposition_histogram(const struct metric *metric, struct label label,
     const struct labels all = {{label}};
     uint64_t count = 0;
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        struct label bound = {"le", histogram_bound_text(i)};
+        char seconds[32] = "+Inf";
+        if (i < HISTOGRAM_BUCKETS - 1)
+            snprintf(seconds, sizeof(seconds), "%g", (double)histogram_bound_ns(i) / NS_PER_S);
+        struct label bound = {"le", seconds};
         count += histogram->counts[i];
         begin_sample(metric, "_bucket",
                      labelled ? (struct labels){{label, bound}} : (struct labels){{bound}});
