@@ -14,6 +14,17 @@
 struct call;
 struct lock;
 
+/* How its connection ends. Its LOCKs are undone in any case. */
+enum engine_end {
+    ENGINE_ENDING, /* will end, in order or not: it is told of its LOCKs, and keeps its locks */
+    ENGINE_HALF_CLOSED, /* ended its side in order, and may still read: it is told of its LOCKs, and
+                           what it holds is released, but for locks that linger */
+    ENGINE_CLOSED,      /* reads nothing more: nothing is said; else as HALF_CLOSED */
+    ENGINE_QUIT,        /* said QUIT: as CLOSED, and locks that linger are released too */
+    ENGINE_GONE, /* gone: nothing is answered any more. What it held is not extended any more,
+                    but not released: it may live, and rely on it */
+};
+
 struct engine_client {
     LIST_HEAD(, call) calls; /* not answered yet */
     unsigned call_count;

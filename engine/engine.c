@@ -180,48 +180,11 @@ void engine_submit(struct engine *engine, struct engine_client *client,
     finish(engine, now_ns);
 }
 
-bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
-{
-    return requests_tag_in_use(client, tag, tag_len);
-}
-
-void engine_client_ending(struct engine *engine, struct engine_client *client, int64_t now_ns)
+void engine_client_end(struct engine *engine, struct engine_client *client, enum engine_end how,
+                       int64_t now_ns)
 {
     engine_catch_up(engine, now_ns);
-    requests_undo_locks(&engine->manager, client, false, now_ns);
-    finish(engine, now_ns);
-}
-
-void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
-{
-    engine_client_ending(engine, client, now_ns);
-    requests_release_holds(&engine->manager, client, false, now_ns);
-    finish(engine, now_ns);
-}
-
-static void end_silently(struct engine *engine, struct engine_client *client, bool by_quit,
-                         int64_t now_ns)
-{
-    engine_catch_up(engine, now_ns);
-    requests_undo_locks(&engine->manager, client, true, now_ns);
-    requests_release_holds(&engine->manager, client, by_quit, now_ns);
-    finish(engine, now_ns);
-}
-
-void engine_client_closed(struct engine *engine, struct engine_client *client, int64_t now_ns)
-{
-    end_silently(engine, client, false, now_ns);
-}
-
-void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns)
-{
-    end_silently(engine, client, true, now_ns);
-}
-
-void engine_client_gone(struct engine *engine, struct engine_client *client, int64_t now_ns)
-{
-    engine_catch_up(engine, now_ns);
-    requests_on_gone(&engine->manager, client, now_ns);
+    requests_on_end(&engine->manager, client, how, now_ns);
     finish(engine, now_ns);
 }
 

@@ -61,27 +61,9 @@ void engine_client_init(struct engine_client *client, uint64_t id);
 void engine_submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, int64_t now_ns);
 
-/* Is a request with this tag under way for this client? */
-bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
-
-/* The connection will end, in order or not: its LOCKs are undone, and told so. What it holds stays.
- */
-void engine_client_ending(struct engine *engine, struct engine_client *client, int64_t now_ns);
-
-/* The client ended its side of the connection, in order: its LOCKs are undone, and what it holds is
- * released, but for locks that linger. It may still read. */
-void engine_client_half_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);
-
-/* The client closed its connection and reads nothing more: like engine_client_half_closed(), but
- * nothing is said of its LOCKs. */
-void engine_client_closed(struct engine *engine, struct engine_client *client, int64_t now_ns);
-
-/* The client said QUIT: like engine_client_closed(), but locks that linger are released too. */
-void engine_client_quit(struct engine *engine, struct engine_client *client, int64_t now_ns);
-
-/* The client has gone: whatever its LOCKs acquired is released, nothing is answered any more. What
- * it held is not extended any more, but not released: it may live, and rely on it. */
-void engine_client_gone(struct engine *engine, struct engine_client *client, int64_t now_ns);
+/* The connection of a client ends, or has. */
+void engine_client_end(struct engine *engine, struct engine_client *client, enum engine_end how,
+                       int64_t now_ns);
 
 /* What a connection to a node has to say. */
 void engine_on_connected(struct engine *engine, unsigned node, enum channel channel,

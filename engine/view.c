@@ -5,7 +5,7 @@
 
 #include "engine/guard/record_write.h"
 #include "engine/internal.h"
-#include "engine/locks/waits.h"
+#include "protocol/eight.h"
 
 static_assert((int)ENGINE_SET_ID == (int)RECORD_SET_ID, "the same for users of the engine");
 static_assert((int)ENGINE_LEASE_MAX >= (int)GUARD_SERVER_MAX, "a lease fits");
@@ -175,7 +175,18 @@ bool engine_find_resource(const struct engine *engine, const struct request *req
 
 unsigned engine_place(const struct resource *place, const struct engine_client *client)
 {
-    return waits_place(place, client);
+    const struct waiter *waiter;
+    unsigned number = 0;
+    /* A client without requests under way is in no queue. */
+    if (LIST_EMPTY(&client->calls))
+        return 0;
+    TAILQ_FOREACH (waiter, &place->queue.line, line) {
+        number++;
+        if (((const struct call *)((const char *)waiter - offsetof(struct call, waiter)))->client ==
+            client)
+            return number;
+    }
+    return 0;
 }
 
 /* --- clients --- */
@@ -210,6 +221,24 @@ void engine_client_set_name(struct engine_client *client, const char *name, size
 void engine_client_unreachable(struct engine_client *client)
 {
     client->gone = true;
+}
+
+bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
+{
+    const struct call *call;
+    assert(tag_len <= LIMIT_TAG);
+    /* Most have one request after the other. */
+    if (LIST_EMPTY(&client->calls))
+        return false;
+    /* All are padded to one length, and most differ in the first eight bytes. */
+    char padded[LIMIT_TAG] = {0};
+    memcpy(padded, tag, tag_len);
+    uint64_t first = eight_load(padded);
+    LIST_FOREACH (call, &client->calls, of_client)
+        if (eight_load(call->tag) == first && call->tagged &&
+            memcmp(call->tag, padded, sizeof(padded)) == 0)
+            return true;
+    return false;
 }
 
 bool engine_client_resources(const struct engine_client *client,

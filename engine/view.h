@@ -141,6 +141,8 @@ const char *engine_client_name(const struct engine_client *client);
 unsigned engine_client_requests(const struct engine_client *client);
 unsigned engine_client_holds(const struct engine_client *client);
 void engine_client_set_name(struct engine_client *client, const char *name, size_t len);
+/* Is a request with this tag under way for it? */
+bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
 /* No answer can reach it any more. */
 void engine_client_unreachable(struct engine_client *client);
 

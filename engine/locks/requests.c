@@ -6,7 +6,6 @@
 #include "engine/locks/breaks.h"
 #include "engine/locks/grants.h"
 #include "engine/locks/waits.h"
-#include "protocol/eight.h"
 #include "protocol/units.h"
 
 static enum round_kind round_kind_of(enum verb verb)
@@ -117,24 +116,6 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
     flight_note_idle(&manager->flights->idle_keys, &resource->key);
 }
 
-bool requests_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
-{
-    const struct call *call;
-    assert(tag_len <= LIMIT_TAG);
-    /* Most have one request after the other. */
-    if (LIST_EMPTY(&client->calls))
-        return false;
-    /* All are padded to one length, and most differ in the first eight bytes. */
-    char padded[LIMIT_TAG] = {0};
-    memcpy(padded, tag, tag_len);
-    uint64_t first = eight_load(padded);
-    LIST_FOREACH (call, &client->calls, of_client)
-        if (eight_load(call->tag) == first && call->tagged &&
-            memcmp(call->tag, padded, sizeof(padded)) == 0)
-            return true;
-    return false;
-}
-
 /* --- clients that leave --- */
 
 /* No client waits for the answer of this call any more. */
@@ -175,32 +156,22 @@ static struct call *next_to_abandon(const struct engine_client *client, bool loc
     return found;
 }
 
-void requests_undo_locks(struct lock_manager *manager, struct engine_client *client, bool silently,
-                         int64_t now_ns)
+void requests_on_end(struct lock_manager *manager, struct engine_client *client,
+                     enum engine_end how, int64_t now_ns)
 {
     struct call *call;
-    while ((call = next_to_abandon(client, true)) != NULL) {
-        if (!silently)
+    struct resource *resource;
+    char token[LIMIT_TOKEN];
+    while ((call = next_to_abandon(client, how != ENGINE_GONE)) != NULL) {
+        if (how == ENGINE_ENDING || how == ENGINE_HALF_CLOSED)
             manager->io->undone(manager->io->context, client, call_tag(call), call->tag_len);
         abandon(manager, call, now_ns);
     }
-}
-
-void requests_release_holds(struct lock_manager *manager, struct engine_client *client,
-                            bool by_quit, int64_t now_ns)
-{
-    char token[LIMIT_TOKEN];
-    struct resource *resource;
-    while ((resource = grants_take_held(manager, client, by_quit, token)) != NULL)
-        waits_release(manager, resource, token, NULL, true, now_ns);
-}
-
-void requests_on_gone(struct lock_manager *manager, struct engine_client *client, int64_t now_ns)
-{
-    struct call *call;
-    while ((call = next_to_abandon(client, false)) != NULL)
-        abandon(manager, call, now_ns);
-    grants_abandon(manager, client);
+    if (how == ENGINE_GONE)
+        grants_abandon(manager, client);
+    else if (how != ENGINE_ENDING)
+        while ((resource = grants_take_held(manager, client, how == ENGINE_QUIT, token)) != NULL)
+            waits_release(manager, resource, token, NULL, true, now_ns);
 }
 
 /* --- the end --- */

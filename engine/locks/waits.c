@@ -19,21 +19,6 @@ static struct call *first_in_line(const struct resource *resource)
     return first != NULL ? call_of(first) : NULL;
 }
 
-unsigned waits_place(const struct resource *resource, const struct engine_client *client)
-{
-    struct waiter *waiter;
-    unsigned place = 0;
-    /* A client without requests under way is in no queue. */
-    if (LIST_EMPTY(&client->calls))
-        return 0;
-    TAILQ_FOREACH (waiter, &resource->queue.line, line) {
-        place++;
-        if (call_of(waiter)->client == client)
-            return place;
-    }
-    return 0;
-}
-
 /* --- answers --- */
 
 /* So many LOCKs with WAIT are in its queue now. Those without come and go with each request. */

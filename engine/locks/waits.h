@@ -27,10 +27,6 @@ void waits_on_wall(struct lock_manager *manager, struct call *call, int64_t now_
 /* A call that waits, or whose round is under way, is over without an answer. */
 void waits_leave(struct lock_manager *manager, struct call *call);
 
-/* The place of a client in the queue, 1 being the next; the first of its places if it waits several
- * times, 0 if it does not. The longer the queue, the longer it takes. */
-unsigned waits_place(const struct resource *resource, const struct engine_client *client);
-
 /* What has come up below. */
 void waits_take_news(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns);
 

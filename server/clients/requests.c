@@ -102,7 +102,7 @@ static void run(struct session *session, const struct request *request)
         break;
     case VERB_QUIT:
         session_write_text(session, request, "BYE");
-        engine_client_quit(clients->engine, &session->client, session->lines_ns);
+        engine_client_end(clients->engine, &session->client, ENGINE_QUIT, session->lines_ns);
         close_when_written(session);
         break;
     case VERB_AUTH:

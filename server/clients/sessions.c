@@ -54,7 +54,7 @@ static void on_lost(struct session *session, bool by_peer)
                  engine_client_holds(&session->client) == 0 &&
                  engine_client_requests(&session->client) == 0;
     if (session->identity.peer != PEER_TCP && by_peer)
-        engine_client_closed(clients->engine, &session->client, clock_now_ns());
+        engine_client_end(clients->engine, &session->client, ENGINE_CLOSED, clock_now_ns());
     session_drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
     pass_want_end(clients->pass);
 }
@@ -66,9 +66,9 @@ static void tell_end(struct session *session, bool all_read)
 {
     struct engine *engine = session->clients->engine;
     if (session->stream.tls == NULL || all_read)
-        engine_client_half_closed(engine, &session->client, clock_now_ns());
+        engine_client_end(engine, &session->client, ENGINE_HALF_CLOSED, clock_now_ns());
     else
-        engine_client_ending(engine, &session->client, clock_now_ns());
+        engine_client_end(engine, &session->client, ENGINE_ENDING, clock_now_ns());
 }
 
 static void session_on_lost(void *context)
@@ -122,7 +122,7 @@ static const struct stream_user client = {
 static void session_free(struct session *session)
 {
     struct clients *clients = session->clients;
-    engine_client_gone(clients->engine, &session->client, clock_now_ns());
+    engine_client_end(clients->engine, &session->client, ENGINE_GONE, clock_now_ns());
     log_event(clients->log, CONFIG_LOG_DEBUG, "client_closed",
               LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_number("requests", (int64_t)session->requests)));
@@ -357,7 +357,7 @@ static void sweep(struct session *session)
     /* No QUIT can come any more. It may take as long as it likes to read its answers, but what
      * lingers is not extended meanwhile. */
     if (over)
-        engine_client_gone(session->clients->engine, &session->client, clock_now_ns());
+        engine_client_end(session->clients->engine, &session->client, ENGINE_GONE, clock_now_ns());
     bool done = session->state == SESSION_CLOSING || over;
     if (session->state == SESSION_DROPPED || (done && written))
         session_free(session);

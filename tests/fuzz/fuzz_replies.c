@@ -309,9 +309,9 @@ static void leave(void)
     unsigned how = take();
     struct engine_client *client = &world.others[how % WORLD_CLIENTS];
     if (how & 8)
-        engine_client_quit(&world.engine, client, world.now_ns);
+        engine_client_end(&world.engine, client, ENGINE_QUIT, world.now_ns);
     else if (how & 4)
-        engine_client_half_closed(&world.engine, client, world.now_ns);
+        engine_client_end(&world.engine, client, ENGINE_HALF_CLOSED, world.now_ns);
     for (unsigned i = 0; i < asked_count; i++)
         asked[i].forgiven = asked[i].forgiven || asked[i].client == client;
     world_lose_client(&world, client);

@@ -206,11 +206,11 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
         if (connection->in_order && (connection->quits || !lock->lingers))
             judge_on_hold_ended(sim, connection->daemon, lock->token);
     if (connection->quits)
-        engine_client_quit(engine, &connection->engine_client, now_ns);
+        engine_client_end(engine, &connection->engine_client, ENGINE_QUIT, now_ns);
     else if (connection->in_order)
-        engine_client_half_closed(engine, &connection->engine_client, now_ns);
+        engine_client_end(engine, &connection->engine_client, ENGINE_HALF_CLOSED, now_ns);
     connection->engine_client.gone = true;
-    engine_client_gone(engine, &connection->engine_client, now_ns);
+    engine_client_end(engine, &connection->engine_client, ENGINE_GONE, now_ns);
     connection->daemon_has_it = false;
     forget_requests(sim, event->subject);
 }

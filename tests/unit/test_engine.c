@@ -233,7 +233,7 @@ START_TEST(too_many_requests_of_one_client_are_refused)
         world_send(&w, "STATUS a");
     world_send(&w, "#x STATUS a");
     ck_assert_str_eq(w.replies[0], "#x LIMIT requests");
-    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
@@ -301,7 +301,7 @@ START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
     hang(0, 3);
     world_send(&w, "LOCK a 10s");
     world_settle(&w);
-    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
@@ -379,7 +379,7 @@ START_TEST(a_client_that_ends_its_side_gets_all_but_its_locks)
     hang(0, 3);
     world_send(&w, "#1 LOCK a 10s");
     world_send(&w, "#2 STATUS b");
-    engine_client_half_closed(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
     thaw();
     world_settle(&w);
     ck_assert_str_eq(w.replies[0], "undone 1");
@@ -391,7 +391,7 @@ END_TEST
 START_TEST(an_unlock_goes_on_though_its_client_has_gone)
 {
     world_send(&w, "UNLOCK a %s", world_token(world_ask(&w, "LOCK a 10s")));
-    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }

@@ -105,7 +105,7 @@ START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
     engine_flush(&w.engine, w.now_ns);
     world_pass_ms(&w, 1);
     w.client.gone = true;
-    engine_client_gone(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     world_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(world_count(&w, "a"), 0);

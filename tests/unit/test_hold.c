@@ -170,7 +170,7 @@ START_TEST(a_connection_that_will_end_keeps_it_and_waits_for_nothing)
     world_heard(&w);
     world_send(&w, "#w LOCK b 3s WAIT 60s HOLD");
     world_settle(&w);
-    engine_client_ending(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_ENDING, w.now_ns);
     world_settle(&w);
     world_expect(&w, "undone w");
     expect_held();
@@ -262,7 +262,7 @@ END_TEST
 START_TEST(one_that_lingers_is_kept_by_a_close_without_a_word)
 {
     hold("LOCK a 3s HOLD LINGER");
-    engine_client_closed(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_CLOSED, w.now_ns);
     world_lose_client(&w, &w.client);
     world_pass_ms(&w, 2900);
     expect_held();
@@ -274,7 +274,7 @@ END_TEST
 START_TEST(one_that_lingers_is_released_by_quit)
 {
     hold("LOCK a 3s LINGER HOLD");
-    engine_client_quit(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.manager.holding, 0);
@@ -294,10 +294,10 @@ END_TEST
 START_TEST(quit_after_the_end_of_the_connection_releases_one_that_lingers)
 {
     hold("LOCK a 3s HOLD LINGER");
-    engine_client_half_closed(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
     world_settle(&w);
     expect_held();
-    engine_client_quit(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
 }
@@ -323,7 +323,7 @@ START_TEST(quit_hands_nothing_over_to_oneself)
 {
     hold("LOCK a 3s HOLD");
     world_say(&w, "#b LOCK a 3s WAIT 60s");
-    engine_client_quit(&w.engine, &w.client, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
     world_settle(&w);
     world_expect(&w, "(nothing)");
     ck_assert_uint_eq(world_count(&w, "a"), 0);

@@ -115,13 +115,13 @@ const char *world_expect_grant(struct world *world, const char *tag)
 
 void world_end_client(struct world *world, struct engine_client *client)
 {
-    engine_client_half_closed(&world->engine, client, world->now_ns);
+    engine_client_end(&world->engine, client, ENGINE_HALF_CLOSED, world->now_ns);
     world_lose_client(world, client);
 }
 
 void world_lose_client(struct world *world, struct engine_client *client)
 {
     client->gone = true;
-    engine_client_gone(&world->engine, client, world->now_ns);
+    engine_client_end(&world->engine, client, ENGINE_GONE, world->now_ns);
     engine_client_init(client, client->id);
 }
