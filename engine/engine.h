@@ -30,7 +30,6 @@
 
 #include "engine/client.h"
 #include "engine/flight/io.h"
-#include "engine/locks/loss.h"
 #include "engine/stats.h"
 #include "engine/view.h"
 #include "protocol/reply.h"

@@ -12,21 +12,20 @@
 #include "protocol/outcome.h"
 #include "protocol/reason.h"
 
-/* Why a HOLD was lost, as LOST says it; a word that is not among them counts as the last. */
-#define ENGINE_LOSS_TABLE(X)                                                                       \
-    X("gone", "another has it, or it was released elsewhere")                                      \
-    X("limit", "it was held for max_hold")                                                         \
-    X("late", "its extension came too late")                                                       \
-    X("noquorum", "too few masters voted for its extension")                                       \
-    X("overdue", "the daemon was stopped, or too busy, to extend it")                              \
-    X("shutdown", "the daemon was stopped")                                                        \
-    X("other", "see the log")
-
-enum {
-#define X(word, text) +1
-    ENGINE_LOSSES = ENGINE_LOSS_TABLE(X)
-#undef X
+/* Why a HOLD was lost: the word that LOST says, and what it means to a person. */
+enum engine_loss {
+    LOSS_GONE,
+    LOSS_LIMIT,
+    LOSS_LATE,
+    LOSS_NOQUORUM,
+    LOSS_OVERDUE,
+    LOSS_SHUTDOWN,
+    ENGINE_LOSSES,
 };
+extern const struct engine_loss_words {
+    const char *word;
+    const char *meaning;
+} engine_losses[ENGINE_LOSSES];
 
 /* What STATS and the metrics show: counts since the start, of rounds that clients ask for. */
 enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };

@@ -52,8 +52,11 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     /* At the end of the daemon all of them are, which its log says anyway. */
     if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
         return;
+    unsigned loss = 0;
+    while (strcmp(engine_losses[loss].word, push->reason) != 0)
+        loss++;
     monitor_on_lost(&server->monitor, push->resource, push->resource_len,
-                    engine_client_name(client), engine_loss_of(push->reason), clock_wall_ns());
+                    engine_client_name(client), loss, clock_wall_ns());
     client_log(&server->clients.client_log, CLIENT_LOG_HOLD_LOST,
                LOG_FIELDS(log_bytes("resource", push->resource, push->resource_len),
                           log_number("client", (int64_t)engine_client_id(client)),

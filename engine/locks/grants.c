@@ -3,9 +3,17 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/locks/loss.h"
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
+
+const struct engine_loss_words engine_losses[ENGINE_LOSSES] = {
+    [LOSS_GONE] = {"gone", "another has it, or it was released elsewhere"},
+    [LOSS_LIMIT] = {"limit", "it was held for max_hold"},
+    [LOSS_LATE] = {"late", "its extension came too late"},
+    [LOSS_NOQUORUM] = {"noquorum", "too few masters voted for its extension"},
+    [LOSS_OVERDUE] = {"overdue", "the daemon was stopped, or too busy, to extend it"},
+    [LOSS_SHUTDOWN] = {"shutdown", "the daemon was stopped"},
+};
 
 static struct lock *known_lock(const struct resource *resource, const char *token)
 {
@@ -85,11 +93,11 @@ static void push(struct lock_manager *manager, const struct lock *lock, bool los
 }
 
 /* Final: whatever becomes of it, its client is told to stop. */
-static void lose(struct lock_manager *manager, struct lock *lock, const char *reason)
+static void lose(struct lock_manager *manager, struct lock *lock, enum engine_loss loss)
 {
     manager->stats->lost++;
-    manager->stats->losses[engine_loss_of(reason)]++;
-    push(manager, lock, true, NULL, reason);
+    manager->stats->losses[loss]++;
+    push(manager, lock, true, NULL, engine_losses[loss].word);
     let_go(manager, lock);
 }
 
@@ -109,7 +117,7 @@ bool grants_end(struct lock_manager *manager, struct resource *resource, const c
     if (lock == NULL)
         return false;
     if (lock->client != NULL && lock->client != client)
-        lose(manager, lock, "gone");
+        lose(manager, lock, LOSS_GONE);
     forget_lock(manager, lock);
     return true;
 }
@@ -132,7 +140,7 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
     struct resource *resource = resource_of(flight->key);
     const struct round *round = &flight->round;
     if (resource->lock != NULL && resource->lock->client != NULL)
-        lose(manager, resource->lock, "gone");
+        lose(manager, resource->lock, LOSS_GONE);
     if (resource->lock != NULL)
         forget_lock(manager, resource->lock);
 
@@ -141,7 +149,7 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
     lock->due = (struct alarm){0};
     lock->client = NULL;
     lock->renewal = NULL;
-    lock->failed = NULL;
+    lock->failing = LOSS_OVERDUE;
     lock->lingers = lingers;
     lock->resource = resource;
     resource->lock = lock;
@@ -163,7 +171,7 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
     }
     set_alarm(manager, lock);
     if (hold && manager->draining)
-        lose(manager, lock, "shutdown");
+        lose(manager, lock, LOSS_SHUTDOWN);
 }
 
 /* --- extended --- */
@@ -186,7 +194,7 @@ static void prolong(struct lock *lock, const struct round *round, int64_t now_ns
 {
     hold_on_extended(&lock->hold, round->until_ns);
     lock->carriers = carriers_of(round);
-    lock->failed = NULL;
+    lock->failing = LOSS_OVERDUE;
     if (now_ns + round->ttl_ns > lock->ends_ns)
         lock->ends_ns = now_ns + round->ttl_ns;
     if (lock->resource->queue.length > 0)
@@ -202,10 +210,10 @@ static void on_renewed(struct lock_manager *manager, struct lock *lock, const st
         prolong(lock, round, now_ns);
         break;
     case OUTCOME_GONE:
-        lose(manager, lock, "gone");
+        lose(manager, lock, LOSS_GONE);
         return;
     default:
-        lock->failed = round->outcome == OUTCOME_LATE ? "late" : "noquorum";
+        lock->failing = round->outcome == OUTCOME_LATE ? LOSS_LATE : LOSS_NOQUORUM;
         hold_on_failed(&lock->hold, manager->rules->backoff_min_ns, now_ns);
         break;
     }
@@ -236,7 +244,7 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
         prolong(lock, round, now_ns);
         set_alarm(manager, lock);
     } else if (round->outcome == OUTCOME_GONE && lock->client != NULL) {
-        lose(manager, lock, "gone");
+        lose(manager, lock, LOSS_GONE);
     }
 }
 
@@ -245,7 +253,7 @@ static void renew(struct lock_manager *manager, struct lock *lock, int64_t now_n
     struct flight *flight =
         flights_open(manager->flights, &lock->resource->key, ROUND_EXTEND, lock->hold.ttl_ns);
     if (flight == NULL) {
-        lock->failed = "noquorum";
+        lock->failing = LOSS_NOQUORUM;
         hold_on_failed(&lock->hold, manager->rules->backoff_min_ns, now_ns);
         set_alarm(manager, lock);
         return;
@@ -282,9 +290,9 @@ void grants_on_alarm(struct lock_manager *manager, struct lock *lock, int64_t no
         alarms_set(&manager->due, &lock->due, hold_lost_ns(&lock->hold));
         set_alarm(manager, lock);
     } else if (hold_renew_ns(&lock->hold, manager->rules->max_hold_ns) == INT64_MAX) {
-        lose(manager, lock, "limit");
+        lose(manager, lock, LOSS_LIMIT);
     } else {
-        lose(manager, lock, lock->failed != NULL ? lock->failed : "overdue");
+        lose(manager, lock, lock->failing);
     }
 }
 
@@ -321,7 +329,7 @@ void grants_lose_all(struct lock_manager *manager)
 {
     struct lock *lock;
     while ((lock = TAILQ_FIRST(&manager->held)) != NULL)
-        lose(manager, lock, "shutdown");
+        lose(manager, lock, LOSS_SHUTDOWN);
 }
 
 void grants_warn(struct lock_manager *manager, unsigned node, enum reason reason)

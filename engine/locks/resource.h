@@ -16,6 +16,7 @@
 #include "engine/locks/hold.h"
 #include "engine/locks/queue.h"
 #include "engine/pool.h"
+#include "engine/stats.h"
 #include "protocol/limits.h"
 #include "protocol/outcome.h"
 #include "protocol/reason.h"
@@ -55,10 +56,10 @@ struct lock {
     struct flight *renewal;  /* the extension that is under way; NULL: none */
     char token[LIMIT_TOKEN];
 
-    struct hold hold;   /* without HOLD, too: since when, until when */
-    int64_t ends_ns;    /* when it is gone from the masters at the latest */
-    const char *failed; /* why the last extension failed, one word; NULL: it did not */
-    uint64_t client_id; /* who it was granted to */
+    struct hold hold;         /* without HOLD, too: since when, until when */
+    int64_t ends_ns;          /* when it is gone from the masters at the latest */
+    enum engine_loss failing; /* why it is lost, if nothing extends it until then */
+    uint64_t client_id;       /* who it was granted to */
 
     struct alarm due;  /* an extension is, and waits for its turn: by when it would be lost */
     uint32_t carriers; /* nodes that have it, as of the last round */

@@ -115,7 +115,7 @@ static void write_locks(const struct status *status, struct text *text)
         exposition_metric(text, "redlockd_holds_lost_total", "counter",
                           "Locks with HOLD that could not be kept, by the reason that LOST gives.");
     for (unsigned loss = 0; loss < ENGINE_LOSSES; loss++)
-        exposition_number(&metric, LABEL("reason", engine_loss_word(loss)),
+        exposition_number(&metric, LABEL("reason", engine_losses[loss].word),
                           status->stats.losses[loss]);
 }
 

@@ -26,7 +26,7 @@ struct monitor_sample {
 /* A HOLD that was lost. No token: that is the right to release. */
 struct monitor_loss {
     int64_t wall_ns;
-    unsigned loss; /* of ENGINE_LOSS_TABLE */
+    unsigned loss; /* enum engine_loss */
     size_t resource_len;
     char resource[LIMIT_RESOURCE];
     char client[LIMIT_TAG + 1]; /* by NAME; "" without one */

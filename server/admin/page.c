@@ -371,8 +371,8 @@ static void write_losses(const struct status *status, struct text *text)
             text_string(text, "</span>");
         }
         text_string(text, "</td><td>");
-        html_string(text, engine_loss_text(loss->loss));
-        text_format(text, " <code>%s</code></td></tr>", engine_loss_word(loss->loss));
+        html_string(text, engine_losses[loss->loss].meaning);
+        text_format(text, " <code>%s</code></td></tr>", engine_losses[loss->loss].word);
     }
     text_string(text, "</tbody></table></section>");
 }

@@ -188,7 +188,7 @@ static void json_losses(const struct status *status, struct text *text)
         text_format(text, "%s\n  {\"time_ms\":%" PRId64 ",\"resource\":", i > 0 ? "," : "",
                     ms(loss->wall_ns));
         json_string(text, loss->resource, loss->resource_len);
-        json_field(text, ",", "reason", engine_loss_word(loss->loss));
+        json_field(text, ",", "reason", engine_losses[loss->loss].word);
         json_field(text, ",", "name", loss->client);
         text_string(text, "}");
     }

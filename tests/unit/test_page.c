@@ -138,7 +138,7 @@ START_TEST(hostile_names_are_text)
                                   .held = true,
                                   .client = "",
                                   .client_id = 7};
-    monitor_on_lost(&monitor, name, sizeof(name) - 1, "job.1", engine_loss_of("noquorum"), 1);
+    monitor_on_lost(&monitor, name, sizeof(name) - 1, "job.1", LOSS_NOQUORUM, 1);
     shows("&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>");
     shows_not("<script");
     shows("client 7");
