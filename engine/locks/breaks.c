@@ -44,15 +44,11 @@ static void answer(struct lock_manager *manager, struct call *call, const struct
 static void answer_round(struct lock_manager *manager, struct call *call, const struct round *round,
                          enum outcome outcome, int64_t now_ns)
 {
-    const struct reply reply = {
+    struct reply reply = {
         .outcome = outcome,
         .hint_ms = outcome == OUTCOME_HELD ? round_hint_ms(round, now_ns) : -1,
-        .voting = round_voting(round),
-        .quorum = round->rules->quorum,
-        .node_count = manager->flights->node_count,
-        .node_names = manager->rules->node_names,
-        .node_reasons = round->reasons,
     };
+    manager_explain_votes(manager, round->reasons, &reply);
     answer(manager, call, &reply);
 }
 

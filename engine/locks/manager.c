@@ -50,7 +50,74 @@ void manager_deinit(struct lock_manager *manager)
     pool_deinit(&manager->breakings);
 }
 
+/* --- requests --- */
+
+struct call *call_open(struct pool *calls, struct engine_client *client,
+                       const struct request *request, int64_t now_ns)
+{
+    struct call *call = pool_take(calls);
+    if (call == NULL)
+        return NULL;
+    /* Its place in a queue is set where it joins one. */
+    memset(call, 0, offsetof(struct call, waiter));
+    call->client = client;
+    call->received_ns = now_ns;
+    call->tagged = request->tag != NULL;
+    call->tag_len = (unsigned char)request->tag_len;
+    if (call->tagged)
+        memcpy(call->tag, request->tag, request->tag_len);
+    LIST_INSERT_HEAD(&client->calls, call, of_client);
+    client->call_count++;
+    return call;
+}
+
+void call_close(struct pool *calls, struct call *call)
+{
+    LIST_REMOVE(call, of_client);
+    call->client->call_count--;
+    pool_give(calls, call);
+}
+
+void call_set_flight(struct call *call, struct flight *flight)
+{
+    assert(call->flight == NULL);
+    assert(flight->call == NULL);
+    flight->call = call;
+    call->flight = flight;
+}
+
+void call_leave_flight(struct call *call)
+{
+    assert(call->flight->call == call);
+    call->flight->call = NULL;
+    call->flight = NULL;
+}
+
+const char *call_tag(const struct call *call)
+{
+    return call->tagged ? call->tag : NULL;
+}
+
 /* --- answers --- */
+
+void manager_explain_votes(const struct lock_manager *manager, const enum reason *reasons,
+                           struct reply *reply)
+{
+    reply->quorum = manager->rules->round.quorum;
+    reply->node_count = manager->rules->round.node_count;
+    reply->node_names = manager->rules->node_names;
+    reply->node_reasons = reasons;
+    for (unsigned i = 0; i < reply->node_count; i++)
+        reply->voting += reasons[i] == REASON_NONE;
+}
+
+void manager_refuse(struct lock_manager *manager, struct engine_client *client,
+                    const struct request *request, enum round_kind kind, const struct reply *reply)
+{
+    if (request->verb != VERB_BREAK)
+        manager->stats->outcomes[kind][reply->outcome]++;
+    manager->io->reply(manager->io->context, client, request->tag, request->tag_len, reply);
+}
 
 bool manager_reply(struct lock_manager *manager, struct call *call, enum round_kind kind,
                    const struct reply *reply)
@@ -91,11 +158,7 @@ __attribute__((noinline)) static void explain(const struct lock_manager *manager
         reply->hint_ms = round_hint_ms(round, now_ns);
         break;
     case OUTCOME_NOQUORUM:
-        reply->voting = round_voting(round);
-        reply->quorum = round->rules->quorum;
-        reply->node_count = manager->flights->node_count;
-        reply->node_names = manager->rules->node_names;
-        reply->node_reasons = round->reasons;
+        manager_explain_votes(manager, round->reasons, reply);
         break;
     case OUTCOME_OK:
     case OUTCOME_GONE:

@@ -17,13 +17,35 @@
 #include <sys/queue.h>
 
 #include "engine/alarm.h"
+#include "engine/client.h"
 #include "engine/flight/flights.h"
-#include "engine/locks/call.h"
 #include "engine/locks/extensions.h"
 #include "engine/locks/queue.h"
 #include "engine/locks/resource.h"
 #include "engine/round/fence.h"
 #include "protocol/reply.h"
+#include "protocol/request.h"
+
+/* One request of a client that has not been answered yet. It outlives the rounds that are run for
+ * it. */
+struct call {
+    struct engine_client *client; /* the owner */
+    struct flight *flight;        /* the round that is run for it; NULL while a LOCK waits */
+    struct resource *resource;    /* LOCK */
+    LIST_ENTRY(call) of_client;
+    int64_t received_ns;
+    int64_t ttl_ns; /* LOCK */
+    bool outbid;    /* LOCK: its last round was */
+    bool waits;     /* LOCK: with WAIT */
+    bool fenced;    /* LOCK */
+    bool hold;      /* LOCK */
+    bool lingers;   /* LOCK with HOLD */
+    bool tagged;
+    unsigned char tag_len;
+    int64_t ballot_seen;  /* LOCK: the greatest it was outbid by */
+    char tag[LIMIT_TAG];  /* zeros behind it */
+    struct waiter waiter; /* LOCK: its place in the queue of its resource, once it has joined */
+};
 
 struct lock_manager {
     const struct engine_rules *rules;
@@ -64,6 +86,28 @@ enum manager_alarm { ALARM_WALL, ALARM_WAKE, ALARM_LOCK };
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights);
 void manager_deinit(struct lock_manager *manager);
+
+/* NULL if there is no room. */
+struct call *call_open(struct pool *calls, struct engine_client *client,
+                       const struct request *request, int64_t now_ns);
+
+/* It has been answered, or its client has left. */
+void call_close(struct pool *calls, struct call *call);
+
+/* This round is run for it; or no longer, as it has settled, or been cancelled. */
+void call_set_flight(struct call *call, struct flight *flight);
+void call_leave_flight(struct call *call);
+
+/* NULL without one. */
+const char *call_tag(const struct call *call);
+
+/* Answer a request that is not taken. */
+void manager_refuse(struct lock_manager *manager, struct engine_client *client,
+                    const struct request *request, enum round_kind kind, const struct reply *reply);
+
+/* For a reply that is NOQUORUM: why each node had no vote. */
+void manager_explain_votes(const struct lock_manager *manager, const enum reason *reasons,
+                           struct reply *reply);
 
 /* Answer a request, which ends it. False if the answer reached no client. */
 bool manager_reply(struct lock_manager *manager, struct call *call, enum round_kind kind,

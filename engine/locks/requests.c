@@ -26,10 +26,8 @@ static enum round_kind round_kind_of(enum verb verb)
 static void refuse(struct lock_manager *manager, struct engine_client *client,
                    const struct request *request, enum outcome outcome, const char *limit)
 {
-    struct reply reply = {.outcome = outcome, .limit = limit};
-    if (request->verb != VERB_BREAK)
-        manager->stats->outcomes[round_kind_of(request->verb)][outcome]++;
-    manager->io->reply(manager->io->context, client, request->tag, request->tag_len, &reply);
+    const struct reply reply = {.outcome = outcome, .limit = limit};
+    manager_refuse(manager, client, request, round_kind_of(request->verb), &reply);
 }
 
 /* UNLOCK, EXTEND or STATUS: one round, at once. NULL if there is no room for it. */
@@ -61,37 +59,53 @@ static void close_round(struct lock_manager *manager, struct flight *flight)
     flights_drop(manager->flights, flight);
 }
 
-static void submit(struct lock_manager *manager, struct engine_client *client,
-                   const struct request *request, struct resource *resource, int64_t now_ns)
+/* Each of these returns the limit that the request meets, one word; NULL: it is taken, or answered.
+ */
+
+static const char *start_round(struct lock_manager *manager, struct engine_client *client,
+                               const struct request *request, struct resource *resource,
+                               int64_t now_ns)
 {
-    struct flight *flight;
-    const char *bound = NULL;
-    if (request->verb == VERB_LOCK) {
-        waits_lock(manager, client, request, resource, now_ns);
-        return;
-    }
+    const char *limit = NULL;
     if (request->verb == VERB_EXTEND && extensions_ended(&manager->extensions, request->token)) {
         refuse(manager, client, request, OUTCOME_GONE, NULL);
-        return;
+        return NULL;
     }
     if (request->verb == VERB_EXTEND)
-        bound = grants_refuse_extension(manager, client, request, resource, now_ns);
-    if (bound != NULL) {
-        refuse(manager, client, request, OUTCOME_LIMIT, bound);
-        return;
+        limit = grants_refuse_extension(manager, client, request, resource, now_ns);
+    if (limit != NULL)
+        return limit;
+    struct flight *flight = open_round(manager, client, request, resource, now_ns);
+    if (flight == NULL)
+        return "operations";
+    if (request->verb == VERB_BREAK && !breaks_begin(manager, flight)) {
+        close_round(manager, flight);
+        return "breaks";
     }
-    flight = open_round(manager, client, request, resource, now_ns);
-    if (flight == NULL) {
-        refuse(manager, client, request, OUTCOME_LIMIT, "operations");
-    } else if (request->verb == VERB_UNLOCK) {
+    if (request->verb == VERB_UNLOCK) {
         bool known = grants_end(manager, resource, request->token, client);
         waits_release(manager, resource, request->token, flight, known, now_ns);
-    } else if (request->verb == VERB_BREAK && !breaks_begin(manager, flight)) {
-        close_round(manager, flight);
-        refuse(manager, client, request, OUTCOME_LIMIT, "breaks");
     } else {
         flights_start(manager->flights, flight, now_ns);
     }
+    return NULL;
+}
+
+static const char *take(struct lock_manager *manager, struct engine_client *client,
+                        const struct request *request, int64_t now_ns)
+{
+    if (client->call_count >= LIMIT_CLIENT_REQUESTS)
+        return "requests";
+    struct resource *resource =
+        resource_take(&manager->resources, &manager->queue_rules, ++manager->queue_seed,
+                      request->resource, request->resource_len);
+    if (resource == NULL)
+        return "operations";
+    const char *limit = request->verb == VERB_LOCK
+                            ? waits_lock(manager, client, request, resource, now_ns)
+                            : start_round(manager, client, request, resource, now_ns);
+    flight_note_idle(&manager->flights->idle_keys, &resource->key);
+    return limit;
 }
 
 void requests_submit(struct lock_manager *manager, struct engine_client *client,
@@ -101,19 +115,9 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
         refuse(manager, client, request, OUTCOME_SHUTDOWN, NULL);
         return;
     }
-    if (client->call_count >= LIMIT_CLIENT_REQUESTS) {
-        refuse(manager, client, request, OUTCOME_LIMIT, "requests");
-        return;
-    }
-    struct resource *resource =
-        resource_take(&manager->resources, &manager->queue_rules, ++manager->queue_seed,
-                      request->resource, request->resource_len);
-    if (resource == NULL) {
-        refuse(manager, client, request, OUTCOME_LIMIT, "operations");
-        return;
-    }
-    submit(manager, client, request, resource, now_ns);
-    flight_note_idle(&manager->flights->idle_keys, &resource->key);
+    const char *limit = take(manager, client, request, now_ns);
+    if (limit != NULL)
+        refuse(manager, client, request, OUTCOME_LIMIT, limit);
 }
 
 /* --- clients that leave --- */

@@ -56,13 +56,9 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
         .outcome = resource->last_outcome,
         .elapsed_ms = elapsed_for_client_ms(&manager->rules->round.drift, received_ns, now_ns),
         .hint_ms = hint_ms,
-        .quorum = manager->rules->round.quorum,
-        .node_count = manager->flights->node_count,
-        .node_names = manager->rules->node_names,
-        .node_reasons = resource->last_reasons,
     };
-    for (unsigned i = 0; i < manager->flights->node_count && reply.outcome == OUTCOME_NOQUORUM; i++)
-        reply.voting += resource->last_reasons[i] == REASON_NONE;
+    if (reply.outcome == OUTCOME_NOQUORUM)
+        manager_explain_votes(manager, resource->last_reasons, &reply);
     return reply;
 }
 
@@ -495,13 +491,6 @@ void waits_drain(struct lock_manager *manager, int64_t now_ns)
 
 /* --- LOCK --- */
 
-static void refuse(struct lock_manager *manager, struct engine_client *client,
-                   const struct request *request, const struct reply *reply)
-{
-    manager->stats->outcomes[ROUND_ACQUIRE][reply->outcome]++;
-    manager->io->reply(manager->io->context, client, request->tag, request->tag_len, reply);
-}
-
 /* The bound that this LOCK meets, if any. */
 static const char *bound_met(const struct lock_manager *manager, const struct request *request,
                              const struct resource *resource)
@@ -551,26 +540,21 @@ static void join(struct lock_manager *manager, struct call *call, const struct r
         queue_on_held(queue, resource->lock->ends_ns, now_ns);
 }
 
-void waits_lock(struct lock_manager *manager, struct engine_client *client,
-                const struct request *request, struct resource *resource, int64_t now_ns)
+const char *waits_lock(struct lock_manager *manager, struct engine_client *client,
+                       const struct request *request, struct resource *resource, int64_t now_ns)
 {
     if (hears_at_once(resource, request, now_ns)) {
         const struct reply reply =
             last_reply(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
-        refuse(manager, client, request, &reply);
-        return;
+        manager_refuse(manager, client, request, ROUND_ACQUIRE, &reply);
+        return NULL;
     }
     const char *limit = bound_met(manager, request, resource);
-    if (limit != NULL) {
-        refuse(manager, client, request, &(struct reply){.outcome = OUTCOME_LIMIT, .limit = limit});
-        return;
-    }
+    if (limit != NULL)
+        return limit;
     struct call *call = call_open(&manager->calls, client, request, now_ns);
-    if (call == NULL) {
-        refuse(manager, client, request,
-               &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
-        return;
-    }
+    if (call == NULL)
+        return "operations";
     call->resource = resource;
     call->ttl_ns = request->ttl_ms * NS_PER_MS;
     call->waits = request->wait_ms > 0;
@@ -579,4 +563,5 @@ void waits_lock(struct lock_manager *manager, struct engine_client *client,
     call->lingers = request->linger;
     join(manager, call, request, now_ns);
     waits_run(manager, resource, now_ns);
+    return NULL;
 }

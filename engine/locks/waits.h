@@ -7,8 +7,9 @@
 
 #include "engine/locks/manager.h"
 
-void waits_lock(struct lock_manager *manager, struct engine_client *client,
-                const struct request *request, struct resource *resource, int64_t now_ns);
+/* The limit that the request meets, one word; NULL: it is taken, or answered. */
+const char *waits_lock(struct lock_manager *manager, struct engine_client *client,
+                       const struct request *request, struct resource *resource, int64_t now_ns);
 
 /* Do what the queue wants done now. */
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns);

@@ -230,7 +230,7 @@ mutant kept-no-more-and-counted all "$unfit" engine/flight/replies.c '
     }'
 mutant requests-without-end all "more requests under way" engine/locks/requests.c \
     's/client->call_count >= LIMIT_CLIENT_REQUESTS/0/'
-mutant requests-not-counted-back all "bound that is not met" engine/locks/call.c \
+mutant requests-not-counted-back all "bound that is not met" engine/locks/manager.c \
     's/call->client->call_count--;/(void)0;/'
 mutant waiters-without-end all "bound of waiters" engine/locks/waits.c \
     's/manager->waiting >= manager->rules->waiters ?/0 ?/'
@@ -239,7 +239,7 @@ mutant waiters-not-counted-back all "waiters" engine/locks/waits.c \
 mutant who-does-not-wait-is-refused all "bound that is not met" engine/locks/waits.c \
     '/^static const char \*bound_met/,/^}/s/if (request->wait_ms == 0)/if (0)/'
 mutant no-room-for-a-call all "aborted\|crashed" engine/locks/waits.c \
-    '/^void waits_lock/,/^}/s/if (call == NULL) {/if (0) {/'
+    '/^const char \*waits_lock/,/^}/s/if (call == NULL)/if (0)/'
 mutant no-room-for-a-request all "aborted\|crashed" engine/locks/requests.c \
     '/^static struct flight \*open_round/,/^}/s/if (call == NULL)/if (0)/'
 mutant no-room-to-break all "aborted\|crashed" engine/locks/breaks.c \
