@@ -15,22 +15,16 @@ int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns)
 /* By the distance to the nearest quorum. */
 static int64_t need_ms(const struct flights *flights)
 {
-    int64_t sorted_ns[LIMIT_NODES];
-    unsigned count = 0;
+    int64_t distances_ns[LIMIT_NODES];
+    uint32_t known = 0;
     for (unsigned i = 0; i < flights->node_count; i++) {
-        int64_t distance_ns = flights->masters[i].link.distance_ns;
-        unsigned at = count;
-        if (distance_ns < 0)
-            continue;
-        for (; at > 0 && sorted_ns[at - 1] > distance_ns; at--)
-            sorted_ns[at] = sorted_ns[at - 1];
-        sorted_ns[at] = distance_ns;
-        count++;
+        distances_ns[i] = flights->masters[i].link.distance_ns;
+        known |= distances_ns[i] >= 0 ? nodes_only(i) : 0;
     }
-    if (count < flights->rules->round.quorum)
+    int64_t distance_ns = nodes_quorum_ns(flights->rules->round.quorum, 0, known, distances_ns);
+    if (distance_ns == INT64_MAX)
         return 0;
-    int64_t ns =
-        need_ns(flights->rules->backoff_min_ns, sorted_ns[flights->rules->round.quorum - 1]);
+    int64_t ns = need_ns(flights->rules->backoff_min_ns, distance_ns);
     int64_t rounded_ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
     return rounded_ms < REDIS_NEED_MAX_MS ? rounded_ms : REDIS_NEED_MAX_MS;
 }

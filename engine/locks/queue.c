@@ -66,22 +66,12 @@ void queue_note_overdue(struct queue *queue, struct waiter *waiter)
 
 /* --- what is known --- */
 
-/* When a quorum is free at the earliest: the quorum-th smallest of the nodes' times. */
+/* When a quorum is free at the earliest. */
 static int64_t free_ns(const struct queue *queue)
 {
-    int64_t earliest_ns = ALARM_NEVER;
-    if (nodes_count(queue->free) >= queue->rules->quorum)
-        return 0;
-    for (unsigned i = 0; i < queue->rules->node_count; i++) {
-        if (!(queue->held & nodes_only(i)))
-            continue;
-        unsigned by_then = nodes_count(queue->free);
-        for (unsigned j = 0; j < queue->rules->node_count; j++)
-            by_then += (queue->held & nodes_only(j)) && queue->until_ns[j] <= queue->until_ns[i];
-        if (by_then >= queue->rules->quorum && queue->until_ns[i] < earliest_ns)
-            earliest_ns = queue->until_ns[i];
-    }
-    return earliest_ns;
+    unsigned free_now = nodes_count(queue->free);
+    unsigned quorum = queue->rules->quorum;
+    return free_now >= quorum ? 0 : nodes_quorum_ns(quorum, free_now, queue->held, queue->until_ns);
 }
 
 int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)

@@ -30,3 +30,18 @@ unsigned nodes_count(uint32_t nodes)
     static_assert(sizeof(counts) == 1 << LIMIT_NODES, "there is one for each set");
     return counts[nodes & (sizeof(counts) - 1)];
 }
+
+int64_t nodes_quorum_ns(unsigned quorum, unsigned ready, uint32_t nodes, const int64_t *times_ns)
+{
+    int64_t earliest_ns = INT64_MAX;
+    /* Nodes are few, so for each of them count how many are ready by then. */
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+        int64_t at_ns = times_ns[nodes_first(rest)];
+        unsigned by_then = ready;
+        for (uint32_t others = nodes; others != 0; others = nodes_behind_first(others))
+            by_then += times_ns[nodes_first(others)] <= at_ns;
+        if (by_then >= quorum && at_ns < earliest_ns)
+            earliest_ns = at_ns;
+    }
+    return earliest_ns;
+}

@@ -21,6 +21,10 @@ static inline uint32_t nodes_all(unsigned count)
 /* How many are in it. */
 unsigned nodes_count(uint32_t nodes);
 
+/* By when `quorum` nodes are ready at the earliest: `ready` of them are, and each node of the set
+ * is at its time. INT64_MAX: never, as far as is known. */
+int64_t nodes_quorum_ns(unsigned quorum, unsigned ready, uint32_t nodes, const int64_t *times_ns);
+
 /* The first of a set that is not empty, and the set without it: to go through all that are in it.
  */
 static inline unsigned nodes_first(uint32_t nodes)

@@ -34,11 +34,6 @@ bool round_is_finished(const struct round *round)
     return round->phase == ROUND_SETTLED && under_way == 0;
 }
 
-unsigned round_voting(const struct round *round)
-{
-    return round->rules->node_count - nodes_count(round->failed);
-}
-
 int64_t round_validity_ns(const struct round *round, int64_t now_ns)
 {
     assert(now_ns >= round->started_ns);
@@ -90,20 +85,9 @@ int64_t round_hint_ms(const struct round *round, int64_t now_ns)
     if (round_is_split(round))
         return -1;
 
-    /* A quorum is free as soon as its slowest member is: the quorum-th smallest of the nodes'
-     * times. Nodes are few, so for each node count how many are free by then. */
-    int64_t earliest_ns = INT64_MAX;
-    uint32_t free_now = round->yes | round->absent;
-    for (unsigned i = 0; i < round->rules->node_count; i++) {
-        if (!(round->held & nodes_only(i)) || round->held_until_ns[i] == INT64_MAX)
-            continue;
-        unsigned free_by_then = nodes_count(free_now);
-        for (unsigned j = 0; j < round->rules->node_count; j++)
-            free_by_then +=
-                (round->held & nodes_only(j)) && round->held_until_ns[j] <= round->held_until_ns[i];
-        if (free_by_then >= round->rules->quorum && round->held_until_ns[i] < earliest_ns)
-            earliest_ns = round->held_until_ns[i];
-    }
+    int64_t earliest_ns =
+        nodes_quorum_ns(round->rules->quorum, nodes_count(round->yes | round->absent), round->held,
+                        round->held_until_ns);
     if (earliest_ns == INT64_MAX)
         return -1;
     return earliest_ns > now_ns ? (earliest_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;

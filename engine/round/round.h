@@ -152,9 +152,6 @@ bool round_is_finished(const struct round *round);
  */
 int64_t round_deadline_ns(const struct round *round);
 
-/* For NOQUORUM: how many nodes voted or could have; each other has a reason. */
-unsigned round_voting(const struct round *round);
-
 /* The validity at now_ns of what a granted ACQUIRE or EXTEND promises; may be negative. */
 int64_t round_validity_ns(const struct round *round, int64_t now_ns);
 
