@@ -79,7 +79,6 @@ static void check_fixed(const struct engine_rules *a, const struct engine_rules 
 void engine_retune(struct engine *engine, const struct engine_rules *rules)
 {
     struct engine_rules *own = &engine->rules;
-    struct lock_manager *manager = &engine->manager;
     check_fixed(own, rules);
     own->max_hold_ns = rules->max_hold_ns;
     own->max_extensions = rules->max_extensions;
@@ -88,13 +87,8 @@ void engine_retune(struct engine *engine, const struct engine_rules *rules)
     own->waiters_per_resource = rules->waiters_per_resource;
     own->fence_always = rules->fence_always;
     memcpy(own->logins, rules->logins, sizeof(own->logins));
-
-    manager->extensions.max_hold_ns = rules->max_hold_ns;
-    manager->extensions.max_extensions = rules->max_extensions;
-    manager->queue_rules.backoff_min_ns = rules->backoff_min_ns;
-    manager->queue_rules.backoff_max_ns = rules->backoff_max_ns;
     flights_take_logins(&engine->flights);
-    grants_set_alarms(manager);
+    grants_set_alarms(&engine->manager);
 }
 
 /* --- what follows from rounds --- */

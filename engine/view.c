@@ -14,7 +14,7 @@ static_assert(ENGINE_LIFE_NS == GUARD_LIFE_NS, "the same for users of the engine
 struct engine_view engine_view(const struct engine *engine)
 {
     const struct lock_manager *manager = &engine->manager;
-    return (struct engine_view){
+    struct engine_view view = {
         .node_count = engine->flights.node_count,
         .quorum = engine->rules.round.quorum,
         .set_id = engine->flights.guard.set_id,
@@ -24,8 +24,11 @@ struct engine_view engine_view(const struct engine *engine)
         .holds = manager->held_count,
         .holding = manager->holding,
         .waiting = manager->waiting,
-        .waited_for = manager->waited_for_count,
     };
+    const struct resource *resource;
+    LIST_FOREACH (resource, &manager->waited_for, waited_for)
+        view.waited_for++;
+    return view;
 }
 
 /* --- masters --- */

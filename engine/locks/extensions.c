@@ -25,12 +25,9 @@ static struct extended_chain *chain_of(const struct extensions *extensions, cons
     return &extensions->chains[XXH3_64bits(token, LIMIT_TOKEN) % CHAINS];
 }
 
-bool extensions_init(struct extensions *extensions, int64_t max_extensions, int64_t max_hold_ns)
+bool extensions_init(struct extensions *extensions, const struct engine_rules *rules)
 {
-    *extensions = (struct extensions){
-        .max_extensions = max_extensions,
-        .max_hold_ns = max_hold_ns,
-    };
+    *extensions = (struct extensions){.rules = rules};
     TAILQ_INIT(&extensions->least_recent);
     extensions->chains = calloc(CHAINS, sizeof(*extensions->chains));
     return pool_init(&extensions->pool, sizeof(struct extended), LIMIT_EXTENDED) &&
@@ -60,9 +57,9 @@ const char *extensions_refuse(const struct extensions *extensions, const char *t
 {
     const struct extended *extended = find(extensions, token);
     int64_t since_ns = extended != NULL ? extended->since_ns : now_ns;
-    if (extended != NULL && extended->count >= extensions->max_extensions)
+    if (extended != NULL && extended->count >= extensions->rules->max_extensions)
         return "extensions";
-    return now_ns + ttl_ns - since_ns > extensions->max_hold_ns ? "hold" : NULL;
+    return now_ns + ttl_ns - since_ns > extensions->rules->max_hold_ns ? "hold" : NULL;
 }
 
 static void drop(struct extensions *extensions, struct extended *extended)

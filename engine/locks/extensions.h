@@ -14,20 +14,20 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "engine/flight/rules.h"
 #include "engine/pool.h"
 
 struct extended;
 
 struct extensions {
-    int64_t max_extensions;
-    int64_t max_hold_ns;
+    const struct engine_rules *rules;
     struct pool pool;
     LIST_HEAD(extended_chain, extended) * chains; /* by the hash of the token */
     TAILQ_HEAD(, extended) least_recent;          /* first */
 };
 
-/* False if there is not enough memory. */
-bool extensions_init(struct extensions *extensions, int64_t max_extensions, int64_t max_hold_ns);
+/* False if there is not enough memory. The rules outlive it. */
+bool extensions_init(struct extensions *extensions, const struct engine_rules *rules);
 void extensions_deinit(struct extensions *extensions);
 
 /* May this token be extended now, by ttl_ns? NULL, or the bound that is met: one word for LIMIT. */

@@ -201,22 +201,25 @@ static void prolong(struct lock *lock, const struct round *round, int64_t now_ns
         queue_on_held(&lock->resource->queue, lock->ends_ns, now_ns);
 }
 
+static void retry(const struct lock_manager *manager, struct lock *lock, enum engine_loss failing,
+                  int64_t now_ns)
+{
+    lock->failing = failing;
+    hold_on_failed(&lock->hold, manager->rules->backoff_min_ns, now_ns);
+}
+
 static void on_renewed(struct lock_manager *manager, struct lock *lock, const struct round *round,
                        int64_t now_ns)
 {
     lock->renewal = NULL;
-    switch (round->outcome) {
-    case OUTCOME_OK:
-        prolong(lock, round, now_ns);
-        break;
-    case OUTCOME_GONE:
+    if (round->outcome == OUTCOME_GONE) {
         lose(manager, lock, LOSS_GONE);
         return;
-    default:
-        lock->failing = round->outcome == OUTCOME_LATE ? LOSS_LATE : LOSS_NOQUORUM;
-        hold_on_failed(&lock->hold, manager->rules->backoff_min_ns, now_ns);
-        break;
     }
+    if (round->outcome == OUTCOME_OK)
+        prolong(lock, round, now_ns);
+    else
+        retry(manager, lock, round->outcome == OUTCOME_LATE ? LOSS_LATE : LOSS_NOQUORUM, now_ns);
     set_alarm(manager, lock);
 }
 
@@ -253,8 +256,7 @@ static void renew(struct lock_manager *manager, struct lock *lock, int64_t now_n
     struct flight *flight =
         flights_open(manager->flights, &lock->resource->key, ROUND_EXTEND, lock->hold.ttl_ns);
     if (flight == NULL) {
-        lock->failing = LOSS_NOQUORUM;
-        hold_on_failed(&lock->hold, manager->rules->backoff_min_ns, now_ns);
+        retry(manager, lock, LOSS_NOQUORUM, now_ns);
         set_alarm(manager, lock);
         return;
     }
@@ -298,24 +300,19 @@ void grants_on_alarm(struct lock_manager *manager, struct lock *lock, int64_t no
 
 /* --- the end of a connection, of a vote, and of the daemon --- */
 
-static struct lock *first_to_release(const struct engine_client *client, bool by_quit)
-{
-    struct lock *lock = LIST_FIRST(&client->holds);
-    while (lock != NULL && lock->lingers && !by_quit)
-        lock = LIST_NEXT(lock, of_client);
-    return lock;
-}
-
 struct resource *grants_take_held(struct lock_manager *manager, const struct engine_client *client,
                                   bool by_quit, char *token)
 {
-    struct lock *lock = first_to_release(client, by_quit);
-    if (lock == NULL)
-        return NULL;
-    struct resource *resource = lock->resource;
-    memcpy(token, lock->token, LIMIT_TOKEN);
-    forget_lock(manager, lock);
-    return resource;
+    struct lock *lock;
+    LIST_FOREACH (lock, &client->holds, of_client) {
+        struct resource *resource = lock->resource;
+        if (lock->lingers && !by_quit)
+            continue;
+        memcpy(token, lock->token, LIMIT_TOKEN);
+        forget_lock(manager, lock);
+        return resource;
+    }
+    return NULL;
 }
 
 void grants_abandon(struct lock_manager *manager, struct engine_client *client)

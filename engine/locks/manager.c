@@ -17,14 +17,6 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
         .io = io,
         .stats = stats,
         .flights = flights,
-        .queue_rules =
-            {
-                .node_count = rules->round.node_count,
-                .quorum = rules->round.quorum,
-                .shared_names = rules->shared_names,
-                .backoff_min_ns = rules->backoff_min_ns,
-                .backoff_max_ns = rules->backoff_max_ns,
-            },
         .queue_seed = flights_random(flights),
         .renewals_max = LIMIT_RENEWALS,
     };
@@ -33,7 +25,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     alarms_init(&manager->alarms);
     alarms_init(&manager->due);
     io->entropy(io->context, &seed, sizeof(seed));
-    return extensions_init(&manager->extensions, rules->max_extensions, rules->max_hold_ns) &&
+    return extensions_init(&manager->extensions, rules) &&
            resources_init(&manager->resources,
                           LIMIT_OPERATIONS + calls + LIMIT_LOCKS + LIMIT_SOUGHT, rules->key_prefix,
                           rules->key_prefix_len, seed) &&

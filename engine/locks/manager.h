@@ -55,7 +55,6 @@ struct lock_manager {
 
     struct fence fence;
     struct alarms alarms;
-    struct queue_rules queue_rules;
     uint32_t queue_seed; /* of the last queue; daemons begin with different ones */
     struct pool calls;
     struct resources resources;
@@ -73,9 +72,8 @@ struct lock_manager {
 
     size_t waiting; /* LOCKs with WAIT in some queue */
     LIST_HEAD(, resource) waited_for;
-    size_t waited_for_count; /* the resources of that list */
-    int64_t far_asked_ns;    /* when a master was last asked for a far waiter */
-    size_t kept_count;       /* resources that are kept for far waiters */
+    int64_t far_asked_ns; /* when a master was last asked for a far waiter */
+    size_t kept_count;    /* resources that are kept for far waiters */
     bool draining;
 };
 

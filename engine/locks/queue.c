@@ -18,7 +18,7 @@ static int64_t draw_ns(struct queue *queue, int64_t least_ns, int64_t most_ns)
     return least_ns + (int64_t)((range_ns >> 16) * (queue->random >> 16));
 }
 
-void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t seed)
+void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t seed)
 {
     memset(queue, 0, sizeof(*queue));
     TAILQ_INIT(&queue->line);
@@ -70,7 +70,7 @@ void queue_note_overdue(struct queue *queue, struct waiter *waiter)
 static int64_t free_ns(const struct queue *queue)
 {
     unsigned free_now = nodes_count(queue->free);
-    unsigned quorum = queue->rules->quorum;
+    unsigned quorum = queue->rules->round.quorum;
     return free_now >= quorum ? 0 : nodes_quorum_ns(quorum, free_now, queue->held, queue->until_ns);
 }
 
@@ -166,8 +166,8 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
 static void hold_everywhere(struct queue *queue, int64_t until_ns, int64_t now_ns)
 {
     forget_sight(queue);
-    queue->held = nodes_all(queue->rules->node_count);
-    for (unsigned i = 0; i < queue->rules->node_count; i++)
+    queue->held = nodes_all(queue->rules->round.node_count);
+    for (unsigned i = 0; i < queue->rules->round.node_count; i++)
         queue->until_ns[i] = until_ns + ROUNDED_NS;
     queue->quiet_ns = queue->look_ns = now_ns + QUEUE_QUIET_NS;
 }
@@ -200,7 +200,7 @@ static void pause_until(struct queue *queue, int64_t at_ns)
 /* From backoff_min to twice that, four times, and so on. */
 static int64_t backoff_ns(struct queue *queue, unsigned failures)
 {
-    const struct queue_rules *rules = queue->rules;
+    const struct engine_rules *rules = queue->rules;
     int64_t most_ns = rules->backoff_max_ns;
     if (failures < 16 && rules->backoff_min_ns << (failures + 1) < most_ns)
         most_ns = rules->backoff_min_ns << (failures + 1);
@@ -296,7 +296,7 @@ void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns)
             queue->sought--;
         return;
     }
-    queue->sought = (uint8_t)queue->rules->node_count;
+    queue->sought = (uint8_t)queue->rules->round.node_count;
     queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
     queue_on_wanted(queue, need_ns);
 }
@@ -337,9 +337,9 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
  */
 static bool reports_suffice(const struct queue *queue)
 {
-    const struct queue_rules *rules = queue->rules;
+    const struct engine_rules *rules = queue->rules;
     uint32_t reporting = (queue->held & queue->tracked) | queue->looking;
-    return nodes_count(reporting) > rules->node_count - rules->quorum;
+    return nodes_count(reporting) > rules->round.node_count - rules->round.quorum;
 }
 
 static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_ns)

@@ -48,6 +48,7 @@
 #include <sys/queue.h>
 
 #include "engine/alarm.h"
+#include "engine/flight/rules.h"
 #include "protocol/limits.h"
 #include "protocol/units.h"
 
@@ -80,18 +81,10 @@ TAILQ_HEAD(waiter_line, waiter);
 
 enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ASKING, QUEUE_PAUSING };
 
-struct queue_rules {
-    unsigned node_count;
-    unsigned quorum;
-    bool shared_names; /* other libraries may want the same keys */
-    int64_t backoff_min_ns;
-    int64_t backoff_max_ns;
-};
-
 /* What is needed where nobody waits comes first, in 64 bytes, and what is long and rarely needed
  * last: there is one of these for each lock. */
 struct queue {
-    const struct queue_rules *rules;
+    const struct engine_rules *rules;
     struct waiter_line line;
     unsigned length;
     unsigned overdue; /* of them */
@@ -123,7 +116,7 @@ struct queue {
     int64_t until_ns[LIMIT_NODES]; /* of the held: when it ends; INT64_MAX if that is not known */
 };
 
-void queue_init(struct queue *queue, const struct queue_rules *rules, uint32_t seed);
+void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t seed);
 
 /* At the end of the line. */
 void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);

@@ -97,8 +97,8 @@ static const char *take(struct lock_manager *manager, struct engine_client *clie
     if (client->call_count >= LIMIT_CLIENT_REQUESTS)
         return "requests";
     struct resource *resource =
-        resource_take(&manager->resources, &manager->queue_rules, ++manager->queue_seed,
-                      request->resource, request->resource_len);
+        resource_take(&manager->resources, manager->rules, ++manager->queue_seed, request->resource,
+                      request->resource_len);
     if (resource == NULL)
         return "operations";
     const char *limit = request->verb == VERB_LOCK

@@ -73,7 +73,7 @@ static void set_name(struct resource *resource, const struct resources *resource
     resource->name_len = name_len;
 }
 
-struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
+struct resource *resource_take(struct resources *resources, const struct engine_rules *rules,
                                uint32_t seed, const char *name, size_t name_len)
 {
     assert(name_len > 0);

@@ -92,7 +92,7 @@ struct resource *resource_find_key(const struct resources *resources, const char
 
 /* What is known of a name, or else a new one, whose queue begins with this seed. NULL if there is
  * no room. */
-struct resource *resource_take(struct resources *resources, const struct queue_rules *rules,
+struct resource *resource_take(struct resources *resources, const struct engine_rules *rules,
                                uint32_t seed, const char *name, size_t name_len);
 
 /* The resource of a key. */

@@ -21,27 +21,13 @@ static struct call *first_in_line(const struct resource *resource)
 
 /* --- answers --- */
 
-/* So many LOCKs with WAIT are in its queue now. Those without come and go with each request. */
-static void note_waits(struct lock_manager *manager, struct resource *resource, unsigned waits)
-{
-    bool were = resource->waits > 0;
-    resource->waits = waits;
-    if (were == (waits > 0))
-        return;
-    if (were)
-        LIST_REMOVE(resource, waited_for);
-    else
-        LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
-    manager->waited_for_count =
-        were ? manager->waited_for_count - 1 : manager->waited_for_count + 1;
-}
-
 void waits_leave(struct lock_manager *manager, struct call *call)
 {
     queue_leave(&call->resource->queue, &call->waiter);
     if (call->waits) {
         manager->waiting--;
-        note_waits(manager, call->resource, call->resource->waits - 1);
+        if (--call->resource->waits == 0)
+            LIST_REMOVE(call->resource, waited_for);
         alarms_set(&manager->alarms, &call->waiter.wall, ALARM_NEVER);
     }
     if (call->hold)
@@ -174,14 +160,6 @@ __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
     return true;
 }
 
-/* May the lock be handed over instead of being released, since a client waits for it whose turn it
- * is? */
-static bool is_to_be_handed_over(const struct lock_manager *manager,
-                                 const struct resource *resource, int64_t now_ns)
-{
-    return !manager->draining && queue_may_hand_over(&resource->queue, now_ns);
-}
-
 static bool grant(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     struct resource *resource = resource_of(flight->key);
@@ -290,7 +268,7 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
         return;
     }
     memcpy(flight->token, token, LIMIT_TOKEN);
-    if (known && is_to_be_handed_over(manager, resource, now_ns) &&
+    if (known && !manager->draining && queue_may_hand_over(&resource->queue, now_ns) &&
         hand_over(manager, flight, now_ns))
         return;
     if (known)
@@ -353,14 +331,6 @@ static void on_changed(struct lock_manager *manager, const struct flights_news *
     waits_run(manager, resource, now_ns);
 }
 
-/* A master has said whether a far waiter seeks a key. */
-static void on_sought(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
-{
-    struct resource *resource = resource_of(news->sought);
-    queue_on_sought(&resource->queue, news->sought_need_ns, now_ns);
-    waits_run(manager, resource, now_ns);
-}
-
 /* Every queue hears what has become of some nodes. */
 static void tell_queues(struct lock_manager *manager, const struct flights_news *news,
                         int64_t now_ns)
@@ -388,8 +358,10 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
 {
     if (news->wanted != NULL)
         queue_on_wanted(&resource_of(news->wanted)->queue, news->wanted_need_ns);
-    if (news->sought != NULL)
-        on_sought(manager, news, now_ns);
+    if (news->sought != NULL) {
+        queue_on_sought(&resource_of(news->sought)->queue, news->sought_need_ns, now_ns);
+        waits_run(manager, resource_of(news->sought), now_ns);
+    }
     if (news->seen != NULL)
         on_seen(manager, news, now_ns);
     if (news->changed != NULL)
@@ -529,7 +501,8 @@ static void join(struct lock_manager *manager, struct call *call, const struct r
         return;
     }
     manager->waiting++;
-    note_waits(manager, resource, resource->waits + 1);
+    if (resource->waits++ == 0)
+        LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
     alarms_set(&manager->alarms, &call->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
     /* A round that is under way may be for a client that does not wait, and this one would hear of
      * a release only from its next look. */

@@ -145,7 +145,7 @@ START_TEST(an_extension_ends_with_max_hold)
         world_pass_ms(&w, 59000);
         ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
     }
-    w.engine.manager.extensions.max_hold_ns = 150 * NS_PER_S;
+    w.engine.rules.max_hold_ns = 150 * NS_PER_S;
     ck_assert_str_eq(world_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
     ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);
 }

@@ -9,11 +9,12 @@
 #include "protocol/units.h"
 #include "tests/runner.h"
 
+static const struct engine_rules rules = {.max_extensions = 2, .max_hold_ns = 100 * NS_PER_S};
 static struct extensions extensions;
 
 static void open_table(void)
 {
-    ck_assert(extensions_init(&extensions, 2, 100 * NS_PER_S));
+    ck_assert(extensions_init(&extensions, &rules));
 }
 
 static void close_table(void)

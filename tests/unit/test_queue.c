@@ -9,8 +9,8 @@
 
 #define MS NS_PER_MS
 
-static const struct queue_rules rules = {
-    .node_count = 5, .quorum = 3, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
+static const struct engine_rules rules = {
+    .round = {.node_count = 5, .quorum = 3}, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
 
 enum { ALL = 0x1f };
 
@@ -211,8 +211,9 @@ END_TEST
 /* Of four masters a quorum is three: two that are held and report are among any three. */
 START_TEST(of_four_masters_two_that_report_are_enough)
 {
-    static const struct queue_rules four = {
-        .node_count = 4, .quorum = 3, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
+    static const struct engine_rules four = {.round = {.node_count = 4, .quorum = 3},
+                                             .backoff_min_ns = 5 * MS,
+                                             .backoff_max_ns = 250 * MS};
     queue_init(&queue, &four, 42);
     queue_join(&queue, &waiters[0], 0);
     queue_on_asked(&queue);

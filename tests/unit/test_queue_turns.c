@@ -11,13 +11,12 @@
 
 #define MS NS_PER_MS
 
-static const struct queue_rules rules = {
-    .node_count = 5, .quorum = 3, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
-static const struct queue_rules sharing = {.node_count = 5,
-                                           .quorum = 3,
-                                           .shared_names = true,
-                                           .backoff_min_ns = 5 * MS,
-                                           .backoff_max_ns = 250 * MS};
+static const struct engine_rules rules = {
+    .round = {.node_count = 5, .quorum = 3}, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
+static const struct engine_rules sharing = {.round = {.node_count = 5, .quorum = 3},
+                                            .shared_names = true,
+                                            .backoff_min_ns = 5 * MS,
+                                            .backoff_max_ns = 250 * MS};
 
 enum { ALL = 0x1f };
 

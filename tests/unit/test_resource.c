@@ -6,7 +6,7 @@
 #include "engine/locks/resource.h"
 #include "tests/runner.h"
 
-static const struct queue_rules rules = {.node_count = 3, .quorum = 2};
+static const struct engine_rules rules = {.round = {.node_count = 3, .quorum = 2}};
 static struct resources resources;
 
 static void begin(const char *prefix)

@@ -157,16 +157,16 @@ START_TEST(resources_are_listed_for_as_long_as_somebody_waits)
     world_say(&w, "#2 LOCK a 10s WAIT 2s");
     world_say(&w, "#3 LOCK b 10s WAIT 2s");
     world_say(&w, "#4 LOCK b 10s");
-    ck_assert_uint_eq(w.engine.manager.waited_for_count, 2);
+    ck_assert_uint_eq(engine_view(&w.engine).waited_for, 2);
     ck_assert_uint_eq(LIST_FIRST(&w.engine.manager.waited_for)->waits, 1);
     world_pass_ms(&w, 3000);
-    ck_assert_uint_eq(w.engine.manager.waited_for_count, 1);
+    ck_assert_uint_eq(engine_view(&w.engine).waited_for, 1);
     const struct resource *left = LIST_FIRST(&w.engine.manager.waited_for);
     ck_assert_uint_eq(left->waits, 1);
     ck_assert_ptr_null(LIST_NEXT(left, waited_for));
     world_lose_client(&w, &w.client);
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.manager.waited_for_count, 0);
+    ck_assert_uint_eq(engine_view(&w.engine).waited_for, 0);
     ck_assert(LIST_EMPTY(&w.engine.manager.waited_for));
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
 }

@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(where_names_are_shared_who_is_alone_loses_pauses_only)
 {
-    w.engine.manager.queue_rules.shared_names = true;
+    w.engine.rules.shared_names = true;
     hold_and_wait();
     expect_turn(QUEUE_TURN_HANDOVERS);
     expect_turn(QUEUE_TURN_HANDOVERS);
@@ -297,7 +297,8 @@ START_TEST(hints_that_name_no_far_waiter_are_ignored)
 }
 END_TEST
 
-/* Until its hint ends, each pair of grants costs a pause. Then every master in turn knows of none. */
+/* Until its hint ends, each pair of grants costs a pause. Then every master in turn knows of none.
+ */
 START_TEST(a_far_waiter_that_has_gone_is_forgotten)
 {
     leave_far_hints(5, "someone-far-away33");
