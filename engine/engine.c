@@ -54,8 +54,6 @@ void engine_free(struct engine *engine)
 void engine_client_init(struct engine_client *client, uint64_t id)
 {
     memset(client, 0, sizeof(*client));
-    LIST_INIT(&client->calls);
-    LIST_INIT(&client->holds);
     client->id = id;
 }
 

@@ -6,17 +6,8 @@
  * Events come in with the time in them (nanoseconds of CLOCK_BOOTTIME, read freshly by the callback
  * that reports them), effects go out through struct engine_io. The simulator drives this very code.
  *
- * Two layers. Below, rounds in flight (flight/flights.h); above, the lock manager
- * (locks/manager.h), which decides what follows from each settled round. A LOCK is one way down,
- *
- *     engine_submit      -> requests.c -> waits.c -> flights_start -> round_step -> io.write
- *     engine_flush       -> the releases gathered in this pass, as few commands; and after the
- *                           votes that were asked for, one probe of the guard a node
- *
- * and one way up:
- *
- *     engine_on_replies  -> the vote is kept; once the probe has passed, round_step -> settled
- *     finish()           -> waits.c -> io.reply, and the next in the queue
+ * Below are rounds in flight (flight/flights.h); above, the lock manager (locks/manager.h), which
+ * decides what follows from each settled round. docs/architecture.md has the path of a LOCK.
  *
  * Each function of this header that takes the time first does what was due before, and last what
  * follows from the rounds that have settled.
@@ -60,7 +51,6 @@ void engine_client_init(struct engine_client *client, uint64_t id);
 void engine_submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, int64_t now_ns);
 
-/* The connection of a client ends, or has. */
 void engine_client_end(struct engine *engine, struct engine_client *client, enum engine_end how,
                        int64_t now_ns);
 

@@ -94,15 +94,12 @@ enum reason engine_lease_finds(const struct engine *engine, unsigned node, const
 
 enum engine_progress engine_progress(const struct engine *engine, unsigned *node)
 {
-    switch (guard_progress(&engine->flights.guard, node)) {
-    case GUARD_UNDER_WAY:
-        return ENGINE_UNDER_WAY;
-    case GUARD_DONE:
-        return ENGINE_DONE;
-    case GUARD_REFUSED:
-        break;
-    }
-    return ENGINE_REFUSED;
+    static const enum engine_progress progress[] = {
+        [GUARD_UNDER_WAY] = ENGINE_UNDER_WAY,
+        [GUARD_DONE] = ENGINE_DONE,
+        [GUARD_REFUSED] = ENGINE_REFUSED,
+    };
+    return progress[guard_progress(&engine->flights.guard, node)];
 }
 
 void engine_heartbeat(struct engine *engine, unsigned node, int64_t now_ns)

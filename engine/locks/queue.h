@@ -9,36 +9,20 @@
  *        |  should be by now      |  collided,       -> PAUSING
  *        +---- PAUSING <----------+  no quorum
  *
- * While it watches, it knows on which nodes the key is free or until when it is held, as far as
+ * While it watches, it knows on which nodes the key is free, or until when it is held, as far as
  * masters have told: with the undo of a round that was refused, or when they were looked at. A
- * master that tracks the key tells of its next change (engine/master/tracker.h), and is looked at
- * again then, together with those that do not track. Where a quorum could become free without a
- * report, those that do not track are looked at from time to time. A master that is free has
- * nothing to report, so what counts are the masters that track and are held: with node_count -
- * quorum + 1 of them, one is in every quorum. What is seen grants nothing: it only says when a
- * round is worth its while.
+ * master that tracks the key reports its next change (engine/master/tracker.h), and is looked at
+ * again then. What is seen grants nothing: it only says when a round is worth its while.
  *
- * A collision is a split vote: nobody has a quorum. Who loses one pauses for a random time, longer
- * each time. So does who is refused by a few while votes of others fail: their undo shows the key
- * as free on a quorum, and without a pause round would follow round for nothing.
+ * A collision is a split vote: no client has a quorum. The client pauses for a random time, longer
+ * after each. So does one that a few refuse while votes of others fail: their undo shows the key as
+ * free on a quorum, and without a pause round would follow round for nothing.
  *
  * While others of this daemon wait, a lock goes from one to the next without being free in between.
- * So that other hosts get their turn it does not for ever: when a turn is over it is really
- * released, and the queue pauses. A daemon that is refused a key, or looks at one while it waits,
- * leaves word of that on the masters, and whoever hands the lock over hears of it. So a turn lasts
- * QUEUE_TURN_NS where nobody has left word; else, and always where other libraries share the names,
- * who leave none, it has QUEUE_TURN_HANDOVERS.
- *
- * A daemon that is far from the masters hears late that the lock is free, and is late to ask for
- * it. So the word it leaves says how long the lock has to be free for it: then a pause lasts that
- * long, though no longer than backoff_max, and a turn has QUEUE_FAR_HANDOVERS. Word is advice. A
- * false one costs pauses; no round depends on it.
- *
- * Where no client waits here, nothing is handed over, and a client may take the lock over and over.
- * So the engine asks a master from time to time, while it releases, whether a far waiter has left
- * word. Then the lock is sought: each grant through this daemon counts as half a turn, so that
- * after two of them comes a pause, in which LOCKs without WAIT are refused as well. It is sought no
- * longer once no master in turn knows of a far waiter.
+ * When a turn of hand-overs is over it is really released, and the queue pauses, so that other
+ * daemons get their turn. How long a turn and a pause are depends on the word that other daemons
+ * have left on the masters. Where a far daemon has left word, and no client waits here, the lock is
+ * sought: each grant counts as half a turn. docs/algorithm.md, "Handing over", has the reasons.
  */
 #ifndef ENGINE_LOCKS_QUEUE_H
 #define ENGINE_LOCKS_QUEUE_H
@@ -52,6 +36,8 @@
 #include "protocol/limits.h"
 #include "protocol/units.h"
 
+/* A turn, where another daemon has left word, and always where other libraries, which leave none,
+ * share the names; where that daemon is far; and where no daemon has left word. */
 enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_FAR_HANDOVERS = 6 };
 #define QUEUE_TURN_NS (5 * NS_PER_S)
 

@@ -9,7 +9,6 @@
 void requests_submit(struct lock_manager *manager, struct engine_client *client,
                      const struct request *request, int64_t now_ns);
 
-/* The connection of a client ends, or has. */
 void requests_on_end(struct lock_manager *manager, struct engine_client *client,
                      enum engine_end how, int64_t now_ns);
 
