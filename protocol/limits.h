@@ -91,14 +91,14 @@ enum {
     /* One link to a master: commands not answered yet (votes may use only a part, so that releases
      * always have room, and releases only so many that the guard has), looks at keys among them,
      * bytes of a reply, and releases owed to a master that cannot take them: those of all HOLDs
-     * there may be, with keys of 46 bytes; and so many of them under way at once as hide a round
-     * trip, and let others through. */
+     * there may be; and so many of them under way at once as hide a round trip, and let others
+     * through. */
     LIMIT_LINK_COMMANDS = 4096,
     LIMIT_LINK_LOOKS = 512,
     LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 64,
     LIMIT_LINK_VOTES = 3072,
     LIMIT_LINK_REPLY = 64 * 1024,
-    LIMIT_LINK_OWED_BYTES = LIMIT_HOLDS * 96,
+    LIMIT_LINK_OWED = LIMIT_HOLDS,
     LIMIT_LINK_OWED_UNDER_WAY = 64,
 
     /* ... answers to votes that wait for the guard to speak about them, where a run of yeses is

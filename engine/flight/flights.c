@@ -58,11 +58,11 @@ static bool allocate(struct flights *flights)
     size_t kept = (size_t)flights->node_count * LIMIT_LINK_KEPT;
     flights->ticket_memory =
         calloc(flights->node_count, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
-    flights->owed_memory = calloc(flights->node_count, LIMIT_LINK_OWED_BYTES);
+    flights->owed = calloc(flights->node_count, LIMIT_LINK_OWED * sizeof(struct owed_entry));
     flights->votes = calloc(kept, sizeof(struct kept_vote));
     flights->vote_answers = calloc(kept, sizeof(struct answer));
-    return flights->ticket_memory != NULL && flights->owed_memory != NULL &&
-           flights->votes != NULL && flights->vote_answers != NULL &&
+    return flights->ticket_memory != NULL && flights->owed != NULL && flights->votes != NULL &&
+           flights->vote_answers != NULL &&
            pool_init(&flights->pool, sizeof(struct flight), LIMIT_OPERATIONS);
 }
 
@@ -90,7 +90,7 @@ void flights_deinit(struct flights *flights)
 {
     pool_deinit(&flights->pool);
     free(flights->ticket_memory);
-    free(flights->owed_memory);
+    free(flights->owed);
     free(flights->votes);
     free(flights->vote_answers);
 }

@@ -117,7 +117,7 @@ struct flights {
     char command[REDIS_RELEASES_MAX];
 
     void *ticket_memory;
-    char *owed_memory;
+    struct owed_entry *owed;
 };
 
 /* False if there is not enough memory; flights_deinit() follows all the same. The rules, the io and

@@ -33,7 +33,7 @@ const char *link_state_word(enum link_state state)
 
 void link_init(struct link *link, unsigned node, const struct link_io *io,
                const struct link_login *login, const struct link_rules *rules,
-               struct link_ticket *tickets, char *owed, int64_t now_ns)
+               struct link_ticket *tickets, struct owed_entry *owed, int64_t now_ns)
 {
     *link = (struct link){
         .io = io,
@@ -49,8 +49,8 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .tickets = tickets,
         .round_trip_ns = -1,
         .distance_ns = -1,
+        .owed = {.entries = owed, .size = LIMIT_LINK_OWED},
     };
-    owed_init(&link->owed, owed, LIMIT_LINK_OWED_BYTES);
 }
 
 int64_t link_patience_ns(const struct link *link)
@@ -98,7 +98,7 @@ static void push_ticket(struct link *link, const struct link_ticket *ticket)
     slot->tracking = ticket->tracking; /* or the number */
     slot->more = 0;
     slot->sent_ns = ticket->sent_ns;
-    slot->owed_end = ticket->owed_end; /* of the union the longer one */
+    slot->owed = ticket->owed; /* of the union the longer one */
     link->ticket_count++;
     link->load += weight(ticket);
 }
@@ -151,22 +151,23 @@ static void write_words(struct link *link, const struct link_ticket *ticket,
 
 static void send_owed(struct link *link, int64_t now_ns)
 {
-    struct owed_entry entry;
+    const struct owed_entry *entry;
+    uint64_t position;
     while (link->state == LINK_UP && !link->owed_refused &&
            link->owed_under_way < LIMIT_LINK_OWED_UNDER_WAY && link->load < LIMIT_LINK_RELEASES &&
-           owed_next(&link->owed, &entry)) {
+           (entry = owed_next(&link->owed, &position)) != NULL) {
         char buf[REDIS_COMMAND_MAX];
         struct redis_call call = {
             .command = REDIS_RELEASE,
-            .key = entry.key,
-            .key_len = entry.key_len,
-            .token = entry.token,
+            .key = entry->key,
+            .key_len = entry->key_len,
+            .token = entry->token,
             .ttl_ms = link->max_ttl_ms,
         };
         /* In full: rare enough, and never NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
         push_ticket(link, &(struct link_ticket){
-                              .kind = TICKET_OWED, .sent_ns = now_ns, .owed_end = entry.end});
+                              .kind = TICKET_OWED, .sent_ns = now_ns, .owed = position});
         link->owed_under_way++;
         link->io->write(link->io->context, link->node, buf, len);
     }
@@ -186,10 +187,10 @@ static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
         /* It may be this key alone that the master refuses, and for good: no other waits for it.
          * What set it was written before, and so has come to an end: twice its time is enough,
          * whatever the clock there does. */
-        owed_put_off(&link->owed, ticket->owed_end, 2 * link->max_ttl_ms * NS_PER_MS, now_ns);
+        owed_put_off(&link->owed, ticket->owed, 2 * link->max_ttl_ms * NS_PER_MS, now_ns);
         link->owed_refused = true;
     } else {
-        owed_confirm(&link->owed, ticket->owed_end);
+        owed_confirm(&link->owed, ticket->owed);
     }
 }
 

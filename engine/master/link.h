@@ -109,7 +109,7 @@ struct link_ticket {
     int64_t sent_ns; /* of a run, the first */
     union {
         void *owner; /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK, TICKET_FAR: of the engine */
-        uint64_t owed_end; /* TICKET_OWED */
+        uint64_t owed; /* TICKET_OWED: its position */
     };
 };
 
@@ -165,11 +165,10 @@ struct link_rules {
     int64_t max_ttl_ms; /* for releases: see release.lua */
 };
 
-/* tickets: LIMIT_LINK_COMMANDS of them; owed: LIMIT_LINK_OWED_BYTES of memory; both of the caller.
- */
+/* tickets: LIMIT_LINK_COMMANDS of them; owed: LIMIT_LINK_OWED; both of the caller. */
 void link_init(struct link *link, unsigned node, const struct link_io *io,
                const struct link_login *login, const struct link_rules *rules,
-               struct link_ticket *tickets, char *owed, int64_t now_ns);
+               struct link_ticket *tickets, struct owed_entry *owed, int64_t now_ns);
 
 /* How long a connection may stay without any answer before it is given up. */
 int64_t link_patience_ns(const struct link *link);

@@ -29,7 +29,6 @@ static unsigned seldom_tight(struct dice *dice, unsigned least, unsigned most)
 void bounds_draw(uint64_t seed)
 {
     struct dice dice = {.state = ~seed};
-    bool tight_owed = dice_below(&dice, 2) == 0;
     sim_bounds = (struct sim_bounds){
         /* The last to ask are two. */
         .waiters = seldom_tight(&dice, 2, 4),
@@ -45,8 +44,7 @@ void bounds_draw(uint64_t seed)
         .link_looks = tight_or_roomy(&dice, 1, 2),
         .link_votes = tight_or_roomy(&dice, 4, 16),
         .link_kept = tight_or_roomy(&dice, 1, 3),
-        .link_owed_bytes =
-            tight_owed ? between(&dice, OWED_SIZE_MIN, OWED_SIZE_MIN + 100) : 64 * ROOMY,
+        .link_owed = tight_or_roomy(&dice, 2, 8),
         .link_owed_under_way = tight_or_roomy(&dice, 1, 3),
         .crowded = dice_below(&dice, 2) == 0,
     };
@@ -106,7 +104,7 @@ void bounds_note(const struct engine *engine, uint64_t *met)
         met[BOUND_link_releases] += link->load >= LIMIT_LINK_RELEASES;
         met[BOUND_link_votes] += link->load >= LIMIT_LINK_VOTES;
         met[BOUND_link_kept] += engine->flights.vote_count[i] >= LIMIT_LINK_KEPT;
-        met[BOUND_link_owed_bytes] += link->owed.dropped > 0;
+        met[BOUND_link_owed] += link->owed.dropped > 0;
         met[BOUND_link_owed_under_way] += link->owed_under_way >= LIMIT_LINK_OWED_UNDER_WAY;
         met[BOUND_together] += releases_as_many_as_go_together(link);
     }
