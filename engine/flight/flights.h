@@ -89,7 +89,7 @@ struct flights {
     struct guard guard;
     struct flights_wire wires[CHANNELS];
     struct link_io link_io;
-    struct tracker_io tracker_io;
+    struct link_io tracker_io;
 
     struct pool pool;
     struct flight_list voting;  /* rounds not settled, by deadline */

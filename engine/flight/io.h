@@ -64,7 +64,7 @@ struct engine_broken {
 struct engine_io {
     void *context;
 
-    /* As in struct link_io and struct tracker_io; but the same may be written to several nodes, or
+    /* As in struct link_io; but the same may be written to several nodes, or
      * to none. */
     void (*open)(void *context, unsigned node, enum channel channel);
     void (*close)(void *context, unsigned node, enum channel channel);

@@ -35,12 +35,6 @@ static void write_wire(void *context, unsigned node, const char *bytes, size_t l
                              len);
 }
 
-static void heartbeat_for_link(void *context, unsigned node, int64_t now_ns)
-{
-    const struct flights_wire *wire = context;
-    warden_heartbeat(&wire->flights->masters[node].warden, now_ns);
-}
-
 static void init_guard(struct flights *flights)
 {
     struct guard_rules rules = {
@@ -88,10 +82,9 @@ static void init_connections(struct flights *flights, int64_t now_ns)
         .open = open_wire,
         .close = close_wire,
         .write = write_wire,
-        .heartbeat = heartbeat_for_link,
         .random = random_for_wire,
     };
-    flights->tracker_io = (struct tracker_io){
+    flights->tracker_io = (struct link_io){
         .context = &flights->wires[CHANNEL_TRACKING],
         .open = open_wire,
         .close = close_wire,
@@ -230,7 +223,7 @@ void masters_note_link(struct flights *flights, unsigned node, enum link_state b
         guard_on_connected(&flights->guard, node, master->link.run_id,
                            master_begun_ns(master, &flights->rules->round.drift, now_ns));
         flights->guard_has_work = true;
-        link_heartbeat(&master->link, now_ns);
+        warden_heartbeat(&master->warden, now_ns);
         start_tracking(flights, node, now_ns);
     } else if (!connected && link_is_connected(before)) {
         master_on_lost(master);

@@ -411,7 +411,7 @@ static bool on_command_reply(struct flights *flights, unsigned node,
         on_reply(flights, node, reply, ticket, now_ns);
     /* Late: it has not answered in time yet, and is asked again. */
     if (link->state == LINK_SUSPECT)
-        link_heartbeat(link, now_ns);
+        warden_heartbeat(&flights->masters[node].warden, now_ns);
     return true;
 }
 
@@ -469,7 +469,8 @@ void replies_on_timer(struct flights *flights, int64_t now_ns)
     for (unsigned i = 0; i < flights->node_count; i++) {
         struct master *master = &flights->masters[i];
         enum link_state before = master->link.state;
-        link_on_timer(&master->link, now_ns);
+        if (link_on_timer(&master->link, now_ns))
+            warden_heartbeat(&master->warden, now_ns);
         masters_note_link(flights, i, before, now_ns);
         fail_lost(flights, i, now_ns);
         if (tracker_on_timer(&master->tracker, now_ns))
@@ -506,7 +507,7 @@ static void work_for_guard(struct flights *flights, int64_t now_ns)
         if (!(guard->beat & node) || master->link.heartbeat_due)
             continue;
         guard->beat &= ~node;
-        link_heartbeat(&master->link, now_ns);
+        warden_heartbeat(&master->warden, now_ns);
     }
 }
 

@@ -46,14 +46,12 @@ static void look_at_leases(struct flights *flights, unsigned node, int64_t now_n
 {
     for (unsigned i = 0; i < flights->node_count; i++) {
         char key[GUARD_NAME_KEY_MAX];
-        char buf[sizeof(key) + 64];
         guard_name_key(&flights->guard, i, key);
-        size_t len = redis_format_words((const char *[]){"GET", key},
-                                        (const size_t[]){3, strlen(key)}, 2, buf, sizeof(buf));
-        link_send(&flights->masters[node].link, buf, len,
-                  &(struct link_ticket){.kind = TICKET_TRIAL,
-                                        .command = (uint8_t)(ENGINE_TRIALS + i),
-                                        .sent_ns = now_ns});
+        link_ask(&flights->masters[node].link,
+                 &(struct link_ticket){.kind = TICKET_TRIAL,
+                                       .command = (uint8_t)(ENGINE_TRIALS + i),
+                                       .sent_ns = now_ns},
+                 (const char *[]){"GET", key, NULL});
     }
 }
 

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/master/retry.h"
 #include "protocol/units.h"
 
 #define PATIENCE_MIN_NS (1 * NS_PER_S)
+#define RETRY_MIN_NS    (50 * NS_PER_MS)
+#define RETRY_MAX_NS    (2 * NS_PER_S)
 
 /* The greeting, in two parts: the second depends on the run_id that the first brings. */
 enum greeting_step {
@@ -57,6 +58,14 @@ int64_t link_patience_ns(const struct link *link)
 {
     int64_t patience_ns = 20 * link->node_timeout_ns;
     return patience_ns > PATIENCE_MIN_NS ? patience_ns : PATIENCE_MIN_NS;
+}
+
+int64_t link_retry_ns(unsigned attempts, uint32_t random)
+{
+    int64_t delay_ns = RETRY_MIN_NS << (attempts < 6 ? attempts : 6);
+    if (delay_ns > RETRY_MAX_NS)
+        delay_ns = RETRY_MAX_NS;
+    return delay_ns / 2 + (int64_t)((uint64_t)(delay_ns / 2) * random >> 32);
 }
 
 bool link_is_connected(enum link_state state)
@@ -134,15 +143,22 @@ static const struct link_ticket *pop_ticket(struct link *link)
     return &link->single;
 }
 
-static void write_words(struct link *link, const struct link_ticket *ticket,
-                        const char *const *words, size_t word_count)
+size_t link_format(const char *const *words, char buf[LINK_COMMAND_MAX])
 {
-    char buf[REDIS_COMMAND_MAX];
-    size_t lens[8];
-    assert(word_count <= sizeof(lens) / sizeof(lens[0]));
-    for (size_t i = 0; i < word_count; i++)
-        lens[i] = strlen(words[i]);
-    size_t len = redis_format_words(words, lens, word_count, buf, sizeof(buf));
+    size_t lens[LINK_WORDS_MAX];
+    size_t count = 0;
+    for (; words[count] != NULL; count++) {
+        assert(count < LINK_WORDS_MAX);
+        lens[count] = strlen(words[count]);
+    }
+    return redis_format_words(words, lens, count, buf, LINK_COMMAND_MAX);
+}
+
+void link_ask(struct link *link, const struct link_ticket *ticket, const char *const *words)
+{
+    char buf[LINK_COMMAND_MAX];
+    assert(link_is_connected(link->state) || ticket->kind == TICKET_GREETING);
+    size_t len = link_format(words, buf);
     push_ticket(link, ticket);
     link->io->write(link->io->context, link->node, buf, len);
 }
@@ -166,8 +182,8 @@ static void send_owed(struct link *link, int64_t now_ns)
         };
         /* In full: rare enough, and never NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
-        push_ticket(link, &(struct link_ticket){
-                              .kind = TICKET_OWED, .sent_ns = now_ns, .owed = position});
+        push_ticket(
+            link, &(struct link_ticket){.kind = TICKET_OWED, .sent_ns = now_ns, .owed = position});
         link->owed_under_way++;
         link->io->write(link->io->context, link->node, buf, len);
     }
@@ -196,31 +212,30 @@ static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
 
 /* --- opening, greeting, closing --- */
 
-static void greet(struct link *link, unsigned step, const char *const *words, size_t count,
-                  int64_t now_ns)
+static void greet(struct link *link, unsigned step, const char *const *words, int64_t now_ns)
 {
     struct link_ticket ticket = {
         .kind = TICKET_GREETING, .command = (uint8_t)step, .sent_ns = now_ns};
-    write_words(link, &ticket, words, count);
+    link_ask(link, &ticket, words);
     link->greetings_due++;
 }
 
 static void greet_first(struct link *link, int64_t now_ns)
 {
     const struct link_login *login = &link->login;
-    if (login->password != NULL && login->username != NULL)
-        greet(link, GREET_AUTH, (const char *[]){"AUTH", login->username, login->password}, 3,
+    char database[16];
+    if (login->password != NULL)
+        greet(link, GREET_AUTH,
+              (const char *[]){"AUTH", login->username != NULL ? login->username : login->password,
+                               login->username != NULL ? login->password : NULL, NULL},
               now_ns);
-    else if (login->password != NULL)
-        greet(link, GREET_AUTH, (const char *[]){"AUTH", login->password}, 2, now_ns);
     if (login->database != 0) {
-        char database[16];
         snprintf(database, sizeof(database), "%u", login->database);
-        greet(link, GREET_SELECT, (const char *[]){"SELECT", database}, 2, now_ns);
+        greet(link, GREET_SELECT, (const char *[]){"SELECT", database, NULL}, now_ns);
     }
-    greet(link, GREET_SETNAME, (const char *[]){"CLIENT", "SETNAME", "redlockd"}, 3, now_ns);
-    greet(link, GREET_ID, (const char *[]){"CLIENT", "ID"}, 2, now_ns);
-    greet(link, GREET_INFO, (const char *[]){"INFO", "server"}, 2, now_ns);
+    greet(link, GREET_SETNAME, (const char *[]){"CLIENT", "SETNAME", "redlockd", NULL}, now_ns);
+    greet(link, GREET_ID, (const char *[]){"CLIENT", "ID", NULL}, now_ns);
+    greet(link, GREET_INFO, (const char *[]){"INFO", "server", NULL}, now_ns);
 }
 
 static void greet_second(struct link *link, int64_t now_ns)
@@ -233,10 +248,10 @@ static void greet_second(struct link *link, int64_t now_ns)
     int64_t old = lived ? link->last_client_id : INT64_MAX;
     char id[24];
     snprintf(id, sizeof(id), "%" PRId64, old);
-    greet(link, GREET_KILL, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, now_ns);
+    greet(link, GREET_KILL, (const char *[]){"CLIENT", "KILL", "ID", id, NULL}, now_ns);
     for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
-        greet(link, GREET_SCRIPT + i, (const char *[]){"SCRIPT", "LOAD", redis_script_text(i)}, 3,
-              now_ns);
+        greet(link, GREET_SCRIPT + i,
+              (const char *[]){"SCRIPT", "LOAD", redis_script_text(i), NULL}, now_ns);
 }
 
 static void open_link(struct link *link, int64_t now_ns)
@@ -267,7 +282,7 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
         memcpy(link->last_run_id, link->run_id, LINK_RUN_ID);
     }
     set_state(link, LINK_DOWN, reason, now_ns);
-    link->retry_ns = now_ns + retry_delay_ns(link->attempts, link->io->random(link->io->context));
+    link->retry_ns = now_ns + link_retry_ns(link->attempts, link->io->random(link->io->context));
     link->attempts++;
     link->heartbeat_due = false;
     link->round_trip_ns = link->distance_ns = -1;
@@ -294,13 +309,13 @@ const struct link_ticket *link_take_lost(struct link *link)
     return NULL;
 }
 
-void link_heartbeat(struct link *link, int64_t now_ns)
+bool link_begin_heartbeat(struct link *link, int64_t now_ns)
 {
     if (link->heartbeat_due || !link_is_connected(link->state))
-        return;
+        return false;
     link->heartbeat_due = true;
     link->heartbeat_ns = now_ns;
-    link->io->heartbeat(link->io->context, link->node, now_ns);
+    return true;
 }
 
 static void come_up(struct link *link, int64_t now_ns)
@@ -481,13 +496,6 @@ void link_send(struct link *link, const char *bytes, size_t len, const struct li
     link->io->write(link->io->context, link->node, bytes, len);
 }
 
-static void suspect(struct link *link, int64_t now_ns)
-{
-    assert(link->state == LINK_UP);
-    set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
-    link_heartbeat(link, now_ns);
-}
-
 /* What load and jitter add comes and goes; how far the master is stays. */
 static void note_distance(struct link *link)
 {
@@ -593,21 +601,10 @@ int64_t link_deadline_ns(const struct link *link)
     return link->heartbeat_ns + link_patience_ns(link);
 }
 
-/* Nothing is overdue, and a second has passed. */
-static void beat(struct link *link, int64_t now_ns)
-{
-    /* It has lasted: should it be lost, the next attempt is soon again. */
-    link->attempts = 0;
-    /* Releases that were refused before. */
-    link->owed_refused = false;
-    send_owed(link, now_ns);
-    link_heartbeat(link, now_ns);
-}
-
-void link_on_timer(struct link *link, int64_t now_ns)
+bool link_on_timer(struct link *link, int64_t now_ns)
 {
     if (now_ns < link_deadline_ns(link))
-        return;
+        return false;
     switch (link->state) {
     case LINK_DOWN:
         open_link(link, now_ns);
@@ -622,11 +619,17 @@ void link_on_timer(struct link *link, int64_t now_ns)
     case LINK_UP:
         if (link->ticket_count > 0 &&
             now_ns > link->tickets[link->first].sent_ns + link->node_timeout_ns)
-            suspect(link, now_ns);
-        else
-            beat(link, now_ns);
-        break;
+            set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
+        else {
+            /* It has lasted: should it be lost, the next attempt is soon again. */
+            link->attempts = 0;
+            /* Releases that were refused before. */
+            link->owed_refused = false;
+            send_owed(link, now_ns);
+        }
+        return true;
     }
+    return false;
 }
 
 bool link_busy(const struct link *link)

@@ -12,7 +12,7 @@
  * One connection carries the commands of all rounds, and Redis answers in order: a ring of tickets
  * remembers whose answer is next. When the connection is lost, every ticket still comes back, once.
  *
- * What a heartbeat says is none of the link's business: it asks for one, and the guard
+ * What a heartbeat says is none of the link's business: it tells when one is due, and the guard
  * (engine/master/warden.h) writes it.
  *
  * A master that leaves a command unanswered for node_timeout, be it of a round or a heartbeat, is
@@ -51,15 +51,13 @@ enum link_state {
 
 const char *link_state_word(enum link_state state);
 
-/* What the link needs done. None of them calls back into the link. */
+/* What a connection to a master needs done. None of them calls back. */
 struct link_io {
     void *context;
     void (*open)(void *context, unsigned node);
     /* Reset the connection; no further event of it may arrive. */
     void (*close)(void *context, unsigned node);
     void (*write)(void *context, unsigned node, const char *bytes, size_t len);
-    /* Write a heartbeat, by link_send() and link_expect(); its last ticket is TICKET_HEARTBEAT. */
-    void (*heartbeat)(void *context, unsigned node, int64_t now_ns);
     uint32_t (*random)(void *context);
 };
 
@@ -71,6 +69,9 @@ struct link_login {
 };
 
 enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_SAID = 127 };
+
+/* Room for the longest command made of words: a mark in full, or a heartbeat with all its names. */
+enum { LINK_COMMAND_MAX = 8192, LINK_WORDS_MAX = 2 * LIMIT_NODES + 16 };
 
 /* Whose answer comes next. TICKET_HEARTBEAT is the guard's too: the last answer of a heartbeat. */
 enum __attribute__((packed)) link_ticket_kind {
@@ -108,7 +109,7 @@ struct link_ticket {
     uint32_t more;   /* plain: votes of this run behind this one */
     int64_t sent_ns; /* of a run, the first */
     union {
-        void *owner; /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK, TICKET_FAR: of the engine */
+        void *owner;   /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK, TICKET_FAR: of the engine */
         uint64_t owed; /* TICKET_OWED: its position */
     };
 };
@@ -184,6 +185,12 @@ enum reason link_refuses_release(const struct link *link);
  * link_on_reply(), link_take_votes() or link_take_lost(). */
 void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket);
 
+/* The same of a command made of words, the last of which is NULL. */
+void link_ask(struct link *link, const struct link_ticket *ticket, const char *const *words);
+
+/* Write that command as Redis protocol; returns its length. */
+size_t link_format(const char *const *words, char buf[LINK_COMMAND_MAX]);
+
 /* What is written to the node together, before or behind this, holds one more command. */
 void link_expect(struct link *link, const struct link_ticket *ticket);
 
@@ -198,9 +205,9 @@ enum reason link_reason_of(struct link *link, const struct redis_reply *error);
 /* What the master said for this reason, or what the reason means. */
 const char *link_meaning(const struct link *link, enum reason reason);
 
-/* Have a heartbeat written, if none is under way: when the link has come up, before its time, and
- * once the answer of the last one has been taken, if the link is SUSPECT still. */
-void link_heartbeat(struct link *link, int64_t now_ns);
+/* True if a heartbeat may be written now, and then it has to be: none is under way. Its last ticket
+ * is TICKET_HEARTBEAT. */
+bool link_begin_heartbeat(struct link *link, int64_t now_ns);
 
 /* Remember a release that could not be written, or was not confirmed. */
 void link_owe(struct link *link, const char *key, size_t key_len, const char *token,
@@ -233,9 +240,16 @@ unsigned link_unanswered(const struct link *link);
  * none. It lives until the next is taken. */
 const struct link_ticket *link_take_lost(struct link *link);
 
-/* When it wants link_on_timer() next, and that. */
+/* When it wants link_on_timer() next; and that: true if a heartbeat is due. One is due, too, when
+ * the link has come up, and once the answer of the last one has been taken, if it is SUSPECT still.
+ */
 int64_t link_deadline_ns(const struct link *link);
-void link_on_timer(struct link *link, int64_t now_ns);
+bool link_on_timer(struct link *link, int64_t now_ns);
+
+/* How long to wait before a connection that is lost is opened again: growing with the attempts
+ * since it was last there, from 50 ms to two seconds; and between half and all of that at random,
+ * so that daemons do not come in step. */
+int64_t link_retry_ns(unsigned attempts, uint32_t random);
 
 /* Is there anything under way that an orderly end should wait for? */
 bool link_busy(const struct link *link);

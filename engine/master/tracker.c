@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/master/retry.h"
 #include "protocol/units.h"
 
 static const char channel[] = "__redis__:invalidate";
@@ -17,7 +16,7 @@ static const char channel[] = "__redis__:invalidate";
 
 enum step { STEP_AUTH, STEP_NAME, STEP_ID, STEP_SUBSCRIBE };
 
-void tracker_init(struct tracker *tracker, unsigned node, const struct tracker_io *io,
+void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *io,
                   const struct link_login *login, int64_t patience_ns, int64_t now_ns)
 {
     *tracker = (struct tracker){
@@ -30,19 +29,10 @@ void tracker_init(struct tracker *tracker, unsigned node, const struct tracker_i
     };
 }
 
-static size_t format(const char *const *words, size_t count, char *buf, size_t size)
+static void write_words(struct tracker *tracker, const char *const *words)
 {
-    size_t lens[8];
-    assert(count <= sizeof(lens) / sizeof(lens[0]));
-    for (size_t i = 0; i < count; i++)
-        lens[i] = strlen(words[i]);
-    return redis_format_words(words, lens, count, buf, size);
-}
-
-static void write_words(struct tracker *tracker, const char *const *words, size_t count)
-{
-    char buf[2 * LINK_PASSWORD_MAX + 256];
-    size_t len = format(words, count, buf, sizeof(buf));
+    char buf[LINK_COMMAND_MAX];
+    size_t len = link_format(words, buf);
     tracker->io->write(tracker->io->context, tracker->node, buf, len);
 }
 
@@ -59,13 +49,14 @@ void tracker_on_connected(struct tracker *tracker, int64_t now_ns)
     assert(tracker->state == TRACKER_OPENING);
     tracker->state = TRACKER_GREETING;
     tracker->step = login->password != NULL ? STEP_AUTH : STEP_NAME;
-    if (login->password != NULL && login->username != NULL)
-        write_words(tracker, (const char *[]){"AUTH", login->username, login->password}, 3);
-    else if (login->password != NULL)
-        write_words(tracker, (const char *[]){"AUTH", login->password}, 2);
-    write_words(tracker, (const char *[]){"CLIENT", "SETNAME", "redlockd-tracking"}, 3);
-    write_words(tracker, (const char *[]){"CLIENT", "ID"}, 2);
-    write_words(tracker, (const char *[]){"SUBSCRIBE", channel}, 2);
+    if (login->password != NULL)
+        write_words(tracker,
+                    (const char *[]){"AUTH",
+                                     login->username != NULL ? login->username : login->password,
+                                     login->username != NULL ? login->password : NULL, NULL});
+    write_words(tracker, (const char *[]){"CLIENT", "SETNAME", "redlockd-tracking", NULL});
+    write_words(tracker, (const char *[]){"CLIENT", "ID", NULL});
+    write_words(tracker, (const char *[]){"SUBSCRIBE", channel, NULL});
     wait_for_answer(tracker, now_ns);
 }
 
@@ -75,7 +66,7 @@ void tracker_on_closed(struct tracker *tracker, int64_t now_ns)
     tracker_stop(tracker);
     tracker->state = TRACKER_DOWN;
     tracker->deadline_ns =
-        now_ns + retry_delay_ns(tracker->attempts, tracker->io->random(tracker->io->context));
+        now_ns + link_retry_ns(tracker->attempts, tracker->io->random(tracker->io->context));
     tracker->attempts++;
 }
 
@@ -170,7 +161,7 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
         if (!tracker->ping_due) {
             tracker->ping_due = true;
             wait_for_answer(tracker, now_ns);
-            write_words(tracker, (const char *[]){"PING"}, 1);
+            write_words(tracker, (const char *[]){"PING", NULL});
             return false;
         }
         break;
@@ -184,11 +175,9 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
 
 /* --- the first connection --- */
 
-static void set_up(struct link *link, const char *const *words, size_t count, int64_t now_ns)
+static void set_up(struct link *link, const char *const *words, int64_t now_ns)
 {
-    char buf[256];
-    size_t len = format(words, count, buf, sizeof(buf));
-    link_send(link, buf, len, &(struct link_ticket){.kind = TICKET_TRACKING, .sent_ns = now_ns});
+    link_ask(link, &(struct link_ticket){.kind = TICKET_TRACKING, .sent_ns = now_ns}, words);
 }
 
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)
@@ -196,7 +185,8 @@ void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)
     char id[24];
     assert(tracker->state == TRACKER_LISTENING);
     snprintf(id, sizeof(id), "%lld", (long long)tracker->client_id);
-    set_up(link, (const char *[]){"CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN"}, 6, now_ns);
+    set_up(link, (const char *[]){"CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL},
+           now_ns);
     tracker->tracking = ++tracker->last_tracking;
     if (tracker->tracking == 0)
         tracker->tracking = ++tracker->last_tracking;
@@ -209,5 +199,5 @@ void tracker_stop(struct tracker *tracker)
 
 void tracker_ask(struct link *link, int64_t now_ns)
 {
-    set_up(link, (const char *[]){"CLIENT", "CACHING", "YES"}, 3, now_ns);
+    set_up(link, (const char *[]){"CLIENT", "CACHING", "YES", NULL}, now_ns);
 }

@@ -26,19 +26,10 @@
 #include "engine/master/link.h"
 #include "protocol/redis.h"
 
-/* None of them calls back into the tracker. */
-struct tracker_io {
-    void *context;
-    void (*open)(void *context, unsigned node);
-    void (*close)(void *context, unsigned node);
-    void (*write)(void *context, unsigned node, const char *bytes, size_t len);
-    uint32_t (*random)(void *context);
-};
-
 enum tracker_state { TRACKER_DOWN, TRACKER_OPENING, TRACKER_GREETING, TRACKER_LISTENING };
 
 struct tracker {
-    const struct tracker_io *io;
+    const struct link_io *io;
     struct link_login login;
     unsigned node;
     int64_t patience_ns; /* how long it may stay without an answer that is due */
@@ -56,7 +47,7 @@ struct tracker {
     uint32_t last_tracking;
 };
 
-void tracker_init(struct tracker *tracker, unsigned node, const struct tracker_io *io,
+void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *io,
                   const struct link_login *login, int64_t patience_ns, int64_t now_ns);
 
 void tracker_on_connected(struct tracker *tracker, int64_t now_ns);

@@ -27,9 +27,6 @@ enum part {
 /* How long the clock entry of a host stays: for its daemons to be settled again after a restart. */
 enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
 
-/* The longest: a mark in full, or a beat with all its names. */
-enum { COMMAND_MAX = 8192, WORDS_MAX = 2 * LIMIT_NODES + 16 };
-
 /* What makes a restart harmless: with it, an answer is sent only after its command is on disk. */
 static const struct {
     const char *name;
@@ -40,18 +37,6 @@ static const struct {
     {"no-appendfsync-on-rewrite", "no"},
 };
 enum { SETTINGS = sizeof(durable_settings) / sizeof(durable_settings[0]) };
-
-/* Words are short here, save the scripts and records; the last word is NULL. */
-static size_t format(const char *const *words, char *buf)
-{
-    size_t lens[WORDS_MAX];
-    size_t count = 0;
-    for (; words[count] != NULL; count++) {
-        assert(count < sizeof(lens) / sizeof(lens[0]));
-        lens[count] = strlen(words[count]);
-    }
-    return redis_format_words(words, lens, count, buf, COMMAND_MAX);
-}
 
 static struct link_ticket ticket_for(enum part part, int64_t now_ns)
 {
@@ -64,10 +49,8 @@ static struct link_ticket ticket_for(enum part part, int64_t now_ns)
 
 static void ask(struct warden *warden, enum part part, const char *const *words, int64_t now_ns)
 {
-    char buf[COMMAND_MAX];
-    size_t len = format(words, buf);
     struct link_ticket ticket = ticket_for(part, now_ns);
-    link_send(warden->link, buf, len, &ticket);
+    link_ask(warden->link, &ticket, words);
 }
 
 const char warden_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
@@ -118,7 +101,7 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     char lease[24];
     char fresh[24];
     char key_count[4];
-    const char *words[WORDS_MAX];
+    const char *words[LINK_WORDS_MAX];
     unsigned count = 0;
     unsigned keys = 3;
     guard_beat(warden->guard, warden->node, now_ns, beat);
@@ -177,6 +160,8 @@ static void ask_for_signs(struct warden *warden, int64_t now_ns)
 
 void warden_heartbeat(struct warden *warden, int64_t now_ns)
 {
+    if (!link_begin_heartbeat(warden->link, now_ns))
+        return;
     /* The facts first: a record that is written says how many keys had been evicted by then. */
     ask(warden, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
     if (warden->guard->rules.durable & nodes_only(warden->node))

@@ -55,6 +55,7 @@ void warden_expect_batch(struct warden *warden, int64_t now_ns);
 /* By itself: unless one is under way already. */
 void warden_probe(struct warden *warden, int64_t now_ns);
 
+/* Unless one is under way, or the link is not connected. */
 void warden_heartbeat(struct warden *warden, int64_t now_ns);
 
 /* Write the record that the guard wants written, if any. */

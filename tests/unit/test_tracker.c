@@ -43,7 +43,7 @@ static uint32_t io_random(void *context)
     return 0;
 }
 
-static const struct tracker_io io = {
+static const struct link_io io = {
     .open = io_open, .close = io_close, .write = io_write, .random = io_random};
 
 static struct tracker tracker;
