@@ -458,33 +458,26 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
     memcpy(beat->step, node->clock.known_step, sizeof(beat->step));
 }
 
-struct heartbeat {
-    const struct guard_beat *left;
-    int64_t sent_ns;
-    const char *text;
-    size_t len;
-    int64_t now_ns;
-};
-
-static void take_leases(struct guard *guard, unsigned index, const struct heartbeat *heartbeat,
-                        const char *digits)
+static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *left,
+                        const char *digits, int64_t now_ns)
 {
     for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
         char server[GUARD_SERVER_MAX];
-        if (!(heartbeat->left->names & nodes_only(i)))
+        if (!(left->names & nodes_only(i)))
             continue;
         describe(guard, i, server);
         name_lease_on_digit(&guard->nodes[i].lease, &guard->periods, index, *digits++,
-                            strcmp(heartbeat->left->servers[i], server) == 0, heartbeat->now_ns);
+                            strcmp(left->servers[i], server) == 0, now_ns);
     }
 }
 
-static void take_heartbeat(struct guard *guard, unsigned index, const struct heartbeat *heartbeat)
+static void take_heartbeat(struct guard *guard, unsigned index, const struct guard_beat *left,
+                           int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
 {
     struct guard_node *node = &guard->nodes[index];
     char copy[512] = "";
-    if (heartbeat->len < sizeof(copy))
-        memcpy(copy, heartbeat->text, heartbeat->len);
+    if (len < sizeof(copy))
+        memcpy(copy, text, len);
     char *vouch = strchr(copy, ' ');
     char *step = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
     char *entry = step != NULL ? strchr(step + 1, ' ') : NULL;
@@ -493,37 +486,24 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct hea
         return;
     }
     *entry = '\0';
-    node->heard_ns = heartbeat->sent_ns;
+    node->heard_ns = sent_ns;
     node->heartbeat_error = REASON_NONE;
-    if (clock_on_heartbeat(&node->clock, &guard->periods, heartbeat->left->entry, step + 1,
-                           heartbeat->sent_ns, heartbeat->now_ns))
+    if (clock_on_heartbeat(&node->clock, &guard->periods, left->entry, step + 1, sent_ns, now_ns))
         guard->probe |= nodes_only(index);
-    take_leases(guard, index, heartbeat, copy);
+    take_leases(guard, index, left, copy, now_ns);
     unsigned waited_for;
     if (guard_has_override(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {
         guard->override_done = true;
         guard->beat = nodes_all(guard->rules.node_count);
     }
-    if (heartbeat->now_ns < guard->suspect_until_ns)
+    if (now_ns < guard->suspect_until_ns)
         return;
     struct clock_result clock =
-        clock_inherit(&node->clock, &guard->periods, vouch + 1, entry + 1, heartbeat->now_ns);
-    on_clock(guard, index, &clock, heartbeat->now_ns);
+        clock_inherit(&node->clock, &guard->periods, vouch + 1, entry + 1, now_ns);
+    on_clock(guard, index, &clock, now_ns);
 }
 
-/* --- events and epochs --- */
-
-/* What has happened to a node: one of these, the others are NULL. */
-struct event {
-    const char *connected; /* its run_id */
-    int64_t begun_ns;
-    bool lost;
-    const enum reason *set_error;
-    const enum reason *heartbeat_error;
-    const struct guard_sample *sample;
-    const struct guard_facts *facts;
-    const struct heartbeat *heartbeat;
-};
+/* --- epochs --- */
 
 static struct guard_basis basis_of(const struct guard *guard, unsigned index)
 {
@@ -577,91 +557,85 @@ static bool still_holds(const struct guard_basis *before, const struct guard_bas
            after->suspect_until_ns == before->suspect_until_ns;
 }
 
-static enum guard_verdict take(struct guard *guard, unsigned index, const struct event *event)
+/* The one place where epochs begin, and the end of each event: no vote that was asked for before it
+ * may count, once what it rests on has changed. */
+static void begin_epochs(struct guard *guard, unsigned first, unsigned end)
 {
-    struct guard_node *node = &guard->nodes[index];
-    if (event->sample != NULL)
-        return take_sample(guard, index, event->sample);
-    if (event->heartbeat != NULL)
-        take_heartbeat(guard, index, event->heartbeat);
-    if (event->heartbeat_error != NULL)
-        node->heartbeat_error = *event->heartbeat_error;
-    if (event->set_error != NULL)
-        node->set_error = *event->set_error;
-    if (event->facts != NULL) {
-        identity_on_facts(&node->identity, event->facts);
-        if (event->facts->failed == REASON_NONE)
-            durability_on_facts(&node->durability, guard->rules.durable & nodes_only(index),
-                                event->facts->durable && !event->facts->may_evict);
-    }
-    if (event->connected != NULL) {
-        identity_on_connected(&node->identity, event->connected, event->begun_ns);
-        clock_on_connected(&node->clock);
-        /* Perhaps another server than before, or others have leased the name meanwhile. */
-        name_lease_begin(&node->lease);
-        node->heard_ns = 0;
-        node->heartbeat_error = REASON_NONE;
-        node->set_error = REASON_NONE;
-        find_duplicates(guard);
-    }
-    if (event->lost) {
-        identity_on_lost(&node->identity);
-        find_duplicates(guard);
-    }
-    return GUARD_PASS;
-}
-
-/* The one place where epochs begin: no vote that was asked for before may count, once what it rests
- * on has changed. A sample is about one node, unless it makes our own clock suspect. */
-static enum guard_verdict step(struct guard *guard, unsigned index, const struct event *event)
-{
-    int64_t suspect_until_ns = guard->suspect_until_ns;
-    enum guard_verdict verdict = take(guard, index, event);
-    bool one = event->sample != NULL && guard->suspect_until_ns == suspect_until_ns;
-    for (unsigned i = one ? index : 0; i < (one ? index + 1 : guard->rules.node_count); i++) {
+    for (unsigned i = first; i < end; i++) {
         struct guard_node *node = &guard->nodes[i];
         struct guard_basis after = basis_of(guard, i);
         node->epoch += !still_holds(&node->basis, &after);
         node->basis = after;
     }
     guard->all_vote_until_ns = 0;
-    return verdict;
 }
+
+static void begin_all_epochs(struct guard *guard)
+{
+    begin_epochs(guard, 0, guard->rules.node_count);
+}
+
+/* --- events --- */
 
 void guard_on_connected(struct guard *guard, unsigned index, const char *run_id, int64_t begun_ns)
 {
-    step(guard, index, &(struct event){.connected = run_id, .begun_ns = begun_ns});
+    struct guard_node *node = &guard->nodes[index];
+    identity_on_connected(&node->identity, run_id, begun_ns);
+    clock_on_connected(&node->clock);
+    /* Perhaps another server than before, or others have leased the name meanwhile. */
+    name_lease_begin(&node->lease);
+    node->heard_ns = 0;
+    node->heartbeat_error = REASON_NONE;
+    node->set_error = REASON_NONE;
+    find_duplicates(guard);
+    begin_all_epochs(guard);
 }
 
 void guard_on_lost(struct guard *guard, unsigned index)
 {
-    step(guard, index, &(struct event){.lost = true});
+    identity_on_lost(&guard->nodes[index].identity);
+    find_duplicates(guard);
+    begin_all_epochs(guard);
 }
 
 enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
                                    const struct guard_sample *sample)
 {
-    return step(guard, index, &(struct event){.sample = sample});
+    int64_t suspect_until_ns = guard->suspect_until_ns;
+    enum guard_verdict verdict = take_sample(guard, index, sample);
+    /* It is about one node, unless it makes our own clock suspect. */
+    if (guard->suspect_until_ns == suspect_until_ns)
+        begin_epochs(guard, index, index + 1);
+    else
+        begin_all_epochs(guard);
+    return verdict;
 }
 
 void guard_on_facts(struct guard *guard, unsigned index, const struct guard_facts *facts)
 {
-    step(guard, index, &(struct event){.facts = facts});
+    struct guard_node *node = &guard->nodes[index];
+    identity_on_facts(&node->identity, facts);
+    if (facts->failed == REASON_NONE)
+        durability_on_facts(&node->durability, guard->rules.durable & nodes_only(index),
+                            facts->durable && !facts->may_evict);
+    begin_all_epochs(guard);
 }
 
 void guard_on_set(struct guard *guard, unsigned index, enum reason refused)
 {
-    step(guard, index, &(struct event){.set_error = &refused});
+    guard->nodes[index].set_error = refused;
+    begin_all_epochs(guard);
 }
 
 void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reason)
 {
-    step(guard, index, &(struct event){.heartbeat_error = &reason});
+    guard->nodes[index].heartbeat_error = reason;
+    begin_all_epochs(guard);
 }
 
 void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
                    int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
 {
-    const struct heartbeat heartbeat = {beat, sent_ns, text, len, now_ns};
-    step(guard, index, &(struct event){.heartbeat = &heartbeat});
+    take_heartbeat(guard, index, beat, sent_ns, text, len, now_ns);
+    begin_all_epochs(guard);
 }
