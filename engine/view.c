@@ -55,7 +55,7 @@ static void view_guard(struct master_view *view, const struct guard *guard, unsi
     const struct guard_node *known = &guard->nodes[node];
     view->vote_ns = guard_refuses_until_ns(guard, node, now_ns);
     view->blocked = guard_finds(guard, node, now_ns);
-    view->durable = known->durability.seen == DURABILITY_SEEN;
+    view->durable = known->identity.durability == DURABILITY_SEEN;
     view->quarantine_why = known->identity.adopted.why;
     view->quarantine_until_ns = known->identity.quarantine_until_ns;
     view->twin = guard_twin(guard, node);

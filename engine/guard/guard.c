@@ -339,28 +339,6 @@ static void on_clock(struct guard *guard, unsigned index, const struct clock_res
     guard->probe |= nodes_all(guard->rules.node_count);
 }
 
-/* True if another record was adopted. */
-static bool look_at_identity(struct guard *guard, struct guard_node *node,
-                             const struct guard_sample *sample)
-{
-    if (sample->failed == REASON_NONE && sample->master && sample->replicated)
-        durability_on_replicas(&node->durability);
-    bool adopted = identity_on_sample(
-        &node->identity, &guard->periods,
-        &(struct identity_context){
-            .set_id = guard->set_id,
-            .reset_set = guard->rules.reset_set,
-            .keeps_data = node->durability.seen == DURABILITY_SEEN &&
-                          sample->clock.received_ns >= node->clock.stepped_until_ns,
-            .has_override = guard_has_override(guard),
-        },
-        sample);
-    if (adopted)
-        durability_on_record(&node->durability, node->identity.adopted.durable,
-                             sample->clock.received_ns);
-    return adopted;
-}
-
 /* What is to be written though the record is right: a step, or that it is durable. */
 static void want_record(struct guard *guard, struct guard_node *node, bool adopted, bool confirmed,
                         int64_t now_ns)
@@ -374,9 +352,7 @@ static void want_record(struct guard *guard, struct guard_node *node, bool adopt
             identity->write_why = REASON_NONE;
     } else if (none && confirmed)
         identity->write_why = REASON_STEPPED;
-    if (identity->write_why == REASON_NONE && identity->error == REASON_NONE &&
-        identity_facts_known(identity) &&
-        durability_wants_record(&node->durability, &guard->periods, now_ns))
+    if (identity_wants_durability(identity, &guard->periods, now_ns))
         identity->write_why = REASON_DURABLE;
 }
 
@@ -418,7 +394,14 @@ static enum guard_verdict take_sample(struct guard *guard, unsigned index,
         clock = clock_on_sample(&node->clock, &guard->periods, &sample->clock);
         on_clock(guard, index, &clock, now_ns);
     }
-    bool adopted = look_at_identity(guard, node, sample);
+    bool adopted = identity_on_sample(&node->identity, &guard->periods,
+                                      &(struct identity_context){
+                                          .set_id = guard->set_id,
+                                          .reset_set = guard->rules.reset_set,
+                                          .clock_stepped = now_ns < node->clock.stepped_until_ns,
+                                          .has_override = guard_has_override(guard),
+                                      },
+                                      sample);
     if (sample->failed != REASON_NONE)
         return GUARD_FAIL;
     /* While there was an error, its name was not leased, and others may have leased it. */
@@ -613,11 +596,7 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
 
 void guard_on_facts(struct guard *guard, unsigned index, const struct guard_facts *facts)
 {
-    struct guard_node *node = &guard->nodes[index];
-    identity_on_facts(&node->identity, facts);
-    if (facts->failed == REASON_NONE)
-        durability_on_facts(&node->durability, guard->rules.durable & nodes_only(index),
-                            facts->durable && !facts->may_evict);
+    identity_on_facts(&guard->nodes[index].identity, facts);
     begin_all_epochs(guard);
 }
 

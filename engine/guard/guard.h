@@ -9,10 +9,10 @@
  *
  * What it goes by:
  *
- *     identity.h       its record: restarts, losses, failovers, evictions; for all daemons
+ *     identity.h       its record: restarts, losses, failovers, evictions; for all daemons. Whether
+ *                      a restart is harmless
  *     clock_trust.h    its clock: forward steps; before this daemon looked, too
  *     name_lease.h     which server other daemons know by its name
- *     durability.h     whether a restart is harmless
  *
  * A vote is only as good as the guard behind it: every batch of commands that asks for votes ends
  * with a probe (the record, the time, the role), and its votes count only if that sample passes. A
@@ -27,7 +27,6 @@
 #include <stdint.h>
 
 #include "engine/guard/clock_trust.h"
-#include "engine/guard/durability.h"
 #include "engine/guard/identity.h"
 #include "engine/guard/name_lease.h"
 #include "protocol/limits.h"
@@ -100,7 +99,6 @@ struct guard_node {
     struct identity identity;
     struct clock_trust clock;
     struct name_lease lease;
-    struct durability durability;
     int64_t heard_ns; /* when the last heartbeat that was answered was sent; 0: none */
     enum reason heartbeat_error;
     enum reason set_error; /* why it would refuse to set a lock; REASON_NONE: it would not */

@@ -58,8 +58,9 @@ static bool began_after(const struct identity *identity)
 static bool is_durable_restart(const struct identity *identity, const struct guard_sample *sample)
 {
     bool newest = !is_known(identity) || is_same(&identity->adopted_text, &identity->seen);
-    return identity->record.durable && newest && began_after(identity) && !sample->was_replica &&
-           !identity->data_suspect && !identity->lost_keys;
+    return identity->durability == DURABILITY_SEEN && identity->record.durable && newest &&
+           began_after(identity) && !sample->was_replica && !identity->data_suspect &&
+           !identity->lost_keys;
 }
 
 /*
@@ -137,6 +138,7 @@ static void adopt(struct identity *identity, const struct guard_periods *periods
         identity->lost_keys = false;
     identity->adopted_text = identity->seen;
     identity->adopted = identity->record;
+    identity->adopted_ns = sample->clock.received_ns;
     if (identity->adopted.why == REASON_NONE)
         identity->adopted.why = REASON_RECORD;
 }
@@ -180,9 +182,10 @@ static enum reason look_at_record(struct identity *identity, const struct guard_
         return REASON_OTHERSET;
     }
     if (strcmp(record->run_id, identity->run_id) != 0)
-        return wants_record(identity, context->keeps_data && is_durable_restart(identity, sample)
-                                          ? REASON_DURABLE
-                                          : REASON_RESTARTED);
+        return wants_record(identity,
+                            !context->clock_stepped && is_durable_restart(identity, sample)
+                                ? REASON_DURABLE
+                                : REASON_RESTARTED);
     if (memcmp(record->replid, sample->replid, RECORD_ID) != 0)
         return wants_record(identity, REASON_FAILEDOVER);
     if (is_same(&identity->adopted_text, &identity->seen))
@@ -230,6 +233,9 @@ bool identity_on_sample(struct identity *identity, const struct guard_periods *p
         return false;
     if (identity->write_why != REASON_STEPPED)
         identity->write_why = REASON_NONE;
+    /* With replicas it may fail over to one. */
+    if (sample->master && sample->replicated && identity->durability == DURABILITY_SEEN)
+        identity->durability = DURABILITY_MISSING;
     identity->error =
         sample->master ? look_at_record(identity, periods, context, sample) : REASON_REPLICA;
     bool adopts =
@@ -254,12 +260,27 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
     if (facts->failed != REASON_NONE)
         return;
     identity->evicted = facts->evicted;
+    identity->durability = facts->durability;
     /* What it evicts it loses, and after a restart its settings may be others. */
     if (facts->may_evict) {
         identity->data_suspect = true;
         identity->facts_error = REASON_EVICTION;
+        if (identity->durability == DURABILITY_SEEN)
+            identity->durability = DURABILITY_MISSING;
     }
     compare_evicted(identity);
+}
+
+/* A daemon without the option leaves what others have found out. Two that disagree must not write
+ * against each other all the time, so durability is granted later than it is withdrawn. */
+bool identity_wants_durability(const struct identity *identity, const struct guard_periods *periods,
+                               int64_t now_ns)
+{
+    bool seen = identity->durability == DURABILITY_SEEN;
+    return identity->write_why == REASON_NONE && identity->error == REASON_NONE &&
+           identity_facts_known(identity) && identity->durability != DURABILITY_NOT_WANTED &&
+           seen != identity->adopted.durable &&
+           (!seen || now_ns - identity->adopted_ns >= periods->quarantine_ns);
 }
 
 void identity_on_written(struct identity *identity, bool overridden, int64_t now_ns)

@@ -10,6 +10,8 @@
  *     error       what the last sample showed; REASON_NONE: the record there is the adopted one.
  *                 The vote comes back when the quarantine of the record has ended
  *     write_why   the record that is to be written, and why
+ *     durability  does it keep on disk whatever it has answered? Only what was recorded before a
+ *                 restart, and is seen after it, makes that harmless
  */
 #ifndef ENGINE_GUARD_IDENTITY_H
 #define ENGINE_GUARD_IDENTITY_H
@@ -36,12 +38,14 @@ struct guard_sample {
     const char *replid; /* INFO replication: master_replid, RECORD_ID bytes */
 };
 
-/* What INFO says, looked at with every heartbeat. */
+enum durability { DURABILITY_NOT_WANTED, DURABILITY_MISSING, DURABILITY_SEEN };
+
+/* What INFO and CONFIG say, looked at with every heartbeat. */
 struct guard_facts {
     enum reason failed;
     bool may_evict; /* maxmemory is set, and the policy is not noeviction */
     int64_t evicted;
-    bool durable; /* its settings keep every command on disk */
+    enum durability durability; /* as its settings show it, if the configuration wants it */
 };
 
 struct record_text {
@@ -67,11 +71,13 @@ struct identity {
     struct record record; /* which says this */
     struct record_text adopted_text;
     struct record adopted;
+    int64_t adopted_ns;
     int64_t known_ns; /* when the adopted one was last seen there */
     int64_t quarantine_until_ns;
 
     enum reason facts_error;
-    int64_t evicted;   /* keys; -1: not known on this connection */
+    enum durability durability; /* as last seen */
+    int64_t evicted;            /* keys; -1: not known on this connection */
     bool lost_keys;    /* some were since its record was written; the counter may be reset */
     bool data_suspect; /* it has lost data, or may have, and no record says so yet */
 
@@ -85,9 +91,8 @@ struct identity {
 struct identity_context {
     const char *set_id;
     const char *reset_set; /* records of the set with this id are to be replaced; NULL: of none */
-    bool keeps_data;   /* it is seen to be durable, and its clock has not stepped lately: a restart
-                          may   be harmless */
-    bool has_override; /* an operator's, which is under way */
+    bool clock_stepped;    /* lately: no restart is harmless */
+    bool has_override;     /* an operator's, which is under way */
 };
 
 void identity_on_connected(struct identity *identity, const char *run_id, int64_t begun_ns);
@@ -97,6 +102,10 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
 /* True if another record was adopted. */
 bool identity_on_sample(struct identity *identity, const struct guard_periods *periods,
                         const struct identity_context *context, const struct guard_sample *sample);
+
+/* Is the record right, but to be replaced by one that says otherwise whether it is durable? */
+bool identity_wants_durability(const struct identity *identity, const struct guard_periods *periods,
+                               int64_t now_ns);
 
 /* The record that it wants is written; overridden: as an operator's override says. */
 void identity_on_written(struct identity *identity, bool overridden, int64_t now_ns);

@@ -127,7 +127,7 @@ static void describe(const struct guard *guard, const struct guard_node *node, u
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
         /* Without a quarantine nothing is told that asks for one. */
         .evicted = keeps_run ? identity->record.evicted : identity->evicted,
-        .durable = node->durability.seen == DURABILITY_SEEN,
+        .durable = identity->durability == DURABILITY_SEEN,
         .mark = begins ? random : identity->record.mark,
         .why = trusted ? REASON_BOOTSTRAP : why,
     };

@@ -328,8 +328,9 @@ static void take_memory(struct warden *warden, const struct redis_reply *reply)
 {
     size_t max_len = 0;
     size_t policy_len = 0;
+    bool wanted = warden->guard->rules.durable & nodes_only(warden->node);
     warden->facts =
-        (struct guard_facts){.durable = warden->guard->rules.durable & nodes_only(warden->node)};
+        (struct guard_facts){.durability = wanted ? DURABILITY_SEEN : DURABILITY_NOT_WANTED};
     if (is_error(warden, reply, &warden->facts.failed))
         return;
     bool text = reply->kind == RESP_STRING;
@@ -359,7 +360,8 @@ static void take_setting(struct warden *warden, const struct redis_reply *reply)
         as_wanted = as_wanted || (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
                                   item_is(reply, 0, durable_settings[i].name) &&
                                   item_is(reply, 1, durable_settings[i].value));
-    warden->facts.durable = warden->facts.durable && as_wanted;
+    if (!as_wanted)
+        warden->facts.durability = DURABILITY_MISSING;
 }
 
 static void take_stats(struct warden *warden, const struct redis_reply *reply)

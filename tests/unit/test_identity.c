@@ -45,7 +45,19 @@ static bool look(int64_t now_s)
 
 static void facts(int64_t evicted, bool may_evict)
 {
-    identity_on_facts(&identity, &(struct guard_facts){.evicted = evicted, .may_evict = may_evict});
+    identity_on_facts(&identity, &(struct guard_facts){.evicted = evicted,
+                                                       .may_evict = may_evict,
+                                                       .durability = DURABILITY_SEEN});
+}
+
+static void durable_facts(enum durability durability)
+{
+    identity_on_facts(&identity, &(struct guard_facts){.durability = durability});
+}
+
+static bool wants_durability(int64_t now_s)
+{
+    return identity_wants_durability(&identity, &periods, now_s * NS_PER_S);
 }
 
 static void connect_to(const char *run_id, int64_t begun_s)
@@ -60,7 +72,7 @@ static void connect_to(const char *run_id, int64_t begun_s)
 static void known(void)
 {
     identity = (struct identity){0};
-    context = (struct identity_context){.set_id = SET_ID, .keeps_data = true};
+    context = (struct identity_context){.set_id = SET_ID};
     sample = (struct guard_sample){.master = true, .replid = HISTORY};
     record = (struct record){
         .set_id = SET_ID,
@@ -239,6 +251,7 @@ END_TEST
 
 enum spoiler {
     NOT_SEEN,
+    CLOCK_SET,
     NOT_RECORDED,
     NOT_NEWEST,
     HAD_OTHER_DATA,
@@ -252,7 +265,9 @@ START_TEST(restart_is_a_loss_unless_all_was_kept)
     if (_i == EVICTED)
         facts(5, false);
     connect_to(RUN_2, _i == BEGAN_BEFORE ? 999 : 1000);
-    context.keeps_data = _i != NOT_SEEN;
+    if (_i == NOT_SEEN)
+        durable_facts(DURABILITY_MISSING);
+    context.clock_stepped = _i == CLOCK_SET;
     record.durable = _i != NOT_RECORDED;
     record.join_us += _i == NOT_NEWEST;
     sample.was_replica = _i == HAD_OTHER_DATA;
@@ -300,6 +315,53 @@ START_TEST(master_that_may_evict_has_no_vote_and_says_what_it_lost)
 }
 END_TEST
 
+START_TEST(durability_that_is_recorded_and_seen_needs_no_record)
+{
+    ck_assert(!wants_durability(1000));
+    ck_assert(!wants_durability(4600));
+}
+END_TEST
+
+START_TEST(durability_is_withdrawn_at_once)
+{
+    durable_facts(DURABILITY_MISSING);
+    ck_assert(wants_durability(1000));
+}
+END_TEST
+
+/* Else two daemons that disagree would write against each other all the time. */
+START_TEST(durability_is_granted_after_a_quarantine)
+{
+    record.durable = false;
+    ck_assert(look(1001));
+    ck_assert(!wants_durability(1060));
+    ck_assert(wants_durability(1061));
+}
+END_TEST
+
+START_TEST(daemon_without_the_option_leaves_what_is_recorded)
+{
+    durable_facts(DURABILITY_NOT_WANTED);
+    ck_assert(!wants_durability(4600));
+}
+END_TEST
+
+START_TEST(master_that_may_evict_is_not_durable)
+{
+    facts(0, true);
+    ck_assert_int_eq(identity.durability, DURABILITY_MISSING);
+}
+END_TEST
+
+START_TEST(master_with_replicas_is_not_durable)
+{
+    sample.replicated = true;
+    ck_assert(!look(1001));
+    ck_assert_int_eq(identity.durability, DURABILITY_MISSING);
+    ck_assert(wants_durability(1001));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("identity");
@@ -322,6 +384,12 @@ Suite *test_suite(void)
     tcase_add_test(tests, run_that_another_daemon_recorded_is_a_copy_if_it_began_before);
     tcase_add_test(tests, keys_evicted_since_the_record_are_a_loss);
     tcase_add_loop_test(tests, master_that_may_evict_has_no_vote_and_says_what_it_lost, 0, 2);
+    tcase_add_test(tests, durability_that_is_recorded_and_seen_needs_no_record);
+    tcase_add_test(tests, durability_is_withdrawn_at_once);
+    tcase_add_test(tests, durability_is_granted_after_a_quarantine);
+    tcase_add_test(tests, daemon_without_the_option_leaves_what_is_recorded);
+    tcase_add_test(tests, master_that_may_evict_is_not_durable);
+    tcase_add_test(tests, master_with_replicas_is_not_durable);
     suite_add_tcase(suite, tests);
     return suite;
 }
