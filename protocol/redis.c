@@ -277,11 +277,18 @@ static struct answer answer_of_error(const struct redis_reply *reply)
     return failed(reason_of_redis_error(reply->str, reply->len));
 }
 
+int64_t redis_number(const char *digits, size_t len, size_t most_digits)
+{
+    uint64_t number;
+    if (len == 0 || len > most_digits || text_take_number(digits, len, &number) != len)
+        return -1;
+    return (int64_t)number;
+}
+
 int64_t redis_ballot(const char *digits, size_t len)
 {
-    uint64_t ballot;
-    bool all = len > 0 && len <= BALLOT_DIGITS && text_take_number(digits, len, &ballot) == len;
-    return all && ballot < REDIS_BALLOT_END ? (int64_t)ballot : -1;
+    int64_t ballot = redis_number(digits, len, BALLOT_DIGITS);
+    return ballot < REDIS_BALLOT_END ? ballot : -1;
 }
 
 int64_t redis_far_need_ms(const struct redis_reply *reply, const char *daemon)
@@ -435,6 +442,33 @@ const char *redis_info_field(const char *info, size_t len, const char *field, si
         line = eol != NULL ? eol + 1 : end;
     }
     return NULL;
+}
+
+const char *redis_info(const struct redis_reply *reply, const char *field, size_t *value_len)
+{
+    return reply->kind == RESP_STRING ? redis_info_field(reply->str, reply->len, field, value_len)
+                                      : NULL;
+}
+
+bool redis_info_is(const struct redis_reply *reply, const char *field, const char *value)
+{
+    size_t len;
+    const char *found = redis_info(reply, field, &len);
+    return found != NULL && len == strlen(value) && memcmp(found, value, len) == 0;
+}
+
+int64_t redis_info_number(const struct redis_reply *reply, const char *field, size_t most_digits)
+{
+    size_t len;
+    const char *found = redis_info(reply, field, &len);
+    return found != NULL ? redis_number(found, len, most_digits) : -1;
+}
+
+bool redis_item_is(const struct redis_reply *reply, unsigned item, const char *string)
+{
+    return reply->kind == RESP_ARRAY && reply->item_count > item &&
+           reply->items[item].kind == RESP_STRING && reply->items[item].len == strlen(string) &&
+           memcmp(reply->items[item].str, string, strlen(string)) == 0;
 }
 
 /* Is its version, of this field of INFO, "<major>.<minor>" or later? */

@@ -222,4 +222,15 @@ uint64_t redis_fingerprint(const char *value, size_t len);
  */
 const char *redis_info_field(const char *info, size_t len, const char *field, size_t *value_len);
 
+/* The same of a reply, and NULL where it is no string; is the value this; and its number, or -1. */
+const char *redis_info(const struct redis_reply *reply, const char *field, size_t *value_len);
+bool redis_info_is(const struct redis_reply *reply, const char *field, const char *value);
+int64_t redis_info_number(const struct redis_reply *reply, const char *field, size_t most_digits);
+
+/* Has the reply, an array, this string in this place? */
+bool redis_item_is(const struct redis_reply *reply, unsigned item, const char *string);
+
+/* The number that these decimal digits are; -1 if they are none, or more than so many. */
+int64_t redis_number(const char *digits, size_t len, size_t most_digits);
+
 #endif

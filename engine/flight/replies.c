@@ -298,22 +298,22 @@ static void on_guard_reply(struct flights *flights, unsigned node, const struct 
     unsigned alone = warden->probes;
     enum reason reason;
     switch (warden_on_reply(warden, ticket, reply, now_ns)) {
-    case WARDEN_MORE:
+    case GUARD_MORE:
         return;
-    case WARDEN_PASS:
+    case GUARD_PASS:
         deliver_votes(flights, node, REASON_NONE, now_ns);
         /* After votes, the common case, it has changed nothing that would need a look. */
         if (warden->probes == alone)
             return;
         break;
-    case WARDEN_WAIT:
+    case GUARD_WAIT:
         wait_for_guard(flights, node, now_ns);
         break;
-    case WARDEN_FAIL:
+    case GUARD_FAIL:
         reason = guard_refuses_vote(&flights->guard, node, now_ns);
         deliver_votes(flights, node, reason != REASON_NONE ? reason : REASON_UNCHECKED, now_ns);
         break;
-    case WARDEN_LOOKED:
+    case GUARD_LOOKED:
         break;
     }
     masters_note_votes(flights, now_ns);

@@ -64,6 +64,9 @@ enum guard_verdict {
     GUARD_PASS, /* the votes asked for before, in the present epoch, count */
     GUARD_WAIT, /* not yet: the answer was slow, or the others have to be heard; probe again */
     GUARD_FAIL, /* they do not count */
+    /* Of a master's answers which alone are no sample: */
+    GUARD_MORE,   /* the others are still to come */
+    GUARD_LOOKED, /* facts, a heartbeat or a mark have been taken */
 };
 
 /* What a heartbeat leaves on a node. */

@@ -357,28 +357,10 @@ const char *link_meaning(const struct link *link, enum reason reason)
 
 static bool is_standalone(const struct redis_reply *reply)
 {
-    static const char standalone[] = "standalone";
     size_t len;
-    const char *mode = redis_info_field(reply->str, reply->len, "redis_mode", &len);
-    if (mode == NULL) /* Valkey's name for it */
-        mode = redis_info_field(reply->str, reply->len, "server_mode", &len);
-    return mode == NULL || (len == sizeof(standalone) - 1 && memcmp(mode, standalone, len) == 0);
-}
-
-static int64_t uptime_of(const struct redis_reply *reply)
-{
-    size_t len = 0;
-    const char *text = redis_info_field(reply->str, reply->len, "uptime_in_seconds", &len);
-    uint64_t seconds = 0;
-    /* Nine digits are thirty years. */
-    if (text == NULL || len == 0 || len > 9)
-        return -1;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -1;
-        seconds = 10 * seconds + (uint64_t)(text[i] - '0');
-    }
-    return (int64_t)seconds;
+    /* The second is Valkey's name for it. */
+    const char *field = redis_info(reply, "redis_mode", &len) ? "redis_mode" : "server_mode";
+    return redis_info(reply, field, &len) == NULL || redis_info_is(reply, field, "standalone");
 }
 
 /* What an answer to the greeting is good for: REASON_NONE if the link may go on. */
@@ -408,11 +390,12 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
             break;
         if (!is_standalone(reply))
             return REASON_CLUSTER;
-        run_id = redis_info_field(reply->str, reply->len, "run_id", &run_id_len);
-        if (reply->kind != RESP_STRING || run_id == NULL || run_id_len != LINK_RUN_ID)
+        run_id = redis_info(reply, "run_id", &run_id_len);
+        if (run_id == NULL || run_id_len != LINK_RUN_ID)
             return REASON_GARBAGE;
         memcpy(link->run_id, run_id, LINK_RUN_ID);
-        link->uptime_s = uptime_of(reply);
+        /* Nine digits are thirty years. */
+        link->uptime_s = redis_info_number(reply, "uptime_in_seconds", 9);
         link->release_form = redis_release_form(reply->str, reply->len);
         return REASON_NONE;
     case GREET_AUTH:

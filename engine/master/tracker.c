@@ -84,13 +84,6 @@ static enum tracker_news refused(struct tracker *tracker, int64_t now_ns)
     return TRACKER_LOST;
 }
 
-static bool item_is(const struct redis_reply *reply, unsigned item, const char *word)
-{
-    return reply->item_count > item && reply->items[item].kind == RESP_STRING &&
-           reply->items[item].len == strlen(word) &&
-           memcmp(reply->items[item].str, word, reply->items[item].len) == 0;
-}
-
 static enum tracker_news on_greeting(struct tracker *tracker, const struct redis_reply *reply,
                                      int64_t now_ns)
 {
@@ -107,7 +100,7 @@ static enum tracker_news on_greeting(struct tracker *tracker, const struct redis
     case STEP_SUBSCRIBE:
         break;
     }
-    if (reply->kind != RESP_ARRAY || !item_is(reply, 0, "subscribe"))
+    if (!redis_item_is(reply, 0, "subscribe"))
         return refused(tracker, now_ns);
     tracker->state = TRACKER_LISTENING;
     tracker->ping_due = false;
@@ -121,16 +114,14 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
     assert(tracker->state == TRACKER_GREETING || tracker->state == TRACKER_LISTENING);
     if (tracker->state == TRACKER_GREETING)
         return on_greeting(tracker, reply, now_ns);
-    if (reply->kind != RESP_ARRAY)
-        return give_up(tracker, now_ns);
-    if (item_is(reply, 0, "pong")) {
+    if (redis_item_is(reply, 0, "pong")) {
         /* It has lasted: should it be lost, the next attempt is soon again. */
         tracker->attempts = 0;
         tracker->ping_due = false;
         tracker->deadline_ns = now_ns + PING_EVERY_NS;
         return TRACKER_NOTHING;
     }
-    if (reply->item_count != 3 || !item_is(reply, 0, "message"))
+    if (reply->item_count != 3 || !redis_item_is(reply, 0, "message"))
         return give_up(tracker, now_ns);
     /* FLUSHALL says nil. */
     if (reply->items[2].kind != RESP_ARRAY || reply->nested_count != 1 || reply->nested_str == NULL)

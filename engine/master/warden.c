@@ -230,7 +230,7 @@ static bool is_error(struct warden *warden, const struct redis_reply *reply, enu
 static void take_record(struct warden *warden, const struct redis_reply *reply)
 {
     struct guard_sample *sample = &warden->sample;
-    *sample = (struct guard_sample){.replid = warden->replid};
+    *sample = (struct guard_sample){.failed = REASON_NONE};
     if (is_error(warden, reply, &sample->failed) || reply->kind == RESP_NIL)
         return;
     if (reply->kind != RESP_STRING) {
@@ -240,20 +240,6 @@ static void take_record(struct warden *warden, const struct redis_reply *reply)
     /* One that is too long is none of ours, and stays too long. */
     sample->record_len = reply->len <= LIMIT_RECORD ? reply->len : LIMIT_RECORD;
     sample->record = memcpy(warden->record, reply->str, sample->record_len);
-}
-
-/* The decimal number in a string, or -1. */
-static int64_t number_of(const char *str, size_t len)
-{
-    int64_t number = 0;
-    if (len == 0 || len > 15)
-        return -1;
-    for (size_t i = 0; i < len; i++) {
-        if (str[i] < '0' || str[i] > '9')
-            return -1;
-        number = 10 * number + (str[i] - '0');
-    }
-    return number;
 }
 
 static void take_time(struct warden *warden, const struct link_ticket *ticket,
@@ -268,8 +254,8 @@ static void take_time(struct warden *warden, const struct link_ticket *ticket,
     int64_t micros = -1;
     if (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
         reply->items[0].kind == RESP_STRING && reply->items[1].kind == RESP_STRING) {
-        seconds = number_of(reply->items[0].str, reply->items[0].len);
-        micros = number_of(reply->items[1].str, reply->items[1].len);
+        seconds = redis_number(reply->items[0].str, reply->items[0].len, 15);
+        micros = redis_number(reply->items[1].str, reply->items[1].len, 15);
     }
     /* Up to the year 2200, so that it fits in nanoseconds. A clock that is further is stepped, and
      * that is seen by this, too. */
@@ -285,71 +271,40 @@ static void take_time(struct warden *warden, const struct link_ticket *ticket,
 static const char never_replica[] =
     "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
 
-static void take_replication(struct warden *warden, const struct redis_reply *reply)
+static enum guard_verdict take_replication(struct warden *warden, const struct redis_reply *reply)
 {
     struct guard_sample *sample = &warden->sample;
-    size_t role_len = 0;
-    size_t replid_len = 0;
+    size_t len = 0;
+    const char *replid = redis_info(reply, "master_replid", &len);
     if (is_error(warden, reply, &sample->failed))
-        return;
-    bool text = reply->kind == RESP_STRING;
-    const char *role = text ? redis_info_field(reply->str, reply->len, "role", &role_len) : NULL;
-    const char *replid =
-        text ? redis_info_field(reply->str, reply->len, "master_replid", &replid_len) : NULL;
-    if (role == NULL || replid == NULL || replid_len != RECORD_ID) {
+        replid = NULL;
+    else if (replid == NULL || len != RECORD_ID || redis_info(reply, "role", &len) == NULL)
         fail(&sample->failed, REASON_GARBAGE);
-        return;
+    else {
+        size_t left = (size_t)(reply->str + reply->len - replid) - RECORD_ID;
+        sample->replid = replid;
+        sample->was_replica =
+            left < sizeof(never_replica) - 1 ||
+            memcmp(replid + RECORD_ID, never_replica, sizeof(never_replica) - 1) != 0;
+        sample->replicated = !redis_info_is(reply, "connected_slaves", "0");
+        sample->master = redis_info_is(reply, "role", "master");
     }
-    size_t replicas_len = 0;
-    const char *replicas =
-        redis_info_field(reply->str, reply->len, "connected_slaves", &replicas_len);
-    sample->replicated = replicas == NULL || replicas_len != 1 || replicas[0] != '0';
-    size_t left = (size_t)(reply->str + reply->len - replid) - RECORD_ID;
-    sample->was_replica = left < sizeof(never_replica) - 1 ||
-                          memcmp(replid + RECORD_ID, never_replica, sizeof(never_replica) - 1) != 0;
-    sample->master = role_len == 6 && memcmp(role, "master", 6) == 0;
-    memcpy(warden->replid, replid, RECORD_ID);
-}
-
-static enum warden_result end_sample(struct warden *warden)
-{
-    switch (guard_on_sample(warden->guard, warden->node, &warden->sample)) {
-    case GUARD_PASS:
-        return WARDEN_PASS;
-    case GUARD_WAIT:
-        return WARDEN_WAIT;
-    case GUARD_FAIL:
-        break;
-    }
-    return WARDEN_FAIL;
+    return guard_on_sample(warden->guard, warden->node, sample);
 }
 
 static void take_memory(struct warden *warden, const struct redis_reply *reply)
 {
-    size_t max_len = 0;
-    size_t policy_len = 0;
+    size_t len;
     bool wanted = warden->guard->rules.durable & nodes_only(warden->node);
     warden->facts =
         (struct guard_facts){.durability = wanted ? DURABILITY_SEEN : DURABILITY_NOT_WANTED};
     if (is_error(warden, reply, &warden->facts.failed))
         return;
-    bool text = reply->kind == RESP_STRING;
-    const char *max = text ? redis_info_field(reply->str, reply->len, "maxmemory", &max_len) : NULL;
-    const char *policy =
-        text ? redis_info_field(reply->str, reply->len, "maxmemory_policy", &policy_len) : NULL;
-    if (max == NULL || policy == NULL) {
+    if (redis_info(reply, "maxmemory", &len) == NULL ||
+        redis_info(reply, "maxmemory_policy", &len) == NULL)
         fail(&warden->facts.failed, REASON_GARBAGE);
-        return;
-    }
-    bool bounded = max_len != 1 || max[0] != '0';
-    bool keeps = policy_len == 10 && memcmp(policy, "noeviction", 10) == 0;
-    warden->facts.may_evict = bounded && !keeps;
-}
-
-static bool item_is(const struct redis_reply *reply, unsigned item, const char *text)
-{
-    return reply->items[item].kind == RESP_STRING && reply->items[item].len == strlen(text) &&
-           memcmp(reply->items[item].str, text, strlen(text)) == 0;
+    warden->facts.may_evict = !redis_info_is(reply, "maxmemory", "0") &&
+                              !redis_info_is(reply, "maxmemory_policy", "noeviction");
 }
 
 /* {name, value}; anything else, an error too, is no proof. */
@@ -357,24 +312,18 @@ static void take_setting(struct warden *warden, const struct redis_reply *reply)
 {
     bool as_wanted = false;
     for (size_t i = 0; i < SETTINGS; i++)
-        as_wanted = as_wanted || (reply->kind == RESP_ARRAY && reply->item_count == 2 &&
-                                  item_is(reply, 0, durable_settings[i].name) &&
-                                  item_is(reply, 1, durable_settings[i].value));
+        as_wanted = as_wanted ||
+                    (reply->item_count == 2 && redis_item_is(reply, 0, durable_settings[i].name) &&
+                     redis_item_is(reply, 1, durable_settings[i].value));
     if (!as_wanted)
         warden->facts.durability = DURABILITY_MISSING;
 }
 
 static void take_stats(struct warden *warden, const struct redis_reply *reply)
 {
-    size_t len = 0;
-    if (!is_error(warden, reply, &warden->facts.failed)) {
-        const char *evicted = reply->kind == RESP_STRING
-                                  ? redis_info_field(reply->str, reply->len, "evicted_keys", &len)
-                                  : NULL;
-        warden->facts.evicted = evicted != NULL ? number_of(evicted, len) : -1;
-        if (warden->facts.evicted < 0)
-            fail(&warden->facts.failed, REASON_GARBAGE);
-    }
+    warden->facts.evicted = redis_info_number(reply, "evicted_keys", 15);
+    if (!is_error(warden, reply, &warden->facts.failed) && warden->facts.evicted < 0)
+        fail(&warden->facts.failed, REASON_GARBAGE);
     guard_on_facts(warden->guard, warden->node, &warden->facts);
 }
 
@@ -433,47 +382,45 @@ static void take_beat(struct warden *warden, const struct link_ticket *ticket,
         guard_on_beat_failed(warden->guard, warden->node, failed);
 }
 
-enum warden_result warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
+enum guard_verdict warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
                                    const struct redis_reply *reply, int64_t now_ns)
 {
+    assert(ticket->command <= PART_MARK);
     switch ((enum part)ticket->command) {
     case PART_RECORD:
         take_record(warden, reply);
-        return WARDEN_MORE;
+        return GUARD_MORE;
     case PART_TIME:
         take_time(warden, ticket, reply, now_ns);
-        return WARDEN_MORE;
+        return GUARD_MORE;
     case PART_REPLICATION_ALONE:
         warden->probes--;
-        take_replication(warden, reply);
-        return end_sample(warden);
+        return take_replication(warden, reply);
     case PART_REPLICATION:
-        take_replication(warden, reply);
-        return end_sample(warden);
+        return take_replication(warden, reply);
     case PART_MEMORY:
         take_memory(warden, reply);
-        return WARDEN_MORE;
+        return GUARD_MORE;
     case PART_SETTING:
         take_setting(warden, reply);
-        return WARDEN_MORE;
+        return GUARD_MORE;
     case PART_STATS:
         take_stats(warden, reply);
-        return WARDEN_LOOKED;
+        break;
     case PART_SET:
         take_set(warden, reply);
-        return WARDEN_LOOKED;
+        break;
     case PART_SIGN:
         take_sign(warden, reply);
-        return WARDEN_LOOKED;
+        break;
     case PART_BEAT:
         take_beat(warden, ticket, reply, now_ns);
-        return WARDEN_LOOKED;
+        break;
     case PART_END:
     case PART_MARK:
-        return WARDEN_LOOKED;
+        break;
     }
-    assert(false && "every part has an answer");
-    return WARDEN_MORE;
+    return GUARD_LOOKED;
 }
 
 void warden_on_lost(struct warden *warden)

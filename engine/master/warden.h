@@ -35,15 +35,6 @@ struct warden {
     /* The sample that is coming in. */
     struct guard_sample sample;
     char record[LIMIT_RECORD + 1];
-    char replid[RECORD_ID + 1];
-};
-
-enum warden_result {
-    WARDEN_MORE,   /* the sample is not complete */
-    WARDEN_PASS,   /* it is: the votes before it count */
-    WARDEN_WAIT,   /* it is, and proves nothing */
-    WARDEN_FAIL,   /* it is: the votes before it do not count */
-    WARDEN_LOOKED, /* facts, a beat or a mark have been taken */
 };
 
 /* Behind votes: always. These bytes, the same for all nodes, are written by the caller; the warden
@@ -62,7 +53,7 @@ void warden_heartbeat(struct warden *warden, int64_t now_ns);
 void warden_mark(struct warden *warden, int64_t now_ns);
 
 /* An answer to any of it, or the loss of the connection. */
-enum warden_result warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
+enum guard_verdict warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
                                    const struct redis_reply *reply, int64_t now_ns);
 void warden_on_lost(struct warden *warden);
 
