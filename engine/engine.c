@@ -298,8 +298,9 @@ void engine_abandon(struct engine *engine, int64_t now_ns)
 
 bool engine_busy(const struct engine *engine)
 {
+    const struct master *masters = engine->flights.masters;
     bool busy = flights_deadline_ns(&engine->flights) != INT64_MAX;
     for (unsigned i = 0; i < engine->flights.node_count; i++)
-        busy = busy || link_busy(&engine->flights.masters[i].link);
+        busy = busy || (masters[i].link.state == LINK_UP && masters[i].link.ticket_count > 0);
     return busy;
 }

@@ -126,7 +126,7 @@ void masters_note_votes(struct flights *flights, int64_t now_ns)
         struct master *master = &flights->masters[i];
         enum reason before = master->vote_reason;
         enum reason reason = master_refuses_vote(master, now_ns);
-        int64_t back_ns = guard_take_step_back(&flights->guard, i, now_ns);
+        int64_t back_ns = clock_take_step_back(&flights->guard.nodes[i].clock, now_ns);
         if (back_ns != 0)
             flights->io->clock_stepped_back(flights->io->context, i, back_ns);
         if (reason == before || reason == REASON_BACKLOG)

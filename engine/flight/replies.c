@@ -457,7 +457,7 @@ int64_t replies_deadline_ns(const struct flights *flights)
     int64_t deadline_ns = INT64_MAX;
     for (unsigned i = 0; i < flights->node_count; i++) {
         int64_t link_ns = link_deadline_ns(&flights->masters[i].link);
-        int64_t tracker_ns = tracker_deadline_ns(&flights->masters[i].tracker);
+        int64_t tracker_ns = flights->masters[i].tracker.deadline_ns;
         deadline_ns = link_ns < deadline_ns ? link_ns : deadline_ns;
         deadline_ns = tracker_ns < deadline_ns ? tracker_ns : deadline_ns;
     }

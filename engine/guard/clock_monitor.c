@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "engine/guard/rules.h"
+
 /* TIME counts whole microseconds, so the clock may have been almost one further. */
 enum { TIME_NS = 1000 };
 
@@ -13,16 +15,6 @@ enum { UNCLEAR_MAX = 5 };
  * out, although a validity pays for the whole clock_drift_rate.
  */
 enum { WATCHED_DRIFT_PPM = 1000 };
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* How far the offset may have drifted in this time. */
 static int64_t drifted_ns(const struct drift *drift, int64_t duration_ns)

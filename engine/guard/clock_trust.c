@@ -76,11 +76,6 @@ void clock_drop_step(struct clock_trust *clock)
         clock->state = CLOCK_UNTRUSTED;
 }
 
-void clock_on_connected(struct clock_trust *clock)
-{
-    clock->entry_left = false;
-}
-
 struct clock_result clock_on_sample(struct clock_trust *clock, const struct guard_periods *periods,
                                     const struct watch_sample *sample)
 {

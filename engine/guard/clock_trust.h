@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "engine/guard/clock_monitor.h"
-#include "engine/guard/periods.h"
+#include "engine/guard/rules.h"
 
 enum {
     GUARD_ENTRY_MAX = 160,
@@ -52,7 +52,7 @@ struct clock_trust {
     int64_t back_taken_ns;
     char known_step[GUARD_STEP_MAX]; /* the last one announced there; "": not heard yet */
     int64_t known_step_ns;           /* when that was heard first */
-    bool entry_left;                 /* the clock entry of this host is there, and good */
+    bool entry_left; /* on this connection: the clock entry of this host is there, and good */
 };
 
 /* What has come of an event, for the guard to act on. */
@@ -62,7 +62,6 @@ struct clock_result {
     bool heartbeat; /* wanted at once: a step is to be announced, or the others are to be heard */
 };
 
-void clock_on_connected(struct clock_trust *clock);
 struct clock_result clock_on_sample(struct clock_trust *clock, const struct guard_periods *periods,
                                     const struct watch_sample *sample);
 

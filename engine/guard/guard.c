@@ -9,24 +9,9 @@
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define FRESH_NS     GUARD_LIFE_NS
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 uint32_t guard_epoch(const struct guard *guard, unsigned node)
 {
     return guard->nodes[node].epoch;
-}
-
-int64_t guard_take_step_back(struct guard *guard, unsigned index, int64_t now_ns)
-{
-    return clock_take_step_back(&guard->nodes[index].clock, now_ns);
 }
 
 /* --- who it is --- */
@@ -508,13 +493,7 @@ void guard_init(struct guard *guard, const struct guard_rules *rules)
     assert(rules->node_count <= LIMIT_NODES);
     memset(guard, 0, sizeof(*guard));
     guard->rules = *rules;
-    record_set_id(&(struct record_set){.cluster = rules->cluster,
-                                       .node_names = rules->node_names,
-                                       .node_count = rules->node_count,
-                                       .max_ttl_ns = rules->max_ttl_ns,
-                                       .drift = rules->drift,
-                                       .fence_ttl_ns = rules->fence_ttl_ns},
-                  guard->set_id);
+    record_set_id(rules, guard->set_id);
     int64_t quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
     /* A look must be good for less than a quarantine: a daemon that keeps an old link to a master
      * that was replaced has to notice before the new one votes. */
@@ -564,7 +543,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id,
 {
     struct guard_node *node = &guard->nodes[index];
     identity_on_connected(&node->identity, run_id, begun_ns);
-    clock_on_connected(&node->clock);
+    node->clock.entry_left = false;
     /* Perhaps another server than before, or others have leased the name meanwhile. */
     name_lease_begin(&node->lease);
     node->heard_ns = 0;

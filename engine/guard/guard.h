@@ -29,6 +29,7 @@
 #include "engine/guard/clock_trust.h"
 #include "engine/guard/identity.h"
 #include "engine/guard/name_lease.h"
+#include "engine/guard/rules.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 #include "protocol/units.h"
@@ -36,28 +37,6 @@
 enum {
     GUARD_DAEMON = 16, /* the id of a daemon */
     GUARD_NAME_KEY_MAX = sizeof("redlockd:name::") + RECORD_SET_ID + LIMIT_NODE_NAME,
-};
-
-struct guard_rules {
-    unsigned node_count;
-    unsigned quorum;
-    struct drift drift;
-    int64_t max_ttl_ns;
-    int64_t fence_ttl_ns;
-    const char *cluster;
-    const char *node_names[LIMIT_NODES];
-    unsigned databases[LIMIT_NODES]; /* of the servers that the names lead to */
-    /* Nodes that keep on disk whatever they have answered, if their settings say so too. */
-    uint32_t durable;
-    /* An operator's word that no lock is held: masters without a record are trusted at once, if all
-     * of them are there and none has one. */
-    bool bootstrap;
-    /* An operator's word that the set has changed, and no daemon of the old one runs any more: the
-     * records of the set with this id are replaced, once all nodes are there. If one shows all the
-     * same that a daemon of the old set runs, none is. NULL without one. */
-    const char *reset_set;
-    /* Only to look: no master is written to, and none has a vote. */
-    bool looks_on;
 };
 
 enum guard_verdict {
@@ -138,10 +117,6 @@ void guard_on_set(struct guard *guard, unsigned node, enum reason refused);
 enum guard_verdict guard_on_sample(struct guard *guard, unsigned node,
                                    const struct guard_sample *sample);
 void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts *facts);
-
-/* How far the node's clock has stepped back since that was told last, for the log. 0: it has not,
- * or that was only seconds ago: it is told later, with what comes until then. */
-int64_t guard_take_step_back(struct guard *guard, unsigned node, int64_t now_ns);
 
 /* The node that is the same server as this one, which is doubled; this one itself if it is not. */
 unsigned guard_twin(const struct guard *guard, unsigned node);

@@ -154,6 +154,7 @@ static bool read_record(struct identity *identity, const struct guard_sample *sa
     seen->len = fits ? len : 0;
     if (seen->len > 0)
         memcpy(seen->text, sample->record, seen->len);
+    seen->text[seen->len] = '\0';
     identity->readable =
         parsed || (seen->len > 0 && record_parse(seen->text, seen->len, &identity->record));
     return fits;

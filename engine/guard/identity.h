@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 #include "engine/guard/clock_monitor.h"
-#include "engine/guard/periods.h"
 #include "engine/guard/record.h"
+#include "engine/guard/rules.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
@@ -49,8 +49,8 @@ struct guard_facts {
 };
 
 struct record_text {
-    char text[LIMIT_RECORD];
-    size_t len; /* 0: none */
+    char text[LIMIT_RECORD]; /* with a final NUL */
+    size_t len;              /* 0: none */
 };
 
 enum presence { PRESENCE_AWAY, PRESENCE_CONNECTED, PRESENCE_SAMPLED };

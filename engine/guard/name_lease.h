@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/guard/periods.h"
 #include "engine/guard/record.h"
+#include "engine/guard/rules.h"
 #include "protocol/reason.h"
 
 enum { GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" ") };

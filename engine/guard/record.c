@@ -25,71 +25,40 @@ size_t record_format(const struct record *record, char *buf)
     return (size_t)len;
 }
 
-/* Take the next word, which must be name=value, off a line. */
-static bool take_value(char **line, const char *name, const char **value)
-{
-    char *word = strsep(line, " ");
-    size_t name_len = strlen(name);
-    if (word == NULL || strncmp(word, name, name_len) != 0 || word[name_len] != '=')
-        return false;
-    *value = word + name_len + 1;
-    return true;
-}
-
-static bool take_text(char **line, const char *name, char *text, size_t size)
-{
-    const char *value;
-    if (!take_value(line, name, &value) || strlen(value) >= size)
-        return false;
-    strcpy(text, value);
-    return true;
-}
-
-static bool take_number(char **line, const char *name, int64_t *number)
-{
-    const char *value;
-    char *end;
-    if (!take_value(line, name, &value) || value[0] < '0' || value[0] > '9' || strlen(value) > 17)
-        return false;
-    *number = strtoll(value, &end, 10);
-    return *end == '\0';
-}
-
-static bool take_mark(char **line, uint64_t *mark)
-{
-    const char *value;
-    if (!take_value(line, "mark", &value) || strlen(value) != 16 ||
-        strspn(value, "0123456789abcdef") != 16)
-        return false;
-    *mark = strtoull(value, NULL, 16);
-    return true;
-}
-
 bool record_parse(const char *text, size_t len, struct record *record)
 {
     char copy[LIMIT_RECORD];
-    const char *value;
-    if (len >= sizeof(copy) || memchr(text, '\0', len) != NULL)
+    char durable[16];
+    char mark[16 + 1];
+    char why[32];
+    /* In this order: max_ttl_ms, evicted, quarantine_ms, join_us. */
+    char digits[4][17 + 1];
+    int end = 0;
+    static_assert(RECORD_SET_ID == 16 && LIMIT_CLUSTER_NAME == 64 && RECORD_ID == 40, "as below");
+    if (len >= sizeof(copy))
         return false;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    char *rest = copy;
-    if (strcmp(strsep(&rest, " "), RECORD_VERSION) != 0 ||
-        !take_text(&rest, "set", record->set_id, sizeof(record->set_id)) ||
-        !take_text(&rest, "cluster", record->cluster, sizeof(record->cluster)) ||
-        !take_number(&rest, "max_ttl_ms", &record->max_ttl_ms) ||
-        !take_text(&rest, "id", record->id, sizeof(record->id)) ||
-        !take_text(&rest, "run_id", record->run_id, sizeof(record->run_id)) ||
-        !take_text(&rest, "replid", record->replid, sizeof(record->replid)) ||
-        !take_number(&rest, "evicted", &record->evicted) || !take_value(&rest, "durable", &value))
+#define SP "%*1[ ]" /* one, where a space in a form stands for any white space */
+    int found =
+        sscanf(copy,
+               RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP
+                                 "id=%40[^ ]" SP "run_id=%40[^ ]" SP "replid=%40[^ ]" SP
+                                 "evicted=%17[0-9]" SP "durable=%15[^ ]" SP "mark=%16[0-9a-f]" SP
+                                 "why=%31[^ ]" SP "quarantine_ms=%17[0-9]" SP "join_us=%17[0-9]%n",
+               record->set_id, record->cluster, digits[0], record->id, record->run_id,
+               record->replid, digits[1], durable, mark, why, digits[2], digits[3], &end);
+#undef SP
+    if (found != 12 || (size_t)end != len || strlen(mark) != 16)
         return false;
-    record->durable = strcmp(value, "yes") == 0;
-    if (!take_mark(&rest, &record->mark) || !take_value(&rest, "why", &value))
-        return false;
-    record->why = reason_of_word(value);
-    return take_number(&rest, "quarantine_ms", &record->quarantine_ms) &&
-           record->quarantine_ms <= RECORD_QUARANTINE_MAX_MS &&
-           take_number(&rest, "join_us", &record->join_us) && rest == NULL;
+    record->max_ttl_ms = strtoll(digits[0], NULL, 10);
+    record->evicted = strtoll(digits[1], NULL, 10);
+    record->durable = strcmp(durable, "yes") == 0;
+    record->mark = strtoull(mark, NULL, 16);
+    record->why = reason_of_word(why);
+    record->quarantine_ms = strtoll(digits[2], NULL, 10);
+    record->join_us = strtoll(digits[3], NULL, 10);
+    return record->quarantine_ms <= RECORD_QUARANTINE_MAX_MS;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -97,17 +66,17 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void record_set_id(const struct record_set *set, char *set_id)
+void record_set_id(const struct guard_rules *rules, char *set_id)
 {
     char text[LIMIT_CLUSTER_NAME + LIMIT_NODES * (LIMIT_NODE_NAME + 1) + 128];
     const char *sorted[LIMIT_NODES];
-    assert(set->node_count <= LIMIT_NODES);
-    memcpy(sorted, set->node_names, set->node_count * sizeof(sorted[0]));
-    qsort(sorted, set->node_count, sizeof(sorted[0]), compare_names);
+    assert(rules->node_count <= LIMIT_NODES);
+    memcpy(sorted, rules->node_names, rules->node_count * sizeof(sorted[0]));
+    qsort(sorted, rules->node_count, sizeof(sorted[0]), compare_names);
     size_t len = (size_t)snprintf(
-        text, sizeof(text), "%s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, set->cluster,
-        set->max_ttl_ns, set->drift.rate_ppm, set->drift.margin_ns, set->fence_ttl_ns);
-    for (unsigned i = 0; i < set->node_count; i++)
+        text, sizeof(text), "%s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, rules->cluster,
+        rules->max_ttl_ns, rules->drift.rate_ppm, rules->drift.margin_ns, rules->fence_ttl_ns);
+    for (unsigned i = 0; i < rules->node_count; i++)
         len += (size_t)snprintf(text + len, sizeof(text) - len, " %s", sorted[i]);
     assert(len < sizeof(text));
     snprintf(set_id, RECORD_SET_ID + 1, "%016" PRIx64, redis_fingerprint(text, len));

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/round/validity.h"
+#include "engine/guard/rules.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
@@ -50,22 +50,13 @@ size_t record_format(const struct record *record, char *buf);
 /* False if this is not a record, or one of a version that we do not know. */
 bool record_parse(const char *text, size_t len, struct record *record);
 
-/* What daemons on the same masters have to agree about. */
-struct record_set {
-    const char *cluster;
-    const char *const *node_names; /* in any order */
-    unsigned node_count;
-    int64_t max_ttl_ns;
-    struct drift drift;
-    int64_t fence_ttl_ns;
-};
-
 /*
- * The id of a set: a hash over all of it. Two daemons with different ones must not share a master:
+ * The id of a set: a hash over the cluster, the names in any order, and what else daemons on the
+ * same masters have to agree about. Two daemons with different ones must not share a master:
  * their quorums need not meet; or one would let a master vote while the locks of the other may
  * still live, since it waits for less, or takes for steady a clock that has cost the other more
  * than its locks pay for; or it would let fences be forgotten that the other counts on.
  */
-void record_set_id(const struct record_set *set, char *set_id);
+void record_set_id(const struct guard_rules *rules, char *set_id);
 
 #endif

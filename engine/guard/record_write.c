@@ -136,9 +136,8 @@ static void describe(const struct guard *guard, const struct guard_node *node, u
     memcpy(record.id, keeps_data ? identity->record.id : identity->run_id, sizeof(record.id));
     memcpy(record.run_id, identity->run_id, sizeof(record.run_id));
     memcpy(record.replid, identity->replid, RECORD_ID);
-    memcpy(mark->expected, identity->seen.text, identity->seen.len);
-    mark->expected_len = identity->seen.len;
-    mark->text_len = record_format(&record, mark->text);
+    mark->expected = identity->seen.text;
+    record_format(&record, mark->text);
     mark->quarantine_us = trusted || !begins ? 0 : quarantine_ms * 1000;
     /* For one run it only rises, also where the record that we remember is gone, and the clock was
      * stepped back; else it would be taken for an old one for ever. And a new quarantine must not

@@ -12,10 +12,8 @@
 
 /* A record to be written, if the one there is still `expected`. */
 struct guard_mark {
-    char expected[LIMIT_RECORD]; /* "" for none */
-    size_t expected_len;
+    const char *expected;    /* "" for none */
     char text[LIMIT_RECORD]; /* all but the value of join_us */
-    size_t text_len;
     int64_t quarantine_us;
     int64_t join_us;    /* join_us is to be at least this */
     const char *run_id; /* whose quarantine, if one is under way, is not to be shortened */

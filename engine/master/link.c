@@ -24,11 +24,7 @@ enum greeting_step {
 
 const char *link_state_word(enum link_state state)
 {
-    static const char *const words[] = {
-#define X(name, word) [name] = word,
-        LINK_STATE_TABLE(X)
-#undef X
-    };
+    static const char *const words[] = {"down", "opening", "greeting", "up", "suspect"};
     return words[state];
 }
 
@@ -613,9 +609,4 @@ bool link_on_timer(struct link *link, int64_t now_ns)
         return true;
     }
     return false;
-}
-
-bool link_busy(const struct link *link)
-{
-    return link->state == LINK_UP && link->ticket_count > 0;
 }

@@ -36,18 +36,7 @@
 #include "protocol/reason.h"
 #include "protocol/redis.h"
 
-#define LINK_STATE_TABLE(X)                                                                        \
-    X(LINK_DOWN, "down")                                                                           \
-    X(LINK_OPENING, "opening")                                                                     \
-    X(LINK_GREETING, "greeting")                                                                   \
-    X(LINK_UP, "up")                                                                               \
-    X(LINK_SUSPECT, "suspect")
-
-enum link_state {
-#define X(name, word) name,
-    LINK_STATE_TABLE(X)
-#undef X
-};
+enum link_state { LINK_DOWN, LINK_OPENING, LINK_GREETING, LINK_UP, LINK_SUSPECT };
 
 const char *link_state_word(enum link_state state);
 
@@ -250,8 +239,5 @@ bool link_on_timer(struct link *link, int64_t now_ns);
  * since it was last there, from 50 ms to two seconds; and between half and all of that at random,
  * so that daemons do not come in step. */
 int64_t link_retry_ns(unsigned attempts, uint32_t random);
-
-/* Is there anything under way that an orderly end should wait for? */
-bool link_busy(const struct link *link);
 
 #endif

@@ -133,11 +133,6 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
 
 /* --- time --- */
 
-int64_t tracker_deadline_ns(const struct tracker *tracker)
-{
-    return tracker->deadline_ns;
-}
-
 bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
 {
     if (now_ns < tracker->deadline_ns)

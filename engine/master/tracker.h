@@ -64,8 +64,6 @@ enum tracker_news {
 enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_reply *reply,
                                    int64_t now_ns, const char **key, size_t *key_len);
 
-int64_t tracker_deadline_ns(const struct tracker *tracker);
-
 /* True if it has given up the connection. */
 bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
 

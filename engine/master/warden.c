@@ -199,7 +199,6 @@ void warden_mark(struct warden *warden, int64_t now_ns)
     char join[24];
     if (!guard_take_mark(warden->guard, warden->node, now_ns, draw(warden), &mark))
         return;
-    mark.expected[mark.expected_len] = '\0';
     snprintf(quarantine, sizeof(quarantine), "%" PRId64, mark.quarantine_us);
     snprintf(join, sizeof(join), "%" PRId64, mark.join_us);
     /* In full: rare enough, and never NOSCRIPT. */

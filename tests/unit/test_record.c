@@ -96,6 +96,16 @@ static const char *const strange[] = {
     "durable=no mark=0123456789abcdef why=new quarantine_ms=172800001 join_us=1",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
     "durable=no mark=0123456789abcdeg why=new quarantine_ms=1 join_us=1",
+    "redlockd/1  set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
+    "redlockd/1set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms= 1 id=1 run_id=1 replid=2 evicted=0 "
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
+    "durable=no mark=0123456789abcdef why=new\nquarantine_ms=1 join_us=1",
+    "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1 id=1 run_id=1 replid=2 evicted=0 "
+    "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1 ",
     "redlockd/1 set=0123456789abcdef cluster=main max_ttl_ms=1x id=1 run_id=1 replid=2 evicted=0 "
     "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
 };
@@ -119,32 +129,39 @@ START_TEST(text_of_any_bytes_is_no_record)
 }
 END_TEST
 
-static const char *const abc[] = {"a", "b", "c"};
-static const char *const cab[] = {"c", "a", "b"};
-static const char *const abd[] = {"a", "b", "d"};
+#define RULES(name, names, count, ttl_s, ppm, margin_ms, fence_s)                                  \
+    {                                                                                              \
+        .cluster = (name), .node_names = names, .node_count = (count),                             \
+        .max_ttl_ns = (ttl_s)*NS_PER_S, .drift = {(ppm), (margin_ms)*NS_PER_MS},                   \
+        .fence_ttl_ns = (fence_s)*NS_PER_S                                                         \
+    }
+#define NAMES(...)                                                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 static const struct {
-    struct record_set set;
+    struct guard_rules rules;
     bool same; /* as the first */
 } sets[] = {
-    {{"main", abc, 3, 60 * NS_PER_S, {10000, 10 * NS_PER_MS}, 3600 * NS_PER_S}, true},
-    {{"main", cab, 3, 60 * NS_PER_S, {10000, 10 * NS_PER_MS}, 3600 * NS_PER_S}, true},
-    {{"side", abc, 3, 60 * NS_PER_S, {10000, 10 * NS_PER_MS}, 3600 * NS_PER_S}, false},
-    {{"main", abd, 3, 60 * NS_PER_S, {10000, 10 * NS_PER_MS}, 3600 * NS_PER_S}, false},
-    {{"main", abc, 2, 60 * NS_PER_S, {10000, 10 * NS_PER_MS}, 3600 * NS_PER_S}, false},
-    {{"main", abc, 3, 40 * NS_PER_S, {10000, 10 * NS_PER_MS}, 3600 * NS_PER_S}, false},
-    {{"main", abc, 3, 60 * NS_PER_S, {10001, 10 * NS_PER_MS}, 3600 * NS_PER_S}, false},
-    {{"main", abc, 3, 60 * NS_PER_S, {10000, 11 * NS_PER_MS}, 3600 * NS_PER_S}, false},
-    {{"main", abc, 3, 60 * NS_PER_S, {10000, 10 * NS_PER_MS}, 3601 * NS_PER_S}, false},
+    {RULES("main", NAMES("a", "b", "c"), 3, 60, 10000, 10, 3600), true},
+    {RULES("main", NAMES("c", "a", "b"), 3, 60, 10000, 10, 3600), true},
+    {RULES("side", NAMES("a", "b", "c"), 3, 60, 10000, 10, 3600), false},
+    {RULES("main", NAMES("a", "b", "d"), 3, 60, 10000, 10, 3600), false},
+    {RULES("main", NAMES("a", "b", "c"), 2, 60, 10000, 10, 3600), false},
+    {RULES("main", NAMES("a", "b", "c"), 3, 40, 10000, 10, 3600), false},
+    {RULES("main", NAMES("a", "b", "c"), 3, 60, 10001, 10, 3600), false},
+    {RULES("main", NAMES("a", "b", "c"), 3, 60, 10000, 11, 3600), false},
+    {RULES("main", NAMES("a", "b", "c"), 3, 60, 10000, 10, 3601), false},
 };
 
 START_TEST(set_id_knows_the_set_but_no_order)
 {
     char first[RECORD_SET_ID + 1];
     char other[RECORD_SET_ID + 1];
-    record_set_id(&sets[0].set, first);
+    record_set_id(&sets[0].rules, first);
     ck_assert_uint_eq(strlen(first), RECORD_SET_ID);
-    record_set_id(&sets[_i].set, other);
+    record_set_id(&sets[_i].rules, other);
     ck_assert_int_eq(strcmp(first, other) == 0, sets[_i].same);
 }
 END_TEST

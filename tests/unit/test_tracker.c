@@ -150,7 +150,7 @@ START_TEST(what_makes_no_sense_ends_the_connection)
         ck_assert_int_eq(hear(nonsense[i], 1), TRACKER_LOST);
         ck_assert_uint_eq(closed, 1);
         ck_assert_int_eq(tracker.state, TRACKER_DOWN);
-        ck_assert_int_le(tracker_deadline_ns(&tracker), NS_PER_S);
+        ck_assert_int_le(tracker.deadline_ns, NS_PER_S);
     }
 }
 END_TEST
@@ -162,12 +162,12 @@ START_TEST(who_refuses_is_asked_again_after_a_minute)
     hear(plain(RESP_STATUS, "OK"), 0);
     hear(plain(RESP_INTEGER, ""), 0);
     ck_assert_int_eq(hear(plain(RESP_ERROR, "NOPERM"), 0), TRACKER_LOST);
-    ck_assert_int_eq(tracker_deadline_ns(&tracker), 60 * NS_PER_S);
+    ck_assert_int_eq(tracker.deadline_ns, 60 * NS_PER_S);
     setup();
     connect();
     hear(plain(RESP_STATUS, "OK"), 0);
     ck_assert_int_eq(hear(plain(RESP_ERROR, "ERR"), 0), TRACKER_LOST);
-    ck_assert_int_eq(tracker_deadline_ns(&tracker), 60 * NS_PER_S);
+    ck_assert_int_eq(tracker.deadline_ns, 60 * NS_PER_S);
 }
 END_TEST
 
@@ -176,15 +176,15 @@ START_TEST(attempts_grow_until_it_has_lasted)
 {
     int64_t delay_ns = 0;
     for (unsigned i = 0; i < 6; i++) {
-        int64_t now_ns = tracker_deadline_ns(&tracker);
+        int64_t now_ns = tracker.deadline_ns;
         ck_assert(!tracker_on_timer(&tracker, now_ns));
         tracker_on_connected(&tracker, now_ns);
         hear(plain(RESP_STATUS, "OK"), now_ns);
         hear(plain(RESP_INTEGER, ""), now_ns);
         ck_assert_int_eq(hear(array("subscribe", 3), now_ns), TRACKER_READY);
         tracker_on_closed(&tracker, now_ns);
-        ck_assert_int_gt(tracker_deadline_ns(&tracker) - now_ns, delay_ns);
-        delay_ns = tracker_deadline_ns(&tracker) - now_ns;
+        ck_assert_int_gt(tracker.deadline_ns - now_ns, delay_ns);
+        delay_ns = tracker.deadline_ns - now_ns;
     }
     setup();
     listen();
