@@ -158,7 +158,7 @@ static void start_tracking(struct flights *flights, unsigned node, int64_t now_n
 
 static void stop_tracking(struct flights *flights, unsigned node)
 {
-    tracker_stop(&flights->masters[node].tracker);
+    flights->masters[node].tracker.tracking = 0;
     masters_on_untracked(flights, node);
 }
 

@@ -34,18 +34,14 @@ static bool is_steady(const struct drift *drift, int64_t high_ns, int64_t floor_
     return high_ns <= floor_ns + drift->margin_ns / 4 * 3;
 }
 
-/* How quick an answer must be for a watch to begin with it: half the margin. */
-static bool is_tight(const struct drift *drift, const struct watch_sample *sample)
-{
-    return sample->received_ns - sample->sent_ns <= drift->margin_ns / 2;
-}
-
-static void begin(struct watch *watch, const struct drift *drift, const struct watch_sample *sample)
+/* A watch that begins with this sample. */
+static struct watch begun(const struct drift *drift, const struct watch_sample *sample)
 {
     int64_t time_ns = sample->time_us * 1000;
-    *watch = (struct watch){
+    return (struct watch){
         .begun = true,
-        .loose = !is_tight(drift, sample),
+        /* Its answer has to be quick: half the margin. */
+        .loose = sample->received_ns - sample->sent_ns > drift->margin_ns / 2,
         .at_ns = sample->received_ns,
         .low_ns = time_ns - sample->received_ns,
         .high_ns = time_ns + TIME_NS - sample->sent_ns,
@@ -65,66 +61,59 @@ static struct watch widened(const struct watch *watch, const struct drift *drift
     return then;
 }
 
-static void follow(struct watch *watch, const struct drift *drift, const struct watch *then,
-                   const struct watch_sample *sample)
+static void follow(struct watch *watch, const struct watch *then, const struct watch *fresh,
+                   int64_t risen_ns)
 {
-    int64_t low_ns = sample->time_us * 1000 - sample->received_ns;
-    int64_t high_ns = sample->time_us * 1000 + TIME_NS - sample->sent_ns;
-    watch->at_ns = sample->received_ns;
-    watch->low_ns = max(then->low_ns, low_ns);
-    watch->high_ns = min(then->high_ns, high_ns);
+    watch->at_ns = fresh->at_ns;
+    watch->low_ns = max(then->low_ns, fresh->low_ns);
+    watch->high_ns = min(then->high_ns, fresh->high_ns);
     /* A step too small to matter has left the old bounds: believe the sample. */
     if (watch->low_ns > watch->high_ns) {
-        watch->low_ns = low_ns;
-        watch->high_ns = high_ns;
+        watch->low_ns = fresh->low_ns;
+        watch->high_ns = fresh->high_ns;
     }
-    if (is_tight(drift, sample)) {
-        int64_t risen_ns =
-            watch->floor_ns + allowed_ns(drift, sample->received_ns - watch->tight_ns);
+    if (!fresh->loose) {
         watch->floor_ns = min(risen_ns, watch->low_ns);
-        watch->tight_ns = sample->received_ns;
+        watch->tight_ns = fresh->at_ns;
     }
+    watch->unclear = 0;
 }
 
 enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
                               const struct watch_sample *sample)
 {
     assert(sample->sent_ns <= sample->received_ns);
-    bool tight = is_tight(drift, sample);
-    if (!watch->begun && !tight)
-        return WATCH_UNCLEAR;
+    const struct watch fresh = begun(drift, sample);
+    bool tight = !fresh.loose;
     if (!watch->begun) {
-        begin(watch, drift, sample);
-        return WATCH_STEADY;
+        if (tight)
+            *watch = fresh;
+        return tight ? WATCH_STEADY : WATCH_UNCLEAR;
     }
     bool anew = watch->loose && tight;
     assert(watch->at_ns <= sample->received_ns);
-    int64_t low_ns = sample->time_us * 1000 - sample->received_ns;
-    int64_t high_ns = sample->time_us * 1000 + TIME_NS - sample->sent_ns;
-    const struct watch then = widened(watch, drift, sample->received_ns);
-    int64_t allowed = allowed_ns(drift, sample->received_ns - watch->tight_ns);
-    if (high_ns < then.low_ns && tight) {
-        int64_t floor_ns = watch->floor_ns + allowed;
-        begin(watch, drift, sample);
+    const struct watch then = widened(watch, drift, fresh.at_ns);
+    int64_t risen_ns = watch->floor_ns + allowed_ns(drift, fresh.at_ns - watch->tight_ns);
+    if (fresh.high_ns < then.low_ns && tight) {
+        *watch = fresh;
         /* Keys that were set when the offset was lowest are still there. */
-        watch->floor_ns = min(floor_ns, watch->floor_ns);
+        watch->floor_ns = min(risen_ns, fresh.floor_ns);
         return WATCH_STEPPED_BACK;
     }
-    if (!anew && high_ns >= then.low_ns && is_steady(drift, high_ns, watch->floor_ns + allowed)) {
-        follow(watch, drift, &then, sample);
-        watch->unclear = 0;
+    if (!anew && fresh.high_ns >= then.low_ns && is_steady(drift, fresh.high_ns, risen_ns)) {
+        follow(watch, &then, &fresh, risen_ns);
         return WATCH_STEADY;
     }
-    if (low_ns > then.high_ns) {
-        begin(watch, drift, sample);
+    if (fresh.low_ns > then.high_ns) {
+        *watch = fresh;
         return WATCH_STEPPED;
     }
     if (anew) {
-        begin(watch, drift, sample);
+        *watch = fresh;
         return WATCH_STEADY;
     }
     if (tight && ++watch->unclear >= UNCLEAR_MAX) {
-        begin(watch, drift, sample);
+        *watch = fresh;
         return WATCH_LOST;
     }
     return WATCH_UNCLEAR;

@@ -63,7 +63,7 @@ void tracker_on_connected(struct tracker *tracker, int64_t now_ns)
 void tracker_on_closed(struct tracker *tracker, int64_t now_ns)
 {
     assert(tracker->state != TRACKER_DOWN);
-    tracker_stop(tracker);
+    tracker->tracking = 0;
     tracker->state = TRACKER_DOWN;
     tracker->deadline_ns =
         now_ns + link_retry_ns(tracker->attempts, tracker->io->random(tracker->io->context));
@@ -173,14 +173,8 @@ void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)
     snprintf(id, sizeof(id), "%lld", (long long)tracker->client_id);
     set_up(link, (const char *[]){"CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL},
            now_ns);
-    tracker->tracking = ++tracker->last_tracking;
-    if (tracker->tracking == 0)
-        tracker->tracking = ++tracker->last_tracking;
-}
-
-void tracker_stop(struct tracker *tracker)
-{
-    tracker->tracking = 0;
+    tracker->last_tracking += tracker->last_tracking == UINT32_MAX ? 2 : 1;
+    tracker->tracking = tracker->last_tracking;
 }
 
 void tracker_ask(struct link *link, int64_t now_ns)

@@ -42,7 +42,7 @@ struct tracker {
     unsigned attempts;
 
     /* While reports are set up on the first connection: a number of its own each time, never 0.
-     * Otherwise 0. */
+     * Otherwise 0: one of the connections is lost, or the master will not. */
     uint32_t tracking;
     uint32_t last_tracking;
 };
@@ -72,9 +72,6 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
  * answer is a ticket of kind TICKET_TRACKING.
  */
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns);
-
-/* There are no reports any more: one of the connections is lost, or the master will not. */
-void tracker_stop(struct tracker *tracker);
 
 /* The next command on the first connection reads a key that is to be tracked. */
 void tracker_ask(struct link *link, int64_t now_ns);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,59 +89,60 @@ void warden_probe(struct warden *warden, int64_t now_ns)
     write_probe(warden, PART_REPLICATION_ALONE, now_ns);
 }
 
+/* A command to be put together. */
+struct words {
+    const char *words[LINK_WORDS_MAX];
+    unsigned count;
+    char text[LINK_COMMAND_MAX];
+    size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct words *words, const char *form, ...)
+{
+    char *word = words->text + words->len;
+    va_list args;
+    va_start(args, form);
+    words->len += (size_t)vsnprintf(word, sizeof(words->text) - words->len, form, args) + 1;
+    va_end(args);
+    assert(words->len <= sizeof(words->text));
+    assert(words->count < LINK_WORDS_MAX - 1);
+    words->words[words->count++] = word;
+    words->words[words->count] = NULL;
+}
+
 static void write_beat(struct warden *warden, int64_t now_ns)
 {
     struct guard_beat *beat = &warden->beat;
     const char *set_id = warden->guard->set_id;
-    char clock_key[160];
-    char vouch_key[48];
-    char step_key[48];
-    char name_keys[LIMIT_NODES][GUARD_NAME_KEY_MAX];
-    char ttl[24];
-    char vouch_ttl[24];
-    char lease[24];
-    char fresh[24];
-    char key_count[4];
-    const char *words[LINK_WORDS_MAX];
-    unsigned count = 0;
-    unsigned keys = 3;
+    bool in_full = warden->beat_in_full;
+    struct words words;
+    words.count = 0;
+    words.len = 0;
     guard_beat(warden->guard, warden->node, now_ns, beat);
+    add(&words, "%s", in_full ? "EVAL" : "EVALSHA");
+    add(&words, "%s",
+        in_full ? redis_script_text(REDIS_SCRIPT_BEAT) : redis_script_sha1(REDIS_SCRIPT_BEAT));
+    add(&words, "%u", 3 + nodes_count(beat->names));
     /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
-    snprintf(clock_key, sizeof(clock_key), "redlockd:clock:%s:%s", set_id, warden->clock_id);
-    snprintf(vouch_key, sizeof(vouch_key), "redlockd:vouch:%s", set_id);
-    snprintf(step_key, sizeof(step_key), "redlockd:step:%s", set_id);
-    snprintf(vouch_ttl, sizeof(vouch_ttl), "%" PRId64, beat->vouch_ttl_ms);
-    snprintf(ttl, sizeof(ttl), "%d", ENTRY_TTL_MS);
-    snprintf(lease, sizeof(lease), "%" PRId64, beat->lease_ms);
-    snprintf(fresh, sizeof(fresh), "%" PRId64, beat->fresh_ms);
-    words[count++] = warden->beat_in_full ? "EVAL" : "EVALSHA";
-    words[count++] = warden->beat_in_full ? redis_script_text(REDIS_SCRIPT_BEAT)
-                                          : redis_script_sha1(REDIS_SCRIPT_BEAT);
-    words[count++] = key_count;
-    words[count++] = clock_key;
-    words[count++] = vouch_key;
-    words[count++] = step_key;
-    for (unsigned i = 0; i < LIMIT_NODES; i++) {
-        if (!(beat->names & nodes_only(i)))
-            continue;
-        guard_name_key(warden->guard, i, name_keys[i]);
-        words[count++] = name_keys[i];
-        keys++;
+    add(&words, "redlockd:clock:%s:%s", set_id, warden->clock_id);
+    add(&words, "redlockd:vouch:%s", set_id);
+    add(&words, "redlockd:step:%s", set_id);
+    for (uint32_t rest = beat->names; rest != 0; rest = nodes_behind_first(rest)) {
+        char key[GUARD_NAME_KEY_MAX];
+        guard_name_key(warden->guard, nodes_first(rest), key);
+        add(&words, "%s", key);
     }
-    snprintf(key_count, sizeof(key_count), "%u", keys);
-    words[count++] = beat->entry;
-    words[count++] = ttl;
-    words[count++] = beat->vouch;
-    words[count++] = vouch_ttl;
-    words[count++] = lease;
-    words[count++] = fresh;
-    words[count++] = beat->step;
-    words[count++] = warden->daemon;
-    for (unsigned i = 0; i < LIMIT_NODES; i++)
-        if (beat->names & nodes_only(i))
-            words[count++] = beat->servers[i];
-    words[count] = NULL;
-    ask(warden, PART_BEAT, words, now_ns);
+    add(&words, "%s", beat->entry);
+    add(&words, "%d", ENTRY_TTL_MS);
+    add(&words, "%s", beat->vouch);
+    add(&words, "%" PRId64, beat->vouch_ttl_ms);
+    add(&words, "%" PRId64, beat->lease_ms);
+    add(&words, "%" PRId64, beat->fresh_ms);
+    add(&words, "%s", beat->step);
+    add(&words, "%s", warden->daemon);
+    for (uint32_t rest = beat->names; rest != 0; rest = nodes_behind_first(rest))
+        add(&words, "%s", beat->servers[nodes_first(rest)]);
+    ask(warden, PART_BEAT, words.words, now_ns);
 }
 
 static void ask_for_signs(struct warden *warden, int64_t now_ns)

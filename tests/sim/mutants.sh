@@ -111,7 +111,7 @@ mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" e
 mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
     s/bool anew = watch->loose && tight;/bool anew = false;\
     if (watch->loose \&\& tight) {\
-        begin(watch, drift, sample);\
+        *watch = fresh;\
         return WATCH_STEADY;\
     }/' engine/guard/clock_trust.c \
     's/!clock->watch.begun || clock->watch.loose;/!clock->watch.begun;/'
