@@ -112,7 +112,7 @@ struct flights {
 
     unsigned far_queries;      /* so many have been asked for */
     char daemon[REDIS_DAEMON]; /* by which other daemons know this one */
-    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON]; /* see warden.h */
+    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON]; /* see master.h */
     /* What is written next. It is handed on before anything else is formatted. */
     char command[REDIS_RELEASES_MAX];
 

@@ -54,14 +54,10 @@ static void init_guard(struct flights *flights)
         rules.databases[i] = flights->rules->logins[i].database;
     guard_init(&flights->guard, &rules);
     for (unsigned i = 0; i < flights->node_count; i++) {
-        flights->masters[i].warden = (struct warden){
-            .guard = &flights->guard,
-            .link = &flights->masters[i].link,
-            .node = i,
-            .clock_id = flights->rules->clock_id,
-            .absent_key = flights->absent_key,
-        };
-        memcpy(flights->masters[i].warden.daemon, flights->daemon, sizeof(flights->daemon));
+        flights->masters[i].guard = &flights->guard;
+        flights->masters[i].clock_id = flights->rules->clock_id;
+        flights->masters[i].absent_key = flights->absent_key;
+        flights->masters[i].daemon = flights->daemon;
         flights->masters[i].vote_reason = REASON_CONNECTING;
     }
 }
@@ -223,7 +219,7 @@ void masters_note_link(struct flights *flights, unsigned node, enum link_state b
         guard_on_connected(&flights->guard, node, master->link.run_id,
                            master_begun_ns(master, &flights->rules->round.drift, now_ns));
         flights->guard_has_work = true;
-        warden_heartbeat(&master->warden, now_ns);
+        warden_heartbeat(master, now_ns);
         start_tracking(flights, node, now_ns);
     } else if (!connected && link_is_connected(before)) {
         master_on_lost(master);

@@ -9,7 +9,7 @@ enum reason master_refuses_vote(const struct master *master, int64_t now_ns)
     enum reason reason = link_refuses_vote(&master->link);
     if (reason != REASON_NONE)
         return reason;
-    return guard_refuses_vote(master->warden.guard, master->link.node, now_ns);
+    return guard_refuses_vote(master->guard, master->link.node, now_ns);
 }
 
 bool master_is_connected(const struct master *master)
@@ -19,7 +19,9 @@ bool master_is_connected(const struct master *master)
 
 void master_on_lost(struct master *master)
 {
-    warden_on_lost(&master->warden);
+    guard_on_lost(master->guard, master->link.node);
+    master->probes = 0;
+    master->signs_due = 0;
     master->tracking_refused = false;
     master->refused_reasons = 0;
 }

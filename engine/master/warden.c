@@ -1,4 +1,4 @@
-#include "engine/master/warden.h"
+#include "engine/master/master.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -48,10 +48,10 @@ static struct link_ticket ticket_for(enum part part, int64_t now_ns)
     };
 }
 
-static void ask(struct warden *warden, enum part part, const char *const *words, int64_t now_ns)
+static void ask(struct master *master, enum part part, const char *const *words, int64_t now_ns)
 {
     struct link_ticket ticket = ticket_for(part, now_ns);
-    link_ask(warden->link, &ticket, words);
+    link_ask(&master->link, &ticket, words);
 }
 
 const char warden_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
@@ -59,34 +59,32 @@ const char warden_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
                                   "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
 const size_t warden_probe_len = sizeof(warden_probe_bytes) - 1;
 
-static void expect_probe(struct warden *warden, enum part last, int64_t now_ns)
+static void expect_probe(struct master *master, enum part last, int64_t now_ns)
 {
-    struct link_ticket record = ticket_for(PART_RECORD, now_ns);
-    struct link_ticket time = ticket_for(PART_TIME, now_ns);
-    struct link_ticket replication = ticket_for(last, now_ns);
-    link_expect(warden->link, &record);
-    link_expect(warden->link, &time);
-    link_expect(warden->link, &replication);
+    const enum part parts[] = {PART_RECORD, PART_TIME, last};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct link_ticket ticket = ticket_for(parts[i], now_ns);
+        link_expect(&master->link, &ticket);
+    }
 }
 
-static void write_probe(struct warden *warden, enum part last, int64_t now_ns)
+void warden_expect_batch(struct master *master, int64_t now_ns)
 {
-    const struct link_io *io = warden->link->io;
-    expect_probe(warden, last, now_ns);
-    io->write(io->context, warden->link->node, warden_probe_bytes, warden_probe_len);
+    expect_probe(master, PART_REPLICATION, now_ns);
 }
 
-void warden_expect_batch(struct warden *warden, int64_t now_ns)
+static void write_probe(struct master *master, int64_t now_ns)
 {
-    expect_probe(warden, PART_REPLICATION, now_ns);
+    const struct link_io *io = master->link.io;
+    master->probes++;
+    expect_probe(master, PART_REPLICATION_ALONE, now_ns);
+    io->write(io->context, master->link.node, warden_probe_bytes, warden_probe_len);
 }
 
-void warden_probe(struct warden *warden, int64_t now_ns)
+void warden_probe(struct master *master, int64_t now_ns)
 {
-    if (warden->probes > 0)
-        return;
-    warden->probes++;
-    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+    if (master->probes == 0)
+        write_probe(master, now_ns);
 }
 
 /* A command to be put together. */
@@ -110,26 +108,26 @@ __attribute__((format(printf, 2, 3))) static void add(struct words *words, const
     words->words[words->count] = NULL;
 }
 
-static void write_beat(struct warden *warden, int64_t now_ns)
+static void write_beat(struct master *master, int64_t now_ns)
 {
-    struct guard_beat *beat = &warden->beat;
-    const char *set_id = warden->guard->set_id;
-    bool in_full = warden->beat_in_full;
+    struct guard_beat *beat = &master->beat;
+    const char *set_id = master->guard->set_id;
+    bool in_full = master->beat_in_full;
     struct words words;
     words.count = 0;
     words.len = 0;
-    guard_beat(warden->guard, warden->node, now_ns, beat);
+    guard_beat(master->guard, master->link.node, now_ns, beat);
     add(&words, "%s", in_full ? "EVAL" : "EVALSHA");
     add(&words, "%s",
         in_full ? redis_script_text(REDIS_SCRIPT_BEAT) : redis_script_sha1(REDIS_SCRIPT_BEAT));
     add(&words, "%u", 3 + nodes_count(beat->names));
     /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
-    add(&words, "redlockd:clock:%s:%s", set_id, warden->clock_id);
+    add(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
     add(&words, "redlockd:vouch:%s", set_id);
     add(&words, "redlockd:step:%s", set_id);
     for (uint32_t rest = beat->names; rest != 0; rest = nodes_behind_first(rest)) {
         char key[GUARD_NAME_KEY_MAX];
-        guard_name_key(warden->guard, nodes_first(rest), key);
+        guard_name_key(master->guard, nodes_first(rest), key);
         add(&words, "%s", key);
     }
     add(&words, "%s", beat->entry);
@@ -139,77 +137,75 @@ static void write_beat(struct warden *warden, int64_t now_ns)
     add(&words, "%" PRId64, beat->lease_ms);
     add(&words, "%" PRId64, beat->fresh_ms);
     add(&words, "%s", beat->step);
-    add(&words, "%s", warden->daemon);
+    add(&words, "%.*s", GUARD_DAEMON, master->daemon);
     for (uint32_t rest = beat->names; rest != 0; rest = nodes_behind_first(rest))
         add(&words, "%s", beat->servers[nodes_first(rest)]);
-    ask(warden, PART_BEAT, words.words, now_ns);
+    ask(master, PART_BEAT, words.words, now_ns);
 }
 
-static void ask_for_signs(struct warden *warden, int64_t now_ns)
+static void ask_for_signs(struct master *master, int64_t now_ns)
 {
-    const struct guard_rules *rules = &warden->guard->rules;
+    const struct guard_rules *rules = &master->guard->rules;
     char key[GUARD_NAME_KEY_MAX];
-    warden->signs_due = rules->node_count + 1;
-    warden->sign_us = 0;
-    warden->sign_daemon[0] = '\0';
+    master->signs_due = rules->node_count + 1;
+    master->sign_us = 0;
+    master->sign_daemon[0] = '\0';
     snprintf(key, sizeof(key), "redlockd:vouch:%s", rules->reset_set);
-    ask(warden, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+    ask(master, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
     for (unsigned i = 0; i < rules->node_count; i++) {
         snprintf(key, sizeof(key), "redlockd:name:%s:%s", rules->reset_set, rules->node_names[i]);
-        ask(warden, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+        ask(master, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
     }
 }
 
-void warden_heartbeat(struct warden *warden, int64_t now_ns)
+void warden_heartbeat(struct master *master, int64_t now_ns)
 {
-    if (!link_begin_heartbeat(warden->link, now_ns))
+    if (!link_begin_heartbeat(&master->link, now_ns))
         return;
     /* The facts first: a record that is written says how many keys had been evicted by then. */
-    ask(warden, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
-    if (warden->guard->rules.durable & nodes_only(warden->node))
+    ask(master, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
+    if (master->guard->rules.durable & nodes_only(master->link.node))
         for (size_t i = 0; i < SETTINGS; i++)
-            ask(warden, PART_SETTING,
+            ask(master, PART_SETTING,
                 (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
-    ask(warden, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
-    warden->probes++;
-    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
-    if (warden->guard->rules.reset_set != NULL && !warden->guard->override_done)
-        ask_for_signs(warden, now_ns);
-    if (warden->guard->rules.looks_on) {
-        ask(warden, PART_END, (const char *[]){"PING", NULL}, now_ns);
+    ask(master, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
+    write_probe(master, now_ns);
+    if (master->guard->rules.reset_set != NULL && !master->guard->override_done)
+        ask_for_signs(master, now_ns);
+    if (master->guard->rules.looks_on) {
+        ask(master, PART_END, (const char *[]){"PING", NULL}, now_ns);
         return;
     }
     /* Of a key that is not there, with XX: what is looked at is whether it is refused, as by an ACL
      * for another prefix. All else that the guard asks for would be answered then, and each vote
      * fail. It writes nothing. */
-    ask(warden, PART_SET, (const char *[]){"SET", warden->absent_key, "-", "XX", "PX", "1", NULL},
+    ask(master, PART_SET, (const char *[]){"SET", master->absent_key, "-", "XX", "PX", "1", NULL},
         now_ns);
-    write_beat(warden, now_ns);
+    write_beat(master, now_ns);
 }
 
-static uint64_t draw(const struct warden *warden)
+static uint64_t draw(const struct master *master)
 {
-    const struct link_io *io = warden->link->io;
+    const struct link_io *io = master->link.io;
     uint64_t high = io->random(io->context);
     return high << 32 | io->random(io->context);
 }
 
-void warden_mark(struct warden *warden, int64_t now_ns)
+void warden_mark(struct master *master, int64_t now_ns)
 {
     struct guard_mark mark;
     char quarantine[24];
     char join[24];
-    if (!guard_take_mark(warden->guard, warden->node, now_ns, draw(warden), &mark))
+    if (!guard_take_mark(master->guard, master->link.node, now_ns, draw(master), &mark))
         return;
     snprintf(quarantine, sizeof(quarantine), "%" PRId64, mark.quarantine_us);
     snprintf(join, sizeof(join), "%" PRId64, mark.join_us);
     /* In full: rare enough, and never NOSCRIPT. */
-    ask(warden, PART_MARK,
+    ask(master, PART_MARK,
         (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_MARK), "1", RECORD_KEY,
                          mark.expected, mark.text, quarantine, mark.run_id, join, NULL},
         now_ns);
-    warden->probes++;
-    write_probe(warden, PART_REPLICATION_ALONE, now_ns);
+    write_probe(master, now_ns);
 }
 
 /* --- answers --- */
@@ -220,19 +216,19 @@ static void fail(enum reason *failed, enum reason reason)
         *failed = reason;
 }
 
-static bool is_error(struct warden *warden, const struct redis_reply *reply, enum reason *failed)
+static bool is_error(struct master *master, const struct redis_reply *reply, enum reason *failed)
 {
     if (reply->kind != RESP_ERROR)
         return false;
-    fail(failed, link_reason_of(warden->link, reply));
+    fail(failed, link_reason_of(&master->link, reply));
     return true;
 }
 
-static void take_record(struct warden *warden, const struct redis_reply *reply)
+static void take_record(struct master *master, const struct redis_reply *reply)
 {
-    struct guard_sample *sample = &warden->sample;
+    struct guard_sample *sample = &master->sample;
     *sample = (struct guard_sample){.failed = REASON_NONE};
-    if (is_error(warden, reply, &sample->failed) || reply->kind == RESP_NIL)
+    if (is_error(master, reply, &sample->failed) || reply->kind == RESP_NIL)
         return;
     if (reply->kind != RESP_STRING) {
         fail(&sample->failed, REASON_GARBAGE);
@@ -240,16 +236,16 @@ static void take_record(struct warden *warden, const struct redis_reply *reply)
     }
     /* One that is too long is none of ours, and stays too long. */
     sample->record_len = reply->len <= LIMIT_RECORD ? reply->len : LIMIT_RECORD;
-    sample->record = memcpy(warden->record, reply->str, sample->record_len);
+    sample->record = memcpy(master->record, reply->str, sample->record_len);
 }
 
-static void take_time(struct warden *warden, const struct link_ticket *ticket,
+static void take_time(struct master *master, const struct link_ticket *ticket,
                       const struct redis_reply *reply, int64_t now_ns)
 {
-    struct guard_sample *sample = &warden->sample;
+    struct guard_sample *sample = &master->sample;
     sample->clock.sent_ns = ticket->sent_ns;
     sample->clock.received_ns = now_ns;
-    if (is_error(warden, reply, &sample->failed))
+    if (is_error(master, reply, &sample->failed))
         return;
     int64_t seconds = -1;
     int64_t micros = -1;
@@ -272,12 +268,12 @@ static void take_time(struct warden *warden, const struct link_ticket *ticket,
 static const char never_replica[] =
     "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
 
-static enum guard_verdict take_replication(struct warden *warden, const struct redis_reply *reply)
+static enum guard_verdict take_replication(struct master *master, const struct redis_reply *reply)
 {
-    struct guard_sample *sample = &warden->sample;
+    struct guard_sample *sample = &master->sample;
     size_t len = 0;
     const char *replid = redis_info(reply, "master_replid", &len);
-    if (is_error(warden, reply, &sample->failed))
+    if (is_error(master, reply, &sample->failed))
         replid = NULL;
     else if (replid == NULL || len != RECORD_ID || redis_info(reply, "role", &len) == NULL)
         fail(&sample->failed, REASON_GARBAGE);
@@ -290,26 +286,26 @@ static enum guard_verdict take_replication(struct warden *warden, const struct r
         sample->replicated = !redis_info_is(reply, "connected_slaves", "0");
         sample->master = redis_info_is(reply, "role", "master");
     }
-    return guard_on_sample(warden->guard, warden->node, sample);
+    return guard_on_sample(master->guard, master->link.node, sample);
 }
 
-static void take_memory(struct warden *warden, const struct redis_reply *reply)
+static void take_memory(struct master *master, const struct redis_reply *reply)
 {
     size_t len;
-    bool wanted = warden->guard->rules.durable & nodes_only(warden->node);
-    warden->facts =
+    bool wanted = master->guard->rules.durable & nodes_only(master->link.node);
+    master->facts =
         (struct guard_facts){.durability = wanted ? DURABILITY_SEEN : DURABILITY_NOT_WANTED};
-    if (is_error(warden, reply, &warden->facts.failed))
+    if (is_error(master, reply, &master->facts.failed))
         return;
     if (redis_info(reply, "maxmemory", &len) == NULL ||
         redis_info(reply, "maxmemory_policy", &len) == NULL)
-        fail(&warden->facts.failed, REASON_GARBAGE);
-    warden->facts.may_evict = !redis_info_is(reply, "maxmemory", "0") &&
+        fail(&master->facts.failed, REASON_GARBAGE);
+    master->facts.may_evict = !redis_info_is(reply, "maxmemory", "0") &&
                               !redis_info_is(reply, "maxmemory_policy", "noeviction");
 }
 
 /* {name, value}; anything else, an error too, is no proof. */
-static void take_setting(struct warden *warden, const struct redis_reply *reply)
+static void take_setting(struct master *master, const struct redis_reply *reply)
 {
     bool as_wanted = false;
     for (size_t i = 0; i < SETTINGS; i++)
@@ -317,27 +313,27 @@ static void take_setting(struct warden *warden, const struct redis_reply *reply)
                     (reply->item_count == 2 && redis_item_is(reply, 0, durable_settings[i].name) &&
                      redis_item_is(reply, 1, durable_settings[i].value));
     if (!as_wanted)
-        warden->facts.durability = DURABILITY_MISSING;
+        master->facts.durability = DURABILITY_MISSING;
 }
 
-static void take_stats(struct warden *warden, const struct redis_reply *reply)
+static void take_stats(struct master *master, const struct redis_reply *reply)
 {
-    warden->facts.evicted = redis_info_number(reply, "evicted_keys", 15);
-    if (!is_error(warden, reply, &warden->facts.failed) && warden->facts.evicted < 0)
-        fail(&warden->facts.failed, REASON_GARBAGE);
-    guard_on_facts(warden->guard, warden->node, &warden->facts);
+    master->facts.evicted = redis_info_number(reply, "evicted_keys", 15);
+    if (!is_error(master, reply, &master->facts.failed) && master->facts.evicted < 0)
+        fail(&master->facts.failed, REASON_GARBAGE);
+    guard_on_facts(master->guard, master->link.node, &master->facts);
 }
 
-static void take_set(struct warden *warden, const struct redis_reply *reply)
+static void take_set(struct master *master, const struct redis_reply *reply)
 {
     enum reason refused = REASON_NONE;
-    is_error(warden, reply, &refused);
-    guard_on_set(warden->guard, warden->node, refused);
+    is_error(master, reply, &refused);
+    guard_on_set(master->guard, master->link.node, refused);
 }
 
 /* A vouch, "<time>:<...>" in microseconds; or a lease, whose first signature is the latest one:
  * "<server> <daemon>=<time> ..." in milliseconds. */
-static void take_sign(struct warden *warden, const struct redis_reply *reply)
+static void take_sign(struct master *master, const struct redis_reply *reply)
 {
     char text[LIMIT_RECORD];
     char daemon[GUARD_DAEMON + 1] = "";
@@ -355,78 +351,72 @@ static void take_sign(struct warden *warden, const struct redis_reply *reply)
         time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
     /* What could not be read proves nothing. */
     if (reply->kind != RESP_STRING && reply->kind != RESP_NIL)
-        warden->sign_us = -1;
-    else if (warden->sign_us >= 0 && time_us > warden->sign_us) {
-        warden->sign_us = time_us;
-        memcpy(warden->sign_daemon, daemon, sizeof(daemon));
+        master->sign_us = -1;
+    else if (master->sign_us >= 0 && time_us > master->sign_us) {
+        master->sign_us = time_us;
+        memcpy(master->sign_daemon, daemon, sizeof(daemon));
     }
-    warden->signs_due--;
-    if (warden->signs_due == 0 && warden->sign_us >= 0)
-        guard_on_sign_of_life(warden->guard, warden->node, warden->sign_us, warden->sign_daemon);
+    master->signs_due--;
+    if (master->signs_due == 0 && master->sign_us >= 0)
+        guard_on_sign_of_life(master->guard, master->link.node, master->sign_us,
+                              master->sign_daemon);
 }
 
-static void take_beat(struct warden *warden, const struct link_ticket *ticket,
+static void take_beat(struct master *master, const struct link_ticket *ticket,
                       const struct redis_reply *reply, int64_t now_ns)
 {
     bool text = reply->kind == RESP_STRING;
     enum reason failed = REASON_NONE;
-    if (!text && !is_error(warden, reply, &failed))
+    if (!text && !is_error(master, reply, &failed))
         failed = REASON_GARBAGE;
-    warden->beat_in_full = !text;
+    master->beat_in_full = !text;
     if (text)
-        guard_on_beat(warden->guard, warden->node, &warden->beat, ticket->sent_ns, reply->str,
+        guard_on_beat(master->guard, master->link.node, &master->beat, ticket->sent_ns, reply->str,
                       reply->len, now_ns);
     /* The scripts were flushed: another heartbeat brings the whole one, which loads it again. */
     else if (failed == REASON_NOSCRIPT)
-        warden->guard->beat |= nodes_only(warden->node);
+        master->guard->beat |= nodes_only(master->link.node);
     else
-        guard_on_beat_failed(warden->guard, warden->node, failed);
+        guard_on_beat_failed(master->guard, master->link.node, failed);
 }
 
-enum guard_verdict warden_on_reply(struct warden *warden, const struct link_ticket *ticket,
+enum guard_verdict warden_on_reply(struct master *master, const struct link_ticket *ticket,
                                    const struct redis_reply *reply, int64_t now_ns)
 {
     assert(ticket->command <= PART_MARK);
     switch ((enum part)ticket->command) {
     case PART_RECORD:
-        take_record(warden, reply);
+        take_record(master, reply);
         return GUARD_MORE;
     case PART_TIME:
-        take_time(warden, ticket, reply, now_ns);
+        take_time(master, ticket, reply, now_ns);
         return GUARD_MORE;
     case PART_REPLICATION_ALONE:
-        warden->probes--;
-        return take_replication(warden, reply);
+        master->probes--;
+        return take_replication(master, reply);
     case PART_REPLICATION:
-        return take_replication(warden, reply);
+        return take_replication(master, reply);
     case PART_MEMORY:
-        take_memory(warden, reply);
+        take_memory(master, reply);
         return GUARD_MORE;
     case PART_SETTING:
-        take_setting(warden, reply);
+        take_setting(master, reply);
         return GUARD_MORE;
     case PART_STATS:
-        take_stats(warden, reply);
+        take_stats(master, reply);
         break;
     case PART_SET:
-        take_set(warden, reply);
+        take_set(master, reply);
         break;
     case PART_SIGN:
-        take_sign(warden, reply);
+        take_sign(master, reply);
         break;
     case PART_BEAT:
-        take_beat(warden, ticket, reply, now_ns);
+        take_beat(master, ticket, reply, now_ns);
         break;
     case PART_END:
     case PART_MARK:
         break;
     }
     return GUARD_LOOKED;
-}
-
-void warden_on_lost(struct warden *warden)
-{
-    warden->probes = 0;
-    warden->signs_due = 0;
-    guard_on_lost(warden->guard, warden->node);
 }
