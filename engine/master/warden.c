@@ -271,20 +271,21 @@ static const char never_replica[] =
 static enum guard_verdict take_replication(struct master *master, const struct redis_reply *reply)
 {
     struct guard_sample *sample = &master->sample;
+    size_t role_len = 0;
     size_t len = 0;
+    const char *role = redis_info(reply, "role", &role_len);
     const char *replid = redis_info(reply, "master_replid", &len);
-    if (is_error(master, reply, &sample->failed))
-        replid = NULL;
-    else if (replid == NULL || len != RECORD_ID || redis_info(reply, "role", &len) == NULL)
+    if (!is_error(master, reply, &sample->failed) &&
+        (role == NULL || replid == NULL || len != RECORD_ID))
         fail(&sample->failed, REASON_GARBAGE);
-    else {
+    if (sample->failed == REASON_NONE) {
         size_t left = (size_t)(reply->str + reply->len - replid) - RECORD_ID;
         sample->replid = replid;
         sample->was_replica =
             left < sizeof(never_replica) - 1 ||
             memcmp(replid + RECORD_ID, never_replica, sizeof(never_replica) - 1) != 0;
         sample->replicated = !redis_info_is(reply, "connected_slaves", "0");
-        sample->master = redis_info_is(reply, "role", "master");
+        sample->master = role_len == 6 && memcmp(role, "master", 6) == 0;
     }
     return guard_on_sample(master->guard, master->link.node, sample);
 }
