@@ -182,7 +182,7 @@ START_TEST(random_use_agrees_with_a_list)
         unsigned action = random >> 29;
         size_t key_len = 1 + (random >> 8) % LIMIT_KEY;
         uint64_t dropped = owed.dropped;
-            if (action < 4) {
+        if (action < 4) {
             push(&owed, number, key_len);
             unsigned lost = (unsigned)(owed.dropped - dropped);
             memmove(positions, positions + lost, sizeof(positions) - lost * sizeof(positions[0]));
