@@ -29,6 +29,7 @@ static unsigned seldom_tight(struct dice *dice, unsigned least, unsigned most)
 void bounds_draw(uint64_t seed)
 {
     struct dice dice = {.state = ~seed};
+    bool tight_owed = dice_below(&dice, 2) == 0;
     sim_bounds = (struct sim_bounds){
         /* The last to ask are two. */
         .waiters = seldom_tight(&dice, 2, 4),
@@ -44,7 +45,7 @@ void bounds_draw(uint64_t seed)
         .link_looks = tight_or_roomy(&dice, 1, 2),
         .link_votes = tight_or_roomy(&dice, 4, 16),
         .link_kept = tight_or_roomy(&dice, 1, 3),
-        .link_owed = tight_or_roomy(&dice, 2, 8),
+        .link_owed = tight_owed ? between(&dice, 10, 14) : ROOMY,
         .link_owed_under_way = tight_or_roomy(&dice, 1, 3),
         .crowded = dice_below(&dice, 2) == 0,
     };
