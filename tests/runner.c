@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/runner.h"
 
@@ -16,6 +17,9 @@ static unsigned added;
 
 void runner_add_test(TCase *tests, const TTest *test, int signal, int status, int start, int end)
 {
+    const char *only = getenv("ONLY");
+    if (only != NULL && strcmp(only, test->name) != 0)
+        return;
     for (int i = start; i < end; i++)
         if (added++ % shards == shard - 1)
             _tcase_add_test(tests, test, signal, status, i, i + 1);

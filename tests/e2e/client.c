@@ -207,6 +207,18 @@ bool client_has_line(struct client *client)
     return true;
 }
 
+bool client_wait_line(struct client *client)
+{
+    struct waiting waiting = waiting_for("a line");
+    ssize_t got = 1;
+    while (got > 0 && memchr(client->input, '\n', client->input_len) == NULL) {
+        got = read_some(client, waiting_left_ms(&waiting));
+        if (got < 0)
+            ck_abort_msg("no answer to: %s", client->sent);
+    }
+    return got > 0;
+}
+
 void client_expect_end(struct client *client)
 {
     struct waiting waiting = waiting_for("the end of a connection");

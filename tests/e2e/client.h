@@ -58,6 +58,9 @@ bool client_has_input(const struct client *client);
 /* Is a whole line there, or does one come at once? */
 bool client_has_line(struct client *client);
 
+/* Wait for a line, which client_read() then returns; false if the connection ends first. */
+bool client_wait_line(struct client *client);
+
 /* The daemon must close the connection now, without another line. */
 void client_expect_end(struct client *client);
 

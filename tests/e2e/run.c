@@ -5,8 +5,7 @@
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
-const struct stage_plan run_plan = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+const struct stage_plan run_plan = {.masters = 3, .over_unix = true};
 
 void run_wait_stubborn(const struct wrapper *wrapper, pid_t *pids)
 {

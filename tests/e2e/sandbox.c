@@ -33,13 +33,14 @@ static bool ends_with(const char *text, const char *end)
     return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
 }
 
-/* The last part of each log, after the name of the test; the folder is that of a failed test. */
+/* The last part of each log and of what `redlock run` complained of, after the name of the test; the folder is that of a failed test. */
 static int print_log(const char *path, const struct stat *stat, int type, struct FTW *where)
 {
     enum { LAST_PART = 16 * 1024 };
     (void)stat;
     const char *name = path + where->base;
-    if (type != FTW_F || !(ends_with(name, ".log") || strcmp(name, "test") == 0))
+    if (type != FTW_F ||
+        !(ends_with(name, ".log") || ends_with(name, ".err") || strcmp(name, "test") == 0))
         return 0;
     char *text = sandbox_read(path);
     size_t len = strlen(text);
