@@ -20,8 +20,10 @@
 
 /* How long clients that come during the start wait for masters to get their vote: two heartbeats,
  * by which other daemons vouch for clocks, and less than half of what libredlock waits for an
- * answer. */
-#define START_NS (2 * NS_PER_S)
+ * answer. They are counted in steps: a step in which the daemon was stopped, or was not given a
+ * processor, counts once however long it took, since the masters were not heard meanwhile. */
+enum { START_STEPS = 20 };
+#define START_STEP_NS (NS_PER_S / 10)
 
 /* How long an operator's word waits for the masters, and how often it looks for them. */
 #define TASK_NS       (5 * NS_PER_S)
@@ -78,7 +80,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     case REASON_BACKLOG:
         return true;
     default:
-        return master.vote_ns <= server->started_ns + START_NS;
+        return master.vote_ns <= now_ns + server->start_steps * START_STEP_NS;
     }
 }
 
@@ -102,9 +104,15 @@ static void serve(struct server *server)
 
 static void server_on_started(evutil_socket_t fd, short events, void *context)
 {
+    struct server *server = context;
+    const struct timeval step = clock_delay(START_STEP_NS);
     (void)fd;
     (void)events;
-    serve(context);
+    assert(server->start_steps > 0);
+    if (--server->start_steps == 0)
+        serve(server);
+    else
+        event_add(server->started, &step);
 }
 
 /* --- passes of the loop --- */
@@ -381,7 +389,7 @@ static bool log_lack(const struct server *server)
 
 static bool start(struct server *server)
 {
-    const struct timeval patience = clock_delay(START_NS);
+    const struct timeval step = clock_delay(START_STEP_NS);
     if (!start_parts(server))
         return log_lack(server);
     if (!connections_load_tls(&server->connections))
@@ -393,7 +401,8 @@ static bool start(struct server *server)
         return true;
     }
     server->clients.starting = true;
-    event_add(server->started, &patience);
+    server->start_steps = START_STEPS;
+    event_add(server->started, &step);
     if (!listeners_start(&server->clients) || !start_admin(server))
         return false;
     return notifier_start(&server->notifier, server) || log_lack(server);

@@ -71,7 +71,8 @@ struct server {
     int64_t timer_ns; /* what it is set to; INT64_MAX if it is not */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
-    struct event *started;  /* clients have waited for long enough: see may_serve() */
+    struct event *started;  /* clients have waited for another step: see may_serve() */
+    unsigned start_steps;   /* for which clients still wait, at most */
     struct event *drain;    /* while stopping: looks whether all is done */
     struct event *progress; /* task->only_that: looks how far it is */
     struct server_task task;

@@ -523,25 +523,69 @@ START_TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
 }
 END_TEST
 
+/* How long the daemon keeps clients waiting for masters at its start, at most. */
+enum { START_MS = 2000 };
+
+/* A LOCK that waits in the socket before the daemon starts: is it granted? Refused before START_MS
+ * are over, it fails the test; later, masters that were given no processor had not answered yet. */
+static bool grants_what_waited(struct stage *stage)
+{
+    struct client client;
+    client_connect_tcp(&client, "127.0.0.1", stage->daemon.port);
+    client_send(&client, "LOCK a 10s\n");
+    int64_t started_ms = waiting_clock_ms();
+    daemon_start(&stage->daemon, 0);
+    bool granted = strncmp(client_read(&client), "OK ", 3) == 0;
+    if (!granted && waiting_clock_ms() - started_ms < START_MS)
+        ck_abort_msg("refused at once: %s", client.line);
+    client_close(&client);
+    daemon_stop(&stage->daemon);
+    masters_run(stage->masters, 3, "DEL redlock:a");
+    return granted;
+}
+
 /* Requests that came while nobody served wait in the socket; each start reads them at once. */
 START_TEST(requests_that_waited_in_the_socket_find_a_quorum)
 {
     struct stage stage;
-    struct client client;
     prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
     int sockets[] = {port_listen(AF_INET, stage.daemon.port)};
     stage.daemon.sockets = sockets;
     stage.daemon.socket_count = 1;
-    for (unsigned i = 0; i < 10; i++) {
-        client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
-        client_send(&client, "LOCK a 10s\n");
-        daemon_start(&stage.daemon, 0);
-        client_read_match(&client, "OK [0-9a-f]{40} .*");
-        client_close(&client);
-        daemon_stop(&stage.daemon);
-        masters_run(stage.masters, 3, "DEL redlock:a");
-    }
+    struct waiting waiting = waiting_for("ten starts that find a quorum");
+    for (unsigned granted = 0; granted < 10;)
+        if (grants_what_waited(&stage))
+            granted++;
+        else
+            waiting_pause(&waiting);
     close(sockets[0]);
+    stage_close_masters(&stage);
+}
+END_TEST
+
+/* The masters answer while it stands still: it hears them before it refuses anything. */
+START_TEST(time_in_which_the_daemon_is_stopped_at_its_start_does_not_count)
+{
+    struct stage stage;
+    struct client client;
+    prepare(&stage, __func__, &(struct daemon_plan){.node_timeout_ms = 10000});
+    for (unsigned i = 0; i < 3; i++)
+        master_stop(&stage.masters[i]);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_log(&stage.daemon, "listening", "unix:");
+    daemon_connect(&stage.daemon, &client);
+    client_send(&client, "LOCK a 10s\n");
+    process_stop(stage.daemon.pid);
+    int64_t until_ms = waiting_clock_ms() + START_MS;
+    struct waiting waiting = waiting_for("the time of a start");
+    while (waiting_clock_ms() < until_ms)
+        waiting_pause(&waiting);
+    for (unsigned i = 0; i < 3; i++)
+        master_continue(&stage.masters[i]);
+    kill(stage.daemon.pid, SIGCONT);
+    client_read_match(&client, "OK [0-9a-f]{40} .*");
+    client_close(&client);
+    daemon_stop(&stage.daemon);
     stage_close_masters(&stage);
 }
 END_TEST
@@ -632,6 +676,7 @@ Suite *test_suite(void)
     tcase_add_test(given, a_reload_does_not_give_up_a_socket_that_was_handed_over);
     tcase_add_test(given, restart_under_load_refuses_no_connection_and_loses_no_lock);
     tcase_add_test(given, requests_that_waited_in_the_socket_find_a_quorum);
+    tcase_add_test(given, time_in_which_the_daemon_is_stopped_at_its_start_does_not_count);
     tcase_add_loop_test(given, clients_hear_at_the_start_that_there_is_no_quorum, 0, 2);
     tcase_add_test(given, who_waits_at_a_restart_is_told_and_may_wait_again);
     suite_add_tcase(suite, given);
