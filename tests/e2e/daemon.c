@@ -142,21 +142,38 @@ void daemon_connect(const struct daemon *daemon, struct client *client)
     client_connect_unix(client, daemon->socket);
 }
 
-void daemon_wait_up(struct daemon *daemon, unsigned up)
+static void connect_once_it_listens(struct daemon *daemon, struct client *client)
 {
     struct waiting waiting = waiting_for("the daemon to listen");
-    struct client client;
-    while (!client_try_unix(&client, daemon->socket)) {
+    while (!client_try_unix(client, daemon->socket)) {
         must_run(daemon);
         waiting_pause(&waiting);
     }
-    waiting = waiting_for("enough masters to be up");
+}
+
+/* In good order, so that the place of this client is free again. */
+static void leave(struct client *client)
+{
+    client_expect(client, "BYE", "QUIT");
+    client_expect_end(client);
+    client_close(client);
+}
+
+void daemon_wait_listening(struct daemon *daemon)
+{
+    struct client client;
+    connect_once_it_listens(daemon, &client);
+    leave(&client);
+}
+
+void daemon_wait_up(struct daemon *daemon, unsigned up)
+{
+    struct client client;
+    connect_once_it_listens(daemon, &client);
+    struct waiting waiting = waiting_for("enough masters to be up");
     while (client_count(&client, "NODES", "vote=yes") != up)
         waiting_pause(&waiting);
-    /* In good order, so that the place of this client is free again. */
-    client_expect(&client, "BYE", "QUIT");
-    client_expect_end(&client);
-    client_close(&client);
+    leave(&client);
 }
 
 /* Tokens are the right to release: no part of the log may hold one. Nothing else has 40 digits. */
@@ -229,5 +246,15 @@ void daemon_wait_log(const struct daemon *daemon, const char *first, const char 
     snprintf(what, sizeof(what), "a line with \"%s\" and \"%s\" in the log", first, second);
     struct waiting waiting = waiting_for(what);
     while (count_lines(daemon, first, second) == 0)
+        waiting_pause(&waiting);
+}
+
+void daemon_wait_refused(const struct daemon *daemon, unsigned master, const char *reason,
+                         unsigned times)
+{
+    char line[96];
+    snprintf(line, sizeof(line), "node_without_vote node=%c reason=%s ", 'a' + (int)master, reason);
+    struct waiting waiting = waiting_for(line);
+    while (count_lines(daemon, line, "") < times)
         waiting_pause(&waiting);
 }

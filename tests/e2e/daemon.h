@@ -68,6 +68,9 @@ int daemon_run(const struct daemon *daemon, const char *const *words);
 /* Start it, without waiting for anything. */
 void daemon_start(struct daemon *daemon, rlim_t open_files);
 
+/* Wait until it accepts connections. */
+void daemon_wait_listening(struct daemon *daemon);
+
 /* Wait until NODES says that this many vote. */
 void daemon_wait_up(struct daemon *daemon, unsigned up);
 
@@ -84,6 +87,10 @@ void daemon_connect(const struct daemon *daemon, struct client *client);
 
 /* Wait until a line of its log contains both texts. */
 void daemon_wait_log(const struct daemon *daemon, const char *first, const char *second);
+/* Wait until it has refused this master's vote so many times, for this reason. The log tells of a
+ * refusal that is over before a busy machine lets the test look. */
+void daemon_wait_refused(const struct daemon *daemon, unsigned master, const char *reason,
+                         unsigned times);
 /* No sanitizer has complained so far, and no token is in its log. */
 void daemon_check_log(const struct daemon *daemon);
 /* How many lines of the log contain this text? */

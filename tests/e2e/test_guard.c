@@ -260,7 +260,7 @@ static void step_unseen(const char *test, bool elsewhere)
     plan.elsewhere = elsewhere;
     daemon_prepare(&fresh.daemon, &stage.sandbox, stage.masters, 5, &plan);
     daemon_start(&fresh.daemon, 0);
-    daemon_wait_up(&fresh.daemon, elsewhere ? 0 : 4);
+    daemon_wait_listening(&fresh.daemon);
     daemon_connect(&fresh.daemon, &fresh.client);
     expect_grant_after(&fresh.client, deadline_ms);
     close_second(&fresh);
@@ -284,7 +284,8 @@ END_TEST
 static void step_and_back_and_end(struct stage *stage)
 {
     step_three_forward(stage);
-    stage_wait_nodes(stage, "reason=doubt", 3);
+    for (unsigned i = 0; i < 3; i++)
+        daemon_wait_refused(&stage->daemon, i, "doubt", 1);
     step_three_back(stage);
     process_kill(stage->daemon.pid);
     stage->daemon.pid = 0;
@@ -304,7 +305,7 @@ START_TEST(step_and_back_that_one_daemon_saw_is_known_on_another_host)
     int64_t deadline_ms = hold_on_three(&stage);
     step_and_back_and_end(&stage);
     daemon_start(&second.daemon, 0);
-    daemon_wait_up(&second.daemon, 0);
+    daemon_wait_listening(&second.daemon);
     daemon_connect(&second.daemon, &second.client);
     expect_grant_after(&second.client, deadline_ms);
     close_second(&second);
@@ -391,7 +392,7 @@ START_TEST(newcomer_on_another_host_waits_where_no_daemon_lives)
     daemon_stop(&stage.daemon);
     daemon_prepare(&second.daemon, &stage.sandbox, stage.masters, 5, &plan);
     daemon_start(&second.daemon, 0);
-    daemon_wait_up(&second.daemon, 0);
+    daemon_wait_listening(&second.daemon);
     daemon_connect(&second.daemon, &stage.client);
     stage_wait_nodes(&stage, "reason=unsettled", 5);
     client_expect_match(&stage.client, "NOQUORUM 0/5 need=3 a:unsettled .*", "LOCK a 10s");
@@ -572,7 +573,7 @@ START_TEST(daemons_of_another_set_are_refused)
     for (unsigned i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
         daemon_prepare(&other, &stage.sandbox, stage.masters, i == 0 ? 3 : 5, &plans[i]);
         daemon_start(&other, 0);
-        daemon_wait_up(&other, 0);
+        daemon_wait_listening(&other);
         daemon_connect(&other, &client);
         struct waiting waiting = waiting_for("the guard to look");
         while (client_count(&client, "NODES", "vote=no reason=otherset") != (i == 0 ? 3 : 5))
@@ -638,7 +639,7 @@ START_TEST(token_that_has_ended_is_gone_whatever_happens_then)
         master_text(&stage.masters[i], "SET redlock:a %s PX 60000", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);
     masters_run(&stage.masters[4], 1, "FLUSHALL");
-    stage_wait_nodes(&stage, "reason=flushed", 1);
+    daemon_wait_refused(&stage.daemon, 4, "flushed", 1);
     client_expect_match(&stage.client, "GONE|NOQUORUM .*", "EXTEND a %s 4s", grant.token);
     stage_wait_nodes(&stage, "vote=yes", 5);
     client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);

@@ -176,7 +176,7 @@ START_TEST(daemon_starts_before_its_masters)
     for (unsigned i = 0; i < 3; i++)
         master_kill(&stage.masters[i]);
     daemon_start(&stage.daemon, 0);
-    daemon_wait_up(&stage.daemon, 0);
+    daemon_wait_listening(&stage.daemon);
     daemon_connect(&stage.daemon, &stage.client);
     client_expect_match(&stage.client, "NOQUORUM 0/3 need=2 .*", "LOCK a 1s");
     for (unsigned i = 0; i < 3; i++)

@@ -36,7 +36,7 @@ static void start_daemon(struct stage *stage, const char *yaml)
     daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3,
                    &(struct daemon_plan){.node_timeout_ms = 100, .yaml = yaml});
     daemon_start(&stage->daemon, 0);
-    daemon_wait_up(&stage->daemon, 0);
+    daemon_wait_listening(&stage->daemon);
     daemon_connect(&stage->daemon, &stage->client);
 }
 

@@ -126,7 +126,7 @@ START_TEST(new_server_behind_a_name_votes_after_max_ttl)
     master_kill(old);
     unlink(old->socket);
     ck_assert_int_eq(symlink(new.socket, old->socket), 0);
-    stage_wait_nodes(&stage, "vote=no reason=restarted", 1);
+    daemon_wait_refused(&stage.daemon, 1, "restarted", 1);
     struct grant grant = client_lock(&stage.client, "a", "1s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_wait_nodes(&stage, "vote=yes", 3);
@@ -287,9 +287,10 @@ START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &brief);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
     daemon_start(&stage.daemon, 0);
-    daemon_wait_up(&stage.daemon, 0);
+    daemon_wait_listening(&stage.daemon);
     daemon_connect(&stage.daemon, &stage.client);
-    stage_wait_nodes(&stage, "reason=reset", 3);
+    for (unsigned i = 0; i < 3; i++)
+        daemon_wait_refused(&stage.daemon, i, "reset", 1);
     /* Their data is lost as well: only the quarantine stands between the two. */
     masters_run(stage.masters, 3, "FLUSHALL");
     struct waiting waiting = waiting_for("a grant");

@@ -345,7 +345,7 @@ START_TEST(a_link_that_is_given_up_is_reset)
     ck_assert_int_eq(mute_wait_end(&mute), ECONNRESET);
     close(mute.listening);
     SSL_CTX_free(mute.context);
-    daemon_wait_up(&stage.daemon, 0);
+    daemon_wait_listening(&stage.daemon);
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
 }
@@ -372,7 +372,7 @@ START_TEST(clients_are_served_while_a_master_sends_many_key_updates)
     mute_accept(&mute);
     ck_assert_int_eq(SSL_accept(mute.ssl), 1);
     ck_assert_int_eq(SSL_read(mute.ssl, &byte, 1), 1);
-    daemon_wait_up(&stage.daemon, 0);
+    daemon_wait_listening(&stage.daemon);
     daemon_connect(&stage.daemon, &stage.client);
     flood_start_over(&flood, mute.ssl, mute.fd);
     while (!flood.over) {
