@@ -5,7 +5,9 @@
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
-const struct stage_plan run_plan = {.masters = 3, .over_unix = true};
+/* A short node_timeout: some tests wait until masters that were stopped are given up. */
+const struct stage_plan run_plan = {
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
 
 void run_wait_stubborn(const struct wrapper *wrapper, pid_t *pids)
 {

@@ -33,7 +33,8 @@ static bool ends_with(const char *text, const char *end)
     return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
 }
 
-/* The last part of each log and of what `redlock run` complained of, after the name of the test; the folder is that of a failed test. */
+/* The last part of each log and of what `redlock run` complained of, after the name of the test;
+ * the folder is that of a failed test. */
 static int print_log(const char *path, const struct stat *stat, int type, struct FTW *where)
 {
     enum { LAST_PART = 16 * 1024 };

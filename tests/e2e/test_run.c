@@ -9,33 +9,9 @@
 #include <unistd.h>
 
 #include "tests/e2e/process.h"
-#include "tests/e2e/run.h"
+#include "tests/e2e/run_fixture.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
-
-static struct stage stage;
-static struct wrapper wrapper;
-
-static void set_up(void)
-{
-    stage_open(&stage, "redlock run", &run_plan);
-}
-
-static void tear_down(void)
-{
-    stage_close(&stage);
-}
-
-/* Run to the end; what is printed goes to run.out and run.err of the sandbox. */
-static int run(const char *const *words)
-{
-    return wrapper_run(&wrapper, &stage.sandbox, stage.daemon.socket, words);
-}
-
-static void start(const char *const *words)
-{
-    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
-}
 
 /* --- exit codes --- */
 
@@ -234,7 +210,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run");
     TCase *codes = sandbox_case("exit codes");
-    tcase_add_checked_fixture(codes, set_up, tear_down);
+    tcase_add_checked_fixture(codes, run_set_up, run_tear_down);
     tcase_add_test(codes, the_exit_code_is_that_of_the_command);
     tcase_add_test(codes, what_cannot_be_run_is_told_as_env_tells_it);
     tcase_add_test(codes, a_lock_held_elsewhere_has_codes_of_its_own);
@@ -242,14 +218,14 @@ Suite *test_suite(void)
     tcase_add_test(codes, the_command_learns_of_its_lock);
     suite_add_tcase(suite, codes);
     TCase *signals = sandbox_case("signals");
-    tcase_add_checked_fixture(signals, set_up, tear_down);
+    tcase_add_checked_fixture(signals, run_set_up, run_tear_down);
     tcase_add_test(signals, signals_reach_the_command_once);
     tcase_add_test(signals, it_stops_and_goes_on_along_with_the_command);
     tcase_add_test(signals, a_front_that_stopped_with_the_command_goes_on_when_that_is_killed);
     tcase_add_test(signals, a_front_never_stays_stopped_without_the_command);
     suite_add_tcase(suite, signals);
     TCase *daemons = sandbox_case("daemons");
-    tcase_add_checked_fixture(daemons, set_up, tear_down);
+    tcase_add_checked_fixture(daemons, run_set_up, run_tear_down);
     tcase_add_test(daemons, a_restart_of_the_daemon_costs_no_lock);
     tcase_add_test(daemons, who_waits_in_line_looks_for_a_daemon_that_went_away);
     suite_add_tcase(suite, daemons);

@@ -9,33 +9,9 @@
 #include <unistd.h>
 
 #include "tests/e2e/process.h"
-#include "tests/e2e/run.h"
+#include "tests/e2e/run_fixture.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
-
-static struct stage stage;
-static struct wrapper wrapper;
-
-static void set_up(void)
-{
-    stage_open(&stage, "redlock run", &run_plan);
-}
-
-static void tear_down(void)
-{
-    stage_close(&stage);
-}
-
-/* Run to the end; what is printed goes to run.out and run.err of the sandbox. */
-static int run(const char *const *words)
-{
-    return wrapper_run(&wrapper, &stage.sandbox, stage.daemon.socket, words);
-}
-
-static void start(const char *const *words)
-{
-    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
-}
 
 START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
 {
@@ -157,7 +133,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run and the group of its command");
     TCase *tests = sandbox_case("groups");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
     tcase_add_test(tests, the_lock_outlives_the_command_until_its_group_has_ended);
     tcase_add_test(tests, a_group_that_outlives_its_command_is_looked_at_ever_less_often);
     tcase_add_test(tests, who_ends_in_a_group_that_outlives_its_command_is_reaped);

@@ -9,33 +9,9 @@
 #include <unistd.h>
 
 #include "tests/e2e/process.h"
-#include "tests/e2e/run.h"
+#include "tests/e2e/run_fixture.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
-
-static struct stage stage;
-static struct wrapper wrapper;
-
-static void set_up(void)
-{
-    stage_open(&stage, "redlock run", &run_plan);
-}
-
-static void tear_down(void)
-{
-    stage_close(&stage);
-}
-
-/* Run to the end; what is printed goes to run.out and run.err of the sandbox. */
-static int run(const char *const *words)
-{
-    return wrapper_run(&wrapper, &stage.sandbox, stage.daemon.socket, words);
-}
-
-static void start(const char *const *words)
-{
-    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
-}
 
 START_TEST(nothing_outlives_a_killed_front)
 {
@@ -228,7 +204,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run that is killed");
     TCase *tests = sandbox_case("killed");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
     tcase_add_test(tests, nothing_outlives_a_killed_front);
     tcase_add_test(tests, nothing_outlives_a_killed_keeper);
     tcase_add_test(tests, the_keeper_is_not_found_by_the_name_of_redlock);

@@ -9,27 +9,9 @@
 
 #include "tests/e2e/cpu_clock.h"
 #include "tests/e2e/process.h"
-#include "tests/e2e/run.h"
+#include "tests/e2e/run_fixture.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
-
-static struct stage stage;
-static struct wrapper wrapper;
-
-static void set_up(void)
-{
-    stage_open(&stage, "redlock run", &run_plan);
-}
-
-static void tear_down(void)
-{
-    stage_close(&stage);
-}
-
-static void start(const char *const *words)
-{
-    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
-}
 
 static int64_t last_expiry_ms(void)
 {
@@ -42,7 +24,8 @@ static int64_t last_expiry_ms(void)
 }
 
 /* The last extension there will be: directly after it, once all masters have it, they are cut off.
- * If that took as long as until the next extension could be on its way, there is another attempt. */
+ * If that took as long as until the next extension could be on its way, there is another attempt.
+ */
 static int64_t stop_masters_behind_an_extension(void)
 {
     enum { AT_ONCE_MS = 1000 };
@@ -61,9 +44,9 @@ static int64_t stop_masters_behind_an_extension(void)
     }
 }
 
-/* With a TTL of 10 s `redlock run` kills a second before the deadline, which is before the first key
- * expires. By the clock of the processors that second is over later where the machine is busy: it
- * begins with the last second of that key. */
+/* With a TTL of 10 s `redlock run` kills a second before the deadline, which is before the first
+ * key expires. By the clock of the processors that second is over later where the machine is busy:
+ * it begins with the last second of that key. */
 static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms)
 {
     enum { MARGIN_MS = 1000 };
@@ -82,7 +65,8 @@ static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_m
     }
     int64_t took_ms = cpu_clock_ms(&clock) - begun_ms;
     cpu_clock_stop(&clock);
-    fprintf(stderr, "%u processes gone %lld ms before the first key expires; %lld ms of the processor were "
+    fprintf(stderr,
+            "%u processes gone %lld ms before the first key expires; %lld ms of the processor were "
             "left\n",
             count, (long long)(expiry_ms - run_wall_ms()), (long long)(MARGIN_MS - took_ms));
     ck_assert_int_lt(took_ms, MARGIN_MS);
@@ -229,7 +213,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run that loses its lock");
     TCase *tests = sandbox_case("lost");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
     tcase_add_test(tests, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
     tcase_add_test(tests, a_deep_tree_is_gone_before_the_deadline);
     tcase_add_test(tests, a_lost_command_is_told_first);
