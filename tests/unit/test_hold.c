@@ -513,156 +513,6 @@ START_TEST(what_is_not_lost_is_good_for_a_third)
 }
 END_TEST
 
-/* --- extensions of clients: max_extensions is five here, and max_hold 300 s --- */
-
-static void send_extend(struct engine_client *client, const char *ttl)
-{
-    world_send_as(&w, client, "EXTEND a %s %s", token, ttl);
-}
-
-static void expect_extended(struct engine_client *client, const char *ttl)
-{
-    send_extend(client, ttl);
-    world_settle(&w);
-    const char *reply = world_heard(&w);
-    ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
-}
-
-static void expect_refused(struct engine_client *client, const char *ttl, const char *reply)
-{
-    send_extend(client, ttl);
-    world_settle(&w);
-    world_expect(&w, "%s", reply);
-}
-
-START_TEST(an_extension_of_the_client_saves_the_daemon_one_and_it_goes_on)
-{
-    hold("LOCK a 3s HOLD");
-    world_pass_ms(&w, 500);
-    expect_extended(&w.client, "30s");
-    /* Nothing to do for it before two thirds of its time to live are left. */
-    world_pass_ms(&w, 27500);
-    ck_assert_uint_eq(w.engine.stats.renewals, 0);
-    world_pass_ms(&w, 20000);
-    ck_assert_uint_gt(w.engine.stats.renewals, 10);
-    expect_held();
-    world_expect(&w, "(nothing)");
-}
-END_TEST
-
-START_TEST(over_its_own_connection_extensions_are_not_counted)
-{
-    hold("LOCK a 3s HOLD");
-    for (unsigned i = 0; i < 50; i++) {
-        world_pass_ms(&w, 1000);
-        expect_extended(&w.client, "3s");
-    }
-    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
-    expect_held();
-}
-END_TEST
-
-START_TEST(over_its_own_connection_the_longest_hold_counts_from_the_grant)
-{
-    hold("LOCK a 60s HOLD");
-    world_pass_ms(&w, 239000);
-    expect_extended(&w.client, "60s");
-    world_pass_ms(&w, 1000);
-    expect_extended(&w.client, "60s");
-    world_pass_ms(&w, 1);
-    expect_refused(&w.client, "60s", "LIMIT hold");
-    expect_extended(&w.client, "59s");
-    /* The earlier deadline stands, and is lost in time. */
-    world_pass_ms(&w, 60000 - 610 - 20000 - 2);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 1);
-    expect_push("LOST", "limit");
-    ck_assert_int_ge(longest_ms(), 20000);
-}
-END_TEST
-
-START_TEST(by_another_connection_each_extension_counts)
-{
-    hold("LOCK a 3s HOLD");
-    for (unsigned i = 0; i < 5; i++) {
-        expect_extended(&w.others[0], "3s");
-        expect_extended(&w.client, "3s");
-    }
-    expect_refused(&w.others[0], "3s", "LIMIT extensions");
-    expect_extended(&w.client, "3s");
-}
-END_TEST
-
-START_TEST(a_token_that_is_not_the_one_held_is_counted)
-{
-    char held[LIMIT_TOKEN + 1];
-    world_say(&w, "LOCK a 3s");
-    snprintf(token, sizeof(token), "%.40s", world_heard(&w) + 3);
-    world_say(&w, "LOCK b 3s HOLD");
-    snprintf(held, sizeof(held), "%.40s", world_heard(&w) + 3);
-    for (unsigned i = 0; i < 5; i++)
-        expect_extended(&w.client, "3s");
-    expect_refused(&w.client, "3s", "LIMIT extensions");
-    memcpy(token, held, sizeof(token));
-    expect_refused(&w.client, "3s", "GONE");
-}
-END_TEST
-
-START_TEST(once_it_is_lost_each_extension_counts)
-{
-    hold("LOCK a 3s HOLD");
-    for (unsigned i = 0; i < 10; i++)
-        expect_extended(&w.client, "3s");
-    stand_still(2500);
-    for (unsigned i = 0; i < 5; i++) {
-        send_extend(&w.client, "3s");
-        if (i == 0)
-            expect_push("LOST", "overdue");
-        world_settle(&w);
-        ck_assert_int_eq(strncmp(world_heard(&w), "OK ", 3), 0);
-    }
-    expect_refused(&w.client, "3s", "LIMIT extensions");
-}
-END_TEST
-
-/* Send an EXTEND at 1955 ms, of which the masters hear 10 ms later; it is lost at 1960. */
-static void extend_just_before_the_loss(void)
-{
-    w.engine.manager.renewals_max = 0;
-    hold("LOCK a 3s HOLD");
-    world_pass_ms(&w, 1955);
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].delay_ns = 10 * NS_PER_MS;
-    send_extend(&w.client, "3s");
-    for (unsigned i = 0; i < 5; i++)
-        w.masters[i].delay_ns = 0;
-}
-
-START_TEST(an_extension_under_way_when_it_is_lost_counts_once)
-{
-    extend_just_before_the_loss();
-    world_pass_ms(&w, 5);
-    expect_push("LOST", "overdue");
-    world_pass_ms(&w, 30);
-    ck_assert_int_eq(strncmp(world_heard(&w), "OK ", 3), 0);
-    for (unsigned i = 0; i < 4; i++)
-        expect_extended(&w.client, "3s");
-    expect_refused(&w.client, "3s", "LIMIT extensions");
-}
-END_TEST
-
-START_TEST(an_extension_whose_connection_is_lost_counts_once)
-{
-    extend_just_before_the_loss();
-    world_lose_client(&w, &w.client);
-    world_pass_ms(&w, 30);
-    world_expect(&w, "(nothing)");
-    for (unsigned i = 0; i < 4; i++)
-        expect_extended(&w.others[0], "3s");
-    expect_refused(&w.others[0], "3s", "LIMIT extensions");
-}
-END_TEST
-
 START_TEST(a_daemon_that_stops_says_that_it_is_lost)
 {
     hold("LOCK a 3s HOLD");
@@ -721,31 +571,6 @@ START_TEST(extensions_take_turns)
 }
 END_TEST
 
-/*
- * A connection ends with many holds while there is no room for a round: their releases go out some
- * at a time. Whoever knows a token, and heard OK to an extension before its turn came, would be
- * left without the lock.
- */
-START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
-{
-    enum { HOLDS = 80 };
-    static void *rounds[LIMIT_OPERATIONS + 1];
-    unsigned count = 0;
-    hold("LOCK a 3s HOLD");
-    for (unsigned i = 1; i < HOLDS; i++) {
-        world_token(world_ask(&w, "LOCK r%u 3s HOLD", i));
-        world_heard(&w);
-    }
-    while ((rounds[count] = pool_take(&w.engine.flights.pool)) != NULL)
-        count++;
-    world_end_client(&w, &w.client);
-    while (count > 0)
-        pool_give(&w.engine.flights.pool, rounds[--count]);
-    expect_refused(&w.others[0], "3s", "GONE");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-}
-END_TEST
-
 START_TEST(there_may_be_so_many)
 {
     w.engine.manager.holding = LIMIT_HOLDS;
@@ -794,19 +619,10 @@ Suite *test_suite(void)
     tcase_add_test(engine, after_a_stop_an_answer_of_a_master_comes_second);
     tcase_add_test(engine, after_a_short_stop_it_is_extended);
     tcase_add_test(engine, what_is_not_lost_is_good_for_a_third);
-    tcase_add_test(engine, an_extension_of_the_client_saves_the_daemon_one_and_it_goes_on);
-    tcase_add_test(engine, over_its_own_connection_extensions_are_not_counted);
-    tcase_add_test(engine, over_its_own_connection_the_longest_hold_counts_from_the_grant);
-    tcase_add_test(engine, by_another_connection_each_extension_counts);
-    tcase_add_test(engine, a_token_that_is_not_the_one_held_is_counted);
-    tcase_add_test(engine, once_it_is_lost_each_extension_counts);
-    tcase_add_test(engine, an_extension_under_way_when_it_is_lost_counts_once);
-    tcase_add_test(engine, an_extension_whose_connection_is_lost_counts_once);
     tcase_add_test(engine, a_daemon_that_stops_says_that_it_is_lost);
     tcase_add_test(engine, a_hold_that_waits_is_held_once_it_is_granted);
     tcase_add_test(engine, a_hold_that_was_not_granted_is_not_counted);
     tcase_add_test(engine, extensions_take_turns);
-    tcase_add_test(engine, one_that_is_to_be_released_later_is_extended_no_more);
     tcase_add_test(engine, there_may_be_so_many);
     suite_add_tcase(suite, engine);
     return suite;
