@@ -5,7 +5,7 @@
 #     tests/deps.sh demo|check|audit [FURTHER PACKAGES]
 set -eu
 
-demo="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev uthash-dev libxxhash-dev libssl-dev
+demo="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev libxxhash-dev libssl-dev
       redis-server procps"
 check="check clang-format groff-base iproute2 mandoc netcat-openbsd openssl pkg-config python3 tmux vim-tiny"
 audit="clang libclang-rt-dev nodejs spin systemd valgrind"

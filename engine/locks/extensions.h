@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "engine/flight/rules.h"
+#include "engine/flight/io.h"
 #include "engine/pool.h"
 
 struct extended;

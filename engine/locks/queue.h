@@ -32,7 +32,7 @@
 #include <sys/queue.h>
 
 #include "engine/alarm.h"
-#include "engine/flight/rules.h"
+#include "engine/flight/io.h"
 #include "protocol/limits.h"
 #include "protocol/units.h"
 

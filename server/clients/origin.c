@@ -1,14 +1,12 @@
 #include "server/clients/origin.h"
 
 #include <assert.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+/* The origin comes first: the tree of tsearch(3) is searched by it. */
 struct counted_origin {
-    UT_hash_handle hh;
     struct origin origin;
     unsigned connections;
 };
@@ -39,45 +37,41 @@ struct origin origin_of_user(uint32_t uid)
     return make('u', &uid, sizeof(uid));
 }
 
-static struct counted_origin *find(struct counted_origin *origins, const struct origin *origin)
+static int compare(const void *left, const void *right)
 {
-    struct counted_origin *counted;
-    HASH_FIND(hh, origins, origin, sizeof(*origin), counted);
-    return counted;
+    return memcmp(left, right, sizeof(struct origin));
 }
 
-static struct counted_origin *add(struct counted_origin **origins, const struct origin *origin)
+static struct counted_origin *add(void **origins, const struct origin *origin)
 {
     struct counted_origin *counted = calloc(1, sizeof(*counted));
     if (counted == NULL)
         return NULL;
     counted->origin = *origin;
-    HASH_ADD(hh, *origins, origin, sizeof(*origin), counted);
-    if (counted->hh.tbl != NULL)
+    if (tsearch(counted, origins, compare) != NULL)
         return counted;
     free(counted);
     return NULL;
 }
 
-bool origins_enter(struct counted_origin **origins, const struct origin *origin, unsigned most)
+bool origins_enter(void **origins, const struct origin *origin, unsigned most)
 {
-    struct counted_origin *counted = find(*origins, origin);
-    if (counted != NULL && most != 0 && counted->connections >= most)
+    struct counted_origin **found = tfind(origin, origins, compare);
+    struct counted_origin *counted = found != NULL ? *found : add(origins, origin);
+    if (counted == NULL || (most != 0 && counted->connections >= most))
         return false;
-    if (counted == NULL)
-        counted = add(origins, origin);
-    if (counted != NULL)
-        counted->connections++;
-    return counted != NULL;
+    counted->connections++;
+    return true;
 }
 
-void origins_leave(struct counted_origin **origins, const struct origin *origin)
+void origins_leave(void **origins, const struct origin *origin)
 {
-    struct counted_origin *counted = find(*origins, origin);
-    assert(counted != NULL);
+    struct counted_origin **found = tfind(origin, origins, compare);
+    assert(found != NULL);
+    struct counted_origin *counted = *found;
     assert(counted->connections > 0);
     if (--counted->connections > 0)
         return;
-    HASH_DEL(*origins, counted);
+    tdelete(origin, origins, compare);
     free(counted);
 }

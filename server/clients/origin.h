@@ -23,14 +23,11 @@ struct origin origin_of_ipv4(const void *address);
 struct origin origin_of_ipv6(const void *address);
 struct origin origin_of_user(uint32_t uid);
 
-/* A hash of the origins that connections come from; NULL: there is none. */
-struct counted_origin;
+/* Count one more connection of this origin, in a tree that begins as NULL. False, and nothing is
+ * counted, if there are `most` already (0: no limit) or memory is short. */
+bool origins_enter(void **origins, const struct origin *origin, unsigned most);
 
-/* One more connection; false, and none is counted, if that is more than `most` (0: no limit), or if
- * there is not enough memory. */
-bool origins_enter(struct counted_origin **origins, const struct origin *origin, unsigned most);
-
-/* One that had been let in is over. */
-void origins_leave(struct counted_origin **origins, const struct origin *origin);
+/* A counted connection has ended. */
+void origins_leave(void **origins, const struct origin *origin);
 
 #endif

@@ -120,7 +120,7 @@ END_TEST
 
 START_TEST(origins_are_counted_up_to_their_bound)
 {
-    struct counted_origin *origins = NULL;
+    void *origins = NULL;
     struct origin a = origin_of_user(1);
     struct origin b = origin_of_user(2);
     ck_assert(origins_enter(&origins, &a, 2));
