@@ -116,7 +116,7 @@ START_TEST(who_holds_and_who_waits_notices_nothing)
     stage_open(&stage, __func__, &three);
     daemon_connect(&stage.daemon, &holder);
     daemon_connect(&stage.daemon, &waiter);
-    client_expect_match(&holder, "OK [0-9a-f]{40} .*", "LOCK a 2s HOLD");
+    client_expect_match(&holder, "OK [0-9a-f]{40} .*", "LOCK a 4s HOLD");
     client_send(&waiter, "LOCK a 10s WAIT 60s\n");
     stage_wait_stats(&stage.client, "waiting=1");
     edit(&stage.daemon, "clock_drift_margin: 40ms",
