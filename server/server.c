@@ -414,7 +414,7 @@ bool server_start(struct server *server, struct config *config, const struct log
     *server = (struct server){
         .config = config, .log = *log, .timer_fd = -1, .timer_ns = INT64_MAX, .task = *task};
     server->started_ns = clock_now_ns();
-    monitor_init(&server->monitor, server->started_ns);
+    status_history_init(&server->history, server->started_ns);
     if (start(server))
         return true;
     server_stop(server);

@@ -22,7 +22,7 @@
 #include "engine/engine.h"
 #include "engine/histogram.h"
 #include "server/admin/admin.h"
-#include "server/admin/monitor.h"
+#include "server/admin/status_history.h"
 #include "server/clients/clients.h"
 #include "server/entropy.h"
 #include "server/log.h"
@@ -63,7 +63,7 @@ struct server {
 
     /* For metrics and the status page. */
     struct admin admin;
-    struct monitor monitor;
+    struct status_history history;
     struct histogram lag; /* how late the timer fired */
 
     int timer_fd; /* of CLOCK_BOOTTIME: the engine's next deadline */

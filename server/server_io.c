@@ -55,8 +55,8 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     unsigned loss = 0;
     while (strcmp(engine_losses[loss].word, push->reason) != 0)
         loss++;
-    monitor_on_lost(&server->monitor, push->resource, push->resource_len,
-                    engine_client_name(client), loss, clock_wall_ns());
+    status_history_on_lost(&server->history, push->resource, push->resource_len,
+                           engine_client_name(client), loss, clock_wall_ns());
     client_log(&server->clients.client_log, CLIENT_LOG_HOLD_LOST,
                LOG_FIELDS(log_bytes("resource", push->resource, push->resource_len),
                           log_number("client", (int64_t)engine_client_id(client)),
@@ -99,7 +99,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
                             int64_t now_ns)
 {
     struct server *server = context;
-    monitor_on_vote(&server->monitor, node, reason, now_ns);
+    status_history_on_vote(&server->history, node, reason, now_ns);
     if (node_log_vote(&server->connections, node, before, reason, now_ns))
         return;
     server->failed = true;

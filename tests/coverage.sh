@@ -8,7 +8,7 @@ for source in protocol/*.c engine/*.c engine/*/*.c config/*.c server/clients/gue
     client/c/question.c client/c/verdict.c client/c/hold.c \
     client/c/talk.c client/cli/duration.c client/cli/json.c client/cli/options.c \
     client/cli/shell.c client/cli/signals.c client/cli/table.c \
-    server/admin/monitor.c server/admin/exposition.c server/admin/html.c server/admin/page.c server/admin/metrics.c server/admin/status_text.c; do
+    server/admin/status_history.c server/admin/exposition.c server/admin/html.c server/admin/page.c server/admin/metrics.c server/admin/status_text.c; do
     # gcov's summary: "Lines executed:97.30% of 37"
     line=$(gcov -n -o "$build/$(dirname "$source")" "$build/${source%.c}.gcda" 2>/dev/null |
            grep -A1 "^File '$source'" | grep '^Lines executed' || true)

@@ -335,7 +335,7 @@ static void take_sample(struct server *server)
 {
     struct status status;
     status_take(&status, server, clock_now_ns());
-    struct monitor_sample sample = {
+    struct status_history_sample sample = {
         .granted = status.stats.outcomes[ROUND_ACQUIRE][OUTCOME_OK],
         .voting = status.voting,
     };
@@ -345,7 +345,7 @@ static void take_sample(struct server *server)
                                   : node->round_trip_us < INT32_MAX ? (int32_t)node->round_trip_us
                                                                     : INT32_MAX;
     }
-    monitor_take(&server->monitor, &sample);
+    status_history_take(&server->history, &sample);
 }
 
 static void admin_on_tick(evutil_socket_t fd, short events, void *context)

@@ -11,7 +11,11 @@
 #include "server/admin/html.h"
 
 /* A plot is as wide as there are samples, three to a column. */
-enum { SAMPLES_A_COLUMN = 3, COLUMNS = MONITOR_SAMPLES / SAMPLES_A_COLUMN, PLOT_HEIGHT = 24 };
+enum {
+    SAMPLES_A_COLUMN = 3,
+    COLUMNS = STATUS_HISTORY_SAMPLES / SAMPLES_A_COLUMN,
+    PLOT_HEIGHT = 24
+};
 
 /* What of a name is shown. */
 enum { NAME_SHOWN = 80 };
@@ -37,7 +41,8 @@ static enum mood mood_of(const struct status *status)
 /* That of the sample with this number, the oldest first. */
 static enum mood mood_at(const struct status *status, unsigned index)
 {
-    const struct monitor_sample *sample = monitor_ago(status->monitor, MONITOR_SAMPLES - 1 - index);
+    const struct status_history_sample *sample =
+        status_history_ago(status->history, STATUS_HISTORY_SAMPLES - 1 - index);
     return sample != NULL ? mood_by(status, sample->voting) : MOOD_UNKNOWN;
 }
 
@@ -101,9 +106,9 @@ static void write_history(const struct status *status, struct text *text)
     text_format(text,
                 "<svg class=history viewBox=\"0 0 %d 8\" preserveAspectRatio=none role=img "
                 "aria-label=\"Whether locks could be granted in the last five minutes\">",
-                MONITOR_SAMPLES);
-    for (unsigned i = 1; i <= MONITOR_SAMPLES; i++) {
-        enum mood next = i < MONITOR_SAMPLES ? mood_at(status, i) : MOODS;
+                STATUS_HISTORY_SAMPLES);
+    for (unsigned i = 1; i <= STATUS_HISTORY_SAMPLES; i++) {
+        enum mood next = i < STATUS_HISTORY_SAMPLES ? mood_at(status, i) : MOODS;
         if (next == mood)
             continue;
         text_format(text, "<rect class=%s x=%u width=%u height=8 />", mood_classes[mood], begin,
@@ -166,12 +171,12 @@ static void write_figures(const struct status *status, struct text *text)
 /* --- masters --- */
 
 /* The worst of one column; -1 if the node did not answer in it, -2 where there is no sample. */
-static int32_t column_us(const struct monitor *monitor, unsigned node, unsigned column)
+static int32_t column_us(const struct status_history *history, unsigned node, unsigned column)
 {
     int32_t worst = -2;
     for (unsigned i = 0; i < SAMPLES_A_COLUMN; i++) {
-        const struct monitor_sample *sample =
-            monitor_ago(monitor, MONITOR_SAMPLES - 1 - (column * SAMPLES_A_COLUMN + i));
+        const struct status_history_sample *sample = status_history_ago(
+            history, STATUS_HISTORY_SAMPLES - 1 - (column * SAMPLES_A_COLUMN + i));
         if (sample == NULL)
             continue;
         if (sample->round_trip_us[node] < 0)
@@ -190,7 +195,7 @@ static int32_t scale_us(const struct status *status)
     size_t step = 0;
     for (unsigned i = 0; i < status->node_count; i++)
         for (unsigned column = 0; column < COLUMNS; column++) {
-            int32_t us = column_us(status->monitor, i, column);
+            int32_t us = column_us(status->history, i, column);
             worst = us > worst ? us : worst;
         }
     while (step < sizeof(steps) / sizeof(steps[0]) && steps[step] < worst)
@@ -206,11 +211,11 @@ static void write_plot(const struct status *status, unsigned node, int32_t scale
                 "aria-label=\"Round trips of the last five minutes\">",
                 COLUMNS, PLOT_HEIGHT);
     for (unsigned column = 0; column < COLUMNS; column++)
-        if (column_us(status->monitor, node, column) == -1)
+        if (column_us(status->history, node, column) == -1)
             text_format(text, "<rect class=gap x=%u width=1 height=%d />", column, PLOT_HEIGHT);
     text_string(text, "<path d=\"");
     for (unsigned column = 0; column < COLUMNS; column++) {
-        int32_t us = column_us(status->monitor, node, column);
+        int32_t us = column_us(status->history, node, column);
         if (us >= 0)
             text_format(text, "%s%u.5 %.1f", drawing ? "L" : "M", column,
                         PLOT_HEIGHT - 1 - (double)us / scale * (PLOT_HEIGHT - 2));
@@ -348,16 +353,16 @@ static void write_clock(struct text *text, int64_t wall_ns)
 
 static void write_losses(const struct status *status, struct text *text)
 {
-    const struct monitor_loss *loss;
+    const struct status_history_loss *loss;
     text_string(text,
                 "<section><h2>Lost <small>locks with HOLD that could not be kept</small></h2>");
-    if (monitor_loss(status->monitor, 0) == NULL) {
+    if (status_history_loss(status->history, 0) == NULL) {
         text_string(text, "<p class=empty>None since the start.</p></section>");
         return;
     }
     text_string(text, "<table><thead><tr><th>When</th><th>Resource</th><th>Why</th></tr></thead>"
                       "<tbody>");
-    for (unsigned i = 0; (loss = monitor_loss(status->monitor, i)) != NULL; i++) {
+    for (unsigned i = 0; (loss = status_history_loss(status->history, i)) != NULL; i++) {
         int64_t ago_ms = (status->wall_ns - loss->wall_ns) / NS_PER_MS;
         text_string(text, "<tr><td class=time>");
         write_clock(text, loss->wall_ns);

@@ -148,11 +148,11 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->lag = server->lag;
     status->admin_rejected = server->admin.rejected;
     status->process = &server->admin.process;
-    status->monitor = &server->monitor;
-    status->grants_a_second = monitor_grants_a_second(&server->monitor, 10);
+    status->history = &server->history;
+    status->grants_a_second = status_history_grants_a_second(&server->history, 10);
     for (unsigned i = 0; i < status->node_count; i++) {
-        int64_t since_ns = server->monitor.no_vote_ns[i];
-        /* The monitor is told on the edge, which may be a moment ahead. */
+        int64_t since_ns = server->history.no_vote_ns[i];
+        /* The history is told on the edge, which may be a moment ahead. */
         if (status->nodes[i].reason != REASON_NONE && since_ns != 0)
             status->nodes[i].no_vote_ns = now_ns - since_ns;
     }

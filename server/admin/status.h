@@ -15,8 +15,8 @@
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 #include "protocol/text.h"
-#include "server/admin/monitor.h"
 #include "server/admin/process.h"
+#include "server/admin/status_history.h"
 #include "server/clients/listener.h"
 
 struct clients;
@@ -102,9 +102,9 @@ struct status {
     uint64_t denied;
     struct histogram lag; /* of timers */
 
-    const struct process *process; /* what the kernel knows of it */
-    const struct monitor *monitor; /* the last minutes */
-    double grants_a_second;        /* in the last ten seconds */
+    const struct process *process;        /* what the kernel knows of it */
+    const struct status_history *history; /* the last minutes */
+    double grants_a_second;               /* in the last ten seconds */
 
     /* By status_take_queues(), the longest first. */
     unsigned queue_count;

@@ -183,8 +183,8 @@ static void json_queues(const struct status *status, struct text *text)
 
 static void json_losses(const struct status *status, struct text *text)
 {
-    const struct monitor_loss *loss;
-    for (unsigned i = 0; (loss = monitor_loss(status->monitor, i)) != NULL; i++) {
+    const struct status_history_loss *loss;
+    for (unsigned i = 0; (loss = status_history_loss(status->history, i)) != NULL; i++) {
         text_format(text, "%s\n  {\"time_ms\":%" PRId64 ",\"resource\":", i > 0 ? "," : "",
                     ms(loss->wall_ns));
         json_string(text, loss->resource, loss->resource_len);

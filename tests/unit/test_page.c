@@ -10,14 +10,14 @@
 #include "tests/runner.h"
 
 static char buf[LIMIT_ADMIN_BODY];
-static struct monitor monitor;
+static struct status_history history;
 static struct status status;
 
 /* Five masters, all well. */
 static void begin(void)
 {
     static const char *const names[LIMIT_NODES] = {"a", "b", "c", "d", "e"};
-    monitor_init(&monitor, 1);
+    status_history_init(&history, 1);
     status = (struct status){.cluster = "main",
                              .version = "0",
                              .node_count = 5,
@@ -25,7 +25,7 @@ static void begin(void)
                              .voting = 5,
                              .back_ms = -1,
                              .clients_max = 10,
-                             .monitor = &monitor};
+                             .history = &history};
     for (unsigned i = 0; i < 5; i++)
         status.nodes[i] = (struct status_node){.name = names[i],
                                                .url = "redis://10.0.0.1:6379",
@@ -138,7 +138,7 @@ START_TEST(hostile_names_are_text)
                                   .held = true,
                                   .client = "",
                                   .client_id = 7};
-    monitor_on_lost(&monitor, name, sizeof(name) - 1, "job.1", LOSS_NOQUORUM, 1);
+    status_history_on_lost(&history, name, sizeof(name) - 1, "job.1", LOSS_NOQUORUM, 1);
     shows("&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>");
     shows_not("<script");
     shows("client 7");
@@ -177,7 +177,7 @@ START_TEST(history_is_one_rectangle_for_each_stretch)
 {
     static const unsigned voting[] = {5, 5, 4, 2, 2, 5};
     for (size_t i = 0; i < 6; i++)
-        monitor_take(&monitor, &(struct monitor_sample){.voting = voting[i]});
+        status_history_take(&history, &(struct status_history_sample){.voting = voting[i]});
     shows("<rect class=none x=0 width=294 height=8 /><rect class=well x=294 width=2 height=8 />"
           "<rect class=less x=296 width=1 height=8 /><rect class=bad x=297 width=2 height=8 />"
           "<rect class=well x=299 width=1 height=8 /></svg>");
@@ -186,10 +186,10 @@ END_TEST
 
 START_TEST(a_plot_is_broken_where_the_master_did_not_answer)
 {
-    for (unsigned i = 0; i < MONITOR_SAMPLES; i++) {
-        struct monitor_sample sample = {.voting = 5};
+    for (unsigned i = 0; i < STATUS_HISTORY_SAMPLES; i++) {
+        struct status_history_sample sample = {.voting = 5};
         sample.round_trip_us[0] = i < 6 || i >= 9 ? 2000 : -1;
-        monitor_take(&monitor, &sample);
+        status_history_take(&history, &sample);
     }
     shows("0 to 2&nbsp;ms");
     shows("<rect class=gap x=2 width=1 height=24 /><path d=\"M0.5 1.0L1.5 1.0M3.5 1.0L4.5 1.0");
@@ -210,14 +210,14 @@ START_TEST(the_largest_page_fits)
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         status.nodes[i] = (struct status_node){
             .name = name, .url = url, .reason = REASON_DOUBT, .back_ms = 1, .owed = 99999};
-    for (unsigned i = 0; i < MONITOR_SAMPLES; i++) {
-        struct monitor_sample sample = {.voting = i % 2 == 0 ? 15 : 0};
+    for (unsigned i = 0; i < STATUS_HISTORY_SAMPLES; i++) {
+        struct status_history_sample sample = {.voting = i % 2 == 0 ? 15 : 0};
         for (unsigned k = 0; k < LIMIT_NODES; k++)
             sample.round_trip_us[k] = i / 3 % 2 == 0 ? INT32_MAX : -1;
-        monitor_take(&monitor, &sample);
+        status_history_take(&history, &sample);
     }
-    for (unsigned i = 0; i < MONITOR_LOSSES; i++)
-        monitor_on_lost(&monitor, resource, sizeof(resource), name, 0, 1);
+    for (unsigned i = 0; i < STATUS_HISTORY_LOSSES; i++)
+        status_history_on_lost(&history, resource, sizeof(resource), name, 0, 1);
     status.queue_count = STATUS_QUEUES;
     for (unsigned i = 0; i < STATUS_QUEUES; i++)
         status.queues[i] = (struct status_lock){
