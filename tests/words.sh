@@ -4,7 +4,7 @@
 # expression, and after the bar what to write instead.
 set -u
 
-retired='brood(_[a-z_]+)? | process_tree
+retired='process_tree(_[a-z_]+)? | process_tree
 keepers?|wrapper_keeper|(keeper|front)_[a-z_]+ | supervisor, parent
 warden(_[a-z_]+)?|WARDEN_[A-Z]+ | guard_io
 struct ends|end_watch(_set)?|ends_(init|deinit) | hangups, hangup_watch

@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cli/brood.h"
 #include "client/cli/clock.h"
 #include "client/cli/command.h"
 #include "client/cli/daemon.h"
 #include "client/cli/keeper.h"
 #include "client/cli/lease.h"
+#include "client/cli/process_tree.h"
 #include "client/cli/report.h"
 #include "client/cli/signals.h"
 #include "client/cli/terminal.h"
@@ -98,7 +98,7 @@ static bool open_descriptors(struct front *front)
     const sigset_t ours = forwarded_ones();
     front->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     front->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    return front->signals >= 0 && front->timer >= 0 && brood_prepare();
+    return front->signals >= 0 && front->timer >= 0 && process_tree_prepare();
 }
 
 static void unblock_signals(const struct front *front)
@@ -230,7 +230,7 @@ static int finish_without_release(struct front *front)
 static void end_all(struct front *front)
 {
     pid_t leader = front->command > 0 ? front->command : front->keeper;
-    brood_kill(leader);
+    process_tree_kill(leader);
     waitpid(leader, NULL, 0);
     foreground_take_back(&front->terminal, true);
 }
@@ -335,7 +335,7 @@ static int run(const struct options *options, struct redlock *redlock,
 {
     struct front front = {
         .plan = {.options = options, .redlock = redlock, .lock = lock, .mask = mask}};
-    if (!open_descriptors(&front) || !brood_adopt())
+    if (!open_descriptors(&front) || !process_tree_adopt())
         return failed("cannot start a process");
     if (!share_watch(&front))
         return failed("no memory to share");
@@ -363,7 +363,7 @@ int command_run(const struct options *options)
     int64_t hint_ms = -1;
     int code;
     struct suspension suspension;
-    const char *hidden = brood_is_hidden();
+    const char *hidden = process_tree_is_hidden();
     if (hidden != NULL) {
         report_message("/proc does not show all that the command may start: %s", hidden);
         return EXIT_FAILED;

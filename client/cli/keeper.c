@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/cli/brood.h"
 #include "client/cli/clock.h"
 #include "client/cli/daemon.h"
 #include "client/cli/lease.h"
 #include "client/cli/lookup.h"
+#include "client/cli/process_tree.h"
 #include "client/cli/report.h"
 #include "client/cli/signals.h"
 #include "client/cli/title.h"
@@ -225,7 +225,7 @@ static _Noreturn void end(struct keeper *keeper)
 
 static _Noreturn void kill_and_end(struct keeper *keeper)
 {
-    brood_kill(keeper->command);
+    process_tree_kill(keeper->command);
     end(keeper);
 }
 
@@ -235,7 +235,7 @@ static _Noreturn void leave_or_kill_and_end(struct keeper *keeper)
 {
     struct word how = how_it_ended(keeper);
     if (how.by_signal || how.lost)
-        brood_kill(keeper->command);
+        process_tree_kill(keeper->command);
     end(keeper);
 }
 
@@ -331,8 +331,8 @@ static bool group_has_ended(struct keeper *keeper)
     if (!keeper->command_ended)
         return false;
     if (now_ns < keeper->look_ns)
-        return brood_is_empty();
-    if (!brood_group_lives(keeper->command))
+        return process_tree_is_empty();
+    if (!process_tree_group_lives(keeper->command))
         return true;
     int64_t ended_ns = clock_boottime_ns();
     int64_t least_ns = (ended_ns - now_ns) * GROUP_LOOK_SHARE;
@@ -344,7 +344,7 @@ static bool group_has_ended(struct keeper *keeper)
 }
 
 /* What ended in between; the command itself stays as it is, and once it has ended, who ends then is
- * left to brood_group_lives(). */
+ * left to process_tree_group_lives(). */
 static void look_at_children(struct keeper *keeper)
 {
     struct signalfd_siginfo signal;
@@ -448,7 +448,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
      * redlock: as long as one of the two lives, nothing outlives the lock. */
     setpgid(0, 0);
     title_set("rl-supervisor", lock->resource);
-    bool adopted = brood_adopt();
+    bool adopted = process_tree_adopt();
     take_over_connection(&keeper);
     lease_init(&keeper.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);

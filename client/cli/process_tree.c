@@ -1,4 +1,4 @@
-#include "client/cli/brood.h"
+#include "client/cli/process_tree.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -44,7 +44,7 @@ enum { CENSUS_AT_FIRST = 1024 };
  * could tell whether anybody is left. */
 static int spares[2] = {-1, -1};
 
-/* Children from before, as a shell may have that became us: none of the brood. */
+/* Children from before, as a shell may have that became us: none of the process tree. */
 static pid_t *others;
 static size_t other_count;
 
@@ -87,7 +87,7 @@ static bool make_room(size_t size)
     return true;
 }
 
-bool brood_prepare(void)
+bool process_tree_prepare(void)
 {
     for (unsigned i = 0; i < 2; i++)
         if (spares[i] < 0)
@@ -186,7 +186,7 @@ static void take_census(pid_t leader)
         census.failed = errno;
     }
     /* What cannot be had again is missing in the next census, which is not sure then. */
-    brood_prepare();
+    process_tree_prepare();
     qsort(census.list, census.count, sizeof(*census.list), by_number);
     if (census.failed == 0 && (find(getpid()) == NULL || find(leader) == NULL))
         census.failed = ENOENT;
@@ -216,7 +216,7 @@ static bool note_others(void)
     return noted && census.failed == 0;
 }
 
-bool brood_adopt(void)
+bool process_tree_adopt(void)
 {
     siginfo_t info;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -231,7 +231,7 @@ static const char *why_unread(const char *otherwise)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? strerror(errno) : otherwise;
 }
 
-const char *brood_is_hidden(void)
+const char *process_tree_is_hidden(void)
 {
     static const char no_proc[] = "it is not mounted, or it is that of another PID namespace";
     struct process self, first;
@@ -257,7 +257,7 @@ static bool has_living_child(void)
     return waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD;
 }
 
-bool brood_is_empty(void)
+bool process_tree_is_empty(void)
 {
     return other_count == 0 && !has_living_child();
 }
@@ -269,11 +269,11 @@ static bool reap(const struct process *process, pid_t leader)
            waitpid(process->pid, NULL, WNOHANG) > 0;
 }
 
-bool brood_group_lives(pid_t leader)
+bool process_tree_group_lives(pid_t leader)
 {
     bool lives = false;
     bool child_seen = false;
-    if (brood_is_empty())
+    if (process_tree_is_empty())
         return false;
     take_census(leader);
     for (size_t i = 0; i < census.count; i++) {
@@ -356,7 +356,7 @@ static bool kill_all(pid_t leader, struct siege *siege)
             !(process->ended && process->pid == leader))
             left = true;
     }
-    brood_prepare();
+    process_tree_prepare();
     if (other_count > 0)
         return left || census.failed != 0;
     return has_living_child() || (left && census.failed == 0);
@@ -382,7 +382,7 @@ static void tell(const struct siege *siege)
     }
 }
 
-void brood_kill(pid_t leader)
+void process_tree_kill(pid_t leader)
 {
     enum { PAUSE_MS = 2, LONGEST_PAUSE_MS = 64, TOLD_MS = 1000 };
     int64_t pause_ms = PAUSE_MS;
