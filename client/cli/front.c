@@ -36,12 +36,12 @@ static const int64_t RELEASE_PATIENCE_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_
 
 struct front {
     struct keeper_plan plan;
-    int64_t patience_ns; /* with a keeper that let the watch pass */
+    int64_t patience_ns; /* with a keeper that let the shared pass */
     pid_t keeper;
-    int words;     /* the socket to it */
+    int ipc_fd;    /* the socket to it */
     pid_t command; /* 0: not started yet */
     bool ended;    /* it has, and this is how */
-    struct word how;
+    struct ipc_message how;
     int64_t over_ns; /* by then the lock has to be given back */
     int signals;     /* a signalfd */
     int timer;
@@ -60,15 +60,15 @@ static int failed(const char *what)
 static bool share_watch(struct front *front)
 {
     struct lease lease;
-    void *memory =
-        mmap(NULL, sizeof(struct watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, sizeof(struct shared_deadline), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
     lease_init(&lease, front->plan.lock->ttl_ms * NS_PER_MS,
                front->plan.options->grace_ms * NS_PER_MS, front->plan.lock->deadline_ns);
-    front->plan.watch = memory;
+    front->plan.shared = memory;
     front->patience_ns = lease_margin_ns(&lease) / 2;
-    atomic_init(&front->plan.watch->kill_ns, lease_kill_ns(&lease));
+    atomic_init(&front->plan.shared->kill_ns, lease_kill_ns(&lease));
     return true;
 }
 
@@ -114,19 +114,19 @@ static void unblock_signals(const struct front *front)
 
 static bool start_keeper(struct front *front)
 {
-    int words[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, words) != 0)
+    int ipc_fd[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ipc_fd) != 0)
         return false;
     fflush(NULL);
-    front->words = words[0];
-    front->plan.words = words[1];
+    front->ipc_fd = ipc_fd[0];
+    front->plan.ipc_fd = ipc_fd[1];
     front->plan.front = getpid();
     front->keeper = fork();
     if (front->keeper == 0) {
-        close(words[0]);
+        close(ipc_fd[0]);
         keeper_run(&front->plan);
     }
-    close(words[1]);
+    close(ipc_fd[1]);
     return front->keeper > 0;
 }
 
@@ -157,11 +157,11 @@ static void stop_like_command(struct front *front, int signal)
 {
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
     const sigset_t only = signal_only(SIGCONT);
-    atomic_store(&front->plan.watch->halted, true);
-    bool stopped = atomic_load(&front->plan.watch->stopped);
+    atomic_store(&front->plan.shared->halted, true);
+    bool stopped = atomic_load(&front->plan.shared->stopped);
     if (stopped)
         stop(front, signal);
-    atomic_store(&front->plan.watch->halted, false);
+    atomic_store(&front->plan.shared->halted, false);
     if (!stopped)
         return;
     /* Taken here, it is not forwarded: the command is told to go on by what follows, and told so
@@ -203,7 +203,7 @@ static void pass_on_interrupt(void)
 static int finish(struct front *front, const char *text)
 {
     char name[REPORT_NAME];
-    const struct word *how = &front->how;
+    const struct ipc_message *how = &front->how;
     bool interrupted = front->terminal.lent && how->by_signal && how->value == SIGINT;
     foreground_take_back(&front->terminal, how->by_signal);
     /* It has nothing left to do, even if somebody has stopped it. */
@@ -264,34 +264,35 @@ enum { RUNNING = -1 };
 /* RUNNING, or the exit code. */
 static int read_word(struct front *front)
 {
-    struct word word;
+    struct ipc_message message;
     char name[REPORT_NAME];
-    ssize_t len = recv(front->words, &word, sizeof(word), MSG_DONTWAIT);
+    ssize_t len = recv(front->ipc_fd, &message, sizeof(message), MSG_DONTWAIT);
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return RUNNING;
-    if (len != (ssize_t)sizeof(word))
+    if (len != (ssize_t)sizeof(message))
         return front->ended ? finish_without_release(front) : on_keeper_gone(front);
-    switch (word.kind) {
-    case WORD_STARTED:
-        front->command = word.value;
+    switch (message.kind) {
+    case IPC_STARTED:
+        front->command = message.value;
         foreground_lend(&front->terminal, front->command);
-        word = (struct word){.kind = WORD_GO};
-        (void)!send(front->words, &word, sizeof(word), MSG_NOSIGNAL);
+        message = (struct ipc_message){.kind = IPC_GO};
+        (void)!send(front->ipc_fd, &message, sizeof(message), MSG_NOSIGNAL);
         return RUNNING;
-    case WORD_STOPPED:
-        stop_like_command(front, word.value);
+    case IPC_STOPPED:
+        stop_like_command(front, message.value);
         return RUNNING;
-    case WORD_LOST:
-        report_message("%s is lost: %s", report_name(front->plan.lock->resource, name), word.text);
+    case IPC_LOST:
+        report_message("%s is lost: %s", report_name(front->plan.lock->resource, name),
+                       message.text);
         return RUNNING;
-    case WORD_ENDED:
+    case IPC_ENDED:
         front->ended = true;
-        front->how = word;
+        front->how = message;
         front->over_ns = clock_boottime_ns() + RELEASE_PATIENCE_NS;
         return RUNNING;
-    case WORD_OVER:
-        return finish(front, word.text);
-    case WORD_GO:
+    case IPC_OVER:
+        return finish(front, message.text);
+    case IPC_GO:
         break;
     }
     return RUNNING;
@@ -300,7 +301,7 @@ static int read_word(struct front *front)
 static int64_t stuck_at_ns(const struct front *front)
 {
     return front->ended ? front->over_ns
-                        : atomic_load(&front->plan.watch->kill_ns) + front->patience_ns;
+                        : atomic_load(&front->plan.shared->kill_ns) + front->patience_ns;
 }
 
 static int loop(struct front *front)
@@ -308,14 +309,14 @@ static int loop(struct front *front)
     for (;;) {
         int64_t stuck_ns = stuck_at_ns(front);
         struct pollfd fds[] = {
-            {.fd = front->words, .events = POLLIN},
+            {.fd = front->ipc_fd, .events = POLLIN},
             {.fd = front->timer, .events = POLLIN},
             /* Only what has a process to go to. */
             {.fd = front->command > 0 ? front->signals : -1, .events = POLLIN},
         };
         clock_set_timer(front->timer, stuck_ns);
         poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
-        /* Time first, as in the keeper. It may have moved the watch on while we were stopped. */
+        /* Time first, as in the keeper. It may have moved the shared on while we were stopped. */
         if (!front->ended && clock_boottime_ns() >= stuck_at_ns(front))
             return on_keeper_stuck(front);
         if (front->command > 0)

@@ -47,18 +47,18 @@ struct keeper {
     uint64_t asked;          /* the extension under way */
 };
 
-static void tell(const struct keeper *keeper, const struct word *word)
+static void tell(const struct keeper *keeper, const struct ipc_message *message)
 {
     /* A front that is gone shows when it is read from. */
-    (void)!send(keeper->plan->words, word, sizeof(*word), MSG_NOSIGNAL);
+    (void)!send(keeper->plan->ipc_fd, message, sizeof(*message), MSG_NOSIGNAL);
 }
 
 /* The front has stopped along with the command, and has to go on along with it. It may be about to
  * stop and stop after it was continued, so this is done until it has said that it goes on. */
 static bool front_is_behind(const struct keeper *keeper)
 {
-    const struct watch *watch = keeper->plan->watch;
-    return atomic_load(&watch->halted) && !atomic_load(&watch->stopped) &&
+    const struct shared_deadline *shared = keeper->plan->shared;
+    return atomic_load(&shared->halted) && !atomic_load(&shared->stopped) &&
            getppid() == keeper->plan->front;
 }
 
@@ -148,20 +148,20 @@ static bool start_command(struct keeper *keeper)
     if (keeper->command < 0)
         return false;
     setpgid(keeper->command, keeper->command);
-    tell(keeper, &(struct word){.kind = WORD_STARTED, .value = keeper->command});
+    tell(keeper, &(struct ipc_message){.kind = IPC_STARTED, .value = keeper->command});
     return true;
 }
 
 /* --- the end --- */
 
 /* How the command ended; it is not waited for, so that its number stays its own. */
-static struct word how_it_ended(const struct keeper *keeper)
+static struct ipc_message how_it_ended(const struct keeper *keeper)
 {
     siginfo_t info;
     memset(&info, 0, sizeof(info));
     waitid(P_PID, (id_t)keeper->command, &info, WEXITED | WNOWAIT);
-    return (struct word){
-        .kind = WORD_ENDED,
+    return (struct ipc_message){
+        .kind = IPC_ENDED,
         .value = info.si_status,
         .by_signal = info.si_code != CLD_EXITED,
         .lost = lease_is_lost(&keeper->lease),
@@ -202,12 +202,12 @@ static _Noreturn void end(struct keeper *keeper)
 {
     const struct keeper_plan *plan = keeper->plan;
     const struct timespec moment = {.tv_nsec = FRONT_LOOK_MS * NS_PER_MS};
-    struct word ended = how_it_ended(keeper);
-    struct word over = {.kind = WORD_OVER};
+    struct ipc_message ended = how_it_ended(keeper);
+    struct ipc_message over = {.kind = IPC_OVER};
     struct redlock_lock lock = *plan->lock;
-    atomic_store(&plan->watch->stopped, false);
+    atomic_store(&plan->shared->stopped, false);
     tell(keeper, &ended);
-    atomic_store(&plan->watch->kill_ns, WATCH_NEVER);
+    atomic_store(&plan->shared->kill_ns, KILL_NEVER);
     continue_front(keeper);
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     enum redlock_status status = release(keeper, &lock);
@@ -233,7 +233,7 @@ static _Noreturn void kill_and_end(struct keeper *keeper)
  * killed nobody knows, so it goes the same way. After a loss nothing may live. */
 static _Noreturn void leave_or_kill_and_end(struct keeper *keeper)
 {
-    struct word how = how_it_ended(keeper);
+    struct ipc_message how = how_it_ended(keeper);
     if (how.by_signal || how.lost)
         process_tree_kill(keeper->command);
     end(keeper);
@@ -241,9 +241,9 @@ static _Noreturn void leave_or_kill_and_end(struct keeper *keeper)
 
 static void tell_lost(const struct keeper *keeper, const char *why)
 {
-    struct word word = {.kind = WORD_LOST};
-    snprintf(word.text, sizeof(word.text), "%s", why);
-    tell(keeper, &word);
+    struct ipc_message message = {.kind = IPC_LOST};
+    snprintf(message.text, sizeof(message.text), "%s", why);
+    tell(keeper, &message);
 }
 
 static void lose(struct keeper *keeper, const char *why, int64_t now_ns)
@@ -357,9 +357,9 @@ static void look_at_children(struct keeper *keeper)
         if (waitid(P_PID, (id_t)keeper->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
             info.si_pid == 0)
             break;
-        atomic_store(&keeper->plan->watch->stopped, info.si_code != CLD_CONTINUED);
+        atomic_store(&keeper->plan->shared->stopped, info.si_code != CLD_CONTINUED);
         if (info.si_code != CLD_CONTINUED)
-            tell(keeper, &(struct word){.kind = WORD_STOPPED, .value = info.si_status});
+            tell(keeper, &(struct ipc_message){.kind = IPC_STOPPED, .value = info.si_status});
     }
     for (;;) {
         info.si_pid = 0;
@@ -367,7 +367,7 @@ static void look_at_children(struct keeper *keeper)
             return;
         if (info.si_pid == keeper->command) {
             keeper->command_ended = true;
-            atomic_store(&keeper->plan->watch->stopped, false);
+            atomic_store(&keeper->plan->shared->stopped, false);
             return;
         }
         waitpid(info.si_pid, NULL, WNOHANG);
@@ -376,11 +376,11 @@ static void look_at_children(struct keeper *keeper)
 
 static void read_front(struct keeper *keeper)
 {
-    struct word word;
-    ssize_t len = recv(keeper->plan->words, &word, sizeof(word), MSG_DONTWAIT);
+    struct ipc_message message;
+    ssize_t len = recv(keeper->plan->ipc_fd, &message, sizeof(message), MSG_DONTWAIT);
     if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR))
         keeper->front_gone = true;
-    if (len == (ssize_t)sizeof(word) && word.kind == WORD_GO && keeper->go >= 0) {
+    if (len == (ssize_t)sizeof(message) && message.kind == IPC_GO && keeper->go >= 0) {
         (void)!write(keeper->go, "", 1);
         close(keeper->go);
         keeper->go = -1;
@@ -391,7 +391,7 @@ static void wait_for_something(const struct keeper *keeper)
 {
     struct redlock *redlock = keeper->plan->redlock;
     struct pollfd fds[] = {
-        {.fd = keeper->plan->words, .events = POLLIN},
+        {.fd = keeper->plan->ipc_fd, .events = POLLIN},
         {.fd = keeper->children, .events = POLLIN},
         {.fd = keeper->timer, .events = POLLIN},
         {.fd = redlock_fd(redlock), .events = POLLIN},
@@ -475,7 +475,7 @@ _Noreturn void keeper_run(const struct keeper_plan *plan)
             kill_and_end(&keeper);
         if (group_has_ended(&keeper))
             leave_or_kill_and_end(&keeper);
-        atomic_store(&plan->watch->kill_ns, lease_kill_ns(&keeper.lease));
+        atomic_store(&plan->shared->kill_ns, lease_kill_ns(&keeper.lease));
         wait_for_something(&keeper);
     }
 }

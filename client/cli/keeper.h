@@ -18,17 +18,17 @@ struct redlock;
 struct redlock_lock;
 
 /* What they tell each other, a packet each. */
-enum word_kind {
-    WORD_STARTED, /* to the front: `value` is the process, and leads its group */
-    WORD_GO,      /* to the keeper: the terminal is the command's, it may begin */
-    WORD_STOPPED, /* to the front: by the signal `value` */
-    WORD_LOST,    /* to the front: the command was told to end */
-    WORD_ENDED,   /* to the front: nothing runs any more, and this is the exit code */
-    WORD_OVER,    /* to the front: the last, the lock is given back, or could not be */
+enum ipc_kind {
+    IPC_STARTED, /* to the front: `value` is the process, and leads its group */
+    IPC_GO,      /* to the keeper: the terminal is the command's, it may begin */
+    IPC_STOPPED, /* to the front: by the signal `value` */
+    IPC_LOST,    /* to the front: the command was told to end */
+    IPC_ENDED,   /* to the front: nothing runs any more, and this is the exit code */
+    IPC_OVER,    /* to the front: the last, the lock is given back, or could not be */
 };
 
-struct word {
-    enum word_kind kind;
+struct ipc_message {
+    enum ipc_kind kind;
     int value;
     bool by_signal; /* ENDED: `value` is the signal, no exit code */
     bool lost;      /* ENDED: the lock was lost before */
@@ -36,8 +36,8 @@ struct word {
 };
 
 /* Memory of both. */
-struct watch {
-    /* When the command is killed unless the keeper moves it on, CLOCK_BOOTTIME; WATCH_NEVER: it
+struct shared_deadline {
+    /* When the command is killed unless the keeper moves it on, CLOCK_BOOTTIME; KILL_NEVER: it
      * has ended. */
     _Atomic int64_t kill_ns;
     _Atomic bool stopped; /* the command is; by the keeper */
@@ -45,7 +45,7 @@ struct watch {
 };
 
 /* Far off, and something can be added to it. */
-#define WATCH_NEVER (INT64_MAX / 2)
+#define KILL_NEVER (INT64_MAX / 2)
 
 enum { RELEASE_TIMEOUT_MS = 2000 };
 
@@ -56,8 +56,8 @@ struct keeper_plan {
     const sigset_t *mask;      /* for the command: as redlock itself was started */
     struct sigaction on_child; /* likewise, its SIGCHLD */
     pid_t front;
-    int words; /* the socket to it */
-    struct watch *watch;
+    int ipc_fd; /* the socket to it */
+    struct shared_deadline *shared;
 };
 
 /* In a process of its own, all signals blocked. Ends it. */
