@@ -5,7 +5,7 @@
 set -u
 
 retired='process_tree(_[a-z_]+)? | process_tree
-keepers?|wrapper_keeper|(keeper|front)_[a-z_]+ | supervisor, parent
+keepers?|wrapper_supervisor|(supervisor|front)_[a-z_]+ | supervisor, parent
 warden(_[a-z_]+)?|WARDEN_[A-Z]+ | guard_io
 struct ends|end_watch(_set)?|ends_(init|deinit) | hangups, hangup_watch
 WATCH_[A-Z_]+|watch_(take|inherit|resume|verdict|sample) | clock_monitor, MONITOR_...

@@ -31,7 +31,7 @@ extern const struct command commands[];
 /* NULL: there is none of that name; the error says so, and which was probably meant. */
 const struct command *command_find(const char *name, struct error *error);
 
-int command_run(const struct options *options);  /* front.c */
+int command_run(const struct options *options);  /* parent.c */
 int command_lock(const struct options *options); /* lock.c, and those below */
 int command_unlock(const struct options *options);
 int command_extend(const struct options *options);

@@ -141,7 +141,7 @@ START_TEST(it_stops_and_goes_on_along_with_the_command)
 END_TEST
 
 /* Nobody else would continue it. */
-START_TEST(a_front_that_stopped_with_the_command_goes_on_when_that_is_killed)
+START_TEST(a_parent_that_stopped_with_the_command_goes_on_when_that_is_killed)
 {
     start(WORDS("a", "sleep", "600"));
     pid_t command = wrapper_command(&wrapper);
@@ -152,7 +152,7 @@ START_TEST(a_front_that_stopped_with_the_command_goes_on_when_that_is_killed)
 }
 END_TEST
 
-START_TEST(a_front_never_stays_stopped_without_the_command)
+START_TEST(a_parent_never_stays_stopped_without_the_command)
 {
     start(WORDS("a", "sleep", "600"));
     pid_t command = wrapper_command(&wrapper);
@@ -221,8 +221,8 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(signals, run_set_up, run_tear_down);
     tcase_add_test(signals, signals_reach_the_command_once);
     tcase_add_test(signals, it_stops_and_goes_on_along_with_the_command);
-    tcase_add_test(signals, a_front_that_stopped_with_the_command_goes_on_when_that_is_killed);
-    tcase_add_test(signals, a_front_never_stays_stopped_without_the_command);
+    tcase_add_test(signals, a_parent_that_stopped_with_the_command_goes_on_when_that_is_killed);
+    tcase_add_test(signals, a_parent_never_stays_stopped_without_the_command);
     suite_add_tcase(suite, signals);
     TCase *daemons = sandbox_case("daemons");
     tcase_add_checked_fixture(daemons, run_set_up, run_tear_down);

@@ -52,21 +52,21 @@ START_TEST(a_group_that_outlives_its_command_is_looked_at_ever_less_often)
     wrapper_wait_output(&wrapper, "pid ");
     ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &command, 1), 1);
     process_wait_gone(command);
-    pid_t keeper = wrapper_keeper(&wrapper);
+    pid_t supervisor = wrapper_supervisor(&wrapper);
     sleep(2);
-    long before = reads_of(keeper);
+    long before = reads_of(supervisor);
     int64_t began_ms = run_wall_ms();
     sleep(2);
     ck_assert_int_eq(sysinfo(&machine), 0);
-    int64_t looks = (reads_of(keeper) - before) / machine.procs;
+    int64_t looks = (reads_of(supervisor) - before) / machine.procs;
     ck_assert_int_le(looks, 2 + 2 * (run_wall_ms() - began_ms) / 1000);
     kill(-command, SIGKILL);
     ck_assert_int_eq(wrapper_wait(&wrapper), 5);
 }
 END_TEST
 
-/* Those whose parents have ended are the keeper's children; the remains of the command, which stay,
- * must not hide theirs. */
+/* Those whose parents have ended are the supervisor's children; the remains of the command, which
+ * stay, must not hide theirs. */
 START_TEST(who_ends_in_a_group_that_outlives_its_command_is_reaped)
 {
     enum { ORPHANS = 3 };

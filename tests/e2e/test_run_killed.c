@@ -13,28 +13,28 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-START_TEST(nothing_outlives_a_killed_front)
+START_TEST(nothing_outlives_a_killed_parent)
 {
     pid_t pids[STUBBORN_COUNT];
     int status;
     start(WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
-    pid_t keeper = wrapper_keeper(&wrapper);
+    pid_t supervisor = wrapper_supervisor(&wrapper);
     kill(wrapper.pid, SIGKILL);
     waitpid(wrapper.pid, &status, 0);
-    process_wait_gone(keeper);
-    /* The keeper was the last of them, and has given the lock back. */
+    process_wait_gone(supervisor);
+    /* The supervisor was the last of them, and has given the lock back. */
     ck_assert(!run_any_runs(pids));
     client_expect(&stage.client, "FREE", "STATUS a");
 }
 END_TEST
 
-START_TEST(nothing_outlives_a_killed_keeper)
+START_TEST(nothing_outlives_a_killed_supervisor)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
-    kill(wrapper_keeper(&wrapper), SIGKILL);
+    kill(wrapper_supervisor(&wrapper), SIGKILL);
     ck_assert_int_eq(wrapper_wait(&wrapper), 125);
     ck_assert(!run_any_runs(pids));
     ck_assert(wrapper_complained(&wrapper, "redlock: its keeper was killed"));
@@ -56,13 +56,13 @@ static void expect_other_name(pid_t pid, const char *file, const char *name)
 }
 
 /* Or killall and pkill would kill both processes at once. */
-START_TEST(the_keeper_is_not_found_by_the_name_of_redlock)
+START_TEST(the_supervisor_is_not_found_by_the_name_of_redlock)
 {
     start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
-    pid_t keeper = wrapper_keeper(&wrapper);
-    expect_other_name(keeper, "comm", "rl-supervisor\n");
-    expect_other_name(keeper, "cmdline", "rl-supervisor: deploy");
+    pid_t supervisor = wrapper_supervisor(&wrapper);
+    expect_other_name(supervisor, "comm", "rl-supervisor\n");
+    expect_other_name(supervisor, "cmdline", "rl-supervisor: deploy");
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
 }
@@ -77,11 +77,11 @@ START_TEST(the_lock_outlives_both_processes_killed_at_once_until_its_deadline)
                 SHELL("setsid sh -c 'echo pid $$; exec sleep 600' & exec sleep 600")));
     wrapper_wait_output(&wrapper, "\n");
     ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &orphan, 1), 1);
-    pid_t keeper = wrapper_keeper(&wrapper);
+    pid_t supervisor = wrapper_supervisor(&wrapper);
     pid_t command = wrapper_command(&wrapper);
     int64_t expiry_ms = run_first_expiry_ms(&stage);
     kill(wrapper.pid, SIGSTOP);
-    kill(keeper, SIGKILL);
+    kill(supervisor, SIGKILL);
     kill(wrapper.pid, SIGKILL);
     waitpid(wrapper.pid, &status, 0);
     process_wait_gone(command);
@@ -93,21 +93,21 @@ START_TEST(the_lock_outlives_both_processes_killed_at_once_until_its_deadline)
 }
 END_TEST
 
-START_TEST(a_stopped_keeper_is_ended_by_the_front_before_the_deadline)
+START_TEST(a_stopped_supervisor_is_ended_by_the_parent_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
-    pid_t keeper = wrapper_keeper(&wrapper);
-    kill(keeper, SIGSTOP);
+    pid_t supervisor = wrapper_supervisor(&wrapper);
+    kill(supervisor, SIGSTOP);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     ck_assert(!run_any_runs(pids));
-    ck_assert(!process_runs(keeper));
+    ck_assert(!process_runs(supervisor));
     ck_assert(wrapper_complained(&wrapper, "redlock itself was stopped for too long"));
 }
 END_TEST
 
-START_TEST(a_stopped_front_costs_no_lock)
+START_TEST(a_stopped_parent_costs_no_lock)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
@@ -124,13 +124,13 @@ START_TEST(a_stopped_front_costs_no_lock)
 }
 END_TEST
 
-START_TEST(a_front_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended)
+START_TEST(a_parent_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
     wrapper_wait_output(&wrapper, "ready");
-    pid_t keeper = wrapper_keeper(&wrapper);
+    pid_t supervisor = wrapper_supervisor(&wrapper);
     kill(wrapper.pid, SIGSTOP);
-    process_wait_gone(keeper);
+    process_wait_gone(supervisor);
     usleep(600000);
     kill(wrapper.pid, SIGCONT);
     ck_assert_int_eq(wrapper_wait(&wrapper), 5);
@@ -157,10 +157,10 @@ START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
-    pid_t keeper = wrapper_keeper(&wrapper);
-    kill(keeper, SIGSTOP);
+    pid_t supervisor = wrapper_supervisor(&wrapper);
+    kill(supervisor, SIGSTOP);
     kill(wrapper.pid, SIGSTOP);
-    process_wait_state(keeper, 'T');
+    process_wait_state(supervisor, 'T');
     process_wait_state(wrapper.pid, 'T');
     kill(stage.daemon.pid, SIGSTOP);
     struct waiting waiting = waiting_for("the lock to expire");
@@ -175,23 +175,23 @@ START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
 }
 END_TEST
 
-/* The keeper alone goes on: it has to do the same. */
-START_TEST(a_keeper_that_was_stopped_past_the_deadline_kills_first)
+/* The supervisor alone goes on: it has to do the same. */
+START_TEST(a_supervisor_that_was_stopped_past_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
-    pid_t keeper = wrapper_keeper(&wrapper);
+    pid_t supervisor = wrapper_supervisor(&wrapper);
     kill(wrapper.pid, SIGSTOP);
-    kill(keeper, SIGSTOP);
-    process_wait_state(keeper, 'T');
+    kill(supervisor, SIGSTOP);
+    process_wait_state(supervisor, 'T');
     process_wait_state(wrapper.pid, 'T');
     kill(stage.daemon.pid, SIGSTOP);
     struct waiting waiting = waiting_for("the lock to expire");
     while (masters_with(stage.masters, stage.master_count, "redlock:a") > 0)
         waiting_pause(&waiting);
-    kill(keeper, SIGCONT);
-    process_wait_gone(keeper);
+    kill(supervisor, SIGCONT);
+    process_wait_gone(supervisor);
     ck_assert(!run_any_runs(pids));
     kill(wrapper.pid, SIGCONT);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
@@ -205,17 +205,17 @@ Suite *test_suite(void)
     Suite *suite = suite_create("run that is killed");
     TCase *tests = sandbox_case("killed");
     tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
-    tcase_add_test(tests, nothing_outlives_a_killed_front);
-    tcase_add_test(tests, nothing_outlives_a_killed_keeper);
-    tcase_add_test(tests, the_keeper_is_not_found_by_the_name_of_redlock);
+    tcase_add_test(tests, nothing_outlives_a_killed_parent);
+    tcase_add_test(tests, nothing_outlives_a_killed_supervisor);
+    tcase_add_test(tests, the_supervisor_is_not_found_by_the_name_of_redlock);
     tcase_add_test(tests, the_lock_outlives_both_processes_killed_at_once_until_its_deadline);
-    tcase_add_test(tests, a_stopped_keeper_is_ended_by_the_front_before_the_deadline);
-    tcase_add_test(tests, a_stopped_front_costs_no_lock);
+    tcase_add_test(tests, a_stopped_supervisor_is_ended_by_the_parent_before_the_deadline);
+    tcase_add_test(tests, a_stopped_parent_costs_no_lock);
     tcase_add_test(tests,
-                   a_front_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended);
+                   a_parent_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended);
     tcase_add_test(tests, a_daemon_that_does_not_answer_at_the_end_changes_no_exit_code);
     tcase_add_test(tests, whoever_was_stopped_past_the_deadline_kills_first);
-    tcase_add_test(tests, a_keeper_that_was_stopped_past_the_deadline_kills_first);
+    tcase_add_test(tests, a_supervisor_that_was_stopped_past_the_deadline_kills_first);
     suite_add_tcase(suite, tests);
     return suite;
 }

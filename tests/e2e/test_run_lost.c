@@ -202,7 +202,7 @@ START_TEST(a_process_without_its_first_thread_holds_the_lock_and_is_killed)
     wrapper_wait_output(&wrapper, "\n");
     ck_assert_uint_eq(wrapper_printed_pids(&wrapper, &pid, 1), 1);
     client_expect_match(&stage.client, "HELD .*", "STATUS a");
-    kill(wrapper_keeper(&wrapper), SIGSTOP);
+    kill(wrapper_supervisor(&wrapper), SIGSTOP);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     ck_assert_int_ne(access(path, F_OK), 0);

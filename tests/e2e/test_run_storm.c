@@ -26,9 +26,9 @@ enum { CONFLICT = 99 };
 
 enum { SHELLS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
 
-enum victim { NOBODY, FRONT, KEEPER, BOTH, COMMAND, GRANDCHILD, DAEMON, VICTIMS };
+enum victim { NOBODY, PARENT, SUPERVISOR, BOTH, COMMAND, GRANDCHILD, DAEMON, VICTIMS };
 
-static const char *const victim_names[VICTIMS] = {"nobody",  "front",      "keeper", "both",
+static const char *const victim_names[VICTIMS] = {"nobody",  "parent",     "supervisor", "both",
                                                   "command", "grandchild", "daemon"};
 /* How often out of a hundred. */
 static const unsigned victim_chances[VICTIMS] = {35, 15, 10, 10, 14, 14, 2};
@@ -75,17 +75,17 @@ static pid_t child_of(pid_t parent)
 
 static pid_t find(const struct storm *storm, const struct shell *shell)
 {
-    pid_t keeper = child_of(shell->wrapper.pid);
+    pid_t supervisor = child_of(shell->wrapper.pid);
     switch (shell->victim) {
-    case FRONT:
+    case PARENT:
         return shell->wrapper.pid;
-    case KEEPER:
+    case SUPERVISOR:
     case BOTH:
-        return keeper;
+        return supervisor;
     case COMMAND:
-        return child_of(keeper);
+        return child_of(supervisor);
     case GRANDCHILD:
-        return child_of(child_of(keeper));
+        return child_of(child_of(supervisor));
     case DAEMON:
         return storm->stage.daemon.pid;
     case NOBODY:
@@ -131,7 +131,7 @@ static void begin(struct storm *storm, unsigned index)
     shell->after_ms = dice_below(&storm->dice, LONGEST_MS);
     shell->kill_ms = INT64_MAX;
     /* Those that are there from the start are also killed while it waits in line. */
-    if (shell->victim == FRONT || shell->victim == DAEMON)
+    if (shell->victim == PARENT || shell->victim == DAEMON)
         shell->kill_ms = waiting_clock_ms() + 2 * shell->after_ms;
     storm->started++;
 }
@@ -189,7 +189,7 @@ START_TEST(no_two_commands_ever_run_at_once)
         commands++;
     free(text);
     fprintf(stderr, "storm: %u runs, %u commands begun; killed", runs, commands);
-    for (unsigned victim = FRONT; victim < VICTIMS; victim++)
+    for (unsigned victim = PARENT; victim < VICTIMS; victim++)
         fprintf(stderr, " %s %u", victim_names[victim], storm.killed[victim]);
     fprintf(stderr, "\n");
     ck_assert_uint_gt(commands, runs / 2);

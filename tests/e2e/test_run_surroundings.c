@@ -90,8 +90,8 @@ START_TEST(short_of_descriptors_it_fails_and_keeps_no_lock)
 }
 END_TEST
 
-/* The shell that became redlock had started something before; the command kills the keeper. */
-START_TEST(a_killed_keeper_takes_nothing_along_that_was_there_before)
+/* The shell that became redlock had started something before; the command kills the supervisor. */
+START_TEST(a_killed_supervisor_takes_nothing_along_that_was_there_before)
 {
     shell("sleep 1000 >/dev/null 2>&1 & echo $!; "
           "exec $REDLOCK run a sh -c 'kill -KILL $PPID; sleep 1000'");
@@ -202,7 +202,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_leaves_no_zombie_to_others);
     tcase_add_test(tests, short_of_descriptors_it_fails_and_keeps_no_lock);
-    tcase_add_test(tests, a_killed_keeper_takes_nothing_along_that_was_there_before);
+    tcase_add_test(tests, a_killed_supervisor_takes_nothing_along_that_was_there_before);
     tcase_add_test(tests, nobody_reading_its_messages_costs_no_grace);
     tcase_add_test(tests, where_proc_hides_other_users_nothing_is_run);
     tcase_add_test(tests, a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended);

@@ -344,13 +344,13 @@ START_TEST(in_the_background_it_leaves_the_terminal_to_whom_it_belongs)
     type(&terminal, "$run a -- sh -c \"echo front \\$(ps -o ppid= \\$PPID); sleep 3\"");
     wait_screen(&terminal, "\nfront ");
     look(&terminal);
-    pid_t front = (pid_t)strtol(strstr(terminal.screen, "\nfront ") + 7, NULL, 10);
-    ck_assert_int_gt(front, 1);
-    kill(front, SIGSTOP);
+    pid_t parent = (pid_t)strtol(strstr(terminal.screen, "\nfront ") + 7, NULL, 10);
+    ck_assert_int_gt(parent, 1);
+    kill(parent, SIGSTOP);
     wait_screen(&terminal, "Stopped");
     type(&terminal, "bg; cat");
     struct waiting waiting = waiting_for("its end");
-    while (process_runs(front))
+    while (process_runs(parent))
         waiting_pause(&waiting);
     type(&terminal, "still there");
     wait_screen(&terminal, "still there\nstill there");

@@ -60,14 +60,14 @@ static pid_t only_child(pid_t parent, const char *what)
     return child;
 }
 
-pid_t wrapper_keeper(const struct wrapper *wrapper)
+pid_t wrapper_supervisor(const struct wrapper *wrapper)
 {
     return only_child(wrapper->pid, "the keeper");
 }
 
 pid_t wrapper_command(const struct wrapper *wrapper)
 {
-    return only_child(wrapper_keeper(wrapper), "the command");
+    return only_child(wrapper_supervisor(wrapper), "the command");
 }
 
 static unsigned count_in(const char *file, const char *text)

@@ -14,7 +14,7 @@ struct wrapper {
     const struct sandbox *sandbox;
     char output[SANDBOX_FILE]; /* of the command and of redlock */
     char errors[SANDBOX_FILE];
-    pid_t pid; /* the front: what was started */
+    pid_t pid; /* the parent: what was started */
 };
 
 /* The program under test. */
@@ -32,7 +32,7 @@ int wrapper_run(struct wrapper *wrapper, const struct sandbox *sandbox, const ch
                 const char *const *words);
 
 /* Its two other processes, once they are there. */
-pid_t wrapper_keeper(const struct wrapper *wrapper);
+pid_t wrapper_supervisor(const struct wrapper *wrapper);
 pid_t wrapper_command(const struct wrapper *wrapper);
 
 /* Wait until it has printed this, on standard output or standard error. */

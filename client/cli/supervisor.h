@@ -1,10 +1,10 @@
 /*
- * The keeper: the second process of `redlock run`, and the parent of the command. It has the
+ * The supervisor: the second process of `redlock run`, and the parent of the command. It has the
  * connection to the daemon, extends the lock, and ends the command when the lock is lost or the
- * front (front.c), which was started, is gone. docs/architecture.md has both in one picture.
+ * parent (parent.c), which was started, is gone. docs/architecture.md has both in one picture.
  */
-#ifndef CLIENT_CLI_KEEPER_H
-#define CLIENT_CLI_KEEPER_H
+#ifndef CLIENT_CLI_SUPERVISOR_H
+#define CLIENT_CLI_SUPERVISOR_H
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,12 +19,12 @@ struct redlock_lock;
 
 /* What they tell each other, a packet each. */
 enum ipc_kind {
-    IPC_STARTED, /* to the front: `value` is the process, and leads its group */
-    IPC_GO,      /* to the keeper: the terminal is the command's, it may begin */
-    IPC_STOPPED, /* to the front: by the signal `value` */
-    IPC_LOST,    /* to the front: the command was told to end */
-    IPC_ENDED,   /* to the front: nothing runs any more, and this is the exit code */
-    IPC_OVER,    /* to the front: the last, the lock is given back, or could not be */
+    IPC_STARTED, /* to the parent: `value` is the process, and leads its group */
+    IPC_GO,      /* to the supervisor: the terminal is the command's, it may begin */
+    IPC_STOPPED, /* to the parent: by the signal `value` */
+    IPC_LOST,    /* to the parent: the command was told to end */
+    IPC_ENDED,   /* to the parent: nothing runs any more, and this is the exit code */
+    IPC_OVER,    /* to the parent: the last, the lock is given back, or could not be */
 };
 
 struct ipc_message {
@@ -37,11 +37,11 @@ struct ipc_message {
 
 /* Memory of both. */
 struct shared_deadline {
-    /* When the command is killed unless the keeper moves it on, CLOCK_BOOTTIME; KILL_NEVER: it
+    /* When the command is killed unless the supervisor moves it on, CLOCK_BOOTTIME; KILL_NEVER: it
      * has ended. */
     _Atomic int64_t kill_ns;
-    _Atomic bool stopped; /* the command is; by the keeper */
-    _Atomic bool halted;  /* the front stops along with it, until it is continued; by the front */
+    _Atomic bool stopped; /* the command is; by the supervisor */
+    _Atomic bool halted;  /* the parent stops along with it, until it is continued; by the parent */
 };
 
 /* Far off, and something can be added to it. */
@@ -49,18 +49,18 @@ struct shared_deadline {
 
 enum { RELEASE_TIMEOUT_MS = 2000 };
 
-struct keeper_plan {
+struct supervisor_plan {
     const struct options *options;
     struct redlock *redlock;
     const struct redlock_lock *lock;
     const sigset_t *mask;      /* for the command: as redlock itself was started */
     struct sigaction on_child; /* likewise, its SIGCHLD */
-    pid_t front;
+    pid_t parent;
     int ipc_fd; /* the socket to it */
     struct shared_deadline *shared;
 };
 
 /* In a process of its own, all signals blocked. Ends it. */
-_Noreturn void keeper_run(const struct keeper_plan *plan);
+_Noreturn void supervisor_run(const struct supervisor_plan *plan);
 
 #endif

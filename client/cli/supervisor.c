@@ -1,0 +1,483 @@
+#include "client/cli/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/cli/clock.h"
+#include "client/cli/daemon.h"
+#include "client/cli/lease.h"
+#include "client/cli/lookup.h"
+#include "client/cli/process_tree.h"
+#include "client/cli/report.h"
+#include "client/cli/signals.h"
+#include "client/cli/title.h"
+#include "protocol/units.h"
+
+enum {
+    GROUP_LOOK_MS = 50,        /* the shortest pause between two looks at the command's group */
+    GROUP_LOOK_SHARE = 20,     /* a look takes at most one part of so many of a processor's time */
+    GROUP_LOOK_IDLE_MS = 1000, /* the pause is so much longer while no child ends */
+    PARENT_LOOK_MS = 20,       /* whether the parent goes on again */
+};
+
+struct supervisor {
+    const struct supervisor_plan *plan;
+    struct lease lease;
+    struct lookup lookup;
+    pid_t command;
+    int go;       /* the command waits for a byte from here; -1 once it has it */
+    int children; /* a signalfd of SIGCHLD */
+    int timer;
+    bool parent_gone;
+    bool command_ended;
+    int64_t look_ns;         /* when to look at its group */
+    int64_t look_soonest_ns; /* ... where a child has ended meanwhile */
+    uint64_t asked;          /* the extension under way */
+};
+
+static void tell(const struct supervisor *supervisor, const struct ipc_message *message)
+{
+    /* A parent that is gone shows when it is read from. */
+    (void)!send(supervisor->plan->ipc_fd, message, sizeof(*message), MSG_NOSIGNAL);
+}
+
+/* The parent has stopped along with the command, and has to go on along with it. It may be about to
+ * stop and stop after it was continued, so this is done until it has said that it goes on. */
+static bool parent_is_behind(const struct supervisor *supervisor)
+{
+    const struct shared_deadline *shared = supervisor->plan->shared;
+    return atomic_load(&shared->halted) && !atomic_load(&shared->stopped) &&
+           getppid() == supervisor->plan->parent;
+}
+
+static void continue_parent(const struct supervisor *supervisor)
+{
+    if (parent_is_behind(supervisor))
+        kill(supervisor->plan->parent, SIGCONT);
+}
+
+/* --- the command --- */
+
+static void export_number(const char *name, int64_t number)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%" PRId64, number);
+    setenv(name, text, 1);
+}
+
+/* Commands within find the same daemon, and are the same user there: from whatever folder. */
+static void export_daemon(const struct options *options)
+{
+    const char *path = options->secret_file;
+    char *folder = NULL, *absolute = NULL;
+    setenv("REDLOCK_URL", options->url, 1);
+    if (path == NULL)
+        return;
+    if (path[0] != '/' && (folder = get_current_dir_name()) != NULL &&
+        asprintf(&absolute, "%s/%s", folder, path) >= 0)
+        path = absolute;
+    setenv("REDLOCK_SECRET_FILE", path, 1);
+}
+
+/* The name, behind those of the locks that are held around this one. */
+static void export_held(const char *name)
+{
+    const char *around = getenv("REDLOCK_HELD");
+    char *all;
+    if (around == NULL || around[0] == '\0')
+        setenv("REDLOCK_HELD", name, 1);
+    else if (asprintf(&all, "%s %s", around, name) >= 0)
+        setenv("REDLOCK_HELD", all, 1);
+}
+
+static void export_lock(const struct redlock_lock *lock)
+{
+    export_held(lock->resource);
+    setenv("REDLOCK_RESOURCE", lock->resource, 1);
+    setenv("REDLOCK_TOKEN", lock->token, 1);
+    export_number("REDLOCK_DEADLINE_MS", lock->deadline_ns / NS_PER_MS);
+    if (lock->fence != 0)
+        export_number("REDLOCK_FENCE", lock->fence);
+    else
+        unsetenv("REDLOCK_FENCE");
+}
+
+/* In the command's process: becomes the command. */
+static _Noreturn void become_command(const struct supervisor_plan *plan, pid_t supervisor, int go)
+{
+    char byte;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* The supervisor may have ended before that; or the parent before it had lent its terminal. */
+    if (getppid() != supervisor || read(go, &byte, 1) != 1)
+        _exit(EXIT_FAILED);
+    export_daemon(plan->options);
+    export_lock(plan->lock);
+    sigaction(SIGCHLD, &plan->on_child, NULL);
+    sigprocmask(SIG_SETMASK, plan->mask, NULL);
+    execvp(plan->options->argv[0], plan->options->argv);
+    int error = errno;
+    report_message("cannot run %s: %s", plan->options->argv[0], strerror(error));
+    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+}
+
+static bool start_command(struct supervisor *supervisor)
+{
+    int go[2];
+    pid_t self = getpid();
+    if (pipe2(go, O_CLOEXEC) != 0)
+        return false;
+    supervisor->command = fork();
+    if (supervisor->command == 0) {
+        close(go[1]);
+        become_command(supervisor->plan, self, go[0]);
+    }
+    close(go[0]);
+    supervisor->go = go[1];
+    if (supervisor->command < 0)
+        return false;
+    setpgid(supervisor->command, supervisor->command);
+    tell(supervisor, &(struct ipc_message){.kind = IPC_STARTED, .value = supervisor->command});
+    return true;
+}
+
+/* --- the end --- */
+
+/* How the command ended; it is not waited for, so that its number stays its own. */
+static struct ipc_message how_it_ended(const struct supervisor *supervisor)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof(info));
+    waitid(P_PID, (id_t)supervisor->command, &info, WEXITED | WNOWAIT);
+    return (struct ipc_message){
+        .kind = IPC_ENDED,
+        .value = info.si_status,
+        .by_signal = info.si_code != CLD_EXITED,
+        .lost = lease_is_lost(&supervisor->lease),
+    };
+}
+
+/* What the next request needs where there is no connection. False: an address, which is not known
+ * yet. */
+static bool prepare_connection(struct supervisor *supervisor)
+{
+    const struct supervisor_plan *plan = supervisor->plan;
+    bool known = !supervisor->lookup.needed || supervisor->lookup.places.count > 0;
+    if (known && redlock_is_connected(plan->redlock))
+        return true;
+    daemon_renew_secret(plan->options, plan->redlock);
+    if (!supervisor->lookup.needed)
+        return true;
+    const char *url = lookup_next(&supervisor->lookup);
+    return url != NULL && redlock_set_url(plan->redlock, url) == REDLOCK_OK;
+}
+
+/* Nothing runs any more, so a look-up of the daemon's name may take its time. */
+static enum redlock_status release(struct supervisor *supervisor, struct redlock_lock *lock)
+{
+    const struct supervisor_plan *plan = supervisor->plan;
+    enum redlock_status status = REDLOCK_UNREACHABLE;
+    if (prepare_connection(supervisor))
+        status = redlock_release(plan->redlock, lock);
+    if (status != REDLOCK_UNREACHABLE || !supervisor->lookup.needed)
+        return status;
+    (void)redlock_set_url(plan->redlock, plan->options->url);
+    return redlock_release(plan->redlock, lock);
+}
+
+/* Everything it started is gone, or was left in peace: say so, and give the lock back. The parent
+ * does not depend on how long that takes. */
+static _Noreturn void end(struct supervisor *supervisor)
+{
+    const struct supervisor_plan *plan = supervisor->plan;
+    const struct timespec moment = {.tv_nsec = PARENT_LOOK_MS * NS_PER_MS};
+    struct ipc_message ended = how_it_ended(supervisor);
+    struct ipc_message over = {.kind = IPC_OVER};
+    struct redlock_lock lock = *plan->lock;
+    atomic_store(&plan->shared->stopped, false);
+    tell(supervisor, &ended);
+    atomic_store(&plan->shared->kill_ns, KILL_NEVER);
+    continue_parent(supervisor);
+    redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
+    enum redlock_status status = release(supervisor, &lock);
+    if (status == REDLOCK_GONE && !ended.lost)
+        snprintf(over.text, sizeof(over.text),
+                 "was not held any more when the command ended: no majority of the masters has it");
+    else if (status != REDLOCK_OK && !ended.lost)
+        snprintf(over.text, sizeof(over.text), "could not be released, and ends by itself: %.160s",
+                 redlock_error(plan->redlock));
+    tell(supervisor, &over);
+    for (; parent_is_behind(supervisor); nanosleep(&moment, NULL))
+        continue_parent(supervisor);
+    _exit(0);
+}
+
+static _Noreturn void kill_and_end(struct supervisor *supervisor)
+{
+    process_tree_kill(supervisor->command);
+    end(supervisor);
+}
+
+/* What has left the group of a command that ended by itself was meant to: a daemon. Of one that was
+ * killed nobody knows, so it goes the same way. After a loss nothing may live. */
+static _Noreturn void leave_or_kill_and_end(struct supervisor *supervisor)
+{
+    struct ipc_message how = how_it_ended(supervisor);
+    if (how.by_signal || how.lost)
+        process_tree_kill(supervisor->command);
+    end(supervisor);
+}
+
+static void tell_lost(const struct supervisor *supervisor, const char *why)
+{
+    struct ipc_message message = {.kind = IPC_LOST};
+    snprintf(message.text, sizeof(message.text), "%s", why);
+    tell(supervisor, &message);
+}
+
+static void lose(struct supervisor *supervisor, const char *why, int64_t now_ns)
+{
+    if (lease_is_lost(&supervisor->lease))
+        return;
+    tell_lost(supervisor, why);
+    lease_lose(&supervisor->lease, why, now_ns);
+    kill(-supervisor->command, supervisor->plan->options->on_lost);
+    kill(-supervisor->command, SIGCONT);
+}
+
+/* The masters do not have it any more: kill_if_due() follows, without a signal before it. */
+static void lose_gone(struct supervisor *supervisor, const char *why, int64_t now_ns)
+{
+    if (!lease_is_lost(&supervisor->lease))
+        tell_lost(supervisor, why);
+    lease_on_gone(&supervisor->lease, why, now_ns);
+}
+
+/* --- the lock --- */
+
+static void on_extend_answer(struct supervisor *supervisor, const struct redlock_event *event,
+                             int64_t now_ns)
+{
+    supervisor->asked = 0;
+    if (event->status == REDLOCK_OK) {
+        lease_on_extended(&supervisor->lease, event->lock.deadline_ns);
+        places_good(&supervisor->lookup.places);
+    } else if (event->status == REDLOCK_GONE) {
+        lose_gone(supervisor, "it is not held any more: it was released or has expired", now_ns);
+    } else {
+        lease_on_failed(&supervisor->lease, redlock_error(supervisor->plan->redlock), now_ns);
+    }
+    /* The way may be at fault: the next is asked over another. */
+    if (event->status == REDLOCK_TIMEOUT)
+        redlock_abandon(supervisor->plan->redlock);
+}
+
+static void on_lost(struct supervisor *supervisor, const struct redlock_event *event,
+                    int64_t now_ns)
+{
+    char why[96];
+    /* The next daemon can extend it, or this one when it is back. */
+    if (strcmp(event->reason, "shutdown") == 0)
+        return;
+    snprintf(why, sizeof(why), "the daemon could not keep it: %s", event->reason);
+    if (strcmp(event->reason, "gone") == 0)
+        lose_gone(supervisor, why, now_ns);
+    else
+        lose(supervisor, why, now_ns);
+}
+
+static void read_events(struct supervisor *supervisor)
+{
+    struct redlock_event event;
+    while (redlock_next(supervisor->plan->redlock, &event)) {
+        int64_t now_ns = clock_boottime_ns();
+        if (event.kind == REDLOCK_EVENT_ANSWER && event.id == supervisor->asked)
+            on_extend_answer(supervisor, &event, now_ns);
+        else if (event.kind == REDLOCK_EVENT_LOST)
+            on_lost(supervisor, &event, now_ns);
+        else if (event.kind == REDLOCK_EVENT_CLOSED)
+            lease_on_closed(&supervisor->lease, now_ns);
+    }
+}
+
+static void extend(struct supervisor *supervisor, int64_t now_ns)
+{
+    const struct supervisor_plan *plan = supervisor->plan;
+    lease_on_asked(&supervisor->lease, now_ns);
+    if (!prepare_connection(supervisor))
+        lease_on_failed(&supervisor->lease, "the name of the daemon does not resolve", now_ns);
+    else if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms,
+                                  &supervisor->asked) != REDLOCK_OK)
+        lease_on_failed(&supervisor->lease, redlock_error(plan->redlock), now_ns);
+}
+
+/* --- the loop --- */
+
+/* To look at the group takes a look at all processes of the machine: so when a child has ended,
+ * which may have been the last of it, and otherwise seldom. */
+static bool group_has_ended(struct supervisor *supervisor)
+{
+    int64_t now_ns = clock_boottime_ns();
+    if (!supervisor->command_ended)
+        return false;
+    if (now_ns < supervisor->look_ns)
+        return process_tree_is_empty();
+    if (!process_tree_group_lives(supervisor->command))
+        return true;
+    int64_t ended_ns = clock_boottime_ns();
+    int64_t least_ns = (ended_ns - now_ns) * GROUP_LOOK_SHARE;
+    if (least_ns < GROUP_LOOK_MS * NS_PER_MS)
+        least_ns = GROUP_LOOK_MS * NS_PER_MS;
+    supervisor->look_soonest_ns = ended_ns + least_ns;
+    supervisor->look_ns = supervisor->look_soonest_ns + GROUP_LOOK_IDLE_MS * NS_PER_MS;
+    return false;
+}
+
+/* What ended in between; the command itself stays as it is, and once it has ended, who ends then is
+ * left to process_tree_group_lives(). */
+static void look_at_children(struct supervisor *supervisor)
+{
+    struct signalfd_siginfo signal;
+    siginfo_t info;
+    while (read(supervisor->children, &signal, sizeof(signal)) > 0)
+        if (supervisor->look_ns > supervisor->look_soonest_ns)
+            supervisor->look_ns = supervisor->look_soonest_ns;
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_PID, (id_t)supervisor->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
+            info.si_pid == 0)
+            break;
+        atomic_store(&supervisor->plan->shared->stopped, info.si_code != CLD_CONTINUED);
+        if (info.si_code != CLD_CONTINUED)
+            tell(supervisor, &(struct ipc_message){.kind = IPC_STOPPED, .value = info.si_status});
+    }
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+            return;
+        if (info.si_pid == supervisor->command) {
+            supervisor->command_ended = true;
+            atomic_store(&supervisor->plan->shared->stopped, false);
+            return;
+        }
+        waitpid(info.si_pid, NULL, WNOHANG);
+    }
+}
+
+static void read_parent(struct supervisor *supervisor)
+{
+    struct ipc_message message;
+    ssize_t len = recv(supervisor->plan->ipc_fd, &message, sizeof(message), MSG_DONTWAIT);
+    if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR))
+        supervisor->parent_gone = true;
+    if (len == (ssize_t)sizeof(message) && message.kind == IPC_GO && supervisor->go >= 0) {
+        (void)!write(supervisor->go, "", 1);
+        close(supervisor->go);
+        supervisor->go = -1;
+    }
+}
+
+static void wait_for_something(const struct supervisor *supervisor)
+{
+    struct redlock *redlock = supervisor->plan->redlock;
+    struct pollfd fds[] = {
+        {.fd = supervisor->plan->ipc_fd, .events = POLLIN},
+        {.fd = supervisor->children, .events = POLLIN},
+        {.fd = supervisor->timer, .events = POLLIN},
+        {.fd = redlock_fd(redlock), .events = POLLIN},
+    };
+    int timeout_ms = parent_is_behind(supervisor) ? PARENT_LOOK_MS : -1;
+    int64_t next_ns = lease_next_ns(&supervisor->lease);
+    if (supervisor->command_ended && supervisor->look_ns < next_ns)
+        next_ns = supervisor->look_ns;
+    clock_set_timer(supervisor->timer, next_ns);
+    poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
+}
+
+/* Time is looked at before anything is read: whoever was stopped past the deadline kills first. */
+static void kill_if_due(struct supervisor *supervisor)
+{
+    struct lease *lease = &supervisor->lease;
+    int64_t now_ns = clock_boottime_ns();
+    if (now_ns < lease_kill_ns(lease))
+        return;
+    lose(supervisor, lease->why[0] != '\0' ? lease->why : "redlock itself was stopped for too long",
+         now_ns);
+    kill_and_end(supervisor);
+}
+
+/* What is due, after all that has been heard. */
+static void keep_lock(struct supervisor *supervisor)
+{
+    struct lease *lease = &supervisor->lease;
+    int64_t now_ns = clock_boottime_ns();
+    if (now_ns >= lease_give_up_ns(lease))
+        lose(supervisor, lease->why[0] != '\0' ? lease->why : "the daemon does not answer", now_ns);
+    if (now_ns >= lease_extend_ns(lease))
+        extend(supervisor, now_ns);
+}
+
+/* A request that finds the connection gone makes another one: from now on without a name. */
+static void take_over_connection(struct supervisor *supervisor)
+{
+    const struct supervisor_plan *plan = supervisor->plan;
+    redlock_take_over(plan->redlock);
+    lookup_init(&supervisor->lookup, plan->options->url, redlock_socket(plan->redlock));
+    const char *url = places_next(&supervisor->lookup.places);
+    if (url != NULL)
+        (void)redlock_set_url(plan->redlock, url);
+    places_good(&supervisor->lookup.places);
+}
+
+_Noreturn void supervisor_run(const struct supervisor_plan *plan)
+{
+    struct supervisor supervisor = {.plan = plan, .go = -1};
+    const struct redlock_lock *lock = plan->lock;
+    const sigset_t child = signal_only(SIGCHLD);
+    /* Out of reach for what is typed, or sent to the parent's group, or to all processes of the
+     * name redlock: as long as one of the two lives, nothing outlives the lock. */
+    setpgid(0, 0);
+    title_set("rl-supervisor", lock->resource);
+    bool adopted = process_tree_adopt();
+    take_over_connection(&supervisor);
+    lease_init(&supervisor.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
+               lock->deadline_ns);
+    /* A connection that is silent for longer is given up for another one, and everything else has
+     * to wait for that. */
+    int64_t patience_ms = lease_patience_ns(&supervisor.lease) / NS_PER_MS;
+    redlock_set_timeout(plan->redlock, patience_ms);
+    redlock_set_connect_timeout(plan->redlock, patience_ms);
+    supervisor.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    supervisor.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (!adopted || supervisor.children < 0 || supervisor.timer < 0 ||
+        !start_command(&supervisor)) {
+        report_message("cannot start a process: %s", strerror(errno));
+        _exit(EXIT_FAILED);
+    }
+    for (;;) {
+        kill_if_due(&supervisor);
+        lookup_read(&supervisor.lookup);
+        read_parent(&supervisor);
+        look_at_children(&supervisor);
+        continue_parent(&supervisor);
+        read_events(&supervisor);
+        keep_lock(&supervisor);
+        if (supervisor.parent_gone)
+            kill_and_end(&supervisor);
+        if (group_has_ended(&supervisor))
+            leave_or_kill_and_end(&supervisor);
+        atomic_store(&plan->shared->kill_ns, lease_kill_ns(&supervisor.lease));
+        wait_for_something(&supervisor);
+    }
+}
