@@ -311,6 +311,6 @@ void requests_take(struct session *session)
      * to a client that has gone meanwhile. */
     bool reads = takes_more && has_room(session);
     stream_set_reading(&session->stream, reads);
-    stream_watch_end(&session->stream, takes_more && !session_has_ended(session) &&
-                                           (!reads || session->on_next_pass));
+    stream_watch_hangup(&session->stream, takes_more && !session_has_ended(session) &&
+                                              (!reads || session->on_next_pass));
 }

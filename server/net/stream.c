@@ -20,7 +20,7 @@ static void streams_on_ends(evutil_socket_t fd, short events, void *context)
     /* One by one: a callback may end the watch of another. */
     for (unsigned i = 0; i < ENDS_AT_ONCE && epoll_wait(fd, &found, 1, 0) == 1; i++) {
         struct stream *stream = found.data.ptr;
-        stream_watch_end(stream, false);
+        stream_watch_hangup(stream, false);
         stream->user->on_end_seen(stream->context);
     }
 }
@@ -30,20 +30,20 @@ bool streams_init(struct streams *streams, struct event_base *base, struct pass 
     *streams = (struct streams){.base = base, .pass = pass};
     TAILQ_INIT(&streams->collected);
     streams->scratch = malloc(LIMIT_NODE_IO);
-    streams->ends = epoll_create1(EPOLL_CLOEXEC);
-    if (streams->ends >= 0)
-        streams->ends_event =
-            event_new(base, streams->ends, EV_READ | EV_PERSIST, streams_on_ends, NULL);
-    return streams->scratch != NULL && streams->ends_event != NULL &&
-           event_add(streams->ends_event, NULL) == 0 && output_init_blocks(&streams->blocks);
+    streams->hangup_epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (streams->hangup_epoll >= 0)
+        streams->hangup_event =
+            event_new(base, streams->hangup_epoll, EV_READ | EV_PERSIST, streams_on_ends, NULL);
+    return streams->scratch != NULL && streams->hangup_event != NULL &&
+           event_add(streams->hangup_event, NULL) == 0 && output_init_blocks(&streams->blocks);
 }
 
 void streams_deinit(struct streams *streams)
 {
-    if (streams->ends_event != NULL)
-        event_free(streams->ends_event);
-    if (streams->base != NULL && streams->ends >= 0)
-        close(streams->ends);
+    if (streams->hangup_event != NULL)
+        event_free(streams->hangup_event);
+    if (streams->base != NULL && streams->hangup_epoll >= 0)
+        close(streams->hangup_epoll);
     free(streams->scratch);
     pool_deinit(&streams->blocks);
     *streams = (struct streams){0};
@@ -212,13 +212,14 @@ void stream_set_reading(struct stream *stream, bool reading)
         event_del(stream->readable);
 }
 
-void stream_watch_end(struct stream *stream, bool watched)
+void stream_watch_hangup(struct stream *stream, bool watched)
 {
     struct epoll_event what = {.events = EPOLLRDHUP, .data.ptr = stream};
-    if (stream->end_watched == watched)
+    if (stream->hangup_watched == watched)
         return;
-    stream->end_watched = watched;
-    epoll_ctl(stream->streams->ends, watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, stream->fd, &what);
+    stream->hangup_watched = watched;
+    epoll_ctl(stream->streams->hangup_epoll, watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, stream->fd,
+              &what);
 }
 
 char *stream_input(struct stream *stream, size_t *len)
@@ -434,7 +435,7 @@ void stream_close(struct stream *stream)
     if (!stream_is_open(stream))
         return;
     uncollect(stream);
-    stream_watch_end(stream, false);
+    stream_watch_hangup(stream, false);
     output_drop(&stream->output, &stream->streams->blocks);
     if (stream->writable != NULL)
         event_free(stream->writable);

@@ -42,8 +42,8 @@ struct streams {
     struct pool blocks; /* of the outputs */
     struct stream_list collected; /* those with something to be flushed */
     struct pass *pass;            /* its end is wanted for those */
-    int ends;                     /* an epoll: see stream_watch_end(); -1: none */
-    struct event *ends_event;
+    int hangup_epoll;             /* an epoll: see stream_watch_hangup(); -1: none */
+    struct event *hangup_event;
 };
 
 /* What its user does about a stream; on_written and on_end_seen may be NULL. It may close the
@@ -89,7 +89,7 @@ struct stream {
     bool collected;            /* something was written in this pass */
     bool blocked;              /* `writable` is added */
     bool reading;
-    bool end_watched;
+    bool hangup_watched;
     bool full; /* TLS: so much is kept that nothing is read until some is consumed */
     bool ended;
     bool lost;
@@ -130,7 +130,7 @@ void stream_set_reading(struct stream *stream, bool reading);
  * and to write; where nobody does either, nobody hears of it, and its loop goes round and round. So
  * these have an epoll instance of their own, which libevent watches.
  */
-void stream_watch_end(struct stream *stream, bool watched);
+void stream_watch_hangup(struct stream *stream, bool watched);
 
 /* At least one byte. Once it is lost, nothing. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
