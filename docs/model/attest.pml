@@ -5,7 +5,7 @@
  * holder of that key still believes in it.
  *
  *     here                            in the code
- *     sample, has_stepped             engine/guard/clock_monitor.c: watch_take; clock_trust.c: clock_on_sample
+ *     sample, has_stepped             engine/guard/clock_monitor.c: clock_monitor_take; clock_trust.c: clock_on_sample
  *     start                           guard_on_connected; the first sample: begin in clock_monitor.c
  *     attest, trust                   the vouch: clock_describe, clock_inherit; protocol/beat.lua
  *     settle                          a daemon has watched for Q

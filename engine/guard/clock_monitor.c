@@ -34,11 +34,11 @@ static bool is_steady(const struct drift *drift, int64_t high_ns, int64_t floor_
     return high_ns <= floor_ns + drift->margin_ns / 4 * 3;
 }
 
-/* A watch that begins with this sample. */
-static struct watch begun(const struct drift *drift, const struct watch_sample *sample)
+/* A monitor that begins with this sample. */
+static struct clock_monitor begun(const struct drift *drift, const struct monitor_sample *sample)
 {
     int64_t time_ns = sample->time_us * 1000;
-    return (struct watch){
+    return (struct clock_monitor){
         .begun = true,
         /* Its answer has to be quick: half the margin. */
         .loose = sample->received_ns - sample->sent_ns > drift->margin_ns / 2,
@@ -50,109 +50,112 @@ static struct watch begun(const struct drift *drift, const struct watch_sample *
     };
 }
 
-/* The watch as it would be at now_ns without any sample in between. */
-static struct watch widened(const struct watch *watch, const struct drift *drift, int64_t now_ns)
+/* The monitor as it would be at now_ns without any sample in between. */
+static struct clock_monitor widened(const struct clock_monitor *monitor, const struct drift *drift,
+                                    int64_t now_ns)
 {
-    struct watch then = *watch;
-    int64_t passed_ns = now_ns - watch->at_ns;
+    struct clock_monitor then = *monitor;
+    int64_t passed_ns = now_ns - monitor->at_ns;
     then.at_ns = now_ns;
     then.low_ns -= drifted_ns(drift, passed_ns);
     then.high_ns += drifted_ns(drift, passed_ns);
     return then;
 }
 
-static void follow(struct watch *watch, const struct watch *then, const struct watch *fresh,
-                   int64_t risen_ns)
+static void follow(struct clock_monitor *monitor, const struct clock_monitor *then,
+                   const struct clock_monitor *fresh, int64_t risen_ns)
 {
-    watch->at_ns = fresh->at_ns;
-    watch->low_ns = max(then->low_ns, fresh->low_ns);
-    watch->high_ns = min(then->high_ns, fresh->high_ns);
+    monitor->at_ns = fresh->at_ns;
+    monitor->low_ns = max(then->low_ns, fresh->low_ns);
+    monitor->high_ns = min(then->high_ns, fresh->high_ns);
     /* A step too small to matter has left the old bounds: believe the sample. */
-    if (watch->low_ns > watch->high_ns) {
-        watch->low_ns = fresh->low_ns;
-        watch->high_ns = fresh->high_ns;
+    if (monitor->low_ns > monitor->high_ns) {
+        monitor->low_ns = fresh->low_ns;
+        monitor->high_ns = fresh->high_ns;
     }
     if (!fresh->loose) {
-        watch->floor_ns = min(risen_ns, watch->low_ns);
-        watch->tight_ns = fresh->at_ns;
+        monitor->floor_ns = min(risen_ns, monitor->low_ns);
+        monitor->tight_ns = fresh->at_ns;
     }
-    watch->unclear = 0;
+    monitor->unclear = 0;
 }
 
-enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
-                              const struct watch_sample *sample)
+enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const struct drift *drift,
+                                       const struct monitor_sample *sample)
 {
     assert(sample->sent_ns <= sample->received_ns);
-    const struct watch fresh = begun(drift, sample);
+    const struct clock_monitor fresh = begun(drift, sample);
     bool tight = !fresh.loose;
-    if (!watch->begun) {
+    if (!monitor->begun) {
         if (tight)
-            *watch = fresh;
-        return tight ? WATCH_STEADY : WATCH_UNCLEAR;
+            *monitor = fresh;
+        return tight ? MONITOR_STEADY : MONITOR_UNCLEAR;
     }
-    bool anew = watch->loose && tight;
-    assert(watch->at_ns <= sample->received_ns);
-    const struct watch then = widened(watch, drift, fresh.at_ns);
-    int64_t risen_ns = watch->floor_ns + allowed_ns(drift, fresh.at_ns - watch->tight_ns);
+    bool anew = monitor->loose && tight;
+    assert(monitor->at_ns <= sample->received_ns);
+    const struct clock_monitor then = widened(monitor, drift, fresh.at_ns);
+    int64_t risen_ns = monitor->floor_ns + allowed_ns(drift, fresh.at_ns - monitor->tight_ns);
     if (fresh.high_ns < then.low_ns && tight) {
-        *watch = fresh;
+        *monitor = fresh;
         /* Keys that were set when the offset was lowest are still there. */
-        watch->floor_ns = min(risen_ns, fresh.floor_ns);
-        return WATCH_STEPPED_BACK;
+        monitor->floor_ns = min(risen_ns, fresh.floor_ns);
+        return MONITOR_STEPPED_BACK;
     }
     if (!anew && fresh.high_ns >= then.low_ns && is_steady(drift, fresh.high_ns, risen_ns)) {
-        follow(watch, &then, &fresh, risen_ns);
-        return WATCH_STEADY;
+        follow(monitor, &then, &fresh, risen_ns);
+        return MONITOR_STEADY;
     }
     if (fresh.low_ns > then.high_ns) {
-        *watch = fresh;
-        return WATCH_STEPPED;
+        *monitor = fresh;
+        return MONITOR_STEPPED;
     }
     if (anew) {
-        *watch = fresh;
-        return WATCH_STEADY;
+        *monitor = fresh;
+        return MONITOR_STEADY;
     }
-    if (tight && ++watch->unclear >= UNCLEAR_MAX) {
-        *watch = fresh;
-        return WATCH_LOST;
+    if (tight && ++monitor->unclear >= UNCLEAR_MAX) {
+        *monitor = fresh;
+        return MONITOR_LOST;
     }
-    return WATCH_UNCLEAR;
+    return MONITOR_UNCLEAR;
 }
 
-int64_t watch_hidden_ns(const struct watch *watch, int64_t sent_ns, int64_t time_us)
+int64_t clock_monitor_hidden_ns(const struct clock_monitor *monitor, int64_t sent_ns,
+                                int64_t time_us)
 {
-    return time_us * 1000 + TIME_NS - sent_ns - watch->floor_ns;
+    return time_us * 1000 + TIME_NS - sent_ns - monitor->floor_ns;
 }
 
-bool watch_inherit(struct watch *watch, const struct drift *drift, int64_t hidden_ns)
+bool clock_monitor_inherit(struct clock_monitor *monitor, const struct drift *drift,
+                           int64_t hidden_ns)
 {
-    assert(watch->begun);
+    assert(monitor->begun);
     /* A daemon with a steady sample attests no more than that, nor less than nothing. */
     if (hidden_ns < 0 || hidden_ns > drift->margin_ns)
         return false;
-    int64_t floor_ns = watch->floor_ns - hidden_ns;
-    if (!is_steady(drift, watch->high_ns, floor_ns))
+    int64_t floor_ns = monitor->floor_ns - hidden_ns;
+    if (!is_steady(drift, monitor->high_ns, floor_ns))
         return false;
-    watch->floor_ns = floor_ns;
+    monitor->floor_ns = floor_ns;
     return true;
 }
 
-enum watch_verdict watch_resume(struct watch *watch, const struct drift *drift,
-                                const struct watch *earlier)
+enum monitor_result clock_monitor_resume(struct clock_monitor *monitor, const struct drift *drift,
+                                         const struct clock_monitor *earlier)
 {
-    assert(watch->begun);
-    int64_t passed_ns = watch->at_ns - earlier->at_ns;
+    assert(monitor->begun);
+    int64_t passed_ns = monitor->at_ns - earlier->at_ns;
     if (!earlier->begun || passed_ns < 0)
-        return WATCH_UNCLEAR;
-    int64_t floor_ns = earlier->floor_ns + allowed_ns(drift, watch->at_ns - earlier->tight_ns);
-    if (watch->high_ns < earlier->low_ns - drifted_ns(drift, passed_ns)) {
-        watch->floor_ns = min(watch->floor_ns, floor_ns);
-        return WATCH_STEPPED_BACK;
+        return MONITOR_UNCLEAR;
+    int64_t floor_ns = earlier->floor_ns + allowed_ns(drift, monitor->at_ns - earlier->tight_ns);
+    if (monitor->high_ns < earlier->low_ns - drifted_ns(drift, passed_ns)) {
+        monitor->floor_ns = min(monitor->floor_ns, floor_ns);
+        return MONITOR_STEPPED_BACK;
     }
-    if (is_steady(drift, watch->high_ns, floor_ns)) {
-        watch->floor_ns = min(watch->floor_ns, floor_ns);
-        return WATCH_STEADY;
+    if (is_steady(drift, monitor->high_ns, floor_ns)) {
+        monitor->floor_ns = min(monitor->floor_ns, floor_ns);
+        return MONITOR_STEADY;
     }
-    bool stepped = watch->low_ns > earlier->high_ns + drifted_ns(drift, passed_ns);
-    return stepped ? WATCH_STEPPED : WATCH_UNCLEAR;
+    bool stepped = monitor->low_ns > earlier->high_ns + drifted_ns(drift, passed_ns);
+    return stepped ? MONITOR_STEPPED : MONITOR_UNCLEAR;
 }

@@ -17,8 +17,8 @@
  *     anything else, a slow answer as a rule         cannot tell: UNCLEAR, ask again
  *
  * The floor outlasts everything but a proven step forward: it is kept when the clock steps back,
- * and an observer that begins to watch takes over what the one before it may have missed. Otherwise
- * two steps would each use up the whole margin.
+ * and an observer that begins to monitor takes over what the one before it may have missed.
+ * Otherwise two steps would each use up the whole margin.
  *
  * What a STEADY sample may hide is three quarters of the margin, an eighth that drift may explain,
  * and the drift from one sample to the next; the whole margin is subtracted from every validity.
@@ -31,7 +31,7 @@
 
 #include "engine/round/validity.h"
 
-struct watch {
+struct clock_monitor {
     bool begun;
     bool loose;    /* with a slow answer, after a step: the next quick one is a better beginning */
     int64_t at_ns; /* when the last sample was received; what follows is as of then */
@@ -42,47 +42,50 @@ struct watch {
     unsigned unclear; /* tight samples in a row that were not steady */
 };
 
-enum watch_verdict {
-    WATCH_STEADY,
-    WATCH_UNCLEAR,
-    WATCH_STEPPED,      /* forward: begun anew */
-    WATCH_STEPPED_BACK, /* found by a quick answer; keys live longer, which is safe: begun anew, but
-                           for the floor */
-    WATCH_LOST,         /* unclear for too long, though the answers are quick: begun anew */
+enum monitor_result {
+    MONITOR_STEADY,
+    MONITOR_UNCLEAR,
+    MONITOR_STEPPED,      /* forward: begun anew */
+    MONITOR_STEPPED_BACK, /* found by a quick answer; keys live longer, which is safe: begun anew,
+                           but for the floor */
+    MONITOR_LOST,         /* unclear for too long, though the answers are quick: begun anew */
 };
 
-struct watch_sample {
+struct monitor_sample {
     int64_t sent_ns;
     int64_t received_ns;
     int64_t time_us; /* the master's clock, as TIME gives it */
 };
 
 /* A sample is tight if its answer took half the margin at most. The first one, which has to be
- * tight, gives STEADY and nothing to compare with; and so does the first tight one after a watch
+ * tight, gives STEADY and nothing to compare with; and so does the first tight one after a monitor
  * has begun anew with a slow answer, unless it shows a further step. */
-enum watch_verdict watch_take(struct watch *watch, const struct drift *drift,
-                              const struct watch_sample *sample);
+enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const struct drift *drift,
+                                       const struct monitor_sample *sample);
 
 /*
  * By how much at most the offset had grown, since it was lowest, when the last steady sample was
  * taken: sent at sent_ns, and answered with time_us. Drift aside, that is how much earlier than it
  * should a key may end that was set before.
  */
-int64_t watch_hidden_ns(const struct watch *watch, int64_t sent_ns, int64_t time_us);
+int64_t clock_monitor_hidden_ns(const struct clock_monitor *monitor, int64_t sent_ns,
+                                int64_t time_us);
 
 /*
- * Another observer of the same clock attests its watch_hidden_ns() for a sample later than the
- * first one of this watch. What it may have missed and what this one may miss add up, so the floor
- * goes down by that much. False, and nothing is changed, if that leaves no room in the margin.
+ * Another observer of the same clock attests its clock_monitor_hidden_ns() for a sample later than
+ * the first one of this monitor. What it may have missed and what this one may miss add up, so the
+ * floor goes down by that much. False, and nothing is changed, if that leaves no room in the
+ * margin.
  */
-bool watch_inherit(struct watch *watch, const struct drift *drift, int64_t hidden_ns);
+bool clock_monitor_inherit(struct clock_monitor *monitor, const struct drift *drift,
+                           int64_t hidden_ns);
 
 /*
- * Does this watch, just begun, go on where the other one, of the same clocks, left off? STEADY: it
- * does, and now knows what the other knew. STEPPED, STEPPED_BACK: there was a step in between.
+ * Does this monitor, just begun, go on where the other one, of the same clocks, left off? STEADY:
+ * it does, and now knows what the other knew. STEPPED, STEPPED_BACK: there was a step in between.
  * UNCLEAR: it cannot be told.
  */
-enum watch_verdict watch_resume(struct watch *watch, const struct drift *drift,
-                                const struct watch *earlier);
+enum monitor_result clock_monitor_resume(struct clock_monitor *monitor, const struct drift *drift,
+                                         const struct clock_monitor *earlier);
 
 #endif

@@ -52,13 +52,13 @@ static void step_back(struct clock_trust *clock, int64_t back_ns, int64_t now_ns
     clock->back_ns = back_ns < INT64_MAX - clock->back_ns ? clock->back_ns + back_ns : INT64_MAX;
 }
 
-static bool is_step(enum watch_verdict verdict)
+static bool is_step(enum monitor_result verdict)
 {
-    return verdict == WATCH_STEPPED || verdict == WATCH_STEPPED_BACK;
+    return verdict == MONITOR_STEPPED || verdict == MONITOR_STEPPED_BACK;
 }
 
 /* True if it confirms a step. */
-static bool on_steady(struct clock_trust *clock, const struct watch_sample *sample)
+static bool on_steady(struct clock_trust *clock, const struct monitor_sample *sample)
 {
     bool confirmed = clock->state == CLOCK_STEPPED && sample->sent_ns >= clock->stepped_ns;
     clock->steady_ns = sample->sent_ns;
@@ -77,7 +77,7 @@ void clock_drop_step(struct clock_trust *clock)
 }
 
 struct clock_result clock_on_sample(struct clock_trust *clock, const struct guard_periods *periods,
-                                    const struct watch_sample *sample)
+                                    const struct monitor_sample *sample)
 {
     int64_t now_ns = sample->received_ns;
     bool begins = !clock->watch.begun || clock->watch.loose;
@@ -87,25 +87,25 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
     bool announced_since = clock->known_step_ns > clock->looked_ns;
     int64_t low_ns = clock->watch.low_ns;
     struct clock_result result = {
-        .verdict = watch_take(&clock->watch, &periods->drift, sample),
+        .verdict = clock_monitor_take(&clock->watch, &periods->drift, sample),
     };
-    if (begins && !clock->watch.loose && result.verdict == WATCH_STEADY)
+    if (begins && !clock->watch.loose && result.verdict == MONITOR_STEADY)
         untrust(clock, periods, now_ns, sample->time_us);
     switch (result.verdict) {
-    case WATCH_STEADY:
+    case MONITOR_STEADY:
         result.confirmed = on_steady(clock, sample);
         break;
-    case WATCH_STEPPED:
+    case MONITOR_STEPPED:
         step_forward(clock, periods, now_ns, sample->time_us);
         break;
-    case WATCH_STEPPED_BACK:
+    case MONITOR_STEPPED_BACK:
         clock_drop_step(clock);
         step_back(clock, low_ns - clock->watch.low_ns, now_ns);
         break;
-    case WATCH_LOST:
+    case MONITOR_LOST:
         untrust(clock, periods, now_ns, sample->time_us);
         break;
-    case WATCH_UNCLEAR:
+    case MONITOR_UNCLEAR:
         return result;
     }
     /* When it was asked for: a daemon that was stopped since then reads the answer late. */
@@ -155,14 +155,15 @@ static bool take_attestation(struct clock_trust *clock, const struct guard_perio
     int64_t hidden_us = 0;
     return sscanf(attestation, "%" SCNd64 ":%" SCNd64, &time_us, &hidden_us) == 2 &&
            time_us > clock->first_time_us && hidden_us >= 0 && hidden_us < INT64_MAX / 1000 &&
-           watch_inherit(&clock->watch, &periods->drift, hidden_us * 1000);
+           clock_monitor_inherit(&clock->watch, &periods->drift, hidden_us * 1000);
 }
 
 /* What a daemon of this host that trusts the clock has left; false if it is of no use. */
-static bool parse_entry(const struct clock_trust *clock, const char *entry, struct watch *earlier)
+static bool parse_entry(const struct clock_trust *clock, const char *entry,
+                        struct clock_monitor *earlier)
 {
     int len = 0;
-    *earlier = (struct watch){.begun = true};
+    *earlier = (struct clock_monitor){.begun = true};
     if (sscanf(entry, "%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%n",
                &earlier->at_ns, &earlier->low_ns, &earlier->high_ns, &earlier->floor_ns,
                &earlier->tight_ns, &len) != 5 ||
@@ -183,27 +184,27 @@ static bool parse_entry(const struct clock_trust *clock, const char *entry, stru
 struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_periods *periods,
                                   const char *attestation, const char *entry, int64_t now_ns)
 {
-    struct clock_result result = {.verdict = WATCH_UNCLEAR};
-    struct watch earlier;
+    struct clock_result result = {.verdict = MONITOR_UNCLEAR};
+    struct clock_monitor earlier;
     if (clock->state == CLOCK_TRUSTED || clock->steady_ns == 0 || now_ns < clock->stepped_until_ns)
         return result;
     if (take_attestation(clock, periods, attestation))
-        result.verdict = WATCH_STEADY;
+        result.verdict = MONITOR_STEADY;
     else if (parse_entry(clock, entry, &earlier))
-        result.verdict = watch_resume(&clock->watch, &periods->drift, &earlier);
+        result.verdict = clock_monitor_resume(&clock->watch, &periods->drift, &earlier);
     switch (result.verdict) {
-    case WATCH_STEADY:
+    case MONITOR_STEADY:
         clock->state = CLOCK_TRUSTED;
         break;
-    case WATCH_STEPPED:
+    case MONITOR_STEPPED:
         step_forward(clock, periods, now_ns, clock->steady_time_us);
         break;
-    case WATCH_STEPPED_BACK:
+    case MONITOR_STEPPED_BACK:
         clock->state = CLOCK_TRUSTED;
         step_back(clock, earlier.low_ns - clock->watch.low_ns, now_ns);
         break;
-    case WATCH_UNCLEAR:
-    case WATCH_LOST:
+    case MONITOR_UNCLEAR:
+    case MONITOR_LOST:
         break;
     }
     result.heartbeat = is_step(result.verdict);
@@ -235,7 +236,7 @@ bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns)
 void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry[GUARD_ENTRY_MAX],
                     char attestation[GUARD_VOUCH_MAX])
 {
-    const struct watch *watch = &clock->watch;
+    const struct clock_monitor *watch = &clock->watch;
     entry[0] = attestation[0] = '\0';
     if (clock->step_unannounced_ns != 0) {
         memcpy(entry, CLOCK_STEP_ANNOUNCED, sizeof(CLOCK_STEP_ANNOUNCED));
@@ -243,7 +244,7 @@ void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry
     }
     if (!has_bounds)
         return;
-    int64_t hidden_ns = watch_hidden_ns(watch, clock->steady_ns, clock->steady_time_us);
+    int64_t hidden_ns = clock_monitor_hidden_ns(watch, clock->steady_ns, clock->steady_time_us);
     snprintf(entry, GUARD_ENTRY_MAX,
              "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", watch->at_ns,
              watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns, clock->known_step);

@@ -35,7 +35,7 @@ enum {
 enum clock_state { CLOCK_UNTRUSTED, CLOCK_STEPPED, CLOCK_TRUSTED };
 
 struct clock_trust {
-    struct watch watch;
+    struct clock_monitor watch;
     enum clock_state state;
     int64_t trusted_from_ns; /* when it is by watching alone */
     int64_t first_time_us;   /* its time at the first sample since it was untrusted */
@@ -57,13 +57,13 @@ struct clock_trust {
 
 /* What has come of an event, for the guard to act on. */
 struct clock_result {
-    enum watch_verdict verdict;
+    enum monitor_result verdict;
     bool confirmed; /* a second sample shows the step as well: it is to be recorded */
     bool heartbeat; /* wanted at once: a step is to be announced, or the others are to be heard */
 };
 
 struct clock_result clock_on_sample(struct clock_trust *clock, const struct guard_periods *periods,
-                                    const struct watch_sample *sample);
+                                    const struct monitor_sample *sample);
 
 /* A heartbeat sent at sent_ns was answered. left: what it left as clock entry; step: the last one
  * announced there. True if that is news: a sample has to follow. */

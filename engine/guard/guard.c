@@ -312,7 +312,7 @@ static void on_clock(struct guard *guard, unsigned index, const struct clock_res
     unsigned together = 0;
     if (result->heartbeat)
         guard->beat |= nodes_only(index);
-    if (result->verdict != WATCH_STEPPED)
+    if (result->verdict != MONITOR_STEPPED)
         return;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         int64_t stepped_ns = guard->nodes[i].clock.stepped_ns;
@@ -341,14 +341,14 @@ static void want_record(struct guard *guard, struct guard_node *node, bool adopt
         identity->write_why = REASON_DURABLE;
 }
 
-static enum guard_verdict judge(struct guard *guard, unsigned index, enum watch_verdict verdict,
+static enum guard_verdict judge(struct guard *guard, unsigned index, enum monitor_result verdict,
                                 int64_t now_ns)
 {
     struct guard_node *node = &guard->nodes[index];
     if (node->identity.error != REASON_NONE)
         return GUARD_FAIL;
     switch (verdict) {
-    case WATCH_STEADY:
+    case MONITOR_STEADY:
         /* An operator's override replaces the time of watching. */
         if (node->identity.override == OVERRIDE_CLOCK) {
             clock_override(&node->clock);
@@ -358,11 +358,11 @@ static enum guard_verdict judge(struct guard *guard, unsigned index, enum watch_
             has_bounds(guard, node, now_ns))
             guard->beat |= nodes_only(index);
         return node->clock.unmonitored_since_ns != 0 ? GUARD_WAIT : GUARD_PASS;
-    case WATCH_UNCLEAR:
+    case MONITOR_UNCLEAR:
         return GUARD_WAIT;
-    case WATCH_STEPPED:
-    case WATCH_STEPPED_BACK:
-    case WATCH_LOST:
+    case MONITOR_STEPPED:
+    case MONITOR_STEPPED_BACK:
+    case MONITOR_LOST:
         break;
     }
     return GUARD_FAIL;
@@ -373,7 +373,7 @@ static enum guard_verdict take_sample(struct guard *guard, unsigned index,
 {
     struct guard_node *node = &guard->nodes[index];
     int64_t now_ns = sample->clock.received_ns;
-    struct clock_result clock = {.verdict = WATCH_UNCLEAR};
+    struct clock_result clock = {.verdict = MONITOR_UNCLEAR};
     enum reason before = node->identity.error;
     if (sample->failed == REASON_NONE) {
         clock = clock_on_sample(&node->clock, &guard->periods, &sample->clock);

@@ -28,7 +28,7 @@
 
 /* What a probe brought back. */
 struct guard_sample {
-    struct watch_sample clock;
+    struct monitor_sample clock;
     enum reason failed; /* REASON_NONE, or why an answer was an error; then nothing else is known */
     const char *record; /* NULL without one */
     size_t record_len;

@@ -74,8 +74,8 @@ mutant no-guard all "$unfit" engine/guard/guard.c '
     /^static enum guard_verdict take_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/'
 mutant no-quarantine all "$unfit" engine/guard/identity.c \
     's|= says_ns > least_ns ? says_ns : least_ns;|= sample->clock.received_ns;|'
-mutant no-watch all "$unfit" engine/guard/clock_monitor.c \
-    's/return WATCH_STEPPED;/return WATCH_STEADY;/'
+mutant no-monitor all "$unfit" engine/guard/clock_monitor.c \
+    's/return MONITOR_STEPPED;/return MONITOR_STEADY;/'
 mutant no-probe-behind-votes all "$unfit" engine/flight/replies.c '
     s/if (!failed && flight_is_vote(flight, command))/if (0)/
     s/if (run == NULL || /&1 || /'
@@ -99,7 +99,7 @@ mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,ev
     "$unfit" engine/guard/identity.c 's/!sample->was_replica \&\&//'
 
 mutant newcomers-own-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
-    '/^bool watch_inherit/,/^}/s/floor_ns = watch->floor_ns - hidden_ns;/floor_ns = watch->floor_ns;/'
+    '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 
 # --- what the simulator has found once, put back ---
 mutant written-when-closed all aborted engine/engine.c '
@@ -109,12 +109,12 @@ mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" e
     's/same_end && identity->adopted.mark == record->mark/same_end/' engine/guard/record_write.c \
     's/begins ? random : identity->record.mark/begins ? 0 : identity->record.mark/'
 mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
-    s/bool anew = watch->loose && tight;/bool anew = false;\
-    if (watch->loose \&\& tight) {\
-        *watch = fresh;\
-        return WATCH_STEADY;\
+    s/bool anew = monitor->loose && tight;/bool anew = false;\
+    if (monitor->loose \&\& tight) {\
+        *monitor = fresh;\
+        return MONITOR_STEADY;\
     }/' engine/guard/clock_trust.c \
-    's/!clock->watch.begun || clock->watch.loose;/!clock->watch.begun;/'
+    's/!clock->monitor.begun || clock->monitor.loose;/!clock->monitor.begun;/'
 
 # --- the round ---
 mutant token-again all "$unfit" engine/locks/waits.c '

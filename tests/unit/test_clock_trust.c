@@ -34,8 +34,8 @@ static void nothing(void)
 
 static struct clock_result look(int64_t sent_ms, int64_t received_ms)
 {
-    const struct watch_sample sample = {sent_ms * NS_PER_MS, received_ms * NS_PER_MS,
-                                        epoch_us + received_ms * 1000 + ahead_us};
+    const struct monitor_sample sample = {sent_ms * NS_PER_MS, received_ms * NS_PER_MS,
+                                          epoch_us + received_ms * 1000 + ahead_us};
     return clock_on_sample(&trust, &periods, &sample);
 }
 
@@ -71,7 +71,7 @@ START_TEST(step_is_confirmed_by_a_second_sample)
     look_each_second(1000, 62000);
     ahead_us = 60000000;
     struct clock_result result = look(62000, 62000);
-    ck_assert_int_eq(result.verdict, WATCH_STEPPED);
+    ck_assert_int_eq(result.verdict, MONITOR_STEPPED);
     ck_assert(result.heartbeat);
     ck_assert(!result.confirmed);
     ck_assert_int_eq(trust.state, CLOCK_STEPPED);
@@ -98,7 +98,7 @@ START_TEST(step_back_is_announced_and_costs_no_trust)
 {
     look_each_second(1000, 62000);
     ahead_us = -60000000;
-    ck_assert_int_eq(look(62000, 62000).verdict, WATCH_STEPPED_BACK);
+    ck_assert_int_eq(look(62000, 62000).verdict, MONITOR_STEPPED_BACK);
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
     ck_assert_int_ne(trust.step_unannounced_ns, 0);
     hear(CLOCK_STEP_ANNOUNCED, "7", 61999, 62001);
@@ -185,11 +185,11 @@ END_TEST
 
 static const struct {
     int64_t ahead_us;
-    enum watch_verdict verdict;
+    enum monitor_result verdict;
     enum clock_state state;
 } entry_steps[] = {
-    {60000000, WATCH_STEPPED, CLOCK_STEPPED},
-    {-60000000, WATCH_STEPPED_BACK, CLOCK_TRUSTED},
+    {60000000, MONITOR_STEPPED, CLOCK_STEPPED},
+    {-60000000, MONITOR_STEPPED_BACK, CLOCK_TRUSTED},
 };
 
 START_TEST(entry_of_the_host_shows_a_step_in_between)

@@ -37,7 +37,7 @@ static bool look(int64_t now_s)
     static char text[LIMIT_RECORD];
     size_t len = record_format(&record, text);
     len += (size_t)snprintf(text + len, sizeof(text) - len, "%" PRId64, record.join_us);
-    sample.clock = (struct watch_sample){now_s * NS_PER_S, now_s * NS_PER_S, now_s * 1000000};
+    sample.clock = (struct monitor_sample){now_s * NS_PER_S, now_s * NS_PER_S, now_s * 1000000};
     sample.record = recorded ? text : NULL;
     sample.record_len = recorded ? len : 0;
     return identity_on_sample(&identity, &periods, &context, &sample);
@@ -156,7 +156,7 @@ START_TEST(replica_and_unreadable_record_want_no_record)
     ck_assert_int_eq(identity.error, REASON_REPLICA);
     ck_assert_int_eq(identity.write_why, REASON_NONE);
     sample.master = true;
-    sample.clock = (struct watch_sample){1002 * NS_PER_S, 1002 * NS_PER_S, 1002 * 1000000};
+    sample.clock = (struct monitor_sample){1002 * NS_PER_S, 1002 * NS_PER_S, 1002 * 1000000};
     sample.record = "what is this";
     sample.record_len = 12;
     identity_on_sample(&identity, &periods, &context, &sample);
