@@ -104,7 +104,7 @@ enum engine_progress engine_progress(const struct engine *engine, unsigned *node
 
 void engine_heartbeat(struct engine *engine, unsigned node, int64_t now_ns)
 {
-    warden_heartbeat(&engine->flights.masters[node], now_ns);
+    guard_io_heartbeat(&engine->flights.masters[node], now_ns);
 }
 
 int64_t engine_shortest_hold_ms(const struct engine_rules *rules)

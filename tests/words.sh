@@ -6,7 +6,7 @@ set -u
 
 retired='process_tree(_[a-z_]+)? | process_tree
 keepers?|wrapper_supervisor|(supervisor|front)_[a-z_]+ | supervisor, parent
-warden(_[a-z_]+)?|WARDEN_[A-Z]+ | guard_io
+guard_io(_[a-z_]+)?|GUARD_IO_[A-Z]+ | guard_io
 struct ends|end_watch(_set)?|ends_(init|deinit) | hangups, hangup_watch
 WATCH_[A-Z_]+|watch_(take|inherit|resume|verdict|sample) | clock_monitor, MONITOR_...
 guard_(mark|take_mark|beat|on_beat)|(REDIS_)?SCRIPT_(MARK|BEAT) | record_write, guard_heartbeat

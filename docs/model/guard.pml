@@ -10,7 +10,7 @@
  *     take_sample                     take_sample: clock_on_sample, identity_on_sample (adopt)
  *     begin_epoch, counts             step in guard.c; deliver_votes in engine/flight/replies.c
  *     reconnect                       guard_on_connected; fail_lost in engine/flight/replies.c
- *     SET; GET and TIME; MARK         SET NX PX; the probe of engine/master/warden.c; mark.lua
+ *     SET; GET and TIME; MARK         SET NX PX; the probe of engine/master/guard_io.c; mark.lua
  *
  * Each daemon runs one round, and nothing is released: README.md says why that is enough for this
  * claim, and what else is left out. To take a rule away, define one of

@@ -219,7 +219,7 @@ void masters_note_link(struct flights *flights, unsigned node, enum link_state b
         guard_on_connected(&flights->guard, node, master->link.run_id,
                            master_begun_ns(master, &flights->rules->round.drift, now_ns));
         flights->guard_has_work = true;
-        warden_heartbeat(master, now_ns);
+        guard_io_heartbeat(master, now_ns);
         start_tracking(flights, node, now_ns);
     } else if (!connected && link_is_connected(before)) {
         master_on_lost(master);

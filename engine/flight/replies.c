@@ -297,7 +297,7 @@ static void on_guard_reply(struct flights *flights, unsigned node, const struct 
     struct master *master = &flights->masters[node];
     unsigned alone = master->probes;
     enum reason reason;
-    switch (warden_on_reply(master, ticket, reply, now_ns)) {
+    switch (guard_io_on_reply(master, ticket, reply, now_ns)) {
     case GUARD_MORE:
         return;
     case GUARD_PASS:
@@ -411,7 +411,7 @@ static bool on_command_reply(struct flights *flights, unsigned node,
         on_reply(flights, node, reply, ticket, now_ns);
     /* Late: it has not answered in time yet, and is asked again. */
     if (link->state == LINK_SUSPECT)
-        warden_heartbeat(&flights->masters[node], now_ns);
+        guard_io_heartbeat(&flights->masters[node], now_ns);
     return true;
 }
 
@@ -470,7 +470,7 @@ void replies_on_timer(struct flights *flights, int64_t now_ns)
         struct master *master = &flights->masters[i];
         enum link_state before = master->link.state;
         if (link_on_timer(&master->link, now_ns))
-            warden_heartbeat(master, now_ns);
+            guard_io_heartbeat(master, now_ns);
         masters_note_link(flights, i, before, now_ns);
         fail_lost(flights, i, now_ns);
         if (tracker_on_timer(&master->tracker, now_ns))
@@ -500,14 +500,14 @@ static void work_for_guard(struct flights *flights, int64_t now_ns)
             guard->beat &= ~node;
             continue;
         }
-        warden_mark(master, now_ns);
+        guard_io_mark(master, now_ns);
         if (probe & node)
-            warden_probe(master, now_ns);
+            guard_io_probe(master, now_ns);
         /* One that is under way was written before the reason for this one. */
         if (!(guard->beat & node) || master->link.heartbeat_due)
             continue;
         guard->beat &= ~node;
-        warden_heartbeat(master, now_ns);
+        guard_io_heartbeat(master, now_ns);
     }
 }
 
@@ -518,9 +518,9 @@ void replies_flush(struct flights *flights, int64_t now_ns)
     uint32_t unguarded = flights->unguarded;
     flights->unguarded = 0;
     for (uint32_t rest = unguarded; rest != 0; rest = nodes_behind_first(rest))
-        warden_expect_batch(&flights->masters[nodes_first(rest)], now_ns);
-    flights->io->write(flights->io->context, unguarded, CHANNEL_COMMANDS, warden_probe_bytes,
-                       warden_probe_len);
+        guard_io_expect_batch(&flights->masters[nodes_first(rest)], now_ns);
+    flights->io->write(flights->io->context, unguarded, CHANNEL_COMMANDS, guard_io_probe_bytes,
+                       guard_io_probe_len);
     if (flights->guard_has_work)
         work_for_guard(flights, now_ns);
 }

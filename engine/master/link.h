@@ -13,7 +13,7 @@
  * remembers whose answer is next. When the connection is lost, every ticket still comes back, once.
  *
  * What a heartbeat says is none of the link's business: it tells when one is due, and the guard
- * (engine/master/warden.c) writes it.
+ * (engine/master/guard_io.c) writes it.
  *
  * A master that leaves a command unanswered for node_timeout, be it of a round or a heartbeat, is
  * SUSPECT: it still gets heartbeats and releases, but no votes are asked of it until it answers in

@@ -2,7 +2,7 @@
  * One master as this daemon sees it: its two connections, what the guard asks of it, what it has
  * refused on this connection, and why it has no vote. Pure.
  *
- * What the guard asks, as Redis commands (warden.c):
+ * What the guard asks, as Redis commands (guard_io.c):
  *
  *     probe       GET redlockd:node, TIME, INFO replication: behind every batch that asks for votes
  *     heartbeat   INFO memory, INFO stats, a probe, whether a SET of a lock would be taken,
@@ -68,21 +68,21 @@ int64_t master_begun_ns(const struct master *master, const struct drift *drift, 
 
 /* Behind votes: always. These bytes, the same for all nodes, are written by the caller; of each
  * that gets them, the answers are expected. */
-extern const char warden_probe_bytes[];
-extern const size_t warden_probe_len;
-void warden_expect_batch(struct master *master, int64_t now_ns);
+extern const char guard_io_probe_bytes[];
+extern const size_t guard_io_probe_len;
+void guard_io_expect_batch(struct master *master, int64_t now_ns);
 
 /* By itself: unless one is under way already. */
-void warden_probe(struct master *master, int64_t now_ns);
+void guard_io_probe(struct master *master, int64_t now_ns);
 
 /* Unless one is under way, or the link is not connected. */
-void warden_heartbeat(struct master *master, int64_t now_ns);
+void guard_io_heartbeat(struct master *master, int64_t now_ns);
 
 /* Write the record that the guard wants written, if any. */
-void warden_mark(struct master *master, int64_t now_ns);
+void guard_io_mark(struct master *master, int64_t now_ns);
 
 /* An answer to any of it. */
-enum guard_verdict warden_on_reply(struct master *master, const struct link_ticket *ticket,
-                                   const struct redis_reply *reply, int64_t now_ns);
+enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ticket *ticket,
+                                     const struct redis_reply *reply, int64_t now_ns);
 
 #endif

@@ -34,7 +34,7 @@ static const char releases_script[] =
     "return #ours == #KEYS and 1 or 0";
 enum { TOGETHER = 64, TOKEN_WORD = sizeof("$40\r\n\r\n") - 1 + ROUNDS_TOKEN };
 
-/* Behind the votes of a pass, as engine/master/warden.c writes it. */
+/* Behind the votes of a pass, as engine/master/guard_io.c writes it. */
 static const char guard_commands[] = "*2\r\n$3\r\nGET\r\n$13\r\nredlockd:node\r\n"
                                      "*1\r\n$4\r\nTIME\r\n"
                                      "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";

@@ -193,7 +193,7 @@ START_TEST(late_heartbeat_is_judged_by_what_it_asked)
     world_pass_ms(&w, (w.engine.flights.masters[0].link.retry_ns - w.now_ns) / NS_PER_MS);
     w.masters[3].delay_ns = w.masters[4].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 3; i < 5; i++)
-        warden_heartbeat(&w.engine.flights.masters[i], w.now_ns);
+        guard_io_heartbeat(&w.engine.flights.masters[i], w.now_ns);
     world_pass_ms(&w, 1);
     w.masters[1].delay_ns = w.masters[2].delay_ns = 2 * NS_PER_MS;
     w.masters[1].hung = w.masters[2].hung = false;

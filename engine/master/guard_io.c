@@ -54,10 +54,10 @@ static void ask(struct master *master, enum part part, const char *const *words,
     link_ask(&master->link, &ticket, words);
 }
 
-const char warden_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
-                                  "*1\r\n$4\r\nTIME\r\n"
-                                  "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
-const size_t warden_probe_len = sizeof(warden_probe_bytes) - 1;
+const char guard_io_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
+                                    "*1\r\n$4\r\nTIME\r\n"
+                                    "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
+const size_t guard_io_probe_len = sizeof(guard_io_probe_bytes) - 1;
 
 static void expect_probe(struct master *master, enum part last, int64_t now_ns)
 {
@@ -68,7 +68,7 @@ static void expect_probe(struct master *master, enum part last, int64_t now_ns)
     }
 }
 
-void warden_expect_batch(struct master *master, int64_t now_ns)
+void guard_io_expect_batch(struct master *master, int64_t now_ns)
 {
     expect_probe(master, PART_REPLICATION, now_ns);
 }
@@ -78,10 +78,10 @@ static void write_probe(struct master *master, int64_t now_ns)
     const struct link_io *io = master->link.io;
     master->probes++;
     expect_probe(master, PART_REPLICATION_ALONE, now_ns);
-    io->write(io->context, master->link.node, warden_probe_bytes, warden_probe_len);
+    io->write(io->context, master->link.node, guard_io_probe_bytes, guard_io_probe_len);
 }
 
-void warden_probe(struct master *master, int64_t now_ns)
+void guard_io_probe(struct master *master, int64_t now_ns)
 {
     if (master->probes == 0)
         write_probe(master, now_ns);
@@ -158,7 +158,7 @@ static void ask_for_signs(struct master *master, int64_t now_ns)
     }
 }
 
-void warden_heartbeat(struct master *master, int64_t now_ns)
+void guard_io_heartbeat(struct master *master, int64_t now_ns)
 {
     if (!link_begin_heartbeat(&master->link, now_ns))
         return;
@@ -191,7 +191,7 @@ static uint64_t draw(const struct master *master)
     return high << 32 | io->random(io->context);
 }
 
-void warden_mark(struct master *master, int64_t now_ns)
+void guard_io_mark(struct master *master, int64_t now_ns)
 {
     struct guard_mark mark;
     char quarantine[24];
@@ -381,8 +381,8 @@ static void take_beat(struct master *master, const struct link_ticket *ticket,
         guard_on_beat_failed(master->guard, master->link.node, failed);
 }
 
-enum guard_verdict warden_on_reply(struct master *master, const struct link_ticket *ticket,
-                                   const struct redis_reply *reply, int64_t now_ns)
+enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ticket *ticket,
+                                     const struct redis_reply *reply, int64_t now_ns)
 {
     assert(ticket->command <= PART_MARK);
     switch ((enum part)ticket->command) {
