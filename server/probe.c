@@ -73,8 +73,8 @@ static void measure(struct probe *probe, unsigned node, int64_t now_ns)
     if (master.heartbeat_due)
         return;
     if (probed->beats)
-        probed->round_trips_ns[probed->beat_count++] = master.round_trip_ns;
-    probed->beats = probed->beat_count < PROBE_ROUND_TRIPS;
+        probed->round_trips_ns[probed->heartbeat_count++] = master.round_trip_ns;
+    probed->beats = probed->heartbeat_count < PROBE_ROUND_TRIPS;
     if (probed->beats)
         engine_heartbeat(probe->connections->engine, node, now_ns);
 }
@@ -95,9 +95,9 @@ static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
     if (!probed->tried)
         engine_try(probe->connections->engine, node, now_ns);
     probed->tried = true;
-    if (probed->beat_count < PROBE_ROUND_TRIPS)
+    if (probed->heartbeat_count < PROBE_ROUND_TRIPS)
         measure(probe, node, now_ns);
-    return probed->answers < expected_answers(probe) || probed->beat_count < PROBE_ROUND_TRIPS;
+    return probed->answers < expected_answers(probe) || probed->heartbeat_count < PROBE_ROUND_TRIPS;
 }
 
 bool probe_step(struct probe *probe, int64_t now_ns)
@@ -213,7 +213,7 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
         report_meaning(engine_meaning(probe->connections->engine, node, reason), out);
         return false;
     }
-    if (probed->beat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(probe)) {
+    if (probed->heartbeat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(probe)) {
         fprintf(out, "hung: it does not answer in time\n");
         return false;
     }

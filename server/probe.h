@@ -26,7 +26,7 @@ struct probe_node {
     /* Whose servers the names are, as this master has it: as much as is looked at. */
     char leases[LIMIT_NODES][PROBE_LEASE];
     bool beats; /* a round trip is being measured */
-    unsigned beat_count;
+    unsigned heartbeat_count;
     int64_t round_trips_ns[PROBE_ROUND_TRIPS];
 };
 

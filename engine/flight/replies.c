@@ -497,16 +497,16 @@ static void work_for_guard(struct flights *flights, int64_t now_ns)
         struct master *master = &flights->masters[i];
         uint32_t node = nodes_only(i);
         if (!master_is_connected(master)) {
-            guard->beat &= ~node;
+            guard->heartbeat &= ~node;
             continue;
         }
         guard_io_mark(master, now_ns);
         if (probe & node)
             guard_io_probe(master, now_ns);
         /* One that is under way was written before the reason for this one. */
-        if (!(guard->beat & node) || master->link.heartbeat_due)
+        if (!(guard->heartbeat & node) || master->link.heartbeat_due)
             continue;
-        guard->beat &= ~node;
+        guard->heartbeat &= ~node;
         guard_io_heartbeat(master, now_ns);
     }
 }

@@ -298,7 +298,7 @@ static bool has_bounds(const struct guard *guard, const struct guard_node *node,
 static void suspect_ourselves(struct guard *guard, int64_t now_ns)
 {
     guard->suspect_until_ns = now_ns + guard->periods.quarantine_ns;
-    guard->beat |= nodes_all(guard->rules.node_count);
+    guard->heartbeat |= nodes_all(guard->rules.node_count);
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         clock_on_suspect(&guard->nodes[i].clock, &guard->periods, now_ns);
         guard->nodes[i].identity.write_why = REASON_NONE;
@@ -311,7 +311,7 @@ static void on_clock(struct guard *guard, unsigned index, const struct clock_res
 {
     unsigned together = 0;
     if (result->heartbeat)
-        guard->beat |= nodes_only(index);
+        guard->heartbeat |= nodes_only(index);
     if (result->verdict != MONITOR_STEPPED)
         return;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
@@ -356,7 +356,7 @@ static enum guard_verdict judge(struct guard *guard, unsigned index, enum monito
         }
         if (!node->clock.entry_left && node->heartbeat_error == REASON_NONE &&
             has_bounds(guard, node, now_ns))
-            guard->beat |= nodes_only(index);
+            guard->heartbeat |= nodes_only(index);
         return node->clock.unmonitored_since_ns != 0 ? GUARD_WAIT : GUARD_PASS;
     case MONITOR_UNCLEAR:
         return GUARD_WAIT;
@@ -395,7 +395,7 @@ static enum guard_verdict take_sample(struct guard *guard, unsigned index,
     if (node->lease.wanted && node->identity.error == REASON_NONE &&
         node->identity.facts_error == REASON_NONE) {
         node->lease.wanted = false;
-        guard->beat = nodes_all(guard->rules.node_count);
+        guard->heartbeat = nodes_all(guard->rules.node_count);
     }
     want_record(guard, node, adopted, clock.confirmed, now_ns);
     return judge(guard, index, clock.verdict, now_ns);
@@ -403,11 +403,12 @@ static enum guard_verdict take_sample(struct guard *guard, unsigned index,
 
 /* --- heartbeats --- */
 
-void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struct guard_beat *beat)
+void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
+                     struct guard_heartbeat *heartbeat)
 {
     const struct guard_node *node = &guard->nodes[index];
     const struct guard_periods *periods = &guard->periods;
-    *beat = (struct guard_beat){
+    *heartbeat = (struct guard_heartbeat){
         .vouch_ttl_ms = 2 * periods->fresh_ns / NS_PER_MS,
         .lease_ms = periods->quarantine_ns / NS_PER_MS,
         .fresh_ms =
@@ -419,14 +420,15 @@ void guard_beat(const struct guard *guard, unsigned index, int64_t now_ns, struc
             !identity_is_sampled(&guard->nodes[i].identity) ||
             guard->nodes[i].identity.error != REASON_NONE)
             continue;
-        beat->names |= nodes_only(i);
-        describe(guard, i, beat->servers[i]);
+        heartbeat->names |= nodes_only(i);
+        describe(guard, i, heartbeat->servers[i]);
     }
-    clock_describe(&node->clock, has_bounds(guard, node, now_ns), beat->entry, beat->vouch);
-    memcpy(beat->step, node->clock.known_step, sizeof(beat->step));
+    clock_describe(&node->clock, has_bounds(guard, node, now_ns), heartbeat->entry,
+                   heartbeat->vouch);
+    memcpy(heartbeat->step, node->clock.known_step, sizeof(heartbeat->step));
 }
 
-static void take_leases(struct guard *guard, unsigned index, const struct guard_beat *left,
+static void take_leases(struct guard *guard, unsigned index, const struct guard_heartbeat *left,
                         const char *digits, int64_t now_ns)
 {
     for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
@@ -439,7 +441,7 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
     }
 }
 
-static void take_heartbeat(struct guard *guard, unsigned index, const struct guard_beat *left,
+static void take_heartbeat(struct guard *guard, unsigned index, const struct guard_heartbeat *left,
                            int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
 {
     struct guard_node *node = &guard->nodes[index];
@@ -462,7 +464,7 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct gua
     unsigned waited_for;
     if (guard_has_override(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {
         guard->override_done = true;
-        guard->beat = nodes_all(guard->rules.node_count);
+        guard->heartbeat = nodes_all(guard->rules.node_count);
     }
     if (now_ns < guard->suspect_until_ns)
         return;
@@ -585,15 +587,16 @@ void guard_on_set(struct guard *guard, unsigned index, enum reason refused)
     begin_all_epochs(guard);
 }
 
-void guard_on_beat_failed(struct guard *guard, unsigned index, enum reason reason)
+void guard_on_heartbeat_failed(struct guard *guard, unsigned index, enum reason reason)
 {
     guard->nodes[index].heartbeat_error = reason;
     begin_all_epochs(guard);
 }
 
-void guard_on_beat(struct guard *guard, unsigned index, const struct guard_beat *beat,
-                   int64_t sent_ns, const char *text, size_t len, int64_t now_ns)
+void guard_on_heartbeat(struct guard *guard, unsigned index,
+                        const struct guard_heartbeat *heartbeat, int64_t sent_ns, const char *text,
+                        size_t len, int64_t now_ns)
 {
-    take_heartbeat(guard, index, beat, sent_ns, text, len, now_ns);
+    take_heartbeat(guard, index, heartbeat, sent_ns, text, len, now_ns);
     begin_all_epochs(guard);
 }

@@ -49,7 +49,7 @@ enum guard_verdict {
 };
 
 /* What a heartbeat leaves on a node. */
-struct guard_beat {
+struct guard_heartbeat {
     /* "" leaves the one there; "-": there has been a step, all entries and the vouch are void. */
     char entry[GUARD_ENTRY_MAX];
     /* "" leaves the one there; "<the master's clock>:<what may be hidden>", in microseconds. */
@@ -100,7 +100,8 @@ struct guard {
     int64_t all_vote_until_ns; /* while no node changes, all may vote before that; 0: not known */
     bool override_done;        /* of an operator; from now on a guard like any other */
     uint32_t probe;            /* nodes that are to be probed now; the caller clears it */
-    uint32_t beat; /* nodes that are to get a heartbeat as soon as none is under way; likewise */
+    uint32_t
+        heartbeat; /* nodes that are to get a heartbeat as soon as none is under way; likewise */
     struct guard_node nodes[LIMIT_NODES];
 };
 
@@ -169,12 +170,13 @@ enum reason guard_lease_finds(const struct guard *guard, unsigned node, const ch
                               int64_t time_us);
 
 /* What to leave with a heartbeat, and what it found: "<a digit for each name> <vouch
- * or -> <step or -> <entry or ->", the answer of beat.lua. */
-void guard_beat(const struct guard *guard, unsigned node, int64_t now_ns, struct guard_beat *beat);
-void guard_on_beat(struct guard *guard, unsigned node, const struct guard_beat *beat,
-                   int64_t sent_ns, const char *text, size_t len, int64_t now_ns);
+ * or -> <step or -> <entry or ->", the answer of heartbeat.lua. */
+void guard_heartbeat(const struct guard *guard, unsigned node, int64_t now_ns,
+                     struct guard_heartbeat *heartbeat);
+void guard_on_heartbeat(struct guard *guard, unsigned node, const struct guard_heartbeat *heartbeat,
+                        int64_t sent_ns, const char *text, size_t len, int64_t now_ns);
 
 /* The answer was an error, for this reason. */
-void guard_on_beat_failed(struct guard *guard, unsigned node, enum reason reason);
+void guard_on_heartbeat_failed(struct guard *guard, unsigned node, enum reason reason);
 
 #endif

@@ -37,7 +37,7 @@ struct name_lease {
 /* Another server perhaps, or other daemons may have leased the name meanwhile. */
 void name_lease_begin(struct name_lease *lease);
 
-/* What beat.lua answers, a digit for each name. */
+/* What heartbeat.lua answers, a digit for each name. */
 enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_PROCESS = '2' };
 
 /* A master has said whose the name is. ours: our server is still the one that was asked for. */
@@ -49,8 +49,8 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
 enum reason name_lease_refuses(const struct name_lease *lease, int64_t now_ns);
 
 /* What a lease is for: "<id of the record> <run_id>", "<database>/" before it where that is not 0.
- * A copy of the data is another server, and so is another database: beat.lua compares the first
- * RECORD_ID bytes. */
+ * A copy of the data is another server, and so is another database: heartbeat.lua compares the
+ * first RECORD_ID bytes. */
 void name_lease_server(unsigned database, const char *id, const char *run_id,
                        char server[GUARD_SERVER_MAX]);
 

@@ -20,8 +20,8 @@ enum part {
     PART_REPLICATION_ALONE, /* ends a probe by itself */
     PART_SET,
     PART_SIGN, /* what daemons of an old set left; each is asked for by itself */
-    PART_BEAT,
-    PART_END, /* in place of a beat, where nothing is to be written */
+    PART_HEARTBEAT,
+    PART_END, /* in place of a heartbeat, where nothing is to be written */
     PART_MARK,
 };
 
@@ -42,7 +42,7 @@ enum { SETTINGS = sizeof(durable_settings) / sizeof(durable_settings[0]) };
 static struct link_ticket ticket_for(enum part part, int64_t now_ns)
 {
     return (struct link_ticket){
-        .kind = part == PART_BEAT || part == PART_END ? TICKET_HEARTBEAT : TICKET_GUARD,
+        .kind = part == PART_HEARTBEAT || part == PART_END ? TICKET_HEARTBEAT : TICKET_GUARD,
         .command = (uint8_t)part,
         .sent_ns = now_ns,
     };
@@ -108,39 +108,40 @@ __attribute__((format(printf, 2, 3))) static void add(struct words *words, const
     words->words[words->count] = NULL;
 }
 
-static void write_beat(struct master *master, int64_t now_ns)
+static void write_heartbeat(struct master *master, int64_t now_ns)
 {
-    struct guard_beat *beat = &master->beat;
+    struct guard_heartbeat *heartbeat = &master->heartbeat;
     const char *set_id = master->guard->set_id;
-    bool in_full = master->beat_in_full;
+    bool in_full = master->heartbeat_in_full;
     struct words words;
     words.count = 0;
     words.len = 0;
-    guard_beat(master->guard, master->link.node, now_ns, beat);
+    guard_heartbeat(master->guard, master->link.node, now_ns, heartbeat);
     add(&words, "%s", in_full ? "EVAL" : "EVALSHA");
     add(&words, "%s",
-        in_full ? redis_script_text(REDIS_SCRIPT_BEAT) : redis_script_sha1(REDIS_SCRIPT_BEAT));
-    add(&words, "%u", 3 + nodes_count(beat->names));
+        in_full ? redis_script_text(REDIS_SCRIPT_HEARTBEAT)
+                : redis_script_sha1(REDIS_SCRIPT_HEARTBEAT));
+    add(&words, "%u", 3 + nodes_count(heartbeat->names));
     /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
     add(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
     add(&words, "redlockd:vouch:%s", set_id);
     add(&words, "redlockd:step:%s", set_id);
-    for (uint32_t rest = beat->names; rest != 0; rest = nodes_behind_first(rest)) {
+    for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest)) {
         char key[GUARD_NAME_KEY_MAX];
         guard_name_key(master->guard, nodes_first(rest), key);
         add(&words, "%s", key);
     }
-    add(&words, "%s", beat->entry);
+    add(&words, "%s", heartbeat->entry);
     add(&words, "%d", ENTRY_TTL_MS);
-    add(&words, "%s", beat->vouch);
-    add(&words, "%" PRId64, beat->vouch_ttl_ms);
-    add(&words, "%" PRId64, beat->lease_ms);
-    add(&words, "%" PRId64, beat->fresh_ms);
-    add(&words, "%s", beat->step);
+    add(&words, "%s", heartbeat->vouch);
+    add(&words, "%" PRId64, heartbeat->vouch_ttl_ms);
+    add(&words, "%" PRId64, heartbeat->lease_ms);
+    add(&words, "%" PRId64, heartbeat->fresh_ms);
+    add(&words, "%s", heartbeat->step);
     add(&words, "%.*s", GUARD_DAEMON, master->daemon);
-    for (uint32_t rest = beat->names; rest != 0; rest = nodes_behind_first(rest))
-        add(&words, "%s", beat->servers[nodes_first(rest)]);
-    ask(master, PART_BEAT, words.words, now_ns);
+    for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest))
+        add(&words, "%s", heartbeat->servers[nodes_first(rest)]);
+    ask(master, PART_HEARTBEAT, words.words, now_ns);
 }
 
 static void ask_for_signs(struct master *master, int64_t now_ns)
@@ -181,7 +182,7 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
      * fail. It writes nothing. */
     ask(master, PART_SET, (const char *[]){"SET", master->absent_key, "-", "XX", "PX", "1", NULL},
         now_ns);
-    write_beat(master, now_ns);
+    write_heartbeat(master, now_ns);
 }
 
 static uint64_t draw(const struct master *master)
@@ -363,22 +364,22 @@ static void take_sign(struct master *master, const struct redis_reply *reply)
                               master->sign_daemon);
 }
 
-static void take_beat(struct master *master, const struct link_ticket *ticket,
-                      const struct redis_reply *reply, int64_t now_ns)
+static void take_heartbeat(struct master *master, const struct link_ticket *ticket,
+                           const struct redis_reply *reply, int64_t now_ns)
 {
     bool text = reply->kind == RESP_STRING;
     enum reason failed = REASON_NONE;
     if (!text && !is_error(master, reply, &failed))
         failed = REASON_GARBAGE;
-    master->beat_in_full = !text;
+    master->heartbeat_in_full = !text;
     if (text)
-        guard_on_beat(master->guard, master->link.node, &master->beat, ticket->sent_ns, reply->str,
-                      reply->len, now_ns);
+        guard_on_heartbeat(master->guard, master->link.node, &master->heartbeat, ticket->sent_ns,
+                           reply->str, reply->len, now_ns);
     /* The scripts were flushed: another heartbeat brings the whole one, which loads it again. */
     else if (failed == REASON_NOSCRIPT)
-        master->guard->beat |= nodes_only(master->link.node);
+        master->guard->heartbeat |= nodes_only(master->link.node);
     else
-        guard_on_beat_failed(master->guard, master->link.node, failed);
+        guard_on_heartbeat_failed(master->guard, master->link.node, failed);
 }
 
 enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ticket *ticket,
@@ -412,8 +413,8 @@ enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ti
     case PART_SIGN:
         take_sign(master, reply);
         break;
-    case PART_BEAT:
-        take_beat(master, ticket, reply, now_ns);
+    case PART_HEARTBEAT:
+        take_heartbeat(master, ticket, reply, now_ns);
         break;
     case PART_END:
     case PART_MARK:

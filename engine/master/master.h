@@ -6,9 +6,8 @@
  *
  *     probe       GET redlockd:node, TIME, INFO replication: behind every batch that asks for votes
  *     heartbeat   INFO memory, INFO stats, a probe, whether a SET of a lock would be taken,
- *                 beat.lua: every guard->heartbeat_ns; where a set is to be reset, also what the
- *                 daemons of the old one left
- *     mark        mark.lua, and a probe behind it
+ *                 heartbeat.lua: every guard->heartbeat_ns; where a set is to be reset, also what
+ * the daemons of the old one left mark        mark.lua, and a probe behind it
  */
 #ifndef ENGINE_MASTER_MASTER_H
 #define ENGINE_MASTER_MASTER_H
@@ -40,8 +39,8 @@ struct master {
     int64_t sign_us;        /* the last of them; -1: one of the answers was an error */
     char sign_daemon[GUARD_DAEMON + 1];
     unsigned probes; /* under way, beside those at the end of batches */
-    bool beat_in_full;
-    struct guard_beat beat; /* the heartbeat under way */
+    bool heartbeat_in_full;
+    struct guard_heartbeat heartbeat; /* the heartbeat under way */
     struct guard_facts facts;
     struct guard_sample sample; /* that is coming in */
     char record[LIMIT_RECORD + 1];

@@ -256,7 +256,7 @@ static void try_mark(void)
     freeReplyObject(replies[1]);
 }
 
-static void try_beat(void)
+static void try_heartbeat(void)
 {
     static const char *const servers[] = {
         "1111111111111111111111111111111111111111 a",
@@ -266,7 +266,7 @@ static void try_beat(void)
     static const char *const daemons[] = {"a0", "a1", "a2", "a3", "a4", "a5",
                                           "a6", "a7", "a8", "a9", "aa", "ab"};
     static const char *const vouches[] = {"", "1700000000000000:5", "9700000000000000:5"};
-    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_BEAT), "5",
+    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "5",
                                        "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
                                        "redlockd:name:a", "redlockd:name:b",
                                        below(2) == 0 ? "" : "1:2:3:4:5", "60000", vouches[below(3)],
@@ -277,21 +277,21 @@ static void try_beat(void)
 }
 
 /* Without any names; the entry may be "-". */
-static void beat_with(const char *entry)
+static void heartbeat_with(const char *entry)
 {
-    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_BEAT), "3",
+    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "3",
                                        "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
                                        entry, "60000", "", "60000", "60000", "3000", "-", "a0"},
                       14);
 }
 
 /* One that is ahead of the clock rises by a millisecond; else it would be the time of each. */
-static void try_beat_of_a_step(void)
+static void try_heartbeat_of_a_step(void)
 {
     static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",
                                       "60000"};
     expect_same_words(set, 6);
-    beat_with("-");
+    heartbeat_with("-");
     expect_same_words((const char *[]){"GET", "redlockd:step:x"}, 2);
     expect_same_words((const char *[]){"GET", "redlockd:clock:x"}, 2);
     expect_same_words((const char *[]){"GET", "redlockd:vouch:x"}, 2);
@@ -301,13 +301,13 @@ static void try_beat_of_a_step(void)
 
 /* Left before the clock was set back, or by a daemon that does not say what may be hidden: the next
  * heartbeat takes it away. */
-static void try_beat_on_a_void_vouch(const char *vouch)
+static void try_heartbeat_on_a_void_attestation(const char *vouch)
 {
     const char *const set[] = {"SET", "redlockd:vouch:x", vouch, "NX", "PX", "60000"};
     static const char *const get[] = {"GET", "redlockd:vouch:x"};
     expect_same_words(set, 6);
     expect_same_words(get, 2);
-    beat_with("");
+    heartbeat_with("");
     expect_same_words(get, 2);
     ck_assert_ptr_null(master_text(&stage.masters[0], "GET redlockd:vouch:x"));
 }
@@ -365,9 +365,9 @@ START_TEST(the_fake_master_answers_like_a_real_one)
     fake.version = form == REDIS_BY_SHA1 ? NULL : versions[form];
     session = fake_accept(&fake);
     load_scripts();
-    try_beat_on_a_void_vouch("9700000000000000:5");
-    try_beat_on_a_void_vouch("1700000000000000");
-    try_beat_of_a_step();
+    try_heartbeat_on_a_void_attestation("9700000000000000:5");
+    try_heartbeat_on_a_void_attestation("1700000000000000");
+    try_heartbeat_of_a_step();
     for (unsigned i = 0; i < COMMANDS; i++) {
         unsigned what = below(100);
         if (what < 55)
@@ -377,7 +377,7 @@ START_TEST(the_fake_master_answers_like_a_real_one)
         else if (what < 70)
             try_releases();
         else if (what < 85)
-            try_beat();
+            try_heartbeat();
         else if (what < 97)
             try_mark();
         else

@@ -1,5 +1,5 @@
 /*
- * What beat.lua does with the lease of one name, for the fake master.
+ * What heartbeat.lua does with the lease of one name, for the fake master.
  */
 #ifndef TESTS_FAKE_LEASE_H
 #define TESTS_FAKE_LEASE_H

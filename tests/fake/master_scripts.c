@@ -293,7 +293,7 @@ static char run_lease(const struct run *run, const struct word *name, const stru
     return digit;
 }
 
-static void run_beat(const struct run *run)
+static void run_heartbeat(const struct run *run)
 {
     unsigned keys = (unsigned)word_number(&run->words[2]);
     const struct word *names = run->words + 3;
@@ -356,11 +356,11 @@ static void run_foreign_release(const struct run *run)
 static void run_script(const struct run *run, unsigned script)
 {
     static void (*const scripts[REDIS_SCRIPT_COUNT])(const struct run *) = {
-        [REDIS_SCRIPT_RELEASE] = run_release, [REDIS_SCRIPT_RELEASES] = run_releases,
-        [REDIS_SCRIPT_EXTEND] = run_extend,   [REDIS_SCRIPT_STATUS] = run_status,
-        [REDIS_SCRIPT_FENCE] = run_fence,     [REDIS_SCRIPT_SWAP] = run_swap,
-        [REDIS_SCRIPT_FREEZE] = run_freeze,   [REDIS_SCRIPT_MARK] = run_mark,
-        [REDIS_SCRIPT_BEAT] = run_beat,
+        [REDIS_SCRIPT_RELEASE] = run_release,     [REDIS_SCRIPT_RELEASES] = run_releases,
+        [REDIS_SCRIPT_EXTEND] = run_extend,       [REDIS_SCRIPT_STATUS] = run_status,
+        [REDIS_SCRIPT_FENCE] = run_fence,         [REDIS_SCRIPT_SWAP] = run_swap,
+        [REDIS_SCRIPT_FREEZE] = run_freeze,       [REDIS_SCRIPT_MARK] = run_mark,
+        [REDIS_SCRIPT_HEARTBEAT] = run_heartbeat,
     };
     scripts[script](run);
 }
@@ -379,7 +379,7 @@ void fake_run_eval(const struct run *run)
             break;
         server->scripts[i] = !server->deaf_to_scripts;
         server->runs[i]++;
-        if (i != REDIS_SCRIPT_MARK && i != REDIS_SCRIPT_BEAT)
+        if (i != REDIS_SCRIPT_MARK && i != REDIS_SCRIPT_HEARTBEAT)
             server->lock_commands +=
                 i == REDIS_SCRIPT_RELEASES ? (unsigned)word_number(&run->words[2]) : 1;
         if (!run_is_refused(run, i))

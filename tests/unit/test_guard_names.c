@@ -132,17 +132,17 @@ END_TEST
 START_TEST(conflict_that_comes_up_again_takes_the_votes_under_way)
 {
     struct guard *guard = &w.engine.flights.guard;
-    struct guard_beat beat;
+    struct guard_heartbeat heartbeat;
     const char other[] = "00001 - - -";
-    guard_beat(guard, 0, w.now_ns, &beat);
-    ck_assert_uint_eq(beat.names, 0x1f);
-    guard_on_beat(guard, 0, &beat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
+    guard_heartbeat(guard, 0, w.now_ns, &heartbeat);
+    ck_assert_uint_eq(heartbeat.names, 0x1f);
+    guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
     world_expect_votes(&w, 4, 4, "repointed");
     w.now_ns++;
     guard->nodes[4].lease.conflict_until_ns = w.now_ns;
     world_expect_votes(&w, 4, 4, "-");
     uint32_t epoch = guard_epoch(guard, 4);
-    guard_on_beat(guard, 0, &beat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
+    guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
     world_expect_votes(&w, 4, 4, "repointed");
     ck_assert_uint_ne(guard_epoch(guard, 4), epoch);
 }

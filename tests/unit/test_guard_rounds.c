@@ -115,16 +115,16 @@ END_TEST
 START_TEST(master_that_flaps_does_not_busy_the_others)
 {
     world_pass_ms(&w, 3000);
-    unsigned beats = 0;
+    unsigned heartbeats = 0;
     int64_t last_ns = w.engine.flights.masters[1].link.heartbeat_ns;
     for (unsigned ms = 0; ms < 10000; ms++) {
         world_pass_ms(&w, 1);
-        beats += w.engine.flights.masters[1].link.heartbeat_ns != last_ns;
+        heartbeats += w.engine.flights.masters[1].link.heartbeat_ns != last_ns;
         last_ns = w.engine.flights.masters[1].link.heartbeat_ns;
         if (w.engine.flights.masters[0].link.state == LINK_UP)
             world_cut(&w, 0);
     }
-    ck_assert_uint_le(beats, 30);
+    ck_assert_uint_le(heartbeats, 30);
 }
 END_TEST
 

@@ -253,12 +253,12 @@ static enum guard_verdict look(unsigned node, int64_t sent_ns)
 /* The answer to a heartbeat: "<vouch> <step> <entry>". */
 static void hear(unsigned node, int64_t sent_ns, const char *answer)
 {
-    struct guard_beat beat;
+    struct guard_heartbeat heartbeat;
     char text[96];
-    guard_beat(&w.engine.flights.guard, node, sent_ns, &beat);
-    beat.names = 0;
+    guard_heartbeat(&w.engine.flights.guard, node, sent_ns, &heartbeat);
+    heartbeat.names = 0;
     size_t len = (size_t)snprintf(text, sizeof(text), " %s", answer);
-    guard_on_beat(&w.engine.flights.guard, node, &beat, sent_ns, text, len, w.now_ns);
+    guard_on_heartbeat(&w.engine.flights.guard, node, &heartbeat, sent_ns, text, len, w.now_ns);
 }
 
 /* By a heartbeat that was sent behind it. */
@@ -276,11 +276,11 @@ END_TEST
 
 START_TEST(who_did_not_look_hears_the_others_before_a_vote_counts)
 {
-    struct guard_beat beat;
+    struct guard_heartbeat heartbeat;
     w.now_ns += 3 * NS_PER_S;
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
-    guard_beat(&w.engine.flights.guard, 0, w.now_ns, &beat);
-    ck_assert_str_eq(beat.vouch, "");
+    guard_heartbeat(&w.engine.flights.guard, 0, w.now_ns, &heartbeat);
+    ck_assert_str_eq(heartbeat.vouch, "");
     hear(0, w.now_ns - 1, "- - -");
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
     hear(0, w.now_ns, "- - -");
