@@ -1,35 +1,35 @@
 -- A daemon's heartbeat: leave what other daemons need to know, and read what they left.
--- KEYS[1] the clock entry of this host, KEYS[2] the vouch, KEYS[3] the last step of this clock that
+-- KEYS[1] the clock entry of this host, KEYS[2] the attestation, KEYS[3] the last step of this clock that
 -- daemons know of, KEYS[4..] the names that are known.
 -- ARGV[1] the entry ('' leaves it; '-': there has been a step), ARGV[2] its time to live in
--- milliseconds, ARGV[3] the vouch ('' leaves it; "<this clock at its sample>:<what may be hidden>", in
+-- milliseconds, ARGV[3] the attestation ('' leaves it; "<this clock at its sample>:<what may be hidden>", in
 -- microseconds), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] how long after a renewal
 -- the daemon that renewed may still count votes of that server, ARGV[7] the step that is known ('' for
--- none): a vouch counts with the present one alone; ARGV[8] the id of this daemon, ARGV[9..] the
+-- none): a attestation counts with the present one alone; ARGV[8] the id of this daemon, ARGV[9..] the
 -- servers, "<id> <run_id>", or with "<database>/" in front. The first 40 bytes are never alike for two
 -- databases.
 -- A lease is "<server> <daemon>=<when> ...": the daemons that renewed it within ARGV[6], the latest
 -- first. Of more than 8 the others are one, "*", which is never the daemon that asks.
--- Answers "<a digit for each name> <vouch> <step> <entry>", the step and the entry as they were found.
+-- Answers "<a digit for each name> <attestation> <step> <entry>", the step and the entry as they were found.
 -- 0: the name is leased to this server now. 1: another server has it. 2: another process of the same
 -- data has it, and another daemon may count its votes.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local entry = redis.call('GET', KEYS[1]) or '-'
-local vouch = redis.call('GET', KEYS[2])
+local attestation = redis.call('GET', KEYS[2])
 local step = redis.call('GET', KEYS[3]) or '-'
 local function clock_of(text)
     local clock = string.match(text, '^(%d+):%d+$')
     return clock and tonumber(clock) or math.huge
 end
--- A vouch from the future is one from before the clock was stepped back. It must not wait for its time
+-- A attestation from the future is one from before the clock was stepped back. It must not wait for its time
 -- to come: it knows nothing of that.
-if vouch and clock_of(vouch) > now then
+if attestation and clock_of(attestation) > now then
     redis.call('DEL', KEYS[2])
-    vouch = false
+    attestation = false
 end
 if ARGV[1] == '-' then
-    -- The vouch is from before it. Entries bear the step that their daemon knew of; with another one they
+    -- The attestation is from before it. Entries bear the step that their daemon knew of; with another one they
     -- are void, on all hosts. It never expires: on a clock that jumps it might do so before them. It rises
     -- by a millisecond at least, which numbers of Lua tell apart on any clock. And a script that has written
     -- something may go on where memory is short.
@@ -86,4 +86,4 @@ for i = 4, #KEYS do
         redis.call('PEXPIRE', KEYS[i], math.max(math.min(left, lease), 1))
     end
 end
-return digits .. ' ' .. (vouch or '-') .. ' ' .. step .. ' ' .. entry
+return digits .. ' ' .. (attestation or '-') .. ' ' .. step .. ' ' .. entry

@@ -19,7 +19,7 @@
 #define DRAIN_CHECK_MS  5
 
 /* How long clients that come during the start wait for masters to get their vote: two heartbeats,
- * by which other daemons vouch for clocks, and less than half of what libredlock waits for an
+ * by which other daemons attestation for clocks, and less than half of what libredlock waits for an
  * answer. They are counted in steps: a step in which the daemon was stopped, or was not given a
  * processor, counts once however long it took, since the masters were not heard meanwhile. */
 enum { START_STEPS = 20 };
@@ -76,7 +76,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     case REASON_NONE:
     case REASON_UNCHECKED:
     case REASON_CLOCK:
-    case REASON_UNSETTLED: /* unless another daemon vouches for it */
+    case REASON_UNSETTLED: /* unless another daemon attestations for it */
     case REASON_BACKLOG:
         return true;
     default:

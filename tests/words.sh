@@ -11,7 +11,7 @@ struct ends|end_watch(_set)?|ends_(init|deinit) | hangups, hangup_watch
 WATCH_[A-Z_]+|watch_(take|inherit|resume|verdict|sample) | clock_monitor, MONITOR_...
 guard_(mark|take_mark|heartbeat|on_beat)|(REDIS_)?SCRIPT_(MARK|BEAT) | record_write, guard_heartbeat
 mark\.lua|heartbeat\.lua | write_record.lua, heartbeat.lua
-vouch(es|ed|ing)?|vouch_[a-z_]+|[A-Z_]*VOUCH[A-Z_]* | attest, attestation
+attestation(es|ed|ing)?|attestation_[a-z_]+|[A-Z_]*ATTESTATION[A-Z_]* | attest, attestation
 REASON_(DOUBLED|DOUBT|UNSETTLED) | REASON_DUPLICATE, REASON_OWN_CLOCK, REASON_CLOCK_UNPROVEN
 looks_on | read_only
 errands? | pending work

@@ -7,7 +7,7 @@
  *     here                            in the code
  *     sample, has_stepped             engine/guard/clock_monitor.c: clock_monitor_take; clock_trust.c: clock_on_sample
  *     start                           guard_on_connected; the first sample: begin in clock_monitor.c
- *     attest, trust                   the vouch: clock_describe, clock_inherit; protocol/heartbeat.lua
+ *     attest, trust                   the attestation: clock_describe, clock_inherit; protocol/heartbeat.lua
  *     settle                          a daemon has watched for Q
  *     grant, rival                    a vote, and the probe behind it
  *

@@ -234,7 +234,7 @@ bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns)
 }
 
 void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry[GUARD_ENTRY_MAX],
-                    char attestation[GUARD_VOUCH_MAX])
+                    char attestation[GUARD_ATTESTATION_MAX])
 {
     const struct clock_monitor *watch = &clock->watch;
     entry[0] = attestation[0] = '\0';
@@ -248,7 +248,7 @@ void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry
     snprintf(entry, GUARD_ENTRY_MAX,
              "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", watch->at_ns,
              watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns, clock->known_step);
-    snprintf(attestation, GUARD_VOUCH_MAX, "%" PRId64 ":%" PRId64, clock->steady_time_us,
+    snprintf(attestation, GUARD_ATTESTATION_MAX, "%" PRId64 ":%" PRId64, clock->steady_time_us,
              hidden_ns / 1000 + 1);
 }
 

@@ -25,7 +25,7 @@
 
 enum {
     GUARD_ENTRY_MAX = 160,
-    GUARD_VOUCH_MAX = 48,
+    GUARD_ATTESTATION_MAX = 48,
     GUARD_STEP_MAX = 24,
 };
 
@@ -91,7 +91,7 @@ bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns);
  * what is there. The attestation is "<time of the sample>:<what may be hidden>", in microseconds.
  */
 void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry[GUARD_ENTRY_MAX],
-                    char attestation[GUARD_VOUCH_MAX]);
+                    char attestation[GUARD_ATTESTATION_MAX]);
 
 /* How far it has stepped back since that was told last, for the log; at most one line in ten
  * seconds. */

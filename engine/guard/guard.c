@@ -409,7 +409,7 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
     const struct guard_node *node = &guard->nodes[index];
     const struct guard_periods *periods = &guard->periods;
     *heartbeat = (struct guard_heartbeat){
-        .vouch_ttl_ms = 2 * periods->fresh_ns / NS_PER_MS,
+        .attestation_ttl_ms = 2 * periods->fresh_ns / NS_PER_MS,
         .lease_ms = periods->quarantine_ns / NS_PER_MS,
         .fresh_ms =
             (periods->fresh_ns + drift_of(&periods->drift, periods->fresh_ns)) / NS_PER_MS + 1,
@@ -424,7 +424,7 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
         describe(guard, i, heartbeat->servers[i]);
     }
     clock_describe(&node->clock, has_bounds(guard, node, now_ns), heartbeat->entry,
-                   heartbeat->vouch);
+                   heartbeat->attestation);
     memcpy(heartbeat->step, node->clock.known_step, sizeof(heartbeat->step));
 }
 
@@ -448,8 +448,8 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct gua
     char copy[512] = "";
     if (len < sizeof(copy))
         memcpy(copy, text, len);
-    char *vouch = strchr(copy, ' ');
-    char *step = vouch != NULL ? strchr(vouch + 1, ' ') : NULL;
+    char *attestation = strchr(copy, ' ');
+    char *step = attestation != NULL ? strchr(attestation + 1, ' ') : NULL;
     char *entry = step != NULL ? strchr(step + 1, ' ') : NULL;
     if (entry == NULL || entry - step > GUARD_STEP_MAX) {
         node->heartbeat_error = REASON_GARBAGE;
@@ -469,7 +469,7 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct gua
     if (now_ns < guard->suspect_until_ns)
         return;
     struct clock_result clock =
-        clock_inherit(&node->clock, &guard->periods, vouch + 1, entry + 1, now_ns);
+        clock_inherit(&node->clock, &guard->periods, attestation + 1, entry + 1, now_ns);
     on_clock(guard, index, &clock, now_ns);
 }
 

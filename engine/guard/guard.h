@@ -50,12 +50,13 @@ enum guard_verdict {
 
 /* What a heartbeat leaves on a node. */
 struct guard_heartbeat {
-    /* "" leaves the one there; "-": there has been a step, all entries and the vouch are void. */
+    /* "" leaves the one there; "-": there has been a step, all entries and the attestation are
+     * void. */
     char entry[GUARD_ENTRY_MAX];
     /* "" leaves the one there; "<the master's clock>:<what may be hidden>", in microseconds. */
-    char vouch[GUARD_VOUCH_MAX];
-    char step[GUARD_STEP_MAX]; /* where another one is found, the vouch is not left */
-    int64_t vouch_ttl_ms;
+    char attestation[GUARD_ATTESTATION_MAX];
+    char step[GUARD_STEP_MAX]; /* where another one is found, the attestation is not left */
+    int64_t attestation_ttl_ms;
     int64_t lease_ms;
     int64_t fresh_ms; /* a daemon that renewed a lease may count votes for so long */
     uint32_t names;   /* the nodes that are known */
@@ -169,7 +170,7 @@ void guard_name_key(const struct guard *guard, unsigned node, char key[GUARD_NAM
 enum reason guard_lease_finds(const struct guard *guard, unsigned node, const char *lease,
                               int64_t time_us);
 
-/* What to leave with a heartbeat, and what it found: "<a digit for each name> <vouch
+/* What to leave with a heartbeat, and what it found: "<a digit for each name> <attestation
  * or -> <step or -> <entry or ->", the answer of heartbeat.lua. */
 void guard_heartbeat(const struct guard *guard, unsigned node, int64_t now_ns,
                      struct guard_heartbeat *heartbeat);

@@ -300,7 +300,7 @@ static void run_heartbeat(const struct run *run)
     const struct word *arguments = names + keys;
     char answer[512];
     char entry[160] = "-";
-    char vouch[GUARD_VOUCH_MAX] = "-";
+    char attestation[GUARD_ATTESTATION_MAX] = "-";
     char step[32] = "-";
     size_t len = 0;
     struct fake_key *key = key_find(run, &names[0]);
@@ -313,7 +313,7 @@ static void run_heartbeat(const struct run *run)
     if (from_the_future)
         key_delete(run->server, key);
     else if (key != NULL)
-        snprintf(vouch, sizeof(vouch), "%.47s", key->value);
+        snprintf(attestation, sizeof(attestation), "%.47s", key->value);
     /* A script that has written something goes on, however full it is. */
     if (!from_the_future && !stepped && run_is_refused(run, FAKE_SETTING))
         return;
@@ -339,7 +339,8 @@ static void run_heartbeat(const struct run *run)
         key_set(run, &names[1], &arguments[2], word_number(&arguments[3]));
     for (unsigned i = 3; i < keys; i++)
         answer[len++] = run_lease(run, &names[i], &arguments[5 + i], arguments);
-    len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s", vouch, step, entry);
+    len +=
+        (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s", attestation, step, entry);
     out_string(run->out, answer, len);
 }
 

@@ -129,7 +129,7 @@ static const struct {
 
 START_TEST(attestation_of_a_later_sample_is_trusted)
 {
-    char text[GUARD_VOUCH_MAX];
+    char text[GUARD_ATTESTATION_MAX];
     look(1000, 1000);
     snprintf(text, sizeof(text), "%" PRId64 ":100", epoch_us + attestations[_i].attested_ms * 1000);
     inherit(text, "-", 1100);
@@ -139,7 +139,7 @@ END_TEST
 
 START_TEST(attestation_without_room_is_not_trusted)
 {
-    char text[GUARD_VOUCH_MAX];
+    char text[GUARD_ATTESTATION_MAX];
     look(1000, 1000);
     snprintf(text, sizeof(text), "%" PRId64 ":9000", epoch_us + 2000000);
     inherit(text, "-", 1100);
@@ -150,7 +150,7 @@ END_TEST
 /* What the last daemon of this host left, who had watched for a quarantine. */
 static void leave_entry(char entry[GUARD_ENTRY_MAX])
 {
-    char attestation[GUARD_VOUCH_MAX];
+    char attestation[GUARD_ATTESTATION_MAX];
     look_each_second(1000, 62000);
     hear("", "7", 61500, 61500);
     look(62000, 62000);
@@ -239,7 +239,7 @@ END_TEST
 
 START_TEST(clocks_begin_anew_when_ours_is_suspect)
 {
-    char text[GUARD_VOUCH_MAX];
+    char text[GUARD_ATTESTATION_MAX];
     look_each_second(1000, 62000);
     clock_on_suspect(&trust, &periods, 62000 * NS_PER_MS);
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);

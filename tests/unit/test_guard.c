@@ -31,7 +31,7 @@ START_TEST(new_masters_vote_after_max_ttl)
 }
 END_TEST
 
-START_TEST(masters_that_an_operator_vouches_for_vote_at_once)
+START_TEST(masters_that_an_operator_attests_vote_at_once)
 {
     ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
 }
@@ -207,7 +207,7 @@ START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
         snprintf(key, sizeof(key), "redlockd:name:%s:b", old_set);
         snprintf(value, sizeof(value), "%040u %040u feed=%lld", 1, 1, clock_ns / NS_PER_MS);
     } else {
-        snprintf(key, sizeof(key), "redlockd:vouch:%s", old_set);
+        snprintf(key, sizeof(key), "redlockd:attest:%s", old_set);
         snprintf(value, sizeof(value), "%" PRId64 ":200", clock_ns / 1000);
     }
     world_set(&w, 3, key, value, QUARANTINE_MS);
@@ -571,7 +571,7 @@ Suite *test_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, five, end);
     tcase_add_test(tests, new_masters_vote_after_max_ttl);
-    tcase_add_test(tests, masters_that_an_operator_vouches_for_vote_at_once);
+    tcase_add_test(tests, masters_that_an_operator_attests_vote_at_once);
     tcase_add_test(tests, restarted_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, flushed_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, failed_over_master_has_no_vote_for_max_ttl);

@@ -240,9 +240,9 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
     world_expect_votes(&w, 0, 4, "unsettled");
     /* What the other daemon's heartbeat leaves, having looked a moment ago. */
     for (unsigned i = 0; i < 5; i++) {
-        char vouch[GUARD_VOUCH_MAX];
-        snprintf(vouch, sizeof(vouch), "%" PRId64 ":200", world_clock_us(&w, i));
-        world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
+        char attestation[GUARD_ATTESTATION_MAX];
+        snprintf(attestation, sizeof(attestation), "%" PRId64 ":200", world_clock_us(&w, i));
+        world_set(&w, i, world_guard_key(&w, "vouch", ""), attestation, 3000);
     }
     world_pass_ms(&w, 1000);
     world_expect_votes(&w, 0, 4, "-");
@@ -250,12 +250,13 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
 END_TEST
 
 /* What the daemon of another host, which has watched all along, leaves now. */
-static void attest(const char hidden[WORLD_NODES][GUARD_VOUCH_MAX])
+static void attest(const char hidden[WORLD_NODES][GUARD_ATTESTATION_MAX])
 {
     for (unsigned i = 0; i < WORLD_NODES; i++) {
-        char vouch[2 * GUARD_VOUCH_MAX];
-        snprintf(vouch, sizeof(vouch), "%" PRId64 "%s", world_clock_us(&w, i), hidden[i]);
-        world_set(&w, i, world_guard_key(&w, "vouch", ""), vouch, 3000);
+        char attestation[2 * GUARD_ATTESTATION_MAX];
+        snprintf(attestation, sizeof(attestation), "%" PRId64 "%s", world_clock_us(&w, i),
+                 hidden[i]);
+        world_set(&w, i, world_guard_key(&w, "vouch", ""), attestation, 3000);
     }
 }
 
@@ -268,7 +269,7 @@ static void step_all_ms(int64_t ms)
 /* A key of before would have lost 14 ms, where it has paid for the margin of 10. */
 START_TEST(newcomer_does_not_begin_with_a_margin_of_its_own)
 {
-    char hidden[WORLD_NODES][GUARD_VOUCH_MAX];
+    char hidden[WORLD_NODES][GUARD_ATTESTATION_MAX];
     world_pass_ms(&w, LOOKED_MS);
     step_all_ms(7);
     world_pass_ms(&w, 2 * LOOKED_MS);
@@ -290,7 +291,7 @@ END_TEST
 START_TEST(attestation_that_makes_no_sense_settles_nobody)
 {
     static const char *const senseless[] = {"", ":", ":-1", ":x", ":99999999999999", "x:1"};
-    char hidden[WORLD_NODES][GUARD_VOUCH_MAX];
+    char hidden[WORLD_NODES][GUARD_ATTESTATION_MAX];
     for (unsigned i = 0; i < WORLD_NODES; i++)
         snprintf(hidden[i], sizeof(hidden[i]), "%s", senseless[_i]);
     world_pass_ms(&w, LOOKED_MS);
@@ -302,7 +303,7 @@ START_TEST(attestation_that_makes_no_sense_settles_nobody)
 }
 END_TEST
 
-START_TEST(vouch_from_before_the_newcomer_looked_is_worth_nothing)
+START_TEST(attestation_from_before_the_newcomer_looked_is_worth_nothing)
 {
     world_pass_ms(&w, LOOKED_MS);
     ck_assert_ptr_nonnull(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
@@ -404,7 +405,7 @@ START_TEST(step_forward_and_further_back_around_a_restart)
 END_TEST
 
 /* The others' clocks went on as ours did, but which of us is right nobody knows. */
-START_TEST(doubt_takes_entries_and_vouches_away_everywhere)
+START_TEST(own_clock_suspect_voids_entries_and_attestations_everywhere)
 {
     world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
     world_step_clock(&w, 0, 2, 70);
@@ -494,14 +495,14 @@ Suite *test_suite(void)
     tcase_add_test(tests, newcomer_beside_a_settled_daemon_votes_within_two_heartbeats);
     tcase_add_test(tests, newcomer_does_not_begin_with_a_margin_of_its_own);
     tcase_add_loop_test(tests, attestation_that_makes_no_sense_settles_nobody, 0, 6);
-    tcase_add_test(tests, vouch_from_before_the_newcomer_looked_is_worth_nothing);
+    tcase_add_test(tests, attestation_from_before_the_newcomer_looked_is_worth_nothing);
     tcase_add_test(tests, step_that_nobody_saw_on_the_same_host);
     tcase_add_test(tests, step_that_nobody_saw_on_another_host);
     tcase_add_test(tests, step_back_and_forward_around_a_restart);
     tcase_add_test(tests, step_back_and_less_forward_around_a_restart);
     tcase_add_loop_test(tests, step_forward_and_back_around_a_restart, 0, 2);
     tcase_add_loop_test(tests, step_forward_and_further_back_around_a_restart, 0, 2);
-    tcase_add_test(tests, doubt_takes_entries_and_vouches_away_everywhere);
+    tcase_add_test(tests, own_clock_suspect_voids_entries_and_attestations_everywhere);
     tcase_add_test(tests, step_that_could_not_be_recorded_outlives_the_daemon);
     tcase_add_test(tests, clock_entry_that_makes_no_sense_is_none);
     tcase_add_test(tests, steps_back_of_centuries_add_up_to_no_less);

@@ -120,7 +120,7 @@ START_TEST(bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of)
 END_TEST
 
 /* It may have looked before the step. */
-START_TEST(who_does_not_know_the_last_step_leaves_no_vouch)
+START_TEST(a_daemon_without_the_last_step_leaves_no_attestation)
 {
     static const char told[] = "1700000000000000";
     const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
@@ -211,7 +211,7 @@ END_TEST
 
 /* Its first heartbeat is about what it saw before it was stopped, and the clocks went further back
  * than forward: to who has begun to look since, that lies ahead. */
-START_TEST(who_did_not_look_vouches_for_nothing_from_before)
+START_TEST(a_daemon_attests_nothing_from_before_it_looked)
 {
     join(&v, "elsewhere");
     pass_both(&v, 4000);
@@ -250,7 +250,7 @@ static enum guard_verdict look(unsigned node, int64_t sent_ns)
     return guard_on_sample(&w.engine.flights.guard, node, &sample);
 }
 
-/* The answer to a heartbeat: "<vouch> <step> <entry>". */
+/* The answer to a heartbeat: "<attestation> <step> <entry>". */
 static void hear(unsigned node, int64_t sent_ns, const char *answer)
 {
     struct guard_heartbeat heartbeat;
@@ -280,7 +280,7 @@ START_TEST(who_did_not_look_hears_the_others_before_a_vote_counts)
     w.now_ns += 3 * NS_PER_S;
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
     guard_heartbeat(&w.engine.flights.guard, 0, w.now_ns, &heartbeat);
-    ck_assert_str_eq(heartbeat.vouch, "");
+    ck_assert_str_eq(heartbeat.attestation, "");
     hear(0, w.now_ns - 1, "- - -");
     ck_assert_int_eq(look(0, w.now_ns), GUARD_WAIT);
     hear(0, w.now_ns, "- - -");
@@ -336,12 +336,12 @@ START_TEST(step_that_was_heard_of_with_unclear_looks_counts_for_the_next)
 END_TEST
 
 /* Whatever its first look was: nothing, or that the clock has gone back. */
-START_TEST(who_begins_anew_does_not_go_by_a_vouch_from_before)
+START_TEST(a_new_baseline_ignores_earlier_attestations)
 {
     char answer[64];
     ck_assert_int_eq(look(0, w.now_ns), GUARD_PASS);
-    int64_t vouch_us = (w.now_ns + NS_PER_S / 10 + w.masters[0].clock_ns) / 1000;
-    snprintf(answer, sizeof(answer), "%" PRId64 ":200 1700000000000000 -", vouch_us);
+    int64_t attestation_us = (w.now_ns + NS_PER_S / 10 + w.masters[0].clock_ns) / 1000;
+    snprintf(answer, sizeof(answer), "%" PRId64 ":200 1700000000000000 -", attestation_us);
     w.now_ns += 5 * NS_PER_S;
     world_step_clock(&w, 0, 0, _i == 0 ? 0 : -1);
     look(0, w.now_ns - (_i == 0 ? 40 * NS_PER_MS : 0));
@@ -393,17 +393,17 @@ Suite *test_suite(void)
     tcase_add_test(tests, step_forward_and_back_is_known_on_another_host);
     tcase_add_loop_test(tests, step_back_and_forward_is_known_on_another_host, 0, 2);
     tcase_add_test(tests, bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of);
-    tcase_add_test(tests, who_does_not_know_the_last_step_leaves_no_vouch);
+    tcase_add_test(tests, a_daemon_without_the_last_step_leaves_no_attestation);
     tcase_add_test(tests, bounds_are_left_as_soon_as_there_are_votes);
     tcase_add_loop_test(tests, who_did_not_look_begins_anew_after_a_step, 0,
                         sizeof(stops) / sizeof(stops[0]));
-    tcase_add_test(tests, who_did_not_look_vouches_for_nothing_from_before);
+    tcase_add_test(tests, a_daemon_attests_nothing_from_before_it_looked);
     tcase_add_test(tests, step_back_is_told_before_the_node_votes);
     tcase_add_test(tests, who_did_not_look_hears_the_others_before_a_vote_counts);
     tcase_add_test(tests, answer_that_is_read_late_is_no_look_of_then);
     tcase_add_test(tests, watch_that_begins_anew_takes_the_votes_under_way);
     tcase_add_test(tests, step_that_was_heard_of_with_unclear_looks_counts_for_the_next);
-    tcase_add_loop_test(tests, who_begins_anew_does_not_go_by_a_vouch_from_before, 0, 2);
+    tcase_add_loop_test(tests, a_new_baseline_ignores_earlier_attestations, 0, 2);
     tcase_add_test(tests, slow_answers_cause_no_more_heartbeats);
     tcase_add_test(tests, step_is_told_at_once_though_scripts_are_gone);
     suite_add_tcase(suite, tests);
