@@ -116,7 +116,8 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
 
 /* The scripts, to be loaded when a link comes up. The last two are the guard's. */
 #define REDIS_SCRIPT_TABLE(X)                                                                      \
-    X(RELEASE) X(RELEASES) X(EXTEND) X(STATUS) X(FENCE) X(SWAP) X(FREEZE) X(MARK) X(HEARTBEAT)
+    X(RELEASE)                                                                                     \
+    X(RELEASES) X(EXTEND) X(STATUS) X(FENCE) X(SWAP) X(FREEZE) X(WRITE_RECORD) X(HEARTBEAT)
 
 enum redis_script {
 #define X(name) REDIS_SCRIPT_##name,

@@ -10,7 +10,7 @@
  *     take_sample                     take_sample: clock_on_sample, identity_on_sample (adopt)
  *     begin_epoch, counts             step in guard.c; deliver_votes in engine/flight/replies.c
  *     reconnect                       guard_on_connected; fail_lost in engine/flight/replies.c
- *     SET; GET and TIME; MARK         SET NX PX; the probe of engine/master/guard_io.c; mark.lua
+ *     SET; GET and TIME; WRITE         SET NX PX; the probe of engine/master/guard_io.c; write_record.lua
  *
  * Each daemon runs one round, and nothing is released: README.md says why that is enough for this
  * claim, and what else is left out. To take a rule away, define one of
@@ -97,7 +97,7 @@ master_state node[NODES];
 
 /* --- the connections: one of each daemon to each master --- */
 
-mtype = { SET, GET, TIME, MARK };
+mtype = { SET, GET, TIME, WRITE };
 
 /* The answer to a SET. */
 #define NOTHING 0
@@ -117,7 +117,7 @@ typedef link_state {
     unsigned seen : 2;
     unsigned clock : 2;
     bit answered;
-    unsigned expected : 2; /* by the MARK under way: the record it may replace */
+    unsigned expected : 2; /* by the WRITE under way: the record it may replace */
 
     /* The vote of the round. */
     bit pending;
@@ -198,9 +198,9 @@ inline want_record(d, n)
     begin_epoch(d, n);
     to(d, n).misfit = 1;
     if
-    :: !to(d, n).broken && !(wire_to(d, n)??[MARK]) ->
+    :: !to(d, n).broken && !(wire_to(d, n)??[WRITE]) ->
         to(d, n).expected = it_saw;
-        send(d, n, MARK)
+        send(d, n, WRITE)
     :: else
     fi
 }
@@ -429,7 +429,7 @@ inline reconnect(d, n)
 #define lost_something(d, n) \
     (node[n].record == NO_RECORD || (node[n].record == OLD_RECORD && to(d, n).server == 1))
 #define may_look(d, n) \
-    (is_guarded(n) && !to(d, n).broken && to(d, n).said == NOTHING && !(wire_to(d, n)??[MARK]) && \
+    (is_guarded(n) && !to(d, n).broken && to(d, n).said == NOTHING && !(wire_to(d, n)??[WRITE]) && \
      (round[d].phase == IDLE || to(d, n).pending || lost_something(d, n)))
 
 inline look(d, n)
@@ -520,7 +520,7 @@ inline execute_mark(d, n)
     :: d_step { wire_to(d, n)?SET -> execute_set(d, n) } \
     :: d_step { wire_to(d, n)?GET -> execute_get(d, n) } \
     :: d_step { wire_to(d, n)?TIME -> execute_time(d, n) } \
-    :: d_step { wire_to(d, n)?MARK -> execute_mark(d, n) }
+    :: d_step { wire_to(d, n)?WRITE -> execute_mark(d, n) }
 
 proctype master(byte n) provided (!over)
 {

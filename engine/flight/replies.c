@@ -500,7 +500,7 @@ static void work_for_guard(struct flights *flights, int64_t now_ns)
             guard->heartbeat &= ~node;
             continue;
         }
-        guard_io_mark(master, now_ns);
+        guard_io_write_record(master, now_ns);
         if (probe & node)
             guard_io_probe(master, now_ns);
         /* One that is under way was written before the reason for this one. */

@@ -75,7 +75,7 @@ static int64_t least_until_ns(const struct identity *identity, const struct guar
 {
     if (!is_known(identity))
         return 0;
-    if (identity->adopted.mark != identity->record.mark)
+    if (identity->adopted.quarantine_id != identity->record.quarantine_id)
         return identity->known_ns + periods->quarantine_ns;
     if (identity->data_suspect && !is_run_adopted(identity, identity->record.run_id))
         return sample->clock.received_ns + periods->quarantine_ns;
@@ -93,7 +93,8 @@ static bool is_overridden_since(const struct identity *identity, const struct gu
 /* Is it another process of the data whose record was adopted, as another daemon has recorded? */
 static bool is_next_run(const struct identity *identity)
 {
-    return is_known(identity) && identity->adopted.mark == identity->record.mark &&
+    return is_known(identity) &&
+           identity->adopted.quarantine_id == identity->record.quarantine_id &&
            !is_run_adopted(identity, identity->record.run_id);
 }
 
@@ -118,7 +119,7 @@ static int64_t says_until_ns(const struct identity *identity, const struct guard
     bool same_end = is_known(identity) && is_run_adopted(identity, record->run_id) &&
                     identity->adopted.join_us == record->join_us;
     /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
-    if (same_end && identity->adopted.mark == record->mark)
+    if (same_end && identity->adopted.quarantine_id == record->quarantine_id)
         return identity->quarantine_until_ns;
     /* Two that end alike, because the clock was set back: one of them has not begun when we think
      * it has. */
@@ -134,7 +135,7 @@ static void adopt(struct identity *identity, const struct guard_periods *periods
     int64_t least_ns = least_until_ns(identity, periods, sample);
     identity->quarantine_until_ns = says_ns > least_ns ? says_ns : least_ns;
     /* The daemon that wrote it has seen the evictions as well, or a loss of everything. */
-    if (identity->adopted.mark != identity->record.mark)
+    if (identity->adopted.quarantine_id != identity->record.quarantine_id)
         identity->lost_keys = false;
     identity->adopted_text = identity->seen;
     identity->adopted = identity->record;

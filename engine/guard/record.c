@@ -14,11 +14,11 @@ size_t record_format(const struct record *record, char *buf)
 {
     int len = snprintf(
         buf, LIMIT_RECORD,
-        RECORD_VERSION " set=%s cluster=%s max_ttl_ms=%" PRId64
-                       " id=%s run_id=%s replid=%s evicted=%" PRId64 " durable=%s mark=%016" PRIx64
-                       " why=%s quarantine_ms=%" PRId64 " join_us=",
+        RECORD_VERSION
+        " set=%s cluster=%s max_ttl_ms=%" PRId64 " id=%s run_id=%s replid=%s evicted=%" PRId64
+        " durable=%s quarantine_id=%016" PRIx64 " why=%s quarantine_ms=%" PRId64 " join_us=",
         record->set_id, record->cluster, record->max_ttl_ms, record->id, record->run_id,
-        record->replid, record->evicted, record->durable ? "yes" : "no", record->mark,
+        record->replid, record->evicted, record->durable ? "yes" : "no", record->quarantine_id,
         reason_word(record->why), record->quarantine_ms);
     assert(len > 0);
     assert(len < LIMIT_RECORD - 20);
@@ -29,7 +29,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
 {
     char copy[LIMIT_RECORD];
     char durable[16];
-    char mark[16 + 1];
+    char quarantine_id[16 + 1];
     char why[32];
     /* In this order: max_ttl_ms, evicted, quarantine_ms, join_us. */
     char digits[4][17 + 1];
@@ -40,21 +40,21 @@ bool record_parse(const char *text, size_t len, struct record *record)
     memcpy(copy, text, len);
     copy[len] = '\0';
 #define SP "%*1[ ]" /* one, where a space in a form stands for any white space */
-    int found =
-        sscanf(copy,
-               RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP
-                                 "id=%40[^ ]" SP "run_id=%40[^ ]" SP "replid=%40[^ ]" SP
-                                 "evicted=%17[0-9]" SP "durable=%15[^ ]" SP "mark=%16[0-9a-f]" SP
-                                 "why=%31[^ ]" SP "quarantine_ms=%17[0-9]" SP "join_us=%17[0-9]%n",
-               record->set_id, record->cluster, digits[0], record->id, record->run_id,
-               record->replid, digits[1], durable, mark, why, digits[2], digits[3], &end);
+    int found = sscanf(
+        copy,
+        RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP
+                          "id=%40[^ ]" SP "run_id=%40[^ ]" SP "replid=%40[^ ]" SP
+                          "evicted=%17[0-9]" SP "durable=%15[^ ]" SP "quarantine_id=%16[0-9a-f]" SP
+                          "why=%31[^ ]" SP "quarantine_ms=%17[0-9]" SP "join_us=%17[0-9]%n",
+        record->set_id, record->cluster, digits[0], record->id, record->run_id, record->replid,
+        digits[1], durable, quarantine_id, why, digits[2], digits[3], &end);
 #undef SP
-    if (found != 12 || (size_t)end != len || strlen(mark) != 16)
+    if (found != 12 || (size_t)end != len || strlen(quarantine_id) != 16)
         return false;
     record->max_ttl_ms = strtoll(digits[0], NULL, 10);
     record->evicted = strtoll(digits[1], NULL, 10);
     record->durable = strcmp(durable, "yes") == 0;
-    record->mark = strtoull(mark, NULL, 16);
+    record->quarantine_id = strtoull(quarantine_id, NULL, 16);
     record->why = reason_of_word(why);
     record->quarantine_ms = strtoll(digits[2], NULL, 10);
     record->join_us = strtoll(digits[3], NULL, 10);

@@ -3,12 +3,12 @@
  * key `redlockd:node`, without time to live. Pure.
  *
  *     redlockd/1 set=9f86d081884c7d65 cluster=main max_ttl_ms=60000 id=<40> run_id=<40> replid=<40>
- *         evicted=0 durable=no mark=7f3c5a9e01b2d468 why=restarted quarantine_ms=60610
+ *         evicted=0 durable=no quarantine_id=7f3c5a9e01b2d468 why=restarted quarantine_ms=60610
  *         join_us=1763640000123456
  *
  * (one line). A master whose run_id, replid or evicted differ from its record has restarted, failed
  * over or lost keys since the record was written; one without a record has lost everything, or is
- * new. Records are compared byte for byte and only ever replaced whole, by mark.lua.
+ * new. Records are compared byte for byte and only ever replaced whole, by write_record.lua.
  */
 #ifndef ENGINE_GUARD_RECORD_H
 #define ENGINE_GUARD_RECORD_H
@@ -37,13 +37,14 @@ struct record {
     char replid[RECORD_ID + 1];
     int64_t evicted; /* evicted_keys of INFO, when the record was written */
     bool durable;    /* it was seen to write every command to disk before it answers it */
-    uint64_t mark;   /* of the quarantine, drawn at random: no two are taken for one another */
-    enum reason why; /* the cause of the quarantine that ends at join_us */
+    uint64_t
+        quarantine_id; /* of the quarantine, drawn at random: no two are taken for one another */
+    enum reason why;   /* the cause of the quarantine that ends at join_us */
     int64_t quarantine_ms;
     int64_t join_us; /* on the master's own clock */
 };
 
-/* Write all of it but the value of join_us, which mark.lua adds; returns the length, below
+/* Write all of it but the value of join_us, which write_record.lua adds; returns the length, below
  * LIMIT_RECORD. */
 size_t record_format(const struct record *record, char *buf);
 

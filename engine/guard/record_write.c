@@ -115,7 +115,7 @@ static bool may_write(const struct guard *guard, const struct guard_node *node, 
 /* --- what it says --- */
 
 static void describe(const struct guard *guard, const struct guard_node *node, uint64_t random,
-                     bool trusted, int64_t quarantine_ms, struct guard_mark *mark)
+                     bool trusted, int64_t quarantine_ms, struct record_write *write)
 {
     const struct identity *identity = &node->identity;
     enum reason why = identity->write_why;
@@ -128,7 +128,7 @@ static void describe(const struct guard *guard, const struct guard_node *node, u
         /* Without a quarantine nothing is told that asks for one. */
         .evicted = keeps_run ? identity->record.evicted : identity->evicted,
         .durable = identity->durability == DURABILITY_SEEN,
-        .mark = begins ? random : identity->record.mark,
+        .quarantine_id = begins ? random : identity->record.quarantine_id,
         .why = trusted ? REASON_BOOTSTRAP : why,
     };
     memcpy(record.set_id, guard->set_id, sizeof(record.set_id));
@@ -136,20 +136,20 @@ static void describe(const struct guard *guard, const struct guard_node *node, u
     memcpy(record.id, keeps_data ? identity->record.id : identity->run_id, sizeof(record.id));
     memcpy(record.run_id, identity->run_id, sizeof(record.run_id));
     memcpy(record.replid, identity->replid, RECORD_ID);
-    mark->expected = identity->seen.text;
-    record_format(&record, mark->text);
-    mark->quarantine_us = trusted || !begins ? 0 : quarantine_ms * 1000;
+    write->expected = identity->seen.text;
+    record_format(&record, write->text);
+    write->quarantine_us = trusted || !begins ? 0 : quarantine_ms * 1000;
     /* For one run it only rises, also where the record that we remember is gone, and the clock was
      * stepped back; else it would be taken for an old one for ever. And a new quarantine must not
      * look like the old one. */
-    mark->join_us = strcmp(identity->adopted.run_id, identity->run_id) == 0
-                        ? identity->adopted.join_us + begins
-                        : 0;
-    mark->run_id = begins ? identity->run_id : identity->record.run_id;
+    write->join_us = strcmp(identity->adopted.run_id, identity->run_id) == 0
+                         ? identity->adopted.join_us + begins
+                         : 0;
+    write->run_id = begins ? identity->run_id : identity->record.run_id;
 }
 
-bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64_t random,
-                     struct guard_mark *mark)
+bool guard_take_record_write(struct guard *guard, unsigned index, int64_t now_ns, uint64_t random,
+                             struct record_write *write)
 {
     struct guard_node *node = &guard->nodes[index];
     struct identity *identity = &node->identity;
@@ -163,7 +163,7 @@ bool guard_take_mark(struct guard *guard, unsigned index, int64_t now_ns, uint64
     bool trusted =
         guard->rules.bootstrap && !guard->override_done && identity->write_why == REASON_NEW;
     describe(guard, node, random, trusted,
-             guard_quarantine_ms(guard, index, identity->write_why, now_ns), mark);
+             guard_quarantine_ms(guard, index, identity->write_why, now_ns), write);
     identity_on_written(identity, trusted, now_ns);
     return true;
 }

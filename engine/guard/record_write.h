@@ -11,7 +11,7 @@
 #include "engine/guard/guard.h"
 
 /* A record to be written, if the one there is still `expected`. */
-struct guard_mark {
+struct record_write {
     const char *expected;    /* "" for none */
     char text[LIMIT_RECORD]; /* all but the value of join_us */
     int64_t quarantine_us;
@@ -28,7 +28,7 @@ bool guard_shows_life(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* Is there a record to write? A probe has to follow it. random: 64 bits of it, for a quarantine
  * that begins. */
-bool guard_take_mark(struct guard *guard, unsigned node, int64_t now_ns, uint64_t random,
-                     struct guard_mark *mark);
+bool guard_take_record_write(struct guard *guard, unsigned node, int64_t now_ns, uint64_t random,
+                             struct record_write *write);
 
 #endif

@@ -22,7 +22,7 @@ enum part {
     PART_SIGN, /* what daemons of an old set left; each is asked for by itself */
     PART_HEARTBEAT,
     PART_END, /* in place of a heartbeat, where nothing is to be written */
-    PART_MARK,
+    PART_RECORD_WRITE,
 };
 
 /* How long the clock entry of a host stays: for its daemons to be settled again after a restart. */
@@ -192,19 +192,19 @@ static uint64_t draw(const struct master *master)
     return high << 32 | io->random(io->context);
 }
 
-void guard_io_mark(struct master *master, int64_t now_ns)
+void guard_io_write_record(struct master *master, int64_t now_ns)
 {
-    struct guard_mark mark;
+    struct record_write write;
     char quarantine[24];
     char join[24];
-    if (!guard_take_mark(master->guard, master->link.node, now_ns, draw(master), &mark))
+    if (!guard_take_record_write(master->guard, master->link.node, now_ns, draw(master), &write))
         return;
-    snprintf(quarantine, sizeof(quarantine), "%" PRId64, mark.quarantine_us);
-    snprintf(join, sizeof(join), "%" PRId64, mark.join_us);
+    snprintf(quarantine, sizeof(quarantine), "%" PRId64, write.quarantine_us);
+    snprintf(join, sizeof(join), "%" PRId64, write.join_us);
     /* In full: rare enough, and never NOSCRIPT. */
-    ask(master, PART_MARK,
-        (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_MARK), "1", RECORD_KEY,
-                         mark.expected, mark.text, quarantine, mark.run_id, join, NULL},
+    ask(master, PART_RECORD_WRITE,
+        (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_WRITE_RECORD), "1", RECORD_KEY,
+                         write.expected, write.text, quarantine, write.run_id, join, NULL},
         now_ns);
     write_probe(master, now_ns);
 }
@@ -386,7 +386,7 @@ static void take_heartbeat(struct master *master, const struct link_ticket *tick
 enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ticket *ticket,
                                      const struct redis_reply *reply, int64_t now_ns)
 {
-    assert(ticket->command <= PART_MARK);
+    assert(ticket->command <= PART_RECORD_WRITE);
     switch ((enum part)ticket->command) {
     case PART_RECORD:
         take_record(master, reply);
@@ -418,7 +418,7 @@ enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ti
         take_heartbeat(master, ticket, reply, now_ns);
         break;
     case PART_END:
-    case PART_MARK:
+    case PART_RECORD_WRITE:
         break;
     }
     return GUARD_LOOKED;

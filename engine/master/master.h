@@ -7,7 +7,7 @@
  *     probe       GET redlockd:node, TIME, INFO replication: behind every batch that asks for votes
  *     heartbeat   INFO memory, INFO stats, a probe, whether a SET of a lock would be taken,
  *                 heartbeat.lua: every guard->heartbeat_ns; where a set is to be reset, also what
- * the daemons of the old one left mark        mark.lua, and a probe behind it
+ * the daemons of the old one left mark        write_record.lua, and a probe behind it
  */
 #ifndef ENGINE_MASTER_MASTER_H
 #define ENGINE_MASTER_MASTER_H
@@ -78,7 +78,7 @@ void guard_io_probe(struct master *master, int64_t now_ns);
 void guard_io_heartbeat(struct master *master, int64_t now_ns);
 
 /* Write the record that the guard wants written, if any. */
-void guard_io_mark(struct master *master, int64_t now_ns);
+void guard_io_write_record(struct master *master, int64_t now_ns);
 
 /* An answer to any of it. */
 enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ticket *ticket,

@@ -234,7 +234,7 @@ static void try_mark(void)
     char run_id[LIMIT_TOKEN + 1];
     snprintf(run_id, sizeof(run_id), "%040u", below(2));
     const char *quarantine = below(3) == 0 ? "0" : "60000000";
-    const char *words[] = {"EVAL",     redis_script_text(REDIS_SCRIPT_MARK),
+    const char *words[] = {"EVAL",     redis_script_text(REDIS_SCRIPT_WRITE_RECORD),
                            "1",        RECORD_KEY,
                            expected,   begin,
                            quarantine, run_id,
@@ -250,8 +250,8 @@ static void try_mark(void)
         size_t len = redis_format_words(words, lens, 9, buf, sizeof(buf));
         replies[i] = i == 0 ? ask_fake(buf, len) : ask_real(buf, len);
     }
-    ck_assert_msg(same(replies[0], replies[1]), "mark.lua: %s\n     not: %s", replies[0]->str,
-                  replies[1]->str);
+    ck_assert_msg(same(replies[0], replies[1]), "write_record.lua: %s\n     not: %s",
+                  replies[0]->str, replies[1]->str);
     freeReplyObject(replies[0]);
     freeReplyObject(replies[1]);
 }

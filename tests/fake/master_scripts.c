@@ -240,7 +240,7 @@ static void run_swap(const struct run *run)
     out_number(run->out, ':', (was_there ? -3 : -4) - 2 * (need_ms + 1));
 }
 
-static void run_mark(const struct run *run)
+static void run_record_write(const struct run *run)
 {
     const struct fake_key *current = key_find(run, &run->words[3]);
     const struct word *expected = &run->words[4];
@@ -360,7 +360,7 @@ static void run_script(const struct run *run, unsigned script)
         [REDIS_SCRIPT_RELEASE] = run_release,     [REDIS_SCRIPT_RELEASES] = run_releases,
         [REDIS_SCRIPT_EXTEND] = run_extend,       [REDIS_SCRIPT_STATUS] = run_status,
         [REDIS_SCRIPT_FENCE] = run_fence,         [REDIS_SCRIPT_SWAP] = run_swap,
-        [REDIS_SCRIPT_FREEZE] = run_freeze,       [REDIS_SCRIPT_MARK] = run_mark,
+        [REDIS_SCRIPT_FREEZE] = run_freeze,       [REDIS_SCRIPT_WRITE_RECORD] = run_record_write,
         [REDIS_SCRIPT_HEARTBEAT] = run_heartbeat,
     };
     scripts[script](run);
@@ -380,7 +380,7 @@ void fake_run_eval(const struct run *run)
             break;
         server->scripts[i] = !server->deaf_to_scripts;
         server->runs[i]++;
-        if (i != REDIS_SCRIPT_MARK && i != REDIS_SCRIPT_HEARTBEAT)
+        if (i != REDIS_SCRIPT_WRITE_RECORD && i != REDIS_SCRIPT_HEARTBEAT)
             server->lock_commands +=
                 i == REDIS_SCRIPT_RELEASES ? (unsigned)word_number(&run->words[2]) : 1;
         if (!run_is_refused(run, i))

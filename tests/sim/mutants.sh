@@ -106,8 +106,8 @@ mutant written-when-closed all aborted engine/engine.c '
     s/^    replies_on_closed(.*/    engine_catch_up(engine, now_ns);\
 &/'
 mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/identity.c \
-    's/same_end && identity->adopted.mark == record->mark/same_end/' engine/guard/record_write.c \
-    's/begins ? random : identity->record.mark/begins ? 0 : identity->record.mark/'
+    's/same_end && identity->adopted.write == record->write/same_end/' engine/guard/record_write.c \
+    's/begins ? random : identity->record.quarantine_id/begins ? 0 : identity->record.quarantine_id/'
 mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
     s/bool anew = monitor->loose && tight;/bool anew = false;\
     if (monitor->loose \&\& tight) {\

@@ -278,14 +278,14 @@ END_TEST
 
 START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
 {
-    w.masters[0].redis.refusals[REDIS_SCRIPT_MARK] =
+    w.masters[0].redis.refusals[REDIS_SCRIPT_WRITE_RECORD] =
         "MISCONF Redis is configured to save RDB snapshots";
     world_flush(&w, 0);
-    unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_MARK];
+    unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD];
     world_pass_ms(&w, 5000);
-    ck_assert_uint_ge(w.masters[0].redis.runs[REDIS_SCRIPT_MARK] - before, 3);
-    ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_MARK] - before, 6);
-    w.masters[0].redis.refusals[REDIS_SCRIPT_MARK] = NULL;
+    ck_assert_uint_ge(w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD] - before, 3);
+    ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD] - before, 6);
+    w.masters[0].redis.refusals[REDIS_SCRIPT_WRITE_RECORD] = NULL;
     world_expect_quarantine(&w, 0, 0, "flushed");
 }
 END_TEST

@@ -404,13 +404,13 @@ END_TEST
 START_TEST(daemons_that_disagree_on_durability_do_not_write_against_each_other)
 {
     open_durable("always");
-    unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_MARK];
+    unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD];
     for (unsigned i = 0; i < 10; i++) {
         if (strstr(world_value(&w, 0, RECORD_KEY), "durable=yes") != NULL)
             world_forge(&w, 0, "durable=yes", "durable=no");
         world_pass_ms(&w, 1000);
     }
-    ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_MARK], before + 1);
+    ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD], before + 1);
 }
 END_TEST
 

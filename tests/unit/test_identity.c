@@ -81,7 +81,7 @@ static void known(void)
         .run_id = RUN_1,
         .replid = HISTORY,
         .durable = true,
-        .mark = 7,
+        .quarantine_id = 7,
         .why = REASON_NEW,
         .quarantine_ms = Q_S * 1000 + 1,
         .join_us = 500 * INT64_C(1000000),
@@ -150,7 +150,7 @@ END_TEST
 
 START_TEST(replica_and_unreadable_record_want_no_record)
 {
-    record.mark = 8;
+    record.quarantine_id = 8;
     sample.master = false;
     look(1001);
     ck_assert_int_eq(identity.error, REASON_REPLICA);
@@ -192,7 +192,7 @@ END_TEST
 
 START_TEST(quarantine_of_a_record_is_counted_on_our_clock)
 {
-    record.mark = 8;
+    record.quarantine_id = 8;
     record.join_us = 1061 * INT64_C(1000000);
     ck_assert(look(1001));
     ck_assert_int_eq(identity.quarantine_until_ns, 1061 * NS_PER_S);
@@ -201,7 +201,7 @@ END_TEST
 
 START_TEST(clock_set_back_puts_a_master_off_for_a_quarantine_at_most)
 {
-    record.mark = 8;
+    record.quarantine_id = 8;
     record.join_us = 9000 * INT64_C(1000000);
     ck_assert(look(1001));
     ck_assert_int_eq(identity.quarantine_until_ns, (1001 + Q_S) * NS_PER_S + NS_PER_MS);
@@ -211,9 +211,9 @@ END_TEST
 START_TEST(quarantine_that_ends_like_the_one_before_is_another)
 {
     record.join_us = 1060 * INT64_C(1000000);
-    record.mark = 8;
+    record.quarantine_id = 8;
     look(1001);
-    record.mark = 9;
+    record.quarantine_id = 9;
     look(1040);
     ck_assert_int_eq(identity.error, REASON_NONE);
     ck_assert_int_ge(identity.quarantine_until_ns, (1040 + Q_S) * NS_PER_S);
@@ -223,7 +223,7 @@ END_TEST
 /* No daemon of ours wrote it while the record before was there: another server, or a copy. */
 START_TEST(record_that_takes_the_place_of_another_is_a_loss)
 {
-    record.mark = 8;
+    record.quarantine_id = 8;
     record.join_us++;
     look(1001);
     expect_loss(REASON_FLUSHED);
@@ -294,7 +294,7 @@ START_TEST(keys_evicted_since_the_record_are_a_loss)
     look(1001);
     expect_loss(REASON_EVICTED);
     record.evicted = 3;
-    record.mark = 8;
+    record.quarantine_id = 8;
     record.why = REASON_EVICTED;
     record.join_us = 1061 * INT64_C(1000000);
     ck_assert(look(1002));

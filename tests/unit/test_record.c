@@ -18,7 +18,7 @@ static const struct record sample = {
     .replid = "2222222222222222222222222222222222222222",
     .evicted = 7,
     .durable = true,
-    .mark = 0x0123456789abcdef,
+    .quarantine_id = 0x0123456789abcdef,
     .why = REASON_RESTARTED,
     .quarantine_ms = 60611,
     .join_us = 1763640000123456,
@@ -44,7 +44,7 @@ START_TEST(record_reads_as_it_was_written)
     ck_assert_int_eq(record.max_ttl_ms, sample.max_ttl_ms);
     ck_assert_int_eq(record.evicted, sample.evicted);
     ck_assert(record.durable);
-    ck_assert_uint_eq(record.mark, sample.mark);
+    ck_assert_uint_eq(record.quarantine_id, sample.quarantine_id);
     ck_assert_int_eq(record.why, sample.why);
     ck_assert_int_eq(record.quarantine_ms, sample.quarantine_ms);
     ck_assert_int_eq(record.join_us, sample.join_us);
