@@ -2,7 +2,7 @@
  * A YAML file -> a tree of scalars, lists and mappings, each with its place in the file.
  *
  * libyaml parses; this refuses what a configuration does better without: anchors, aliases, tags,
- * several documents, doubled keys, keys that are no words. ${NAME} in a value becomes what the
+ * several documents, duplicate keys, keys that are no words. ${NAME} in a value becomes what the
  * environment has under that name, $$ a dollar; keys stay as they are written.
  */
 #ifndef CONFIG_YAML_H

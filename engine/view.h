@@ -67,7 +67,7 @@ struct master_view {
     bool durable;
     enum reason quarantine_why;
     int64_t quarantine_until_ns;
-    unsigned twin;            /* REASON_DOUBLED: the other node that is the same server */
+    unsigned twin;            /* REASON_DUPLICATE: the other node that is the same server */
     const char *alive_daemon; /* of the old set, that has shown itself there; NULL: none */
     const char *their_set;    /* REASON_OTHERSET: of its record */
     const char *their_cluster;

@@ -59,7 +59,7 @@
     X(REASON_DOUBT, "doubt", "most clocks stepped at once: this host's own clock is in doubt")     \
     X(REASON_REPLICA, "replica", "it is a replica, not a master")                                  \
     X(REASON_CLUSTER, "cluster", "it runs in cluster or sentinel mode")                            \
-    X(REASON_DOUBLED, "doubled", "another node of the list is the same Redis server")              \
+    X(REASON_DUPLICATE, "duplicate", "another node of the list is the same Redis server")          \
     X(REASON_REPOINTED, "repointed", "other daemons know another Redis server by this name")       \
     X(REASON_OTHERPROCESS, "otherprocess",                                                         \
       "same data, another process: another daemon may still use the process before it")            \

@@ -208,7 +208,7 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
     }
     if (reason != REASON_NONE && !passes_by_itself(reason)) {
         fputs(reason_word(reason), out);
-        if (reason == REASON_DOUBLED)
+        if (reason == REASON_DUPLICATE)
             fprintf(out, " with %s", probe->connections->config->nodes[master.twin].name);
         report_meaning(engine_meaning(probe->connections->engine, node, reason), out);
         return false;

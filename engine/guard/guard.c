@@ -134,7 +134,7 @@ static enum reason has_shown(const struct guard_node *node)
 {
     if (!identity_is_sampled(&node->identity))
         return REASON_UNCHECKED;
-    return node->duplicate ? REASON_DOUBLED : identity_refuses(&node->identity);
+    return node->duplicate ? REASON_DUPLICATE : identity_refuses(&node->identity);
 }
 
 static enum reason refused_by_answers(const struct guard_node *node)
@@ -222,7 +222,7 @@ bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)
     case REASON_REPLICA:
     case REASON_REPOINTED:
     case REASON_OTHERPROCESS:
-    case REASON_DOUBLED:
+    case REASON_DUPLICATE:
     case REASON_UNCHECKED:
         return false;
     default:

@@ -120,7 +120,8 @@ enum guard_verdict guard_on_sample(struct guard *guard, unsigned node,
                                    const struct guard_sample *sample);
 void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts *facts);
 
-/* The node that is the same server as this one, which is doubled; this one itself if it is not. */
+/* The node that is the same server as this one, which is duplicate; this one itself if it is not.
+ */
 unsigned guard_twin(const struct guard *guard, unsigned node);
 
 /* Why the node may not vote now; REASON_NONE if it may. */

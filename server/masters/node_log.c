@@ -87,14 +87,14 @@ static void log_no_vote(const struct connections *connections, unsigned node, en
                          log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
 }
 
-static void log_doubled(const struct connections *connections, unsigned node,
-                        enum config_log_level level, const char *event, const char *meaning)
+static void log_duplicate(const struct connections *connections, unsigned node,
+                          enum config_log_level level, const char *event, const char *meaning)
 {
     unsigned twin = engine_view_master(connections->engine, node, clock_now_ns()).twin;
     log_event(connections->log, level, event,
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
-                         log_text("reason", reason_word(REASON_DOUBLED)),
-                         log_text(meaning, reason_text(REASON_DOUBLED)),
+                         log_text("reason", reason_word(REASON_DUPLICATE)),
+                         log_text(meaning, reason_text(REASON_DUPLICATE)),
                          log_text("same_as", connections->config->nodes[twin].name),
                          log_text("advice", "list each master once")));
 }
@@ -112,18 +112,18 @@ static void log_vote(const struct connections *connections, unsigned node, enum 
                   LOG_FIELDS(log_text("node", connections->config->nodes[node].name)));
     else if (reason == REASON_OTHERSET)
         log_other_set(connections, node);
-    else if (reason == REASON_DOUBLED)
-        log_doubled(connections, node, CONFIG_LOG_WARNING, "node_without_vote", "meaning");
+    else if (reason == REASON_DUPLICATE)
+        log_duplicate(connections, node, CONFIG_LOG_WARNING, "node_without_vote", "meaning");
     else if (!expected)
         log_no_vote(connections, node, before, reason, now_ns);
 }
 
 /* A list that names a master twice is a mistake at the start. Later, when a name is repointed by
  * mistake, it costs a vote and not the service. */
-static bool is_doubled_at_start(const struct connections *connections, enum reason reason,
-                                int64_t now_ns)
+static bool is_duplicate_at_start(const struct connections *connections, enum reason reason,
+                                  int64_t now_ns)
 {
-    return reason == REASON_DOUBLED && !connections->was_whole &&
+    return reason == REASON_DUPLICATE && !connections->was_whole &&
            now_ns - connections->started_ns < STARTING_NS;
 }
 
@@ -143,11 +143,11 @@ bool node_log_vote(struct connections *connections, unsigned node, enum reason b
     connections->votes -= before == REASON_NONE;
     connections->was_whole =
         connections->was_whole || connections->votes == connections->config->node_count;
-    if (!is_doubled_at_start(connections, reason, now_ns)) {
+    if (!is_duplicate_at_start(connections, reason, now_ns)) {
         log_vote(connections, node, before, reason, now_ns);
         return true;
     }
-    log_doubled(connections, node, CONFIG_LOG_ERROR, "start_failed", "why");
+    log_duplicate(connections, node, CONFIG_LOG_ERROR, "start_failed", "why");
     return false;
 }
 

@@ -242,7 +242,7 @@ START_TEST(broken_yaml_is_named_with_its_place)
 }
 END_TEST
 
-START_TEST(doubled_key_is_refused)
+START_TEST(duplicate_key_is_refused)
 {
     refuse_config(__func__, "cluster: main\ncluster: other\n", "cluster");
 }
@@ -326,7 +326,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, set_id_of_the_wrong_form_is_refused);
     tcase_add_test(tests, every_mistake_is_named_with_its_place_in_one_pass);
     tcase_add_test(tests, broken_yaml_is_named_with_its_place);
-    tcase_add_test(tests, doubled_key_is_refused);
+    tcase_add_test(tests, duplicate_key_is_refused);
     tcase_add_test(tests, world_open_listener_is_refused_unless_it_is_wanted);
     tcase_add_test(tests, missing_file_is_named);
     tcase_add_test(tests, directory_is_no_configuration);

@@ -533,7 +533,7 @@ START_TEST(master_that_becomes_another_one_costs_one_vote)
     master_kill(&stage.masters[4]);
     unlink(stage.masters[4].socket);
     ck_assert_int_eq(symlink(stage.masters[1].socket, stage.masters[4].socket), 0);
-    stage_wait_nodes(&stage, "vote=no reason=doubled", 1);
+    stage_wait_nodes(&stage, "vote=no reason=duplicate", 1);
     daemon_wait_log(&stage.daemon, "node_without_vote node=e", "same_as=b");
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);

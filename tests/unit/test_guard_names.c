@@ -57,7 +57,7 @@ static void lead_to_stranger(void)
     world_expect_votes(&w, 0, 4, "-");
 }
 
-START_TEST(doubled_master_has_one_vote)
+START_TEST(duplicate_master_has_one_vote)
 {
     world_kill(&w, 4);
     struct fake_master *copy = &w.masters[4].redis;
@@ -67,7 +67,7 @@ START_TEST(doubled_master_has_one_vote)
     w.masters[4].dead = false;
     world_pass_ms(&w, 3000);
     world_expect_votes(&w, 1, 1, "-");
-    world_expect_votes(&w, 4, 4, "doubled");
+    world_expect_votes(&w, 4, 4, "duplicate");
 }
 END_TEST
 
@@ -208,7 +208,7 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("votes");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, five, end);
-    tcase_add_test(tests, doubled_master_has_one_vote);
+    tcase_add_test(tests, duplicate_master_has_one_vote);
     tcase_add_test(tests, name_that_others_know_as_another_server_has_no_vote);
     tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
     tcase_add_test(tests, name_that_leads_back_needs_no_witness);

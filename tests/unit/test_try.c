@@ -131,7 +131,7 @@ START_TEST(what_it_finds_is_what_would_take_the_vote)
     world_pass_ms(&w, 500);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 0, w.now_ns), REASON_REPLICA);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 1, w.now_ns), REASON_EVICTION);
-    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 3, w.now_ns), REASON_DOUBLED);
+    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 3, w.now_ns), REASON_DUPLICATE);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 4, w.now_ns), REASON_UNCHECKED);
 }
 END_TEST
