@@ -55,8 +55,9 @@
     X(REASON_EVICTION, "eviction", "it may evict locks: set maxmemory-policy noeviction")          \
     X(REASON_STEPPED, "stepped", "its clock was stepped forward: locks may have ended early")      \
     X(REASON_CLOCK, "clock", "answers too slow to tell a stepped clock: raise clock_drift_margin") \
-    X(REASON_UNSETTLED, "unsettled", "its clock has not been watched for max_ttl yet")             \
-    X(REASON_DOUBT, "doubt", "most clocks stepped at once: this host's own clock is in doubt")     \
+    X(REASON_CLOCK_UNPROVEN, "clockunproven", "its clock has not been watched for max_ttl yet")    \
+    X(REASON_OWN_CLOCK, "ownclock",                                                                \
+      "most clocks stepped at once: this host's own clock is in doubt")                            \
     X(REASON_REPLICA, "replica", "it is a replica, not a master")                                  \
     X(REASON_CLUSTER, "cluster", "it runs in cluster or sentinel mode")                            \
     X(REASON_DUPLICATE, "duplicate", "another node of the list is the same Redis server")          \

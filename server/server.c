@@ -76,7 +76,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     case REASON_NONE:
     case REASON_UNCHECKED:
     case REASON_CLOCK:
-    case REASON_UNSETTLED: /* unless another daemon attestations for it */
+    case REASON_CLOCK_UNPROVEN: /* unless another daemon attestations for it */
     case REASON_BACKLOG:
         return true;
     default:

@@ -156,7 +156,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
 {
     const struct guard_node *node = &guard->nodes[index];
     if (now_ns < guard->suspect_until_ns)
-        return REASON_DOUBT;
+        return REASON_OWN_CLOCK;
     enum reason refused = refused_by_answers(node);
     if (refused != REASON_NONE)
         return refused;
@@ -173,7 +173,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         is_still_to_be_heard(guard, node, now_ns))
         return REASON_UNCHECKED;
     if (node->clock.state != CLOCK_TRUSTED)
-        return REASON_UNSETTLED;
+        return REASON_CLOCK_UNPROVEN;
     return REASON_NONE;
 }
 
@@ -251,9 +251,9 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
 static bool is_timed(const struct identity *identity, enum reason reason, int64_t now_ns)
 {
     switch (reason) {
-    case REASON_DOUBT:
+    case REASON_OWN_CLOCK:
     case REASON_STEPPED:
-    case REASON_UNSETTLED:
+    case REASON_CLOCK_UNPROVEN:
     case REASON_OTHERPROCESS:
         return true;
     default:

@@ -285,7 +285,7 @@ static void step_and_back_and_end(struct stage *stage)
 {
     step_three_forward(stage);
     for (unsigned i = 0; i < 3; i++)
-        daemon_wait_refused(&stage->daemon, i, "doubt", 1);
+        daemon_wait_refused(&stage->daemon, i, "ownclock", 1);
     step_three_back(stage);
     process_kill(stage->daemon.pid);
     stage->daemon.pid = 0;
@@ -394,7 +394,7 @@ START_TEST(newcomer_on_another_host_waits_where_no_daemon_lives)
     daemon_start(&second.daemon, 0);
     daemon_wait_listening(&second.daemon);
     daemon_connect(&second.daemon, &stage.client);
-    stage_wait_nodes(&stage, "reason=unsettled", 5);
+    stage_wait_nodes(&stage, "reason=clockunproven", 5);
     client_expect_match(&stage.client, "NOQUORUM 0/5 need=3 a:unsettled .*", "LOCK a 10s");
     client_close(&stage.client);
     daemon_stop(&second.daemon);

@@ -56,7 +56,7 @@ START_TEST(majority_of_stepped_clocks_is_a_doubt_about_our_own)
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
     world_step_clock(&w, 0, 2, 60);
-    world_expect_quarantine(&w, 0, 4, "doubt");
+    world_expect_quarantine(&w, 0, 4, "ownclock");
     ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
@@ -196,7 +196,7 @@ START_TEST(step_behind_a_slow_answer_is_waited_out)
     world_delete(&w, 0, world_guard_key(&w, "clock", ":here"));
     w.masters[0].delay_ns = 0;
     world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "unsettled");
+    world_expect_votes(&w, 0, 0, "clockunproven");
     world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
     world_expect_votes(&w, 0, 0, "-");
 }
@@ -228,7 +228,7 @@ START_TEST(first_daemon_on_another_host_waits_for_max_ttl)
 {
     world_pass_ms(&w, LOOKED_MS);
     world_restart_engine(&w, "elsewhere");
-    world_expect_quarantine(&w, 0, 4, "unsettled");
+    world_expect_quarantine(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
@@ -237,7 +237,7 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
     world_pass_ms(&w, LOOKED_MS);
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 500);
-    world_expect_votes(&w, 0, 4, "unsettled");
+    world_expect_votes(&w, 0, 4, "clockunproven");
     /* What the other daemon's heartbeat leaves, having looked a moment ago. */
     for (unsigned i = 0; i < 5; i++) {
         char attestation[GUARD_ATTESTATION_MAX];
@@ -299,7 +299,7 @@ START_TEST(attestation_that_makes_no_sense_settles_nobody)
     world_pass_ms(&w, 500);
     attest(hidden);
     world_pass_ms(&w, 1000);
-    world_expect_votes(&w, 0, 4, "unsettled");
+    world_expect_votes(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
@@ -310,7 +310,7 @@ START_TEST(attestation_from_before_the_newcomer_looked_is_worth_nothing)
     world_step_clock(&w, 0, 0, 5);
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "unsettled");
+    world_expect_votes(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
@@ -378,7 +378,7 @@ START_TEST(step_forward_and_back_around_a_restart)
     world_lock_on_three(&w);
     world_step_clock(&w, 0, last, 70);
     world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "doubt");
+    world_expect_votes(&w, 0, 4, "ownclock");
     world_step_clock(&w, 0, last, -70);
     world_restart_engine(&w, "here");
     world_expect_no_grant_for_s(&w, 55);
@@ -394,7 +394,7 @@ START_TEST(step_forward_and_further_back_around_a_restart)
     world_pass_ms(&w, 51500);
     world_step_clock(&w, 0, 4, 9);
     world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "doubt");
+    world_expect_votes(&w, 0, 4, "ownclock");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_null(world_value(&w, i, "a"));
     world_step_clock(&w, 0, 4, -9 - 3);
@@ -409,7 +409,7 @@ START_TEST(own_clock_suspect_voids_entries_and_attestations_everywhere)
 {
     world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
     world_step_clock(&w, 0, 2, 70);
-    for (unsigned ms = 0; strcmp(world_vote(&w, 4), "doubt") != 0; ms++) {
+    for (unsigned ms = 0; strcmp(world_vote(&w, 4), "ownclock") != 0; ms++) {
         ck_assert_uint_lt(ms, LOOKED_MS);
         world_pass_ms(&w, 1);
     }
@@ -451,7 +451,7 @@ START_TEST(clock_entry_that_makes_no_sense_is_none)
               0);
     world_restart_engine(&w, "there");
     world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 1, 1, "unsettled");
+    world_expect_votes(&w, 1, 1, "clockunproven");
 }
 END_TEST
 

@@ -72,7 +72,7 @@ START_TEST(step_forward_and_back_is_known_on_another_host)
     world_lock_on_three(&w);
     step(70);
     world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "doubt");
+    world_expect_votes(&w, 0, 4, "ownclock");
     step(-70);
     world_restart_engine(&w, "elsewhere");
     world_expect_no_grant_for_s(&w, 55);
@@ -194,7 +194,7 @@ START_TEST(who_did_not_look_begins_anew_after_a_step)
     }
     step(70);
     world_pass_ms(&w, stops[_i].stopped_ms - 100);
-    world_expect_votes(&w, 0, 4, "doubt");
+    world_expect_votes(&w, 0, 4, "ownclock");
     step(-70);
     world_pass_ms(&w, 100);
     world_share(&v, &w);
@@ -220,7 +220,7 @@ START_TEST(a_daemon_attests_nothing_from_before_it_looked)
     pass_both(&v, 49000);
     step(12);
     world_pass_ms(&w, 1500);
-    world_expect_votes(&w, 0, 4, "doubt");
+    world_expect_votes(&w, 0, 4, "ownclock");
     step(-12 - 4);
     world_pass_ms(&w, 1500);
     join(&third, "third");
@@ -314,7 +314,7 @@ START_TEST(watch_that_begins_anew_takes_the_votes_under_way)
     guard->nodes[0].clock.watch.loose = true;
     uint32_t epoch = guard_epoch(guard, 0);
     look(0, w.now_ns);
-    world_expect_votes(&w, 0, 0, "unsettled");
+    world_expect_votes(&w, 0, 0, "clockunproven");
     ck_assert_uint_ne(guard_epoch(guard, 0), epoch);
 }
 END_TEST
@@ -331,7 +331,7 @@ START_TEST(step_that_was_heard_of_with_unclear_looks_counts_for_the_next)
     w.now_ns += 30 * NS_PER_S;
     look(0, w.now_ns);
     hear(0, w.now_ns, "- 1700000000000000 -");
-    world_expect_votes(&w, 0, 0, "unsettled");
+    world_expect_votes(&w, 0, 0, "clockunproven");
 }
 END_TEST
 
@@ -350,7 +350,7 @@ START_TEST(a_new_baseline_ignores_earlier_attestations)
         w.now_ns += NS_PER_MS;
         look(0, w.now_ns);
     }
-    world_expect_votes(&w, 0, 0, "unsettled");
+    world_expect_votes(&w, 0, 0, "clockunproven");
 }
 END_TEST
 

@@ -209,7 +209,7 @@ START_TEST(the_largest_page_fits)
     status.voting = 0;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         status.nodes[i] = (struct status_node){
-            .name = name, .url = url, .reason = REASON_DOUBT, .back_ms = 1, .owed = 99999};
+            .name = name, .url = url, .reason = REASON_OWN_CLOCK, .back_ms = 1, .owed = 99999};
     for (unsigned i = 0; i < STATUS_HISTORY_SAMPLES; i++) {
         struct status_history_sample sample = {.voting = i % 2 == 0 ? 15 : 0};
         for (unsigned k = 0; k < LIMIT_NODES; k++)
