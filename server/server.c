@@ -330,7 +330,7 @@ static bool start_engine(struct server *server)
     rules.clock_id = server->clock_id;
     rules.bootstrap = server->task.trust_masters;
     rules.reset_set = server->task.reset_set;
-    rules.looks_on = server->task.probe;
+    rules.read_only = server->task.probe;
     const struct engine_io io = server_io(server);
     server->clients.request_limits = rules_request_limits(&rules);
     server->engine = engine_new(&rules, &io, server->started_ns);

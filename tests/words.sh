@@ -13,7 +13,7 @@ guard_(mark|take_mark|heartbeat|on_beat)|(REDIS_)?SCRIPT_(MARK|BEAT) | record_wr
 mark\.lua|heartbeat\.lua | write_record.lua, heartbeat.lua
 attestation(es|ed|ing)?|attestation_[a-z_]+|[A-Z_]*ATTESTATION[A-Z_]* | attest, attestation
 REASON_(DOUBLED|DOUBT|UNSETTLED) | REASON_DUPLICATE, REASON_OWN_CLOCK, REASON_CLOCK_UNPROVEN
-looks_on | read_only
+read_only | read_only
 errands? | pending work
 permit_[a-z_]+|PERMIT_[A-Z_]+|struct permit | acl
 guess(es|ers?)_[a-z]+|GUESSES_[A-Z_]+|struct guess(es|er) | auth_throttle

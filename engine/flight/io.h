@@ -37,7 +37,7 @@ struct engine_rules {
     uint32_t durable;  /* see guard_rules, for these four */
     bool bootstrap;
     const char *reset_set;
-    bool looks_on;
+    bool read_only;
     /* Names this host's clock: the same for two daemons if and only if they read the same
      * CLOCK_BOOTTIME, so a boot has its own. Letters, digits and dashes. */
     const char *clock_id;

@@ -47,7 +47,7 @@ static void init_guard(struct flights *flights)
         .durable = flights->rules->durable,
         .bootstrap = flights->rules->bootstrap,
         .reset_set = flights->rules->reset_set,
-        .looks_on = flights->rules->looks_on,
+        .read_only = flights->rules->read_only,
     };
     memcpy(rules.node_names, flights->rules->node_names, sizeof(rules.node_names));
     for (unsigned i = 0; i < flights->node_count; i++)

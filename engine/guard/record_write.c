@@ -157,7 +157,7 @@ bool guard_take_record_write(struct guard *guard, unsigned index, int64_t now_ns
     if (identity->write_why == REASON_STEPPED &&
         now_ns - node->clock.stepped_ns > guard->periods.fresh_ns)
         identity->write_why = REASON_NONE;
-    if (guard->rules.looks_on || identity->write_why == REASON_NONE ||
+    if (guard->rules.read_only || identity->write_why == REASON_NONE ||
         !may_write(guard, node, now_ns))
         return false;
     bool trusted =

@@ -29,7 +29,7 @@ struct guard_rules {
      * same that a daemon of the old set runs, none is. NULL without one. */
     const char *reset_set;
     /* Only to look: no master is written to, and none has a vote. */
-    bool looks_on;
+    bool read_only;
 };
 
 struct guard_periods {

@@ -173,7 +173,7 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
     write_probe(master, now_ns);
     if (master->guard->rules.reset_set != NULL && !master->guard->override_done)
         ask_for_signs(master, now_ns);
-    if (master->guard->rules.looks_on) {
+    if (master->guard->rules.read_only) {
         ask(master, PART_END, (const char *[]){"PING", NULL}, now_ns);
         return;
     }

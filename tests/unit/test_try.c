@@ -109,7 +109,7 @@ END_TEST
 START_TEST(who_only_looks_leaves_new_masters_new)
 {
     world_restart(&w, 4);
-    w.looks_on = true;
+    w.read_only = true;
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(keys_of(4, "redlockd:"), 0);
@@ -122,7 +122,7 @@ END_TEST
 
 START_TEST(what_it_finds_is_what_would_take_the_vote)
 {
-    w.looks_on = true;
+    w.read_only = true;
     w.masters[0].redis.replica = true;
     w.masters[1].redis.may_evict = true;
     strcpy(w.masters[3].redis.run_id, w.masters[2].redis.run_id);
@@ -157,7 +157,7 @@ START_TEST(names_that_daemons_know_as_other_servers_are_found)
         world_set(&w, 0, key_of_name, lease, QUARANTINE_MS);
     }
     world_lease_to_another(&w, 0, ":b", QUARANTINE_MS);
-    w.looks_on = true;
+    w.read_only = true;
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 500);
     engine_try(&w.engine, 0, w.now_ns);

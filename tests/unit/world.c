@@ -92,7 +92,7 @@ static void start_engine(struct world *world, const char *clock_id, bool bootstr
         .bootstrap = bootstrap,
         .durable = world->durable,
         .reset_set = world->reset_set,
-        .looks_on = world->looks_on,
+        .read_only = world->read_only,
         .clock_id = clock_id,
     };
     static const char *const names[] = {"a", "b", "c", "d", "e"};

@@ -57,7 +57,7 @@ struct world {
     uint32_t durable;                         /* nodes that the next engine is told to be durable */
     const char *reset_set;                    /* the next engine is told that this set is no more */
     const char *cluster;                      /* of the next engine; NULL: "world" */
-    bool looks_on;                            /* the next engine is to write nothing by itself */
+    bool read_only;                           /* the next engine is to write nothing by itself */
     int64_t stepped_back_ns[WORLD_NODES];     /* as the daemon has told */
     unsigned trials;                          /* answers to what engine_try() has asked */
     enum reason trial_refused[ENGINE_TRIALS]; /* ... in their order */
