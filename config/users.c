@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config/acl.h"
 #include "config/config.h"
 #include "config/keys.h"
 #include "config/memory.h"
-#include "config/permit.h"
 #include "config/secret.h"
 #include "config/value.h"
 #include "protocol/spelling.h"
@@ -85,10 +85,10 @@ static const struct {
     const char *word;
     uint32_t verbs;
 } permissions[] = {
-#define X(verb, word) {word, PERMIT_BIT(verb)},
-    PERMIT_TABLE(X)
+#define X(verb, word) {word, ACL_BIT(verb)},
+    ACL_TABLE(X)
 #undef X
-        {"all", PERMIT_GRANTABLE}};
+        {"all", ACL_GRANTABLE}};
 
 enum { PERMISSIONS = sizeof(permissions) / sizeof(permissions[0]) };
 
@@ -134,7 +134,7 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
     keys_read(keys, "auth.users", entry, user, report);
     const struct yaml_node *verbs = yaml_node_child(entry, "verbs");
     if (verbs == NULL)
-        user->verbs = PERMIT_USUAL;
+        user->verbs = ACL_USUAL;
     else if (verbs->kind == YAML_SEQUENCE && verbs->children == NULL)
         report_error(report, verbs->mark,
                      "auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, "
@@ -151,7 +151,7 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
                      "auth.users: nobody can be this user; give secret_file, or uids or gids for "
                      "unix sockets");
     const struct yaml_node *resources = yaml_node_child(entry, "resources");
-    if ((user->verbs & PERMIT_ABOUT_RESOURCES) == 0)
+    if ((user->verbs & ACL_ABOUT_RESOURCES) == 0)
         return;
     if (resources == NULL)
         report_error(report, entry->mark,

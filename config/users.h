@@ -25,7 +25,7 @@ struct config_user {
     size_t uid_count;
     size_t gid_count;
     size_t prefix_count;
-    uint32_t verbs; /* config/permit.h */
+    uint32_t verbs; /* config/acl.h */
 };
 
 /* All of them; in one piece, so that another such list can take its place. */

@@ -11,7 +11,7 @@ files=$(git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 clang-format --dry-run -Werror $files || complain "run: clang-format -i on the files above"
 
 # What decides is pure: no clock, no socket; and what decides for the daemon allocates nothing.
-for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/permit.[ch] server/clients/guesses.[ch] \
+for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/acl.[ch] server/clients/guesses.[ch] \
     server/clients/origin.[ch] server/admin/monitor.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
     server/admin/page.c server/admin/metrics.c server/admin/status.h server/admin/status_text.c \
     client/c/question.[ch] client/c/verdict.[ch] client/c/hold.[ch] client/c/talk.[ch]; do
@@ -32,7 +32,7 @@ sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, .*/\1/p' config/config.c | while read -r 
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
 # Every verb that a user can be given stands where his rights are documented.
-sed -n '/define PERMIT_TABLE/,/^$/p' config/permit.h | grep -o 'VERB_[A-Z]*' | cut -c6- | tr A-Z a-z |
+sed -n '/define ACL_TABLE/,/^$/p' config/acl.h | grep -o 'VERB_[A-Z]*' | cut -c6- | tr A-Z a-z |
     while read -r verb; do
     sed -n '/^#   verbs /,/^#$/p' redlockd.yaml.example | grep -qw "$verb" || echo "$verb"
 done | grep . && complain "redlockd.yaml.example does not name the verbs above"

@@ -12,20 +12,20 @@ static const char *const everything[] = {""};
 
 /* What every connection may do where there are no users. To take a lock from its holder is for the
  * owner of the daemon alone. */
-static struct permit permit_of_anybody(bool owner)
+static struct acl acl_of_anybody(bool owner)
 {
-    struct permit permit = {
-        .known = true, .verbs = PERMIT_GRANTABLE, .prefixes = everything, .prefix_count = 1};
+    struct acl acl = {
+        .known = true, .verbs = ACL_GRANTABLE, .prefixes = everything, .prefix_count = 1};
     if (!owner)
-        permit.verbs &= ~PERMIT_BIT(VERB_BREAK);
-    return permit;
+        acl.verbs &= ~ACL_BIT(VERB_BREAK);
+    return acl;
 }
 
-static struct permit permit_in(const struct auth_identity *identity)
+static struct acl acl_in(const struct auth_identity *identity)
 {
     if (identity->state == AUTH_OPEN)
-        return permit_of_anybody(identity->peer == PEER_OWNER);
-    return identity->user != NULL ? identity->user->permit : (struct permit){.known = false};
+        return acl_of_anybody(identity->peer == PEER_OWNER);
+    return identity->user != NULL ? identity->user->acl : (struct acl){.known = false};
 }
 
 static void set_state(struct auth *auth, struct auth_identity *identity, enum auth_state state,
@@ -41,7 +41,7 @@ static void set_state(struct auth *auth, struct auth_identity *identity, enum au
     }
     identity->state = state;
     identity->user = user;
-    identity->permit = permit_in(identity);
+    identity->acl = acl_in(identity);
     if (state == AUTH_PENDING) {
         TAILQ_INSERT_TAIL(&auth->pending, identity, entry);
         auth->pending_count++;

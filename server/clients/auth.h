@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "config/permit.h"
+#include "config/acl.h"
 #include "server/clients/guesses.h"
 #include "server/clients/peer.h"
 #include "server/clients/users.h"
@@ -43,7 +43,7 @@ struct auth_identity {
     int fd; /* the kernel is asked about it, unless the peer is PEER_TCP */
     struct origin origin;
     const struct user *user; /* while AUTH_BY_SOCKET or AUTH_BY_SECRET, else NULL */
-    struct permit permit;
+    struct acl acl;
     TAILQ_ENTRY(auth_identity) entry; /* while AUTH_PENDING */
     int64_t pending_since_ns;
 };

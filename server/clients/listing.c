@@ -61,8 +61,7 @@ static void write_lock(struct listing *listing, const struct resource *place,
     struct session *session = listing->session;
     struct status_lock lock = status_lock_of(resource, listing->now_ns);
     if ((!lock.held && lock.queued == 0) ||
-        !permit_covers(&session->identity.permit, lock.resource, lock.resource_len) ||
-        !has_room(listing))
+        !acl_covers(&session->identity.acl, lock.resource, lock.resource_len) || !has_room(listing))
         return;
     lock.place = engine_place(place, &session->client);
     status_write_lock(&lock, &listing->line);
@@ -86,7 +85,7 @@ static void write_locks(struct listing *listing)
 static bool may_see(const struct listing *listing, const struct session *client)
 {
     const struct auth_identity *identity = &listing->session->identity;
-    return permit_covers_all(&identity->permit) ||
+    return acl_covers_all(&identity->acl) ||
            (client->identity.user != NULL && client->identity.user == identity->user);
 }
 

@@ -24,11 +24,11 @@ static void close_when_written(struct session *session)
         session_set_state(session, SESSION_CLOSING);
 }
 
-static void deny(struct session *session, const struct request *request, enum permit_answer why)
+static void deny(struct session *session, const struct request *request, enum acl_answer why)
 {
     char line[128];
     session->clients->denied++;
-    int len = snprintf(line, sizeof(line), "DENIED %s", permit_text(why, request->verb));
+    int len = snprintf(line, sizeof(line), "DENIED %s", acl_text(why, request->verb));
     session_write_line(session, request, line, (size_t)len);
 }
 
@@ -126,13 +126,12 @@ static bool take_line(struct session *session, const char *line, size_t len)
     if (request.tag == NULL && session->untagged_pending)
         return false;
     session->requests++;
-    enum permit_answer may = PERMIT_YES;
+    enum acl_answer may = ACL_YES;
     if (failed == REQUEST_FINE)
-        may = permit_ask(&session->identity.permit, request.verb, request.resource,
-                         request.resource_len);
-    else if (!permit_tells(&session->identity.permit, failed))
-        may = PERMIT_NOT_KNOWN;
-    if (may != PERMIT_YES) {
+        may = acl_ask(&session->identity.acl, request.verb, request.resource, request.resource_len);
+    else if (!acl_tells(&session->identity.acl, failed))
+        may = ACL_NOT_KNOWN;
+    if (may != ACL_YES) {
         deny(session, &request, may);
     } else if (failed != REQUEST_FINE) {
         session->clients->request_errors[failed]++;

@@ -229,9 +229,9 @@ static void identify(struct session *session)
         set_auth_timer(clients);
 }
 
-static bool may_lock(const char *name, size_t name_len, const void *permit)
+static bool may_lock(const char *name, size_t name_len, const void *acl)
 {
-    return permit_ask(permit, VERB_LOCK, name, name_len) == PERMIT_YES;
+    return acl_ask(acl, VERB_LOCK, name, name_len) == ACL_YES;
 }
 
 /* The users have changed. */
@@ -240,7 +240,7 @@ static bool may_stay(struct session *session)
     struct auth_identity *identity = &session->identity;
     return auth_renew(&session->clients->auth, identity) &&
            (identity->user == NULL ||
-            engine_client_resources(&session->client, may_lock, &identity->permit));
+            engine_client_resources(&session->client, may_lock, &identity->acl));
 }
 
 /* Connections whose user is gone are closed, and so are those that hold or wait for what they may

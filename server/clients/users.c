@@ -27,7 +27,7 @@ bool users_init(struct users *users, const struct config_users *config, const vo
         const struct config_user *from = &config->list[i];
         struct user *user = &users->list[i];
         user->config = from;
-        user->permit = (struct permit){
+        user->acl = (struct acl){
             .known = true,
             .verbs = from->verbs,
             .prefixes = (const char *const *)from->prefixes,

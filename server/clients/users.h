@@ -14,14 +14,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "config/permit.h"
+#include "config/acl.h"
 #include "config/users.h"
 
 enum { USERS_DIGEST = 32 };
 
 struct user {
     const struct config_user *config;
-    struct permit permit;
+    struct acl acl;
     bool has_secret;
     unsigned char digest[USERS_DIGEST];
 };

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "config/permit.h"
+#include "config/acl.h"
 #include "protocol/foreign.h"
 #include "protocol/request.h"
 #include "protocol/text.h"
@@ -205,7 +205,7 @@ static void check_said_again(const struct request *request, const struct request
 
 /* --- the handshake --- */
 
-static const struct permit nobody;
+static const struct acl nobody;
 
 /* Users whose secrets no fuzzer finds; made once. */
 static const struct users *users(void)
@@ -237,8 +237,7 @@ static void check_handshake(const struct request *request)
         assert(fingerprint != 0);
         assert(user == NULL || user->has_secret);
     }
-    bool may =
-        permit_ask(&nobody, request->verb, request->resource, request->resource_len) == PERMIT_YES;
+    bool may = acl_ask(&nobody, request->verb, request->resource, request->resource_len) == ACL_YES;
     assert(!may || (request->resource == NULL && request->token == NULL));
     assert(!may || request->verb == VERB_AUTH || request->verb == VERB_PING ||
            request->verb == VERB_VERSION || request->verb == VERB_HELP ||

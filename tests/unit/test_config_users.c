@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/permit.h"
+#include "config/acl.h"
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 
@@ -195,17 +195,17 @@ START_TEST(users_are_read_as_written)
     ck_assert_uint_eq(config->users->count, 4);
     ck_assert_str_eq(users[0].name, "ci");
     ck_assert_str_eq(users[0].secret, SECRET);
-    ck_assert_uint_eq(users[0].verbs, PERMIT_USUAL);
+    ck_assert_uint_eq(users[0].verbs, ACL_USUAL);
     ck_assert_uint_eq(users[0].prefix_count, 2);
     ck_assert_str_eq(users[0].prefixes[1], "build/");
-    ck_assert_uint_eq(users[1].verbs, PERMIT_GRANTABLE);
+    ck_assert_uint_eq(users[1].verbs, ACL_GRANTABLE);
     ck_assert_str_eq(users[1].prefixes[0], "");
     ck_assert_ptr_null(users[2].secret);
     ck_assert_uint_eq(users[2].uids[0], 0);
     ck_assert_uint_eq(users[2].uids[1], 4000);
     ck_assert_uint_eq(users[2].uid_count, 2);
     ck_assert_uint_eq(users[2].gid_count, 1);
-    ck_assert_uint_eq(users[2].verbs, PERMIT_BIT(VERB_LOCK) | PERMIT_BIT(VERB_UNLOCK));
+    ck_assert_uint_eq(users[2].verbs, ACL_BIT(VERB_LOCK) | ACL_BIT(VERB_UNLOCK));
     ck_assert_uint_eq(users[3].prefix_count, 0);
     config_free(config);
 }

@@ -89,14 +89,14 @@ START_TEST(wrong_secrets_are_told_apart)
 }
 END_TEST
 
-START_TEST(permit_is_that_of_the_configuration)
+START_TEST(acl_is_that_of_the_configuration)
 {
-    const struct permit *permit = &users.list[0].permit;
-    ck_assert(permit->known);
-    ck_assert(permit_covers(permit, "ci:a", 4));
-    ck_assert(!permit_covers(permit, "ops", 3));
-    ck_assert_int_eq(permit_ask(permit, VERB_LOCK, "ci:a", 4), PERMIT_YES);
-    ck_assert_int_eq(permit_ask(permit, VERB_STATUS, "ci:a", 4), PERMIT_NOT_VERB);
+    const struct acl *acl = &users.list[0].acl;
+    ck_assert(acl->known);
+    ck_assert(acl_covers(acl, "ci:a", 4));
+    ck_assert(!acl_covers(acl, "ops", 3));
+    ck_assert_int_eq(acl_ask(acl, VERB_LOCK, "ci:a", 4), ACL_YES);
+    ck_assert_int_eq(acl_ask(acl, VERB_STATUS, "ci:a", 4), ACL_NOT_VERB);
 }
 END_TEST
 
@@ -208,7 +208,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, secret_names_its_user_and_nothing_else_does);
     tcase_add_test(tests, user_without_a_secret_has_none);
     tcase_add_test(tests, wrong_secrets_are_told_apart);
-    tcase_add_test(tests, permit_is_that_of_the_configuration);
+    tcase_add_test(tests, acl_is_that_of_the_configuration);
     tcase_add_test(tests, user_id_comes_before_group_and_groups_in_their_order);
     tcase_add_test(tests, origins_are_counted_up_to_their_bound);
     tcase_add_test(tests, wrong_secrets_of_one_length_take_the_same_instructions);

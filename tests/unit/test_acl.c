@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/permit.h"
+#include "config/acl.h"
 #include "tests/runner.h"
 
 static const char *const ci_prefixes[] = {"ci:", "build/"};
@@ -14,27 +14,25 @@ static const char *const all_prefixes[] = {""};
  * all verbs, and no resource. */
 enum who { NOBODY, CI, WATCHER, OPS, EMPTY, WHOS };
 
-static struct permit permit_of(enum who who)
+static struct acl acl_of(enum who who)
 {
     switch (who) {
     case NOBODY:
-        return (struct permit){
-            .verbs = PERMIT_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
+        return (struct acl){.verbs = ACL_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
     case CI:
-        return (struct permit){
-            .known = true, .verbs = PERMIT_USUAL, .prefixes = ci_prefixes, .prefix_count = 2};
+        return (struct acl){
+            .known = true, .verbs = ACL_USUAL, .prefixes = ci_prefixes, .prefix_count = 2};
     case WATCHER:
-        return (struct permit){.known = true,
-                               .verbs = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES)};
+        return (struct acl){.known = true, .verbs = ACL_BIT(VERB_STATS) | ACL_BIT(VERB_NODES)};
     case OPS:
-        return (struct permit){
-            .known = true, .verbs = PERMIT_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
+        return (struct acl){
+            .known = true, .verbs = ACL_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
     case EMPTY:
-        return (struct permit){.known = true, .verbs = PERMIT_GRANTABLE};
+        return (struct acl){.known = true, .verbs = ACL_GRANTABLE};
     case WHOS:
         break;
     }
-    return (struct permit){0};
+    return (struct acl){0};
 }
 
 /* One letter for each of NOBODY CI WATCHER OPS EMPTY: y yes, a authenticate, v verb, r resource. */
@@ -55,16 +53,16 @@ static const struct row {
     {VERB_STATS, NULL, "avyyy"},
 };
 
-static char letter_of(enum permit_answer answer)
+static char letter_of(enum acl_answer answer)
 {
     switch (answer) {
-    case PERMIT_YES:
+    case ACL_YES:
         return 'y';
-    case PERMIT_NOT_KNOWN:
+    case ACL_NOT_KNOWN:
         return 'a';
-    case PERMIT_NOT_VERB:
+    case ACL_NOT_VERB:
         return 'v';
-    case PERMIT_NOT_RESOURCE:
+    case ACL_NOT_RESOURCE:
         return 'r';
     }
     return '?';
@@ -76,71 +74,71 @@ START_TEST(each_verb_is_answered_as_the_table_has_it)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
         char answers[WHOS + 1] = "";
-        seen |= PERMIT_BIT(row->verb);
+        seen |= ACL_BIT(row->verb);
         for (unsigned who = 0; who < WHOS; who++) {
-            struct permit permit = permit_of((enum who)who);
+            struct acl acl = acl_of((enum who)who);
             size_t len = row->resource != NULL ? strlen(row->resource) : 0;
-            answers[who] = letter_of(permit_ask(&permit, row->verb, row->resource, len));
+            answers[who] = letter_of(acl_ask(&acl, row->verb, row->resource, len));
         }
         ck_assert_msg(strcmp(answers, row->answers) == 0, "%s %s: %s, not %s", verb_word(row->verb),
                       row->resource != NULL ? row->resource : "", answers, row->answers);
     }
-    ck_assert_uint_eq(seen, PERMIT_BIT(VERB_COUNT) - 1);
+    ck_assert_uint_eq(seen, ACL_BIT(VERB_COUNT) - 1);
 }
 END_TEST
 
 /* A resource is bytes with a length: what stands behind it in memory is not looked at. */
 START_TEST(prefix_longer_than_the_resource_does_not_cover_it)
 {
-    struct permit permit = permit_of(CI);
-    ck_assert(permit_covers(&permit, "ci:x", 4));
-    ck_assert(permit_covers(&permit, "ci:x", 3));
-    ck_assert(!permit_covers(&permit, "ci:x", 2));
-    ck_assert(!permit_covers(&permit, "ci:x", 0));
+    struct acl acl = acl_of(CI);
+    ck_assert(acl_covers(&acl, "ci:x", 4));
+    ck_assert(acl_covers(&acl, "ci:x", 3));
+    ck_assert(!acl_covers(&acl, "ci:x", 2));
+    ck_assert(!acl_covers(&acl, "ci:x", 0));
 }
 END_TEST
 
 START_TEST(only_the_empty_prefix_covers_all)
 {
-    struct permit ops = permit_of(OPS);
-    struct permit ci = permit_of(CI);
-    struct permit empty = permit_of(EMPTY);
-    ck_assert(permit_covers_all(&ops));
-    ck_assert(!permit_covers_all(&ci));
-    ck_assert(!permit_covers_all(&empty));
+    struct acl ops = acl_of(OPS);
+    struct acl ci = acl_of(CI);
+    struct acl empty = acl_of(EMPTY);
+    ck_assert(acl_covers_all(&ops));
+    ck_assert(!acl_covers_all(&ci));
+    ck_assert(!acl_covers_all(&empty));
 }
 END_TEST
 
 START_TEST(usual_verbs_are_grantable_and_reach_no_further_than_locks)
 {
-    uint32_t others = PERMIT_BIT(VERB_STATS) | PERMIT_BIT(VERB_NODES) | PERMIT_BIT(VERB_CLIENTS) |
-                      PERMIT_BIT(VERB_BREAK);
-    ck_assert_uint_eq(PERMIT_USUAL & ~PERMIT_GRANTABLE, 0);
-    ck_assert_uint_eq(PERMIT_USUAL & others, 0);
-    ck_assert_uint_eq(PERMIT_ABOUT_RESOURCES & ~PERMIT_GRANTABLE, 0);
+    uint32_t others =
+        ACL_BIT(VERB_STATS) | ACL_BIT(VERB_NODES) | ACL_BIT(VERB_CLIENTS) | ACL_BIT(VERB_BREAK);
+    ck_assert_uint_eq(ACL_USUAL & ~ACL_GRANTABLE, 0);
+    ck_assert_uint_eq(ACL_USUAL & others, 0);
+    ck_assert_uint_eq(ACL_ABOUT_RESOURCES & ~ACL_GRANTABLE, 0);
 }
 END_TEST
 
 START_TEST(errors_that_tell_of_the_configuration_are_for_users)
 {
-    struct permit nobody = permit_of(NOBODY);
-    struct permit ci = permit_of(CI);
-    ck_assert(permit_tells(&nobody, REQUEST_UNKNOWN_VERB));
-    ck_assert(permit_tells(&nobody, REQUEST_LINE_TOO_LONG));
-    ck_assert(!permit_tells(&nobody, REQUEST_TTL_RANGE));
-    ck_assert(!permit_tells(&nobody, REQUEST_BAD_RESOURCE));
-    ck_assert(permit_tells(&ci, REQUEST_TTL_RANGE));
+    struct acl nobody = acl_of(NOBODY);
+    struct acl ci = acl_of(CI);
+    ck_assert(acl_tells(&nobody, REQUEST_UNKNOWN_VERB));
+    ck_assert(acl_tells(&nobody, REQUEST_LINE_TOO_LONG));
+    ck_assert(!acl_tells(&nobody, REQUEST_TTL_RANGE));
+    ck_assert(!acl_tells(&nobody, REQUEST_BAD_RESOURCE));
+    ck_assert(acl_tells(&ci, REQUEST_TTL_RANGE));
 }
 END_TEST
 
 START_TEST(each_denial_says_what_would_help)
 {
-    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_KNOWN, VERB_LOCK), "AUTH <secret>"));
-    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_VERB, VERB_STATS), "this user"));
-    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_VERB, VERB_BREAK),
+    ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_KNOWN, VERB_LOCK), "AUTH <secret>"));
+    ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_VERB, VERB_STATS), "this user"));
+    ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_VERB, VERB_BREAK),
                                  "root or who runs the daemon, on a unix socket"));
-    ck_assert_ptr_nonnull(strstr(permit_text(PERMIT_NOT_RESOURCE, VERB_LOCK), "resource"));
-    ck_assert_str_eq(permit_text(PERMIT_YES, VERB_LOCK), "");
+    ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_RESOURCE, VERB_LOCK), "resource"));
+    ck_assert_str_eq(acl_text(ACL_YES, VERB_LOCK), "");
 }
 END_TEST
 
