@@ -65,7 +65,7 @@ enum {
     LIMIT_SECRET = 256,
 
     /* Origins whose wrong secrets are remembered. */
-    LIMIT_GUESSERS = 4096,
+    LIMIT_AUTH_THROTTLES = 4096,
 
     /* The daemon as a whole: requests that still have a command under way on some master. */
     LIMIT_OPERATIONS = 16384,

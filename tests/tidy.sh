@@ -11,7 +11,7 @@ files=$(git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 clang-format --dry-run -Werror $files || complain "run: clang-format -i on the files above"
 
 # What decides is pure: no clock, no socket; and what decides for the daemon allocates nothing.
-for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/acl.[ch] server/clients/guesses.[ch] \
+for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/acl.[ch] server/clients/auth_throttle.[ch] \
     server/clients/origin.[ch] server/admin/monitor.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
     server/admin/page.c server/admin/metrics.c server/admin/status.h server/admin/status_text.c \
     client/c/question.[ch] client/c/verdict.[ch] client/c/hold.[ch] client/c/talk.[ch]; do

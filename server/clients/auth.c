@@ -127,14 +127,14 @@ bool auth_displace(struct auth *auth)
 /* --- AUTH --- */
 
 enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, const char *secret,
-                          size_t len, int64_t now_ns, enum guesses_news *news)
+                          size_t len, int64_t now_ns, enum auth_throttle_news *news)
 {
     uint64_t fingerprint;
     if (auth->open)
         return AUTH_IGNORED;
     if (identity->state == AUTH_BY_SECRET)
         return AUTH_AGAIN;
-    if (guesses_wait_ns(&auth->guesses, &identity->origin, now_ns) > 0)
+    if (auth_throttle_wait_ns(&auth->auth_throttle, &identity->origin, now_ns) > 0)
         return AUTH_LIMITED;
     const struct user *user = users_by_secret(&auth->users, secret, len, &fingerprint);
     if (user != NULL) {
@@ -142,7 +142,7 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
         return AUTH_ACCEPTED;
     }
     auth->wrong++;
-    *news = guesses_note(&auth->guesses, &identity->origin, fingerprint, now_ns);
+    *news = auth_throttle_note(&auth->auth_throttle, &identity->origin, fingerprint, now_ns);
     return AUTH_WRONG;
 }
 
@@ -174,7 +174,7 @@ bool auth_init(struct auth *auth, const struct config *config, struct entropy *e
     *auth = (struct auth){.config = config, .entropy = entropy, .open = config->users == NULL};
     TAILQ_INIT(&auth->pending);
     entropy_fill(entropy, &seed, sizeof(seed));
-    guesses_init(&auth->guesses, seed);
+    auth_throttle_init(&auth->auth_throttle, seed);
     return auth->open || make_users(auth, &auth->users);
 }
 

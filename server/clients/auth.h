@@ -27,7 +27,7 @@
 #include <sys/queue.h>
 
 #include "config/acl.h"
-#include "server/clients/guesses.h"
+#include "server/clients/auth_throttle.h"
 #include "server/clients/peer.h"
 #include "server/clients/users.h"
 
@@ -55,7 +55,7 @@ struct auth {
     struct entropy *entropy;     /* the owner's */
     bool open;                   /* no users are configured */
     struct users users;
-    struct guesses guesses;
+    struct auth_throttle auth_throttle;
     struct identity_queue pending; /* the oldest first */
     unsigned pending_count;
     bool crowded;       /* the log knows: no news until half of the places are free again */
@@ -96,7 +96,7 @@ enum auth_result {
 /* A secret. After a failure, a connection that is still AUTH_PENDING is to be closed. *news is set
  * after AUTH_WRONG. */
 enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, const char *secret,
-                          size_t len, int64_t now_ns, enum guesses_news *news);
+                          size_t len, int64_t now_ns, enum auth_throttle_news *news);
 
 /* What the client is told. */
 const char *auth_answer(enum auth_result result);

@@ -32,26 +32,26 @@ static void deny(struct session *session, const struct request *request, enum ac
     session_write_line(session, request, line, (size_t)len);
 }
 
-static void log_wrong_secret(const struct session *session, enum guesses_news news)
+static void log_wrong_secret(const struct session *session, enum auth_throttle_news news)
 {
     static const enum client_log_kind kinds[] = {
-        [GUESSES_NOTHING] = CLIENT_LOG_AUTH_REPEATED,
-        [GUESSES_FIRST] = CLIENT_LOG_AUTH_FAILED,
-        [GUESSES_SPENT] = CLIENT_LOG_AUTH_LIMITED,
+        [AUTH_THROTTLE_NOTHING] = CLIENT_LOG_AUTH_REPEATED,
+        [AUTH_THROTTLE_FIRST] = CLIENT_LOG_AUTH_FAILED,
+        [AUTH_THROTTLE_SPENT] = CLIENT_LOG_AUTH_LIMITED,
     };
     client_log(
         &session->clients->client_log, kinds[news],
         LOG_FIELDS(
             log_number("client", (int64_t)engine_client_id(&session->client)),
             log_text("peer", session->peer),
-            log_text("why", news == GUESSES_SPENT
+            log_text("why", news == AUTH_THROTTLE_SPENT
                                 ? "many wrong secrets: for a while none from there is looked at"
                                 : "a secret that is nobody's")));
 }
 
 static void authenticate(struct session *session, const struct request *request)
 {
-    enum guesses_news news;
+    enum auth_throttle_news news;
     enum auth_result result = auth_try(&session->clients->auth, &session->identity, request->secret,
                                        request->secret_len, session->lines_ns, &news);
     if (result == AUTH_ACCEPTED)

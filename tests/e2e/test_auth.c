@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/clients/guesses.h"
+#include "server/clients/auth_throttle.h"
 #include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -481,16 +481,16 @@ static const char *guess(const struct stage *stage, int number)
     return answer;
 }
 
-START_TEST(who_guesses_is_not_listened_to_for_a_while)
+START_TEST(who_auth_throttle_is_not_listened_to_for_a_while)
 {
     struct stage stage;
     struct client client;
     open_stage(&stage, __func__, "");
     connect_as(&stage, &client, SECRET_CI);
-    /* Guesses come back while we guess, one in a second. */
+    /* Auth throttle come back while we guess, one in a second. */
     struct waiting waiting = waiting_for("the guesses to be spent");
     for (int i = 0; strcmp(guess(&stage, i), "LIMIT secrets") != 0; i++)
-        if (i > GUESSES_BURST)
+        if (i > AUTH_THROTTLE_BURST)
             waiting_pause(&waiting);
     /* Right or wrong, from there; whoever is in stays in, and from elsewhere one gets in. */
     client_expect(&client, "FREE", "STATUS ci:a");
@@ -515,7 +515,7 @@ START_TEST(forgotten_client_with_an_old_secret_shuts_out_nobody)
     struct stage stage;
     struct client client;
     open_stage(&stage, __func__, "");
-    for (int i = 0; i < 3 * GUESSES_BURST; i++)
+    for (int i = 0; i < 3 * AUTH_THROTTLE_BURST; i++)
         ck_assert_str_eq(guess(&stage, 0), "DENIED wrong secret");
     connect_as(&stage, &client, SECRET_CI);
     client_close(&client);
@@ -593,7 +593,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, who_does_not_authenticate_in_time_is_closed);
     tcase_add_test(tests, those_who_only_wait_keep_nobody_out);
     tcase_add_loop_test(tests, full_house_makes_room_as_long_as_somebody_only_waits, 0, 2);
-    tcase_add_test(tests, who_guesses_is_not_listened_to_for_a_while);
+    tcase_add_test(tests, who_auth_throttle_is_not_listened_to_for_a_while);
     tcase_add_test(tests, forgotten_client_with_an_old_secret_shuts_out_nobody);
     tcase_add_test(tests, one_address_has_so_many_connections);
     tcase_add_test(tests, with_users_it_may_listen_where_others_reach_it);

@@ -66,7 +66,7 @@ static struct auth_identity *connect_at(unsigned index, int64_t now_ns)
 
 static enum auth_result try(struct auth_identity *identity, const char *secret)
 {
-    enum guesses_news news;
+    enum auth_throttle_news news;
     return auth_try(&auth, identity, secret, strlen(secret), S, &news);
 }
 
@@ -178,7 +178,7 @@ END_TEST
 START_TEST(many_wrong_secrets_are_not_looked_at)
 {
     struct auth_identity *identity = connect_at(0, S);
-    for (unsigned i = 0; i < GUESSES_BURST; i++) {
+    for (unsigned i = 0; i < AUTH_THROTTLE_BURST; i++) {
         char wrong[] = "wrong-a";
         wrong[6] = (char)('a' + i);
         ck_assert_int_eq(try(identity, wrong), AUTH_WRONG);
