@@ -4,7 +4,7 @@ set -eu
 build=$1 least=$2
 
 total=0 covered=0
-for source in protocol/*.c engine/*.c engine/*/*.c config/*.c server/clients/auth_throttle.c server/clients/origin.c \
+for source in protocol/*.c engine/*.c engine/*/*.c config/*.c server/clients/auth_throttle.c server/clients/client_address.c \
     client/c/question.c client/c/verdict.c client/c/hold.c \
     client/c/talk.c client/cli/duration.c client/cli/json.c client/cli/options.c \
     client/cli/shell.c client/cli/signals.c client/cli/table.c \

@@ -17,7 +17,7 @@ read_only | read_only
 errands? | pending work
 acl_[a-z_]+|ACL_[A-Z_]+|struct acl | acl
 guess(es|ers?)_[a-z]+|AUTH_THROTTLE_[A-Z_]+|struct guess(es|er) | auth_throttle
-origins?_[a-z0-9]+|struct origins? | client_address, address_counts
+origins?_[a-z0-9]+|struct address_counts? | client_address, address_counts
 LIMIT_TURN_[A-Z]+|LIMIT_CLIENT_HELD_BACK | LIMIT_READ_BUDGET, LIMIT_CLIENT_PENDING_INPUT
 swept|on_sweep | deferred
 (redlock|lease)_wish | redlock_lock_options

@@ -134,7 +134,7 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
         return AUTH_IGNORED;
     if (identity->state == AUTH_BY_SECRET)
         return AUTH_AGAIN;
-    if (auth_throttle_wait_ns(&auth->auth_throttle, &identity->origin, now_ns) > 0)
+    if (auth_throttle_wait_ns(&auth->auth_throttle, &identity->client_address, now_ns) > 0)
         return AUTH_LIMITED;
     const struct user *user = users_by_secret(&auth->users, secret, len, &fingerprint);
     if (user != NULL) {
@@ -142,7 +142,8 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
         return AUTH_ACCEPTED;
     }
     auth->wrong++;
-    *news = auth_throttle_note(&auth->auth_throttle, &identity->origin, fingerprint, now_ns);
+    *news =
+        auth_throttle_note(&auth->auth_throttle, &identity->client_address, fingerprint, now_ns);
     return AUTH_WRONG;
 }
 

@@ -41,7 +41,7 @@ struct auth_identity {
     enum auth_state state;
     enum peer_kind peer;
     int fd; /* the kernel is asked about it, unless the peer is PEER_TCP */
-    struct origin origin;
+    struct client_address client_address;
     const struct user *user; /* while AUTH_BY_SOCKET or AUTH_BY_SECRET, else NULL */
     struct acl acl;
     TAILQ_ENTRY(auth_identity) entry; /* while AUTH_PENDING */
@@ -68,8 +68,8 @@ struct auth {
 bool auth_init(struct auth *auth, const struct config *config, struct entropy *entropy);
 void auth_deinit(struct auth *auth);
 
-/* A new connection, of which peer, fd and origin are set, and all else is zero. False: it has
- * to authenticate. Then call auth_await(), after making room for it if auth_is_full(). */
+/* A new connection, of which peer, fd and client_address are set, and all else is zero. False: it
+ * has to authenticate. Then call auth_await(), after making room for it if auth_is_full(). */
 bool auth_recognize(struct auth *auth, struct auth_identity *identity);
 bool auth_is_full(const struct auth *auth);
 void auth_await(struct auth *auth, struct auth_identity *identity, int64_t now_ns);

@@ -19,32 +19,36 @@ void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed)
         auth_throttle->clients[i].forgiven_ns = INT64_MIN;
 }
 
-/* The index of the first of the few places where this origin can be. */
-static unsigned set_of(const struct auth_throttle *auth_throttle, const struct origin *origin)
+/* The index of the first of the few places where this client address can be. */
+static unsigned set_of(const struct auth_throttle *auth_throttle,
+                       const struct client_address *client_address)
 {
-    uint64_t hash = XXH3_64bits_withSeed(origin, sizeof(*origin), auth_throttle->seed);
+    uint64_t hash =
+        XXH3_64bits_withSeed(client_address, sizeof(*client_address), auth_throttle->seed);
     return (unsigned)(hash % (LIMIT_AUTH_THROTTLES / AUTH_THROTTLE_WAYS)) * AUTH_THROTTLE_WAYS;
 }
 
 static const struct auth_failures *find(const struct auth_throttle *auth_throttle,
-                                        const struct origin *origin)
+                                        const struct client_address *client_address)
 {
-    unsigned first = set_of(auth_throttle, origin);
+    unsigned first = set_of(auth_throttle, client_address);
     for (unsigned i = first; i < first + AUTH_THROTTLE_WAYS; i++)
-        if (memcmp(&auth_throttle->clients[i].origin, origin, sizeof(*origin)) == 0)
+        if (memcmp(&auth_throttle->clients[i].client_address, client_address,
+                   sizeof(*client_address)) == 0)
             return &auth_throttle->clients[i];
     return NULL;
 }
 
 /* A place for a new one: whoever has the least to be forgiven leaves it. */
-static struct auth_failures *take(struct auth_throttle *auth_throttle, const struct origin *origin)
+static struct auth_failures *take(struct auth_throttle *auth_throttle,
+                                  const struct client_address *client_address)
 {
-    unsigned first = set_of(auth_throttle, origin);
+    unsigned first = set_of(auth_throttle, client_address);
     struct auth_failures *taken = &auth_throttle->clients[first];
     for (unsigned i = first; i < first + AUTH_THROTTLE_WAYS; i++)
         if (auth_throttle->clients[i].forgiven_ns < taken->forgiven_ns)
             taken = &auth_throttle->clients[i];
-    *taken = (struct auth_failures){.origin = *origin, .forgiven_ns = INT64_MIN};
+    *taken = (struct auth_failures){.client_address = *client_address, .forgiven_ns = INT64_MIN};
     return taken;
 }
 
@@ -56,9 +60,9 @@ static int64_t wait_ns(const struct auth_failures *auth_failures, int64_t now_ns
 }
 
 int64_t auth_throttle_wait_ns(const struct auth_throttle *auth_throttle,
-                              const struct origin *origin, int64_t now_ns)
+                              const struct client_address *client_address, int64_t now_ns)
 {
-    const struct auth_failures *auth_failures = find(auth_throttle, origin);
+    const struct auth_failures *auth_failures = find(auth_throttle, client_address);
     return auth_failures != NULL ? wait_ns(auth_failures, now_ns) : 0;
 }
 
@@ -71,13 +75,14 @@ static bool was_seen(const struct auth_failures *auth_failures, uint64_t fingerp
 }
 
 enum auth_throttle_news auth_throttle_note(struct auth_throttle *auth_throttle,
-                                           const struct origin *origin, uint64_t fingerprint,
-                                           int64_t now_ns)
+                                           const struct client_address *client_address,
+                                           uint64_t fingerprint, int64_t now_ns)
 {
-    struct auth_failures *auth_failures = (struct auth_failures *)find(auth_throttle, origin);
+    struct auth_failures *auth_failures =
+        (struct auth_failures *)find(auth_throttle, client_address);
     assert(fingerprint != 0); /* that is a place where none was seen */
     if (auth_failures == NULL)
-        auth_failures = take(auth_throttle, origin);
+        auth_failures = take(auth_throttle, client_address);
     if (was_seen(auth_failures, fingerprint))
         return AUTH_THROTTLE_NOTHING;
     auth_failures->seen[auth_failures->next_seen++ % AUTH_THROTTLE_SEEN] = fingerprint;

@@ -43,7 +43,7 @@ struct clients {
     int64_t started_ns;
 
     struct client_log client_log;
-    void *origins; /* where they come from */
+    void *address_counts; /* where they come from */
     struct request_limits request_limits;
     unsigned limit;   /* connections: of the configuration, or what descriptors allow */
     bool starting;    /* all wait in the queues of the sockets */

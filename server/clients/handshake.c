@@ -39,7 +39,7 @@ static void rearm(struct handshakes *handshakes)
     event_add(handshakes->timer, &delay);
 }
 
-/* Its place is free; and the one of its origin, unless a session has that now. */
+/* Its place is free; and the one of its client_address, unless a session has that now. */
 static void leave(struct handshake *handshake, bool served)
 {
     struct handshakes *handshakes = handshake->owner;
@@ -48,7 +48,7 @@ static void leave(struct handshake *handshake, bool served)
     if (handshake->connection != NULL)
         bufferevent_free(handshake->connection);
     if (!served)
-        origins_leave(&handshakes->clients->origins, &handshake->peer.origin);
+        address_counts_leave(&handshakes->clients->address_counts, &handshake->peer.client_address);
     free(handshake);
     rearm(handshakes);
     handshakes->clients->place_freed = true;
@@ -102,7 +102,7 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
     if (handshake == NULL || connection == NULL) {
         if (connection != NULL)
             bufferevent_free(connection);
-        origins_leave(&handshakes->clients->origins, &peer->origin);
+        address_counts_leave(&handshakes->clients->address_counts, &peer->client_address);
         free(handshake);
         return;
     }
@@ -132,7 +132,7 @@ void handshakes_deinit(struct handshakes *handshakes)
     while ((handshake = TAILQ_FIRST(&handshakes->list)) != NULL) {
         TAILQ_REMOVE(&handshakes->list, handshake, entry);
         bufferevent_free(handshake->connection);
-        origins_leave(&handshakes->clients->origins, &handshake->peer.origin);
+        address_counts_leave(&handshakes->clients->address_counts, &handshake->peer.client_address);
         free(handshake);
     }
     event_free(handshakes->timer);

@@ -92,13 +92,13 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
     struct peer peer;
     peer_find(&peer, fd, address, len);
     /* A client that has too many already takes no place of another. */
-    if (!origins_enter(&clients->origins, &peer.origin, per_address)) {
+    if (!address_counts_enter(&clients->address_counts, &peer.client_address, per_address)) {
         refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
         return;
     }
     if (clients->session_count + clients->handshakes.count >= clients->limit &&
         !sessions_make_room(clients)) {
-        origins_leave(&clients->origins, &peer.origin);
+        address_counts_leave(&clients->address_counts, &peer.client_address);
         refuse_client(listener, fd, peer.name, REFUSED_CLIENTS);
         return;
     }
@@ -110,7 +110,7 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         return;
     }
     if (!sessions_add(clients, fd, NULL, &peer))
-        origins_leave(&clients->origins, &peer.origin);
+        address_counts_leave(&clients->address_counts, &peer.client_address);
 }
 
 /* So many at once: who has been accepted gets a turn before others come, who may displace him. */

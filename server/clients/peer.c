@@ -12,11 +12,11 @@ static void find_tcp(struct peer *peer, const struct sockaddr *address, socklen_
     *peer = (struct peer){.kind = PEER_TCP};
     sockaddr_text(address, len, peer->name);
     if (address->sa_family == AF_INET6)
-        peer->origin =
-            origin_of_ipv6(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+        peer->client_address = client_address_of_ipv6(
+            &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
     else
-        peer->origin =
-            origin_of_ipv4(&((const struct sockaddr_in *)(const void *)address)->sin_addr);
+        peer->client_address =
+            client_address_of_ipv4(&((const struct sockaddr_in *)(const void *)address)->sin_addr);
 }
 
 static void find_unix(struct peer *peer, int fd)
@@ -25,8 +25,8 @@ static void find_unix(struct peer *peer, int fd)
     socklen_t len = sizeof(user);
     bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &len) == 0;
     bool owner = known && (user.uid == 0 || user.uid == geteuid());
-    *peer =
-        (struct peer){.kind = owner ? PEER_OWNER : PEER_UNIX, .origin = origin_of_user(user.uid)};
+    *peer = (struct peer){.kind = owner ? PEER_OWNER : PEER_UNIX,
+                          .client_address = client_address_of_user(user.uid)};
     if (known)
         snprintf(peer->name, sizeof(peer->name), "uid=%u,pid=%d", user.uid, user.pid);
     else

@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-#include "server/clients/origin.h"
+#include "server/clients/client_address.h"
 
 /* "[0000:0000:0000:0000:0000:0000:0000:0000]:65535", "uid=4294967295,pid=4294967295". */
 enum { PEER_NAME_MAX = 64 };
@@ -18,7 +18,7 @@ enum peer_kind {
 };
 
 struct peer {
-    struct origin origin;
+    struct client_address client_address;
     enum peer_kind kind;
     char name[PEER_NAME_MAX];
 };

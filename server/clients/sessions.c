@@ -132,7 +132,7 @@ static void session_free(struct session *session)
         TAILQ_REMOVE(&clients->next_pass, session, next_pass);
     LIST_REMOVE(session, entry);
     auth_leave(&clients->auth, &session->identity);
-    origins_leave(&clients->origins, &session->identity.origin);
+    address_counts_leave(&clients->address_counts, &session->identity.client_address);
     clients->session_count--;
     /* A client that is dropped must not take it for an end in order. */
     if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
@@ -289,7 +289,7 @@ static void session_begin(struct session *session, const struct peer *peer)
     struct clients *clients = session->clients;
     char subject[SESSION_SUBJECT_MAX] = "";
     session->identity = (struct auth_identity){
-        .peer = peer->kind, .fd = session->stream.fd, .origin = peer->origin};
+        .peer = peer->kind, .fd = session->stream.fd, .client_address = peer->client_address};
     session->since_ns = clock_now_ns();
     snprintf(session->peer, sizeof(session->peer), "%s", peer->name);
     if (session->stream.tls != NULL)

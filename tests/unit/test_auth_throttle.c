@@ -11,10 +11,10 @@
 
 static struct auth_throttle auth_throttle;
 
-static struct origin host(unsigned char last)
+static struct client_address host(unsigned char last)
 {
     const unsigned char address[4] = {10, 0, 0, last};
-    return origin_of_ipv4(address);
+    return client_address_of_ipv4(address);
 }
 
 static void begin(void)
@@ -24,7 +24,7 @@ static void begin(void)
 
 /* --- origins --- */
 
-static bool same(struct origin a, struct origin b)
+static bool same(struct client_address a, struct client_address b)
 {
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
@@ -35,12 +35,12 @@ START_TEST(addresses_of_one_party_are_one_origin)
     unsigned char neighbour[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9};
     unsigned char other[16] = {0xfd, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1};
     unsigned char mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 7};
-    ck_assert(same(origin_of_ipv6(one), origin_of_ipv6(neighbour)));
-    ck_assert(!same(origin_of_ipv6(one), origin_of_ipv6(other)));
-    ck_assert(same(origin_of_ipv6(mapped), host(7)));
+    ck_assert(same(client_address_of_ipv6(one), client_address_of_ipv6(neighbour)));
+    ck_assert(!same(client_address_of_ipv6(one), client_address_of_ipv6(other)));
+    ck_assert(same(client_address_of_ipv6(mapped), host(7)));
     ck_assert(!same(host(7), host(8)));
-    ck_assert(same(origin_of_user(1000), origin_of_user(1000)));
-    ck_assert(!same(origin_of_user(1000), origin_of_user(1001)));
+    ck_assert(same(client_address_of_user(1000), client_address_of_user(1000)));
+    ck_assert(!same(client_address_of_user(1000), client_address_of_user(1001)));
 }
 END_TEST
 
@@ -48,35 +48,37 @@ END_TEST
 
 START_TEST(burst_is_allowed_and_then_one_a_second)
 {
-    struct origin origin = host(1);
+    struct client_address client_address = host(1);
     int64_t now_ns = 1000 * S;
     for (uint64_t i = 1; i <= AUTH_THROTTLE_BURST; i++) {
-        ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &origin, now_ns), 0);
-        enum auth_throttle_news news = auth_throttle_note(&auth_throttle, &origin, i, now_ns);
+        ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns), 0);
+        enum auth_throttle_news news =
+            auth_throttle_note(&auth_throttle, &client_address, i, now_ns);
         ck_assert_int_eq(news, i == 1                     ? AUTH_THROTTLE_FIRST
                                : i == AUTH_THROTTLE_BURST ? AUTH_THROTTLE_SPENT
                                                           : AUTH_THROTTLE_NOTHING);
     }
-    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &origin, now_ns), S);
-    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &origin, now_ns + S - 1), 1);
-    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &origin, now_ns + S), 0);
-    auth_throttle_note(&auth_throttle, &origin, 100, now_ns + S);
-    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &origin, now_ns + S), S);
+    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns), S);
+    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns + S - 1), 1);
+    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns + S), 0);
+    auth_throttle_note(&auth_throttle, &client_address, 100, now_ns + S);
+    ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns + S), S);
     /* After a quiet time all are back. */
     now_ns += 100 * S;
-    ck_assert_int_eq(auth_throttle_note(&auth_throttle, &origin, 101, now_ns), AUTH_THROTTLE_FIRST);
+    ck_assert_int_eq(auth_throttle_note(&auth_throttle, &client_address, 101, now_ns),
+                     AUTH_THROTTLE_FIRST);
     for (uint64_t i = 1; i < AUTH_THROTTLE_BURST; i++) {
-        ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &origin, now_ns), 0);
-        auth_throttle_note(&auth_throttle, &origin, 200 + i, now_ns);
+        ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns), 0);
+        auth_throttle_note(&auth_throttle, &client_address, 200 + i, now_ns);
     }
-    ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &origin, now_ns), 0);
+    ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns), 0);
 }
 END_TEST
 
 START_TEST(one_origin_does_not_pay_for_another)
 {
-    struct origin guilty = host(1);
-    struct origin innocent = host(2);
+    struct client_address guilty = host(1);
+    struct client_address innocent = host(2);
     for (uint64_t i = 1; i <= 3 * AUTH_THROTTLE_BURST; i++)
         auth_throttle_note(&auth_throttle, &guilty, i, S);
     ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &guilty, S), 0);
@@ -86,25 +88,25 @@ END_TEST
 
 START_TEST(same_wrong_secret_again_costs_nothing)
 {
-    struct origin origin = host(1);
+    struct client_address client_address = host(1);
     for (unsigned i = 0; i < 10 * AUTH_THROTTLE_BURST; i++) {
-        auth_throttle_note(&auth_throttle, &origin, 1 + i % AUTH_THROTTLE_SEEN, S);
-        ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &origin, S), 0);
+        auth_throttle_note(&auth_throttle, &client_address, 1 + i % AUTH_THROTTLE_SEEN, S);
+        ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, S), 0);
     }
     for (uint64_t i = 10; i < 10 + AUTH_THROTTLE_BURST - AUTH_THROTTLE_SEEN; i++)
-        auth_throttle_note(&auth_throttle, &origin, i, S);
-    ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &origin, S), 0);
+        auth_throttle_note(&auth_throttle, &client_address, i, S);
+    ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &client_address, S), 0);
 }
 END_TEST
 
 /* Many origins, each with a guess or two, do not wash away one that has no guess left. */
 START_TEST(worst_are_remembered_longest)
 {
-    struct origin worst = host(1);
+    struct client_address worst = host(1);
     for (uint64_t i = 1; i <= AUTH_THROTTLE_BURST; i++)
         auth_throttle_note(&auth_throttle, &worst, i, S);
     for (uint32_t uid = 0; uid < 20 * LIMIT_AUTH_THROTTLES; uid++) {
-        struct origin other = origin_of_user(uid);
+        struct client_address other = client_address_of_user(uid);
         auth_throttle_note(&auth_throttle, &other, 1, S + 1);
     }
     ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &worst, S + 1), 0);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/clients/origin.h"
+#include "server/clients/client_address.h"
 #include "server/clients/users.h"
 #include "tests/runner.h"
 
@@ -118,22 +118,22 @@ START_TEST(user_id_comes_before_group_and_groups_in_their_order)
 }
 END_TEST
 
-START_TEST(origins_are_counted_up_to_their_bound)
+START_TEST(address_counts_are_counted_up_to_their_bound)
 {
     void *origins = NULL;
-    struct origin a = origin_of_user(1);
-    struct origin b = origin_of_user(2);
-    ck_assert(origins_enter(&origins, &a, 2));
-    ck_assert(origins_enter(&origins, &a, 2));
-    ck_assert(!origins_enter(&origins, &a, 2));
-    ck_assert(origins_enter(&origins, &b, 2));
-    origins_leave(&origins, &a);
-    ck_assert(origins_enter(&origins, &a, 2));
-    ck_assert(origins_enter(&origins, &a, 0));
-    origins_leave(&origins, &a);
-    origins_leave(&origins, &a);
-    origins_leave(&origins, &a);
-    origins_leave(&origins, &b);
+    struct client_address a = client_address_of_user(1);
+    struct client_address b = client_address_of_user(2);
+    ck_assert(address_counts_enter(&origins, &a, 2));
+    ck_assert(address_counts_enter(&origins, &a, 2));
+    ck_assert(!address_counts_enter(&origins, &a, 2));
+    ck_assert(address_counts_enter(&origins, &b, 2));
+    address_counts_leave(&origins, &a);
+    ck_assert(address_counts_enter(&origins, &a, 2));
+    ck_assert(address_counts_enter(&origins, &a, 0));
+    address_counts_leave(&origins, &a);
+    address_counts_leave(&origins, &a);
+    address_counts_leave(&origins, &a);
+    address_counts_leave(&origins, &b);
     ck_assert_ptr_null(origins);
 }
 END_TEST
@@ -210,7 +210,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, wrong_secrets_are_told_apart);
     tcase_add_test(tests, acl_is_that_of_the_configuration);
     tcase_add_test(tests, user_id_comes_before_group_and_groups_in_their_order);
-    tcase_add_test(tests, origins_are_counted_up_to_their_bound);
+    tcase_add_test(tests, address_counts_are_counted_up_to_their_bound);
     tcase_add_test(tests, wrong_secrets_of_one_length_take_the_same_instructions);
     suite_add_tcase(suite, tests);
     return suite;
