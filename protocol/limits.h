@@ -28,7 +28,7 @@ enum {
 
     /* One client connection: answers not read yet, requests not started yet, requests under way. */
     LIMIT_CLIENT_OUTPUT = 256 * 1024,
-    LIMIT_CLIENT_HELD_BACK = 8 * LIMIT_LINE,
+    LIMIT_CLIENT_PENDING_INPUT = 8 * LIMIT_LINE,
     LIMIT_CLIENT_REQUESTS = 1024,
 
     /* TLS handshakes under way with clients: what is ready at once is done within one pass of the
@@ -42,9 +42,9 @@ enum {
     /* One pass of the loop: lines of one client, also of one who had the pass before for himself,
      * and connections accepted by one listener, before it is the turn of others; and bytes of a
      * client that wait for its next turn. */
-    LIMIT_TURN_LINES = 16,
-    LIMIT_TURN_ALONE = 64,
-    LIMIT_TURN_ACCEPTS = 512,
+    LIMIT_READ_BUDGET = 16,
+    LIMIT_READ_BUDGET_ALONE = 64,
+    LIMIT_ACCEPT_BUDGET = 512,
     LIMIT_CLIENT_INPUT = 16 * 1024,
 
     /* What the kernel keeps for a client over TCP, in each direction: left to itself it keeps

@@ -18,7 +18,7 @@ errands? | pending work
 acl_[a-z_]+|ACL_[A-Z_]+|struct acl | acl
 guess(es|ers?)_[a-z]+|AUTH_THROTTLE_[A-Z_]+|struct guess(es|er) | auth_throttle
 origins?_[a-z0-9]+|struct address_counts? | client_address, address_counts
-LIMIT_TURN_[A-Z]+|LIMIT_CLIENT_HELD_BACK | LIMIT_READ_BUDGET, LIMIT_CLIENT_PENDING_INPUT
+LIMIT_TURN_[A-Z]+|LIMIT_CLIENT_PENDING_INPUT | LIMIT_READ_BUDGET, LIMIT_CLIENT_PENDING_INPUT
 swept|on_sweep | deferred
 (redlock|lease)_wish | redlock_lock_options
 struct call|call_(open|close|set_flight|leave_flight|tag|count) | pending_request

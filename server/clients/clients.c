@@ -34,7 +34,8 @@ void clients_accept(struct clients *clients)
 static void set_read_budget(struct clients *clients)
 {
     if (clients->sessions_served > 0)
-        clients->read_budget = clients->sessions_served == 1 ? LIMIT_TURN_ALONE : LIMIT_TURN_LINES;
+        clients->read_budget =
+            clients->sessions_served == 1 ? LIMIT_READ_BUDGET_ALONE : LIMIT_READ_BUDGET;
     clients->sessions_served = 0;
 }
 

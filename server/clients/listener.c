@@ -117,8 +117,8 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
 static unsigned accepts_at_once(const struct clients *clients)
 {
     int64_t most = clients->config->limits.unauthenticated / 4;
-    if (clients->auth.open || most > LIMIT_TURN_ACCEPTS)
-        return LIMIT_TURN_ACCEPTS;
+    if (clients->auth.open || most > LIMIT_ACCEPT_BUDGET)
+        return LIMIT_ACCEPT_BUDGET;
     return most > 1 ? (unsigned)most : 1;
 }
 

@@ -225,7 +225,8 @@ static void keep_pending(struct session *session, const char *line, size_t len)
 static bool has_room(const struct session *session)
 {
     return session->pending_input == NULL ||
-           evbuffer_get_length(session->pending_input) + LIMIT_LINE + 1 <= LIMIT_CLIENT_HELD_BACK;
+           evbuffer_get_length(session->pending_input) + LIMIT_LINE + 1 <=
+               LIMIT_CLIENT_PENDING_INPUT;
 }
 
 /* After the pending lines, unless it is tagged. */

@@ -384,7 +384,7 @@ bool sessions_init(struct clients *clients)
     LIST_INIT(&clients->sessions);
     LIST_INIT(&clients->swept);
     TAILQ_INIT(&clients->next_pass);
-    clients->read_budget = LIMIT_TURN_LINES;
+    clients->read_budget = LIMIT_READ_BUDGET;
     clients->sweep = event_new(clients->base, -1, 0, sessions_on_sweep, clients);
     clients->next_pass_event = event_new(clients->base, -1, 0, sessions_on_next_pass, clients);
     clients->auth_timer = event_new(clients->base, -1, 0, sessions_on_auth_timer, clients);

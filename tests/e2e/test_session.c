@@ -160,15 +160,15 @@ static unsigned count_calls(struct master *master, const char *command)
 START_TEST(who_is_alone_has_longer_turns)
 {
     struct stage stage;
-    char batch[LIMIT_TURN_ALONE * 32];
+    char batch[LIMIT_READ_BUDGET_ALONE * 32];
     size_t len = 0;
     stage_open(&stage, __func__, &three);
-    for (unsigned i = 0; i < LIMIT_TURN_ALONE; i++)
+    for (unsigned i = 0; i < LIMIT_READ_BUDGET_ALONE; i++)
         len += (size_t)sprintf(batch + len, "#%u LOCK r%u 30s\n", i, i);
     client_lock(&stage.client, "a", "30s");
     unsigned before = count_calls(&stage.masters[0], "info");
     client_send_bytes(&stage.client, batch, len);
-    for (unsigned i = 0; i < LIMIT_TURN_ALONE; i++)
+    for (unsigned i = 0; i < LIMIT_READ_BUDGET_ALONE; i++)
         client_read_match(&stage.client, "#[0-9]+ OK .*");
     /* This count, one heartbeat, and what is behind the votes. */
     ck_assert_uint_le(count_calls(&stage.masters[0], "info") - before, 3);
@@ -250,7 +250,7 @@ START_TEST(unlocks_of_one_segment_have_their_outcome_also_where_a_master_refuses
 END_TEST
 
 /* More than the daemon keeps of lines that may not start yet: it stops reading, and loses none. */
-START_TEST(lines_held_back_are_bounded_but_not_lost)
+START_TEST(pending_input_is_limited_but_not_lost)
 {
     struct stage stage;
     enum { REQUESTS = 3000 };
@@ -359,7 +359,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, unlocks_of_one_segment_each_have_their_own_outcome);
     tcase_add_test(
         tests, unlocks_of_one_segment_have_their_outcome_also_where_a_master_refuses_them_together);
-    tcase_add_test(tests, lines_held_back_are_bounded_but_not_lost);
+    tcase_add_test(tests, pending_input_is_limited_but_not_lost);
     tcase_add_test(tests, every_listing_ends_with_end);
     tcase_add_test(tests, stats_count_outcomes);
     tcase_add_test(tests, name_shows_among_the_clients);
