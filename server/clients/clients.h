@@ -56,8 +56,8 @@ struct clients {
     struct event *auth_timer; /* when the oldest that is unauthenticated has to go */
 
     struct session_list sessions;
-    struct session_list swept;      /* sessions that want attention after this pass */
-    struct event *sweep;            /* active while there is something on `swept` */
+    struct session_list deferred;   /* sessions that want attention after this pass */
+    struct event *sweep;            /* active while there is something on `deferred` */
     struct session_queue next_pass; /* sessions whose read budget is spent */
     struct event *next_pass_event;  /* added while there is something on `next_pass` */
     unsigned read_budget;           /* so many lines are taken from one session in one pass */

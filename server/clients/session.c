@@ -10,12 +10,12 @@
 
 /* --- state --- */
 
-void session_want_sweep(struct session *session)
+void session_defer(struct session *session)
 {
-    if (session->on_sweep)
+    if (session->is_deferred)
         return;
-    session->on_sweep = true;
-    LIST_INSERT_HEAD(&session->clients->swept, session, swept);
+    session->is_deferred = true;
+    LIST_INSERT_HEAD(&session->clients->deferred, session, deferred);
     event_active(session->clients->sweep, 0, 0);
 }
 
@@ -36,8 +36,8 @@ void session_set_state(struct session *session, enum session_state state)
     if (state == SESSION_DROPPED)
         engine_client_unreachable(&session->client);
     if (state != SESSION_OPEN)
-        session_want_sweep(session);
-    assert(state == SESSION_OPEN || session->on_sweep);
+        session_defer(session);
+    assert(state == SESSION_OPEN || session->is_deferred);
 }
 
 void session_drop_as(struct session *session, enum client_log_kind kind, const char *why)
@@ -103,7 +103,7 @@ static void answered(struct session *session, const char *tag)
     if (tag == NULL)
         session->untagged_pending = false;
     if (session->pending_input != NULL || session_has_ended(session))
-        session_want_sweep(session);
+        session_defer(session);
 }
 
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,

@@ -51,16 +51,16 @@ struct session {
     unsigned lines_taken;      /* in this pass, of the read budget */
     bool untagged_pending;     /* the engine has an untagged request that is not answered */
     bool discarding;           /* inside a line that is too long */
-    bool on_sweep;             /* it is in clients->swept */
+    bool is_deferred;          /* it is in clients->deferred */
     bool on_next_pass;         /* it is in clients->next_pass: its read budget is spent */
     LIST_ENTRY(session) entry; /* of clients->sessions */
-    LIST_ENTRY(session) swept;
+    LIST_ENTRY(session) deferred;
     TAILQ_ENTRY(session) next_pass;
     struct auth_identity identity; /* which user it is, and what it may do */
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for people */
 };
 
-/* Forward only. Has the session swept after this pass where the new state asks for it. */
+/* Forward only. Has the session deferred after this pass where the new state asks for it. */
 void session_set_state(struct session *session, enum session_state state);
 
 /* May lines be taken? */
@@ -76,7 +76,7 @@ static inline bool session_has_ended(const struct session *session)
 }
 
 /* Have it looked at after this pass of the loop: see sessions_on_sweep(). */
-void session_want_sweep(struct session *session);
+void session_defer(struct session *session);
 
 /* Go on with its lines in the next pass, after what is ready by then. */
 void session_want_next_pass(struct session *session);

@@ -37,7 +37,7 @@ static void session_on_written(void *context)
 {
     struct session *session = context;
     if (session->state >= SESSION_ENDED)
-        session_want_sweep(session);
+        session_defer(session);
 }
 
 /* A connection that is reset may have been so by anything on its way, and its client lives; but a
@@ -126,8 +126,8 @@ static void session_free(struct session *session)
     log_event(clients->log, CONFIG_LOG_DEBUG, "client_closed",
               LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_number("requests", (int64_t)session->requests)));
-    if (session->on_sweep)
-        LIST_REMOVE(session, swept);
+    if (session->is_deferred)
+        LIST_REMOVE(session, deferred);
     if (session->on_next_pass)
         TAILQ_REMOVE(&clients->next_pass, session, next_pass);
     LIST_REMOVE(session, entry);
@@ -340,14 +340,14 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
             requests_take(session);
         /* What was put off by it may be done now. */
         if (session_has_ended(session))
-            session_want_sweep(session);
+            session_defer(session);
     }
     pass_want_end(clients->pass);
 }
 
 static void sweep(struct session *session)
 {
-    assert(!session->on_sweep);
+    assert(!session->is_deferred);
     if (session->state != SESSION_DROPPED)
         requests_take(session);
     if (session_has_ended(session))
@@ -369,9 +369,9 @@ static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
     struct session *session;
     (void)fd;
     (void)events;
-    while ((session = LIST_FIRST(&clients->swept)) != NULL) {
-        LIST_REMOVE(session, swept);
-        session->on_sweep = false;
+    while ((session = LIST_FIRST(&clients->deferred)) != NULL) {
+        LIST_REMOVE(session, deferred);
+        session->is_deferred = false;
         sweep(session);
     }
     pass_want_end(clients->pass);
@@ -382,7 +382,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
 bool sessions_init(struct clients *clients)
 {
     LIST_INIT(&clients->sessions);
-    LIST_INIT(&clients->swept);
+    LIST_INIT(&clients->deferred);
     TAILQ_INIT(&clients->next_pass);
     clients->read_budget = LIMIT_READ_BUDGET;
     clients->sweep = event_new(clients->base, -1, 0, sessions_on_sweep, clients);
