@@ -82,7 +82,7 @@ diff "$work/declared" "$work/documented" >&2 ||
     complain "libredlock.3 and client/c/redlock.h have other functions (> of the page)"
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror -I. -fsyntax-only "$work/prototypes.c" ||
     complain "libredlock.3 declares functions otherwise than client/c/redlock.h"
-for structure in redlock_wish redlock_lock redlock_event; do
+for structure in redlock_lock_options redlock_lock redlock_event; do
     sed -n "/^struct $structure {/,/^};/p" client/c/redlock.h |
         sed 's: */\*.*\*/::; /^ *\/\*/d; /^ *$/d' >"$work/header"
     sed -n "/^struct $structure {/,/^};/p" "$library" >"$work/page"

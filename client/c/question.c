@@ -49,14 +49,14 @@ static bool take_ttl(struct question *question, int64_t ttl_ms, struct error *er
 }
 
 bool question_acquire(struct question *question, const char *resource, int64_t ttl_ms,
-                      const struct redlock_wish *wish, struct error *error)
+                      const struct redlock_lock_options *options, struct error *error)
 {
     *question = (struct question){.kind = QUESTION_ACQUIRE};
-    if (wish != NULL) {
-        question->wait_ms = wish->wait_ms;
-        question->fence = wish->fence;
-        question->hold = wish->hold;
-        question->linger = wish->linger;
+    if (options != NULL) {
+        question->wait_ms = options->wait_ms;
+        question->fence = options->fence;
+        question->hold = options->hold;
+        question->linger = options->linger;
     }
     if (question->linger && !question->hold)
         return error_set(error, "a lock lingers only with hold");

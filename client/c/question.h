@@ -44,7 +44,7 @@ struct question {
 
 /* They fill a question of their kind; false: the error says what would be right. */
 bool question_acquire(struct question *question, const char *resource, int64_t ttl_ms,
-                      const struct redlock_wish *wish, struct error *error);
+                      const struct redlock_lock_options *options, struct error *error);
 bool question_extend(struct question *question, const struct redlock_lock *lock, int64_t ttl_ms,
                      struct error *error);
 bool question_release(struct question *question, const char *resource, const char *token,

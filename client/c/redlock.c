@@ -167,12 +167,12 @@ static enum redlock_status start(struct redlock *redlock, bool fine,
 }
 
 enum redlock_status redlock_start_acquire(struct redlock *redlock, const char *resource,
-                                          int64_t ttl_ms, const struct redlock_wish *wish,
-                                          uint64_t *id)
+                                          int64_t ttl_ms,
+                                          const struct redlock_lock_options *options, uint64_t *id)
 {
     struct question question;
     struct error error;
-    bool fine = question_acquire(&question, resource, ttl_ms, wish, &error);
+    bool fine = question_acquire(&question, resource, ttl_ms, options, &error);
     return start(redlock, fine, &question, &error, id);
 }
 
@@ -275,12 +275,12 @@ static enum redlock_status await(struct redlock *redlock, enum redlock_status st
 }
 
 enum redlock_status redlock_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
-                                    const struct redlock_wish *wish, struct redlock_lock *lock,
-                                    int64_t *hint_ms)
+                                    const struct redlock_lock_options *options,
+                                    struct redlock_lock *lock, int64_t *hint_ms)
 {
     uint64_t id;
     struct redlock_event event;
-    enum redlock_status started = redlock_start_acquire(redlock, resource, ttl_ms, wish, &id);
+    enum redlock_status started = redlock_start_acquire(redlock, resource, ttl_ms, options, &id);
     /* Only now: the name may be the one in there. */
     *lock = (struct redlock_lock){0};
     enum redlock_status status = await(redlock, started, &id, &event);

@@ -155,7 +155,7 @@ struct redlock_lock {
  * that lingers is released by redlock_release() and redlock_free() alone, and lives until its
  * deadline otherwise: for locks under which other processes work as well.
  */
-struct redlock_wish {
+struct redlock_lock_options {
     int64_t wait_ms; /* wait in line for so long, 24 hours at most; 0: not at all */
     bool fence;      /* a number greater than that of every earlier grant of this resource */
     bool hold;       /* have the daemon extend it while the connection lives, up to max_hold */
@@ -171,8 +171,8 @@ struct redlock_wish {
  * free, or -1 where that is not known.
  */
 enum redlock_status redlock_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
-                                    const struct redlock_wish *wish, struct redlock_lock *lock,
-                                    int64_t *hint_ms);
+                                    const struct redlock_lock_options *options,
+                                    struct redlock_lock *lock, int64_t *hint_ms);
 
 /*
  * Have it live at least ttl_ms from now. REDLOCK_OK sets the new deadline, which is never earlier
@@ -217,9 +217,8 @@ enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
 /*
  * Start a request, poll, and take what has come:
  *
- *     redlock_start_acquire(redlock, "deploy", 30000, &(struct redlock_wish){.hold = true}, &id);
- *     for (;;) {
- *         while (redlock_next(redlock, &event))
+ *     redlock_start_acquire(redlock, "deploy", 30000, &(struct redlock_lock_options){.hold = true},
+ * &id); for (;;) { while (redlock_next(redlock, &event))
  *             ...
  *         struct pollfd fd = {.fd = redlock_fd(redlock), .events = POLLIN};
  *         poll(&fd, 1, -1);
@@ -259,8 +258,8 @@ struct redlock_event {
  * REDLOCK_MEMORY.
  */
 enum redlock_status redlock_start_acquire(struct redlock *redlock, const char *resource,
-                                          int64_t ttl_ms, const struct redlock_wish *wish,
-                                          uint64_t *id);
+                                          int64_t ttl_ms,
+                                          const struct redlock_lock_options *options, uint64_t *id);
 enum redlock_status redlock_start_extend(struct redlock *redlock, const struct redlock_lock *lock,
                                          int64_t ttl_ms, uint64_t *id);
 enum redlock_status redlock_start_release(struct redlock *redlock, const struct redlock_lock *lock,

@@ -153,7 +153,7 @@ static enum redlock_status start(struct wait *wait)
     int64_t now_ns = clock_boottime_ns();
     if (wait->ends_ns != INT64_MAX && (wait->ends_ns - now_ns) / NS_PER_MS < left_ms)
         left_ms = (wait->ends_ns - now_ns) / NS_PER_MS;
-    const struct redlock_wish wish = {
+    const struct redlock_lock_options lock_options = {
         .wait_ms = left_ms > 0 ? left_ms : 0,
         .fence = options->fence,
         .hold = wait->hold,
@@ -161,7 +161,8 @@ static enum redlock_status start(struct wait *wait)
         .linger = wait->hold,
     };
     wait->look = 0;
-    return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &wish, &wait->acquire);
+    return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &lock_options,
+                                 &wait->acquire);
 }
 
 /* Is this the end of it? Else it will begin again. */

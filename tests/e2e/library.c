@@ -23,10 +23,10 @@ void library_expect(const struct redlock *redlock, enum redlock_status status,
 }
 
 struct redlock_lock library_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
-                                    const struct redlock_wish *wish)
+                                    const struct redlock_lock_options *options)
 {
     struct redlock_lock lock;
-    library_expect(redlock, redlock_acquire(redlock, resource, ttl_ms, wish, &lock, NULL),
+    library_expect(redlock, redlock_acquire(redlock, resource, ttl_ms, options, &lock, NULL),
                    REDLOCK_OK);
     return lock;
 }

@@ -17,7 +17,7 @@ void library_expect(const struct redlock *redlock, enum redlock_status status,
                     enum redlock_status expected);
 
 struct redlock_lock library_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
-                                    const struct redlock_wish *wish);
+                                    const struct redlock_lock_options *options);
 
 /* Wait for the next event; for one that is the answer to this. */
 struct redlock_event library_next(struct redlock *redlock);

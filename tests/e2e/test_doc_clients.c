@@ -60,7 +60,7 @@ static void copy_client(const struct sandbox *sandbox, const struct language *la
     free(document);
 }
 
-struct wish {
+struct options {
     const char *resource;
     const char *ttl_ms;
     const char *wait_ms;
@@ -68,27 +68,28 @@ struct wish {
     const char *const *environment;
 };
 
-static const struct wish plain = {"a", "60000", "0", "until-finish", NULL};
+static const struct options plain = {"a", "60000", "0", "until-finish", NULL};
 
 /* name: of its output, for there may be several. */
 static void start_named(struct guest *guest, const struct sandbox *sandbox, int language, int port,
-                        const struct wish *wish, const char *name)
+                        const struct options *options, const char *name)
 {
     const struct language *its = &languages[language];
     char port_text[16];
     copy_client(sandbox, its);
     sandbox_path(sandbox, name, guest->output);
     snprintf(port_text, sizeof(port_text), "%d", port);
-    const char *argv[] = {its->program, its->guest,    sandbox->dir, port_text, wish->resource,
-                          wish->ttl_ms, wish->wait_ms, wish->work,   NULL};
+    const char *argv[] = {its->program,     its->guest,        sandbox->dir,
+                          port_text,        options->resource, options->ttl_ms,
+                          options->wait_ms, options->work,     NULL};
     guest->pid = process_start(&(struct process_plan){
-        .argv = argv, .errors = guest->output, .environment = wish->environment});
+        .argv = argv, .errors = guest->output, .environment = options->environment});
 }
 
 static void start(struct guest *guest, const struct sandbox *sandbox, int language, int port,
-                  const struct wish *wish)
+                  const struct options *options)
 {
-    start_named(guest, sandbox, language, port, wish, "guest.log");
+    start_named(guest, sandbox, language, port, options, "guest.log");
 }
 
 /* Until it has said this among other things. */
@@ -256,7 +257,7 @@ START_TEST(it_waits_in_line_and_is_handed_the_lock)
 {
     struct stage stage;
     struct guest guest;
-    struct wish waits = plain;
+    struct options waits = plain;
     char token[41];
     waits.wait_ms = "50000";
     stage_open(&stage, __func__, &three);
@@ -302,7 +303,7 @@ START_TEST(work_that_fails_unlocks_and_its_error_is_kept)
 {
     struct stage stage;
     struct guest guest;
-    struct wish fails = plain;
+    struct options fails = plain;
     fails.work = "fail";
     stage_open(&stage, __func__, &three);
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &fails);
@@ -349,7 +350,7 @@ START_TEST(a_daemon_that_stops_is_an_error)
 {
     struct stage stage;
     struct guest guest;
-    struct wish waits = plain;
+    struct options waits = plain;
     waits.wait_ms = "50000";
     stage_open(&stage, __func__, &three);
     client_lock(&stage.client, "a", "60s");
@@ -366,7 +367,7 @@ START_TEST(a_daemon_that_dies_is_an_error)
 {
     struct stage stage;
     struct guest guest;
-    struct wish waits = plain;
+    struct options waits = plain;
     waits.wait_ms = "50000";
     stage_open(&stage, __func__, &three);
     client_lock(&stage.client, "a", "60s");
@@ -395,7 +396,7 @@ START_TEST(work_beyond_the_deadline_is_an_error)
     struct stage stage;
     struct guest guest;
     struct clock_file clock;
-    struct wish brief = plain;
+    struct options brief = plain;
     stage_open(&stage, __func__, &three);
     find_shim();
     clock_open(&clock, &stage.sandbox, "guest");
@@ -414,7 +415,7 @@ END_TEST
 START_TEST(they_exclude_each_other)
 {
     enum { GUESTS = 2 * LANGUAGES, TIMES = 25 };
-    static const struct wish alone = {"a", "30000", "50000", "alone", NULL};
+    static const struct options alone = {"a", "30000", "50000", "alone", NULL};
     struct stage stage;
     struct guest guests[GUESTS];
     char path[SANDBOX_FILE];
@@ -453,7 +454,7 @@ END_TEST
 /* The daemon stands still from before it can read the request until the lock would be over. */
 START_TEST(a_deadline_that_has_passed_on_arrival_is_no_lock)
 {
-    static const struct wish brief = {"a", "2000", "9000", "until-finish", NULL};
+    static const struct options brief = {"a", "2000", "9000", "until-finish", NULL};
     struct stage stage;
     struct guest guest;
     static struct relay relay;
@@ -609,7 +610,7 @@ START_TEST(a_name_that_is_no_resource_is_never_sent)
     sandbox_open(&sandbox, __func__);
     relay_open(&relay);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct wish bad = plain;
+        struct options bad = plain;
         bad.resource = names[i];
         start(&guest, &sandbox, _i, relay.port, &bad);
         end_with(&guest, "error: a resource has no spaces or newlines");

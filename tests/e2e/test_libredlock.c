@@ -22,7 +22,7 @@
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
-static const struct redlock_wish hold = {.hold = true};
+static const struct redlock_lock_options hold = {.hold = true};
 
 /* --- one lock --- */
 
@@ -76,7 +76,7 @@ END_TEST
 START_TEST(fences_rise)
 {
     struct stage stage;
-    const struct redlock_wish fence = {.fence = true};
+    const struct redlock_lock_options fence = {.fence = true};
     stage_open(&stage, __func__, &three);
     struct redlock *redlock = library_open(&stage.daemon);
     struct redlock_lock first = library_acquire(redlock, "a", 30000, &fence);
@@ -101,10 +101,10 @@ START_TEST(a_lock_goes_from_one_to_the_next)
     struct redlock *first = library_open(&stage.daemon);
     struct redlock *second = library_open(&stage.daemon);
     struct redlock_lock lock = library_acquire(first, "a", 60000, NULL);
-    library_expect(
-        second,
-        redlock_start_acquire(second, "a", 60000, &(struct redlock_wish){.wait_ms = 60000}, &id),
-        REDLOCK_OK);
+    library_expect(second,
+                   redlock_start_acquire(second, "a", 60000,
+                                         &(struct redlock_lock_options){.wait_ms = 60000}, &id),
+                   REDLOCK_OK);
     stage_wait_stats(&stage.client, " waiting=1 ");
     struct redlock_event event;
     ck_assert(!redlock_next(second, &event));
@@ -130,10 +130,10 @@ START_TEST(who_has_waited_for_long_gets_the_lock)
     stage_open(&stage, __func__, &drifting);
     struct redlock *redlock = library_open(&stage.daemon);
     struct grant grant = client_lock(&stage.client, "a", "30s");
-    library_expect(
-        redlock,
-        redlock_start_acquire(redlock, "a", 300, &(struct redlock_wish){.wait_ms = 60000}, &id),
-        REDLOCK_OK);
+    library_expect(redlock,
+                   redlock_start_acquire(redlock, "a", 300,
+                                         &(struct redlock_lock_options){.wait_ms = 60000}, &id),
+                   REDLOCK_OK);
     poll(NULL, 0, 3000);
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     library_answer(redlock, id, REDLOCK_OK);
@@ -151,8 +151,8 @@ START_TEST(a_wait_that_ends_says_held)
     struct redlock *redlock = library_open(&stage.daemon);
     library_acquire(redlock, "a", 60000, NULL);
     library_expect(redlock,
-                   redlock_acquire(redlock, "a", 60000, &(struct redlock_wish){.wait_ms = 50},
-                                   &other, &hint_ms),
+                   redlock_acquire(redlock, "a", 60000,
+                                   &(struct redlock_lock_options){.wait_ms = 50}, &other, &hint_ms),
                    REDLOCK_HELD);
     ck_assert_int_gt(hint_ms, 0);
     redlock_free(redlock);
@@ -243,8 +243,9 @@ START_TEST(a_place_in_line_can_be_asked_for)
     library_acquire(redlock, "a", 60000, NULL);
     library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
     ck_assert_uint_eq(library_answer(redlock, id, REDLOCK_OK).place, 0);
-    const struct redlock_wish wish = {.wait_ms = 60000};
-    library_expect(redlock, redlock_start_acquire(redlock, "a", 60000, &wish, &first), REDLOCK_OK);
+    const struct redlock_lock_options options = {.wait_ms = 60000};
+    library_expect(redlock, redlock_start_acquire(redlock, "a", 60000, &options, &first),
+                   REDLOCK_OK);
     stage_wait_stats(&stage.client, " waiting=1 ");
     library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
     ck_assert_uint_eq(library_answer(redlock, id, REDLOCK_OK).place, 1);
@@ -296,10 +297,10 @@ START_TEST(the_end_of_the_daemon_answers_what_is_under_way)
     stage_open(&stage, __func__, &three);
     struct redlock *redlock = library_open(&stage.daemon);
     library_acquire(redlock, "a", 60000, &hold);
-    library_expect(
-        redlock,
-        redlock_start_acquire(redlock, "a", 60000, &(struct redlock_wish){.wait_ms = 60000}, &id),
-        REDLOCK_OK);
+    library_expect(redlock,
+                   redlock_start_acquire(redlock, "a", 60000,
+                                         &(struct redlock_lock_options){.wait_ms = 60000}, &id),
+                   REDLOCK_OK);
     stage_wait_stats(&stage.client, " waiting=1 ");
     process_kill(stage.daemon.pid);
     library_answer(redlock, id, REDLOCK_BROKEN);
@@ -476,7 +477,8 @@ START_TEST(who_is_cancelled_waits_no_more)
     struct redlock *first = library_open(&stage.daemon);
     struct redlock *second = library_open(&stage.daemon);
     library_acquire(first, "a", 60000, NULL);
-    redlock_start_acquire(second, "a", 60000, &(struct redlock_wish){.wait_ms = 60000}, &id);
+    redlock_start_acquire(second, "a", 60000, &(struct redlock_lock_options){.wait_ms = 60000},
+                          &id);
     stage_wait_stats(&stage.client, " waiting=1 ");
     redlock_cancel(second, id);
     stage_wait_stats(&stage.client, " waiting=0 ");
@@ -531,8 +533,8 @@ static void *work(void *context)
     struct redlock *redlock = library_open(worker->daemon);
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct redlock_lock lock;
-        if (redlock_acquire(redlock, "a", 30000, &(struct redlock_wish){.wait_ms = 60000}, &lock,
-                            NULL) != REDLOCK_OK) {
+        if (redlock_acquire(redlock, "a", 30000, &(struct redlock_lock_options){.wait_ms = 60000},
+                            &lock, NULL) != REDLOCK_OK) {
             worker->failures++;
             continue;
         }

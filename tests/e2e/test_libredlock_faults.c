@@ -119,10 +119,10 @@ static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_
 static struct redlock_event acquire(struct redlock *redlock, bool hold)
 {
     uint64_t id;
-    library_expect(
-        redlock,
-        redlock_start_acquire(redlock, "a", TTL_MS, &(struct redlock_wish){.hold = hold}, &id),
-        REDLOCK_OK);
+    library_expect(redlock,
+                   redlock_start_acquire(redlock, "a", TTL_MS,
+                                         &(struct redlock_lock_options){.hold = hold}, &id),
+                   REDLOCK_OK);
     struct redlock_event event;
     do
         event = library_next(redlock);
@@ -460,9 +460,9 @@ static void operate(struct run *run)
 {
     struct redlock *redlock = run->redlock;
     enum redlock_status status = REDLOCK_OK;
-    const struct redlock_wish wish = {.wait_ms = dice_below(&run->dice, 2) * 5,
-                                      .fence = dice_below(&run->dice, 2) != 0,
-                                      .hold = dice_below(&run->dice, 2) != 0};
+    const struct redlock_lock_options options = {.wait_ms = dice_below(&run->dice, 2) * 5,
+                                                 .fence = dice_below(&run->dice, 2) != 0,
+                                                 .hold = dice_below(&run->dice, 2) != 0};
     struct redlock_lock lock;
     int64_t earlier_ns = 0;
     uint64_t id = 0;
@@ -495,11 +495,11 @@ static void operate(struct run *run)
         forget(run, at);
         return;
     case 6:
-        status = redlock_acquire(redlock, "a", TTL_MS, &wish, &lock, NULL);
+        status = redlock_acquire(redlock, "a", TTL_MS, &options, &lock, NULL);
         ck_assert(status == REDLOCK_OK || lock.deadline_ns == 0);
         return;
     default:
-        status = redlock_start_acquire(redlock, "a", TTL_MS, &wish, &id);
+        status = redlock_start_acquire(redlock, "a", TTL_MS, &options, &id);
         break;
     }
     library_expect(redlock, status, REDLOCK_OK);

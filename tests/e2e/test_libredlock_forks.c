@@ -19,7 +19,7 @@
 
 static const struct stage_plan three_quick = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
-static const struct redlock_wish hold = {.hold = true};
+static const struct redlock_lock_options hold = {.hold = true};
 
 /* A kernel before Linux 4.14 clears no page in a child. */
 static bool kernel_is_old;

@@ -21,8 +21,8 @@ static const struct stage_plan three_quick = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
-static const struct redlock_wish hold = {.hold = true};
-static const struct redlock_wish hold_linger = {.hold = true, .linger = true};
+static const struct redlock_lock_options hold = {.hold = true};
+static const struct redlock_lock_options hold_linger = {.hold = true, .linger = true};
 
 static bool no_memory;
 

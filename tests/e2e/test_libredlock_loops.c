@@ -21,8 +21,8 @@
 #include "tests/runner.h"
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
-static const struct redlock_wish patient = {.wait_ms = 600000};
-static const struct redlock_wish hold = {.hold = true};
+static const struct redlock_lock_options patient = {.wait_ms = 600000};
+static const struct redlock_lock_options hold = {.hold = true};
 
 static bool is_readable(int fd, int timeout_ms)
 {

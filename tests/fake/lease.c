@@ -19,7 +19,7 @@ static int64_t max(int64_t a, int64_t b)
 }
 
 /* The renewals by others that are still fresh, as they are to be written again. */
-static void find_others(const char *renewals, const struct lease_wish *wish, char *others,
+static void find_others(const char *renewals, const struct lease_options *options, char *others,
                         size_t size)
 {
     char daemon[64];
@@ -31,8 +31,8 @@ static void find_others(const char *renewals, const struct lease_wish *wish, cha
     others[0] = '\0';
     while (sscanf(renewals, " %63[0-9a-f*]=%" SCNd64 "%n", daemon, &at_ms, &len) == 2) {
         renewals += len;
-        at_ms = min(at_ms, wish->now_ms);
-        if (strcmp(daemon, wish->daemon) == 0 || wish->now_ms - at_ms > wish->fresh_ms)
+        at_ms = min(at_ms, options->now_ms);
+        if (strcmp(daemon, options->daemon) == 0 || options->now_ms - at_ms > options->fresh_ms)
             continue;
         if (daemon[0] == '*' || ++count > SIGNED_MAX)
             rest_ms = max(rest_ms, at_ms);
@@ -49,7 +49,7 @@ static void set_value(struct lease *lease, const char *text)
     memcpy(lease->value, text, strlen(text) + 1);
 }
 
-char lease_ask(struct lease *lease, const struct lease_wish *wish)
+char lease_ask(struct lease *lease, const struct lease_options *options)
 {
     struct lease seen = *lease;
     char unsigned_by[32];
@@ -61,24 +61,24 @@ char lease_ask(struct lease *lease, const struct lease_wish *wish)
     bool readable = !none && seen.value[first] == ' ' && known > first + 1;
     const char *renewals = readable ? seen.value + known : "";
     if (seen.left_ms < 0)
-        seen.left_ms = wish->lease_ms;
+        seen.left_ms = options->lease_ms;
     if (readable && renewals[0] == '\0') {
         snprintf(unsigned_by, sizeof(unsigned_by), " *=%" PRId64,
-                 wish->now_ms - max(wish->lease_ms - seen.left_ms, 0));
+                 options->now_ms - max(options->lease_ms - seen.left_ms, 0));
         renewals = unsigned_by;
     }
-    find_others(renewals, wish, others, sizeof(others));
-    bool ours =
-        readable && strlen(wish->server) == known && memcmp(seen.value, wish->server, known) == 0;
-    bool same = readable && strncmp(seen.value, wish->server, 40) == 0;
+    find_others(renewals, options, others, sizeof(others));
+    bool ours = readable && strlen(options->server) == known &&
+                memcmp(seen.value, options->server, known) == 0;
+    bool same = readable && strncmp(seen.value, options->server, 40) == 0;
     if (none || ours || (same && others[0] == '\0')) {
-        snprintf(text, sizeof(text), "%s %s=%" PRId64 "%s", wish->server, wish->daemon,
-                 wish->now_ms, others);
+        snprintf(text, sizeof(text), "%s %s=%" PRId64 "%s", options->server, options->daemon,
+                 options->now_ms, others);
         set_value(lease, text);
-        lease->left_ms = wish->lease_ms;
+        lease->left_ms = options->lease_ms;
         return '0';
     }
-    lease->left_ms = min(seen.left_ms, wish->lease_ms);
+    lease->left_ms = min(seen.left_ms, options->lease_ms);
     if (!same)
         return '1';
     snprintf(text, sizeof(text), "%.*s%s", (int)known, seen.value, others);

@@ -14,7 +14,7 @@ struct lease {
     int64_t left_ms;          /* its time to live; negative: without one */
 };
 
-struct lease_wish {
+struct lease_options {
     const char *server; /* NUL-terminated, like the daemon */
     const char *daemon;
     int64_t now_ms; /* on the master's clock */
@@ -23,6 +23,6 @@ struct lease_wish {
 };
 
 /* The digit of the answer. What the name is leased to from then on, and for how long. */
-char lease_ask(struct lease *lease, const struct lease_wish *wish);
+char lease_ask(struct lease *lease, const struct lease_options *options);
 
 #endif

@@ -281,11 +281,11 @@ static char run_lease(const struct run *run, const struct word *name, const stru
     copy_word(daemon, sizeof(daemon), &arguments[7]);
     if (seen != NULL)
         snprintf(lease.value, sizeof(lease.value), "%.*s", (int)seen->value_len, seen->value);
-    char digit = lease_ask(&lease, &(struct lease_wish){.server = wanted,
-                                                        .daemon = daemon,
-                                                        .now_ms = run->now_us / 1000,
-                                                        .lease_ms = word_number(&arguments[4]),
-                                                        .fresh_ms = word_number(&arguments[5])});
+    char digit = lease_ask(&lease, &(struct lease_options){.server = wanted,
+                                                           .daemon = daemon,
+                                                           .now_ms = run->now_us / 1000,
+                                                           .lease_ms = word_number(&arguments[4]),
+                                                           .fresh_ms = word_number(&arguments[5])});
     if (digit != '1')
         key_set_text(run, name, lease.value, strlen(lease.value), lease.left_ms);
     else if (lease.left_ms != left_ms)

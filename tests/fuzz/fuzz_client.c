@@ -133,10 +133,10 @@ static void ask(void)
     struct question question;
     struct error error;
     unsigned what = take();
-    const struct redlock_wish wish = {.fence = what & 8,
-                                      .hold = what & 16,
-                                      .linger = (what & 80) == 80,
-                                      .wait_ms = what & 32 ? 1000 : 0};
+    const struct redlock_lock_options options = {.fence = what & 8,
+                                                 .hold = what & 16,
+                                                 .linger = (what & 80) == 80,
+                                                 .wait_ms = what & 32 ? 1000 : 0};
     const struct redlock_lock lock = {
         .resource = "a", .token = TOKEN, .deadline_ns = (int64_t)(what & 64) * 1000 * NS_PER_MS};
     bool fine = true;
@@ -162,7 +162,7 @@ static void ask(void)
         fine = question_list(&question, what & 8 ? "VERSION" : "LOCKS", &error);
         break;
     default:
-        fine = question_acquire(&question, "a", TTL_MS, &wish, &error);
+        fine = question_acquire(&question, "a", TTL_MS, &options, &error);
         break;
     }
     assert(fine);

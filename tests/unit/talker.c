@@ -32,10 +32,11 @@ uint64_t talker_ask(struct talker *talker, const struct question *question)
     return id;
 }
 
-uint64_t talker_acquire(struct talker *talker, const char *resource, struct redlock_wish wish)
+uint64_t talker_acquire(struct talker *talker, const char *resource,
+                        struct redlock_lock_options options)
 {
     struct question question;
-    ck_assert(question_acquire(&question, resource, 10000, &wish, &talker->error));
+    ck_assert(question_acquire(&question, resource, 10000, &options, &talker->error));
     return talker_ask(talker, &question);
 }
 
@@ -105,7 +106,7 @@ void talker_expect_none(struct talker *talker)
 
 uint64_t talker_granted(struct talker *talker, const char *resource, const char *token, bool hold)
 {
-    uint64_t id = talker_acquire(talker, resource, (struct redlock_wish){.hold = hold});
+    uint64_t id = talker_acquire(talker, resource, (struct redlock_lock_options){.hold = hold});
     talker_sent(talker);
     ck_assert(talker_hear(talker, "#%" PRIu64 " OK %s 9000 0 -\n", id, token));
     talker_expect_answer(talker, id, REDLOCK_OK);

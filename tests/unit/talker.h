@@ -25,7 +25,8 @@ void talker_end(struct talker *talker);
 
 /* Each returns the id; the time to live asked for is 10 s. */
 uint64_t talker_ask(struct talker *talker, const struct question *question);
-uint64_t talker_acquire(struct talker *talker, const char *resource, struct redlock_wish wish);
+uint64_t talker_acquire(struct talker *talker, const char *resource,
+                        struct redlock_lock_options options);
 uint64_t talker_ping(struct talker *talker);
 
 /* All that is to be sent, as a text that lives until the next call; and it has to be this. */

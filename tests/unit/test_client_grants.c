@@ -26,7 +26,7 @@ static void end(void)
 START_TEST(a_request_has_its_wait_and_the_timeout)
 {
     ck_assert_int_eq(talk_until_ns(&t.talk), INT64_MAX);
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
     ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + 60000 * MS + TIMEOUT);
     uint64_t b = talker_ping(&t);
     ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + TIMEOUT);
@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(what_was_not_sent_in_time_is_not_sent)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
     t.now_ns += TIMEOUT;
     talk_expire(&t.talk, t.now_ns);
     ck_assert_str_eq(talker_sent(&t), "");
@@ -100,7 +100,7 @@ END_TEST
 START_TEST(a_grant_after_its_time_is_given_back)
 {
     uint64_t held = talker_granted(&t, "h", OTHER, true);
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = _i / 2 != 0});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.hold = _i / 2 != 0});
     talker_sent(&t);
     t.now_ns += TIMEOUT;
     talk_expire(&t.talk, t.now_ns);
@@ -127,7 +127,7 @@ START_TEST(other_answers_after_their_time_do_not_matter)
     static const char *const late[] = {"HELD 5", "ERR x y", "LATE 5", "SHUTDOWN",
                                        "OK " TOKEN " 9000 0 -"};
     for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
-        uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+        uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
         talker_sent(&t);
         t.now_ns += TIMEOUT;
         talk_expire(&t.talk, t.now_ns);
@@ -142,7 +142,7 @@ END_TEST
 START_TEST(a_release_of_our_own_is_given_up_in_time)
 {
     talker_granted(&t, "h", OTHER, true);
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
     talker_sent(&t);
     talk_cancel(&t.talk, a, t.now_ns);
     ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
@@ -160,11 +160,11 @@ END_TEST
 
 START_TEST(what_is_cancelled_has_no_answer)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
     talk_cancel(&t.talk, a, t.now_ns);
     ck_assert_str_eq(talker_sent(&t), "");
     ck_assert(!talk_is_spent(&t.talk));
-    uint64_t b = talker_acquire(&t, "b", (struct redlock_wish){.wait_ms = 60000});
+    uint64_t b = talker_acquire(&t, "b", (struct redlock_lock_options){.wait_ms = 60000});
     talker_sent(&t);
     talk_cancel(&t.talk, b, t.now_ns);
     talk_cancel(&t.talk, b, t.now_ns);
@@ -179,7 +179,7 @@ END_TEST
 
 START_TEST(a_grant_that_nobody_took_is_given_back_by_cancel)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.hold = true});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.hold = true});
     uint64_t b = talker_ping(&t);
     talker_sent(&t);
     ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b));
@@ -204,7 +204,7 @@ END_TEST
  * which it is confirmed has been sent. */
 static uint64_t granted_late(uint64_t *id)
 {
-    *id = talker_acquire(&t, "a", (struct redlock_wish){.fence = true, .hold = true});
+    *id = talker_acquire(&t, "a", (struct redlock_lock_options){.fence = true, .hold = true});
     uint64_t confirms = *id + LIMIT_CLIENT_REQUESTS;
     talker_sent(&t);
     t.now_ns += 4000 * MS;
@@ -281,7 +281,7 @@ END_TEST
 START_TEST(what_is_given_up_before_it_is_confirmed_is_given_back)
 {
     bool sent = _i / 2 != 0;
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
     uint64_t confirms = a + LIMIT_CLIENT_REQUESTS;
     talker_sent(&t);
     t.now_ns += 4000 * MS;
@@ -310,8 +310,8 @@ END_TEST
 /* What was given up is not waited for without end: who is silent is left. */
 START_TEST(what_is_given_up_and_never_answered_ends_the_connection)
 {
-    uint64_t a =
-        talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000, .hold = _i / 2 != 0});
+    uint64_t a = talker_acquire(
+        &t, "a", (struct redlock_lock_options){.wait_ms = 60000, .hold = _i / 2 != 0});
     talker_sent(&t);
     t.now_ns += 4000 * MS;
     ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));

@@ -24,7 +24,7 @@ static void end(void)
 
 START_TEST(requests_are_sent_in_order_and_answered_in_any)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){.wait_ms = 60000});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
     uint64_t b = talker_ping(&t);
     ck_assert(talk_has_output(&t.talk));
     talker_expect_sent(&t, "#%" PRIu64 " LOCK a 10000 WAIT 60000\n#%" PRIu64 " PING\n", a, b);
@@ -44,8 +44,8 @@ END_TEST
 START_TEST(a_request_is_sent_when_it_is_written_not_when_it_is_asked)
 {
     char buf[QUESTION_LINE];
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
-    uint64_t b = talker_acquire(&t, "b", (struct redlock_wish){0});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
+    uint64_t b = talker_acquire(&t, "b", (struct redlock_lock_options){0});
     t.now_ns += 10 * MS;
     ck_assert_uint_eq(talk_write(&t.talk, t.now_ns, buf, sizeof(buf) - 1), 0);
     ck_assert_uint_gt(talk_write(&t.talk, t.now_ns, buf, sizeof(buf)), 0);
@@ -178,7 +178,7 @@ static const struct {
 
 START_TEST(what_answers_nothing_ends_the_connection)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_wish){0});
+    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
     uint64_t b = talker_ping(&t);
     ck_assert_uint_eq(a, 1024);
     ck_assert_uint_eq(b, 2049);
@@ -279,7 +279,7 @@ static void check_stream(size_t first, size_t second)
     struct question question;
     begin();
     talk_set_label(&t.talk, "me", true);
-    talker_acquire(&t, "a", (struct redlock_wish){.hold = true, .fence = true});
+    talker_acquire(&t, "a", (struct redlock_lock_options){.hold = true, .fence = true});
     talker_ping(&t);
     ck_assert(question_about(&question, QUESTION_QUERY, "a", &t.error));
     talker_ask(&t, &question);
@@ -370,7 +370,7 @@ START_TEST(what_nobody_took_is_freed)
 {
     talker_granted(&t, "a", TOKEN, true);
     talker_granted(&t, "b", OTHER, true);
-    talker_acquire(&t, "c", (struct redlock_wish){.hold = true});
+    talker_acquire(&t, "c", (struct redlock_lock_options){.hold = true});
     talker_sent(&t);
     talker_ping(&t);
     ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
@@ -431,7 +431,7 @@ START_TEST(secret_that_is_not_taken_ends_all_requests)
     talk_set_secret(&t.talk, "s3cret");
     talk_begin(&t.talk);
     uint64_t a = talker_ping(&t);
-    uint64_t b = talker_acquire(&t, "a", (struct redlock_wish){0});
+    uint64_t b = talker_acquire(&t, "a", (struct redlock_lock_options){0});
     talker_sent(&t);
     ck_assert(!talker_hear(&t, "%s", refusals[_i].answer));
     talker_expect_answer(&t, a, refusals[_i].status);

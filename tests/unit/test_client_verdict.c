@@ -433,13 +433,14 @@ START_TEST(questions_are_lines)
     char buf[QUESTION_LINE + 1];
     check_line(&acquire, "#1025 LOCK a 10000\n");
     ck_assert(question_acquire(
-        &question, "a", 1, &(struct redlock_wish){.wait_ms = 86400000, .fence = true, .hold = true},
-        &error));
+        &question, "a", 1,
+        &(struct redlock_lock_options){.wait_ms = 86400000, .fence = true, .hold = true}, &error));
     check_line(&question, "#1025 LOCK a 1 WAIT 86400000 FENCE HOLD\n");
-    ck_assert(question_acquire(&question, "a", 1,
-                               &(struct redlock_wish){.hold = true, .linger = true}, &error));
+    ck_assert(question_acquire(
+        &question, "a", 1, &(struct redlock_lock_options){.hold = true, .linger = true}, &error));
     check_line(&question, "#1025 LOCK a 1 HOLD LINGER\n");
-    ck_assert(!question_acquire(&question, "a", 1, &(struct redlock_wish){.linger = true}, &error));
+    ck_assert(!question_acquire(&question, "a", 1, &(struct redlock_lock_options){.linger = true},
+                                &error));
     ck_assert_str_eq(error.text, "a lock lingers only with hold");
     check_line(&extend, "#1025 EXTEND a " TOKEN " 10000\n");
     check_line(&release, "#1025 UNLOCK a " TOKEN "\n");
@@ -498,10 +499,11 @@ START_TEST(what_is_wrong_is_said_before_it_is_sent)
     ck_assert_str_eq(error.text, "a time to live is 1 to 999999999999 ms");
     ck_assert(!question_acquire(&question, "a", INT64_MAX, NULL, &error));
     ck_assert(!question_acquire(&question, "a", INT64_MIN, NULL, &error));
-    ck_assert(!question_acquire(&question, "a", 1, &(struct redlock_wish){.wait_ms = -1}, &error));
+    ck_assert(!question_acquire(&question, "a", 1, &(struct redlock_lock_options){.wait_ms = -1},
+                                &error));
     ck_assert_str_eq(error.text, "a wait is 0 to 86400000 ms");
-    ck_assert(
-        !question_acquire(&question, "a", 1, &(struct redlock_wish){.wait_ms = 86400001}, &error));
+    ck_assert(!question_acquire(&question, "a", 1,
+                                &(struct redlock_lock_options){.wait_ms = 86400001}, &error));
     struct redlock_lock lock = {.resource = "a", .token = "x"};
     ck_assert(!question_extend(&question, &lock, 1, &error));
     ck_assert_str_eq(error.text, "a token is 40 hex digits in lower case");

@@ -10,9 +10,9 @@ const { withLock } = await import(`data:text/javascript,${encodeURIComponent(cli
 
 export async function open({ daemonPort, together }) {
   const address = { host: '127.0.0.1', port: daemonPort };
-  const wish = { ttlMs: TTL_MS, waitMs: together ? WAIT_MS : 0 };
+  const options = { ttlMs: TTL_MS, waitMs: together ? WAIT_MS : 0 };
   return {
-    use: (resource, _, work) => withLock(address, resource, wish, work),
+    use: (resource, _, work) => withLock(address, resource, options, work),
     close() {},
   };
 }

@@ -73,8 +73,8 @@ export async function open({ etcdPort, clients }) {
     leases.push((await call(session, '/etcdserverpb.Lease/LeaseGrant', integerField(1, LEASE_S)))[2]);
   return {
     async use(resource, client, work) {
-      const wish = Buffer.concat([bytesField(1, Buffer.from(resource)), integerField(2, leases[client])]);
-      const { 2: key } = await call(session, '/v3lockpb.Lock/Lock', wish);
+      const options = Buffer.concat([bytesField(1, Buffer.from(resource)), integerField(2, leases[client])]);
+      const { 2: key } = await call(session, '/v3lockpb.Lock/Lock', options);
       try {
         await work();
       } finally {
