@@ -11,7 +11,7 @@
 
 #include "protocol/limits.h"
 
-struct call;
+struct pending_request;
 struct lock;
 
 /* How its connection ends. Its LOCKs are undone in any case. */
@@ -26,8 +26,8 @@ enum engine_end {
 };
 
 struct engine_client {
-    LIST_HEAD(, call) calls; /* not answered yet */
-    unsigned call_count;
+    LIST_HEAD(, pending_request) pending_requests; /* not answered yet */
+    unsigned pending_count;
     LIST_HEAD(, lock) holds; /* locks that end with the connection */
     unsigned hold_count;
     uint64_t id;

@@ -118,7 +118,7 @@ static bool on_settled(struct lock_manager *manager, struct flight *flight, stru
     }
     if (flight->breaking != NULL)
         *next = breaks_on_settled(manager, flight, now_ns);
-    if (flight->call != NULL)
+    if (flight->pending != NULL)
         manager_answer(manager, flight, now_ns);
     return true;
 }
@@ -248,7 +248,8 @@ void engine_catch_up(struct engine *engine, int64_t now_ns)
         switch ((enum manager_alarm)alarm->kind) {
         case ALARM_WALL:
             waits_on_wall(manager,
-                          (struct call *)((char *)alarm - offsetof(struct call, waiter.wall)),
+                          (struct pending_request *)((char *)alarm -
+                                                     offsetof(struct pending_request, waiter.wall)),
                           now_ns);
             break;
         case ALARM_WAKE:

@@ -178,12 +178,13 @@ unsigned engine_place(const struct resource *place, const struct engine_client *
     const struct waiter *waiter;
     unsigned number = 0;
     /* A client without requests under way is in no queue. */
-    if (LIST_EMPTY(&client->calls))
+    if (LIST_EMPTY(&client->pending_requests))
         return 0;
     TAILQ_FOREACH (waiter, &place->queue.line, line) {
         number++;
-        if (((const struct call *)((const char *)waiter - offsetof(struct call, waiter)))->client ==
-            client)
+        if (((const struct pending_request *)((const char *)waiter -
+                                              offsetof(struct pending_request, waiter)))
+                ->client == client)
             return number;
     }
     return 0;
@@ -203,7 +204,7 @@ const char *engine_client_name(const struct engine_client *client)
 
 unsigned engine_client_requests(const struct engine_client *client)
 {
-    return client->call_count;
+    return client->pending_count;
 }
 
 unsigned engine_client_holds(const struct engine_client *client)
@@ -225,18 +226,18 @@ void engine_client_unreachable(struct engine_client *client)
 
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
 {
-    const struct call *call;
+    const struct pending_request *pending;
     assert(tag_len <= LIMIT_TAG);
     /* Most have one request after the other. */
-    if (LIST_EMPTY(&client->calls))
+    if (LIST_EMPTY(&client->pending_requests))
         return false;
     /* All are padded to one length, and most differ in the first eight bytes. */
     char padded[LIMIT_TAG] = {0};
     memcpy(padded, tag, tag_len);
     uint64_t first = eight_load(padded);
-    LIST_FOREACH (call, &client->calls, of_client)
-        if (eight_load(call->tag) == first && call->tagged &&
-            memcmp(call->tag, padded, sizeof(padded)) == 0)
+    LIST_FOREACH (pending, &client->pending_requests, of_client)
+        if (eight_load(pending->tag) == first && pending->tagged &&
+            memcmp(pending->tag, padded, sizeof(padded)) == 0)
             return true;
     return false;
 }
@@ -246,13 +247,13 @@ bool engine_client_resources(const struct engine_client *client,
                              const void *context)
 {
     const struct lock *lock;
-    const struct call *call;
+    const struct pending_request *pending;
     LIST_FOREACH (lock, &client->holds, of_client)
         if (!each(lock->resource->name, lock->resource->name_len, context))
             return false;
-    LIST_FOREACH (call, &client->calls, of_client)
-        if (call->resource != NULL &&
-            !each(call->resource->name, call->resource->name_len, context))
+    LIST_FOREACH (pending, &client->pending_requests, of_client)
+        if (pending->resource != NULL &&
+            !each(pending->resource->name, pending->resource->name_len, context))
             return false;
     return true;
 }

@@ -21,7 +21,7 @@ origins?_[a-z0-9]+|struct address_counts? | client_address, address_counts
 LIMIT_TURN_[A-Z]+|LIMIT_CLIENT_PENDING_INPUT | LIMIT_READ_BUDGET, LIMIT_CLIENT_PENDING_INPUT
 swept|on_sweep | deferred
 (redlock|lease)_wish | redlock_lock_options
-struct call|call_(open|close|set_flight|leave_flight|tag|count) | pending_request
+struct pending_request|call_(open|close|set_flight|leave_flight|tag|count) | pending_request
 LIMIT_OPERATIONS|redlockd_operations | LIMIT_ROUNDS, redlockd_rounds_in_flight
 ALARM_[A-Z_]+|alarms?(_[a-z_]+)? | timer
 overdue_[a-z]+|[a-z_]+_overdue | timed_out

@@ -19,7 +19,7 @@
 #include "protocol/redis.h"
 
 struct breaking;
-struct call;
+struct pending_request;
 struct lock;
 
 /* The key of a resource, with its prefix; inside struct resource. */
@@ -82,7 +82,8 @@ struct flight {
     struct flight_notes *notes; /* STATUS, FREEZE: or NULL */
 
     /* Of the lock manager, which alone looks at them. */
-    struct call *call;         /* NULL once answered, once the client left, or without a request */
+    struct pending_request
+        *pending;              /* NULL once answered, once the client left, or without a request */
     struct breaking *breaking; /* of a BREAK; NULL: of none, or that is over */
     struct lock *renews;       /* EXTEND of a lock that is held; NULL once that is over */
     bool of_daemon;            /* EXTEND: no client has asked for it */

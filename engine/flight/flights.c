@@ -134,7 +134,7 @@ void flight_note_idle(struct flight_keys *idle, struct flight_key *key)
 void flights_end(struct flights *flights, struct flight *flight)
 {
     assert(!flight->settled);
-    assert(flight->call == NULL);
+    assert(flight->pending == NULL);
     assert(flight->renews == NULL);
     assert(flight->breaking == NULL);
     assert(flight->gathered_for == 0);

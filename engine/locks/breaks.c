@@ -21,7 +21,8 @@
 #include "protocol/token.h"
 
 struct breaking {
-    struct call *call;       /* between two of its rounds; NULL also if the client has left */
+    struct pending_request
+        *pending;            /* between two of its rounds; NULL also if the client has left */
     bool frozen;             /* on a quorum: what is next is the release */
     char token[LIMIT_TOKEN]; /* as the look has found it: it may be frozen by another BREAK */
     char frozen_token[LIMIT_TOKEN];
@@ -35,21 +36,22 @@ bool breaks_init(struct lock_manager *manager)
 }
 
 /* It is not counted among the outcomes: these are of requests for locks. */
-static void answer(struct lock_manager *manager, struct call *call, const struct reply *reply)
+static void answer(struct lock_manager *manager, struct pending_request *pending,
+                   const struct reply *reply)
 {
-    if (call != NULL)
-        manager_say(manager, call, reply);
+    if (pending != NULL)
+        manager_say(manager, pending, reply);
 }
 
-static void answer_round(struct lock_manager *manager, struct call *call, const struct round *round,
-                         enum outcome outcome, int64_t now_ns)
+static void answer_round(struct lock_manager *manager, struct pending_request *pending,
+                         const struct round *round, enum outcome outcome, int64_t now_ns)
 {
     struct reply reply = {
         .outcome = outcome,
         .hint_ms = outcome == OUTCOME_HELD ? round_hint_ms(round, now_ns) : -1,
     };
     manager_explain_votes(manager, round->reasons, &reply);
-    answer(manager, call, &reply);
+    answer(manager, pending, &reply);
 }
 
 bool breaks_begin(struct lock_manager *manager, struct flight *look)
@@ -102,17 +104,17 @@ static bool is_being_granted(const struct resource *resource, const char *token)
 
 /* --- what its rounds come to --- */
 
-/* Each returns whether it goes on; if not, it has answered the call. */
+/* Each returns whether it goes on; if not, it has answered the pending. */
 
-static bool on_looked(struct lock_manager *manager, struct flight *look, struct call *call,
-                      int64_t now_ns)
+static bool on_looked(struct lock_manager *manager, struct flight *look,
+                      struct pending_request *pending, int64_t now_ns)
 {
     const struct round *round = &look->round;
     struct breaking *breaking = look->breaking;
     const char *token = round->outcome == OUTCOME_HELD ? find_token(breaking, round) : NULL;
     /* If the client has left by now, its lock is not broken. */
-    if (call == NULL || token == NULL || is_being_granted(resource_of(look->key), token)) {
-        answer_round(manager, call, round, round->outcome, now_ns);
+    if (pending == NULL || token == NULL || is_being_granted(resource_of(look->key), token)) {
+        answer_round(manager, pending, round, round->outcome, now_ns);
         return false;
     }
     memcpy(breaking->token, token, LIMIT_TOKEN);
@@ -129,8 +131,8 @@ static void spare_unfrozen(struct breaking *breaking, const struct round *round)
     }
 }
 
-static bool on_frozen(struct lock_manager *manager, struct flight *freeze, struct call *call,
-                      int64_t now_ns)
+static bool on_frozen(struct lock_manager *manager, struct flight *freeze,
+                      struct pending_request *pending, int64_t now_ns)
 {
     const struct round *round = &freeze->round;
     struct breaking *breaking = freeze->breaking;
@@ -147,7 +149,7 @@ static bool on_frozen(struct lock_manager *manager, struct flight *freeze, struc
         if (nodes_count(round->held | round->failed) >= quorum)
             outcome = nodes_count(round->held) >= quorum ? OUTCOME_HELD : OUTCOME_NOQUORUM;
     }
-    answer_round(manager, call, round, outcome, now_ns);
+    answer_round(manager, pending, round, outcome, now_ns);
     return false;
 }
 
@@ -163,15 +165,15 @@ static bool may_be_there(const struct round *round, const char *token)
     return count > rules->node_count - rules->quorum;
 }
 
-static bool on_released(struct lock_manager *manager, struct flight *release, struct call *call,
-                        int64_t now_ns)
+static bool on_released(struct lock_manager *manager, struct flight *release,
+                        struct pending_request *pending, int64_t now_ns)
 {
     const struct round *round = &release->round;
     enum outcome outcome = round->outcome;
     /* A quorum was frozen. What is not there any more has come to its end since then. */
     if (outcome == OUTCOME_GONE)
         outcome = may_be_there(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
-    answer_round(manager, call, round, outcome, now_ns);
+    answer_round(manager, pending, round, outcome, now_ns);
     return false;
 }
 
@@ -179,19 +181,19 @@ struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *
                                    int64_t now_ns)
 {
     struct breaking *breaking = flight->breaking;
-    struct call *call = flight->call;
+    struct pending_request *pending = flight->pending;
     bool goes_on = false;
-    if (call != NULL)
-        call_leave_flight(call);
+    if (pending != NULL)
+        pending_leave_flight(pending);
     switch (flight->round.kind) {
     case ROUND_STATUS:
-        goes_on = on_looked(manager, flight, call, now_ns);
+        goes_on = on_looked(manager, flight, pending, now_ns);
         break;
     case ROUND_FREEZE:
-        goes_on = on_frozen(manager, flight, call, now_ns);
+        goes_on = on_frozen(manager, flight, pending, now_ns);
         break;
     case ROUND_RELEASE:
-        goes_on = on_released(manager, flight, call, now_ns);
+        goes_on = on_released(manager, flight, pending, now_ns);
         break;
     case ROUND_ACQUIRE:
     case ROUND_EXTEND:
@@ -204,13 +206,13 @@ struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *
         pool_give(&manager->breakings, breaking);
         return NULL;
     }
-    breaking->call = call;
+    breaking->pending = pending;
     return breaking;
 }
 
 /* --- its second round, and its third --- */
 
-/* The next round, for the call. NULL if there is no room for it. */
+/* The next round, for the pending. NULL if there is no room for it. */
 static struct flight *open_round(struct lock_manager *manager, struct resource *resource,
                                  struct breaking *breaking, enum round_kind kind)
 {
@@ -223,15 +225,15 @@ static struct flight *open_round(struct lock_manager *manager, struct resource *
         flight->notes = &breaking->notes;
     else
         flight->spared = breaking->spared;
-    if (breaking->call != NULL)
-        call_set_flight(breaking->call, flight);
-    breaking->call = NULL;
+    if (breaking->pending != NULL)
+        pending_set_flight(breaking->pending, flight);
+    breaking->pending = NULL;
     return flight;
 }
 
 static void refuse(struct lock_manager *manager, struct breaking *breaking)
 {
-    answer(manager, breaking->call,
+    answer(manager, breaking->pending,
            &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
     pool_give(&manager->breakings, breaking);
 }
@@ -265,7 +267,7 @@ static void freeze(struct lock_manager *manager, struct resource *resource,
         return;
     }
     const struct engine_broken broken = describe(resource, breaking->token);
-    manager->io->breaking(manager->io->context, flight->call->client, &broken);
+    manager->io->breaking(manager->io->context, flight->pending->client, &broken);
     flights_start(manager->flights, flight, now_ns);
 }
 

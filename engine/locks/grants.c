@@ -238,7 +238,7 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
     lock = known_lock(resource_of(flight->key), flight->token);
     /* A client that holds it now has held it since this began: one that was lost meanwhile counts.
      */
-    const struct engine_client *client = flight->call != NULL ? flight->call->client : NULL;
+    const struct engine_client *client = flight->pending != NULL ? flight->pending->client : NULL;
     if (round->outcome == OUTCOME_OK && !is_held_by(lock, client))
         extensions_count(&manager->extensions, flight->token, now_ns);
     if (lock == NULL)

@@ -10,7 +10,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights)
 {
     /* Rounds, requests, those that wait and locks each may be about a resource of its own. */
-    size_t calls = LIMIT_OPERATIONS + rules->waiters;
+    size_t pending_requests = LIMIT_OPERATIONS + rules->waiters;
     uint64_t seed;
     *manager = (struct lock_manager){
         .rules = rules,
@@ -27,9 +27,10 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     io->entropy(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) &&
            resources_init(&manager->resources,
-                          LIMIT_OPERATIONS + calls + LIMIT_LOCKS + LIMIT_SOUGHT, rules->key_prefix,
-                          rules->key_prefix_len, seed) &&
-           pool_init(&manager->calls, sizeof(struct call), calls) &&
+                          LIMIT_OPERATIONS + pending_requests + LIMIT_LOCKS + LIMIT_SOUGHT,
+                          rules->key_prefix, rules->key_prefix_len, seed) &&
+           pool_init(&manager->pending_requests, sizeof(struct pending_request),
+                     pending_requests) &&
            pool_init(&manager->locks, sizeof(struct lock), LIMIT_LOCKS);
 }
 
@@ -37,57 +38,57 @@ void manager_deinit(struct lock_manager *manager)
 {
     extensions_deinit(&manager->extensions);
     resources_deinit(&manager->resources);
-    pool_deinit(&manager->calls);
+    pool_deinit(&manager->pending_requests);
     pool_deinit(&manager->locks);
     pool_deinit(&manager->breakings);
 }
 
 /* --- requests --- */
 
-struct call *call_open(struct pool *calls, struct engine_client *client,
-                       const struct request *request, int64_t now_ns)
+struct pending_request *pending_open(struct pool *pending_requests, struct engine_client *client,
+                                     const struct request *request, int64_t now_ns)
 {
-    struct call *call = pool_take(calls);
-    if (call == NULL)
+    struct pending_request *pending = pool_take(pending_requests);
+    if (pending == NULL)
         return NULL;
     /* Its place in a queue is set where it joins one. */
-    memset(call, 0, offsetof(struct call, waiter));
-    call->client = client;
-    call->received_ns = now_ns;
-    call->tagged = request->tag != NULL;
-    call->tag_len = (unsigned char)request->tag_len;
-    if (call->tagged)
-        memcpy(call->tag, request->tag, request->tag_len);
-    LIST_INSERT_HEAD(&client->calls, call, of_client);
-    client->call_count++;
-    return call;
+    memset(pending, 0, offsetof(struct pending_request, waiter));
+    pending->client = client;
+    pending->received_ns = now_ns;
+    pending->tagged = request->tag != NULL;
+    pending->tag_len = (unsigned char)request->tag_len;
+    if (pending->tagged)
+        memcpy(pending->tag, request->tag, request->tag_len);
+    LIST_INSERT_HEAD(&client->pending_requests, pending, of_client);
+    client->pending_count++;
+    return pending;
 }
 
-void call_close(struct pool *calls, struct call *call)
+void pending_close(struct pool *pending_requests, struct pending_request *pending)
 {
-    LIST_REMOVE(call, of_client);
-    call->client->call_count--;
-    pool_give(calls, call);
+    LIST_REMOVE(pending, of_client);
+    pending->client->pending_count--;
+    pool_give(pending_requests, pending);
 }
 
-void call_set_flight(struct call *call, struct flight *flight)
+void pending_set_flight(struct pending_request *pending, struct flight *flight)
 {
-    assert(call->flight == NULL);
-    assert(flight->call == NULL);
-    flight->call = call;
-    call->flight = flight;
+    assert(pending->flight == NULL);
+    assert(flight->pending == NULL);
+    flight->pending = pending;
+    pending->flight = flight;
 }
 
-void call_leave_flight(struct call *call)
+void pending_leave_flight(struct pending_request *pending)
 {
-    assert(call->flight->call == call);
-    call->flight->call = NULL;
-    call->flight = NULL;
+    assert(pending->flight->pending == pending);
+    pending->flight->pending = NULL;
+    pending->flight = NULL;
 }
 
-const char *call_tag(const struct call *call)
+const char *pending_tag(const struct pending_request *pending)
 {
-    return call->tagged ? call->tag : NULL;
+    return pending->tagged ? pending->tag : NULL;
 }
 
 /* --- answers --- */
@@ -111,20 +112,22 @@ void manager_refuse(struct lock_manager *manager, struct engine_client *client,
     manager->io->reply(manager->io->context, client, request->tag, request->tag_len, reply);
 }
 
-bool manager_reply(struct lock_manager *manager, struct call *call, enum round_kind kind,
-                   const struct reply *reply)
+bool manager_reply(struct lock_manager *manager, struct pending_request *pending,
+                   enum round_kind kind, const struct reply *reply)
 {
     manager->stats->outcomes[kind][reply->outcome]++;
-    return manager_say(manager, call, reply);
+    return manager_say(manager, pending, reply);
 }
 
-bool manager_say(struct lock_manager *manager, struct call *call, const struct reply *reply)
+bool manager_say(struct lock_manager *manager, struct pending_request *pending,
+                 const struct reply *reply)
 {
-    struct engine_client *client = call->client;
-    assert(call->flight == NULL);
+    struct engine_client *client = pending->client;
+    assert(pending->flight == NULL);
     if (!client->gone)
-        manager->io->reply(manager->io->context, client, call_tag(call), call->tag_len, reply);
-    call_close(&manager->calls, call);
+        manager->io->reply(manager->io->context, client, pending_tag(pending), pending->tag_len,
+                           reply);
+    pending_close(&manager->pending_requests, pending);
     return !client->gone;
 }
 
@@ -132,7 +135,8 @@ bool manager_say(struct lock_manager *manager, struct call *call, const struct r
 static int64_t elapsed_ms(const struct lock_manager *manager, const struct flight *flight,
                           int64_t now_ns)
 {
-    return elapsed_for_client_ms(&manager->rules->round.drift, flight->call->received_ns, now_ns);
+    return elapsed_for_client_ms(&manager->rules->round.drift, flight->pending->received_ns,
+                                 now_ns);
 }
 
 /* What belongs to any outcome but OK. Not inlined: it is rare, and the larger part of all that an
@@ -165,7 +169,7 @@ __attribute__((noinline)) static void explain(const struct lock_manager *manager
 bool manager_answer(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct round *round = &flight->round;
-    struct call *call = flight->call;
+    struct pending_request *pending = flight->pending;
     struct reply reply = {.outcome = round->outcome};
     assert(round->phase == ROUND_SETTLED);
     if (round->outcome != OUTCOME_OK) {
@@ -176,6 +180,6 @@ bool manager_answer(struct lock_manager *manager, struct flight *flight, int64_t
         reply.elapsed_ms = elapsed_ms(manager, flight, now_ns);
         reply.fence = round->kind == ROUND_ACQUIRE ? flight->ballot : -1;
     }
-    call_leave_flight(call);
-    return manager_reply(manager, call, round->kind, &reply);
+    pending_leave_flight(pending);
+    return manager_reply(manager, pending, round->kind, &reply);
 }

@@ -28,11 +28,11 @@
 
 /* One request of a client that has not been answered yet. It outlives the rounds that are run for
  * it. */
-struct call {
+struct pending_request {
     struct engine_client *client; /* the owner */
     struct flight *flight;        /* the round that is run for it; NULL while a LOCK waits */
     struct resource *resource;    /* LOCK */
-    LIST_ENTRY(call) of_client;
+    LIST_ENTRY(pending_request) of_client;
     int64_t received_ns;
     int64_t ttl_ns; /* LOCK */
     bool outbid;    /* LOCK: its last round was */
@@ -56,7 +56,7 @@ struct lock_manager {
     struct fence fence;
     struct alarms alarms;
     uint32_t queue_seed; /* of the last queue; daemons begin with different ones */
-    struct pool calls;
+    struct pool pending_requests;
     struct resources resources;
     struct extensions extensions;
     struct pool breakings;
@@ -86,18 +86,18 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
 void manager_deinit(struct lock_manager *manager);
 
 /* NULL if there is no room. */
-struct call *call_open(struct pool *calls, struct engine_client *client,
-                       const struct request *request, int64_t now_ns);
+struct pending_request *pending_open(struct pool *pending_requests, struct engine_client *client,
+                                     const struct request *request, int64_t now_ns);
 
 /* It has been answered, or its client has left. */
-void call_close(struct pool *calls, struct call *call);
+void pending_close(struct pool *pending_requests, struct pending_request *pending);
 
 /* This round is run for it; or no longer, as it has settled, or been cancelled. */
-void call_set_flight(struct call *call, struct flight *flight);
-void call_leave_flight(struct call *call);
+void pending_set_flight(struct pending_request *pending, struct flight *flight);
+void pending_leave_flight(struct pending_request *pending);
 
 /* NULL without one. */
-const char *call_tag(const struct call *call);
+const char *pending_tag(const struct pending_request *pending);
 
 /* Answer a request that is not taken. */
 void manager_refuse(struct lock_manager *manager, struct engine_client *client,
@@ -108,11 +108,12 @@ void manager_explain_votes(const struct lock_manager *manager, const enum reason
                            struct reply *reply);
 
 /* Answer a request, which ends it. False if the answer reached no client. */
-bool manager_reply(struct lock_manager *manager, struct call *call, enum round_kind kind,
-                   const struct reply *reply);
+bool manager_reply(struct lock_manager *manager, struct pending_request *pending,
+                   enum round_kind kind, const struct reply *reply);
 
 /* The same, and it is not counted among the outcomes of requests for locks. */
-bool manager_say(struct lock_manager *manager, struct call *call, const struct reply *reply);
+bool manager_say(struct lock_manager *manager, struct pending_request *pending,
+                 const struct reply *reply);
 
 /* ... from what its round has come to. */
 bool manager_answer(struct lock_manager *manager, struct flight *flight, int64_t now_ns);

@@ -35,16 +35,17 @@ static struct flight *open_round(struct lock_manager *manager, struct engine_cli
                                  const struct request *request, struct resource *resource,
                                  int64_t now_ns)
 {
-    struct call *call = call_open(&manager->calls, client, request, now_ns);
-    if (call == NULL)
+    struct pending_request *pending =
+        pending_open(&manager->pending_requests, client, request, now_ns);
+    if (pending == NULL)
         return NULL;
     struct flight *flight = flights_open(manager->flights, &resource->key,
                                          round_kind_of(request->verb), request->ttl_ms * NS_PER_MS);
     if (flight == NULL) {
-        call_close(&manager->calls, call);
+        pending_close(&manager->pending_requests, pending);
         return NULL;
     }
-    call_set_flight(call, flight);
+    pending_set_flight(pending, flight);
     if (request->token != NULL)
         memcpy(flight->token, request->token, LIMIT_TOKEN);
     return flight;
@@ -53,9 +54,9 @@ static struct flight *open_round(struct lock_manager *manager, struct engine_cli
 /* ... that has not begun. */
 static void close_round(struct lock_manager *manager, struct flight *flight)
 {
-    struct call *call = flight->call;
-    call_leave_flight(call);
-    call_close(&manager->calls, call);
+    struct pending_request *pending = flight->pending;
+    pending_leave_flight(pending);
+    pending_close(&manager->pending_requests, pending);
     flights_drop(manager->flights, flight);
 }
 
@@ -94,7 +95,7 @@ static const char *start_round(struct lock_manager *manager, struct engine_clien
 static const char *take(struct lock_manager *manager, struct engine_client *client,
                         const struct request *request, int64_t now_ns)
 {
-    if (client->call_count >= LIMIT_CLIENT_REQUESTS)
+    if (client->pending_count >= LIMIT_CLIENT_REQUESTS)
         return "requests";
     struct resource *resource =
         resource_take(&manager->resources, manager->rules, ++manager->queue_seed, request->resource,
@@ -122,18 +123,18 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
 
 /* --- clients that leave --- */
 
-/* No client waits for the answer of this call any more. */
-static void abandon(struct lock_manager *manager, struct call *call, int64_t now_ns)
+/* No client waits for the answer of this pending any more. */
+static void abandon(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
 {
-    struct flight *flight = call->flight;
-    struct resource *resource = call->resource;
+    struct flight *flight = pending->flight;
+    struct resource *resource = pending->resource;
     if (resource != NULL) {
         manager->stats->undone++;
-        waits_leave(manager, call);
+        waits_leave(manager, pending);
     }
     if (flight != NULL)
-        call_leave_flight(call);
-    call_close(&manager->calls, call);
+        pending_leave_flight(pending);
+    pending_close(&manager->pending_requests, pending);
     if (flight == NULL) {
         waits_run(manager, resource, now_ns);
         return;
@@ -146,16 +147,16 @@ static void abandon(struct lock_manager *manager, struct call *call, int64_t now
 
 /* Of a client that leaves: those that only wait first, else the end of each round would begin one
  * for the next of them. NULL: none is left. */
-static struct call *next_to_abandon(const struct engine_client *client, bool locks_only)
+static struct pending_request *next_to_abandon(const struct engine_client *client, bool locks_only)
 {
-    struct call *call;
-    struct call *found = NULL;
-    LIST_FOREACH (call, &client->calls, of_client) {
-        if (locks_only && call->resource == NULL)
+    struct pending_request *pending;
+    struct pending_request *found = NULL;
+    LIST_FOREACH (pending, &client->pending_requests, of_client) {
+        if (locks_only && pending->resource == NULL)
             continue;
-        if (call->flight == NULL)
-            return call;
-        found = call;
+        if (pending->flight == NULL)
+            return pending;
+        found = pending;
     }
     return found;
 }
@@ -163,13 +164,14 @@ static struct call *next_to_abandon(const struct engine_client *client, bool loc
 void requests_on_end(struct lock_manager *manager, struct engine_client *client,
                      enum engine_end how, int64_t now_ns)
 {
-    struct call *call;
+    struct pending_request *pending;
     struct resource *resource;
     char token[LIMIT_TOKEN];
-    while ((call = next_to_abandon(client, how != ENGINE_GONE)) != NULL) {
+    while ((pending = next_to_abandon(client, how != ENGINE_GONE)) != NULL) {
         if (how == ENGINE_ENDING || how == ENGINE_HALF_CLOSED)
-            manager->io->undone(manager->io->context, client, call_tag(call), call->tag_len);
-        abandon(manager, call, now_ns);
+            manager->io->undone(manager->io->context, client, pending_tag(pending),
+                                pending->tag_len);
+        abandon(manager, pending, now_ns);
     }
     if (how == ENGINE_GONE)
         grants_abandon(manager, client);
@@ -184,15 +186,15 @@ void requests_on_end(struct lock_manager *manager, struct engine_client *client,
 static void shut_down(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
-    struct call *call = flight->call;
-    if (call != NULL) {
-        call_leave_flight(call);
-        if (call->resource != NULL)
-            waits_leave(manager, call);
+    struct pending_request *pending = flight->pending;
+    if (pending != NULL) {
+        pending_leave_flight(pending);
+        if (pending->resource != NULL)
+            waits_leave(manager, pending);
         if (flight->breaking != NULL)
-            manager_say(manager, call, &reply);
+            manager_say(manager, pending, &reply);
         else
-            manager_reply(manager, call, flight->round.kind, &reply);
+            manager_reply(manager, pending, flight->round.kind, &reply);
     }
     flights_cancel(manager->flights, flight, now_ns);
 }

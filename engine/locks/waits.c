@@ -8,29 +8,29 @@
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
-static struct call *call_of(struct waiter *waiter)
+static struct pending_request *pending_of(struct waiter *waiter)
 {
-    return (struct call *)((char *)waiter - offsetof(struct call, waiter));
+    return (struct pending_request *)((char *)waiter - offsetof(struct pending_request, waiter));
 }
 
-static struct call *first_in_line(const struct resource *resource)
+static struct pending_request *first_in_line(const struct resource *resource)
 {
     struct waiter *first = TAILQ_FIRST(&resource->queue.line);
-    return first != NULL ? call_of(first) : NULL;
+    return first != NULL ? pending_of(first) : NULL;
 }
 
 /* --- answers --- */
 
-void waits_leave(struct lock_manager *manager, struct call *call)
+void waits_leave(struct lock_manager *manager, struct pending_request *pending)
 {
-    queue_leave(&call->resource->queue, &call->waiter);
-    if (call->waits) {
+    queue_leave(&pending->resource->queue, &pending->waiter);
+    if (pending->waits) {
         manager->waiting--;
-        if (--call->resource->waits == 0)
-            LIST_REMOVE(call->resource, waited_for);
-        alarms_set(&manager->alarms, &call->waiter.wall, ALARM_NEVER);
+        if (--pending->resource->waits == 0)
+            LIST_REMOVE(pending->resource, waited_for);
+        alarms_set(&manager->alarms, &pending->waiter.wall, ALARM_NEVER);
     }
-    if (call->hold)
+    if (pending->hold)
         manager->holding--;
 }
 
@@ -49,21 +49,23 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
 }
 
 /* It has stood in line until then. */
-static void count_wait(struct lock_manager *manager, const struct call *call, int64_t until_ns)
+static void count_wait(struct lock_manager *manager, const struct pending_request *pending,
+                       int64_t until_ns)
 {
-    if (call->waits)
-        histogram_add(&manager->stats->queued, until_ns - call->received_ns);
+    if (pending->waits)
+        histogram_add(&manager->stats->queued, until_ns - pending->received_ns);
 }
 
 /* Its wait is over, with this; or has to be, because the daemon stops. */
-static void answer_waiter(struct lock_manager *manager, struct call *call, enum outcome outcome,
-                          int64_t hint_ms, int64_t now_ns)
+static void answer_waiter(struct lock_manager *manager, struct pending_request *pending,
+                          enum outcome outcome, int64_t hint_ms, int64_t now_ns)
 {
-    struct reply reply = last_reply(manager, call->resource, hint_ms, call->received_ns, now_ns);
-    reply.outcome = manager->draining && call->waits ? OUTCOME_SHUTDOWN : outcome;
-    count_wait(manager, call, now_ns);
-    waits_leave(manager, call);
-    manager_reply(manager, call, ROUND_ACQUIRE, &reply);
+    struct reply reply =
+        last_reply(manager, pending->resource, hint_ms, pending->received_ns, now_ns);
+    reply.outcome = manager->draining && pending->waits ? OUTCOME_SHUTDOWN : outcome;
+    count_wait(manager, pending, now_ns);
+    waits_leave(manager, pending);
+    manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
 static void answer_overdue(struct lock_manager *manager, struct resource *resource, int64_t hint_ms,
@@ -73,27 +75,28 @@ static void answer_overdue(struct lock_manager *manager, struct resource *resour
     while (resource->queue.overdue > 0) {
         struct waiter *next = TAILQ_NEXT(waiter, line);
         if (waiter->overdue)
-            answer_waiter(manager, call_of(waiter), resource->last_outcome, hint_ms, now_ns);
+            answer_waiter(manager, pending_of(waiter), resource->last_outcome, hint_ms, now_ns);
         waiter = next;
     }
 }
 
-static void answer_limit(struct lock_manager *manager, struct call *call, const char *limit)
+static void answer_limit(struct lock_manager *manager, struct pending_request *pending,
+                         const char *limit)
 {
     const struct reply reply = {.outcome = OUTCOME_LIMIT, .limit = limit};
-    waits_leave(manager, call);
-    manager_reply(manager, call, ROUND_ACQUIRE, &reply);
+    waits_leave(manager, pending);
+    manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
-void waits_on_wall(struct lock_manager *manager, struct call *call, int64_t now_ns)
+void waits_on_wall(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
 {
-    struct resource *resource = call->resource;
+    struct resource *resource = pending->resource;
     /* The round that is under way ends soon, and may yet be for it. */
     if (resource->queue.phase == QUEUE_ASKING) {
-        queue_note_overdue(&resource->queue, &call->waiter);
+        queue_note_overdue(&resource->queue, &pending->waiter);
         return;
     }
-    answer_waiter(manager, call, resource->last_outcome, queue_hint_ms(&resource->queue, now_ns),
+    answer_waiter(manager, pending, resource->last_outcome, queue_hint_ms(&resource->queue, now_ns),
                   now_ns);
     waits_run(manager, resource, now_ns);
 }
@@ -101,32 +104,32 @@ void waits_on_wall(struct lock_manager *manager, struct call *call, int64_t now_
 /* --- rounds for the first in line --- */
 
 /* A round for it, with a token of its own. NULL: *limit says which limit is met. */
-static struct flight *open_acquire(struct lock_manager *manager, struct call *call,
+static struct flight *open_acquire(struct lock_manager *manager, struct pending_request *pending,
                                    const char **limit)
 {
-    struct resource *resource = call->resource;
+    struct resource *resource = pending->resource;
     int64_t ballot = 0;
     /* Waiters that stood in the queue when the rule came get one, too. */
-    bool fenced = call->fenced || manager->rules->fence_always;
+    bool fenced = pending->fenced || manager->rules->fence_always;
     if (fenced) {
         ballot = fence_propose(&manager->fence, manager->io->wall_us(manager->io->context),
-                               call->ballot_seen);
+                               pending->ballot_seen);
         *limit = "fence";
         if (ballot == 0)
             return NULL;
     }
     struct flight *flight =
-        flights_open(manager->flights, &resource->key, ROUND_ACQUIRE, call->ttl_ns);
+        flights_open(manager->flights, &resource->key, ROUND_ACQUIRE, pending->ttl_ns);
     *limit = "operations";
     if (flight == NULL)
         return NULL;
-    call_set_flight(call, flight);
+    pending_set_flight(pending, flight);
     flights_make_token(manager->flights, flight->token);
     flight->ballot = ballot;
-    flight->looks = call->waits;
+    flight->looks = pending->waits;
     if (fenced)
         flight->asks_by = REDIS_ACQUIRE_FENCED;
-    flight->round.may_bid_again = fenced && !call->outbid;
+    flight->round.may_bid_again = fenced && !pending->outbid;
     resource->acquire = flight;
     queue_on_asked(&resource->queue);
     manager->stats->asked++;
@@ -135,13 +138,13 @@ static struct flight *open_acquire(struct lock_manager *manager, struct call *ca
 
 static void ask(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
-    struct call *call = first_in_line(resource);
+    struct pending_request *pending = first_in_line(resource);
     const char *limit;
-    struct flight *flight = open_acquire(manager, call, &limit);
+    struct flight *flight = open_acquire(manager, pending, &limit);
     if (flight != NULL)
         flights_start(manager->flights, flight, now_ns);
     else
-        answer_limit(manager, call, limit);
+        answer_limit(manager, pending, limit);
 }
 
 /* noinline: keeps this path out of releases of locks that no client waits for. */
@@ -163,14 +166,14 @@ __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
 static bool grant(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     struct resource *resource = resource_of(flight->key);
-    struct call *call = flight->call;
-    struct engine_client *client = call->client;
-    bool hold = call->hold;
-    bool lingers = call->lingers;
+    struct pending_request *pending = flight->pending;
+    struct engine_client *client = pending->client;
+    bool hold = pending->hold;
+    bool lingers = pending->lingers;
     bool handed_over = flight->asks_by == REDIS_SWAP;
-    int64_t received_ns = call->received_ns;
-    count_wait(manager, call, flight->round.started_ns);
-    waits_leave(manager, call);
+    int64_t received_ns = pending->received_ns;
+    count_wait(manager, pending, flight->round.started_ns);
+    waits_leave(manager, pending);
     if (!manager_answer(manager, flight, now_ns)) {
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return false;
@@ -191,13 +194,13 @@ static void go_on_waiting(struct lock_manager *manager, struct flight *flight, i
 {
     const struct round *round = &flight->round;
     struct resource *resource = resource_of(flight->key);
-    struct call *call = flight->call;
+    struct pending_request *pending = flight->pending;
     enum queue_outcome outcome = QUEUE_FAILED;
-    call_leave_flight(call);
-    call->outbid = round->outcome == OUTCOME_OUTBID;
-    if (round->outbid != 0 && round->ballot_seen > call->ballot_seen)
-        call->ballot_seen = round->ballot_seen;
-    if (call->outbid) {
+    pending_leave_flight(pending);
+    pending->outbid = round->outcome == OUTCOME_OUTBID;
+    if (round->outbid != 0 && round->ballot_seen > pending->ballot_seen)
+        pending->ballot_seen = round->ballot_seen;
+    if (pending->outbid) {
         /* A quorum was free, but has seen a greater ballot: once more, at once, above it. Only
          * once: a client that is outbid again has a rival. */
         manager->stats->outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
@@ -208,7 +211,7 @@ static void go_on_waiting(struct lock_manager *manager, struct flight *flight, i
         /* Its own time to live is too short for how long a round takes, and will be the next time.
          * It is answered, so that those after it need not wait. */
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
-        answer_waiter(manager, call, OUTCOME_LATE, -1, now_ns);
+        answer_waiter(manager, pending, OUTCOME_LATE, -1, now_ns);
         /* For the others its token was there, like that of any holder. */
         resource->last_outcome = OUTCOME_HELD;
         answer_overdue(manager, resource, -1, now_ns);
@@ -229,7 +232,7 @@ bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64
     struct resource *resource = resource_of(flight->key);
     assert(resource->acquire == flight);
     resource->acquire = NULL;
-    if (flight->call == NULL)
+    if (flight->pending == NULL)
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
     else if (flight->round.outcome == OUTCOME_OK)
         return grant(manager, flight, now_ns);
@@ -378,16 +381,16 @@ static void drain_line(struct lock_manager *manager, struct resource *resource)
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
     struct waiter *waiter = TAILQ_FIRST(&resource->queue.line);
     while (waiter != NULL) {
-        struct call *call = call_of(waiter);
+        struct pending_request *pending = pending_of(waiter);
         waiter = TAILQ_NEXT(waiter, line);
-        if (call->flight != NULL) {
-            alarms_set(&manager->alarms, &call->waiter.wall, ALARM_NEVER);
-            if (!call->waiter.overdue)
-                queue_note_overdue(&resource->queue, &call->waiter);
+        if (pending->flight != NULL) {
+            alarms_set(&manager->alarms, &pending->waiter.wall, ALARM_NEVER);
+            if (!pending->waiter.overdue)
+                queue_note_overdue(&resource->queue, &pending->waiter);
             continue;
         }
-        waits_leave(manager, call);
-        manager_reply(manager, call, ROUND_ACQUIRE, &reply);
+        waits_leave(manager, pending);
+        manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
     }
 }
 
@@ -485,25 +488,25 @@ static bool hears_at_once(const struct resource *resource, const struct request 
            (queue->length > 0 || queue_yields(queue, now_ns));
 }
 
-static void join(struct lock_manager *manager, struct call *call, const struct request *request,
-                 int64_t now_ns)
+static void join(struct lock_manager *manager, struct pending_request *pending,
+                 const struct request *request, int64_t now_ns)
 {
-    struct resource *resource = call->resource;
+    struct resource *resource = pending->resource;
     struct queue *queue = &resource->queue;
     bool first = queue->length == 0;
     if (first)
         resource->last_outcome = OUTCOME_HELD;
-    queue_join(queue, &call->waiter, now_ns);
-    manager->holding += call->hold;
-    call->waiter.wall = (struct alarm){.kind = ALARM_WALL};
-    if (!call->waits) {
-        queue_note_overdue(queue, &call->waiter);
+    queue_join(queue, &pending->waiter, now_ns);
+    manager->holding += pending->hold;
+    pending->waiter.wall = (struct alarm){.kind = ALARM_WALL};
+    if (!pending->waits) {
+        queue_note_overdue(queue, &pending->waiter);
         return;
     }
     manager->waiting++;
     if (resource->waits++ == 0)
         LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
-    alarms_set(&manager->alarms, &call->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
+    alarms_set(&manager->alarms, &pending->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
     /* A round that is under way may be for a client that does not wait, and this one would hear of
      * a release only from its next look. */
     if (resource->acquire != NULL)
@@ -525,16 +528,17 @@ const char *waits_lock(struct lock_manager *manager, struct engine_client *clien
     const char *limit = bound_met(manager, request, resource);
     if (limit != NULL)
         return limit;
-    struct call *call = call_open(&manager->calls, client, request, now_ns);
-    if (call == NULL)
+    struct pending_request *pending =
+        pending_open(&manager->pending_requests, client, request, now_ns);
+    if (pending == NULL)
         return "operations";
-    call->resource = resource;
-    call->ttl_ns = request->ttl_ms * NS_PER_MS;
-    call->waits = request->wait_ms > 0;
-    call->fenced = request->fence || manager->rules->fence_always;
-    call->hold = request->hold;
-    call->lingers = request->linger;
-    join(manager, call, request, now_ns);
+    pending->resource = resource;
+    pending->ttl_ns = request->ttl_ms * NS_PER_MS;
+    pending->waits = request->wait_ms > 0;
+    pending->fenced = request->fence || manager->rules->fence_always;
+    pending->hold = request->hold;
+    pending->lingers = request->linger;
+    join(manager, pending, request, now_ns);
     waits_run(manager, resource, now_ns);
     return NULL;
 }

@@ -538,7 +538,7 @@ static void check_empty(void)
     for (unsigned i = 0; i < world.node_count; i++)
         assert(world.engine.flights.masters[i].looks == 0);
     assert(world.engine.flights.pool.in_use == 0);
-    assert(world.engine.manager.calls.in_use == 0);
+    assert(world.engine.manager.pending_requests.in_use == 0);
 }
 
 /* All answers are in, one for each request. */

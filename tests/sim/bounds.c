@@ -92,7 +92,7 @@ static bool releases_as_many_as_go_together(const struct link *link)
 void bounds_note(const struct engine *engine, uint64_t *met)
 {
     met[BOUND_waiters] += engine->manager.waiting >= engine->rules.waiters;
-    met[BOUND_calls] += is_full(&engine->manager.calls);
+    met[BOUND_pending_requests] += is_full(&engine->manager.pending_requests);
     met[BOUND_operations] += is_full(&engine->flights.pool);
     met[BOUND_locks] += is_full(&engine->manager.locks);
     met[BOUND_holds] += engine->manager.holding >= LIMIT_HOLDS;
@@ -152,6 +152,6 @@ enum limited limited_of(const char *word)
 
 bool bounds_leave_no_operation(const struct engine *engine)
 {
-    return is_full(&engine->flights.pool) || is_full(&engine->manager.calls) ||
+    return is_full(&engine->flights.pool) || is_full(&engine->manager.pending_requests) ||
            is_full(&engine->manager.resources.pool);
 }

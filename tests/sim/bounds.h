@@ -48,7 +48,7 @@ bool bounds_are_crowded(void);
 /* Those of which it is told whether schedules meet them. */
 #define BOUND_TABLE(X)                                                                             \
     X(waiters)                                                                                     \
-    X(calls)                                                                                       \
+    X(pending_requests)                                                                            \
     X(operations)                                                                                  \
     X(locks)                                                                                       \
     X(holds)                                                                                       \

@@ -190,7 +190,7 @@ void connection_submit(struct sim *sim, const struct event *event)
         return;
     }
     engine_submit(&daemon->engine, &connection->engine_client, &parsed, request->arrived_ns);
-    if (connection->engine_client.call_count > LIMIT_CLIENT_REQUESTS)
+    if (connection->engine_client.pending_count > LIMIT_CLIENT_REQUESTS)
         judge_violation(sim, "client %u has more requests under way than it may", request->client);
 }
 

@@ -619,10 +619,10 @@ void judge_end(struct sim *sim, unsigned index)
         if (engine->flights.masters[node].link.owed.count != 0)
             judge_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
     }
-    if (engine->manager.calls.in_use != 0 || engine->manager.waiting != 0 ||
+    if (engine->manager.pending_requests.in_use != 0 || engine->manager.waiting != 0 ||
         engine->manager.holding != 0)
         judge_violation(sim, "daemon %u keeps %zu requests, %zu waiters, %zu holds", index,
-                        engine->manager.calls.in_use, engine->manager.waiting,
+                        engine->manager.pending_requests.in_use, engine->manager.waiting,
                         engine->manager.holding);
     /* What is counted against a bound is counted back. */
     if (engine->manager.renewing != 0 || engine->manager.breakings.in_use != 0 ||

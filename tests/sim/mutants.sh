@@ -118,15 +118,15 @@ mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock
 
 # --- the round ---
 mutant token-again all "$unfit" engine/locks/waits.c '
-    s/^    flights_make_token(manager->flights, flight->token);/    if (call == again_for \&\& call->received_ns == again_ns)\
+    s/^    flights_make_token(manager->flights, flight->token);/    if (pending == again_for \&\& pending->received_ns == again_ns)\
         memcpy(flight->token, again, LIMIT_TOKEN);\
     else\
         flights_make_token(manager->flights, flight->token);\
     memcpy(again, flight->token, LIMIT_TOKEN);\
-    again_for = call;\
-    again_ns = call->received_ns;/
+    again_for = pending;\
+    again_ns = pending->received_ns;/
     s/^static struct flight \*open_acquire/static char again[LIMIT_TOKEN];\
-static struct call *again_for;\
+static struct pending_request *again_for;\
 static int64_t again_ns;\
 &/'
 mutant no-drift rates,clients "$unfit" engine/round/validity.c \
@@ -206,9 +206,9 @@ mutant no-lock-forgotten all aborted engine/locks/grants.c \
 mutant no-extended-forgotten all aborted engine/locks/extensions.c \
     '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
 mutant refused-in-line all "aborted\|crashed" engine/locks/waits.c \
-    '/^static void answer_limit/,/^}/s/waits_leave(manager, call);/(void)0;/'
+    '/^static void answer_limit/,/^}/s/waits_leave(manager, pending);/(void)0;/'
 mutant request-not-closed all "keeps\|crashed\|not met" engine/locks/requests.c \
-    '/^static struct flight \*open_round/,/^}/s/^        call_close(.*/        (void)0;/'
+    '/^static struct flight \*open_round/,/^}/s/^        pending_close(.*/        (void)0;/'
 mutant renewals-not-counted-back all "keeps" engine/locks/grants.c \
     's/^    manager->renewing -= .*/    (void)0;/'
 mutant looks-not-counted-back all "keeps" engine/flight/replies.c \
@@ -229,19 +229,19 @@ mutant kept-no-more-and-counted all "$unfit" engine/flight/replies.c '
         /\.kind = ANSWER_FAILED/d
     }'
 mutant requests-without-end all "more requests under way" engine/locks/requests.c \
-    's/client->call_count >= LIMIT_CLIENT_REQUESTS/0/'
+    's/client->pending_count >= LIMIT_CLIENT_REQUESTS/0/'
 mutant requests-not-counted-back all "bound that is not met" engine/locks/manager.c \
-    's/call->client->call_count--;/(void)0;/'
+    's/pending->client->pending_count--;/(void)0;/'
 mutant waiters-without-end all "bound of waiters" engine/locks/waits.c \
     's/manager->waiting >= manager->rules->waiters ?/0 ?/'
 mutant waiters-not-counted-back all "waiters" engine/locks/waits.c \
     's/manager->waiting--;/(void)0;/'
 mutant who-does-not-wait-is-refused all "bound that is not met" engine/locks/waits.c \
     '/^static const char \*bound_met/,/^}/s/if (request->wait_ms == 0)/if (0)/'
-mutant no-room-for-a-call all "aborted\|crashed" engine/locks/waits.c \
-    '/^const char \*waits_lock/,/^}/s/if (call == NULL)/if (0)/'
+mutant no-room-for-a-pending all "aborted\|crashed" engine/locks/waits.c \
+    '/^const char \*waits_lock/,/^}/s/if (pending == NULL)/if (0)/'
 mutant no-room-for-a-request all "aborted\|crashed" engine/locks/requests.c \
-    '/^static struct flight \*open_round/,/^}/s/if (call == NULL)/if (0)/'
+    '/^static struct flight \*open_round/,/^}/s/if (pending == NULL)/if (0)/'
 mutant no-room-to-break all "aborted\|crashed" engine/locks/breaks.c \
     '/^static struct flight \*open_round/,/^}/s/if (flight == NULL)/if (0)/'
 mutant break-refused-and-kept all "keeps" engine/locks/breaks.c \

@@ -98,7 +98,7 @@ START_TEST(waiters_are_served_in_the_order_they_came)
     world_say(&w, "#u UNLOCK a %s", token);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
-    ck_assert_uint_eq(w.engine.manager.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
 }
@@ -171,7 +171,7 @@ START_TEST(the_wait_ends_when_it_said)
     world_expect(&w, "(nothing)");
     world_pass_ms(&w, 1);
     world_expect(&w, "#a HELD 58000");
-    ck_assert_uint_eq(w.engine.manager.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
     world_vacate(&w, "a");
     world_pass_ms(&w, 5000);
@@ -311,7 +311,7 @@ START_TEST(a_crowd_that_leaves_starts_no_rounds)
     world_lose_client(&w, &w.others[0]);
     world_settle(&w);
     ck_assert_uint_eq(w.engine.stats.asked, asked);
-    ck_assert_uint_eq(w.engine.manager.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
 END_TEST
@@ -394,8 +394,8 @@ START_TEST(full_tables_refuse)
         "#x STATUS b", "#x LOCK b 10s", "#x LOCK b 10s WAIT 1s",
         "#x UNLOCK b 0123456789012345678901234567890123456789",
         "#x EXTEND b 0123456789012345678901234567890123456789 1s"};
-    struct pool *const pools[] = {&w.engine.manager.calls, &w.engine.manager.resources.pool,
-                                  &w.engine.flights.pool};
+    struct pool *const pools[] = {&w.engine.manager.pending_requests,
+                                  &w.engine.manager.resources.pool, &w.engine.flights.pool};
     for (size_t p = 0; p < sizeof(pools) / sizeof(pools[0]); p++) {
         size_t count = pools[p]->count;
         void *free = pools[p]->free;
@@ -410,7 +410,7 @@ START_TEST(full_tables_refuse)
     }
     world_say(&w, "#x LOCK b 10s");
     world_expect_grant(&w, "x");
-    ck_assert_uint_eq(w.engine.manager.calls.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
 }
 END_TEST
@@ -454,7 +454,7 @@ START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
     ck_assert_int_ge(w.engine.manager.alarms.first_ns, w.now_ns + 49 * NS_PER_S - NS_PER_MS);
     world_pass_ms(&w, 48000);
     ck_assert_uint_eq(world_commands(&w), before);
-    ck_assert_uint_le(sizeof(struct call), 256);
+    ck_assert_uint_le(sizeof(struct pending_request), 256);
     for (unsigned c = 0; c < CLIENTS; c++)
         world_lose_client(&w, &clients[c]);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
