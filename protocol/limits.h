@@ -68,7 +68,7 @@ enum {
     LIMIT_AUTH_THROTTLES = 4096,
 
     /* The daemon as a whole: requests that still have a command under way on some master. */
-    LIMIT_OPERATIONS = 16384,
+    LIMIT_ROUNDS = 16384,
 
     /* Locks that the daemon has granted and remembers; those with HOLD among them have their place
      * for sure. */

@@ -22,7 +22,7 @@ LIMIT_TURN_[A-Z]+|LIMIT_CLIENT_PENDING_INPUT | LIMIT_READ_BUDGET, LIMIT_CLIENT_P
 swept|on_sweep | deferred
 (redlock|lease)_wish | redlock_lock_options
 struct pending_request|call_(open|close|set_flight|leave_flight|tag|count) | pending_request
-LIMIT_OPERATIONS|redlockd_operations | LIMIT_ROUNDS, redlockd_rounds_in_flight
+LIMIT_ROUNDS|redlockd_rounds_in_flight | LIMIT_ROUNDS, redlockd_rounds_in_flight
 ALARM_[A-Z_]+|alarms?(_[a-z_]+)? | timer
 overdue_[a-z]+|[a-z_]+_overdue | timed_out
 QUEUE_(ASK|ASKING|LOOK|TURN_[A-Z]+) | QUEUE_ACQUIRE, QUEUE_ACQUIRING, QUEUE_PROBE, QUEUE_STREAK_...

@@ -63,7 +63,7 @@ static bool allocate(struct flights *flights)
     flights->vote_answers = calloc(kept, sizeof(struct answer));
     return flights->ticket_memory != NULL && flights->owed != NULL && flights->votes != NULL &&
            flights->vote_answers != NULL &&
-           pool_init(&flights->pool, sizeof(struct flight), LIMIT_OPERATIONS);
+           pool_init(&flights->pool, sizeof(struct flight), LIMIT_ROUNDS);
 }
 
 bool flights_init(struct flights *flights, const struct engine_rules *rules,

@@ -234,7 +234,7 @@ static struct flight *open_round(struct lock_manager *manager, struct resource *
 static void refuse(struct lock_manager *manager, struct breaking *breaking)
 {
     answer(manager, breaking->pending,
-           &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
+           &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "rounds"});
     pool_give(&manager->breakings, breaking);
 }
 

@@ -10,7 +10,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights)
 {
     /* Rounds, requests, those that wait and locks each may be about a resource of its own. */
-    size_t pending_requests = LIMIT_OPERATIONS + rules->waiters;
+    size_t pending_requests = LIMIT_ROUNDS + rules->waiters;
     uint64_t seed;
     *manager = (struct lock_manager){
         .rules = rules,
@@ -27,7 +27,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     io->entropy(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) &&
            resources_init(&manager->resources,
-                          LIMIT_OPERATIONS + pending_requests + LIMIT_LOCKS + LIMIT_SOUGHT,
+                          LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_SOUGHT,
                           rules->key_prefix, rules->key_prefix_len, seed) &&
            pool_init(&manager->pending_requests, sizeof(struct pending_request),
                      pending_requests) &&

@@ -148,8 +148,8 @@ static void write_clients(const struct status *status, struct text *text)
     counter(text, "redlockd_admin_connections_rejected_total",
             "Connections of the admin listener that were closed, there being too many.",
             status->admin_rejected);
-    gauge(text, "redlockd_operations", "Rounds with a command under way on some master.",
-          status->operations);
+    gauge(text, "redlockd_rounds_in_flight", "Rounds with a command under way on some master.",
+          status->rounds_in_flight);
 }
 
 /* --- the masters --- */

@@ -58,7 +58,7 @@ static void take_engine(struct status *status, const struct engine *engine,
     status->node_count = view.node_count;
     status->quorum = view.quorum;
     status->stats = *view.stats;
-    status->operations = view.rounds;
+    status->rounds_in_flight = view.rounds;
     status->locks = view.locks;
     status->holds = view.holds;
     status->holding = view.holding;

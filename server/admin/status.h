@@ -79,12 +79,12 @@ struct status {
     struct status_node nodes[LIMIT_NODES];
 
     struct engine_stats stats;
-    size_t operations; /* rounds with a command under way */
-    size_t locks;      /* granted through this daemon, and remembered */
-    size_t holds;      /* ... with HOLD */
-    size_t holding;    /* HOLDs that were granted or are asked for */
-    size_t waiting;    /* LOCKs with WAIT */
-    size_t waited_for; /* resources */
+    size_t rounds_in_flight; /* rounds with a command under way */
+    size_t locks;            /* granted through this daemon, and remembered */
+    size_t holds;            /* ... with HOLD */
+    size_t holding;          /* HOLDs that were granted or are asked for */
+    size_t waiting;          /* LOCKs with WAIT */
+    size_t waited_for;       /* resources */
 
     size_t clients;
     size_t clients_max;

@@ -93,7 +93,7 @@ void bounds_note(const struct engine *engine, uint64_t *met)
 {
     met[BOUND_waiters] += engine->manager.waiting >= engine->rules.waiters;
     met[BOUND_pending_requests] += is_full(&engine->manager.pending_requests);
-    met[BOUND_operations] += is_full(&engine->flights.pool);
+    met[BOUND_rounds] += is_full(&engine->flights.pool);
     met[BOUND_locks] += is_full(&engine->manager.locks);
     met[BOUND_holds] += engine->manager.holding >= LIMIT_HOLDS;
     met[BOUND_renewals] += engine->manager.renewing >= LIMIT_RENEWALS;

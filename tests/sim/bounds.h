@@ -49,7 +49,7 @@ bool bounds_are_crowded(void);
 #define BOUND_TABLE(X)                                                                             \
     X(waiters)                                                                                     \
     X(pending_requests)                                                                            \
-    X(operations)                                                                                  \
+    X(rounds)                                                                                      \
     X(locks)                                                                                       \
     X(holds)                                                                                       \
     X(renewals)                                                                                    \
@@ -83,7 +83,7 @@ const char *bounds_passed(const struct engine *engine);
 /* What LIMIT may name, as an answer to a request of one's own. */
 #define LIMITED_TABLE(X)                                                                           \
     X(requests)                                                                                    \
-    X(operations)                                                                                  \
+    X(rounds)                                                                                      \
     X(waiters)                                                                                     \
     X(waiters_per_resource)                                                                        \
     X(holds)                                                                                       \

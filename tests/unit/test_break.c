@@ -547,7 +547,7 @@ END_TEST
 /* Another BREAK, or a crowd, has all rounds there are: the masters are owed the release. */
 START_TEST(what_has_no_room_for_its_release_is_broken)
 {
-    static struct flight *taken[LIMIT_OPERATIONS];
+    static struct flight *taken[LIMIT_ROUNDS];
     unsigned count = 0;
     lock("LOCK a 60s HOLD");
     start_break(LOOKED_MS);

@@ -218,7 +218,7 @@ END_TEST
 START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
 {
     enum { HOLDS = 80 };
-    static void *rounds[LIMIT_OPERATIONS + 1];
+    static void *rounds[LIMIT_ROUNDS + 1];
     unsigned count = 0;
     hold("LOCK a 3s HOLD");
     for (unsigned i = 1; i < HOLDS; i++) {
