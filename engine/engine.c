@@ -246,11 +246,12 @@ void engine_catch_up(struct engine *engine, int64_t now_ns)
         return;
     while ((alarm = alarms_take(&manager->alarms, now_ns)) != NULL)
         switch ((enum manager_alarm)alarm->kind) {
-        case ALARM_WALL:
-            waits_on_wall(manager,
-                          (struct pending_request *)((char *)alarm -
-                                                     offsetof(struct pending_request, waiter.wall)),
-                          now_ns);
+        case ALARM_WAIT_DEADLINE:
+            waits_on_deadline(
+                manager,
+                (struct pending_request *)((char *)alarm -
+                                           offsetof(struct pending_request, waiter.wait_deadline)),
+                now_ns);
             break;
         case ALARM_WAKE:
             waits_run(manager, (struct resource *)((char *)alarm - offsetof(struct resource, wake)),

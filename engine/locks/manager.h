@@ -78,7 +78,7 @@ struct lock_manager {
 };
 
 /* What an alarm lies inside of. */
-enum manager_alarm { ALARM_WALL, ALARM_WAKE, ALARM_LOCK };
+enum manager_alarm { ALARM_WAIT_DEADLINE, ALARM_WAKE, ALARM_LOCK };
 
 /* False if there is not enough memory. All pointers outlive it. */
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,

@@ -44,7 +44,7 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
         queue->ask_ns = now_ns;
         queue->look_ns = ALARM_NEVER;
     }
-    waiter->overdue = false;
+    waiter->timed_out = false;
     TAILQ_INSERT_TAIL(&queue->line, waiter, line);
     queue->length++;
 }
@@ -54,14 +54,14 @@ void queue_leave(struct queue *queue, struct waiter *waiter)
     assert(queue->length > 0);
     TAILQ_REMOVE(&queue->line, waiter, line);
     queue->length--;
-    queue->overdue -= waiter->overdue;
+    queue->timed_out -= waiter->timed_out;
 }
 
-void queue_note_overdue(struct queue *queue, struct waiter *waiter)
+void queue_note_timed_out(struct queue *queue, struct waiter *waiter)
 {
-    assert(!waiter->overdue);
-    waiter->overdue = true;
-    queue->overdue++;
+    assert(!waiter->timed_out);
+    waiter->timed_out = true;
+    queue->timed_out++;
 }
 
 /* --- what is known --- */
@@ -373,7 +373,7 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     if (queue->length == 0 || queue->phase == QUEUE_ASKING)
         return QUEUE_REST;
     /* Who does not wait is first only where nobody waits: it has no part in any pause. */
-    if (now_ns >= queue->ask_ns || TAILQ_FIRST(&queue->line)->overdue)
+    if (now_ns >= queue->ask_ns || TAILQ_FIRST(&queue->line)->timed_out)
         return QUEUE_ASK;
     if (queue->phase == QUEUE_PAUSING)
         return QUEUE_REST;

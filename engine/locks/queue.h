@@ -59,8 +59,8 @@ enum { QUEUE_IDLE_REPORTS = 10 };
 /* One that waits; lies inside of its request. */
 struct waiter {
     TAILQ_ENTRY(waiter) line;
-    bool overdue;      /* its wait is over; it only hears of the round that is under way */
-    struct alarm wall; /* of the owner: when its wait is over */
+    bool timed_out;             /* its wait is over; it only hears of the round that is under way */
+    struct alarm wait_deadline; /* of the owner: when its wait is over */
 };
 
 TAILQ_HEAD(waiter_line, waiter);
@@ -73,7 +73,7 @@ struct queue {
     const struct engine_rules *rules;
     struct waiter_line line;
     unsigned length;
-    unsigned overdue; /* of them */
+    unsigned timed_out; /* of them */
     enum queue_phase phase;
     bool ask_again; /* ASKING: it was released meanwhile */
     bool wanted;    /* somebody else wants it, as was heard in this turn */
@@ -111,7 +111,7 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);
 void queue_leave(struct queue *queue, struct waiter *waiter);
 
 /* Its wait is over, but a round is under way. */
-void queue_note_overdue(struct queue *queue, struct waiter *waiter);
+void queue_note_timed_out(struct queue *queue, struct waiter *waiter);
 
 /* What is to be done now? */
 enum queue_want {

@@ -28,7 +28,7 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->waiting--;
         if (--pending->resource->waits == 0)
             LIST_REMOVE(pending->resource, waited_for);
-        alarms_set(&manager->alarms, &pending->waiter.wall, ALARM_NEVER);
+        alarms_set(&manager->alarms, &pending->waiter.wait_deadline, ALARM_NEVER);
     }
     if (pending->hold)
         manager->holding--;
@@ -68,13 +68,13 @@ static void answer_waiter(struct lock_manager *manager, struct pending_request *
     manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
-static void answer_overdue(struct lock_manager *manager, struct resource *resource, int64_t hint_ms,
-                           int64_t now_ns)
+static void answer_timed_out(struct lock_manager *manager, struct resource *resource,
+                             int64_t hint_ms, int64_t now_ns)
 {
     struct waiter *waiter = TAILQ_FIRST(&resource->queue.line);
-    while (resource->queue.overdue > 0) {
+    while (resource->queue.timed_out > 0) {
         struct waiter *next = TAILQ_NEXT(waiter, line);
-        if (waiter->overdue)
+        if (waiter->timed_out)
             answer_waiter(manager, pending_of(waiter), resource->last_outcome, hint_ms, now_ns);
         waiter = next;
     }
@@ -88,12 +88,13 @@ static void answer_limit(struct lock_manager *manager, struct pending_request *p
     manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
-void waits_on_wall(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
+void waits_on_deadline(struct lock_manager *manager, struct pending_request *pending,
+                       int64_t now_ns)
 {
     struct resource *resource = pending->resource;
     /* The round that is under way ends soon, and may yet be for it. */
     if (resource->queue.phase == QUEUE_ASKING) {
-        queue_note_overdue(&resource->queue, &pending->waiter);
+        queue_note_timed_out(&resource->queue, &pending->waiter);
         return;
     }
     answer_waiter(manager, pending, resource->last_outcome, queue_hint_ms(&resource->queue, now_ns),
@@ -184,8 +185,8 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
     queue_on_granted(&resource->queue, handed_over, now_ns + flight->round.ttl_ns, now_ns);
     resource->last_outcome = OUTCOME_HELD;
     grants_on_granted(manager, flight, client, hold, lingers, now_ns);
-    if (resource->queue.overdue > 0)
-        answer_overdue(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns);
+    if (resource->queue.timed_out > 0)
+        answer_timed_out(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns);
     return true;
 }
 
@@ -214,7 +215,7 @@ static void go_on_waiting(struct lock_manager *manager, struct flight *flight, i
         answer_waiter(manager, pending, OUTCOME_LATE, -1, now_ns);
         /* For the others its token was there, like that of any holder. */
         resource->last_outcome = OUTCOME_HELD;
-        answer_overdue(manager, resource, -1, now_ns);
+        answer_timed_out(manager, resource, -1, now_ns);
         return;
     }
     if (round->outcome == OUTCOME_HELD)
@@ -224,7 +225,7 @@ static void go_on_waiting(struct lock_manager *manager, struct flight *flight, i
     resource->last_outcome = round->outcome;
     memcpy(resource->last_reasons, round->reasons, sizeof(resource->last_reasons));
     queue_on_outcome(&resource->queue, outcome, now_ns);
-    answer_overdue(manager, resource, round_hint_ms(round, now_ns), now_ns);
+    answer_timed_out(manager, resource, round_hint_ms(round, now_ns), now_ns);
 }
 
 bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
@@ -384,9 +385,9 @@ static void drain_line(struct lock_manager *manager, struct resource *resource)
         struct pending_request *pending = pending_of(waiter);
         waiter = TAILQ_NEXT(waiter, line);
         if (pending->flight != NULL) {
-            alarms_set(&manager->alarms, &pending->waiter.wall, ALARM_NEVER);
-            if (!pending->waiter.overdue)
-                queue_note_overdue(&resource->queue, &pending->waiter);
+            alarms_set(&manager->alarms, &pending->waiter.wait_deadline, ALARM_NEVER);
+            if (!pending->waiter.timed_out)
+                queue_note_timed_out(&resource->queue, &pending->waiter);
             continue;
         }
         waits_leave(manager, pending);
@@ -432,7 +433,7 @@ static void run_line(struct lock_manager *manager, struct resource *resource, in
         drain_line(manager, resource);
     while (want == QUEUE_ASK) {
         /* A key is looked at only for clients that wait. */
-        want = queue_next(queue, queue->length > queue->overdue ? reachable(manager, now_ns) : 0,
+        want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
         if (want == QUEUE_ASK)
             ask(manager, resource, now_ns);
@@ -498,15 +499,16 @@ static void join(struct lock_manager *manager, struct pending_request *pending,
         resource->last_outcome = OUTCOME_HELD;
     queue_join(queue, &pending->waiter, now_ns);
     manager->holding += pending->hold;
-    pending->waiter.wall = (struct alarm){.kind = ALARM_WALL};
+    pending->waiter.wait_deadline = (struct alarm){.kind = ALARM_WAIT_DEADLINE};
     if (!pending->waits) {
-        queue_note_overdue(queue, &pending->waiter);
+        queue_note_timed_out(queue, &pending->waiter);
         return;
     }
     manager->waiting++;
     if (resource->waits++ == 0)
         LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
-    alarms_set(&manager->alarms, &pending->waiter.wall, now_ns + request->wait_ms * NS_PER_MS);
+    alarms_set(&manager->alarms, &pending->waiter.wait_deadline,
+               now_ns + request->wait_ms * NS_PER_MS);
     /* A round that is under way may be for a client that does not wait, and this one would hear of
      * a release only from its next look. */
     if (resource->acquire != NULL)

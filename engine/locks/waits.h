@@ -23,7 +23,8 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
                    struct flight *flight, bool known, int64_t now_ns);
 
 /* The wait of a call is over. */
-void waits_on_wall(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns);
+void waits_on_deadline(struct lock_manager *manager, struct pending_request *pending,
+                       int64_t now_ns);
 
 /* A call that waits, or whose round is under way, is over without an answer. */
 void waits_leave(struct lock_manager *manager, struct pending_request *pending);

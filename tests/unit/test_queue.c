@@ -353,10 +353,10 @@ START_TEST(who_does_not_wait_asks_also_in_a_pause)
     queue_leave(&queue, &waiters[0]);
     queue_join(&queue, &waiters[1], 0);
     expect_rest(0);
-    queue_note_overdue(&queue, &waiters[1]);
+    queue_note_timed_out(&queue, &waiters[1]);
     expect_ask(0);
     queue_leave(&queue, &waiters[1]);
-    ck_assert_uint_eq(queue.overdue, 0);
+    ck_assert_uint_eq(queue.timed_out, 0);
     expect_rest(0);
     ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
 }
