@@ -86,7 +86,7 @@ void engine_retune(struct engine *engine, const struct engine_rules *rules)
     own->fence_always = rules->fence_always;
     memcpy(own->logins, rules->logins, sizeof(own->logins));
     flights_take_logins(&engine->flights);
-    grants_set_alarms(&engine->manager);
+    grants_set_timers(&engine->manager);
 }
 
 /* --- what follows from rounds --- */
@@ -241,24 +241,24 @@ void engine_flush(struct engine *engine, int64_t now_ns)
 void engine_catch_up(struct engine *engine, int64_t now_ns)
 {
     struct lock_manager *manager = &engine->manager;
-    struct alarm *alarm;
-    if (manager->alarms.first_ns > now_ns)
+    struct timer *timer;
+    if (manager->timers.first_ns > now_ns)
         return;
-    while ((alarm = alarms_take(&manager->alarms, now_ns)) != NULL)
-        switch ((enum manager_alarm)alarm->kind) {
-        case ALARM_WAIT_DEADLINE:
+    while ((timer = timers_take(&manager->timers, now_ns)) != NULL)
+        switch ((enum manager_timer)timer->kind) {
+        case TIMER_WAIT_DEADLINE:
             waits_on_deadline(
                 manager,
-                (struct pending_request *)((char *)alarm -
+                (struct pending_request *)((char *)timer -
                                            offsetof(struct pending_request, waiter.wait_deadline)),
                 now_ns);
             break;
-        case ALARM_WAKE:
-            waits_run(manager, (struct resource *)((char *)alarm - offsetof(struct resource, wake)),
+        case TIMER_WAKE:
+            waits_run(manager, (struct resource *)((char *)timer - offsetof(struct resource, wake)),
                       now_ns);
             break;
-        case ALARM_LOCK:
-            grants_on_alarm(manager, (struct lock *)((char *)alarm - offsetof(struct lock, alarm)),
+        case TIMER_LOCK:
+            grants_on_timer(manager, (struct lock *)((char *)timer - offsetof(struct lock, timer)),
                             now_ns);
             break;
         }
@@ -267,10 +267,10 @@ void engine_catch_up(struct engine *engine, int64_t now_ns)
 
 int64_t engine_deadline_ns(const struct engine *engine)
 {
-    int64_t alarm_ns = engine->manager.alarms.first_ns;
+    int64_t timer_ns = engine->manager.timers.first_ns;
     int64_t round_ns = flights_deadline_ns(&engine->flights);
     int64_t master_ns = replies_deadline_ns(&engine->flights);
-    int64_t deadline_ns = alarm_ns < round_ns ? alarm_ns : round_ns;
+    int64_t deadline_ns = timer_ns < round_ns ? timer_ns : round_ns;
     return master_ns < deadline_ns ? master_ns : deadline_ns;
 }
 

@@ -18,7 +18,7 @@ generated='scripts\.h|page_template\.h'
 may "protocol/|$generated" protocol/*.[ch]
 # The check of the TTL range needs the arithmetic of validity, which takes nothing but numbers.
 may 'config/|protocol/|engine/round/validity\.h' config/*.[ch]
-round='engine/(alarm|client|histogram|pool|stats)\.h|engine/round/|protocol/'
+round='engine/(timer|client|histogram|pool|stats)\.h|engine/round/|protocol/'
 guard="engine/guard/|$round"
 master="engine/master/|$guard"
 flight="engine/flight/|$master"

@@ -23,7 +23,7 @@ swept|on_sweep | deferred
 (redlock|lease)_wish | redlock_lock_options
 struct pending_request|call_(open|close|set_flight|leave_flight|tag|count) | pending_request
 LIMIT_ROUNDS|redlockd_rounds_in_flight | LIMIT_ROUNDS, redlockd_rounds_in_flight
-ALARM_[A-Z_]+|alarms?(_[a-z_]+)? | timer
+TIMER_[A-Z_]+|timers?(_[a-z_]+)? | timer
 overdue_[a-z]+|[a-z_]+_overdue | timed_out
 QUEUE_(ASK|ASKING|LOOK|TURN_[A-Z]+) | QUEUE_ACQUIRE, QUEUE_ACQUIRING, QUEUE_PROBE, QUEUE_STREAK_...
 struct sighting|queue_on_(seen|unseen|asked|wanted) | observation, queue_on_observed, ...

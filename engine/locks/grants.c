@@ -28,7 +28,7 @@ static bool is_held_by(const struct lock *lock, const struct engine_client *clie
 }
 
 /* When something is to be done about it. */
-static void set_alarm(struct lock_manager *manager, struct lock *lock)
+static void set_timer(struct lock_manager *manager, struct lock *lock)
 {
     int64_t at_ns = lock->ends_ns;
     if (lock->client != NULL) {
@@ -37,14 +37,14 @@ static void set_alarm(struct lock_manager *manager, struct lock *lock)
         if (lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
             at_ns = renew_ns;
     }
-    alarms_set(&manager->alarms, &lock->alarm, at_ns);
+    timers_set(&manager->timers, &lock->timer, at_ns);
 }
 
-void grants_set_alarms(struct lock_manager *manager)
+void grants_set_timers(struct lock_manager *manager)
 {
     struct lock *lock;
     TAILQ_FOREACH (lock, &manager->held, entry)
-        set_alarm(manager, lock);
+        set_timer(manager, lock);
 }
 
 /* The daemon does not extend it any more: from now on a lock like any other. */
@@ -58,11 +58,11 @@ static void let_go(struct lock_manager *manager, struct lock *lock)
     if (lock->renewal != NULL)
         lock->renewal->renews = NULL;
     lock->renewal = NULL;
-    alarms_set(&manager->due, &lock->due, ALARM_NEVER);
+    timers_set(&manager->due, &lock->due, TIMER_NEVER);
     TAILQ_REMOVE(&manager->held, lock, entry);
     manager->held_count--;
     TAILQ_INSERT_TAIL(&manager->unheld, lock, entry);
-    set_alarm(manager, lock);
+    set_timer(manager, lock);
 }
 
 static void forget_lock(struct lock_manager *manager, struct lock *lock)
@@ -71,7 +71,7 @@ static void forget_lock(struct lock_manager *manager, struct lock *lock)
     if (lock->client != NULL)
         let_go(manager, lock);
     TAILQ_REMOVE(&manager->unheld, lock, entry);
-    alarms_set(&manager->alarms, &lock->alarm, ALARM_NEVER);
+    timers_set(&manager->timers, &lock->timer, TIMER_NEVER);
     resource->lock = NULL;
     pool_give(&manager->locks, lock);
     flight_note_idle(&manager->flights->idle_keys, &resource->key);
@@ -145,8 +145,8 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
         forget_lock(manager, resource->lock);
 
     struct lock *lock = take_lock(manager);
-    lock->alarm = (struct alarm){.kind = ALARM_LOCK};
-    lock->due = (struct alarm){0};
+    lock->timer = (struct timer){.kind = TIMER_LOCK};
+    lock->due = (struct timer){0};
     lock->client = NULL;
     lock->renewal = NULL;
     lock->failing = LOSS_OVERDUE;
@@ -169,7 +169,7 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
     } else {
         TAILQ_INSERT_TAIL(&manager->unheld, lock, entry);
     }
-    set_alarm(manager, lock);
+    set_timer(manager, lock);
     if (hold && manager->draining)
         lose(manager, lock, LOSS_SHUTDOWN);
 }
@@ -220,7 +220,7 @@ static void on_renewed(struct lock_manager *manager, struct lock *lock, const st
         prolong(lock, round, now_ns);
     else
         retry(manager, lock, round->outcome == OUTCOME_LATE ? LOSS_LATE : LOSS_NOQUORUM, now_ns);
-    set_alarm(manager, lock);
+    set_timer(manager, lock);
 }
 
 void grants_on_extended(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
@@ -245,7 +245,7 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
         return;
     if (round->outcome == OUTCOME_OK) {
         prolong(lock, round, now_ns);
-        set_alarm(manager, lock);
+        set_timer(manager, lock);
     } else if (round->outcome == OUTCOME_GONE && lock->client != NULL) {
         lose(manager, lock, LOSS_GONE);
     }
@@ -257,7 +257,7 @@ static void renew(struct lock_manager *manager, struct lock *lock, int64_t now_n
         flights_open(manager->flights, &lock->resource->key, ROUND_EXTEND, lock->hold.ttl_ns);
     if (flight == NULL) {
         retry(manager, lock, LOSS_NOQUORUM, now_ns);
-        set_alarm(manager, lock);
+        set_timer(manager, lock);
         return;
     }
     manager->stats->renewals++;
@@ -266,31 +266,31 @@ static void renew(struct lock_manager *manager, struct lock *lock, int64_t now_n
     flight->of_daemon = true;
     flight->renews = lock;
     lock->renewal = flight;
-    set_alarm(manager, lock);
+    set_timer(manager, lock);
     flights_start(manager->flights, flight, now_ns);
 }
 
 bool grants_want_renewals(const struct lock_manager *manager)
 {
-    return manager->renewing < manager->renewals_max && manager->due.first_ns != ALARM_NEVER;
+    return manager->renewing < manager->renewals_max && manager->due.first_ns != TIMER_NEVER;
 }
 
 void grants_renew(struct lock_manager *manager, int64_t now_ns)
 {
     while (grants_want_renewals(manager)) {
         /* The one that is lost first. */
-        struct alarm *due = alarms_take(&manager->due, ALARM_NEVER - 1);
+        struct timer *due = timers_take(&manager->due, TIMER_NEVER - 1);
         renew(manager, (struct lock *)((char *)due - offsetof(struct lock, due)), now_ns);
     }
 }
 
-void grants_on_alarm(struct lock_manager *manager, struct lock *lock, int64_t now_ns)
+void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t now_ns)
 {
     if (lock->client == NULL) {
         forget_lock(manager, lock);
     } else if (now_ns < hold_lost_ns(&lock->hold)) {
-        alarms_set(&manager->due, &lock->due, hold_lost_ns(&lock->hold));
-        set_alarm(manager, lock);
+        timers_set(&manager->due, &lock->due, hold_lost_ns(&lock->hold));
+        set_timer(manager, lock);
     } else if (hold_renew_ns(&lock->hold, manager->rules->max_hold_ns) == INT64_MAX) {
         lose(manager, lock, LOSS_LIMIT);
     } else {

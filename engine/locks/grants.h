@@ -8,7 +8,7 @@
 #include "engine/locks/manager.h"
 
 /* max_hold has changed: so may have when each HOLD is extended next, or is lost. */
-void grants_set_alarms(struct lock_manager *manager);
+void grants_set_timers(struct lock_manager *manager);
 
 /* A LOCK was granted to this client. */
 void grants_on_granted(struct lock_manager *manager, const struct flight *flight,
@@ -42,7 +42,7 @@ void grants_abandon(struct lock_manager *manager, struct engine_client *client);
 bool grants_want_renewals(const struct lock_manager *manager);
 void grants_renew(struct lock_manager *manager, int64_t now_ns);
 
-void grants_on_alarm(struct lock_manager *manager, struct lock *lock, int64_t now_ns);
+void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t now_ns);
 
 /* The daemon stops. */
 void grants_lose_all(struct lock_manager *manager);

@@ -22,8 +22,8 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     };
     TAILQ_INIT(&manager->held);
     TAILQ_INIT(&manager->unheld);
-    alarms_init(&manager->alarms);
-    alarms_init(&manager->due);
+    timers_init(&manager->timers);
+    timers_init(&manager->due);
     io->entropy(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) &&
            resources_init(&manager->resources,

@@ -16,13 +16,13 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "engine/alarm.h"
 #include "engine/client.h"
 #include "engine/flight/flights.h"
 #include "engine/locks/extensions.h"
 #include "engine/locks/queue.h"
 #include "engine/locks/resource.h"
 #include "engine/round/fence.h"
+#include "engine/timer.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"
 
@@ -54,7 +54,7 @@ struct lock_manager {
     struct flights *flights;
 
     struct fence fence;
-    struct alarms alarms;
+    struct timers timers;
     uint32_t queue_seed; /* of the last queue; daemons begin with different ones */
     struct pool pending_requests;
     struct resources resources;
@@ -65,7 +65,7 @@ struct lock_manager {
     struct lock_list held; /* those with HOLD, held_count of them */
     size_t held_count;
     struct lock_list unheld; /* the others, the oldest first */
-    struct alarms due; /* those of the held that are to be extended as soon as there is room */
+    struct timers due; /* those of the held that are to be extended as soon as there is room */
     unsigned renewing; /* extensions of the daemon under way, and at most */
     unsigned renewals_max;
     size_t holding; /* HOLDs that were granted or are asked for */
@@ -77,8 +77,8 @@ struct lock_manager {
     bool draining;
 };
 
-/* What an alarm lies inside of. */
-enum manager_alarm { ALARM_WAIT_DEADLINE, ALARM_WAKE, ALARM_LOCK };
+/* What an timer lies inside of. */
+enum manager_timer { TIMER_WAIT_DEADLINE, TIMER_WAKE, TIMER_LOCK };
 
 /* False if there is not enough memory. All pointers outlive it. */
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,

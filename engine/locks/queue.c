@@ -24,7 +24,7 @@ void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t 
     TAILQ_INIT(&queue->line);
     queue->rules = rules;
     queue->phase = QUEUE_WATCHING;
-    queue->ask_ns = queue->look_ns = ALARM_NEVER;
+    queue->ask_ns = queue->look_ns = TIMER_NEVER;
     queue->random = seed;
 }
 
@@ -42,7 +42,7 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
         forget_sight(queue);
     if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
         queue->ask_ns = now_ns;
-        queue->look_ns = ALARM_NEVER;
+        queue->look_ns = TIMER_NEVER;
     }
     waiter->timed_out = false;
     TAILQ_INSERT_TAIL(&queue->line, waiter, line);
@@ -79,7 +79,7 @@ int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
     int64_t at_ns = free_ns(queue);
     if (queue_yields(queue, now_ns))
         return (queue->ask_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
-    if (queue->phase == QUEUE_PAUSING || at_ns == ALARM_NEVER || at_ns == 0)
+    if (queue->phase == QUEUE_PAUSING || at_ns == TIMER_NEVER || at_ns == 0)
         return -1;
     at_ns -= ROUNDED_NS;
     return at_ns > now_ns ? (at_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
@@ -92,7 +92,7 @@ static bool is_unchanged(const struct queue *queue, unsigned node, const struct 
     int64_t before_ns = queue->until_ns[node];
     if (!seen->held || seen->holder != queue->holder)
         return false;
-    if (before_ns == ALARM_NEVER || until_ns == ALARM_NEVER)
+    if (before_ns == TIMER_NEVER || until_ns == TIMER_NEVER)
         return before_ns == until_ns;
     return until_ns - before_ns < QUEUE_SAME_NS && before_ns - until_ns < QUEUE_SAME_NS;
 }
@@ -118,7 +118,7 @@ static void forget_node(struct queue *queue, unsigned node)
 void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns)
 {
     int64_t until_ns =
-        seen->pttl_ms >= 0 ? now_ns + seen->pttl_ms * NS_PER_MS + ROUNDED_NS : ALARM_NEVER;
+        seen->pttl_ms >= 0 ? now_ns + seen->pttl_ms * NS_PER_MS + ROUNDED_NS : TIMER_NEVER;
     bool reported = queue->reported & nodes_only(node);
     queue->looking &= ~nodes_only(node);
     queue->reported &= ~nodes_only(node);
@@ -176,7 +176,7 @@ void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
 {
     if (queue->phase != QUEUE_WATCHING)
         return;
-    queue->ask_ns = ALARM_NEVER;
+    queue->ask_ns = TIMER_NEVER;
     hold_everywhere(queue, until_ns, now_ns);
 }
 
@@ -219,9 +219,9 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
     switch (outcome) {
     case QUEUE_HELD:
         queue->failures = 0;
-        watch(queue, queue->ask_again ? now_ns : ALARM_NEVER);
+        watch(queue, queue->ask_again ? now_ns : TIMER_NEVER);
         queue->quiet_ns = now_ns;
-        queue->look_ns = ALARM_NEVER;
+        queue->look_ns = TIMER_NEVER;
         look_soon(queue, now_ns);
         break;
     case QUEUE_AGAIN:
@@ -246,7 +246,7 @@ static unsigned turn_length(const struct queue *queue)
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
 {
     assert(queue->phase == QUEUE_ASKING);
-    watch(queue, ALARM_NEVER);
+    watch(queue, TIMER_NEVER);
     queue->failures = 0;
     bool goes_on = handed_over || queue->sought > 0;
     queue->handovers = goes_on ? queue->handovers + 1 : 0;
@@ -355,7 +355,7 @@ static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_
     }
     if (now_ns >= queue->look_ns) {
         if (reports_suffice(queue)) {
-            queue->look_ns = ALARM_NEVER;
+            queue->look_ns = TIMER_NEVER;
         } else {
             nodes |= ~queue->tracked;
             queue->look_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
@@ -391,7 +391,7 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
 int64_t queue_wake_ns(const struct queue *queue)
 {
     if (queue->length == 0 || queue->phase == QUEUE_ASKING)
-        return ALARM_NEVER;
+        return TIMER_NEVER;
     int64_t wake_ns = queue->ask_ns;
     if (queue->phase == QUEUE_PAUSING)
         return wake_ns;

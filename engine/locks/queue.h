@@ -31,8 +31,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "engine/alarm.h"
 #include "engine/flight/io.h"
+#include "engine/timer.h"
 #include "protocol/limits.h"
 #include "protocol/units.h"
 
@@ -60,7 +60,7 @@ enum { QUEUE_IDLE_REPORTS = 10 };
 struct waiter {
     TAILQ_ENTRY(waiter) line;
     bool timed_out;             /* its wait is over; it only hears of the round that is under way */
-    struct alarm wait_deadline; /* of the owner: when its wait is over */
+    struct timer wait_deadline; /* of the owner: when its wait is over */
 };
 
 TAILQ_HEAD(waiter_line, waiter);

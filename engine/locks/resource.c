@@ -87,7 +87,7 @@ struct resource *resource_take(struct resources *resources, const struct engine_
         return NULL;
     resource->key = (struct flight_key){0};
     queue_init(&resource->queue, rules, seed);
-    resource->wake = (struct alarm){0};
+    resource->wake = (struct timer){0};
     resource->acquire = NULL;
     resource->lock = NULL;
     resource->waits = 0;

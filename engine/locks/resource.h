@@ -39,7 +39,7 @@ struct resource {
     enum outcome last_outcome; /* of the last round for the queue, for those whose wait is over */
 
     alignas(POOL_LINE) struct queue queue;
-    struct alarm wake;                            /* of the queue */
+    struct timer wake;                            /* of the queue */
     alignas(POOL_LINE) char key_bytes[LIMIT_KEY]; /* as masters know it: with its prefix */
 
     LIST_ENTRY(resource) waited_for;       /* while there are any */
@@ -48,7 +48,7 @@ struct resource {
 
 /* A lock that was granted through this daemon. */
 struct lock {
-    struct alarm alarm;
+    struct timer timer;
     struct resource *resource;
     struct engine_client *client; /* whose connection holds it; NULL for one without HOLD */
 
@@ -61,7 +61,7 @@ struct lock {
     enum engine_loss failing; /* why it is lost, if nothing extends it until then */
     uint64_t client_id;       /* who it was granted to */
 
-    struct alarm due;  /* an extension is, and waits for its turn: by when it would be lost */
+    struct timer due;  /* an extension is, and waits for its turn: by when it would be lost */
     uint32_t carriers; /* nodes that have it, as of the last round */
     bool lingers;      /* with HOLD: kept until its deadline unless UNLOCK or QUIT ends it */
     char client_label[LIMIT_TAG + 1];

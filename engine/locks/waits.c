@@ -28,7 +28,7 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->waiting--;
         if (--pending->resource->waits == 0)
             LIST_REMOVE(pending->resource, waited_for);
-        alarms_set(&manager->alarms, &pending->waiter.wait_deadline, ALARM_NEVER);
+        timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
     }
     if (pending->hold)
         manager->holding--;
@@ -385,7 +385,7 @@ static void drain_line(struct lock_manager *manager, struct resource *resource)
         struct pending_request *pending = pending_of(waiter);
         waiter = TAILQ_NEXT(waiter, line);
         if (pending->flight != NULL) {
-            alarms_set(&manager->alarms, &pending->waiter.wait_deadline, ALARM_NEVER);
+            timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
             if (!pending->waiter.timed_out)
                 queue_note_timed_out(&resource->queue, &pending->waiter);
             continue;
@@ -409,7 +409,7 @@ static int64_t keep_sought(struct lock_manager *manager, struct resource *resour
         queue->sought = 0;
     else if (now_ns >= queue->sought_ns)
         queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
-    return keep ? queue->sought_ns : ALARM_NEVER;
+    return keep ? queue->sought_ns : TIMER_NEVER;
 }
 
 /* noinline: keeps this path out of the one without waiters, near or far. */
@@ -419,8 +419,8 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
     int64_t wake_ns = queue_wake_ns(&resource->queue);
     if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))
         wake_ns = keep_sought(manager, resource, now_ns);
-    resource->wake.kind = ALARM_WAKE;
-    alarms_set(&manager->alarms, &resource->wake, wake_ns);
+    resource->wake.kind = TIMER_WAKE;
+    timers_set(&manager->timers, &resource->wake, wake_ns);
 }
 
 /* Clients wait: do what the queue wants done. */
@@ -452,7 +452,7 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
     else if (resource->queue.sought > 0 || resource->kept)
         set_wake(manager, resource, now_ns);
     else
-        alarms_set(&manager->alarms, &resource->wake, ALARM_NEVER);
+        timers_set(&manager->timers, &resource->wake, TIMER_NEVER);
     /* The last waiter may have been refused a round, or told that the daemon stops. */
     if (resource->queue.length == 0)
         flight_note_idle(&manager->flights->idle_keys, &resource->key);
@@ -499,7 +499,7 @@ static void join(struct lock_manager *manager, struct pending_request *pending,
         resource->last_outcome = OUTCOME_HELD;
     queue_join(queue, &pending->waiter, now_ns);
     manager->holding += pending->hold;
-    pending->waiter.wait_deadline = (struct alarm){.kind = ALARM_WAIT_DEADLINE};
+    pending->waiter.wait_deadline = (struct timer){.kind = TIMER_WAIT_DEADLINE};
     if (!pending->waits) {
         queue_note_timed_out(queue, &pending->waiter);
         return;
@@ -507,7 +507,7 @@ static void join(struct lock_manager *manager, struct pending_request *pending,
     manager->waiting++;
     if (resource->waits++ == 0)
         LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
-    alarms_set(&manager->alarms, &pending->waiter.wait_deadline,
+    timers_set(&manager->timers, &pending->waiter.wait_deadline,
                now_ns + request->wait_ms * NS_PER_MS);
     /* A round that is under way may be for a client that does not wait, and this one would hear of
      * a release only from its next look. */

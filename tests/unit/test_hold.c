@@ -567,7 +567,7 @@ START_TEST(extensions_take_turns)
     ck_assert_uint_eq(w.engine.stats.lost, 0);
     ck_assert_uint_eq(w.client.hold_count, HOLDS);
     world_end_client(&w, &w.client);
-    ck_assert_int_eq(w.engine.manager.due.first_ns, ALARM_NEVER);
+    ck_assert_int_eq(w.engine.manager.due.first_ns, TIMER_NEVER);
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /*
- * engine/locks/queue.h and engine/alarm.h, alone: order, when to ask, to look, to pause.
+ * engine/locks/queue.h and engine/timer.h, alone: order, when to ask, to look, to pause.
  */
 #include <string.h>
 
@@ -66,7 +66,7 @@ START_TEST(it_sleeps_until_a_quorum_can_be_free)
     expect_ask(0);
     queue_on_asked(&queue);
     expect_rest(0);
-    ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
+    ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
     for (unsigned i = 0; i < 5; i++)
         see(i, true, 1000 * (i + 1), true, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
@@ -95,7 +95,7 @@ START_TEST(a_key_without_end_is_waited_for_by_reports_alone)
     refused(0, -1, true);
     ck_assert_int_eq(queue_hint_ms(&queue, 0), -1);
     expect_rest(1000 * MS);
-    ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
+    ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
 }
 END_TEST
 
@@ -358,7 +358,7 @@ START_TEST(who_does_not_wait_asks_also_in_a_pause)
     queue_leave(&queue, &waiters[1]);
     ck_assert_uint_eq(queue.timed_out, 0);
     expect_rest(0);
-    ck_assert_int_eq(queue_wake_ns(&queue), ALARM_NEVER);
+    ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
 }
 END_TEST
 
@@ -371,54 +371,54 @@ START_TEST(who_comes_to_an_empty_queue_knows_nothing)
 }
 END_TEST
 
-/* --- alarms --- */
+/* --- timers --- */
 
-START_TEST(alarms_come_in_order_and_once)
+START_TEST(timers_come_in_order_and_once)
 {
-    static struct alarm alarm[1000];
-    struct alarms alarms;
+    static struct timer timer[1000];
+    struct timers timers;
     uint64_t random = 1;
     int64_t last_ns = -1;
     uint64_t last_serial = 0;
     unsigned left = 0;
-    alarms_init(&alarms);
-    ck_assert_int_eq(alarms.first_ns, ALARM_NEVER);
+    timers_init(&timers);
+    ck_assert_int_eq(timers.first_ns, TIMER_NEVER);
     for (unsigned i = 0; i < 20000; i++) {
         random = random * 6364136223846793005 + 1442695040888963407;
-        struct alarm *one = &alarm[(random >> 33) % 1000];
+        struct timer *one = &timer[(random >> 33) % 1000];
         left -= one->set;
-        alarms_set(&alarms, one, i % 7 == 0 ? ALARM_NEVER : (int64_t)(random >> 40) % 5000);
+        timers_set(&timers, one, i % 7 == 0 ? TIMER_NEVER : (int64_t)(random >> 40) % 5000);
         left += one->set;
     }
     ck_assert_uint_gt(left, 500);
-    ck_assert_ptr_null(alarms_take(&alarms, -1));
+    ck_assert_ptr_null(timers_take(&timers, -1));
     while (left > 0) {
-        ck_assert_int_ge(alarms.first_ns, last_ns);
-        bool same = alarms.first_ns == last_ns;
-        last_ns = alarms.first_ns;
-        ck_assert_ptr_null(alarms_take(&alarms, last_ns - 1));
-        const struct alarm *one = alarms_take(&alarms, last_ns);
+        ck_assert_int_ge(timers.first_ns, last_ns);
+        bool same = timers.first_ns == last_ns;
+        last_ns = timers.first_ns;
+        ck_assert_ptr_null(timers_take(&timers, last_ns - 1));
+        const struct timer *one = timers_take(&timers, last_ns);
         ck_assert(!one->set);
         ck_assert_int_eq(one->at_ns, last_ns);
         ck_assert(!same || one->serial > last_serial);
         last_serial = one->serial;
         left--;
     }
-    ck_assert_ptr_null(alarms_take(&alarms, 5000));
-    ck_assert_int_eq(alarms.first_ns, ALARM_NEVER);
+    ck_assert_ptr_null(timers_take(&timers, 5000));
+    ck_assert_int_eq(timers.first_ns, TIMER_NEVER);
 }
 END_TEST
 
 START_TEST(of_two_at_one_time_the_first_set_is_first)
 {
-    struct alarm one = {0};
-    struct alarm other = {0};
-    struct alarms alarms;
-    alarms_init(&alarms);
-    alarms_set(&alarms, &other, 5);
-    alarms_set(&alarms, &one, 5);
-    ck_assert_ptr_eq(alarms_take(&alarms, 5), &other);
-    ck_assert_ptr_eq(alarms_take(&alarms, 5), &one);
+    struct timer one = {0};
+    struct timer other = {0};
+    struct timers timers;
+    timers_init(&timers);
+    timers_set(&timers, &other, 5);
+    timers_set(&timers, &one, 5);
+    ck_assert_ptr_eq(timers_take(&timers, 5), &other);
+    ck_assert_ptr_eq(timers_take(&timers, 5), &one);
 }
 END_TEST
 
@@ -449,9 +449,9 @@ Suite *test_suite(void)
     tcase_add_test(cases, who_comes_to_an_empty_queue_knows_nothing);
     suite_add_tcase(suite, cases);
 
-    TCase *alarm_cases = tcase_create("alarms");
-    tcase_add_test(alarm_cases, alarms_come_in_order_and_once);
-    tcase_add_test(alarm_cases, of_two_at_one_time_the_first_set_is_first);
-    suite_add_tcase(suite, alarm_cases);
+    TCase *timer_cases = tcase_create("alarms");
+    tcase_add_test(timer_cases, timers_come_in_order_and_once);
+    tcase_add_test(timer_cases, of_two_at_one_time_the_first_set_is_first);
+    suite_add_tcase(suite, timer_cases);
     return suite;
 }
