@@ -24,7 +24,7 @@ void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t 
     TAILQ_INIT(&queue->line);
     queue->rules = rules;
     queue->phase = QUEUE_WATCHING;
-    queue->ask_ns = queue->look_ns = TIMER_NEVER;
+    queue->acquire_ns = queue->look_ns = TIMER_NEVER;
     queue->random = seed;
 }
 
@@ -41,7 +41,7 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
     if (queue->length == 0)
         forget_sight(queue);
     if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
-        queue->ask_ns = now_ns;
+        queue->acquire_ns = now_ns;
         queue->look_ns = TIMER_NEVER;
     }
     waiter->timed_out = false;
@@ -78,7 +78,7 @@ int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
 {
     int64_t at_ns = free_ns(queue);
     if (queue_yields(queue, now_ns))
-        return (queue->ask_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+        return (queue->acquire_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
     if (queue->phase == QUEUE_PAUSING || at_ns == TIMER_NEVER || at_ns == 0)
         return -1;
     at_ns -= ROUNDED_NS;
@@ -176,17 +176,17 @@ void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
 {
     if (queue->phase != QUEUE_WATCHING)
         return;
-    queue->ask_ns = TIMER_NEVER;
+    queue->acquire_ns = TIMER_NEVER;
     hold_everywhere(queue, until_ns, now_ns);
 }
 
 /* --- rounds --- */
 
-void queue_on_asked(struct queue *queue)
+void queue_on_acquiring(struct queue *queue)
 {
-    assert(queue->phase != QUEUE_ASKING);
-    queue->phase = QUEUE_ASKING;
-    queue->ask_again = false;
+    assert(queue->phase != QUEUE_ACQUIRING);
+    queue->phase = QUEUE_ACQUIRING;
+    queue->acquire_again = false;
     queue->offered = false;
     forget_sight(queue);
 }
@@ -194,7 +194,7 @@ void queue_on_asked(struct queue *queue)
 static void pause_until(struct queue *queue, int64_t at_ns)
 {
     queue->phase = QUEUE_PAUSING;
-    queue->ask_ns = at_ns;
+    queue->acquire_ns = at_ns;
 }
 
 /* From backoff_min to twice that, four times, and so on. */
@@ -207,19 +207,19 @@ static int64_t backoff_ns(struct queue *queue, unsigned failures)
     return draw_ns(queue, rules->backoff_min_ns, most_ns);
 }
 
-static void watch(struct queue *queue, int64_t ask_ns)
+static void watch(struct queue *queue, int64_t acquire_ns)
 {
     queue->phase = QUEUE_WATCHING;
-    queue->ask_ns = ask_ns;
+    queue->acquire_ns = acquire_ns;
 }
 
 void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t now_ns)
 {
-    assert(queue->phase == QUEUE_ASKING);
+    assert(queue->phase == QUEUE_ACQUIRING);
     switch (outcome) {
     case QUEUE_HELD:
         queue->failures = 0;
-        watch(queue, queue->ask_again ? now_ns : TIMER_NEVER);
+        watch(queue, queue->acquire_again ? now_ns : TIMER_NEVER);
         queue->quiet_ns = now_ns;
         queue->look_ns = TIMER_NEVER;
         look_soon(queue, now_ns);
@@ -245,7 +245,7 @@ static unsigned turn_length(const struct queue *queue)
 
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
 {
-    assert(queue->phase == QUEUE_ASKING);
+    assert(queue->phase == QUEUE_ACQUIRING);
     watch(queue, TIMER_NEVER);
     queue->failures = 0;
     bool goes_on = handed_over || queue->sought > 0;
@@ -304,7 +304,7 @@ void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns)
 bool queue_yields(const struct queue *queue, int64_t now_ns)
 {
     return queue->sought > 0 && queue->offered && queue->phase == QUEUE_PAUSING &&
-           now_ns < queue->ask_ns;
+           now_ns < queue->acquire_ns;
 }
 
 bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
@@ -314,7 +314,7 @@ bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
 
 void queue_on_released(struct queue *queue, int64_t now_ns)
 {
-    queue->ask_again = true;
+    queue->acquire_again = true;
     queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
     if (queue->phase != QUEUE_WATCHING)
         return;
@@ -324,7 +324,7 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
         queue->offered = true;
         pause_until(queue, now_ns + pause_ns(queue));
     } else {
-        queue->ask_ns = now_ns;
+        queue->acquire_ns = now_ns;
     }
 }
 
@@ -370,15 +370,15 @@ static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_
 enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_ns, uint32_t *nodes)
 {
     *nodes = 0;
-    if (queue->length == 0 || queue->phase == QUEUE_ASKING)
+    if (queue->length == 0 || queue->phase == QUEUE_ACQUIRING)
         return QUEUE_REST;
     /* Who does not wait is first only where nobody waits: it has no part in any pause. */
-    if (now_ns >= queue->ask_ns || TAILQ_FIRST(&queue->line)->timed_out)
-        return QUEUE_ASK;
+    if (now_ns >= queue->acquire_ns || TAILQ_FIRST(&queue->line)->timed_out)
+        return QUEUE_ACQUIRE;
     if (queue->phase == QUEUE_PAUSING)
         return QUEUE_REST;
     if (now_ns >= free_ns(queue))
-        return QUEUE_ASK;
+        return QUEUE_ACQUIRE;
     *nodes = to_look_at(queue, reachable, now_ns);
     queue->looking |= *nodes;
     queue->reported |= *nodes & queue->changed;
@@ -390,9 +390,9 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
 
 int64_t queue_wake_ns(const struct queue *queue)
 {
-    if (queue->length == 0 || queue->phase == QUEUE_ASKING)
+    if (queue->length == 0 || queue->phase == QUEUE_ACQUIRING)
         return TIMER_NEVER;
-    int64_t wake_ns = queue->ask_ns;
+    int64_t wake_ns = queue->acquire_ns;
     if (queue->phase == QUEUE_PAUSING)
         return wake_ns;
     wake_ns = queue->look_ns < wake_ns ? queue->look_ns : wake_ns;

@@ -4,7 +4,7 @@
  * However many wait, only the first in line is tried for, by one round at a time:
  *
  *                    ask                       granted
- *     WATCHING ---------------> ASKING -------------------------> WATCHING (the next in line)
+ *     WATCHING ---------------> ACQUIRING -------------------------> WATCHING (the next in line)
  *        ^  it is free, or        |  held            -> WATCHING
  *        |  should be by now      |  collided,       -> PAUSING
  *        +---- PAUSING <----------+  no quorum
@@ -65,7 +65,7 @@ struct waiter {
 
 TAILQ_HEAD(waiter_line, waiter);
 
-enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ASKING, QUEUE_PAUSING };
+enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ACQUIRING, QUEUE_PAUSING };
 
 /* What is needed where nobody waits comes first, in 64 bytes, and what is long and rarely needed
  * last: there is one of these for each lock. */
@@ -75,11 +75,11 @@ struct queue {
     unsigned length;
     unsigned timed_out; /* of them */
     enum queue_phase phase;
-    bool ask_again; /* ASKING: it was released meanwhile */
-    bool wanted;    /* somebody else wants it, as was heard in this turn */
-    uint8_t sought; /* a far waiter seeks it, until so many more masters know of none */
-    bool offered;   /* PAUSING: after a turn */
-    int64_t ask_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
+    bool acquire_again; /* ACQUIRING: it was released meanwhile */
+    bool wanted;        /* somebody else wants it, as was heard in this turn */
+    uint8_t sought;     /* a far waiter seeks it, until so many more masters know of none */
+    bool offered;       /* PAUSING: after a turn */
+    int64_t acquire_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
 
     int64_t turn_ns;    /* when the first hand-over of this turn was */
     unsigned handovers; /* in a row */
@@ -115,9 +115,9 @@ void queue_note_timed_out(struct queue *queue, struct waiter *waiter);
 
 /* What is to be done now? */
 enum queue_want {
-    QUEUE_REST, /* nothing, until queue_wake_ns() or something happens */
-    QUEUE_ASK,  /* start a round for the first in line */
-    QUEUE_LOOK, /* look at these nodes; which then counts as done */
+    QUEUE_REST,    /* nothing, until queue_wake_ns() or something happens */
+    QUEUE_ACQUIRE, /* start a round for the first in line */
+    QUEUE_LOOK,    /* look at these nodes; which then counts as done */
 };
 
 /* reachable: the nodes that can be looked at. */
@@ -126,7 +126,7 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
 int64_t queue_wake_ns(const struct queue *queue);
 
 /* A round has started for the first in line. */
-void queue_on_asked(struct queue *queue);
+void queue_on_acquiring(struct queue *queue);
 
 enum queue_outcome {
     QUEUE_HELD,     /* somebody has a quorum */

@@ -93,7 +93,7 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
 {
     struct resource *resource = pending->resource;
     /* The round that is under way ends soon, and may yet be for it. */
-    if (resource->queue.phase == QUEUE_ASKING) {
+    if (resource->queue.phase == QUEUE_ACQUIRING) {
         queue_note_timed_out(&resource->queue, &pending->waiter);
         return;
     }
@@ -132,7 +132,7 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
         flight->asks_by = REDIS_ACQUIRE_FENCED;
     flight->round.may_bid_again = fenced && !pending->outbid;
     resource->acquire = flight;
-    queue_on_asked(&resource->queue);
+    queue_on_acquiring(&resource->queue);
     manager->stats->asked++;
     return flight;
 }
@@ -427,15 +427,15 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
 static void run_line(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     struct queue *queue = &resource->queue;
-    enum queue_want want = QUEUE_ASK;
+    enum queue_want want = QUEUE_ACQUIRE;
     uint32_t nodes;
     if (manager->draining)
         drain_line(manager, resource);
-    while (want == QUEUE_ASK) {
+    while (want == QUEUE_ACQUIRE) {
         /* A key is looked at only for clients that wait. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
-        if (want == QUEUE_ASK)
+        if (want == QUEUE_ACQUIRE)
             ask(manager, resource, now_ns);
     }
     if (want == QUEUE_LOOK)
@@ -485,7 +485,7 @@ static bool hears_at_once(const struct resource *resource, const struct request 
                           int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
-    return request->wait_ms == 0 && queue->phase != QUEUE_ASKING &&
+    return request->wait_ms == 0 && queue->phase != QUEUE_ACQUIRING &&
            (queue->length > 0 || queue_yields(queue, now_ns));
 }
 

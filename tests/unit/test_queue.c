@@ -37,8 +37,8 @@ static void see(unsigned node, bool held, int64_t pttl_ms, bool tracked, int64_t
 static void refused(int64_t now_ns, int64_t pttl_ms, bool tracked)
 {
     queue_join(&queue, &waiters[0], now_ns);
-    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ASK);
-    queue_on_asked(&queue);
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
+    queue_on_acquiring(&queue);
     for (unsigned i = 0; i < 5; i++)
         see(i, true, pttl_ms, tracked, now_ns);
     queue_on_outcome(&queue, QUEUE_HELD, now_ns);
@@ -57,14 +57,14 @@ static void expect_look(int64_t now_ns, uint32_t at)
 
 static void expect_ask(int64_t now_ns)
 {
-    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ASK);
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
 }
 
 START_TEST(it_sleeps_until_a_quorum_can_be_free)
 {
     queue_join(&queue, &waiters[0], 0);
     expect_ask(0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     expect_rest(0);
     ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
     for (unsigned i = 0; i < 5; i++)
@@ -153,7 +153,7 @@ END_TEST
 START_TEST(a_report_during_a_round_is_looked_into_after_it)
 {
     queue_join(&queue, &waiters[0], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     for (unsigned i = 0; i < 5; i++)
         see(i, true, 10000, true, 0);
     queue_on_changed(&queue, 1);
@@ -216,7 +216,7 @@ START_TEST(of_four_masters_two_that_report_are_enough)
                                              .backoff_max_ns = 250 * MS};
     queue_init(&queue, &four, 42);
     queue_join(&queue, &waiters[0], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     for (unsigned i = 0; i < 4; i++)
         see(i, true, 100000, i < 2, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
@@ -284,7 +284,7 @@ START_TEST(after_a_grant_here_nothing_is_looked_at_for_a_while)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_join(&queue, &waiters[1], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_leave(&queue, &waiters[0]);
     queue_on_granted(&queue, false, 10000 * MS, 0);
     queue_on_changed(&queue, 0);
@@ -303,7 +303,7 @@ START_TEST(pauses_grow_at_random_up_to_their_bound)
     queue_join(&queue, &waiters[0], 0);
     for (unsigned i = 0; i < 1000; i++) {
         expect_ask(now_ns);
-        queue_on_asked(&queue);
+        queue_on_acquiring(&queue);
         queue_on_outcome(&queue, i % 2 == 0 ? QUEUE_COLLIDED : QUEUE_FAILED, now_ns);
         int64_t pause_ns = queue_wake_ns(&queue) - now_ns;
         int64_t most_ns = i < 5 ? 5 * MS << (i + 1) : 250 * MS;
@@ -315,11 +315,11 @@ START_TEST(pauses_grow_at_random_up_to_their_bound)
     }
     ck_assert_int_gt(longest_ns, 200 * MS);
     expect_ask(now_ns);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_outcome(&queue, QUEUE_HELD, now_ns);
     queue_on_released(&queue, now_ns);
     expect_ask(now_ns);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_outcome(&queue, QUEUE_COLLIDED, now_ns);
     ck_assert_int_le(queue_wake_ns(&queue) - now_ns, 10 * MS);
 }
@@ -328,7 +328,7 @@ END_TEST
 START_TEST(a_release_during_a_round_is_not_forgotten)
 {
     queue_join(&queue, &waiters[0], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_released(&queue, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
     expect_ask(0);
@@ -340,7 +340,7 @@ START_TEST(nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way)
     ck_assert(!queue_may_hand_over(&queue, 0));
     queue_join(&queue, &waiters[0], 0);
     ck_assert(queue_may_hand_over(&queue, 0));
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     ck_assert(!queue_may_hand_over(&queue, 0));
 }
 END_TEST
@@ -348,7 +348,7 @@ END_TEST
 START_TEST(who_does_not_wait_asks_also_in_a_pause)
 {
     queue_join(&queue, &waiters[0], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_outcome(&queue, QUEUE_COLLIDED, 0);
     queue_leave(&queue, &waiters[0]);
     queue_join(&queue, &waiters[1], 0);

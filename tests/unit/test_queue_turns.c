@@ -37,7 +37,7 @@ static void expect_rest(int64_t now_ns)
 
 static void expect_ask(int64_t now_ns)
 {
-    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ASK);
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
 }
 
 /* Turns have the same bounds where a daemon has left word, and where other libraries may wait. */
@@ -52,7 +52,7 @@ static void compete(int with)
 
 static void hand_over(int64_t now_ns)
 {
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     if (competitor == A_DAEMON)
         queue_on_wanted(&queue, 0);
     queue_on_granted(&queue, true, 1000 * MS, now_ns);
@@ -63,7 +63,7 @@ START_TEST(turns_end_by_number_and_by_time)
     compete(_i);
     queue_join(&queue, &waiters[0], 0);
     queue_join(&queue, &waiters[1], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 0);
     /* The first hand-over is always allowed, however long it was held. */
     ck_assert(queue_may_hand_over(&queue, 2 * QUEUE_TURN_NS));
@@ -79,7 +79,7 @@ START_TEST(turns_end_by_number_and_by_time)
     ck_assert_int_le(queue_wake_ns(&queue), 10 * MS);
     /* A new turn. */
     expect_ask(10 * MS);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 10 * MS);
     ck_assert(queue_may_hand_over(&queue, 10 * MS));
 }
@@ -94,7 +94,7 @@ static unsigned take_a_turn(void)
     queue_on_released(&queue, 0);
     expect_rest(0);
     expect_ask(10 * MS);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     return handovers;
 }
 
@@ -106,11 +106,11 @@ static void grant(void)
 START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
 {
     queue_join(&queue, &waiters[0], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     grant();
     for (unsigned i = 0; i < 100 * QUEUE_TURN_HANDOVERS; i++) {
         ck_assert(queue_may_hand_over(&queue, 0));
-        queue_on_asked(&queue);
+        queue_on_acquiring(&queue);
         queue_on_granted(&queue, true, 1000 * MS, 0);
     }
     ck_assert(queue_may_hand_over(&queue, QUEUE_TURN_NS - 1));
@@ -123,7 +123,7 @@ END_TEST
 
 static void hand_over_wanted(int64_t need_ns)
 {
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_wanted(&queue, need_ns);
     queue_on_granted(&queue, true, 1000 * MS, 0);
 }
@@ -131,7 +131,7 @@ static void hand_over_wanted(int64_t need_ns)
 /* How long the pause is after a turn with these needs; *handovers are a turn. */
 static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handovers)
 {
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     grant();
     for (*handovers = 0; queue_may_hand_over(&queue, 0); ++*handovers)
         hand_over_wanted(*handovers % 2 == 0 ? need_ns : other_ns);
@@ -188,7 +188,7 @@ START_TEST(word_is_good_for_one_turn)
 {
     compete(A_DAEMON);
     queue_join(&queue, &waiters[0], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     grant();
     ck_assert_uint_eq(take_a_turn(), QUEUE_TURN_HANDOVERS);
     grant();
@@ -203,9 +203,9 @@ END_TEST
 START_TEST(a_turn_begins_with_its_first_hand_over)
 {
     queue_join(&queue, &waiters[0], 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 0);
-    queue_on_asked(&queue);
+    queue_on_acquiring(&queue);
     queue_on_granted(&queue, true, 1000 * MS, 60 * NS_PER_S);
     ck_assert(queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS - 1));
     ck_assert(!queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS));
