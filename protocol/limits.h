@@ -94,7 +94,7 @@ enum {
      * there may be; and so many of them under way at once as hide a round trip, and let others
      * through. */
     LIMIT_LINK_COMMANDS = 4096,
-    LIMIT_LINK_LOOKS = 512,
+    LIMIT_LINK_KEY_PROBES = 512,
     LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 64,
     LIMIT_LINK_VOTES = 3072,
     LIMIT_LINK_REPLY = 64 * 1024,

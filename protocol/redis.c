@@ -114,7 +114,7 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
 static const enum redis_script script_of[] = {
     [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
     [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
-    [REDIS_STATUS] = REDIS_SCRIPT_STATUS,        [REDIS_LOOK] = REDIS_SCRIPT_STATUS,
+    [REDIS_STATUS] = REDIS_SCRIPT_STATUS,        [REDIS_KEY_PROBE] = REDIS_SCRIPT_STATUS,
     [REDIS_FREEZE] = REDIS_SCRIPT_FREEZE,
 };
 
@@ -162,7 +162,7 @@ static char *put_daemon(char *at, const struct redis_call *call)
 static size_t format_script(const struct redis_call *call, enum redis_form form, char *buf)
 {
     bool status = call->command == REDIS_STATUS;
-    bool look = call->command == REDIS_LOOK;
+    bool look = call->command == REDIS_KEY_PROBE;
     bool swap = call->command == REDIS_SWAP;
     bool named = swap || look || (call->command == REDIS_RELEASE && call->daemon != NULL);
     bool fenced = call->ballot != 0 && (swap || call->command == REDIS_ACQUIRE_FENCED);
@@ -415,7 +415,7 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
     case REDIS_RELEASE:
     case REDIS_EXTEND:
     case REDIS_STATUS:
-    case REDIS_LOOK:
+    case REDIS_KEY_PROBE:
     case REDIS_FREEZE:
         return answer_of_script(reply);
     }

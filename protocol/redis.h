@@ -41,7 +41,7 @@ enum __attribute__((packed)) redis_command {
     REDIS_EXTEND,
     REDIS_PLANT,
     REDIS_STATUS,
-    REDIS_LOOK,
+    REDIS_KEY_PROBE,
     REDIS_FREEZE,
 };
 
@@ -71,17 +71,19 @@ struct redis_call {
     enum redis_command command;
     const char *key;
     size_t key_len;
-    /* LIMIT_TOKEN bytes; not for REDIS_STATUS; REDIS_LOOK: or NULL; REDIS_FREEZE: the frozen one */
+    /* LIMIT_TOKEN bytes; not for REDIS_STATUS; REDIS_KEY_PROBE: or NULL; REDIS_FREEZE: the frozen
+     * one */
     const char *token;
-    /* At least 1; REDIS_RELEASE, REDIS_LOOK: max_ttl; not for REDIS_STATUS and REDIS_FREEZE */
+    /* At least 1; REDIS_RELEASE, REDIS_KEY_PROBE: max_ttl; not for REDIS_STATUS and REDIS_FREEZE */
     int64_t ttl_ms;
     int64_t ballot; /* REDIS_ACQUIRE_FENCED; REDIS_SWAP: 0 without a fence */
     int64_t fence_ttl_ms;
     const char *old_token; /* REDIS_SWAP: LIMIT_TOKEN bytes */
-    /* REDIS_DAEMON bytes, its own. REDIS_SWAP, REDIS_LOOK; REDIS_RELEASE: NULL to leave no word */
+    /* REDIS_DAEMON bytes, its own. REDIS_SWAP, REDIS_KEY_PROBE; REDIS_RELEASE: NULL to leave no
+     * word */
     const char *daemon;
-    /* How long the lock has to be free for a waiter of it; 0: no longer than usual. REDIS_LOOK,
-     * REDIS_RELEASE; at most REDIS_NEED_MAX_MS. */
+    /* How long the lock has to be free for a waiter of it; 0: no longer than usual.
+     * REDIS_KEY_PROBE, REDIS_RELEASE; at most REDIS_NEED_MAX_MS. */
     int64_t need_ms;
 };
 

@@ -27,9 +27,9 @@ struct flight_key {
     const char *bytes;
     size_t len;
     LIST_HEAD(, flight) flights;
-    unsigned looks; /* at the key, under way */
-    bool gathered;  /* a release of it waits for the end of the pass */
-    bool idle;      /* in the list of those that may have become so */
+    unsigned key_probes; /* at the key, under way */
+    bool gathered;       /* a release of it waits for the end of the pass */
+    bool idle;           /* in the list of those that may have become so */
     SLIST_ENTRY(flight_key) of_idle;
 };
 
@@ -64,7 +64,7 @@ struct flight {
     uint32_t shared_on;         /* of a hand-over, either of the two: the nodes asked for both */
     enum redis_command asks_by; /* for votes; REDIS_SWAP: the acquire of a hand-over */
     bool settled;               /* in flights->settled: what follows has not been done yet */
-    bool looks;                 /* ACQUIRE: its undo also looks at the key, for waiters */
+    bool key_probes;            /* ACQUIRE: its undo also looks at the key, for waiters */
     struct round round;
 
     alignas(POOL_LINE) struct flight_key *key;

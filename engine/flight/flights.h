@@ -64,10 +64,10 @@ struct flights_news {
     struct flight_key *sought;
     int64_t sought_need_ns;
 
-    uint32_t votes_lost; /* nodes that have lost their vote, each for the reason in lost_for */
-    uint32_t looks_lost; /* ... the connection, with all looks under way */
-    uint32_t untracked;  /* ... that report no more changes */
-    uint32_t look_again; /* ... on which any key may have changed, or which vote again */
+    uint32_t votes_lost;  /* nodes that have lost their vote, each for the reason in lost_for */
+    uint32_t probes_lost; /* ... the connection, with all looks under way */
+    uint32_t untracked;   /* ... that report no more changes */
+    uint32_t probe_again; /* ... on which any key may have changed, or which vote again */
     enum reason lost_for[LIMIT_NODES];
 };
 

@@ -110,10 +110,10 @@ void masters_init(struct flights *flights, int64_t now_ns)
 /* --- votes --- */
 
 /* Any key may have changed on this node, or its vote counts again. */
-static void look_again(struct flights *flights, unsigned node)
+static void probe_again(struct flights *flights, unsigned node)
 {
     flights->news.any = true;
-    flights->news.look_again |= nodes_only(node);
+    flights->news.probe_again |= nodes_only(node);
 }
 
 void masters_note_votes(struct flights *flights, int64_t now_ns)
@@ -135,7 +135,7 @@ void masters_note_votes(struct flights *flights, int64_t now_ns)
         }
         flights->io->vote_changed(flights->io->context, i, before, reason, now_ns);
         if (reason == REASON_NONE)
-            look_again(flights, i);
+            probe_again(flights, i);
     }
 }
 
@@ -149,7 +149,7 @@ static void start_tracking(struct flights *flights, unsigned node, int64_t now_n
         master->tracking_refused)
         return;
     tracker_start(&master->tracker, &master->link, now_ns);
-    look_again(flights, node);
+    probe_again(flights, node);
 }
 
 static void stop_tracking(struct flights *flights, unsigned node)
@@ -199,7 +199,7 @@ bool masters_on_report(struct flights *flights, unsigned node, const struct redi
         news->changed_on = node;
         break;
     case TRACKER_ALL_CHANGED:
-        look_again(flights, node);
+        probe_again(flights, node);
         break;
     }
     return true;

@@ -141,15 +141,15 @@ static struct flight_key *end_look(struct flights *flights, unsigned node,
                                    const struct link_ticket *ticket)
 {
     struct flight_key *key = ticket->owner;
-    flights->masters[node].looks--;
-    key->looks--;
+    flights->masters[node].key_probes--;
+    key->key_probes--;
     return key;
 }
 
-static void on_look_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
-                          const struct link_ticket *ticket)
+static void on_key_probe_reply(struct flights *flights, unsigned node,
+                               const struct redis_reply *reply, const struct link_ticket *ticket)
 {
-    const struct answer said = redis_answer(REDIS_LOOK, reply);
+    const struct answer said = redis_answer(REDIS_KEY_PROBE, reply);
     tell_seen(flights, node, end_look(flights, node, ticket), &said, ticket);
 }
 
@@ -330,8 +330,8 @@ static void on_reply(struct flights *flights, unsigned node, const struct redis_
     case TICKET_RELEASES:
         on_releases(flights, node, reply, ticket, now_ns);
         break;
-    case TICKET_LOOK:
-        on_look_reply(flights, node, reply, ticket);
+    case TICKET_KEY_PROBE:
+        on_key_probe_reply(flights, node, reply, ticket);
         break;
     case TICKET_FAR:
         on_far_reply(flights, node, reply, ticket);
@@ -361,9 +361,9 @@ static void fail_ticket(struct flights *flights, unsigned node, const struct lin
     enum reason reason = flights->masters[node].link.reason;
     struct flight *flight = ticket->owner;
     switch (ticket->kind) {
-    case TICKET_LOOK:
+    case TICKET_KEY_PROBE:
         flights->news.any = true;
-        flights->news.looks_lost |= nodes_only(node);
+        flights->news.probes_lost |= nodes_only(node);
         /* fall through */
     case TICKET_FAR:
         flight_note_idle(&flights->idle_keys, end_look(flights, node, ticket));

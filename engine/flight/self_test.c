@@ -15,7 +15,7 @@ static const struct trial {
 } trials[ENGINE_TRIALS] = {
     {"SET", REDIS_ACQUIRE},
     {"extend.lua", REDIS_EXTEND},
-    {"status.lua", REDIS_LOOK},
+    {"status.lua", REDIS_KEY_PROBE},
     {"freeze.lua", REDIS_FREEZE},
     {"swap.lua", REDIS_SWAP},
     {"release.lua", REDIS_RELEASE},

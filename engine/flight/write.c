@@ -75,7 +75,7 @@ static uint32_t track_undo(struct flights *flights, unsigned node, const struct 
 {
     struct link *link = &flights->masters[node].link;
     uint32_t tracking = flights->masters[node].tracker.tracking;
-    if (!flight->looks || tracking == 0 || link_refuses_vote(link) != REASON_NONE)
+    if (!flight->key_probes || tracking == 0 || link_refuses_vote(link) != REASON_NONE)
         return 0;
     tracker_ask(link, now_ns);
     return tracking;
@@ -301,27 +301,27 @@ bool write_in_full(struct flights *flights, unsigned node, const struct link_tic
 
 /* --- looks --- */
 
-void write_look(struct flights *flights, unsigned node, struct flight_key *key, const char *token,
-                enum redis_form form, int64_t now_ns)
+void write_key_probe(struct flights *flights, unsigned node, struct flight_key *key,
+                     const char *token, enum redis_form form, int64_t now_ns)
 {
     struct master *master = &flights->masters[node];
     /* Where another daemon hands it over, it finds that this one waits. */
     struct redis_call call = {
-        .command = REDIS_LOOK,
+        .command = REDIS_KEY_PROBE,
         .key = key->bytes,
         .key_len = key->len,
         .token = token,
         .ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS,
     };
-    const struct link_ticket ticket = {.kind = TICKET_LOOK,
+    const struct link_ticket ticket = {.kind = TICKET_KEY_PROBE,
                                        .form = (uint8_t)form,
                                        .sent_ns = now_ns,
                                        .tracking = master->tracker.tracking,
                                        .owner = key};
     sign(flights, &call);
-    flights->stats->looks++;
-    master->looks++;
-    key->looks++;
+    flights->stats->key_probes++;
+    master->key_probes++;
+    key->key_probes++;
     write_gathered_first(flights, key, now_ns);
     if (ticket.tracking != 0)
         tracker_ask(&master->link, now_ns);
@@ -335,10 +335,11 @@ void write_far_query(struct flights *flights, struct flight_key *key, int64_t no
     unsigned node = flights->far_queries++ % flights->node_count;
     struct master *master = &flights->masters[node];
     const struct link_ticket ticket = {.kind = TICKET_FAR, .sent_ns = now_ns, .owner = key};
-    if (master->looks >= LIMIT_LINK_LOOKS || link_refuses_vote(&master->link) != REASON_NONE)
+    if (master->key_probes >= LIMIT_LINK_KEY_PROBES ||
+        link_refuses_vote(&master->link) != REASON_NONE)
         return;
-    master->looks++;
-    key->looks++;
+    master->key_probes++;
+    key->key_probes++;
     size_t len = redis_format_far(key->bytes, key->len, flights->command);
     link_send(&master->link, flights->command, len, &ticket);
 }

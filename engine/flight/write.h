@@ -39,8 +39,8 @@ void write_all_gathered(struct flights *flights, int64_t now_ns);
 
 /* Look at a key on a node that takes votes. token: of the lock on it that is known, which a master
  * need not be told of; or NULL. */
-void write_look(struct flights *flights, unsigned node, struct flight_key *key, const char *token,
-                enum redis_form form, int64_t now_ns);
+void write_key_probe(struct flights *flights, unsigned node, struct flight_key *key,
+                     const char *token, enum redis_form form, int64_t now_ns);
 
 /* Ask a master, each in its turn, whether a far waiter has left its contention hint for this key.
  */

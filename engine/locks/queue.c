@@ -24,13 +24,13 @@ void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t 
     TAILQ_INIT(&queue->line);
     queue->rules = rules;
     queue->phase = QUEUE_WATCHING;
-    queue->acquire_ns = queue->look_ns = TIMER_NEVER;
+    queue->acquire_ns = queue->probe_ns = TIMER_NEVER;
     queue->random = seed;
 }
 
 /* --- the line --- */
 
-static void forget_sight(struct queue *queue)
+static void forget_observation(struct queue *queue)
 {
     queue->free = queue->held = queue->tracked = queue->changed = 0;
 }
@@ -39,10 +39,10 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
 {
     /* While nobody waited, nobody watched. */
     if (queue->length == 0)
-        forget_sight(queue);
+        forget_observation(queue);
     if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
         queue->acquire_ns = now_ns;
-        queue->look_ns = TIMER_NEVER;
+        queue->probe_ns = TIMER_NEVER;
     }
     waiter->timed_out = false;
     TAILQ_INSERT_TAIL(&queue->line, waiter, line);
@@ -86,7 +86,7 @@ int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
 }
 
 /* The look shows what the one before had shown: the report was for nothing. */
-static bool is_unchanged(const struct queue *queue, unsigned node, const struct sighting *seen,
+static bool is_unchanged(const struct queue *queue, unsigned node, const struct observation *seen,
                          int64_t until_ns)
 {
     int64_t before_ns = queue->until_ns[node];
@@ -115,12 +115,13 @@ static void forget_node(struct queue *queue, unsigned node)
     queue->tracked &= ~nodes_only(node);
 }
 
-void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns)
+void queue_on_observed(struct queue *queue, unsigned node, const struct observation *seen,
+                       int64_t now_ns)
 {
     int64_t until_ns =
         seen->pttl_ms >= 0 ? now_ns + seen->pttl_ms * NS_PER_MS + ROUNDED_NS : TIMER_NEVER;
     bool reported = queue->reported & nodes_only(node);
-    queue->looking &= ~nodes_only(node);
+    queue->probing &= ~nodes_only(node);
     queue->reported &= ~nodes_only(node);
     forget_node(queue, node);
     /* It has changed behind what was seen; the two came on different connections. */
@@ -138,9 +139,9 @@ void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *se
     queue->until_ns[node] = until_ns;
 }
 
-void queue_on_unseen(struct queue *queue, unsigned node)
+void queue_on_unobserved(struct queue *queue, unsigned node)
 {
-    queue->looking &= ~nodes_only(node);
+    queue->probing &= ~nodes_only(node);
     queue->reported &= ~nodes_only(node);
 }
 
@@ -150,26 +151,26 @@ void queue_on_changed(struct queue *queue, unsigned node)
     queue->changed |= nodes_only(node);
 }
 
-static void look_soon(struct queue *queue, int64_t now_ns)
+static void probe_soon(struct queue *queue, int64_t now_ns)
 {
-    if (queue->look_ns > now_ns + QUEUE_POLL_NS)
-        queue->look_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+    if (queue->probe_ns > now_ns + QUEUE_POLL_NS)
+        queue->probe_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
 }
 
 void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
 {
     queue->tracked &= ~nodes_only(node);
     queue->changed &= ~nodes_only(node);
-    look_soon(queue, now_ns);
+    probe_soon(queue, now_ns);
 }
 
 static void hold_everywhere(struct queue *queue, int64_t until_ns, int64_t now_ns)
 {
-    forget_sight(queue);
+    forget_observation(queue);
     queue->held = nodes_all(queue->rules->round.node_count);
     for (unsigned i = 0; i < queue->rules->round.node_count; i++)
         queue->until_ns[i] = until_ns + ROUNDED_NS;
-    queue->quiet_ns = queue->look_ns = now_ns + QUEUE_QUIET_NS;
+    queue->quiet_ns = queue->probe_ns = now_ns + QUEUE_QUIET_NS;
 }
 
 void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
@@ -188,7 +189,7 @@ void queue_on_acquiring(struct queue *queue)
     queue->phase = QUEUE_ACQUIRING;
     queue->acquire_again = false;
     queue->offered = false;
-    forget_sight(queue);
+    forget_observation(queue);
 }
 
 static void pause_until(struct queue *queue, int64_t at_ns)
@@ -221,8 +222,8 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
         queue->failures = 0;
         watch(queue, queue->acquire_again ? now_ns : TIMER_NEVER);
         queue->quiet_ns = now_ns;
-        queue->look_ns = TIMER_NEVER;
-        look_soon(queue, now_ns);
+        queue->probe_ns = TIMER_NEVER;
+        probe_soon(queue, now_ns);
         break;
     case QUEUE_AGAIN:
         watch(queue, now_ns);
@@ -338,7 +339,7 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
 static bool reports_suffice(const struct queue *queue)
 {
     const struct engine_rules *rules = queue->rules;
-    uint32_t reporting = (queue->held & queue->tracked) | queue->looking;
+    uint32_t reporting = (queue->held & queue->tracked) | queue->probing;
     return nodes_count(reporting) > rules->round.node_count - rules->round.quorum;
 }
 
@@ -346,25 +347,25 @@ static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_
 {
     /* Those that report may not be all whose key is to go: some may have one of somebody else's. So
      * where one is looked at because it has reported, those are, too, that cannot. */
-    bool reported = (queue->changed & reachable & ~queue->looking) != 0;
+    bool reported = (queue->changed & reachable & ~queue->probing) != 0;
     uint32_t nodes = reported ? queue->changed | ~queue->tracked : queue->changed;
     if (now_ns < queue->quiet_ns) {
-        if (nodes != 0 || queue->look_ns < queue->quiet_ns)
-            queue->look_ns = queue->quiet_ns;
+        if (nodes != 0 || queue->probe_ns < queue->quiet_ns)
+            queue->probe_ns = queue->quiet_ns;
         return 0;
     }
-    if (now_ns >= queue->look_ns) {
+    if (now_ns >= queue->probe_ns) {
         if (reports_suffice(queue)) {
-            queue->look_ns = TIMER_NEVER;
+            queue->probe_ns = TIMER_NEVER;
         } else {
             nodes |= ~queue->tracked;
-            queue->look_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
+            queue->probe_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
         }
     }
     /* Those that cannot be looked at now are, the next time. */
     if (queue->changed & ~reachable)
-        look_soon(queue, now_ns);
-    return nodes & reachable & ~queue->looking;
+        probe_soon(queue, now_ns);
+    return nodes & reachable & ~queue->probing;
 }
 
 enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_ns, uint32_t *nodes)
@@ -380,12 +381,12 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     if (now_ns >= free_ns(queue))
         return QUEUE_ACQUIRE;
     *nodes = to_look_at(queue, reachable, now_ns);
-    queue->looking |= *nodes;
+    queue->probing |= *nodes;
     queue->reported |= *nodes & queue->changed;
     queue->changed &= ~*nodes;
     if (!reports_suffice(queue))
-        look_soon(queue, now_ns);
-    return *nodes != 0 ? QUEUE_LOOK : QUEUE_REST;
+        probe_soon(queue, now_ns);
+    return *nodes != 0 ? QUEUE_PROBE : QUEUE_REST;
 }
 
 int64_t queue_wake_ns(const struct queue *queue)
@@ -395,7 +396,7 @@ int64_t queue_wake_ns(const struct queue *queue)
     int64_t wake_ns = queue->acquire_ns;
     if (queue->phase == QUEUE_PAUSING)
         return wake_ns;
-    wake_ns = queue->look_ns < wake_ns ? queue->look_ns : wake_ns;
+    wake_ns = queue->probe_ns < wake_ns ? queue->probe_ns : wake_ns;
     int64_t free_at_ns = free_ns(queue);
     return free_at_ns < wake_ns ? free_at_ns : wake_ns;
 }

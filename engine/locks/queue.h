@@ -91,10 +91,10 @@ struct queue {
     uint32_t held;
     uint32_t tracked;              /* will tell of the next change */
     uint32_t changed;              /* have told of one, and are to be looked at */
-    uint32_t looking;              /* are being looked at */
+    uint32_t probing;              /* are being looked at */
     uint32_t reported;             /* ... because they told of a change */
     unsigned idle_reports;         /* reports in a row that were for nothing */
-    int64_t look_ns;               /* when to look at those that do not track */
+    int64_t probe_ns;              /* when to look at those that do not track */
     int64_t quiet_ns;              /* ... and the earliest to look at any */
     int64_t sought_ns;             /* sought: until then, if no client here takes it meanwhile */
     int64_t need_ns;               /* the most that somebody else needs it to be free, this turn */
@@ -117,7 +117,7 @@ void queue_note_timed_out(struct queue *queue, struct waiter *waiter);
 enum queue_want {
     QUEUE_REST,    /* nothing, until queue_wake_ns() or something happens */
     QUEUE_ACQUIRE, /* start a round for the first in line */
-    QUEUE_LOOK,    /* look at these nodes; which then counts as done */
+    QUEUE_PROBE,   /* look at these nodes; which then counts as done */
 };
 
 /* reachable: the nodes that can be looked at. */
@@ -147,16 +147,17 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
 void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns);
 
 /* A node has told who holds the key: with an undo, or when it was looked at. */
-struct sighting {
+struct observation {
     bool held;
     int64_t pttl_ms; /* of one that is held: its time to live, -1 unknown */
     uint64_t holder; /* likewise: a fingerprint of the value */
     bool tracked;    /* it will tell of the next change */
 };
-void queue_on_seen(struct queue *queue, unsigned node, const struct sighting *seen, int64_t now_ns);
+void queue_on_observed(struct queue *queue, unsigned node, const struct observation *seen,
+                       int64_t now_ns);
 
 /* A look has brought nothing. */
-void queue_on_unseen(struct queue *queue, unsigned node);
+void queue_on_unobserved(struct queue *queue, unsigned node);
 
 /* A node tells of a change; or it tracks only from now on. */
 void queue_on_changed(struct queue *queue, unsigned node);

@@ -106,7 +106,7 @@ struct resource *resource_of(const struct flight_key *key)
 
 static bool is_known(const struct resource *resource)
 {
-    return resource->key.looks > 0 || !LIST_EMPTY(&resource->key.flights) ||
+    return resource->key.key_probes > 0 || !LIST_EMPTY(&resource->key.flights) ||
            resource->lock != NULL || resource->queue.length > 0 || resource->kept;
 }
 

@@ -127,7 +127,7 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     pending_set_flight(pending, flight);
     flights_make_token(manager->flights, flight->token);
     flight->ballot = ballot;
-    flight->looks = pending->waits;
+    flight->key_probes = pending->waits;
     if (fenced)
         flight->asks_by = REDIS_ACQUIRE_FENCED;
     flight->round.may_bid_again = fenced && !pending->outbid;
@@ -290,7 +290,7 @@ static uint32_t reachable(const struct lock_manager *manager, int64_t now_ns)
     const struct flights *flights = manager->flights;
     uint32_t nodes = 0;
     for (unsigned i = 0; i < flights->node_count; i++)
-        if (flights->masters[i].looks < LIMIT_LINK_LOOKS &&
+        if (flights->masters[i].key_probes < LIMIT_LINK_KEY_PROBES &&
             master_refuses_vote(&flights->masters[i], now_ns) == REASON_NONE)
             nodes |= nodes_only(i);
     return nodes;
@@ -300,7 +300,7 @@ static void look(struct lock_manager *manager, struct resource *resource, unsign
                  enum redis_form form, int64_t now_ns)
 {
     const char *token = resource->lock != NULL ? resource->lock->token : NULL;
-    write_look(manager->flights, node, &resource->key, token, form, now_ns);
+    write_key_probe(manager->flights, node, &resource->key, token, form, now_ns);
 }
 
 /* A look, or an undo, has told what holds the key. */
@@ -308,19 +308,19 @@ static void on_seen(struct lock_manager *manager, const struct flights_news *new
 {
     struct resource *resource = resource_of(news->seen);
     const struct answer *answer = &news->answer;
-    const struct sighting seen = {
+    const struct observation seen = {
         .held = answer->kind == ANSWER_HELD,
         .pttl_ms = answer->kind == ANSWER_HELD ? answer->pttl_ms : -1,
         .holder = answer->holder,
         .tracked = news->tracked,
     };
     if (answer->kind != ANSWER_FAILED)
-        queue_on_seen(&resource->queue, news->seen_by, &seen, now_ns);
+        queue_on_observed(&resource->queue, news->seen_by, &seen, now_ns);
     else if (news->forgot_script &&
              link_refuses_vote(&manager->flights->masters[news->seen_by].link) == REASON_NONE)
         look(manager, resource, news->seen_by, REDIS_IN_FULL, now_ns);
     else
-        queue_on_unseen(&resource->queue, news->seen_by);
+        queue_on_unobserved(&resource->queue, news->seen_by);
     waits_run(manager, resource, now_ns);
 }
 
@@ -343,14 +343,14 @@ static void tell_queues(struct lock_manager *manager, const struct flights_news 
     TAILQ_FOREACH (resource, &manager->resources.all, of_all) {
         struct queue *queue = &resource->queue;
         for (unsigned i = 0; i < manager->flights->node_count; i++) {
-            if (news->looks_lost & nodes_only(i))
-                queue_on_unseen(queue, i);
+            if (news->probes_lost & nodes_only(i))
+                queue_on_unobserved(queue, i);
             if (queue->length == 0)
                 continue;
             /* In this order: what is looked at again may be tracked anew. */
             if (news->untracked & nodes_only(i))
                 queue_on_untracked(queue, i, now_ns);
-            if (news->look_again & nodes_only(i))
+            if (news->probe_again & nodes_only(i))
                 queue_on_changed(queue, i);
         }
         if (queue->length > 0)
@@ -370,7 +370,7 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
         on_seen(manager, news, now_ns);
     if (news->changed != NULL)
         on_changed(manager, news, now_ns);
-    if ((news->looks_lost | news->untracked | news->look_again) != 0)
+    if ((news->probes_lost | news->untracked | news->probe_again) != 0)
         tell_queues(manager, news, now_ns);
 }
 
@@ -438,7 +438,7 @@ static void run_line(struct lock_manager *manager, struct resource *resource, in
         if (want == QUEUE_ACQUIRE)
             ask(manager, resource, now_ns);
     }
-    if (want == QUEUE_LOOK)
+    if (want == QUEUE_PROBE)
         for (unsigned i = 0; i < manager->flights->node_count; i++)
             if (nodes & nodes_only(i))
                 look(manager, resource, i, REDIS_BY_SHA1, now_ns);
@@ -512,7 +512,7 @@ static void join(struct lock_manager *manager, struct pending_request *pending,
     /* A round that is under way may be for a client that does not wait, and this one would hear of
      * a release only from its next look. */
     if (resource->acquire != NULL)
-        resource->acquire->looks = true;
+        resource->acquire->key_probes = true;
     /* This daemon granted it to another of its clients: no need to ask. */
     if (first && resource->lock != NULL)
         queue_on_held(queue, resource->lock->ends_ns, now_ns);

@@ -299,7 +299,7 @@ const struct link_ticket *link_take_lost(struct link *link)
     while (link->ticket_count > 0) {
         const struct link_ticket *ticket = pop_ticket(link);
         if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_RELEASES ||
-            ticket->kind == TICKET_LOOK || ticket->kind == TICKET_FAR)
+            ticket->kind == TICKET_KEY_PROBE || ticket->kind == TICKET_FAR)
             return ticket;
     }
     return NULL;
@@ -512,7 +512,7 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
         histogram_add(&link->round_trips, now_ns - ticket->sent_ns);
         break;
     case TICKET_GUARD:
-    case TICKET_LOOK:
+    case TICKET_KEY_PROBE:
     case TICKET_FAR:
     case TICKET_TRACKING:
     case TICKET_TRIAL:

@@ -70,10 +70,10 @@ enum __attribute__((packed)) link_ticket_kind {
     TICKET_RELEASES, /* of several rounds */
     TICKET_GUARD,
     TICKET_HEARTBEAT,
-    TICKET_LOOK,     /* at a key somebody waits for */
-    TICKET_FAR,      /* the contention hint of a far waiter */
-    TICKET_TRACKING, /* a setting of engine/master/tracker.h */
-    TICKET_TRIAL,    /* whether the node does what rounds ask for */
+    TICKET_KEY_PROBE, /* at a key somebody waits for */
+    TICKET_FAR,       /* the contention hint of a far waiter */
+    TICKET_TRACKING,  /* a setting of engine/master/tracker.h */
+    TICKET_TRIAL,     /* whether the node does what rounds ask for */
 };
 
 /*
@@ -90,15 +90,16 @@ struct link_ticket {
     bool plain;     /* TICKET_ROUND: a vote, of which OK says all: yes */
     uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */
     union {
-        /* TICKET_ROUND, TICKET_LOOK: the key is tracked from then on, if the tracker is still the
-         * same; 0: it is not. */
+        /* TICKET_ROUND, TICKET_KEY_PROBE: the key is tracked from then on, if the tracker is still
+         * the same; 0: it is not. */
         uint32_t tracking;
         uint32_t number; /* plain: which it is of all that were asked for, of whichever node */
     };
     uint32_t more;   /* plain: votes of this run behind this one */
     int64_t sent_ns; /* of a run, the first */
     union {
-        void *owner;   /* TICKET_ROUND, TICKET_RELEASES, TICKET_LOOK, TICKET_FAR: of the engine */
+        void
+            *owner; /* TICKET_ROUND, TICKET_RELEASES, TICKET_KEY_PROBE, TICKET_FAR: of the engine */
         uint64_t owed; /* TICKET_OWED: its position */
     };
 };

@@ -24,7 +24,7 @@ struct master {
     struct link link;       /* commands; owns what is under way and what is owed */
     struct tracker tracker; /* reports of changes */
 
-    unsigned looks;          /* at keys, under way */
+    unsigned key_probes;     /* at keys, under way */
     enum reason vote_reason; /* why it has no vote, as last told; REASON_NONE: it has */
 
     /* On this connection: */

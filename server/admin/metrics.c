@@ -94,7 +94,7 @@ static void write_requests(const struct status *status, struct text *text)
     counter(text, "redlockd_locks_undone_total",
             "LOCKs undone because their client had left before the answer.", stats->undone);
     counter(text, "redlockd_looks_total", "Looks at a key somebody waits for, on one master.",
-            stats->looks);
+            stats->key_probes);
     counter(text, "redlockd_keys_planted_total",
             "Keys set again where a granted round had found them missing.", stats->planted);
 }

@@ -89,7 +89,7 @@ void status_write_daemon(const struct status *status, struct text *text)
                 status->version, status->pid, ms(status->uptime_ns), status->clients,
                 status->rounds_in_flight, stats->undone, stats->planted, stats->owed,
                 status->waiting, status->holding, status->locks, stats->asked, stats->handovers,
-                stats->looks, stats->renewals, stats->lost, status->unauthenticated,
+                stats->key_probes, stats->renewals, stats->lost, status->unauthenticated,
                 status->wrong_secrets, stats->broken);
 }
 

@@ -162,7 +162,7 @@ static void try_lock_command(void)
         fenced.ballot = 1;
     if (call.command == REDIS_RELEASE && below(2) == 0)
         fenced.daemon = NULL;
-    if (call.command == REDIS_LOOK && below(2) == 0)
+    if (call.command == REDIS_KEY_PROBE && below(2) == 0)
         fenced.token = NULL;
     if (call.command == REDIS_SWAP)
         fenced.need_ms = 0;

@@ -42,7 +42,7 @@ void bounds_draw(uint64_t seed)
         .renewals = tight_or_roomy(&dice, 1, 2),
         .breaks = tight_or_roomy(&dice, 1, 1),
         .extended = tight_or_roomy(&dice, 1, 3),
-        .link_looks = tight_or_roomy(&dice, 1, 2),
+        .link_key_probes = tight_or_roomy(&dice, 1, 2),
         .link_votes = tight_or_roomy(&dice, 4, 16),
         .link_kept = tight_or_roomy(&dice, 1, 3),
         .link_owed = tight_owed ? between(&dice, 10, 14) : ROOMY,
@@ -101,7 +101,8 @@ void bounds_note(const struct engine *engine, uint64_t *met)
     met[BOUND_extended] += is_full(&engine->manager.extensions.pool);
     for (unsigned i = 0; i < engine->flights.node_count; i++) {
         const struct link *link = &engine->flights.masters[i].link;
-        met[BOUND_link_looks] += engine->flights.masters[i].looks >= LIMIT_LINK_LOOKS;
+        met[BOUND_link_key_probes] +=
+            engine->flights.masters[i].key_probes >= LIMIT_LINK_KEY_PROBES;
         met[BOUND_link_releases] += link->load >= LIMIT_LINK_RELEASES;
         met[BOUND_link_votes] += link->load >= LIMIT_LINK_VOTES;
         met[BOUND_link_kept] += engine->flights.vote_count[i] >= LIMIT_LINK_KEPT;
@@ -121,8 +122,8 @@ const char *bounds_passed(const struct engine *engine)
         return "renewals";
     for (unsigned i = 0; i < engine->flights.node_count; i++) {
         const struct link *link = &engine->flights.masters[i].link;
-        if (engine->flights.masters[i].looks > LIMIT_LINK_LOOKS)
-            return "link_looks";
+        if (engine->flights.masters[i].key_probes > LIMIT_LINK_KEY_PROBES)
+            return "link_key_probes";
         if (engine->flights.vote_count[i] > LIMIT_LINK_KEPT)
             return "link_kept";
         if (link->owed_under_way > LIMIT_LINK_OWED_UNDER_WAY)

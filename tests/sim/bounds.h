@@ -24,7 +24,7 @@ struct sim_bounds {
     unsigned breaks;
     unsigned extended;
     unsigned link_commands;
-    unsigned link_looks;
+    unsigned link_key_probes;
     unsigned link_releases;
     unsigned link_votes;
     unsigned link_kept;
@@ -55,7 +55,7 @@ bool bounds_are_crowded(void);
     X(renewals)                                                                                    \
     X(breaks)                                                                                      \
     X(extended)                                                                                    \
-    X(link_looks)                                                                                  \
+    X(link_key_probes)                                                                             \
     X(link_releases)                                                                               \
     X(link_votes)                                                                                  \
     X(link_kept)                                                                                   \

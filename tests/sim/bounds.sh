@@ -4,7 +4,7 @@
 # Those of struct sim_bounds (bounds.h) are variables of that name; LIMIT_TOGETHER is the length of arrays,
 # so it is a small constant. All others stay as they are.
 set -eu
-drawn='CLIENT_REQUESTS OPERATIONS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_LOOKS
+drawn='CLIENT_REQUESTS OPERATIONS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_KEY_PROBES
        LINK_RELEASES LINK_VOTES LINK_KEPT LINK_OWED LINK_OWED_UNDER_WAY'
 script='s/LIMIT_TOGETHER = [0-9]*,/LIMIT_TOGETHER = 2,/
 /^#endif/d'

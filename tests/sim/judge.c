@@ -631,9 +631,9 @@ void judge_end(struct sim *sim, unsigned index)
                         (size_t)engine->manager.renewing, engine->manager.breakings.in_use,
                         (size_t)engine->manager.held_count);
     for (unsigned node = 0; node < sim->node_count; node++)
-        if (engine->flights.masters[node].looks != 0 || engine->flights.vote_count[node] != 0)
+        if (engine->flights.masters[node].key_probes != 0 || engine->flights.vote_count[node] != 0)
             judge_violation(sim, "daemon %u keeps %u looks at %c, %u votes", index,
-                            engine->flights.masters[node].looks, 'a' + node,
+                            engine->flights.masters[node].key_probes, 'a' + node,
                             engine->flights.vote_count[node]);
     if (engine->flights.pool.in_use != 0)
         judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);

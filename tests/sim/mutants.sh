@@ -175,7 +175,7 @@ mutant granted-unheard all "$unfit\|rests on\|keeps" engine/engine.c \
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" engine/locks/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
 mutant free-masters-report untracked,leftover "sleeps while" engine/locks/queue.c \
-    's/(queue->held & queue->tracked) | queue->looking/queue->tracked | queue->looking/'
+    's/(queue->held & queue->tracked) | queue->probing/queue->tracked | queue->probing/'
 mutant asks-who-may-not-vote all "over and over" engine/locks/waits.c \
     '/^static uint32_t reachable/,/^}/s/master_refuses_vote(&flights->masters\[i\], now_ns)/link_refuses_vote(\&flights->masters[i].link)/'
 mutant asks-who-fails-to-vote full,clog,cut,clients,foreign "over and over" engine/round/round.c \

@@ -39,7 +39,7 @@ static struct clock_result look(int64_t sent_ms, int64_t received_ms)
     return clock_on_sample(&trust, &periods, &sample);
 }
 
-static void look_each_second(int64_t from_ms, int64_t until_ms)
+static void probe_each_second(int64_t from_ms, int64_t until_ms)
 {
     for (int64_t ms = from_ms; ms < until_ms; ms += 1000)
         look(ms, ms);
@@ -59,7 +59,7 @@ static struct clock_result inherit(const char *attestation, const char *entry, i
 
 START_TEST(clock_is_trusted_once_it_was_watched_for_a_quarantine)
 {
-    look_each_second(1000, 61000);
+    probe_each_second(1000, 61000);
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
     look(61000, 61000);
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
@@ -68,7 +68,7 @@ END_TEST
 
 START_TEST(step_is_confirmed_by_a_second_sample)
 {
-    look_each_second(1000, 62000);
+    probe_each_second(1000, 62000);
     ahead_us = 60000000;
     struct clock_result result = look(62000, 62000);
     ck_assert_int_eq(result.verdict, MONITOR_STEPPED);
@@ -96,7 +96,7 @@ END_TEST
 
 START_TEST(step_back_is_announced_and_costs_no_trust)
 {
-    look_each_second(1000, 62000);
+    probe_each_second(1000, 62000);
     ahead_us = -60000000;
     ck_assert_int_eq(look(62000, 62000).verdict, MONITOR_STEPPED_BACK);
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
@@ -151,7 +151,7 @@ END_TEST
 static void leave_entry(char entry[GUARD_ENTRY_MAX])
 {
     char attestation[GUARD_ATTESTATION_MAX];
-    look_each_second(1000, 62000);
+    probe_each_second(1000, 62000);
     hear("", "7", 61500, 61500);
     look(62000, 62000);
     ck_assert(clock_has_bounds(&trust, 62000 * NS_PER_MS));
@@ -210,7 +210,7 @@ END_TEST
 /* It was not there to see the step, whether it samples or hears of it first. */
 START_TEST(step_announced_while_nothing_was_sampled_begins_anew)
 {
-    look_each_second(1000, 62000);
+    probe_each_second(1000, 62000);
     hear("", "7", 61500, 61500);
     look(62000, 62000);
     if (_i == 0) {
@@ -229,7 +229,7 @@ END_TEST
 
 START_TEST(daemon_that_samples_sees_a_step_itself)
 {
-    look_each_second(1000, 62000);
+    probe_each_second(1000, 62000);
     ck_assert(hear("", "8", 61500, 61500));
     look(62000, 62000);
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
@@ -240,7 +240,7 @@ END_TEST
 START_TEST(clocks_begin_anew_when_ours_is_suspect)
 {
     char text[GUARD_ATTESTATION_MAX];
-    look_each_second(1000, 62000);
+    probe_each_second(1000, 62000);
     clock_on_suspect(&trust, &periods, 62000 * NS_PER_MS);
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
     look(63000, 63000);

@@ -28,9 +28,9 @@ static void setup(void)
 
 static void see(unsigned node, bool held, int64_t pttl_ms, bool tracked, int64_t now_ns)
 {
-    const struct sighting seen = {
+    const struct observation seen = {
         .held = held, .pttl_ms = pttl_ms, .holder = held ? holder : 0, .tracked = tracked};
-    queue_on_seen(&queue, node, &seen, now_ns);
+    queue_on_observed(&queue, node, &seen, now_ns);
 }
 
 /* One waits, and was refused at `now`: all nodes are held until then, and tracked. */
@@ -49,9 +49,9 @@ static void expect_rest(int64_t now_ns)
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_REST);
 }
 
-static void expect_look(int64_t now_ns, uint32_t at)
+static void expect_probe(int64_t now_ns, uint32_t at)
 {
-    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_LOOK);
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_PROBE);
     ck_assert_uint_eq(nodes, at);
 }
 
@@ -103,13 +103,13 @@ START_TEST(a_node_that_reports_is_looked_at_once)
 {
     refused(0, 10000, true);
     queue_on_changed(&queue, 3);
-    expect_look(100 * MS, 8);
+    expect_probe(100 * MS, 8);
     expect_rest(100 * MS);
     queue_on_changed(&queue, 3);
     /* Not before the look under way has been answered. */
     expect_rest(100 * MS);
     see(3, true, 10000, true, 101 * MS);
-    expect_look(101 * MS, 8);
+    expect_probe(101 * MS, 8);
 }
 END_TEST
 
@@ -119,12 +119,12 @@ START_TEST(a_report_that_overtakes_the_answer_makes_it_void)
     refused(0, 10000, true);
     for (unsigned i = 0; i < 3; i++)
         queue_on_changed(&queue, i);
-    expect_look(100 * MS, 7);
+    expect_probe(100 * MS, 7);
     queue_on_changed(&queue, 2);
     for (unsigned i = 0; i < 3; i++)
         see(i, false, -1, true, 101 * MS);
     /* Two are free; of the third that is not known. */
-    expect_look(101 * MS, 4);
+    expect_probe(101 * MS, 4);
     see(2, true, 10000, true, 102 * MS);
     expect_rest(102 * MS);
 }
@@ -136,12 +136,12 @@ START_TEST(a_report_has_those_looked_at_that_cannot_report)
     refused(0, 10000, true);
     see(1, true, 10000, false, 0);
     queue_on_changed(&queue, 2);
-    expect_look(100 * MS, 6);
+    expect_probe(100 * MS, 6);
     queue_on_changed(&queue, 2);
     see(1, true, 10000, false, 101 * MS);
     expect_rest(101 * MS);
     see(2, true, 10000, true, 102 * MS);
-    expect_look(102 * MS, 6);
+    expect_probe(102 * MS, 6);
     /* Nor of one that cannot be reached. */
     see(1, true, 10000, false, 103 * MS);
     see(2, true, 10000, true, 103 * MS);
@@ -159,7 +159,7 @@ START_TEST(a_report_during_a_round_is_looked_into_after_it)
     queue_on_changed(&queue, 1);
     expect_rest(0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
-    expect_look(0, 2);
+    expect_probe(0, 2);
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(nodes_that_do_not_report_are_looked_at_from_time_to_time)
         int64_t wake_ns = queue_wake_ns(&queue);
         ck_assert_int_ge(wake_ns - last_ns, QUEUE_POLL_NS / 2);
         ck_assert_int_le(wake_ns - last_ns, QUEUE_POLL_NS);
-        expect_look(wake_ns, ALL);
+        expect_probe(wake_ns, ALL);
         for (unsigned node = 0; node < 5; node++)
             see(node, true, 100000, false, wake_ns);
         last_ns = wake_ns;
@@ -189,7 +189,7 @@ START_TEST(a_quorum_that_reports_is_enough)
     ck_assert_int_eq(queue_wake_ns(&queue), 100001 * MS);
     queue_on_untracked(&queue, 2, QUEUE_POLL_NS);
     expect_rest(QUEUE_POLL_NS);
-    expect_look(2 * QUEUE_POLL_NS, 7);
+    expect_probe(2 * QUEUE_POLL_NS, 7);
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(masters_that_are_free_do_not_count_among_those_that_report)
     see(2, true, 100000, false, 0);
     expect_rest(0);
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
-    expect_look(QUEUE_POLL_NS, 4);
+    expect_probe(QUEUE_POLL_NS, 4);
     see(2, false, -1, false, QUEUE_POLL_NS);
     expect_ask(QUEUE_POLL_NS);
 }
@@ -224,7 +224,7 @@ START_TEST(of_four_masters_two_that_report_are_enough)
     ck_assert_int_eq(queue_wake_ns(&queue), 100001 * MS);
     queue_on_untracked(&queue, 1, QUEUE_POLL_NS);
     expect_rest(QUEUE_POLL_NS);
-    ck_assert_int_eq(queue_next(&queue, 0xf, 2 * QUEUE_POLL_NS, &nodes), QUEUE_LOOK);
+    ck_assert_int_eq(queue_next(&queue, 0xf, 2 * QUEUE_POLL_NS, &nodes), QUEUE_PROBE);
     ck_assert_uint_eq(nodes, 0xe);
 }
 END_TEST
@@ -234,12 +234,12 @@ START_TEST(a_look_that_brings_nothing_is_repeated)
     refused(0, 100000, true);
     for (unsigned i = 0; i < 5; i++)
         queue_on_changed(&queue, i);
-    expect_look(0, ALL);
+    expect_probe(0, ALL);
     for (unsigned i = 0; i < 5; i++)
-        queue_on_unseen(&queue, i);
+        queue_on_unobserved(&queue, i);
     expect_rest(0);
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
-    expect_look(QUEUE_POLL_NS, ALL);
+    expect_probe(QUEUE_POLL_NS, ALL);
 }
 END_TEST
 
@@ -249,7 +249,7 @@ START_TEST(nodes_out_of_reach_are_looked_at_later)
     queue_on_changed(&queue, 4);
     ck_assert_int_eq(queue_next(&queue, 0xf, 0, &nodes), QUEUE_REST);
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
-    expect_look(1, 0x10);
+    expect_probe(1, 0x10);
 }
 END_TEST
 
@@ -261,7 +261,7 @@ START_TEST(reports_for_nothing_are_believed_so_often)
     refused(0, 10000, true);
     for (unsigned i = 0; i < 1000; i++, now_ns += MS) {
         queue_on_changed(&queue, i % 5);
-        if (queue_next(&queue, ALL, now_ns, &nodes) != QUEUE_LOOK)
+        if (queue_next(&queue, ALL, now_ns, &nodes) != QUEUE_PROBE)
             continue;
         for (unsigned node = 0; node < 5; node++)
             if (nodes & 1U << node) {
@@ -274,7 +274,7 @@ START_TEST(reports_for_nothing_are_believed_so_often)
     /* Once there is something to it, all are believed again. */
     queue_on_changed(&queue, 0);
     now_ns += QUEUE_POLL_NS;
-    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_LOOK);
+    ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_PROBE);
     see(0, true, 30000, true, now_ns);
     ck_assert_uint_eq(queue.idle_reports, 0);
 }
@@ -290,7 +290,7 @@ START_TEST(after_a_grant_here_nothing_is_looked_at_for_a_while)
     queue_on_changed(&queue, 0);
     expect_rest(0);
     ck_assert_int_eq(queue_wake_ns(&queue), QUEUE_QUIET_NS);
-    expect_look(QUEUE_QUIET_NS, ALL);
+    expect_probe(QUEUE_QUIET_NS, ALL);
     ck_assert(queue_may_hand_over(&queue, QUEUE_QUIET_NS));
 }
 END_TEST

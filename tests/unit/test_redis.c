@@ -151,14 +151,14 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
     static const enum redis_script scripts[] = {
         [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
         [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
-        [REDIS_STATUS] = REDIS_SCRIPT_STATUS,        [REDIS_LOOK] = REDIS_SCRIPT_STATUS,
+        [REDIS_STATUS] = REDIS_SCRIPT_STATUS,        [REDIS_KEY_PROBE] = REDIS_SCRIPT_STATUS,
         [REDIS_FREEZE] = REDIS_SCRIPT_FREEZE,
     };
     const int64_t values[3] = {call->ttl_ms, call->ballot, call->fence_ttl_ms};
     size_t count = 0;
     bool full = form == REDIS_IN_FULL;
     bool status = call->command == REDIS_STATUS;
-    bool look = call->command == REDIS_LOOK;
+    bool look = call->command == REDIS_KEY_PROBE;
     bool swap = call->command == REDIS_SWAP;
     bool fenced = call->command == REDIS_ACQUIRE_FENCED || (swap && call->ballot != 0);
     for (unsigned i = 0; i < 3; i++)
@@ -228,9 +228,9 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
         };
         assert_its_words(&call, REDIS_BY_SHA1);
         assert_its_words(&call, REDIS_IN_FULL);
-        if (command == REDIS_RELEASE || command == REDIS_LOOK) {
-            call.daemon = command == REDIS_LOOK ? call.daemon : NULL;
-            call.token = command == REDIS_LOOK ? NULL : call.token;
+        if (command == REDIS_RELEASE || command == REDIS_KEY_PROBE) {
+            call.daemon = command == REDIS_KEY_PROBE ? call.daemon : NULL;
+            call.token = command == REDIS_KEY_PROBE ? NULL : call.token;
             assert_its_words(&call, REDIS_BY_SHA1);
         }
         /* A swap has its fence by this; to one that has none, the ballot of its round is nothing.
@@ -304,7 +304,7 @@ END_TEST
 START_TEST(word_that_is_left_says_what_a_daemon_needs)
 {
     char buf[REDIS_COMMAND_MAX];
-    struct redis_call call = {.command = REDIS_LOOK,
+    struct redis_call call = {.command = REDIS_KEY_PROBE,
                               .key = "k",
                               .key_len = 1,
                               .ttl_ms = 60000,

@@ -86,11 +86,11 @@ START_TEST(goes_with_the_next_sweep_unless_something_is_known_of_it)
     begin("p:");
     struct resource *resource = take("a");
     struct flight_keys idle = SLIST_HEAD_INITIALIZER(idle);
-    resource->key.looks = 1;
+    resource->key.key_probes = 1;
     flight_note_idle(&idle, &resource->key);
     resources_sweep(&resources, &idle);
     ck_assert_ptr_eq(find_key("p:a"), resource);
-    resource->key.looks = 0;
+    resource->key.key_probes = 0;
     resources_sweep(&resources, &idle);
     ck_assert_ptr_eq(find_key("p:a"), resource);
     flight_note_idle(&idle, &resource->key);

@@ -272,11 +272,11 @@ START_TEST(a_flush_is_noticed_and_looked_into)
     world_occupy(&w, "a", 60000);
     world_say(&w, "#a LOCK a 10s WAIT 300s");
     world_pass_ms(&w, 1000);
-    uint64_t looks = w.engine.stats.looks;
+    uint64_t looks = w.engine.stats.key_probes;
     for (unsigned i = 0; i < 3; i++)
         world_flush(&w, i);
     world_settle(&w);
-    ck_assert_uint_gt(w.engine.stats.looks, looks);
+    ck_assert_uint_gt(w.engine.stats.key_probes, looks);
     world_pass_ms(&w, 50000);
     /* Two remember, three have forgotten and are in quarantine. */
     world_expect(&w, "(nothing)");
@@ -315,7 +315,7 @@ START_TEST(a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits)
     world_hang(&w, 1, true);
     world_delete(&w, 1, "a");
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.flights.masters[0].looks, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[0].key_probes, 1);
     world_lose_client(&w, &w.others[0]);
     world_settle(&w);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
