@@ -14,10 +14,10 @@ enum {
     SCRIPT_YES = -3,
     SCRIPT_ABSENT = -2,
     SCRIPT_YES_ABSENT = -4,
-    SCRIPT_YES_WANTED = -5,
-    SCRIPT_YES_ABSENT_WANTED = -6,
+    SCRIPT_YES_CONTENDED = -5,
+    SCRIPT_YES_ABSENT_CONTENDED = -6,
     /* ... and down to there, by twice the milliseconds that are needed. */
-    SCRIPT_WANTED_LAST = SCRIPT_YES_ABSENT_WANTED - 2 * REDIS_NEED_MAX_MS,
+    SCRIPT_CONTENDED_LAST = SCRIPT_YES_ABSENT_CONTENDED - 2 * REDIS_NEED_MAX_MS,
 };
 
 /* Decades: a key that lives longer has no end for us. It fits in nanoseconds, added to any time. */
@@ -351,13 +351,13 @@ static struct answer answer_of_swap(const struct redis_reply *reply)
     answer.released = answer.kind;
     if (reply->kind == RESP_INTEGER && reply->integer == SCRIPT_YES_ABSENT)
         return (struct answer){.kind = ANSWER_YES, .released = ANSWER_ABSENT};
-    if (reply->kind == RESP_INTEGER && reply->integer <= SCRIPT_YES_WANTED &&
-        reply->integer >= SCRIPT_WANTED_LAST)
+    if (reply->kind == RESP_INTEGER && reply->integer <= SCRIPT_YES_CONTENDED &&
+        reply->integer >= SCRIPT_CONTENDED_LAST)
         return (struct answer){
             .kind = ANSWER_YES,
             .released = reply->integer % 2 != 0 ? ANSWER_YES : ANSWER_ABSENT,
-            .wanted = true,
-            .need_ms = (uint16_t)((SCRIPT_YES_WANTED - reply->integer) / 2),
+            .contended = true,
+            .need_ms = (uint16_t)((SCRIPT_YES_CONTENDED - reply->integer) / 2),
         };
     if (answer.kind != ANSWER_HELD)
         return answer.kind == ANSWER_YES ? answer : failed(REASON_GARBAGE);

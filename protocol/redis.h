@@ -182,7 +182,7 @@ struct answer {
     /* REDIS_SWAP: what became of the old token, whatever became of the new one: YES it was there,
      * and is there no more; ABSENT; HELD somebody else is; FAILED. */
     enum answer_kind released;
-    bool wanted;      /* REDIS_SWAP: another daemon waits for it ... */
+    bool contended;   /* REDIS_SWAP: another daemon waits for it ... */
     uint16_t need_ms; /* ... and needs it to be free for so long; 0: no longer than usual */
 };
 

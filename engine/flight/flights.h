@@ -56,8 +56,8 @@ struct flights_news {
 
     /* Another daemon waits for a key that was handed over, and needs it to be free for this long;
      * 0: no longer than usual. NULL: none does. */
-    struct flight_key *wanted;
-    int64_t wanted_need_ns;
+    struct flight_key *contended;
+    int64_t contention_need_ns;
 
     /* A key was asked about by write_far_query(): how long a far waiter of another daemon needs it
      * to be free; 0: this master knows of none. NULL: no such answer. */

@@ -274,10 +274,10 @@ static void on_round_reply(struct flights *flights, unsigned node, const struct 
     if (failed && on_failed_reply(flights, node, sent, reply, ticket, said.reason, now_ns))
         return;
     if (sent == REDIS_SWAP) {
-        if (said.wanted) {
+        if (said.contended) {
             flights->news.any = true;
-            flights->news.wanted = flight->key;
-            flights->news.wanted_need_ns = said.need_ms * NS_PER_MS;
+            flights->news.contended = flight->key;
+            flights->news.contention_need_ns = said.need_ms * NS_PER_MS;
         }
         flights_deliver_to_partner(flights, node, flight, &said, now_ns);
     }

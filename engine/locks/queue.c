@@ -188,7 +188,7 @@ void queue_on_acquiring(struct queue *queue)
     assert(queue->phase != QUEUE_ACQUIRING);
     queue->phase = QUEUE_ACQUIRING;
     queue->acquire_again = false;
-    queue->offered = false;
+    queue->yielded = false;
     forget_observation(queue);
 }
 
@@ -251,7 +251,7 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     queue->failures = 0;
     bool goes_on = handed_over || queue->sought > 0;
     queue->handovers = goes_on ? queue->handovers + 1 : 0;
-    queue->wanted = queue->wanted && goes_on;
+    queue->contended = queue->contended && goes_on;
     queue->need_ns = goes_on ? queue->need_ns : 0;
     if (queue->sought > 0 && !handed_over)
         queue->handovers += turn_length(queue) / 2 - 1;
@@ -280,12 +280,13 @@ static bool turn_is_over(const struct queue *queue, int64_t now_ns)
         return false;
     if (now_ns - queue->turn_ns >= QUEUE_TURN_NS)
         return true;
-    return (queue->wanted || queue->rules->shared_names) && queue->handovers >= turn_length(queue);
+    return (queue->contended || queue->rules->shared_names) &&
+           queue->handovers >= turn_length(queue);
 }
 
-void queue_on_wanted(struct queue *queue, int64_t need_ns)
+void queue_on_contention(struct queue *queue, int64_t need_ns)
 {
-    queue->wanted = true;
+    queue->contended = true;
     if (need_ns > queue->need_ns)
         queue->need_ns = need_ns;
 }
@@ -299,12 +300,12 @@ void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns)
     }
     queue->sought = (uint8_t)queue->rules->round.node_count;
     queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
-    queue_on_wanted(queue, need_ns);
+    queue_on_contention(queue, need_ns);
 }
 
 bool queue_yields(const struct queue *queue, int64_t now_ns)
 {
-    return queue->sought > 0 && queue->offered && queue->phase == QUEUE_PAUSING &&
+    return queue->sought > 0 && queue->yielded && queue->phase == QUEUE_PAUSING &&
            now_ns < queue->acquire_ns;
 }
 
@@ -322,7 +323,7 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
     if (turn_is_over(queue, now_ns)) {
         queue->handovers = 0;
         queue->turn_ns = now_ns;
-        queue->offered = true;
+        queue->yielded = true;
         pause_until(queue, now_ns + pause_ns(queue));
     } else {
         queue->acquire_ns = now_ns;

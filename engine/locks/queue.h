@@ -76,9 +76,9 @@ struct queue {
     unsigned timed_out; /* of them */
     enum queue_phase phase;
     bool acquire_again; /* ACQUIRING: it was released meanwhile */
-    bool wanted;        /* somebody else wants it, as was heard in this turn */
+    bool contended;     /* somebody else wants it, as was heard in this turn */
     uint8_t sought;     /* a far waiter seeks it, until so many more masters know of none */
-    bool offered;       /* PAUSING: after a turn */
+    bool yielded;       /* PAUSING: after a turn */
     int64_t acquire_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
 
     int64_t turn_ns;    /* when the first hand-over of this turn was */
@@ -167,7 +167,7 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
 
 /* It was handed over, and another daemon waits for it, which needs it to be free for so long; 0: no
  * longer than usual. */
-void queue_on_wanted(struct queue *queue, int64_t need_ns);
+void queue_on_contention(struct queue *queue, int64_t need_ns);
 
 /* It was released while no client here waited, and one master says for how long a far waiter of
  * another daemon needs it to be free; 0: that master knows of none, but others may. */

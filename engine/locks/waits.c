@@ -360,8 +360,8 @@ static void tell_queues(struct lock_manager *manager, const struct flights_news 
 
 void waits_take_news(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
 {
-    if (news->wanted != NULL)
-        queue_on_wanted(&resource_of(news->wanted)->queue, news->wanted_need_ns);
+    if (news->contended != NULL)
+        queue_on_contention(&resource_of(news->contended)->queue, news->contention_need_ns);
     if (news->sought != NULL) {
         queue_on_sought(&resource_of(news->sought)->queue, news->sought_need_ns, now_ns);
         waits_run(manager, resource_of(news->sought), now_ns);

@@ -54,7 +54,7 @@ static void hand_over(int64_t now_ns)
 {
     queue_on_acquiring(&queue);
     if (competitor == A_DAEMON)
-        queue_on_wanted(&queue, 0);
+        queue_on_contention(&queue, 0);
     queue_on_granted(&queue, true, 1000 * MS, now_ns);
 }
 
@@ -116,15 +116,15 @@ START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
     ck_assert(queue_may_hand_over(&queue, QUEUE_TURN_NS - 1));
     ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
     /* And at once when another daemon does. */
-    queue_on_wanted(&queue, 0);
+    queue_on_contention(&queue, 0);
     ck_assert(!queue_may_hand_over(&queue, 0));
 }
 END_TEST
 
-static void hand_over_wanted(int64_t need_ns)
+static void hand_over_contended(int64_t need_ns)
 {
     queue_on_acquiring(&queue);
-    queue_on_wanted(&queue, need_ns);
+    queue_on_contention(&queue, need_ns);
     queue_on_granted(&queue, true, 1000 * MS, 0);
 }
 
@@ -134,7 +134,7 @@ static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handover
     queue_on_acquiring(&queue);
     grant();
     for (*handovers = 0; queue_may_hand_over(&queue, 0); ++*handovers)
-        hand_over_wanted(*handovers % 2 == 0 ? need_ns : other_ns);
+        hand_over_contended(*handovers % 2 == 0 ? need_ns : other_ns);
     queue_on_released(&queue, 0);
     int64_t pause_ns = queue_wake_ns(&queue);
     expect_ask(pause_ns);

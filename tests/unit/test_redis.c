@@ -295,7 +295,7 @@ START_TEST(a_swap_tells_what_became_of_both_and_who_waits)
         struct answer answer = redis_answer(REDIS_SWAP, &reply);
         ck_assert_int_eq(answer.kind, answers[i].kind);
         ck_assert_int_eq(answer.released, answers[i].released);
-        ck_assert_int_eq(answer.wanted, answers[i].wanted);
+        ck_assert_int_eq(answer.contended, answers[i].wanted);
         ck_assert_uint_eq(answer.need_ms, answers[i].need_ms);
     }
 }
