@@ -238,10 +238,10 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
 
 /* How many hand-overs are a turn. A daemon that is far gets the lock once in a pause, where others
  * may get it several times: so it waits for fewer. */
-static unsigned turn_length(const struct queue *queue)
+static unsigned streak_length(const struct queue *queue)
 {
     bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
-    return far ? QUEUE_FAR_HANDOVERS : QUEUE_TURN_HANDOVERS;
+    return far ? QUEUE_FAR_HANDOVERS : QUEUE_STREAK_HANDOVERS;
 }
 
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
@@ -254,10 +254,10 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     queue->contended = queue->contended && goes_on;
     queue->need_ns = goes_on ? queue->need_ns : 0;
     if (queue->sought > 0 && !handed_over)
-        queue->handovers += turn_length(queue) / 2 - 1;
+        queue->handovers += streak_length(queue) / 2 - 1;
     /* However long it was held before that. */
     if (queue->handovers <= 1)
-        queue->turn_ns = now_ns;
+        queue->streak_ns = now_ns;
     /* Who joins an empty line forgets what has been seen before. */
     if (queue->length > 0)
         hold_everywhere(queue, until_ns, now_ns);
@@ -274,14 +274,14 @@ static int64_t pause_ns(struct queue *queue)
     return draw_ns(queue, least_ns, least_ns + min_ns < max_ns ? least_ns + min_ns : max_ns);
 }
 
-static bool turn_is_over(const struct queue *queue, int64_t now_ns)
+static bool streak_is_over(const struct queue *queue, int64_t now_ns)
 {
     if (queue->handovers == 0)
         return false;
-    if (now_ns - queue->turn_ns >= QUEUE_TURN_NS)
+    if (now_ns - queue->streak_ns >= QUEUE_STREAK_NS)
         return true;
     return (queue->contended || queue->rules->shared_names) &&
-           queue->handovers >= turn_length(queue);
+           queue->handovers >= streak_length(queue);
 }
 
 void queue_on_contention(struct queue *queue, int64_t need_ns)
@@ -311,7 +311,7 @@ bool queue_yields(const struct queue *queue, int64_t now_ns)
 
 bool queue_may_hand_over(const struct queue *queue, int64_t now_ns)
 {
-    return queue->length > 0 && queue->phase == QUEUE_WATCHING && !turn_is_over(queue, now_ns);
+    return queue->length > 0 && queue->phase == QUEUE_WATCHING && !streak_is_over(queue, now_ns);
 }
 
 void queue_on_released(struct queue *queue, int64_t now_ns)
@@ -320,9 +320,9 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
     queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
     if (queue->phase != QUEUE_WATCHING)
         return;
-    if (turn_is_over(queue, now_ns)) {
+    if (streak_is_over(queue, now_ns)) {
         queue->handovers = 0;
-        queue->turn_ns = now_ns;
+        queue->streak_ns = now_ns;
         queue->yielded = true;
         pause_until(queue, now_ns + pause_ns(queue));
     } else {

@@ -38,8 +38,8 @@
 
 /* A turn, where another daemon has left word, and always where other libraries, which leave none,
  * share the names; where that daemon is far; and where no daemon has left word. */
-enum { QUEUE_TURN_HANDOVERS = 20, QUEUE_FAR_HANDOVERS = 6 };
-#define QUEUE_TURN_NS (5 * NS_PER_S)
+enum { QUEUE_STREAK_HANDOVERS = 20, QUEUE_FAR_HANDOVERS = 6 };
+#define QUEUE_STREAK_NS (5 * NS_PER_S)
 
 /* How long a resource that a far waiter seeks is kept while no client of this daemon uses it. */
 #define QUEUE_SOUGHT_NS (2 * NS_PER_S)
@@ -81,7 +81,7 @@ struct queue {
     bool yielded;       /* PAUSING: after a turn */
     int64_t acquire_ns; /* WATCHING: ask then, whatever is known; PAUSING: not before */
 
-    int64_t turn_ns;    /* when the first hand-over of this turn was */
+    int64_t streak_ns;  /* when the first hand-over of this turn was */
     unsigned handovers; /* in a row */
     unsigned failures;  /* rounds in a row after which it paused */
     uint32_t random;

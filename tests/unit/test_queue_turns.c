@@ -66,11 +66,11 @@ START_TEST(turns_end_by_number_and_by_time)
     queue_on_acquiring(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 0);
     /* The first hand-over is always allowed, however long it was held. */
-    ck_assert(queue_may_hand_over(&queue, 2 * QUEUE_TURN_NS));
-    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
+    ck_assert(queue_may_hand_over(&queue, 2 * QUEUE_STREAK_NS));
+    for (unsigned i = 0; i < QUEUE_STREAK_HANDOVERS; i++) {
         ck_assert(queue_may_hand_over(&queue, 0));
         hand_over(0);
-        ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
+        ck_assert(!queue_may_hand_over(&queue, QUEUE_STREAK_NS));
     }
     ck_assert(!queue_may_hand_over(&queue, 0));
     queue_on_released(&queue, 0);
@@ -108,13 +108,13 @@ START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
     grant();
-    for (unsigned i = 0; i < 100 * QUEUE_TURN_HANDOVERS; i++) {
+    for (unsigned i = 0; i < 100 * QUEUE_STREAK_HANDOVERS; i++) {
         ck_assert(queue_may_hand_over(&queue, 0));
         queue_on_acquiring(&queue);
         queue_on_granted(&queue, true, 1000 * MS, 0);
     }
-    ck_assert(queue_may_hand_over(&queue, QUEUE_TURN_NS - 1));
-    ck_assert(!queue_may_hand_over(&queue, QUEUE_TURN_NS));
+    ck_assert(queue_may_hand_over(&queue, QUEUE_STREAK_NS - 1));
+    ck_assert(!queue_may_hand_over(&queue, QUEUE_STREAK_NS));
     /* And at once when another daemon does. */
     queue_on_contention(&queue, 0);
     ck_assert(!queue_may_hand_over(&queue, 0));
@@ -163,10 +163,10 @@ START_TEST(a_pause_lasts_for_the_waiter_that_needs_longest)
     }
     /* Its word is good for one turn. */
     ck_assert_int_le(pause_after(0, 0, &handovers), 10 * MS);
-    ck_assert_uint_eq(handovers, QUEUE_TURN_HANDOVERS);
+    ck_assert_uint_eq(handovers, QUEUE_STREAK_HANDOVERS);
     /* A need that half of the usual pauses meet makes no turn shorter. */
     ck_assert_int_ge(pause_after(8 * MS, 0, &handovers), 8 * MS);
-    ck_assert_uint_eq(handovers, QUEUE_TURN_HANDOVERS);
+    ck_assert_uint_eq(handovers, QUEUE_STREAK_HANDOVERS);
 }
 END_TEST
 
@@ -190,10 +190,10 @@ START_TEST(word_is_good_for_one_turn)
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
     grant();
-    ck_assert_uint_eq(take_a_turn(), QUEUE_TURN_HANDOVERS);
+    ck_assert_uint_eq(take_a_turn(), QUEUE_STREAK_HANDOVERS);
     grant();
     compete(COMPETITORS);
-    for (unsigned i = 0; i < 100 * QUEUE_TURN_HANDOVERS; i++)
+    for (unsigned i = 0; i < 100 * QUEUE_STREAK_HANDOVERS; i++)
         hand_over(0);
     ck_assert(queue_may_hand_over(&queue, 0));
 }
@@ -207,8 +207,8 @@ START_TEST(a_turn_begins_with_its_first_hand_over)
     queue_on_granted(&queue, false, 1000 * MS, 0);
     queue_on_acquiring(&queue);
     queue_on_granted(&queue, true, 1000 * MS, 60 * NS_PER_S);
-    ck_assert(queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS - 1));
-    ck_assert(!queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_TURN_NS));
+    ck_assert(queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_STREAK_NS - 1));
+    ck_assert(!queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_STREAK_NS));
 }
 END_TEST
 

@@ -87,7 +87,7 @@ START_TEST(a_daemon_gives_others_their_turn)
     world_share(&v, &w);
     world_say(&v, "#v LOCK a 50s WAIT 100s");
     world_share(&w, &v);
-    for (unsigned i = 0; i < QUEUE_TURN_HANDOVERS; i++) {
+    for (unsigned i = 0; i < QUEUE_STREAK_HANDOVERS; i++) {
         ck_assert(hand_on());
         pass_both(1);
     }
@@ -103,17 +103,17 @@ START_TEST(where_names_are_shared_who_is_alone_loses_pauses_only)
 {
     w.engine.rules.shared_names = true;
     hold_and_wait();
-    expect_turn(QUEUE_TURN_HANDOVERS);
-    expect_turn(QUEUE_TURN_HANDOVERS);
+    expect_turn(QUEUE_STREAK_HANDOVERS);
+    expect_turn(QUEUE_STREAK_HANDOVERS);
 }
 END_TEST
 
 START_TEST(where_nobody_leaves_word_turns_are_over_by_time_alone)
 {
     hold_and_wait();
-    for (unsigned i = 0; i < 40 * QUEUE_TURN_HANDOVERS; i++)
+    for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
         ck_assert(hand_on());
-    world_pass_ms(&w, QUEUE_TURN_NS / NS_PER_MS);
+    world_pass_ms(&w, QUEUE_STREAK_NS / NS_PER_MS);
     expect_turn(0);
     ck_assert(hand_on());
 }
@@ -133,14 +133,14 @@ START_TEST(word_of_one_who_has_gone_is_forgotten)
     ck_assert_ptr_nonnull(world_value(&w, 0, "redlockd:waits:a"));
     world_lose_client(&v, &v.client);
     pass_both(1);
-    expect_turn(QUEUE_TURN_HANDOVERS - 1);
-    expect_turn(QUEUE_TURN_HANDOVERS);
+    expect_turn(QUEUE_STREAK_HANDOVERS - 1);
+    expect_turn(QUEUE_STREAK_HANDOVERS);
     pass_both(9000);
     ck_assert(hand_on());
     pass_both(5000);
     expect_turn(0);
     ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:a"));
-    for (unsigned i = 0; i < 40 * QUEUE_TURN_HANDOVERS; i++)
+    for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
         ck_assert(hand_on());
     world_deinit(&v);
 }
@@ -342,7 +342,7 @@ START_TEST(who_does_not_wait_leaves_word_too)
     world_say(&v, "#v LOCK a 1s");
     world_share(&w, &v);
     ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon, REDIS_DAEMON);
-    expect_turn(QUEUE_TURN_HANDOVERS);
+    expect_turn(QUEUE_STREAK_HANDOVERS);
     world_deinit(&v);
 }
 END_TEST
@@ -355,7 +355,7 @@ START_TEST(word_that_this_daemon_has_left_is_nothing_to_itself)
         ck_assert_ptr_nonnull(world_value(&w, i, "redlockd:waits:a"));
     world_vacate(&w, "a");
     take_it();
-    for (unsigned i = 0; i < 2 * QUEUE_TURN_HANDOVERS; i++)
+    for (unsigned i = 0; i < 2 * QUEUE_STREAK_HANDOVERS; i++)
         ck_assert(hand_on());
 }
 END_TEST
