@@ -45,8 +45,8 @@ static void view_link(struct master_view *view, const struct link *link)
     view->round_trip_ns = link->round_trip_ns;
     view->round_trips = &link->round_trips;
     view->unanswered = link_unanswered(link);
-    view->owed = link->owed.count;
-    view->forgotten = link->owed.dropped;
+    view->pending_releases = link->pending_releases.count;
+    view->forgotten = link->pending_releases.dropped;
 }
 
 static void view_guard(struct master_view *view, const struct guard *guard, unsigned node,

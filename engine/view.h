@@ -58,10 +58,10 @@ struct master_view {
     bool heartbeat_due;
     int64_t round_trip_ns; /* of the last heartbeat; -1 none */
     const struct histogram *round_trips;
-    unsigned unanswered; /* commands */
-    uint64_t owed;       /* releases */
-    uint64_t forgotten;  /* releases it was owed that could not be remembered */
-    bool tracking;       /* it reports changes that waiters wait for */
+    unsigned unanswered;       /* commands */
+    uint64_t pending_releases; /* releases */
+    uint64_t forgotten;        /* releases it was pending_releases that could not be remembered */
+    bool tracking;             /* it reports changes that waiters wait for */
 
     /* The guard. */
     bool durable;

@@ -104,7 +104,7 @@ healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
     run no-kill          "$left"  undo -DNO_KILL
     run no-undo          "$left"  undo -DNO_UNDO
     run undo-elsewhere   "$left"  undo -DUNDO_ELSEWHERE
-    run see-owed         SEEN     undo -DHOLDERS_ONLY -DSEE_OWED
+    run see-owed         SEEN     undo -DHOLDERS_ONLY -DSEE_DEFERRED
 
     run fence            nothing  fence
     run fence-ends       nothing  fence -DFENCE_ENDS

@@ -10,7 +10,7 @@
  *     here                            in the code
  *     begin_round, judge, undo        engine/round/round.c: on_start, judge_acquire, undo, plant
  *     give_back                       the release round of an UNLOCK
- *     release, owe, send_owed         write_command, write_later in engine/flight/write.c; owed.h
+ *     release, owe, send_pending_releases         write_command, write_later in engine/flight/write.c; owed.h
  *     lose, reconnect                 link_on_closed, greet_second, come_up in engine/master/link.c;
  *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
@@ -25,7 +25,7 @@
  *     UNDO_ELSEWHERE  the undo goes over another connection, not behind the SET
  *     OWE_UNDECIDED   a lost SET is owed a release before its round is decided
  *
- * MAY_REST leaves the third claim out, HOLDERS_ONLY the second as well. With SEE_OWED there is an
+ * MAY_REST leaves the third claim out, HOLDERS_ONLY the second as well. With SEE_DEFERRED there is an
  * error once a release that was owed is confirmed, and the next round is granted by that master's
  * vote: to see that it happens.
  */
@@ -138,7 +138,7 @@ inline owe(t)
     owed[t] = 1
 }
 
-inline send_owed()
+inline send_pending_releases()
 {
     for (i : 1 .. ROUNDS_0) {
         if
@@ -227,7 +227,7 @@ inline grant(d)
 {
     printf("daemon %d: GRANTED token %d\n", d, round[d].token);
     claim(round[1 - d].phase != HOLDING, "TWO HOLDERS\n");
-#ifdef SEE_OWED
+#ifdef SEE_DEFERRED
     claim(!lost || !refused || !finished[1] || key[0] != 2 || round[d].token != 2, "SEEN\n");
 #endif
     round[d].phase = HOLDING;
@@ -385,7 +385,7 @@ inline reconnect()
 #ifndef NO_KILL
     wire_to(0, 0)!KILL, 0;
 #endif
-    send_owed()
+    send_pending_releases()
 }
 
 #define owes(t) (owed[t] && !owed_sent[t])
@@ -401,7 +401,7 @@ proctype shaky_link()
     :: d_step { len(answers) > 0 -> take_answer() }
     :: d_step { !lost -> lose() }
     :: d_step { down -> reconnect() }
-    :: d_step { !down && owes_any -> send_owed() }
+    :: d_step { !down && owes_any -> send_pending_releases() }
     od
 }
 

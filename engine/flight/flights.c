@@ -58,11 +58,12 @@ static bool allocate(struct flights *flights)
     size_t kept = (size_t)flights->node_count * LIMIT_LINK_KEPT;
     flights->ticket_memory =
         calloc(flights->node_count, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
-    flights->owed = calloc(flights->node_count, LIMIT_LINK_OWED * sizeof(struct owed_entry));
+    flights->pending_releases =
+        calloc(flights->node_count, LIMIT_LINK_OWED * sizeof(struct pending_release));
     flights->votes = calloc(kept, sizeof(struct kept_vote));
     flights->vote_answers = calloc(kept, sizeof(struct answer));
-    return flights->ticket_memory != NULL && flights->owed != NULL && flights->votes != NULL &&
-           flights->vote_answers != NULL &&
+    return flights->ticket_memory != NULL && flights->pending_releases != NULL &&
+           flights->votes != NULL && flights->vote_answers != NULL &&
            pool_init(&flights->pool, sizeof(struct flight), LIMIT_ROUNDS);
 }
 
@@ -90,7 +91,7 @@ void flights_deinit(struct flights *flights)
 {
     pool_deinit(&flights->pool);
     free(flights->ticket_memory);
-    free(flights->owed);
+    free(flights->pending_releases);
     free(flights->votes);
     free(flights->vote_answers);
 }
@@ -306,7 +307,7 @@ static bool being_released(const struct flight *flight)
     return false;
 }
 
-/* Which nodes may be asked to release, and why not the others: they are owed it. */
+/* Which nodes may be asked to release, and why not the others: they are pending_releases it. */
 static void survey_links(struct flights *flights, struct flight *flight, struct round_event *event,
                          enum reason *reasons)
 {
@@ -411,17 +412,18 @@ void flights_owe(struct flights *flights, const struct flight_key *key, const ch
                  uint32_t nodes, int64_t now_ns)
 {
     for (; nodes != 0; nodes = nodes_behind_first(nodes))
-        link_owe(&flights->masters[nodes_first(nodes)].link, key->bytes, key->len, token, now_ns);
+        link_defer_release(&flights->masters[nodes_first(nodes)].link, key->bytes, key->len, token,
+                           now_ns);
 }
 
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns)
 {
     for (uint32_t rest = flight->round.absent; rest != 0; rest = nodes_behind_first(rest)) {
         struct link *link = &flights->masters[nodes_first(rest)].link;
-        /* One at a time: clients can cause it at will, and must not crowd out what is owed. Nor is
-         * it counted as that: the node was not away. */
-        if (redis_is_native(link->release_form) && link->owed.count == 0)
-            link_owe(link, flight->key->bytes, flight->key->len, flight->token, now_ns);
+        /* One at a time: clients can cause it at will, and must not crowd out what is
+         * pending_releases. Nor is it counted as that: the node was not away. */
+        if (redis_is_native(link->release_form) && link->pending_releases.count == 0)
+            link_defer_release(link, flight->key->bytes, flight->key->len, flight->token, now_ns);
     }
 }
 

@@ -117,7 +117,7 @@ struct flights {
     char command[REDIS_RELEASES_MAX];
 
     void *ticket_memory;
-    struct owed_entry *owed;
+    struct pending_release *pending_releases;
 };
 
 /* False if there is not enough memory; flights_deinit() follows all the same. The rules, the io and
@@ -158,7 +158,7 @@ void flights_cancel(struct flights *flights, struct flight *flight, int64_t now_
 void flights_forbid_backfill(struct flights *flights, struct flight_key *key, const char *token,
                              int64_t now_ns);
 
-/* There is no room for a round: these nodes are owed the release. */
+/* There is no room for a round: these nodes are pending_releases the release. */
 void flights_owe(struct flights *flights, const struct flight_key *key, const char *token,
                  uint32_t nodes, int64_t now_ns);
 

@@ -89,7 +89,8 @@ static void init_connections(struct flights *flights, int64_t now_ns)
     };
     for (unsigned i = 0; i < flights->node_count; i++) {
         link_init(&flights->masters[i].link, i, &flights->link_io, &rules->logins[i], &link_rules,
-                  tickets + i * LIMIT_LINK_COMMANDS, flights->owed + i * LIMIT_LINK_OWED, now_ns);
+                  tickets + i * LIMIT_LINK_COMMANDS,
+                  flights->pending_releases + i * LIMIT_LINK_OWED, now_ns);
         tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
                      link_patience_ns(&flights->masters[i].link), now_ns);
     }

@@ -347,7 +347,7 @@ static void on_reply(struct flights *flights, unsigned node, const struct redis_
         on_guard_reply(flights, node, reply, ticket, now_ns);
         break;
     case TICKET_GREETING:
-    case TICKET_OWED:
+    case TICKET_PENDING_RELEASE:
         assert(false && "the link's own");
     }
 }

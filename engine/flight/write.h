@@ -52,7 +52,7 @@ void write_far_query(struct flights *flights, struct flight_key *key, int64_t no
  * the usual pauses are long enough. */
 int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns);
 
-/* The node is owed the release of the flight's token. */
+/* The node is pending_releases the release of the flight's token. */
 void write_later(struct flights *flights, unsigned node, const struct flight *flight,
                  int64_t now_ns);
 

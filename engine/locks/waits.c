@@ -265,8 +265,8 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
     if (flight == NULL)
         flight = flights_open(flights, &resource->key, ROUND_RELEASE, 0);
     if (flight == NULL) {
-        /* Until the releases that are owed have gone out an extension could still be granted, and
-         * the lock then be deleted under its holder. */
+        /* Until the releases that are pending_releases have gone out an extension could still be
+         * granted, and the lock then be deleted under its holder. */
         extensions_end(&manager->extensions, token, now_ns);
         flights_owe(flights, &resource->key, token, nodes_all(flights->node_count), now_ns);
         return;

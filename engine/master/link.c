@@ -30,7 +30,8 @@ const char *link_state_word(enum link_state state)
 
 void link_init(struct link *link, unsigned node, const struct link_io *io,
                const struct link_login *login, const struct link_rules *rules,
-               struct link_ticket *tickets, struct owed_entry *owed, int64_t now_ns)
+               struct link_ticket *tickets, struct pending_release *pending_releases,
+               int64_t now_ns)
 {
     *link = (struct link){
         .io = io,
@@ -46,7 +47,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .tickets = tickets,
         .round_trip_ns = -1,
         .distance_ns = -1,
-        .owed = {.entries = owed, .size = LIMIT_LINK_OWED},
+        .pending_releases = {.entries = pending_releases, .size = LIMIT_LINK_OWED},
     };
 }
 
@@ -103,7 +104,7 @@ static void push_ticket(struct link *link, const struct link_ticket *ticket)
     slot->tracking = ticket->tracking; /* or the number */
     slot->more = 0;
     slot->sent_ns = ticket->sent_ns;
-    slot->owed = ticket->owed; /* of the union the longer one */
+    slot->pending_releases = ticket->pending_releases; /* of the union the longer one */
     link->ticket_count++;
     link->load += weight(ticket);
 }
@@ -159,15 +160,16 @@ void link_ask(struct link *link, const struct link_ticket *ticket, const char *c
     link->io->write(link->io->context, link->node, buf, len);
 }
 
-/* --- releases owed --- */
+/* --- releases pending_releases --- */
 
-static void send_owed(struct link *link, int64_t now_ns)
+static void send_pending_releases(struct link *link, int64_t now_ns)
 {
-    const struct owed_entry *entry;
+    const struct pending_release *entry;
     uint64_t position;
-    while (link->state == LINK_UP && !link->owed_refused &&
-           link->owed_under_way < LIMIT_LINK_OWED_UNDER_WAY && link->load < LIMIT_LINK_RELEASES &&
-           (entry = owed_next(&link->owed, &position)) != NULL) {
+    while (link->state == LINK_UP && !link->release_refused &&
+           link->releases_under_way < LIMIT_LINK_RELEASES_UNDER_WAY &&
+           link->load < LIMIT_LINK_RELEASES &&
+           (entry = pending_releases_next(&link->pending_releases, &position)) != NULL) {
         char buf[REDIS_COMMAND_MAX];
         struct redis_call call = {
             .command = REDIS_RELEASE,
@@ -178,31 +180,34 @@ static void send_owed(struct link *link, int64_t now_ns)
         };
         /* In full: rare enough, and never NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
-        push_ticket(
-            link, &(struct link_ticket){.kind = TICKET_OWED, .sent_ns = now_ns, .owed = position});
-        link->owed_under_way++;
+        push_ticket(link, &(struct link_ticket){.kind = TICKET_PENDING_RELEASE,
+                                                .sent_ns = now_ns,
+                                                .pending_releases = position});
+        link->releases_under_way++;
         link->io->write(link->io->context, link->node, buf, len);
     }
 }
 
-void link_owe(struct link *link, const char *key, size_t key_len, const char *token, int64_t now_ns)
+void link_defer_release(struct link *link, const char *key, size_t key_len, const char *token,
+                        int64_t now_ns)
 {
-    owed_push(&link->owed, key, key_len, token);
-    send_owed(link, now_ns);
+    pending_releases_push(&link->pending_releases, key, key_len, token);
+    send_pending_releases(link, now_ns);
 }
 
-static void on_owed_reply(struct link *link, const struct link_ticket *ticket,
-                          const struct redis_reply *reply, int64_t now_ns)
+static void on_pending_release_reply(struct link *link, const struct link_ticket *ticket,
+                                     const struct redis_reply *reply, int64_t now_ns)
 {
-    link->owed_under_way--;
+    link->releases_under_way--;
     if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED) {
         /* It may be this key alone that the master refuses, and for good: no other waits for it.
          * What set it was written before, and so has come to an end: twice its time is enough,
          * whatever the clock there does. */
-        owed_put_off(&link->owed, ticket->owed, 2 * link->max_ttl_ms * NS_PER_MS, now_ns);
-        link->owed_refused = true;
+        pending_releases_put_off(&link->pending_releases, ticket->pending_releases,
+                                 2 * link->max_ttl_ms * NS_PER_MS, now_ns);
+        link->release_refused = true;
     } else {
-        owed_confirm(&link->owed, ticket->owed);
+        pending_releases_confirm(&link->pending_releases, ticket->pending_releases);
     }
 }
 
@@ -282,9 +287,9 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
     link->attempts++;
     link->heartbeat_due = false;
     link->round_trip_ns = link->distance_ns = -1;
-    link->owed_under_way = 0;
-    link->owed_refused = false;
-    owed_rewind(&link->owed);
+    link->releases_under_way = 0;
+    link->release_refused = false;
+    pending_releases_rewind(&link->pending_releases);
 }
 
 static void give_up(struct link *link, enum reason reason, int64_t now_ns)
@@ -318,7 +323,7 @@ static void come_up(struct link *link, int64_t now_ns)
 {
     set_state(link, LINK_UP, REASON_NONE, now_ns);
     link->heartbeat_ns = now_ns;
-    send_owed(link, now_ns);
+    send_pending_releases(link, now_ns);
 }
 
 /* Does it say more than the reason behind it? From within a script Redis does not name the command
@@ -504,8 +509,8 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
         note_distance(link);
         histogram_add(&link->round_trips, link->round_trip_ns);
         break;
-    case TICKET_OWED:
-        on_owed_reply(link, ticket, reply, now_ns);
+    case TICKET_PENDING_RELEASE:
+        on_pending_release_reply(link, ticket, reply, now_ns);
         break;
     case TICKET_ROUND:
     case TICKET_RELEASES:
@@ -522,14 +527,14 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
     if (link->state == LINK_SUSPECT && now_ns - ticket->sent_ns <= link->node_timeout_ns)
         set_state(link, LINK_UP, REASON_NONE, now_ns);
     /* What has found the link full, or suspect. */
-    if (link->owed.unsent > 0)
-        send_owed(link, now_ns);
-    return ticket->kind != TICKET_OWED ? ticket : NULL;
+    if (link->pending_releases.unsent > 0)
+        send_pending_releases(link, now_ns);
+    return ticket->kind != TICKET_PENDING_RELEASE ? ticket : NULL;
 }
 
 const struct link_ticket *link_expects_votes(const struct link *link)
 {
-    if (link->state != LINK_UP || link->owed.unsent > 0 || link->ticket_count == 0)
+    if (link->state != LINK_UP || link->pending_releases.unsent > 0 || link->ticket_count == 0)
         return NULL;
     const struct link_ticket *ticket = &link->tickets[link->first];
     return ticket->plain ? ticket : NULL;
@@ -603,8 +608,8 @@ bool link_on_timer(struct link *link, int64_t now_ns)
             /* It has lasted: should it be lost, the next attempt is soon again. */
             link->attempts = 0;
             /* Releases that were refused before. */
-            link->owed_refused = false;
-            send_owed(link, now_ns);
+            link->release_refused = false;
+            send_pending_releases(link, now_ns);
         }
         return true;
     }

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #include "engine/histogram.h"
-#include "engine/master/owed.h"
+#include "engine/master/pending_releases.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 #include "protocol/redis.h"
@@ -65,7 +65,7 @@ enum { LINK_COMMAND_MAX = 8192, LINK_WORDS_MAX = 2 * LIMIT_NODES + 16 };
 /* Whose answer comes next. TICKET_HEARTBEAT is the guard's too: the last answer of a heartbeat. */
 enum __attribute__((packed)) link_ticket_kind {
     TICKET_GREETING,
-    TICKET_OWED,
+    TICKET_PENDING_RELEASE,
     TICKET_ROUND,
     TICKET_RELEASES, /* of several rounds */
     TICKET_GUARD,
@@ -100,7 +100,7 @@ struct link_ticket {
     union {
         void
             *owner; /* TICKET_ROUND, TICKET_RELEASES, TICKET_KEY_PROBE, TICKET_FAR: of the engine */
-        uint64_t owed; /* TICKET_OWED: its position */
+        uint64_t pending_releases; /* TICKET_PENDING_RELEASE: its position */
     };
 };
 
@@ -133,9 +133,9 @@ struct link {
     int64_t distance_ns;    /* the usual one: shorter ones count at once, longer ones an eighth */
     struct histogram round_trips; /* of the commands of rounds, and of heartbeats */
 
-    struct owed owed;
-    unsigned owed_under_way;
-    bool owed_refused; /* one was answered by an error: none is sent before the next heartbeat */
+    struct pending_releases pending_releases;
+    unsigned releases_under_way;
+    bool release_refused; /* one was answered by an error: none is sent before the next heartbeat */
 
     /* The connection in use, and the last one that was UP. A client id means something only
      * together with the run of the server that gave it; 0 where unknown. */
@@ -156,10 +156,11 @@ struct link_rules {
     int64_t max_ttl_ms; /* for releases: see release.lua */
 };
 
-/* tickets: LIMIT_LINK_COMMANDS of them; owed: LIMIT_LINK_OWED; both of the caller. */
+/* tickets: LIMIT_LINK_COMMANDS of them; pending_releases: LIMIT_LINK_OWED; both of the caller. */
 void link_init(struct link *link, unsigned node, const struct link_io *io,
                const struct link_login *login, const struct link_rules *rules,
-               struct link_ticket *tickets, struct owed_entry *owed, int64_t now_ns);
+               struct link_ticket *tickets, struct pending_release *pending_releases,
+               int64_t now_ns);
 
 /* How long a connection may stay without any answer before it is given up. */
 int64_t link_patience_ns(const struct link *link);
@@ -200,8 +201,8 @@ const char *link_meaning(const struct link *link, enum reason reason);
 bool link_begin_heartbeat(struct link *link, int64_t now_ns);
 
 /* Remember a release that could not be written, or was not confirmed. */
-void link_owe(struct link *link, const char *key, size_t key_len, const char *token,
-              int64_t now_ns);
+void link_defer_release(struct link *link, const char *key, size_t key_len, const char *token,
+                        int64_t now_ns);
 
 /* What befell the connection. After a close, take the lost tickets before anything else. */
 void link_on_connected(struct link *link, int64_t now_ns);

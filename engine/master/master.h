@@ -21,7 +21,7 @@
 #include "protocol/reason.h"
 
 struct master {
-    struct link link;       /* commands; owns what is under way and what is owed */
+    struct link link;       /* commands; owns what is under way and what is pending_releases */
     struct tracker tracker; /* reports of changes */
 
     unsigned key_probes;     /* at keys, under way */

@@ -212,16 +212,16 @@ static void write_links(const struct status *status, struct text *text)
                                "Commands that the master has not answered yet.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->unanswered);
-    metric = exposition_metric(text, "redlockd_node_releases_owed", "gauge",
+    metric = exposition_metric(text, "redlockd_node_pending_releases", "gauge",
                                "Releases that the master has not confirmed, kept for later.");
     for (node = status->nodes; node < end; node++)
-        exposition_number(&metric, LABEL("node", node->name), node->owed);
+        exposition_number(&metric, LABEL("node", node->name), node->pending_releases);
     metric = exposition_metric(text, "redlockd_node_releases_forgotten_total", "counter",
-                               "Releases it was owed that could not be remembered.");
+                               "Releases it was pending_releases that could not be remembered.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->forgotten);
-    counter(text, "redlockd_releases_owed_total", "Releases that had to be kept for later.",
-            status->stats.owed);
+    counter(text, "redlockd_releases_deferred_total", "Releases that had to be kept for later.",
+            status->stats.pending_releases);
     metric = exposition_metric(text, "redlockd_node_round_trip_seconds", "histogram",
                                "From a command of a round, or a heartbeat, to its answer.");
     for (node = status->nodes; node < end; node++)

@@ -245,8 +245,9 @@ static void write_why(const struct status_node *node, struct text *text)
         text_string(text, "; votes again in ");
         text_ago(text, node->back_ms);
     }
-    if (node->owed > 0)
-        text_format(text, "; %" PRIu64 " release%s owed", node->owed, plural(node->owed));
+    if (node->pending_releases > 0)
+        text_format(text, "; %" PRIu64 " release%s pending_releases", node->pending_releases,
+                    plural(node->pending_releases));
     text_string(text, ".</p>");
 }
 

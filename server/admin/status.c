@@ -23,7 +23,7 @@ static void take_node(struct status_node *to, const struct engine *engine, unsig
         .round_trips = *master.round_trips,
         .tracking = master.tracking,
         .unanswered = master.unanswered,
-        .owed = master.owed,
+        .pending_releases = master.pending_releases,
         .forgotten = master.forgotten,
         .clock_compared = master.clock_compared,
         /* The guard compares with the time since boot, which is hard to read. */

@@ -37,11 +37,11 @@ struct status_node {
     int64_t back_ms;       /* in so long it has one again; -1: that is no matter of time */
     int64_t round_trip_us; /* of the last heartbeat; -1 none */
     struct histogram round_trips;
-    bool tracking;        /* it tells of changes that waiters wait for */
-    uint64_t unanswered;  /* commands */
-    uint64_t owed;        /* releases */
-    uint64_t forgotten;   /* releases it was owed that could not be remembered */
-    bool clock_compared;  /* else these mean nothing */
+    bool tracking;             /* it tells of changes that waiters wait for */
+    uint64_t unanswered;       /* commands */
+    uint64_t pending_releases; /* releases */
+    uint64_t forgotten;        /* releases it was pending_releases that could not be remembered */
+    bool clock_compared;       /* else these mean nothing */
     int64_t clock_low_ns; /* its wall clock is ahead of this host's by so much at least, at most */
     int64_t clock_high_ns;
 };

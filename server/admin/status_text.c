@@ -49,13 +49,13 @@ static const char *yes_or_no(bool yes)
 
 void status_write_node(const struct status_node *node, struct text *text)
 {
-    text_format(text,
-                "node=%s url=%s state=%s vote=%s reason=%s for_ms=%" PRId64 " since_ms=%" PRId64
-                " rtt_us=%" PRId64 " unanswered=%" PRIu64 " owed=%" PRIu64 " tracking=%s",
-                node->name, node->url, link_state_word(node->state),
-                yes_or_no(node->reason == REASON_NONE), reason_word(node->reason), node->back_ms,
-                node->state_ms, node->round_trip_us, node->unanswered, node->owed,
-                yes_or_no(node->tracking));
+    text_format(
+        text,
+        "node=%s url=%s state=%s vote=%s reason=%s for_ms=%" PRId64 " since_ms=%" PRId64
+        " rtt_us=%" PRId64 " unanswered=%" PRIu64 " pending_releases=%" PRIu64 " tracking=%s",
+        node->name, node->url, link_state_word(node->state), yes_or_no(node->reason == REASON_NONE),
+        reason_word(node->reason), node->back_ms, node->state_ms, node->round_trip_us,
+        node->unanswered, node->pending_releases, yes_or_no(node->tracking));
 }
 
 void status_write_lock(const struct status_lock *lock, struct text *text)
@@ -82,12 +82,12 @@ void status_write_daemon(const struct status *status, struct text *text)
     const struct engine_stats *stats = &status->stats;
     text_format(text,
                 "subject=daemon version=%s pid=%d uptime_ms=%" PRId64
-                " clients=%zu rounds=%zu undone=%" PRIu64 " planted=%" PRIu64 " owed=%" PRIu64
-                " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64 " handovers=%" PRIu64
-                " looks=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
+                " clients=%zu rounds=%zu undone=%" PRIu64 " planted=%" PRIu64
+                " pending_releases=%" PRIu64 " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64
+                " handovers=%" PRIu64 " looks=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
                 " unauthenticated=%zu wrong_secrets=%" PRIu64 " broken=%" PRIu64,
                 status->version, status->pid, ms(status->uptime_ns), status->clients,
-                status->rounds_in_flight, stats->undone, stats->planted, stats->owed,
+                status->rounds_in_flight, stats->undone, stats->planted, stats->pending_releases,
                 status->waiting, status->holding, status->locks, stats->asked, stats->handovers,
                 stats->key_probes, stats->renewals, stats->lost, status->unauthenticated,
                 status->wrong_secrets, stats->broken);
@@ -159,8 +159,9 @@ static void json_nodes(const struct status *status, struct text *text)
         json_field(text, ",", "meaning", reason_text(node->reason));
         text_format(text,
                     ",\"no_vote_ms\":%" PRId64 ",\"back_ms\":%" PRId64 ",\"rtt_us\":%" PRId64
-                    ",\"owed\":%" PRIu64 "}",
-                    ms(node->no_vote_ns), node->back_ms, node->round_trip_us, node->owed);
+                    ",\"pending_releases\":%" PRIu64 "}",
+                    ms(node->no_vote_ns), node->back_ms, node->round_trip_us,
+                    node->pending_releases);
     }
 }
 

@@ -46,7 +46,7 @@ void bounds_draw(uint64_t seed)
         .link_votes = tight_or_roomy(&dice, 4, 16),
         .link_kept = tight_or_roomy(&dice, 1, 3),
         .link_owed = tight_owed ? between(&dice, 10, 14) : ROOMY,
-        .link_owed_under_way = tight_or_roomy(&dice, 1, 3),
+        .link_releases_under_way = tight_or_roomy(&dice, 1, 3),
         .crowded = dice_below(&dice, 2) == 0,
     };
     sim_bounds.locks = sim_bounds.holds + between(&dice, 1, 2);
@@ -106,8 +106,9 @@ void bounds_note(const struct engine *engine, uint64_t *met)
         met[BOUND_link_releases] += link->load >= LIMIT_LINK_RELEASES;
         met[BOUND_link_votes] += link->load >= LIMIT_LINK_VOTES;
         met[BOUND_link_kept] += engine->flights.vote_count[i] >= LIMIT_LINK_KEPT;
-        met[BOUND_link_owed] += link->owed.dropped > 0;
-        met[BOUND_link_owed_under_way] += link->owed_under_way >= LIMIT_LINK_OWED_UNDER_WAY;
+        met[BOUND_link_owed] += link->pending_releases.dropped > 0;
+        met[BOUND_link_releases_under_way] +=
+            link->releases_under_way >= LIMIT_LINK_RELEASES_UNDER_WAY;
         met[BOUND_together] += releases_as_many_as_go_together(link);
     }
 }
@@ -126,8 +127,8 @@ const char *bounds_passed(const struct engine *engine)
             return "link_key_probes";
         if (engine->flights.vote_count[i] > LIMIT_LINK_KEPT)
             return "link_kept";
-        if (link->owed_under_way > LIMIT_LINK_OWED_UNDER_WAY)
-            return "link_owed_under_way";
+        if (link->releases_under_way > LIMIT_LINK_RELEASES_UNDER_WAY)
+            return "link_releases_under_way";
     }
     return NULL;
 }

@@ -29,7 +29,7 @@ struct sim_bounds {
     unsigned link_votes;
     unsigned link_kept;
     unsigned link_owed;
-    unsigned link_owed_under_way;
+    unsigned link_releases_under_way;
     bool crowded; /* and there are more clients, who repeat themselves, and ask much at once */
 };
 
@@ -60,7 +60,7 @@ bool bounds_are_crowded(void);
     X(link_votes)                                                                                  \
     X(link_kept)                                                                                   \
     X(link_owed)                                                                                   \
-    X(link_owed_under_way)                                                                         \
+    X(link_releases_under_way)                                                                     \
     X(together)
 
 enum bound {

@@ -596,7 +596,8 @@ void judge_leftovers(struct sim *sim)
                 continue;
             /* Who owes a master more than there is room for forgets the oldest. */
             unsigned owes = token->granted ? token->released_by : token->daemon;
-            if (++left[owes] > sim->daemons[owes].engine.flights.masters[master].link.owed.dropped)
+            if (++left[owes] >
+                sim->daemons[owes].engine.flights.masters[master].link.pending_releases.dropped)
                 judge_violation(sim, "%.8s failed or was released, but rests on %c", key->value,
                                 'a' + master);
         }
@@ -616,7 +617,7 @@ void judge_end(struct sim *sim, unsigned index)
         if (reason != REASON_NONE && !(reason == REASON_BACKLOG && bounds_are_in_force()))
             judge_violation(sim, "%c does not get its vote back from daemon %u: %s", 'a' + node,
                             index, reason_word(reason));
-        if (engine->flights.masters[node].link.owed.count != 0)
+        if (engine->flights.masters[node].link.pending_releases.count != 0)
             judge_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
     }
     if (engine->manager.pending_requests.in_use != 0 || engine->manager.waiting != 0 ||

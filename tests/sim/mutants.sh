@@ -137,8 +137,8 @@ mutant undo-where-yes-only all "rests on" engine/round/round.c \
     's/send_to(round, actions, ROUND_UNDO, round->sent);/if (round->yes) send_to(round, actions, ROUND_UNDO, round->yes);/'
 mutant quorum-of-a-minority all "$unfit\|aborted" engine/round/round.c \
     's/count(round->yes) >= quorum)/count(round->yes) >= quorum - 1)/'
-mutant owed-and-forgotten all "rests on" engine/master/link.c \
-    '/^void link_owe/,/^}/s/owed_push(.*/(void)0;/'
+mutant pending_releases-and-forgotten all "rests on" engine/master/link.c \
+    '/^void link_defer_release/,/^}/s/pending_releases_push(.*/(void)0;/'
 
 # --- releases that go together ---
 mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/flight/flights.c \
@@ -195,8 +195,8 @@ mutant room-of-the-guard-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant room-of-releases-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
-mutant owed-till-doomsday all "for ever\|rests on" engine/master/link.c \
-    '/^const struct link_ticket \*link_on_reply/,/^}/s/if (link->owed.unsent > 0)/if (0)/'
+mutant pending_releases-till-doomsday all "for ever\|rests on" engine/master/link.c \
+    '/^const struct link_ticket \*link_on_reply/,/^}/s/if (link->pending_releases.unsent > 0)/if (0)/'
 mutant all-together all "aborted\|crashed" engine/flight/write.c \
     's/ && count < LIMIT_TOGETHER) {/) {/'
 mutant holds-without-end all "bound of holds" engine/locks/waits.c \

@@ -10,7 +10,8 @@
 #define BEGIN_NS (1000 * NS_PER_S)
 #define CRON_NS  (100 * NS_PER_MS)
 
-/* Once faults have ceased: how long until all links are up and what is owed has been released. */
+/* Once faults have ceased: how long until all links are up and what is pending_releases has been
+ * released. */
 #define RECONNECT_NS (4 * NS_PER_S)
 /* ... and, beyond the quarantine, until every master votes and all is granted. */
 #define RECOVERY_NS (2 * NS_PER_S)

@@ -308,7 +308,7 @@ START_TEST(without_a_quorum_nothing_is_done)
 }
 END_TEST
 
-/* Once a quorum is frozen it goes on: the masters that hang are owed the release. */
+/* Once a quorum is frozen it goes on: the masters that hang are pending_releases the release. */
 START_TEST(release_that_cannot_be_confirmed_is_sent_again)
 {
     set_nodes(0, 4, A);
@@ -503,7 +503,7 @@ START_TEST(unlock_deletes_what_is_frozen)
         /* The server's own command knows of no frozen tokens: the script comes after it. */
         world_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
         world_pass_ms(&w, 100);
-        ck_assert_uint_eq(w.engine.stats.owed, 0); /* no master was away */
+        ck_assert_uint_eq(w.engine.stats.pending_releases, 0); /* no master was away */
     }
     ck_assert_uint_le(world_count(&w, "a"), versions[_i % 2] != NULL ? 2 : 0);
 }
@@ -544,7 +544,8 @@ START_TEST(master_that_has_not_answered_the_freeze_is_sent_no_release)
 }
 END_TEST
 
-/* Another BREAK, or a crowd, has all rounds there are: the masters are owed the release. */
+/* Another BREAK, or a crowd, has all rounds there are: the masters are pending_releases the
+ * release. */
 START_TEST(what_has_no_room_for_its_release_is_broken)
 {
     static struct flight *taken[LIMIT_ROUNDS];

@@ -407,7 +407,7 @@ START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
     ck_assert_str_eq(world_value(&w, 4, "a"), token);
     world_pass_ms(&w, 200);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 0);
 }
 END_TEST
 
@@ -432,10 +432,10 @@ START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
     world_send(&w, "LOCK a 10s");
     world_settle(&w);
     world_cut(&w, 0);
-    ck_assert_uint_eq(w.engine.flights.masters[0].link.owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 0);
     world_pass_ms(&w, 50);
     ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
-    ck_assert_uint_eq(w.engine.flights.masters[0].link.owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 1);
 }
 END_TEST
 
@@ -455,7 +455,7 @@ START_TEST(a_set_unread_on_a_cut_connection_does_not_outlive_its_release)
     world_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
-        ck_assert_uint_eq(w.engine.flights.masters[i].link.owed.count, 0);
+        ck_assert_uint_eq(w.engine.flights.masters[i].link.pending_releases.count, 0);
     }
     w.zombies_wait = false;
     world_settle(&w);
@@ -505,7 +505,7 @@ START_TEST(a_release_that_is_refused_is_tried_again)
     w.masters[2].redis.refusals[FAKE_KEYS] = NULL;
     world_pass_ms(&w, 1100);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
 }
 END_TEST
 
@@ -536,13 +536,13 @@ START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
     ck_assert_uint_eq(w.engine.flights.masters[4].link.ticket_count, LIMIT_LINK_RELEASES);
     ck_assert_int_eq(link_refuses_release(&w.engine.flights.masters[4].link), REASON_BACKLOG);
     ck_assert_int_eq(link_refuses_vote(&w.engine.flights.masters[4].link), REASON_BACKLOG);
-    ck_assert_uint_gt(w.engine.flights.masters[4].link.owed.count, 0);
+    ck_assert_uint_gt(w.engine.flights.masters[4].link.pending_releases.count, 0);
     w.reply_count = 0;
     world_token(world_ask(&w, "LOCK c 10s"));
     /* What was kept is sent as soon as there is room. */
     thaw();
     world_settle(&w);
-    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 0);
 }
 END_TEST
 

@@ -91,11 +91,11 @@ START_TEST(the_last_master_that_may_not_fail_is_told)
 {
     without_vote(1, REASON_HUNG, -1);
     without_vote(2, REASON_HUNG, -1);
-    status.nodes[2].owed = 1;
+    status.nodes[2].pending_releases = 1;
     shows("but 2 masters have no vote");
     shows("If one more fails, no lock can be granted.");
     shows("No vote for 12 s.");
-    shows("No vote for 12 s; 1 release owed.");
+    shows("No vote for 12 s; 1 release pending_releases.");
 }
 END_TEST
 
@@ -208,8 +208,11 @@ START_TEST(the_largest_page_fits)
     status.node_count = LIMIT_NODES;
     status.voting = 0;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
-        status.nodes[i] = (struct status_node){
-            .name = name, .url = url, .reason = REASON_OWN_CLOCK, .back_ms = 1, .owed = 99999};
+        status.nodes[i] = (struct status_node){.name = name,
+                                               .url = url,
+                                               .reason = REASON_OWN_CLOCK,
+                                               .back_ms = 1,
+                                               .pending_releases = 99999};
     for (unsigned i = 0; i < STATUS_HISTORY_SAMPLES; i++) {
         struct status_history_sample sample = {.voting = i % 2 == 0 ? 15 : 0};
         for (unsigned k = 0; k < LIMIT_NODES; k++)
@@ -280,15 +283,16 @@ static const char *line_of(const struct status_lock *lock)
 
 START_TEST(a_line_of_nodes_says_what_the_page_says)
 {
-    ck_assert_str_eq(line_of(NULL), "node=b url=redis://10.0.0.1:6379 state=up vote=yes reason=- "
-                                    "for_ms=-1 since_ms=0 rtt_us=420 unanswered=0 owed=0 "
-                                    "tracking=no");
+    ck_assert_str_eq(line_of(NULL),
+                     "node=b url=redis://10.0.0.1:6379 state=up vote=yes reason=- "
+                     "for_ms=-1 since_ms=0 rtt_us=420 unanswered=0 pending_releases=0 "
+                     "tracking=no");
     without_vote(1, REASON_FLUSHED, 48000);
     status.nodes[1].tracking = true;
     status.nodes[1].unanswered = 2;
     ck_assert_str_eq(line_of(NULL), "node=b url=redis://10.0.0.1:6379 state=up vote=no "
                                     "reason=flushed for_ms=48000 since_ms=0 rtt_us=420 "
-                                    "unanswered=2 owed=0 tracking=yes");
+                                    "unanswered=2 pending_releases=0 tracking=yes");
 }
 END_TEST
 
@@ -324,10 +328,11 @@ START_TEST(lines_of_stats_count_requests_and_outcomes)
     status.stats.handovers = 2;
     ck_assert_str_eq(write_with(write_unlocks), "subject=unlock ok=0 gone=3 held=0 free=0 "
                                                 "noquorum=0 late=0 limit=0 shutdown=0 outbid=0");
-    ck_assert_str_eq(write_with(status_write_daemon),
-                     "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 operations=0 "
-                     "undone=0 planted=0 owed=0 waiting=0 holding=0 locks=0 asked=0 handovers=2 "
-                     "looks=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
+    ck_assert_str_eq(
+        write_with(status_write_daemon),
+        "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 operations=0 "
+        "undone=0 planted=0 pending_releases=0 waiting=0 holding=0 locks=0 asked=0 handovers=2 "
+        "looks=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
 }
 END_TEST
 

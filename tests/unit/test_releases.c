@@ -172,7 +172,7 @@ START_TEST(a_master_lost_before_the_end_of_the_pass_is_owed_them)
     world_cut(&w, 4);
     world_settle(&w);
     expect_each(2, "OK");
-    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 2);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 2);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(2), 0);
 }
@@ -199,7 +199,7 @@ START_TEST(each_goes_to_its_own_masters)
     world_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
-    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 3);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 3);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(3), 0);
 }
@@ -214,7 +214,7 @@ START_TEST(a_master_lost_before_it_answered_is_owed_them)
     expect_each(3, "OK");
     w.masters[4].hung = false;
     world_cut(&w, 4);
-    ck_assert_uint_eq(w.engine.flights.masters[4].link.owed.count, 3);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 3);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(3), 0);
 }
@@ -232,7 +232,7 @@ START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
         expect_each(LOCKS, "OK");
     }
     ck_assert_uint_le(w.engine.flights.pool.in_use, LIMIT_LINK_COMMANDS);
-    ck_assert_uint_gt(w.engine.flights.masters[4].link.owed.count, 0);
+    ck_assert_uint_gt(w.engine.flights.masters[4].link.pending_releases.count, 0);
     w.masters[4].hung = false;
     world_cut(&w, 4);
     world_pass_ms(&w, 5000);
@@ -247,7 +247,7 @@ START_TEST(a_master_that_answers_errors_is_owed_them)
     unlock_each(2);
     world_settle(&w);
     expect_each(2, "OK");
-    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 2);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 2);
     /* It still votes, so somebody has to be told; but once. */
     ck_assert_uint_eq(w.refused_commands, 1);
     ck_assert_uint_eq(w.refused_releases, 1);
@@ -269,14 +269,14 @@ START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
     unlock_each(LOCKS);
     world_settle(&w);
     expect_each(LOCKS, "OK");
-    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, LOCKS);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, LOCKS);
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(LOCKS), 1);
-    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 1);
     w.masters[2].redis.refusals[FAKE_DELETING] = NULL;
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(LOCKS), 0);
-    ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 0);
+    ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
 }
 END_TEST
 
@@ -291,7 +291,7 @@ START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
         world_settle(&w);
         expect_each(4, "OK");
         ck_assert_uint_eq(left(4), 0);
-        ck_assert_uint_eq(w.engine.flights.masters[2].link.owed.count, 0);
+        ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
     }
     ck_assert_uint_eq(w.refused_releases, 1);
     ck_assert_uint_eq(w.masters[2].redis.runs[REDIS_SCRIPT_RELEASE], 8);
@@ -399,7 +399,7 @@ START_TEST(a_master_that_refuses_both_is_owed_the_release)
     unlock_each(1);
     world_settle(&w);
     expect_each(1, "OK");
-    ck_assert_uint_eq(w.engine.flights.masters[1].link.owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[1].link.pending_releases.count, 1);
     w.masters[1].redis.refusals[FAKE_KEYS] = NULL;
     world_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(1), 0);
@@ -416,7 +416,7 @@ START_TEST(a_master_lost_with_its_own_command_is_owed_the_release)
     expect_each(1, "OK");
     w.masters[0].hung = false;
     world_cut(&w, 0);
-    ck_assert_uint_eq(w.engine.flights.masters[0].link.owed.count, 1);
+    ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 1);
     world_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(1), 0);
 }

@@ -1,0 +1,78 @@
+#include "engine/master/pending_releases.h"
+
+#include <assert.h>
+#include <string.h>
+
+static struct pending_release *at(const struct pending_releases *pending_releases,
+                                  uint64_t position)
+{
+    return &pending_releases->entries[position % pending_releases->size];
+}
+
+static void drop_first(struct pending_releases *pending_releases)
+{
+    assert(pending_releases->count > 0);
+    pending_releases->first++;
+    pending_releases->count--;
+    if (pending_releases->unsent > pending_releases->count)
+        pending_releases->unsent = pending_releases->count;
+}
+
+void pending_releases_push(struct pending_releases *pending_releases, const char *key,
+                           size_t key_len, const char *token)
+{
+    assert(key_len <= LIMIT_KEY);
+    if (pending_releases->count == pending_releases->size) {
+        drop_first(pending_releases);
+        pending_releases->dropped++;
+    }
+    /* From the beginning of the memory: what was never needed at once is never touched. */
+    if (pending_releases->count == 0)
+        pending_releases->first +=
+            pending_releases->size - pending_releases->first % pending_releases->size;
+    struct pending_release *entry =
+        at(pending_releases, pending_releases->first + pending_releases->count);
+    entry->refused_ns = 0;
+    entry->key_len = (uint16_t)key_len;
+    memcpy(entry->token, token, LIMIT_TOKEN);
+    memcpy(entry->key, key, key_len);
+    pending_releases->count++;
+    pending_releases->unsent++;
+}
+
+const struct pending_release *pending_releases_next(struct pending_releases *pending_releases,
+                                                    uint64_t *position)
+{
+    if (pending_releases->unsent == 0)
+        return NULL;
+    *position = pending_releases->first + pending_releases->count - pending_releases->unsent;
+    pending_releases->unsent--;
+    return at(pending_releases, *position);
+}
+
+void pending_releases_confirm(struct pending_releases *pending_releases, uint64_t position)
+{
+    while (pending_releases->count > 0 && pending_releases->first <= position)
+        drop_first(pending_releases);
+}
+
+void pending_releases_put_off(struct pending_releases *pending_releases, uint64_t position,
+                              int64_t patience_ns, int64_t now_ns)
+{
+    if (pending_releases->count == 0 || pending_releases->first != position)
+        return;
+    const struct pending_release refused = *at(pending_releases, position);
+    drop_first(pending_releases);
+    if (refused.refused_ns != 0 && now_ns - refused.refused_ns >= patience_ns) {
+        pending_releases->dropped++;
+        return;
+    }
+    pending_releases_push(pending_releases, refused.key, refused.key_len, refused.token);
+    at(pending_releases, pending_releases->first + pending_releases->count - 1)->refused_ns =
+        refused.refused_ns != 0 ? refused.refused_ns : now_ns;
+}
+
+void pending_releases_rewind(struct pending_releases *pending_releases)
+{
+    pending_releases->unsent = pending_releases->count;
+}
