@@ -303,6 +303,6 @@ bool engine_busy(const struct engine *engine)
     const struct master *masters = engine->flights.masters;
     bool busy = flights_deadline_ns(&engine->flights) != INT64_MAX;
     for (unsigned i = 0; i < engine->flights.node_count; i++)
-        busy = busy || (masters[i].link.state == LINK_UP && masters[i].link.ticket_count > 0);
+        busy = busy || (masters[i].link.state == LINK_UP && masters[i].link.outstanding_count > 0);
     return busy;
 }

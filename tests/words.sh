@@ -28,7 +28,7 @@ overdue_[a-z]+|[a-z_]+_overdue | timed_out
 QUEUE_(ASK|ASKING|LOOK|TURN_[A-Z]+) | QUEUE_ACQUIRE, QUEUE_ACQUIRING, QUEUE_PROBE, QUEUE_STREAK_...
 struct observation|queue_on_(seen|unseen|asked|wanted) | observation, queue_on_observed, ...
 REDIS_KEY_PROBE|redlockd_looks_total|link_key_probes | REDIS_KEY_PROBE, key_probes
-link_ticket|TICKET_[A-Z]+|tickets? | outstanding command
+outstanding|OUTSTANDING_[A-Z]+|tickets? | outstanding command
 owed_[a-z_]+|struct pending_releases|OWED_[A-Z_]+|[a-z_]+_owed(_[a-z]+)?|[A-Z_]+_OWED(_[A-Z]+)? | pending releases
 LIMIT_TOGETHER|gathered(_for)?|is_gathered | LIMIT_BATCH, batched
 ROUND_PLANT|REDIS_PLANT|plants|planted|[a-z_]+_planted_[a-z]+ | backfill

@@ -56,13 +56,13 @@ void flights_freeze_token(struct flights *flights, const char *token, char *froz
 static bool allocate(struct flights *flights)
 {
     size_t kept = (size_t)flights->node_count * LIMIT_LINK_KEPT;
-    flights->ticket_memory =
-        calloc(flights->node_count, LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
+    flights->outstanding_memory =
+        calloc(flights->node_count, LIMIT_LINK_COMMANDS * sizeof(struct outstanding));
     flights->pending_releases =
         calloc(flights->node_count, LIMIT_LINK_OWED * sizeof(struct pending_release));
     flights->votes = calloc(kept, sizeof(struct kept_vote));
     flights->vote_answers = calloc(kept, sizeof(struct answer));
-    return flights->ticket_memory != NULL && flights->pending_releases != NULL &&
+    return flights->outstanding_memory != NULL && flights->pending_releases != NULL &&
            flights->votes != NULL && flights->vote_answers != NULL &&
            pool_init(&flights->pool, sizeof(struct flight), LIMIT_ROUNDS);
 }
@@ -90,7 +90,7 @@ bool flights_init(struct flights *flights, const struct engine_rules *rules,
 void flights_deinit(struct flights *flights)
 {
     pool_deinit(&flights->pool);
-    free(flights->ticket_memory);
+    free(flights->outstanding_memory);
     free(flights->pending_releases);
     free(flights->votes);
     free(flights->vote_answers);

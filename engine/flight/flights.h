@@ -116,7 +116,7 @@ struct flights {
     /* What is written next. It is handed on before anything else is formatted. */
     char command[REDIS_RELEASES_MAX];
 
-    void *ticket_memory;
+    void *outstanding_memory;
     struct pending_release *pending_releases;
 };
 

@@ -65,7 +65,7 @@ static void init_guard(struct flights *flights)
 static void init_connections(struct flights *flights, int64_t now_ns)
 {
     const struct engine_rules *rules = flights->rules;
-    struct link_ticket *tickets = flights->ticket_memory;
+    struct outstanding *outstanding = flights->outstanding_memory;
     const struct link_rules link_rules = {
         .node_timeout_ns = rules->round.node_timeout_ns,
         .heartbeat_every_ns = flights->guard.periods.heartbeat_ns,
@@ -89,7 +89,7 @@ static void init_connections(struct flights *flights, int64_t now_ns)
     };
     for (unsigned i = 0; i < flights->node_count; i++) {
         link_init(&flights->masters[i].link, i, &flights->link_io, &rules->logins[i], &link_rules,
-                  tickets + i * LIMIT_LINK_COMMANDS,
+                  outstanding + i * LIMIT_LINK_COMMANDS,
                   flights->pending_releases + i * LIMIT_LINK_OWED, now_ns);
         tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
                      link_patience_ns(&flights->masters[i].link), now_ns);

@@ -60,20 +60,20 @@ static void deliver_votes(struct flights *flights, unsigned node, enum reason fa
     }
 }
 
-static void keep_vote(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+static void keep_vote(struct flights *flights, unsigned node, const struct outstanding *outstanding,
                       const struct answer *said, int64_t now_ns)
 {
     unsigned count = flights->vote_count[node];
     /* While nothing is proven, votes pile up. */
     if (count == LIMIT_LINK_KEPT) {
-        flights_deliver(flights, node, ticket->owner, ROUND_VOTE,
+        flights_deliver(flights, node, outstanding->owner, ROUND_VOTE,
                         &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
         return;
     }
     votes_of(flights, node)[count] = (struct kept_vote){
-        .flight = ticket->owner,
-        .sent_ns = ticket->sent_ns,
-        .epoch = ticket->epoch,
+        .flight = outstanding->owner,
+        .sent_ns = outstanding->sent_ns,
+        .epoch = outstanding->epoch,
     };
     answers_of(flights, node)[count] = *said;
     flights->vote_count[node] = count + 1;
@@ -83,7 +83,7 @@ unsigned replies_keep_plain_yes(struct flights *flights, unsigned node,
                                 const struct redis_reply *reply, unsigned count, int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
-    const struct link_ticket *run = link_expects_votes(link);
+    const struct outstanding *run = link_expects_votes(link);
     unsigned kept = flights->vote_count[node];
     if (run == NULL || !redis_is_ok(reply) || kept == LIMIT_LINK_KEPT)
         return 0;
@@ -122,7 +122,7 @@ static void wait_for_guard(struct flights *flights, unsigned node, int64_t now_n
 
 /* A look, or an undo, has told what holds the key. */
 static void tell_seen(struct flights *flights, unsigned node, struct flight_key *key,
-                      const struct answer *said, const struct link_ticket *ticket)
+                      const struct answer *said, const struct outstanding *outstanding)
 {
     struct flights_news *news = &flights->news;
     assert(news->seen == NULL);
@@ -130,34 +130,35 @@ static void tell_seen(struct flights *flights, unsigned node, struct flight_key 
     news->seen = key;
     news->seen_by = node;
     news->answer = *said;
-    news->tracked =
-        ticket->tracking != 0 && ticket->tracking == flights->masters[node].tracker.tracking;
+    news->tracked = outstanding->tracking != 0 &&
+                    outstanding->tracking == flights->masters[node].tracker.tracking;
     news->forgot_script = said->kind == ANSWER_FAILED && said->reason == REASON_NOSCRIPT &&
-                          ticket->form == REDIS_BY_SHA1;
+                          outstanding->form == REDIS_BY_SHA1;
 }
 
 /* A command about a key, of no round, has been answered or lost. Returns the key. */
 static struct flight_key *end_look(struct flights *flights, unsigned node,
-                                   const struct link_ticket *ticket)
+                                   const struct outstanding *outstanding)
 {
-    struct flight_key *key = ticket->owner;
+    struct flight_key *key = outstanding->owner;
     flights->masters[node].key_probes--;
     key->key_probes--;
     return key;
 }
 
 static void on_key_probe_reply(struct flights *flights, unsigned node,
-                               const struct redis_reply *reply, const struct link_ticket *ticket)
+                               const struct redis_reply *reply,
+                               const struct outstanding *outstanding)
 {
     const struct answer said = redis_answer(REDIS_KEY_PROBE, reply);
-    tell_seen(flights, node, end_look(flights, node, ticket), &said, ticket);
+    tell_seen(flights, node, end_look(flights, node, outstanding), &said, outstanding);
 }
 
 static void on_far_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
-                         const struct link_ticket *ticket)
+                         const struct outstanding *outstanding)
 {
     flights->news.any = true;
-    flights->news.sought = end_look(flights, node, ticket);
+    flights->news.sought = end_look(flights, node, outstanding);
     flights->news.sought_need_ns = redis_far_need_ms(reply, flights->daemon) * NS_PER_MS;
 }
 
@@ -204,37 +205,37 @@ static void note_refusal(struct flights *flights, unsigned node, enum redis_comm
 
 /* The node's own compare-and-delete has answered. */
 static void on_native_release(struct flights *flights, unsigned node,
-                              const struct link_ticket *ticket, const struct redis_reply *reply,
-                              int64_t now_ns)
+                              const struct outstanding *outstanding,
+                              const struct redis_reply *reply, int64_t now_ns)
 {
     enum answer_kind kind = redis_deleted(reply);
     if (kind != ANSWER_FAILED) {
-        flights_deliver(flights, node, ticket->owner, ROUND_VOTE, &(struct answer){.kind = kind},
-                        now_ns);
+        flights_deliver(flights, node, outstanding->owner, ROUND_VOTE,
+                        &(struct answer){.kind = kind}, now_ns);
         return;
     }
     note_refusal(flights, node, REDIS_RELEASE, reply);
-    ask_alone(flights, node, ticket->owner, now_ns);
+    ask_alone(flights, node, outstanding->owner, now_ns);
 }
 
 /* Several that went as one command have been answered. */
 static void on_releases(struct flights *flights, unsigned node, const struct redis_reply *reply,
-                        const struct link_ticket *ticket, int64_t now_ns)
+                        const struct outstanding *outstanding, int64_t now_ns)
 {
-    struct flight *flight = ticket->owner;
+    struct flight *flight = outstanding->owner;
     struct answer said = {.kind = ANSWER_YES};
     bool all_deleted = redis_all_released(reply);
     if (reply->kind == RESP_ERROR) {
         if (reason_of_redis_error(reply->str, reply->len) == REASON_NOSCRIPT &&
-            write_in_full(flights, node, ticket, now_ns))
+            write_in_full(flights, node, outstanding, now_ns))
             return;
         note_refusal(flights, node, REDIS_RELEASE, reply);
     }
     /* All of them wait for this answer, so none is gone before its turn. */
-    for (unsigned i = 0; i < ticket->command; i++) {
+    for (unsigned i = 0; i < outstanding->command; i++) {
         struct flight *next = flight->together;
         if (!all_deleted)
-            said.kind = redis_released(reply, ticket->command, i);
+            said.kind = redis_released(reply, outstanding->command, i);
         if (said.kind == ANSWER_FAILED)
             ask_alone(flights, node, flight, now_ns);
         else
@@ -247,31 +248,31 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
 
 /* True if that is not the end of it: the command has been sent again. */
 static bool on_failed_reply(struct flights *flights, unsigned node, enum redis_command sent,
-                            const struct redis_reply *reply, const struct link_ticket *ticket,
+                            const struct redis_reply *reply, const struct outstanding *outstanding,
                             enum reason reason, int64_t now_ns)
 {
-    if (reason == REASON_NOSCRIPT && write_in_full(flights, node, ticket, now_ns))
+    if (reason == REASON_NOSCRIPT && write_in_full(flights, node, outstanding, now_ns))
         return true;
     note_refusal(flights, node, sent, reply);
     if (sent == REDIS_RELEASE)
-        write_later(flights, node, ticket->owner, now_ns);
+        write_later(flights, node, outstanding->owner, now_ns);
     return false;
 }
 
 static void on_round_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
-                           const struct link_ticket *ticket, int64_t now_ns)
+                           const struct outstanding *outstanding, int64_t now_ns)
 {
-    struct flight *flight = ticket->owner;
-    enum round_command command = ticket->command;
+    struct flight *flight = outstanding->owner;
+    enum round_command command = outstanding->command;
     enum redis_command sent = flight_command(flight, command);
-    if (redis_is_native(ticket->form)) {
-        on_native_release(flights, node, ticket, reply, now_ns);
+    if (redis_is_native(outstanding->form)) {
+        on_native_release(flights, node, outstanding, reply, now_ns);
         return;
     }
     struct answer said = redis_answer(sent, reply);
     bool failed = said.kind == ANSWER_FAILED;
 
-    if (failed && on_failed_reply(flights, node, sent, reply, ticket, said.reason, now_ns))
+    if (failed && on_failed_reply(flights, node, sent, reply, outstanding, said.reason, now_ns))
         return;
     if (sent == REDIS_SWAP) {
         if (said.contended) {
@@ -284,20 +285,20 @@ static void on_round_reply(struct flights *flights, unsigned node, const struct 
     if (flight->notes != NULL)
         take_notes(flight, node, reply);
     if (command == ROUND_UNDO && !failed)
-        tell_seen(flights, node, flight->key, &said, ticket);
+        tell_seen(flights, node, flight->key, &said, outstanding);
     if (!failed && flight_is_vote(flight, command))
-        keep_vote(flights, node, ticket, &said, now_ns);
+        keep_vote(flights, node, outstanding, &said, now_ns);
     else
         flights_deliver(flights, node, flight, command, &said, now_ns);
 }
 
 static void on_guard_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
-                           const struct link_ticket *ticket, int64_t now_ns)
+                           const struct outstanding *outstanding, int64_t now_ns)
 {
     struct master *master = &flights->masters[node];
     unsigned alone = master->probes;
     enum reason reason;
-    switch (guard_io_on_reply(master, ticket, reply, now_ns)) {
+    switch (guard_io_on_reply(master, outstanding, reply, now_ns)) {
     case GUARD_MORE:
         return;
     case GUARD_PASS:
@@ -321,33 +322,33 @@ static void on_guard_reply(struct flights *flights, unsigned node, const struct 
 }
 
 static void on_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
-                     const struct link_ticket *ticket, int64_t now_ns)
+                     const struct outstanding *outstanding, int64_t now_ns)
 {
-    switch (ticket->kind) {
-    case TICKET_ROUND:
-        on_round_reply(flights, node, reply, ticket, now_ns);
+    switch (outstanding->kind) {
+    case OUTSTANDING_ROUND:
+        on_round_reply(flights, node, reply, outstanding, now_ns);
         break;
-    case TICKET_RELEASES:
-        on_releases(flights, node, reply, ticket, now_ns);
+    case OUTSTANDING_RELEASES:
+        on_releases(flights, node, reply, outstanding, now_ns);
         break;
-    case TICKET_KEY_PROBE:
-        on_key_probe_reply(flights, node, reply, ticket);
+    case OUTSTANDING_KEY_PROBE:
+        on_key_probe_reply(flights, node, reply, outstanding);
         break;
-    case TICKET_FAR:
-        on_far_reply(flights, node, reply, ticket);
+    case OUTSTANDING_FAR:
+        on_far_reply(flights, node, reply, outstanding);
         break;
-    case TICKET_TRACKING:
+    case OUTSTANDING_TRACKING:
         masters_on_tracking_reply(flights, node, reply);
         break;
-    case TICKET_TRIAL:
-        self_test_on_reply(flights, node, ticket, reply);
+    case OUTSTANDING_SELF_TEST:
+        self_test_on_reply(flights, node, outstanding, reply);
         break;
-    case TICKET_GUARD:
-    case TICKET_HEARTBEAT:
-        on_guard_reply(flights, node, reply, ticket, now_ns);
+    case OUTSTANDING_GUARD:
+    case OUTSTANDING_HEARTBEAT:
+        on_guard_reply(flights, node, reply, outstanding, now_ns);
         break;
-    case TICKET_GREETING:
-    case TICKET_PENDING_RELEASE:
+    case OUTSTANDING_GREETING:
+    case OUTSTANDING_PENDING_RELEASE:
         assert(false && "the link's own");
     }
 }
@@ -355,29 +356,29 @@ static void on_reply(struct flights *flights, unsigned node, const struct redis_
 /* --- connections --- */
 
 /* A command that was under way on a connection that is lost. */
-static void fail_ticket(struct flights *flights, unsigned node, const struct link_ticket *ticket,
-                        int64_t now_ns)
+static void fail_outstanding(struct flights *flights, unsigned node,
+                             const struct outstanding *outstanding, int64_t now_ns)
 {
     enum reason reason = flights->masters[node].link.reason;
-    struct flight *flight = ticket->owner;
-    switch (ticket->kind) {
-    case TICKET_KEY_PROBE:
+    struct flight *flight = outstanding->owner;
+    switch (outstanding->kind) {
+    case OUTSTANDING_KEY_PROBE:
         flights->news.any = true;
         flights->news.probes_lost |= nodes_only(node);
         /* fall through */
-    case TICKET_FAR:
-        flight_note_idle(&flights->idle_keys, end_look(flights, node, ticket));
+    case OUTSTANDING_FAR:
+        flight_note_idle(&flights->idle_keys, end_look(flights, node, outstanding));
         break;
-    case TICKET_RELEASES:
-        for (unsigned i = 0; i < ticket->command; i++) {
+    case OUTSTANDING_RELEASES:
+        for (unsigned i = 0; i < outstanding->command; i++) {
             struct flight *next = flight->together;
             flights_fail(flights, node, flight, ROUND_VOTE, reason, now_ns);
             flight = next;
         }
         break;
     default:
-        assert(ticket->kind == TICKET_ROUND);
-        flights_fail(flights, node, flight, ticket->command, reason, now_ns);
+        assert(outstanding->kind == OUTSTANDING_ROUND);
+        flights_fail(flights, node, flight, outstanding->command, reason, now_ns);
         break;
     }
 }
@@ -386,13 +387,13 @@ static void fail_ticket(struct flights *flights, unsigned node, const struct lin
 static void fail_lost(struct flights *flights, unsigned node, int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
-    const struct link_ticket *ticket;
+    const struct outstanding *outstanding;
     if (link->state != LINK_DOWN)
         return;
     flights->unguarded &= ~nodes_only(node);
     deliver_votes(flights, node, link->reason, now_ns);
-    while (link->state == LINK_DOWN && (ticket = link_take_lost(link)) != NULL)
-        fail_ticket(flights, node, ticket, now_ns);
+    while (link->state == LINK_DOWN && (outstanding = link_take_lost(link)) != NULL)
+        fail_outstanding(flights, node, outstanding, now_ns);
 }
 
 static bool on_command_reply(struct flights *flights, unsigned node,
@@ -400,15 +401,15 @@ static bool on_command_reply(struct flights *flights, unsigned node,
 {
     struct link *link = &flights->masters[node].link;
     enum link_state before = link->state;
-    const struct link_ticket *ticket = link_on_reply(link, reply, now_ns);
+    const struct outstanding *outstanding = link_on_reply(link, reply, now_ns);
     if (link->state != before)
         masters_note_link(flights, node, before, now_ns);
     if (link->state == LINK_DOWN) {
         fail_lost(flights, node, now_ns);
         return false;
     }
-    if (ticket != NULL)
-        on_reply(flights, node, reply, ticket, now_ns);
+    if (outstanding != NULL)
+        on_reply(flights, node, reply, outstanding, now_ns);
     /* Late: it has not answered in time yet, and is asked again. */
     if (link->state == LINK_SUSPECT)
         guard_io_heartbeat(&flights->masters[node], now_ns);

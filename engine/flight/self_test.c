@@ -48,7 +48,7 @@ static void look_at_leases(struct flights *flights, unsigned node, int64_t now_n
         char key[GUARD_NAME_KEY_MAX];
         guard_name_key(&flights->guard, i, key);
         link_ask(&flights->masters[node].link,
-                 &(struct link_ticket){.kind = TICKET_TRIAL,
+                 &(struct outstanding){.kind = OUTSTANDING_SELF_TEST,
                                        .command = (uint8_t)(ENGINE_TRIALS + i),
                                        .sent_ns = now_ns},
                  (const char *[]){"GET", key, NULL});
@@ -88,9 +88,9 @@ void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
         call.old_token = tokens[0];
         call.ballot = call.command == REDIS_ACQUIRE_FENCED;
         size_t len = format_trial(&call, i, link->release_form, flights->command);
-        link_send(
-            link, flights->command, len,
-            &(struct link_ticket){.kind = TICKET_TRIAL, .command = (uint8_t)i, .sent_ns = now_ns});
+        link_send(link, flights->command, len,
+                  &(struct outstanding){
+                      .kind = OUTSTANDING_SELF_TEST, .command = (uint8_t)i, .sent_ns = now_ns});
         /* What was handed over and released is another's afterwards. */
         if (call.command == REDIS_RELEASE)
             memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
@@ -98,18 +98,19 @@ void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
     look_at_leases(flights, node, now_ns);
 }
 
-void self_test_on_reply(struct flights *flights, unsigned node, const struct link_ticket *ticket,
-                        const struct redis_reply *reply)
+void self_test_on_reply(struct flights *flights, unsigned node,
+                        const struct outstanding *outstanding, const struct redis_reply *reply)
 {
     enum reason refused = REASON_NONE;
     char lease[LIMIT_RECORD] = "";
-    if (ticket->command >= ENGINE_TRIALS) {
+    if (outstanding->command >= ENGINE_TRIALS) {
         if (reply->kind == RESP_STRING && reply->len < sizeof(lease))
             memcpy(lease, reply->str, reply->len);
-        flights->io->leased(flights->io->context, node, ticket->command - ENGINE_TRIALS, lease);
+        flights->io->leased(flights->io->context, node, outstanding->command - ENGINE_TRIALS,
+                            lease);
         return;
     }
     if (reply->kind == RESP_ERROR)
         refused = link_reason_of(&flights->masters[node].link, reply);
-    flights->io->tried(flights->io->context, node, trials[ticket->command].what, refused);
+    flights->io->tried(flights->io->context, node, trials[outstanding->command].what, refused);
 }

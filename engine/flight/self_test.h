@@ -11,7 +11,7 @@
  * unless the link is lost before. Nothing is left of it after some seconds. */
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns);
 
-void self_test_on_reply(struct flights *flights, unsigned node, const struct link_ticket *ticket,
-                        const struct redis_reply *reply);
+void self_test_on_reply(struct flights *flights, unsigned node,
+                        const struct outstanding *outstanding, const struct redis_reply *reply);
 
 #endif

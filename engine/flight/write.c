@@ -92,18 +92,18 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
                             enum round_command command, uint32_t nodes, int64_t now_ns)
 {
     bool release = flight_is_release(flight, command);
-    struct link_ticket ticket = {.kind = TICKET_ROUND,
-                                 .command = (uint8_t)command,
-                                 .form = REDIS_BY_SHA1,
-                                 .plain = flight_command(flight, command) == REDIS_ACQUIRE,
-                                 .sent_ns = now_ns,
-                                 .owner = flight};
+    struct outstanding outstanding = {.kind = OUTSTANDING_ROUND,
+                                      .command = (uint8_t)command,
+                                      .form = REDIS_BY_SHA1,
+                                      .plain = flight_command(flight, command) == REDIS_ACQUIRE,
+                                      .sent_ns = now_ns,
+                                      .owner = flight};
     uint32_t refused = 0;
     write_gathered_first(flights, flight->key, now_ns);
     size_t len = format(flights, flight, command, REDIS_BY_SHA1, now_ns);
     bool joined = false;
-    if (ticket.plain)
-        ticket.number = ++flights->plain_votes;
+    if (outstanding.plain)
+        outstanding.number = ++flights->plain_votes;
     for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
         unsigned node = nodes_first(rest);
         struct link *link = &flights->masters[node].link;
@@ -111,21 +111,21 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
             refused |= nodes_only(node);
             continue;
         }
-        ticket.epoch = guard_epoch(&flights->guard, node);
-        if (ticket.plain) {
-            joined |= link_expect_vote(link, &ticket);
+        outstanding.epoch = guard_epoch(&flights->guard, node);
+        if (outstanding.plain) {
+            joined |= link_expect_vote(link, &outstanding);
             continue;
         }
         if (command == ROUND_UNDO)
-            ticket.tracking = track_undo(flights, node, flight, now_ns);
-        link_expect(link, &ticket);
+            outstanding.tracking = track_undo(flights, node, flight, now_ns);
+        link_expect(link, &outstanding);
     }
     /* It waits for an answer where its run is, so it is still there. */
     if (joined) {
         assert(flights->asked_last->together == NULL);
         flights->asked_last->together = flight;
     }
-    if (ticket.plain)
+    if (outstanding.plain)
         flights->asked_last = flight;
     write_formatted(flights, nodes & ~refused, len);
     /* The guard is asked about votes at the end of the pass. */
@@ -145,13 +145,13 @@ static bool is_gathered(const struct flight *flight, enum round_command command)
 void write_release_alone(struct flights *flights, unsigned node, struct flight *flight,
                          int64_t now_ns)
 {
-    const struct link_ticket ticket = {.kind = TICKET_ROUND,
-                                       .command = ROUND_VOTE,
-                                       .form = REDIS_BY_SHA1,
-                                       .sent_ns = now_ns,
-                                       .owner = flight};
+    const struct outstanding outstanding = {.kind = OUTSTANDING_ROUND,
+                                            .command = ROUND_VOTE,
+                                            .form = REDIS_BY_SHA1,
+                                            .sent_ns = now_ns,
+                                            .owner = flight};
     size_t len = format(flights, flight, ROUND_VOTE, REDIS_BY_SHA1, now_ns);
-    link_send(&flights->masters[node].link, flights->command, len, &ticket);
+    link_send(&flights->masters[node].link, flights->command, len, &outstanding);
 }
 
 /* Keep it for these nodes until the end of the pass. */
@@ -222,8 +222,8 @@ static void write_chain(struct flights *flights, int64_t now_ns)
     uint32_t written_to = 0; /* by what is in flights->command */
     unsigned count = take_chain(flights, &first);
     size_t len = 0;
-    struct link_ticket ticket = {
-        .kind = count > 1 ? TICKET_RELEASES : TICKET_ROUND,
+    struct outstanding outstanding = {
+        .kind = count > 1 ? OUTSTANDING_RELEASES : OUTSTANDING_ROUND,
         .command = count > 1 ? (uint8_t)count : ROUND_VOTE,
         .sent_ns = now_ns,
         .owner = first,
@@ -236,13 +236,13 @@ static void write_chain(struct flights *flights, int64_t now_ns)
             continue;
         }
         /* Mostly all masters are alike, and it is written once. */
-        if (len == 0 || form != ticket.form) {
+        if (len == 0 || form != outstanding.form) {
             write_formatted(flights, written_to, len);
             written_to = 0;
-            ticket.form = (uint8_t)form;
+            outstanding.form = (uint8_t)form;
             len = format_chain(flights, first, count, form, now_ns);
         }
-        link_expect(link, &ticket);
+        link_expect(link, &outstanding);
         written_to |= nodes_only(link->node);
     }
     write_formatted(flights, written_to, len);
@@ -273,22 +273,23 @@ uint32_t write_command(struct flights *flights, struct flight *flight, enum roun
 
 /* --- in full --- */
 
-bool write_in_full(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+bool write_in_full(struct flights *flights, unsigned node, const struct outstanding *outstanding,
                    int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
-    const struct flight *flight = ticket->owner;
-    struct link_ticket again = *ticket;
-    bool together = ticket->kind == TICKET_RELEASES;
-    bool release = together || flight_is_release(flight, ticket->command);
-    bool vote = !together && flight_is_vote(flight, ticket->command);
+    const struct flight *flight = outstanding->owner;
+    struct outstanding again = *outstanding;
+    bool together = outstanding->kind == OUTSTANDING_RELEASES;
+    bool release = together || flight_is_release(flight, outstanding->command);
+    bool vote = !together && flight_is_vote(flight, outstanding->command);
     enum reason refused = release ? link_refuses_release(link) : link_refuses_vote(link);
     /* After the undo of its round a vote would set a key that nothing deletes. */
-    if (ticket->form == REDIS_IN_FULL || refused != REASON_NONE ||
+    if (outstanding->form == REDIS_IN_FULL || refused != REASON_NONE ||
         (vote && flight->round.phase != ROUND_VOTING))
         return false;
-    size_t len = together ? format_chain(flights, flight, ticket->command, REDIS_IN_FULL, now_ns)
-                          : format(flights, flight, ticket->command, REDIS_IN_FULL, now_ns);
+    size_t len = together
+                     ? format_chain(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns)
+                     : format(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns);
     again.form = REDIS_IN_FULL;
     again.plain = false; /* of no run */
     again.tracking = 0;  /* that was asked for once */
@@ -313,20 +314,20 @@ void write_key_probe(struct flights *flights, unsigned node, struct flight_key *
         .token = token,
         .ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS,
     };
-    const struct link_ticket ticket = {.kind = TICKET_KEY_PROBE,
-                                       .form = (uint8_t)form,
-                                       .sent_ns = now_ns,
-                                       .tracking = master->tracker.tracking,
-                                       .owner = key};
+    const struct outstanding outstanding = {.kind = OUTSTANDING_KEY_PROBE,
+                                            .form = (uint8_t)form,
+                                            .sent_ns = now_ns,
+                                            .tracking = master->tracker.tracking,
+                                            .owner = key};
     sign(flights, &call);
     flights->stats->key_probes++;
     master->key_probes++;
     key->key_probes++;
     write_gathered_first(flights, key, now_ns);
-    if (ticket.tracking != 0)
+    if (outstanding.tracking != 0)
         tracker_ask(&master->link, now_ns);
     size_t len = redis_format(&call, form, flights->command);
-    link_send(&master->link, flights->command, len, &ticket);
+    link_send(&master->link, flights->command, len, &outstanding);
 }
 
 void write_far_query(struct flights *flights, struct flight_key *key, int64_t now_ns)
@@ -334,12 +335,13 @@ void write_far_query(struct flights *flights, struct flight_key *key, int64_t no
     /* A far waiter leaves its hint on each master that has refused it. */
     unsigned node = flights->far_queries++ % flights->node_count;
     struct master *master = &flights->masters[node];
-    const struct link_ticket ticket = {.kind = TICKET_FAR, .sent_ns = now_ns, .owner = key};
+    const struct outstanding outstanding = {
+        .kind = OUTSTANDING_FAR, .sent_ns = now_ns, .owner = key};
     if (master->key_probes >= LIMIT_LINK_KEY_PROBES ||
         link_refuses_vote(&master->link) != REASON_NONE)
         return;
     master->key_probes++;
     key->key_probes++;
     size_t len = redis_format_far(key->bytes, key->len, flights->command);
-    link_send(&master->link, flights->command, len, &ticket);
+    link_send(&master->link, flights->command, len, &outstanding);
 }

@@ -23,7 +23,7 @@ uint32_t write_command(struct flights *flights, struct flight *flight, enum roun
 /* The node has forgotten the script of a round's command, or of releases: that is written in full,
  * in the same round, and in the epoch in which its vote was asked for. False: it is too late for
  * that. */
-bool write_in_full(struct flights *flights, unsigned node, const struct link_ticket *ticket,
+bool write_in_full(struct flights *flights, unsigned node, const struct outstanding *outstanding,
                    int64_t now_ns);
 
 /* A release as a command of its own, by the script. The link takes releases. */

@@ -9,7 +9,7 @@
 
 #include "engine/round/node_set.h"
 
-/* Which answer a ticket waits for. */
+/* Which answer a outstanding waits for. */
 enum part {
     PART_MEMORY,
     PART_SETTING, /* of a node that is to be durable; each is asked for by itself */
@@ -39,10 +39,11 @@ static const struct {
 };
 enum { SETTINGS = sizeof(durable_settings) / sizeof(durable_settings[0]) };
 
-static struct link_ticket ticket_for(enum part part, int64_t now_ns)
+static struct outstanding outstanding_for(enum part part, int64_t now_ns)
 {
-    return (struct link_ticket){
-        .kind = part == PART_HEARTBEAT || part == PART_END ? TICKET_HEARTBEAT : TICKET_GUARD,
+    return (struct outstanding){
+        .kind =
+            part == PART_HEARTBEAT || part == PART_END ? OUTSTANDING_HEARTBEAT : OUTSTANDING_GUARD,
         .command = (uint8_t)part,
         .sent_ns = now_ns,
     };
@@ -50,8 +51,8 @@ static struct link_ticket ticket_for(enum part part, int64_t now_ns)
 
 static void ask(struct master *master, enum part part, const char *const *words, int64_t now_ns)
 {
-    struct link_ticket ticket = ticket_for(part, now_ns);
-    link_ask(&master->link, &ticket, words);
+    struct outstanding outstanding = outstanding_for(part, now_ns);
+    link_ask(&master->link, &outstanding, words);
 }
 
 const char guard_io_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"
@@ -63,8 +64,8 @@ static void expect_probe(struct master *master, enum part last, int64_t now_ns)
 {
     const enum part parts[] = {PART_RECORD, PART_TIME, last};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        struct link_ticket ticket = ticket_for(parts[i], now_ns);
-        link_expect(&master->link, &ticket);
+        struct outstanding outstanding = outstanding_for(parts[i], now_ns);
+        link_expect(&master->link, &outstanding);
     }
 }
 
@@ -240,11 +241,11 @@ static void take_record(struct master *master, const struct redis_reply *reply)
     sample->record = memcpy(master->record, reply->str, sample->record_len);
 }
 
-static void take_time(struct master *master, const struct link_ticket *ticket,
+static void take_time(struct master *master, const struct outstanding *outstanding,
                       const struct redis_reply *reply, int64_t now_ns)
 {
     struct guard_sample *sample = &master->sample;
-    sample->clock.sent_ns = ticket->sent_ns;
+    sample->clock.sent_ns = outstanding->sent_ns;
     sample->clock.received_ns = now_ns;
     if (is_error(master, reply, &sample->failed))
         return;
@@ -365,7 +366,7 @@ static void take_sign(struct master *master, const struct redis_reply *reply)
                               master->sign_daemon);
 }
 
-static void take_heartbeat(struct master *master, const struct link_ticket *ticket,
+static void take_heartbeat(struct master *master, const struct outstanding *outstanding,
                            const struct redis_reply *reply, int64_t now_ns)
 {
     bool text = reply->kind == RESP_STRING;
@@ -374,8 +375,8 @@ static void take_heartbeat(struct master *master, const struct link_ticket *tick
         failed = REASON_GARBAGE;
     master->heartbeat_in_full = !text;
     if (text)
-        guard_on_heartbeat(master->guard, master->link.node, &master->heartbeat, ticket->sent_ns,
-                           reply->str, reply->len, now_ns);
+        guard_on_heartbeat(master->guard, master->link.node, &master->heartbeat,
+                           outstanding->sent_ns, reply->str, reply->len, now_ns);
     /* The scripts were flushed: another heartbeat brings the whole one, which loads it again. */
     else if (failed == REASON_NOSCRIPT)
         master->guard->heartbeat |= nodes_only(master->link.node);
@@ -383,16 +384,16 @@ static void take_heartbeat(struct master *master, const struct link_ticket *tick
         guard_on_heartbeat_failed(master->guard, master->link.node, failed);
 }
 
-enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ticket *ticket,
+enum guard_verdict guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
                                      const struct redis_reply *reply, int64_t now_ns)
 {
-    assert(ticket->command <= PART_RECORD_WRITE);
-    switch ((enum part)ticket->command) {
+    assert(outstanding->command <= PART_RECORD_WRITE);
+    switch ((enum part)outstanding->command) {
     case PART_RECORD:
         take_record(master, reply);
         return GUARD_MORE;
     case PART_TIME:
-        take_time(master, ticket, reply, now_ns);
+        take_time(master, outstanding, reply, now_ns);
         return GUARD_MORE;
     case PART_REPLICATION_ALONE:
         master->probes--;
@@ -415,7 +416,7 @@ enum guard_verdict guard_io_on_reply(struct master *master, const struct link_ti
         take_sign(master, reply);
         break;
     case PART_HEARTBEAT:
-        take_heartbeat(master, ticket, reply, now_ns);
+        take_heartbeat(master, outstanding, reply, now_ns);
         break;
     case PART_END:
     case PART_RECORD_WRITE:

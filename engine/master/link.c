@@ -30,7 +30,7 @@ const char *link_state_word(enum link_state state)
 
 void link_init(struct link *link, unsigned node, const struct link_io *io,
                const struct link_login *login, const struct link_rules *rules,
-               struct link_ticket *tickets, struct pending_release *pending_releases,
+               struct outstanding *outstanding, struct pending_release *pending_releases,
                int64_t now_ns)
 {
     *link = (struct link){
@@ -44,7 +44,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .reason = REASON_CONNECTING,
         .since_ns = now_ns,
         .retry_ns = now_ns,
-        .tickets = tickets,
+        .outstanding = outstanding,
         .round_trip_ns = -1,
         .distance_ns = -1,
         .pending_releases = {.entries = pending_releases, .size = LIMIT_LINK_OWED},
@@ -81,42 +81,42 @@ static void set_state(struct link *link, enum link_state state, enum reason reas
     link->reason = reason;
 }
 
-/* --- tickets --- */
+/* --- outstanding --- */
 
-static unsigned weight(const struct link_ticket *ticket)
+static unsigned weight(const struct outstanding *outstanding)
 {
-    return ticket->kind == TICKET_RELEASES ? ticket->command : 1;
+    return outstanding->kind == OUTSTANDING_RELEASES ? outstanding->command : 1;
 }
 
-static void push_ticket(struct link *link, const struct link_ticket *ticket)
+static void push_outstanding(struct link *link, const struct outstanding *outstanding)
 {
     /* The one that was taken last is still looked at. */
-    assert(link->ticket_count < LIMIT_LINK_COMMANDS - 1);
-    struct link_ticket *slot =
-        &link->tickets[(link->first + link->ticket_count) % LIMIT_LINK_COMMANDS];
+    assert(link->outstanding_count < LIMIT_LINK_COMMANDS - 1);
+    struct outstanding *slot =
+        &link->outstanding[(link->first + link->outstanding_count) % LIMIT_LINK_COMMANDS];
     /* Not as a whole: that would be read back, in larger pieces, while its members are still on
      * their way to memory, and a processor waits for that. */
-    slot->kind = ticket->kind;
-    slot->command = ticket->command;
-    slot->form = ticket->form;
-    slot->plain = ticket->plain;
-    slot->epoch = ticket->epoch;
-    slot->tracking = ticket->tracking; /* or the number */
+    slot->kind = outstanding->kind;
+    slot->command = outstanding->command;
+    slot->form = outstanding->form;
+    slot->plain = outstanding->plain;
+    slot->epoch = outstanding->epoch;
+    slot->tracking = outstanding->tracking; /* or the number */
     slot->more = 0;
-    slot->sent_ns = ticket->sent_ns;
-    slot->pending_releases = ticket->pending_releases; /* of the union the longer one */
-    link->ticket_count++;
-    link->load += weight(ticket);
+    slot->sent_ns = outstanding->sent_ns;
+    slot->pending_releases = outstanding->pending_releases; /* of the union the longer one */
+    link->outstanding_count++;
+    link->load += weight(outstanding);
 }
 
 static void drop_first(struct link *link)
 {
     link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
-    link->ticket_count--;
+    link->outstanding_count--;
 }
 
 /* The first of a run have been answered: it goes on behind them. */
-static void shorten(struct link_ticket *run, unsigned count)
+static void shorten(struct outstanding *run, unsigned count)
 {
     assert(count <= run->more);
     run->number += count;
@@ -125,18 +125,18 @@ static void shorten(struct link_ticket *run, unsigned count)
         memcpy(&run->owner, run->owner, sizeof(run->owner)); /* whatever else it is */
 }
 
-static const struct link_ticket *pop_ticket(struct link *link)
+static const struct outstanding *pop_outstanding(struct link *link)
 {
-    assert(link->ticket_count > 0);
-    struct link_ticket *ticket = &link->tickets[link->first];
-    link->load -= weight(ticket);
-    if (ticket->more == 0) {
+    assert(link->outstanding_count > 0);
+    struct outstanding *outstanding = &link->outstanding[link->first];
+    link->load -= weight(outstanding);
+    if (outstanding->more == 0) {
         drop_first(link);
-        return ticket;
+        return outstanding;
     }
-    link->single = *ticket;
+    link->single = *outstanding;
     link->single.more = 0;
-    shorten(ticket, 1);
+    shorten(outstanding, 1);
     return &link->single;
 }
 
@@ -151,12 +151,12 @@ size_t link_format(const char *const *words, char buf[LINK_COMMAND_MAX])
     return redis_format_words(words, lens, count, buf, LINK_COMMAND_MAX);
 }
 
-void link_ask(struct link *link, const struct link_ticket *ticket, const char *const *words)
+void link_ask(struct link *link, const struct outstanding *outstanding, const char *const *words)
 {
     char buf[LINK_COMMAND_MAX];
-    assert(link_is_connected(link->state) || ticket->kind == TICKET_GREETING);
+    assert(link_is_connected(link->state) || outstanding->kind == OUTSTANDING_GREETING);
     size_t len = link_format(words, buf);
-    push_ticket(link, ticket);
+    push_outstanding(link, outstanding);
     link->io->write(link->io->context, link->node, buf, len);
 }
 
@@ -180,9 +180,9 @@ static void send_pending_releases(struct link *link, int64_t now_ns)
         };
         /* In full: rare enough, and never NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
-        push_ticket(link, &(struct link_ticket){.kind = TICKET_PENDING_RELEASE,
-                                                .sent_ns = now_ns,
-                                                .pending_releases = position});
+        push_outstanding(link, &(struct outstanding){.kind = OUTSTANDING_PENDING_RELEASE,
+                                                     .sent_ns = now_ns,
+                                                     .pending_releases = position});
         link->releases_under_way++;
         link->io->write(link->io->context, link->node, buf, len);
     }
@@ -195,7 +195,7 @@ void link_defer_release(struct link *link, const char *key, size_t key_len, cons
     send_pending_releases(link, now_ns);
 }
 
-static void on_pending_release_reply(struct link *link, const struct link_ticket *ticket,
+static void on_pending_release_reply(struct link *link, const struct outstanding *outstanding,
                                      const struct redis_reply *reply, int64_t now_ns)
 {
     link->releases_under_way--;
@@ -203,11 +203,11 @@ static void on_pending_release_reply(struct link *link, const struct link_ticket
         /* It may be this key alone that the master refuses, and for good: no other waits for it.
          * What set it was written before, and so has come to an end: twice its time is enough,
          * whatever the clock there does. */
-        pending_releases_put_off(&link->pending_releases, ticket->pending_releases,
+        pending_releases_put_off(&link->pending_releases, outstanding->pending_releases,
                                  2 * link->max_ttl_ms * NS_PER_MS, now_ns);
         link->release_refused = true;
     } else {
-        pending_releases_confirm(&link->pending_releases, ticket->pending_releases);
+        pending_releases_confirm(&link->pending_releases, outstanding->pending_releases);
     }
 }
 
@@ -215,9 +215,9 @@ static void on_pending_release_reply(struct link *link, const struct link_ticket
 
 static void greet(struct link *link, unsigned step, const char *const *words, int64_t now_ns)
 {
-    struct link_ticket ticket = {
-        .kind = TICKET_GREETING, .command = (uint8_t)step, .sent_ns = now_ns};
-    link_ask(link, &ticket, words);
+    struct outstanding outstanding = {
+        .kind = OUTSTANDING_GREETING, .command = (uint8_t)step, .sent_ns = now_ns};
+    link_ask(link, &outstanding, words);
     link->greetings_due++;
 }
 
@@ -258,7 +258,7 @@ static void greet_second(struct link *link, int64_t now_ns)
 static void open_link(struct link *link, int64_t now_ns)
 {
     assert(link->state == LINK_DOWN);
-    assert(link->ticket_count == 0);
+    assert(link->outstanding_count == 0);
     /* The reason stays that of the last failure: it says more than "connecting". */
     set_state(link, LINK_OPENING, link->reason, now_ns);
     link->opened_ns = now_ns;
@@ -298,14 +298,14 @@ static void give_up(struct link *link, enum reason reason, int64_t now_ns)
     link_on_closed(link, reason, now_ns);
 }
 
-const struct link_ticket *link_take_lost(struct link *link)
+const struct outstanding *link_take_lost(struct link *link)
 {
     assert(link->state == LINK_DOWN);
-    while (link->ticket_count > 0) {
-        const struct link_ticket *ticket = pop_ticket(link);
-        if (ticket->kind == TICKET_ROUND || ticket->kind == TICKET_RELEASES ||
-            ticket->kind == TICKET_KEY_PROBE || ticket->kind == TICKET_FAR)
-            return ticket;
+    while (link->outstanding_count > 0) {
+        const struct outstanding *outstanding = pop_outstanding(link);
+        if (outstanding->kind == OUTSTANDING_ROUND || outstanding->kind == OUTSTANDING_RELEASES ||
+            outstanding->kind == OUTSTANDING_KEY_PROBE || outstanding->kind == OUTSTANDING_FAR)
+            return outstanding;
     }
     return NULL;
 }
@@ -452,31 +452,32 @@ enum reason link_refuses_release(const struct link *link)
     return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;
 }
 
-void link_expect(struct link *link, const struct link_ticket *ticket)
+void link_expect(struct link *link, const struct outstanding *outstanding)
 {
     assert(link_is_connected(link->state));
-    push_ticket(link, ticket);
+    push_outstanding(link, outstanding);
 }
 
-bool link_expect_vote(struct link *link, const struct link_ticket *ticket)
+bool link_expect_vote(struct link *link, const struct outstanding *outstanding)
 {
     assert(link->state == LINK_UP);
-    assert(ticket->plain);
-    struct link_ticket *last =
-        &link->tickets[(link->first + link->ticket_count - 1) % LIMIT_LINK_COMMANDS];
-    if (link->ticket_count > 0 && last->plain && last->number + last->more + 1 == ticket->number &&
-        last->epoch == ticket->epoch) {
+    assert(outstanding->plain);
+    struct outstanding *last =
+        &link->outstanding[(link->first + link->outstanding_count - 1) % LIMIT_LINK_COMMANDS];
+    if (link->outstanding_count > 0 && last->plain &&
+        last->number + last->more + 1 == outstanding->number && last->epoch == outstanding->epoch) {
         last->more++;
         link->load++;
         return true;
     }
-    push_ticket(link, ticket);
+    push_outstanding(link, outstanding);
     return false;
 }
 
-void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket)
+void link_send(struct link *link, const char *bytes, size_t len,
+               const struct outstanding *outstanding)
 {
-    link_expect(link, ticket);
+    link_expect(link, outstanding);
     link->io->write(link->io->context, link->node, bytes, len);
 }
 
@@ -490,59 +491,59 @@ static void note_distance(struct link *link)
         link->distance_ns += longer_ns / 8;
 }
 
-const struct link_ticket *link_on_reply(struct link *link, const struct redis_reply *reply,
+const struct outstanding *link_on_reply(struct link *link, const struct redis_reply *reply,
                                         int64_t now_ns)
 {
     assert(link->state != LINK_DOWN);
-    if (link->ticket_count == 0) {
+    if (link->outstanding_count == 0) {
         give_up(link, REASON_GARBAGE, now_ns);
         return NULL;
     }
-    const struct link_ticket *ticket = pop_ticket(link);
-    switch (ticket->kind) {
-    case TICKET_GREETING:
-        on_greeting(link, ticket->command, reply, now_ns);
+    const struct outstanding *outstanding = pop_outstanding(link);
+    switch (outstanding->kind) {
+    case OUTSTANDING_GREETING:
+        on_greeting(link, outstanding->command, reply, now_ns);
         return NULL;
-    case TICKET_HEARTBEAT:
+    case OUTSTANDING_HEARTBEAT:
         link->heartbeat_due = false;
-        link->round_trip_ns = now_ns - ticket->sent_ns;
+        link->round_trip_ns = now_ns - outstanding->sent_ns;
         note_distance(link);
         histogram_add(&link->round_trips, link->round_trip_ns);
         break;
-    case TICKET_PENDING_RELEASE:
-        on_pending_release_reply(link, ticket, reply, now_ns);
+    case OUTSTANDING_PENDING_RELEASE:
+        on_pending_release_reply(link, outstanding, reply, now_ns);
         break;
-    case TICKET_ROUND:
-    case TICKET_RELEASES:
-        histogram_add(&link->round_trips, now_ns - ticket->sent_ns);
+    case OUTSTANDING_ROUND:
+    case OUTSTANDING_RELEASES:
+        histogram_add(&link->round_trips, now_ns - outstanding->sent_ns);
         break;
-    case TICKET_GUARD:
-    case TICKET_KEY_PROBE:
-    case TICKET_FAR:
-    case TICKET_TRACKING:
-    case TICKET_TRIAL:
+    case OUTSTANDING_GUARD:
+    case OUTSTANDING_KEY_PROBE:
+    case OUTSTANDING_FAR:
+    case OUTSTANDING_TRACKING:
+    case OUTSTANDING_SELF_TEST:
         break;
     }
     /* It has answered in time: it is well. */
-    if (link->state == LINK_SUSPECT && now_ns - ticket->sent_ns <= link->node_timeout_ns)
+    if (link->state == LINK_SUSPECT && now_ns - outstanding->sent_ns <= link->node_timeout_ns)
         set_state(link, LINK_UP, REASON_NONE, now_ns);
     /* What has found the link full, or suspect. */
     if (link->pending_releases.unsent > 0)
         send_pending_releases(link, now_ns);
-    return ticket->kind != TICKET_PENDING_RELEASE ? ticket : NULL;
+    return outstanding->kind != OUTSTANDING_PENDING_RELEASE ? outstanding : NULL;
 }
 
-const struct link_ticket *link_expects_votes(const struct link *link)
+const struct outstanding *link_expects_votes(const struct link *link)
 {
-    if (link->state != LINK_UP || link->pending_releases.unsent > 0 || link->ticket_count == 0)
+    if (link->state != LINK_UP || link->pending_releases.unsent > 0 || link->outstanding_count == 0)
         return NULL;
-    const struct link_ticket *ticket = &link->tickets[link->first];
-    return ticket->plain ? ticket : NULL;
+    const struct outstanding *outstanding = &link->outstanding[link->first];
+    return outstanding->plain ? outstanding : NULL;
 }
 
 void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
 {
-    struct link_ticket *run = &link->tickets[link->first];
+    struct outstanding *run = &link->outstanding[link->first];
     assert(run->plain);
     assert(count > 0);
     assert(count <= run->more + 1);
@@ -556,9 +557,9 @@ void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
 
 unsigned link_unanswered(const struct link *link)
 {
-    unsigned count = link->ticket_count;
-    for (unsigned i = 0; i < link->ticket_count; i++)
-        count += link->tickets[(link->first + i) % LIMIT_LINK_COMMANDS].more;
+    unsigned count = link->outstanding_count;
+    for (unsigned i = 0; i < link->outstanding_count; i++)
+        count += link->outstanding[(link->first + i) % LIMIT_LINK_COMMANDS].more;
     return count;
 }
 
@@ -567,8 +568,8 @@ unsigned link_unanswered(const struct link *link)
 int64_t link_deadline_ns(const struct link *link)
 {
     int64_t heartbeat_ns = link->heartbeat_ns + link->heartbeat_every_ns;
-    int64_t overdue_ns = link->ticket_count > 0
-                             ? link->tickets[link->first].sent_ns + link->node_timeout_ns + 1
+    int64_t overdue_ns = link->outstanding_count > 0
+                             ? link->outstanding[link->first].sent_ns + link->node_timeout_ns + 1
                              : INT64_MAX;
     switch (link->state) {
     case LINK_DOWN:
@@ -601,8 +602,8 @@ bool link_on_timer(struct link *link, int64_t now_ns)
         give_up(link, REASON_HUNG, now_ns);
         break;
     case LINK_UP:
-        if (link->ticket_count > 0 &&
-            now_ns > link->tickets[link->first].sent_ns + link->node_timeout_ns)
+        if (link->outstanding_count > 0 &&
+            now_ns > link->outstanding[link->first].sent_ns + link->node_timeout_ns)
             set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
         else {
             /* It has lasted: should it be lost, the next attempt is soon again. */

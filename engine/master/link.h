@@ -9,8 +9,9 @@
  *      +-----------------+------------------+-----------------+--------------+
  *                     closed, or no answer for link_patience_ns
  *
- * One connection carries the commands of all rounds, and Redis answers in order: a ring of tickets
- * remembers whose answer is next. When the connection is lost, every ticket still comes back, once.
+ * One connection carries the commands of all rounds, and Redis answers in order: a ring of
+ * outstanding remembers whose answer is next. When the connection is lost, every outstanding still
+ * comes back, once.
  *
  * What a heartbeat says is none of the link's business: it tells when one is due, and the guard
  * (engine/master/guard_io.c) writes it.
@@ -62,45 +63,46 @@ enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_SAID = 127 };
 /* Room for the longest command made of words: a mark in full, or a heartbeat with all its names. */
 enum { LINK_COMMAND_MAX = 8192, LINK_WORDS_MAX = 2 * LIMIT_NODES + 16 };
 
-/* Whose answer comes next. TICKET_HEARTBEAT is the guard's too: the last answer of a heartbeat. */
-enum __attribute__((packed)) link_ticket_kind {
-    TICKET_GREETING,
-    TICKET_PENDING_RELEASE,
-    TICKET_ROUND,
-    TICKET_RELEASES, /* of several rounds */
-    TICKET_GUARD,
-    TICKET_HEARTBEAT,
-    TICKET_KEY_PROBE, /* at a key somebody waits for */
-    TICKET_FAR,       /* the contention hint of a far waiter */
-    TICKET_TRACKING,  /* a setting of engine/master/tracker.h */
-    TICKET_TRIAL,     /* whether the node does what rounds ask for */
+/* Whose answer comes next. OUTSTANDING_HEARTBEAT is the guard's too: the last answer of a
+ * heartbeat. */
+enum __attribute__((packed)) outstanding_kind {
+    OUTSTANDING_GREETING,
+    OUTSTANDING_PENDING_RELEASE,
+    OUTSTANDING_ROUND,
+    OUTSTANDING_RELEASES, /* of several rounds */
+    OUTSTANDING_GUARD,
+    OUTSTANDING_HEARTBEAT,
+    OUTSTANDING_KEY_PROBE, /* at a key somebody waits for */
+    OUTSTANDING_FAR,       /* the contention hint of a far waiter */
+    OUTSTANDING_TRACKING,  /* a setting of engine/master/tracker.h */
+    OUTSTANDING_SELF_TEST, /* whether the node does what rounds ask for */
 };
 
 /*
- * Plain votes that are asked for one behind the other go by one ticket, as a run: each of them has
- * an answer of its own, and its owner begins with a pointer to the next.
+ * Plain votes that are asked for one behind the other go by one outstanding, as a run: each of them
+ * has an answer of its own, and its owner begins with a pointer to the next.
  */
-struct link_ticket {
-    enum link_ticket_kind kind;
-    /* TICKET_ROUND: the command and its form as written; TICKET_GREETING: which step; of the guard:
-     * which part of what it asks for; TICKET_TRIAL: which one; TICKET_RELEASES: how many, and the
-     * form. */
+struct outstanding {
+    enum outstanding_kind kind;
+    /* OUTSTANDING_ROUND: the command and its form as written; OUTSTANDING_GREETING: which step; of
+     * the guard: which part of what it asks for; OUTSTANDING_SELF_TEST: which one;
+     * OUTSTANDING_RELEASES: how many, and the form. */
     uint8_t command;
     uint8_t form;
-    bool plain;     /* TICKET_ROUND: a vote, of which OK says all: yes */
-    uint32_t epoch; /* TICKET_ROUND: of the node, when the vote was asked for */
+    bool plain;     /* OUTSTANDING_ROUND: a vote, of which OK says all: yes */
+    uint32_t epoch; /* OUTSTANDING_ROUND: of the node, when the vote was asked for */
     union {
-        /* TICKET_ROUND, TICKET_KEY_PROBE: the key is tracked from then on, if the tracker is still
-         * the same; 0: it is not. */
+        /* OUTSTANDING_ROUND, OUTSTANDING_KEY_PROBE: the key is tracked from then on, if the tracker
+         * is still the same; 0: it is not. */
         uint32_t tracking;
         uint32_t number; /* plain: which it is of all that were asked for, of whichever node */
     };
     uint32_t more;   /* plain: votes of this run behind this one */
     int64_t sent_ns; /* of a run, the first */
     union {
-        void
-            *owner; /* TICKET_ROUND, TICKET_RELEASES, TICKET_KEY_PROBE, TICKET_FAR: of the engine */
-        uint64_t pending_releases; /* TICKET_PENDING_RELEASE: its position */
+        void *owner; /* OUTSTANDING_ROUND, OUTSTANDING_RELEASES, OUTSTANDING_KEY_PROBE,
+                        OUTSTANDING_FAR: of the engine */
+        uint64_t pending_releases; /* OUTSTANDING_PENDING_RELEASE: its position */
     };
 };
 
@@ -119,12 +121,12 @@ struct link {
     int64_t retry_ns;   /* DOWN: when to open again */
     unsigned attempts;  /* since it was last UP */
 
-    /* Tickets: a ring, the next answer belongs to tickets[first]. */
-    struct link_ticket *tickets; /* LIMIT_LINK_COMMANDS of them */
+    /* Tickets: a ring, the next answer belongs to outstanding[first]. */
+    struct outstanding *outstanding; /* LIMIT_LINK_COMMANDS of them */
     unsigned first;
-    unsigned ticket_count;
-    unsigned load;             /* the tickets, but each of several releases or votes counts */
-    struct link_ticket single; /* of a run, the one that was taken last */
+    unsigned outstanding_count;
+    unsigned load;             /* the outstanding, but each of several releases or votes counts */
+    struct outstanding single; /* of a run, the one that was taken last */
 
     unsigned greetings_due; /* answers of this part of the greeting not in yet */
     int64_t heartbeat_ns;   /* when the last heartbeat was sent */
@@ -156,10 +158,11 @@ struct link_rules {
     int64_t max_ttl_ms; /* for releases: see release.lua */
 };
 
-/* tickets: LIMIT_LINK_COMMANDS of them; pending_releases: LIMIT_LINK_OWED; both of the caller. */
+/* outstanding: LIMIT_LINK_COMMANDS of them; pending_releases: LIMIT_LINK_OWED; both of the caller.
+ */
 void link_init(struct link *link, unsigned node, const struct link_io *io,
                const struct link_login *login, const struct link_rules *rules,
-               struct link_ticket *tickets, struct pending_release *pending_releases,
+               struct outstanding *outstanding, struct pending_release *pending_releases,
                int64_t now_ns);
 
 /* How long a connection may stay without any answer before it is given up. */
@@ -172,23 +175,24 @@ bool link_is_connected(enum link_state state);
 enum reason link_refuses_vote(const struct link *link);
 enum reason link_refuses_release(const struct link *link);
 
-/* Write a command of a round, a look or the guard. The ticket of the first two comes back by
+/* Write a command of a round, a look or the guard. The outstanding of the first two comes back by
  * link_on_reply(), link_take_votes() or link_take_lost(). */
-void link_send(struct link *link, const char *bytes, size_t len, const struct link_ticket *ticket);
+void link_send(struct link *link, const char *bytes, size_t len,
+               const struct outstanding *outstanding);
 
 /* The same of a command made of words, the last of which is NULL. */
-void link_ask(struct link *link, const struct link_ticket *ticket, const char *const *words);
+void link_ask(struct link *link, const struct outstanding *outstanding, const char *const *words);
 
 /* Write that command as Redis protocol; returns its length. */
 size_t link_format(const char *const *words, char buf[LINK_COMMAND_MAX]);
 
 /* What is written to the node together, before or behind this, holds one more command. */
-void link_expect(struct link *link, const struct link_ticket *ticket);
+void link_expect(struct link *link, const struct outstanding *outstanding);
 
 /* The same of a plain vote. True: it belongs to a run, and the owner of the one asked for before
  * has to have this one's as its next. Only votes with one number behind the other do: so the next
  * of an owner is the same on every link. replies_keep_plain_yes() says what runs save. */
-bool link_expect_vote(struct link *link, const struct link_ticket *ticket);
+bool link_expect_vote(struct link *link, const struct outstanding *outstanding);
 
 /* The reason behind an error that is no answer to a round. What it says is remembered where that is
  * more than the reason: an unknown error, and which command an ACL refuses. */
@@ -196,24 +200,24 @@ enum reason link_reason_of(struct link *link, const struct redis_reply *error);
 /* What the master said for this reason, or what the reason means. */
 const char *link_meaning(const struct link *link, enum reason reason);
 
-/* True if a heartbeat may be written now, and then it has to be: none is under way. Its last ticket
- * is TICKET_HEARTBEAT. */
+/* True if a heartbeat may be written now, and then it has to be: none is under way. Its last
+ * outstanding is OUTSTANDING_HEARTBEAT. */
 bool link_begin_heartbeat(struct link *link, int64_t now_ns);
 
 /* Remember a release that could not be written, or was not confirmed. */
 void link_defer_release(struct link *link, const char *key, size_t key_len, const char *token,
                         int64_t now_ns);
 
-/* What befell the connection. After a close, take the lost tickets before anything else. */
+/* What befell the connection. After a close, take the lost outstanding before anything else. */
 void link_on_connected(struct link *link, int64_t now_ns);
 void link_on_closed(struct link *link, enum reason reason, int64_t now_ns);
 
 /*
- * A reply has come. The ticket tells whose it is, and lives until the next is taken; NULL if it is
- * the link's own. A reply nobody asked for, or a greeting that fails, closes the link: look at
- * link->state.
+ * A reply has come. The outstanding tells whose it is, and lives until the next is taken; NULL if
+ * it is the link's own. A reply nobody asked for, or a greeting that fails, closes the link: look
+ * at link->state.
  */
-const struct link_ticket *link_on_reply(struct link *link, const struct redis_reply *reply,
+const struct outstanding *link_on_reply(struct link *link, const struct redis_reply *reply,
                                         int64_t now_ns);
 
 /*
@@ -221,15 +225,15 @@ const struct link_ticket *link_on_reply(struct link *link, const struct redis_re
  * more as its run has, and once so many of them have come. NULL: not so, and it takes
  * link_on_reply().
  */
-const struct link_ticket *link_expects_votes(const struct link *link);
+const struct outstanding *link_expects_votes(const struct link *link);
 void link_take_votes(struct link *link, unsigned count, int64_t now_ns);
 
 /* Commands that are not answered yet. */
 unsigned link_unanswered(const struct link *link);
 
-/* Take the ticket of a round, of releases or a look off a link that is DOWN; NULL once there is
- * none. It lives until the next is taken. */
-const struct link_ticket *link_take_lost(struct link *link);
+/* Take the outstanding of a round, of releases or a look off a link that is DOWN; NULL once there
+ * is none. It lives until the next is taken. */
+const struct outstanding *link_take_lost(struct link *link);
 
 /* When it wants link_on_timer() next; and that: true if a heartbeat is due. One is due, too, when
  * the link has come up, and once the answer of the last one has been taken, if it is SUSPECT still.

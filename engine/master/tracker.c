@@ -163,7 +163,7 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
 
 static void set_up(struct link *link, const char *const *words, int64_t now_ns)
 {
-    link_ask(link, &(struct link_ticket){.kind = TICKET_TRACKING, .sent_ns = now_ns}, words);
+    link_ask(link, &(struct outstanding){.kind = OUTSTANDING_TRACKING, .sent_ns = now_ns}, words);
 }
 
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)

@@ -69,7 +69,7 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
 
 /*
  * The first connection is up, and the second listens: have reports sent there, from now on. The
- * answer is a ticket of kind TICKET_TRACKING.
+ * answer is a outstanding of kind OUTSTANDING_TRACKING.
  */
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns);
 

@@ -81,9 +81,10 @@ static bool is_full(const struct pool *pool)
 
 static bool releases_as_many_as_go_together(const struct link *link)
 {
-    for (unsigned i = 0; i < link->ticket_count; i++) {
-        const struct link_ticket *ticket = &link->tickets[(link->first + i) % LIMIT_LINK_COMMANDS];
-        if (ticket->kind == TICKET_RELEASES && ticket->command == LIMIT_TOGETHER)
+    for (unsigned i = 0; i < link->outstanding_count; i++) {
+        const struct outstanding *outstanding =
+            &link->outstanding[(link->first + i) % LIMIT_LINK_COMMANDS];
+        if (outstanding->kind == OUTSTANDING_RELEASES && outstanding->command == LIMIT_TOGETHER)
             return true;
     }
     return false;

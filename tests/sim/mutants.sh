@@ -196,7 +196,7 @@ mutant room-of-the-guard-taken all aborted engine/master/link.c \
 mutant room-of-releases-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant pending_releases-till-doomsday all "for ever\|rests on" engine/master/link.c \
-    '/^const struct link_ticket \*link_on_reply/,/^}/s/if (link->pending_releases.unsent > 0)/if (0)/'
+    '/^const struct outstanding \*link_on_reply/,/^}/s/if (link->pending_releases.unsent > 0)/if (0)/'
 mutant all-together all "aborted\|crashed" engine/flight/write.c \
     's/ && count < LIMIT_TOGETHER) {/) {/'
 mutant holds-without-end all "bound of holds" engine/locks/waits.c \
@@ -212,7 +212,7 @@ mutant request-not-closed all "keeps\|crashed\|not met" engine/locks/requests.c 
 mutant renewals-not-counted-back all "keeps" engine/locks/grants.c \
     's/^    manager->renewing -= .*/    (void)0;/'
 mutant looks-not-counted-back all "keeps" engine/flight/replies.c \
-    '/^static void fail_ticket/,/^}/s/end_look(flights, node, ticket)/ticket->owner/'
+    '/^static void fail_outstanding/,/^}/s/end_look(flights, node, outstanding)/outstanding->owner/'
 mutant kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
     's/count == LIMIT_LINK_KEPT/0/'
 mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
@@ -220,12 +220,12 @@ mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/
 mutant run-of-the-last-node-alone all "aborted\|crashed" engine/flight/write.c \
     's/joined |= link_expect_vote/joined = link_expect_vote/'
 mutant run-of-a-slot-before all "aborted\|crashed" engine/master/link.c \
-    '/^static void push_ticket/,/^}/s/    slot->more = 0;/    (void)0;/'
+    '/^static void push_outstanding/,/^}/s/    slot->more = 0;/    (void)0;/'
 mutant kept-no-more-and-forgotten all "keeps" engine/flight/replies.c \
-    '/^static void keep_vote/,/^}/s/^        flights_deliver(.*/        if (0) flights_deliver(flights, node, ticket->owner, ROUND_VOTE,/'
+    '/^static void keep_vote/,/^}/s/^        flights_deliver(.*/        if (0) flights_deliver(flights, node, outstanding->owner, ROUND_VOTE,/'
 mutant kept-no-more-and-counted all "$unfit" engine/flight/replies.c '
     /^static void keep_vote/,/^}/{
-        s/^        flights_deliver(.*/        flights_deliver(flights, node, ticket->owner, ROUND_VOTE, said, now_ns);/
+        s/^        flights_deliver(.*/        flights_deliver(flights, node, outstanding->owner, ROUND_VOTE, said, now_ns);/
         /\.kind = ANSWER_FAILED/d
     }'
 mutant requests-without-end all "more requests under way" engine/locks/requests.c \

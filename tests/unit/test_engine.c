@@ -533,7 +533,7 @@ START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
         w.reply_count = 0;
         world_settle(&w);
     }
-    ck_assert_uint_eq(w.engine.flights.masters[4].link.ticket_count, LIMIT_LINK_RELEASES);
+    ck_assert_uint_eq(w.engine.flights.masters[4].link.outstanding_count, LIMIT_LINK_RELEASES);
     ck_assert_int_eq(link_refuses_release(&w.engine.flights.masters[4].link), REASON_BACKLOG);
     ck_assert_int_eq(link_refuses_vote(&w.engine.flights.masters[4].link), REASON_BACKLOG);
     ck_assert_uint_gt(w.engine.flights.masters[4].link.pending_releases.count, 0);

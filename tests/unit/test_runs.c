@@ -1,5 +1,5 @@
 /*
- * Plain votes that are asked for one behind the other and go as a run, by one ticket: in the
+ * Plain votes that are asked for one behind the other and go as a run, by one outstanding: in the
  * engine, on fake masters and virtual time.
  */
 #include <string.h>
@@ -40,9 +40,9 @@ static unsigned say_ok(unsigned node, unsigned count)
     return engine_on_replies(&w.engine, node, CHANNEL_COMMANDS, &ok, count, w.now_ns);
 }
 
-static void expect_tickets(unsigned node, unsigned tickets, unsigned load)
+static void expect_outstanding(unsigned node, unsigned outstanding, unsigned load)
 {
-    ck_assert_uint_eq(w.engine.flights.masters[node].link.ticket_count, tickets);
+    ck_assert_uint_eq(w.engine.flights.masters[node].link.outstanding_count, outstanding);
     ck_assert_uint_eq(w.engine.flights.masters[node].link.load, load);
 }
 
@@ -52,14 +52,14 @@ static void mute(bool are_mute)
         w.masters[i].mute = are_mute;
 }
 
-START_TEST(votes_of_one_pass_have_one_ticket_and_count_each)
+START_TEST(votes_of_one_pass_have_one_entry_and_count_each)
 {
     ask_for("abc");
     for (unsigned i = 0; i < 3; i++)
-        expect_tickets(i, 1, 3);
+        expect_outstanding(i, 1, 3);
     world_settle(&w);
     expect_grants("abc");
-    expect_tickets(0, 0, 0);
+    expect_outstanding(0, 0, 0);
 }
 END_TEST
 
@@ -68,7 +68,7 @@ START_TEST(another_command_ends_a_run)
     ask_for("ab");
     world_send(&w, "#f LOCK f 10s FENCE");
     ask_for("cd");
-    expect_tickets(0, 3, 5);
+    expect_outstanding(0, 3, 5);
     world_settle(&w);
     expect_grants("abfcd");
 }
@@ -80,7 +80,7 @@ START_TEST(votes_of_two_epochs_are_two_runs)
     for (unsigned i = 0; i < 3; i++)
         w.engine.flights.guard.nodes[i].epoch++;
     ask_for("b");
-    expect_tickets(0, 2, 2);
+    expect_outstanding(0, 2, 2);
     world_settle(&w);
     world_expect(&w, "#a NOQUORUM 1/3 need=2 a:unchecked b:unchecked");
     world_expect_grant(&w, "b");
@@ -98,7 +98,7 @@ START_TEST(vote_that_a_node_was_not_asked_for_ends_its_run_there)
     w.engine.flights.masters[node].link.load -= LIMIT_LINK_VOTES;
     ask_for("c");
     for (unsigned i = 0; i < 3; i++)
-        expect_tickets(i, i == node ? 2 : 1, i == node ? 2 : 3);
+        expect_outstanding(i, i == node ? 2 : 1, i == node ? 2 : 3);
     world_settle(&w);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_ptr_nonnull(strstr(world_heard(&w), " OK "));
@@ -116,7 +116,7 @@ START_TEST(refusal_in_a_run_is_that_of_its_lock)
     world_settle(&w);
     expect_grants("adc");
     world_expect(&w, "#b HELD 5000");
-    expect_tickets(0, 0, 0);
+    expect_outstanding(0, 0, 0);
 }
 END_TEST
 
@@ -125,12 +125,12 @@ START_TEST(answers_to_a_part_of_a_run_leave_the_rest_of_it)
     mute(true);
     ask_for("abcde");
     world_settle(&w);
-    expect_tickets(0, 4, 8); /* and three of the guard */
+    expect_outstanding(0, 4, 8); /* and three of the guard */
     ck_assert_uint_eq(say_ok(0, 2), 2);
-    expect_tickets(0, 4, 6);
+    expect_outstanding(0, 4, 6);
     /* Those behind the run are not its own. */
     ck_assert_uint_eq(say_ok(0, 9), 3);
-    expect_tickets(0, 3, 3);
+    expect_outstanding(0, 3, 3);
     ck_assert_uint_eq(w.engine.flights.vote_count[0], 2);
 }
 END_TEST
@@ -168,7 +168,7 @@ START_TEST(run_that_is_lost_comes_back_vote_by_vote)
         world_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
     world_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
-    expect_tickets(0, 0, 0);
+    expect_outstanding(0, 0, 0);
 }
 END_TEST
 
@@ -190,15 +190,15 @@ START_TEST(run_that_is_kept_too_long_comes_back_vote_by_vote)
 END_TEST
 
 /* A ring goes round: whatever its slots held before. */
-START_TEST(ticket_has_nothing_of_the_one_before_in_its_slot)
+START_TEST(outstanding_command_has_nothing_of_the_one_before_in_its_slot)
 {
     for (unsigned i = 0; i < 3; i++)
-        memset(w.engine.flights.masters[i].link.tickets, 0xff,
-               LIMIT_LINK_COMMANDS * sizeof(struct link_ticket));
+        memset(w.engine.flights.masters[i].link.outstanding, 0xff,
+               LIMIT_LINK_COMMANDS * sizeof(struct outstanding));
     ask_for("ab");
     world_settle(&w);
     expect_grants("ab");
-    expect_tickets(0, 0, 0);
+    expect_outstanding(0, 0, 0);
 }
 END_TEST
 
@@ -231,7 +231,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("runs");
     TCase *tests = tcase_create("runs");
     tcase_add_checked_fixture(tests, three, end);
-    tcase_add_test(tests, votes_of_one_pass_have_one_ticket_and_count_each);
+    tcase_add_test(tests, votes_of_one_pass_have_one_entry_and_count_each);
     tcase_add_test(tests, another_command_ends_a_run);
     tcase_add_test(tests, votes_of_two_epochs_are_two_runs);
     tcase_add_loop_test(tests, vote_that_a_node_was_not_asked_for_ends_its_run_there, 0, 3);
@@ -240,7 +240,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, answers_that_come_at_once_are_votes_of_each);
     tcase_add_test(tests, run_that_is_lost_comes_back_vote_by_vote);
     tcase_add_test(tests, run_that_is_kept_too_long_comes_back_vote_by_vote);
-    tcase_add_test(tests, ticket_has_nothing_of_the_one_before_in_its_slot);
+    tcase_add_test(tests, outstanding_command_has_nothing_of_the_one_before_in_its_slot);
     tcase_add_test(tests, each_vote_of_a_run_is_told_of);
     suite_add_tcase(suite, tests);
     return suite;
