@@ -110,7 +110,7 @@ enum {
 
     /* Releases that one command has for a master, which does nothing else for some 50
      * microseconds. */
-    LIMIT_TOGETHER = 64,
+    LIMIT_BATCH = 64,
 
     /* The admin listener: connections, how long each may take, what it may send, and the largest
      * body it gets: twice what fifteen masters come to. */

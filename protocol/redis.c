@@ -230,7 +230,7 @@ size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf)
 {
     assert(count > 0);
-    assert(count <= LIMIT_TOGETHER);
+    assert(count <= LIMIT_BATCH);
     char *at = put_header(buf, '*', 3 + 2 * count);
     at = put_script(at, REDIS_SCRIPT_RELEASES, form);
     at = put_number(at, (int64_t)count);

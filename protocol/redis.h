@@ -103,8 +103,8 @@ struct redis_release {
     const char *token; /* LIMIT_TOKEN bytes */
 };
 
-/* Room for LIMIT_TOGETHER of them, in either form; and so for any command. */
-enum { REDIS_RELEASES_MAX = REDIS_COMMAND_MAX + LIMIT_TOGETHER * (LIMIT_KEY + LIMIT_TOKEN + 16) };
+/* Room for LIMIT_BATCH of them, in either form; and so for any command. */
+enum { REDIS_RELEASES_MAX = REDIS_COMMAND_MAX + LIMIT_BATCH * (LIMIT_KEY + LIMIT_TOKEN + 16) };
 
 /* Write one command for all of them, no key twice, into buf (REDIS_RELEASES_MAX bytes); returns its
  * length. */

@@ -30,7 +30,7 @@ struct observation|queue_on_(seen|unseen|asked|wanted) | observation, queue_on_o
 REDIS_KEY_PROBE|redlockd_looks_total|link_key_probes | REDIS_KEY_PROBE, key_probes
 outstanding|OUTSTANDING_[A-Z]+|tickets? | outstanding command
 owed_[a-z_]+|struct pending_releases|OWED_[A-Z_]+|[a-z_]+_owed(_[a-z]+)?|[A-Z_]+_OWED(_[A-Z]+)? | pending releases
-LIMIT_TOGETHER|gathered(_for)?|is_gathered | LIMIT_BATCH, batched
+LIMIT_BATCH|gathered(_for)?|is_batched | LIMIT_BATCH, batched
 ROUND_PLANT|REDIS_PLANT|plants|planted|[a-z_]+_planted_[a-z]+ | backfill
 carriers(_of)? | holding_nodes
 round_count_quietly | round_add_vote_fast

@@ -28,7 +28,7 @@ struct flight_key {
     size_t len;
     LIST_HEAD(, flight) flights;
     unsigned key_probes; /* at the key, under way */
-    bool gathered;       /* a release of it waits for the end of the pass */
+    bool batched;        /* a release of it waits for the end of the pass */
     bool idle;           /* in the list of those that may have become so */
     SLIST_ENTRY(flight_key) of_idle;
 };
@@ -51,16 +51,16 @@ struct flight_notes {
  * a time: the first is all that a vote touches which decides nothing, as four of five do.
  *
  * A release is gathered, to be written at the end of this pass; once it has been written as one
- * command with others, `together` is the next of them. The same holds for a plain vote and the next
- * of its run (engine/master/link.h), where links look for it: first of all.
+ * command with others, `batch_next` is the next of them. The same holds for a plain vote and the
+ * next of its run (engine/master/link.h), where links look for it: first of all.
  *
  * A hand-over is two rounds at once, the release of one token and the acquire of the next, which
  * share the votes: one command does both on a node. The answer is taken by the one, and once its
  * guard has passed by the other.
  */
 struct flight {
-    struct flight *together;
-    uint32_t gathered_for;      /* the nodes that are to get it */
+    struct flight *batch_next;
+    uint32_t batched_for;       /* the nodes that are to get it */
     uint32_t shared_on;         /* of a hand-over, either of the two: the nodes asked for both */
     enum redis_command asks_by; /* for votes; REDIS_SWAP: the acquire of a hand-over */
     bool settled;               /* in flights->settled: what follows has not been done yet */
@@ -70,7 +70,7 @@ struct flight {
     alignas(POOL_LINE) struct flight_key *key;
     LIST_ENTRY(flight) of_key;
     TAILQ_ENTRY(flight) of_list; /* flights->voting, then flights->settled */
-    STAILQ_ENTRY(flight) gathered;
+    STAILQ_ENTRY(flight) batched;
     int64_t ballot;    /* ACQUIRE with a fence; 0 without */
     uint32_t backfill; /* ACQUIRE that is granted: these nodes lack the key; once that is told */
 

@@ -11,7 +11,7 @@
 #include "protocol/token.h"
 #include "protocol/units.h"
 
-static_assert(offsetof(struct flight, together) == 0, "as links find the next of a run");
+static_assert(offsetof(struct flight, batch_next) == 0, "as links find the next of a run");
 static_assert(offsetof(struct flight, round.phase) < POOL_LINE, "a vote takes one line");
 static_assert(offsetof(struct flight, round.ballot_seen) <= 2 * POOL_LINE,
               "... and most rounds two");
@@ -77,7 +77,7 @@ bool flights_init(struct flights *flights, const struct engine_rules *rules,
     flights->node_count = rules->round.node_count;
     TAILQ_INIT(&flights->voting);
     TAILQ_INIT(&flights->settled);
-    STAILQ_INIT(&flights->gathered);
+    STAILQ_INIT(&flights->batched);
     STAILQ_INIT(&flights->unwritten);
     SLIST_INIT(&flights->idle_keys);
     draw_digits(flights, sizeof(flights->daemon) / 2, flights->daemon);
@@ -138,7 +138,7 @@ void flights_end(struct flights *flights, struct flight *flight)
     assert(flight->pending == NULL);
     assert(flight->renews == NULL);
     assert(flight->breaking == NULL);
-    assert(flight->gathered_for == 0);
+    assert(flight->batched_for == 0);
     if (flight->partner != NULL)
         flight->partner->partner = NULL;
     LIST_REMOVE(flight, of_key);
@@ -370,7 +370,7 @@ uint32_t flights_for_hand_over(struct flights *flights, struct flight_key *key, 
     uint32_t nodes = 0;
     /* What is gathered with a release of the same key goes first. Now, since it may be so much that
      * a link takes no more votes. */
-    write_gathered_first(flights, key, now_ns);
+    write_batched_first(flights, key, now_ns);
     for (unsigned i = 0; i < flights->node_count; i++)
         if (master_refuses_vote(&flights->masters[i], now_ns) == REASON_NONE &&
             link_refuses_release(&flights->masters[i].link) == REASON_NONE)
@@ -438,9 +438,9 @@ void flights_fail_unwritten(struct flights *flights, int64_t now_ns)
 {
     struct flight *flight;
     while ((flight = STAILQ_FIRST(&flights->unwritten)) != NULL) {
-        uint32_t nodes = flight->gathered_for;
-        flight->gathered_for = 0;
-        STAILQ_REMOVE_HEAD(&flights->unwritten, gathered);
+        uint32_t nodes = flight->batched_for;
+        flight->batched_for = 0;
+        STAILQ_REMOVE_HEAD(&flights->unwritten, batched);
         /* The last of them may finish it, and then it is gone. */
         for (; nodes != 0; nodes = nodes_behind_first(nodes)) {
             unsigned node = nodes_first(nodes);

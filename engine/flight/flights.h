@@ -97,7 +97,7 @@ struct flights {
     struct flights_news news;
     struct flight_keys idle_keys; /* perhaps; the lock manager sweeps them */
 
-    STAILQ_HEAD(, flight) gathered;  /* releases to be written at the end of this pass */
+    STAILQ_HEAD(, flight) batched;   /* releases to be written at the end of this pass */
     STAILQ_HEAD(, flight) unwritten; /* ... and those that some node did not take */
     uint32_t unguarded;              /* nodes that were asked for votes since their last probe */
     bool guard_has_work;             /* the guard may want something written */

@@ -31,7 +31,7 @@ static inline void deliver_kept(struct flights *flights, unsigned node,
     struct flight *flight = vote->flight;
     unsigned count = vote->plain > 0 ? vote->plain : 1;
     for (unsigned i = 0; i < count; i++) {
-        struct flight *next = flight->together;
+        struct flight *next = flight->batch_next;
         flights_deliver_vote(flights, node, flight, said, now_ns);
         flight = next;
     }
@@ -233,7 +233,7 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
     }
     /* All of them wait for this answer, so none is gone before its turn. */
     for (unsigned i = 0; i < outstanding->command; i++) {
-        struct flight *next = flight->together;
+        struct flight *next = flight->batch_next;
         if (!all_deleted)
             said.kind = redis_released(reply, outstanding->command, i);
         if (said.kind == ANSWER_FAILED)
@@ -371,7 +371,7 @@ static void fail_outstanding(struct flights *flights, unsigned node,
         break;
     case OUTSTANDING_RELEASES:
         for (unsigned i = 0; i < outstanding->command; i++) {
-            struct flight *next = flight->together;
+            struct flight *next = flight->batch_next;
             flights_fail(flights, node, flight, ROUND_VOTE, reason, now_ns);
             flight = next;
         }
@@ -483,8 +483,8 @@ void replies_on_timer(struct flights *flights, int64_t now_ns)
 
 bool replies_wants_flush(const struct flights *flights)
 {
-    return flights->unguarded != 0 || flights->guard_has_work ||
-           !STAILQ_EMPTY(&flights->gathered) || !STAILQ_EMPTY(&flights->unwritten);
+    return flights->unguarded != 0 || flights->guard_has_work || !STAILQ_EMPTY(&flights->batched) ||
+           !STAILQ_EMPTY(&flights->unwritten);
 }
 
 /* What the guard has asked for of nodes other than the one it was looking at. */
@@ -514,7 +514,7 @@ static void work_for_guard(struct flights *flights, int64_t now_ns)
 
 void replies_flush(struct flights *flights, int64_t now_ns)
 {
-    write_all_gathered(flights, now_ns);
+    write_all_batched(flights, now_ns);
     flights_fail_unwritten(flights, now_ns);
     uint32_t unguarded = flights->unguarded;
     flights->unguarded = 0;

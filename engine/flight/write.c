@@ -99,7 +99,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
                                       .sent_ns = now_ns,
                                       .owner = flight};
     uint32_t refused = 0;
-    write_gathered_first(flights, flight->key, now_ns);
+    write_batched_first(flights, flight->key, now_ns);
     size_t len = format(flights, flight, command, REDIS_BY_SHA1, now_ns);
     bool joined = false;
     if (outstanding.plain)
@@ -122,8 +122,8 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
     }
     /* It waits for an answer where its run is, so it is still there. */
     if (joined) {
-        assert(flights->asked_last->together == NULL);
-        flights->asked_last->together = flight;
+        assert(flights->asked_last->batch_next == NULL);
+        flights->asked_last->batch_next = flight;
     }
     if (outstanding.plain)
         flights->asked_last = flight;
@@ -136,7 +136,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
 
 /* --- releases --- */
 
-static bool is_gathered(const struct flight *flight, enum round_command command)
+static bool is_batched(const struct flight *flight, enum round_command command)
 {
     /* A BREAK deletes nothing on some nodes. */
     return command == ROUND_VOTE && flight->round.kind == ROUND_RELEASE && flight->spared == NULL;
@@ -155,33 +155,33 @@ void write_release_alone(struct flights *flights, unsigned node, struct flight *
 }
 
 /* Keep it for these nodes until the end of the pass. */
-static void gather(struct flights *flights, struct flight *flight, uint32_t nodes, int64_t now_ns)
+static void batch(struct flights *flights, struct flight *flight, uint32_t nodes, int64_t now_ns)
 {
-    assert(flight->gathered_for == 0);
+    assert(flight->batched_for == 0);
     /* No key twice in one command. */
-    write_gathered_first(flights, flight->key, now_ns);
+    write_batched_first(flights, flight->key, now_ns);
     if (nodes == 0)
         return;
-    flight->gathered_for = nodes;
-    flight->key->gathered = true;
-    STAILQ_INSERT_TAIL(&flights->gathered, flight, gathered);
+    flight->batched_for = nodes;
+    flight->key->batched = true;
+    STAILQ_INSERT_TAIL(&flights->batched, flight, batched);
 }
 
 /* Take the first that are gathered for the same nodes, as a chain; returns how many. */
 static unsigned take_chain(struct flights *flights, struct flight **first)
 {
-    struct flight *flight = STAILQ_FIRST(&flights->gathered);
+    struct flight *flight = STAILQ_FIRST(&flights->batched);
     struct flight **end = first;
-    uint32_t nodes = flight->gathered_for;
+    uint32_t nodes = flight->batched_for;
     unsigned count = 0;
-    while (flight != NULL && flight->gathered_for == nodes && count < LIMIT_TOGETHER) {
-        STAILQ_REMOVE_HEAD(&flights->gathered, gathered);
-        flight->key->gathered = false;
-        flight->gathered_for = 0;
+    while (flight != NULL && flight->batched_for == nodes && count < LIMIT_BATCH) {
+        STAILQ_REMOVE_HEAD(&flights->batched, batched);
+        flight->key->batched = false;
+        flight->batched_for = 0;
         *end = flight;
-        end = &flight->together;
+        end = &flight->batch_next;
         count++;
-        flight = STAILQ_FIRST(&flights->gathered);
+        flight = STAILQ_FIRST(&flights->batched);
     }
     *end = NULL;
     return count;
@@ -191,10 +191,10 @@ static unsigned take_chain(struct flights *flights, struct flight **first)
 static size_t format_chain(struct flights *flights, const struct flight *first, unsigned count,
                            enum redis_form form, int64_t now_ns)
 {
-    struct redis_release releases[LIMIT_TOGETHER];
+    struct redis_release releases[LIMIT_BATCH];
     if (count == 1)
         return format(flights, first, ROUND_VOTE, form, now_ns);
-    for (unsigned i = 0; i < count; i++, first = first->together)
+    for (unsigned i = 0; i < count; i++, first = first->batch_next)
         releases[i] = (struct redis_release){
             .key = first->key->bytes,
             .key_len = first->key->len,
@@ -208,16 +208,16 @@ static size_t format_chain(struct flights *flights, const struct flight *first, 
 static void put_off(struct flights *flights, struct flight *first, uint32_t refused)
 {
     for (struct flight *next; first != NULL; first = next) {
-        next = first->together;
-        first->gathered_for = refused;
-        STAILQ_INSERT_TAIL(&flights->unwritten, first, gathered);
+        next = first->batch_next;
+        first->batched_for = refused;
+        STAILQ_INSERT_TAIL(&flights->unwritten, first, batched);
     }
 }
 
 static void write_chain(struct flights *flights, int64_t now_ns)
 {
     struct flight *first;
-    uint32_t nodes = STAILQ_FIRST(&flights->gathered)->gathered_for;
+    uint32_t nodes = STAILQ_FIRST(&flights->batched)->batched_for;
     uint32_t refused = 0;
     uint32_t written_to = 0; /* by what is in flights->command */
     unsigned count = take_chain(flights, &first);
@@ -250,24 +250,24 @@ static void write_chain(struct flights *flights, int64_t now_ns)
         put_off(flights, first, refused);
 }
 
-void write_gathered_first(struct flights *flights, const struct flight_key *key, int64_t now_ns)
+void write_batched_first(struct flights *flights, const struct flight_key *key, int64_t now_ns)
 {
-    while (key->gathered)
+    while (key->batched)
         write_chain(flights, now_ns);
 }
 
-void write_all_gathered(struct flights *flights, int64_t now_ns)
+void write_all_batched(struct flights *flights, int64_t now_ns)
 {
-    while (!STAILQ_EMPTY(&flights->gathered))
+    while (!STAILQ_EMPTY(&flights->batched))
         write_chain(flights, now_ns);
 }
 
 uint32_t write_command(struct flights *flights, struct flight *flight, enum round_command command,
                        uint32_t nodes, int64_t now_ns)
 {
-    if (!is_gathered(flight, command))
+    if (!is_batched(flight, command))
         return write_round(flights, flight, command, nodes, now_ns);
-    gather(flights, flight, nodes, now_ns);
+    batch(flights, flight, nodes, now_ns);
     return 0;
 }
 
@@ -323,7 +323,7 @@ void write_key_probe(struct flights *flights, unsigned node, struct flight_key *
     flights->stats->key_probes++;
     master->key_probes++;
     key->key_probes++;
-    write_gathered_first(flights, key, now_ns);
+    write_batched_first(flights, key, now_ns);
     if (outstanding.tracking != 0)
         tracker_ask(&master->link, now_ns);
     size_t len = redis_format(&call, form, flights->command);

@@ -31,11 +31,11 @@ void write_release_alone(struct flights *flights, unsigned node, struct flight *
                          int64_t now_ns);
 
 /* Something else about this key is about to be written. */
-void write_gathered_first(struct flights *flights, const struct flight_key *key, int64_t now_ns);
+void write_batched_first(struct flights *flights, const struct flight_key *key, int64_t now_ns);
 
 /* The end of the pass: all that is gathered. What some node does not take is in
  * flights->unwritten. */
-void write_all_gathered(struct flights *flights, int64_t now_ns);
+void write_all_batched(struct flights *flights, int64_t now_ns);
 
 /* Look at a key on a node that takes votes. token: of the lock on it that is known, which a master
  * need not be told of; or NULL. */

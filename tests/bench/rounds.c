@@ -169,7 +169,7 @@ static void put_releases(struct rounds *rounds, const unsigned *slots, unsigned 
     }
 }
 
-static void put_gathered(struct rounds *rounds)
+static void put_batched(struct rounds *rounds)
 {
     unsigned count = rounds->releasing_count;
     for (unsigned i = 0; i < count; i += TOGETHER)
@@ -258,7 +258,7 @@ void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns)
 
 static void write_all(struct rounds *rounds)
 {
-    put_gathered(rounds);
+    put_batched(rounds);
     if (rounds->plan.guarded && rounds->votes)
         put_guard(rounds);
     rounds->votes = false;

@@ -22,12 +22,12 @@ enum {
     FAKE_KEYS_MAX = 96,
     FAKE_KEY = 160,
     FAKE_SESSIONS = 64,
-    FAKE_TOGETHER = 64, /* releases in one command */
-    FAKE_WORDS = 3 + 2 * FAKE_TOGETHER,
+    FAKE_BATCH = 64, /* releases in one command */
+    FAKE_WORDS = 3 + 2 * FAKE_BATCH,
     FAKE_ID = 40,
 };
 
-static_assert((int)LIMIT_TOGETHER <= (int)FAKE_TOGETHER, "it takes what daemons send");
+static_assert((int)LIMIT_BATCH <= (int)FAKE_BATCH, "it takes what daemons send");
 
 #define FAKE_FOREIGN_RELEASE                                                                       \
     "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) "           \

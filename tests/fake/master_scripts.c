@@ -126,7 +126,7 @@ static void run_release(const struct run *run)
 
 static void run_releases(const struct run *run)
 {
-    char letters[FAKE_TOGETHER];
+    char letters[FAKE_BATCH];
     unsigned count = (unsigned)word_number(&run->words[2]);
     bool all = true;
     for (unsigned i = 0; i < count; i++) {

@@ -84,7 +84,7 @@ static bool releases_as_many_as_go_together(const struct link *link)
     for (unsigned i = 0; i < link->outstanding_count; i++) {
         const struct outstanding *outstanding =
             &link->outstanding[(link->first + i) % LIMIT_LINK_COMMANDS];
-        if (outstanding->kind == OUTSTANDING_RELEASES && outstanding->command == LIMIT_TOGETHER)
+        if (outstanding->kind == OUTSTANDING_RELEASES && outstanding->command == LIMIT_BATCH)
             return true;
     }
     return false;
@@ -110,7 +110,7 @@ void bounds_note(const struct engine *engine, uint64_t *met)
         met[BOUND_link_owed] += link->pending_releases.dropped > 0;
         met[BOUND_link_releases_under_way] +=
             link->releases_under_way >= LIMIT_LINK_RELEASES_UNDER_WAY;
-        met[BOUND_together] += releases_as_many_as_go_together(link);
+        met[BOUND_batch] += releases_as_many_as_go_together(link);
     }
 }
 

@@ -61,7 +61,7 @@ bool bounds_are_crowded(void);
     X(link_kept)                                                                                   \
     X(link_owed)                                                                                   \
     X(link_releases_under_way)                                                                     \
-    X(together)
+    X(batch)
 
 enum bound {
 #define X(name) BOUND_##name,

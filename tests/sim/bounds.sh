@@ -1,12 +1,12 @@
 #!/bin/sh
 # The limits.h of a simulator whose schedules meet bounds: bounds.sh protocol/limits.h
 #
-# Those of struct sim_bounds (bounds.h) are variables of that name; LIMIT_TOGETHER is the length of arrays,
+# Those of struct sim_bounds (bounds.h) are variables of that name; LIMIT_BATCH is the length of arrays,
 # so it is a small constant. All others stay as they are.
 set -eu
 drawn='CLIENT_REQUESTS OPERATIONS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_KEY_PROBES
        LINK_RELEASES LINK_VOTES LINK_KEPT LINK_OWED LINK_RELEASES_UNDER_WAY'
-script='s/LIMIT_TOGETHER = [0-9]*,/LIMIT_TOGETHER = 2,/
+script='s/LIMIT_BATCH = [0-9]*,/LIMIT_BATCH = 2,/
 /^#endif/d'
 for bound in $drawn; do
     grep -q "^    LIMIT_$bound = .*,\$" "$1" || { echo "$1 has no line for LIMIT_$bound" >&2; exit 1; }

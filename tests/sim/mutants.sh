@@ -154,7 +154,7 @@ mutant refused-with-others all "rests on" protocol/redis.c \
 mutant not-put-off all "keeps" engine/flight/write.c \
     's/^    if (refused != 0)$/    if (0)/'
 mutant one-key-twice all aborted engine/flight/write.c \
-    's/while (key->gathered)/while (0)/'
+    's/while (key->batched)/while (0)/'
 
 # --- fences, queues, holds ---
 mutant outbid-is-a-yes all "fence\|could vote" protocol/redis.c \
@@ -190,7 +190,7 @@ from=$tight
 mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted engine/flight/flights.c \
-    '/^uint32_t flights_for_hand_over(/,/^}/s/^    write_gathered_first(.*/    (void)key;/'
+    '/^uint32_t flights_for_hand_over(/,/^}/s/^    write_batched_first(.*/    (void)key;/'
 mutant room-of-the-guard-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant room-of-releases-taken all aborted engine/master/link.c \
@@ -198,7 +198,7 @@ mutant room-of-releases-taken all aborted engine/master/link.c \
 mutant pending_releases-till-doomsday all "for ever\|rests on" engine/master/link.c \
     '/^const struct outstanding \*link_on_reply/,/^}/s/if (link->pending_releases.unsent > 0)/if (0)/'
 mutant all-together all "aborted\|crashed" engine/flight/write.c \
-    's/ && count < LIMIT_TOGETHER) {/) {/'
+    's/ && count < LIMIT_BATCH) {/) {/'
 mutant holds-without-end all "bound of holds" engine/locks/waits.c \
     's/manager->holding >= LIMIT_HOLDS/0/'
 mutant no-lock-forgotten all aborted engine/locks/grants.c \

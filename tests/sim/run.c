@@ -364,7 +364,7 @@ static void end_all(struct sim *sim)
         daemon->alive = false;
     }
     for (unsigned i = 0; i < sim->node_count; i++) {
-        sim->tally->counts[COUNT_TOGETHER] += sim->masters[i].redis.runs[REDIS_SCRIPT_RELEASES];
+        sim->tally->counts[COUNT_BATCH] += sim->masters[i].redis.runs[REDIS_SCRIPT_RELEASES];
         sim->tally->counts[COUNT_NATIVE] += sim->masters[i].redis.native;
     }
 }

@@ -62,7 +62,7 @@ static void print_tally(const struct sim_tally *tally, uint64_t runs, double sec
            " times releases together, %" PRIu64 " by the master's own command; %" PRIu64
            " foreign grants, %" PRIu64 " of them excused\n",
            counts[COUNT_GRANTS], counts[COUNT_HOLDS], counts[COUNT_LOST], counts[COUNT_BROKEN],
-           counts[COUNT_HANDOVERS], counts[COUNT_EXTENSIONS], counts[COUNT_TOGETHER],
+           counts[COUNT_HANDOVERS], counts[COUNT_EXTENSIONS], counts[COUNT_BATCH],
            counts[COUNT_NATIVE], counts[COUNT_FOREIGN], counts[COUNT_EXCUSED]);
     printf("%" PRIu64 " faults:", counts[COUNT_FAULTS]);
     for (unsigned i = 0; fault_name(i) != NULL; i++)

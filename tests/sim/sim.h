@@ -246,8 +246,8 @@ enum sim_count {
     COUNT_GRANTS,
     COUNT_HOLDS,
     COUNT_HANDOVERS,
-    COUNT_TOGETHER, /* commands of several releases, each on one master */
-    COUNT_NATIVE,   /* DELIFEQ and DELEX, each on one master */
+    COUNT_BATCH,  /* commands of several releases, each on one master */
+    COUNT_NATIVE, /* DELIFEQ and DELEX, each on one master */
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_BROKEN,

@@ -55,7 +55,7 @@ START_TEST(no_schedule_breaks_a_promise)
                       limited_word((enum limited)i));
     ck_assert_uint_gt(tally.counts[COUNT_GRANTS], 3 * runs);
     ck_assert_uint_gt(tally.counts[COUNT_HANDOVERS], runs / 10);
-    ck_assert_uint_gt(tally.counts[COUNT_TOGETHER], runs / 10);
+    ck_assert_uint_gt(tally.counts[COUNT_BATCH], runs / 10);
     ck_assert_uint_gt(tally.counts[COUNT_NATIVE], runs);
     ck_assert_uint_gt(tally.counts[COUNT_LOST], runs / 100);
     static const enum outcome of_lock[] = {OUTCOME_OK,   OUTCOME_HELD,  OUTCOME_NOQUORUM,

@@ -87,7 +87,7 @@ START_TEST(many_are_several_commands)
     world_settle(&w);
     ck_assert_uint_eq(left(LOCKS), 0);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES],
-                      (LOCKS + LIMIT_TOGETHER - 1) / LIMIT_TOGETHER);
+                      (LOCKS + LIMIT_BATCH - 1) / LIMIT_BATCH);
 }
 END_TEST
 
