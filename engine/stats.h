@@ -33,7 +33,7 @@ enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };
 struct engine_stats {
     uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
     uint64_t undone; /* LOCKs whose client had gone before they were answered */
-    uint64_t planted;
+    uint64_t backfilled;
     uint64_t pending_releases; /* releases that had to be kept for later */
     uint64_t asked;            /* acquiring rounds */
     uint64_t handovers;        /* ... that took a lock over from its holder, and were granted */

@@ -215,7 +215,7 @@ size_t redis_format(const struct redis_call *call, enum redis_form form, char *b
     assert(call->ttl_ms > 0 || call->command == REDIS_STATUS || call->command == REDIS_FREEZE);
     assert(call->ballot > 0 || call->command != REDIS_ACQUIRE_FENCED);
     assert(call->fence_ttl_ms > 0 || call->command != REDIS_ACQUIRE_FENCED);
-    bool set = call->command == REDIS_ACQUIRE || call->command == REDIS_PLANT;
+    bool set = call->command == REDIS_ACQUIRE || call->command == REDIS_BACKFILL;
     return set ? format_set(call, buf) : format_script(call, form, buf);
 }
 
@@ -406,7 +406,7 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
         return answer_of_error(reply);
     switch (command) {
     case REDIS_ACQUIRE:
-    case REDIS_PLANT:
+    case REDIS_BACKFILL:
         return answer_of_set(reply);
     case REDIS_ACQUIRE_FENCED:
         return answer_of_fenced(reply);

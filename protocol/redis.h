@@ -15,7 +15,7 @@
  *               DELEX <key> IFEQ <token>         the same: Redis 8.4
  *     releases  EVALSHA releases.lua <keys> <tokens>   the same for many, but for the trimming
  *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
- *     plant     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
+ *     backfill     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
  *     freeze    EVALSHA freeze.lua <key> <frozen token>
  *                                                      compare and set: no more extensions
  *     status    EVALSHA status.lua <key>
@@ -39,7 +39,7 @@ enum __attribute__((packed)) redis_command {
     REDIS_SWAP,
     REDIS_RELEASE,
     REDIS_EXTEND,
-    REDIS_PLANT,
+    REDIS_BACKFILL,
     REDIS_STATUS,
     REDIS_KEY_PROBE,
     REDIS_FREEZE,
@@ -165,8 +165,8 @@ struct redis_reply {
 
 /* What a master's reply says about the token. */
 enum __attribute__((packed)) answer_kind {
-    ANSWER_YES, /* acquired, prolonged, deleted, planted, frozen: the token held (or now holds) the
-                   key */
+    ANSWER_YES, /* acquired, prolonged, deleted, backfilled, frozen: the token held (or now holds)
+                   the key */
     ANSWER_ABSENT, /* there was no key */
     ANSWER_HELD,   /* the key holds something else */
     ANSWER_OUTBID, /* there was no key, but a fence at least as great as the ballot */

@@ -122,12 +122,12 @@ healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
     run shortens         "$two"   extend $healthy $one -DNO_RELEASE -DSHORTENS
     run count-unguarded  "$back"  extend $one -DNO_FORGET -DNO_SHORT -DNO_RIVAL -DCOUNT_UNGUARDED
     run deny-unguarded   "$gone"  extend $one -DNO_SNAPSHOT -DDENY_UNGUARDED
-    run plant-first      "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DPLANT_FIRST
-    run plant-released   "$left"  extend $healthy -DNO_SHORT -DPLANT_RELEASED
+    run backfill-first      "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DPLANT_FIRST
+    run backfill-released   "$left"  extend $healthy -DNO_SHORT -DPLANT_RELEASED
     run owe-granted      "$two"   extend $healthy $one -DNO_SHORT -DNO_RELEASE -DOWE_LOST
     run crossed          "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DMAY_CROSS
     run carried          "$back"  extend $one -DROUNDS_1=3 -DNO_FORGET -DNO_SHORT -DNO_RIVAL
-    run see-planted      SEEN     extend $healthy $one -DNO_SHORT -DSEE_PLANTED
+    run see-backfilled      SEEN     extend $healthy $one -DNO_SHORT -DSEE_BACKFILLED
 
     run swap             nothing  swap
     run no-token-compare "$two"   swap -DNO_COMPARE

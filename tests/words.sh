@@ -31,7 +31,7 @@ REDIS_KEY_PROBE|redlockd_looks_total|link_key_probes | REDIS_KEY_PROBE, key_prob
 outstanding|OUTSTANDING_[A-Z]+|tickets? | outstanding command
 owed_[a-z_]+|struct pending_releases|OWED_[A-Z_]+|[a-z_]+_owed(_[a-z]+)?|[A-Z_]+_OWED(_[A-Z]+)? | pending releases
 LIMIT_BATCH|gathered(_for)?|is_batched | LIMIT_BATCH, batched
-ROUND_PLANT|REDIS_PLANT|plants|planted|[a-z_]+_planted_[a-z]+ | backfill
+ROUND_BACKFILL|REDIS_BACKFILL|backfills|backfilled|[a-z_]+_planted_[a-z]+ | backfill
 carriers(_of)? | holding_nodes
 round_count_quietly | round_add_vote_fast
 engine_(retune|try|say) | engine_apply_config, engine_self_test

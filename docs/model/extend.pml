@@ -12,7 +12,7 @@
  *
  *     here                            in the code
  *     begin_extend, judge_extend      engine/round/round.c: on_start, judge_extend, on_straggler
- *     plant                           plant; round->token_releasing
+ *     backfill                           backfill; round->token_releasing
  *     unlock                          the release round of an UNLOCK
  *     begin_acquire, judge_acquire    judge_acquire, undo
  *     execute_extend                  protocol/extend.lua
@@ -26,14 +26,14 @@
  *     SHORTENS          an extension sets the time to live, also to less than is left
  *     COUNT_UNGUARDED   the yes of a master that has no vote counts
  *     DENY_UNGUARDED    what a master that has no vote denies counts
- *     PLANT_FIRST       the key is planted where it is missing before a quorum has said yes
- *     PLANT_RELEASED    the key is planted though this daemon was asked to release the token
+ *     PLANT_FIRST       the key is backfilled where it is missing before a quorum has said yes
+ *     PLANT_RELEASED    the key is backfilled though this daemon was asked to release the token
  *     OWE_LOST          the lost SET of the lock that was granted is owed a release
  *
  * With MAY_CROSS the third claim is about releases that were crossed as well: it does not hold, which
  * is why a client whose UNLOCK was sent must not use the token any more. NO_FORGET, NO_SNAPSHOT, NO_SHORT, NO_RELEASE and NO_RIVAL leave out what their names say. With
- * SEE_PLANTED there is an error once an extension is granted by a vote of master 2, to see that what
- * was planted counts.
+ * SEE_BACKFILLED there is an error once an extension is granted by a vote of master 2, to see that what
+ * was backfilled counts.
  */
 
 #define NODES   3
@@ -105,7 +105,7 @@ typedef round_state {
     unsigned number : 2; /* of rounds begun */
     unsigned age : 2;
     unsigned ttl : 2;
-    bit granted;         /* an extension: it waits for those that have not answered, to plant there */
+    bit granted;         /* an extension: it waits for those that have not answered, to backfill there */
     bit late;            /* it began after the release was answered OK */
     unsigned said_0 : 3;
     unsigned said_1 : 3;
@@ -195,7 +195,7 @@ inline plant_on(d, n)
     fi
 }
 
-inline plant(d)
+inline backfill(d)
 {
     plant_on(d, 0);
     plant_on(d, 1);
@@ -211,7 +211,7 @@ inline promise(d)
 #else
     claim(!round[d].late || crossed, "BACK AFTER ITS RELEASE\n");
 #endif
-#ifdef SEE_PLANTED
+#ifdef SEE_BACKFILLED
     claim(round[d].said_2 != YES, "SEEN\n");
 #endif
     round[d].granted = 1;
@@ -229,10 +229,10 @@ inline judge_extend(d)
     :: else
     fi;
 #ifdef PLANT_FIRST
-    plant(d);
+    backfill(d);
 #else
     if
-    :: round[d].granted -> plant(d)
+    :: round[d].granted -> backfill(d)
     :: else
     fi;
 #endif
@@ -402,7 +402,7 @@ inline execute_plant(d, n, time_to_live)
 {
     if
     :: node[n].key == FREE ->
-        printf("    master %d: daemon %d plants the key\n", n, d);
+        printf("    master %d: daemon %d backfills the key\n", n, d);
         claim(d != 0 || !done[n], "LEFT BEHIND\n");
         put(n, OURS, time_to_live)
     :: else

@@ -8,7 +8,7 @@
  *     once a daemon has done with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
- *     begin_round, judge, undo        engine/round/round.c: on_start, judge_acquire, undo, plant
+ *     begin_round, judge, undo        engine/round/round.c: on_start, judge_acquire, undo, backfill
  *     give_back                       the release round of an UNLOCK
  *     release, owe, send_pending_releases         write_command, write_later in engine/flight/write.c; owed.h
  *     lose, reconnect                 link_on_closed, greet_second, come_up in engine/master/link.c;
@@ -259,7 +259,7 @@ inline take_vote(d, n, t, what)
         :: else
         fi;
         judge(d)
-    :: else /* a straggler, or a plant */
+    :: else /* a straggler, or a backfill */
     fi
 }
 

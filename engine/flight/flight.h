@@ -102,8 +102,8 @@ static inline enum redis_command flight_command(const struct flight *flight,
         return flight->asks_by;
     case ROUND_UNDO:
         return REDIS_RELEASE;
-    case ROUND_PLANT:
-        return REDIS_PLANT;
+    case ROUND_BACKFILL:
+        return REDIS_BACKFILL;
     case ROUND_COMMANDS:
         break;
     }

@@ -214,8 +214,8 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
 static void send(struct flights *flights, struct flight *flight, enum round_command command,
                  uint32_t nodes, int64_t now_ns)
 {
-    if (command == ROUND_PLANT)
-        flights->stats->planted++;
+    if (command == ROUND_BACKFILL)
+        flights->stats->backfilled++;
     /* The acquire of a hand-over writes for both. */
     if (command == ROUND_VOTE && flight->asks_by != REDIS_SWAP)
         nodes &= ~flight->shared_on;
@@ -283,7 +283,7 @@ struct flight *flights_next_settled(struct flights *flights)
 void flights_conclude(struct flights *flights, struct flight *flight, bool delivered,
                       int64_t now_ns)
 {
-    struct round_actions actions = {.send = ROUND_PLANT, .send_to = flight->backfill};
+    struct round_actions actions = {.send = ROUND_BACKFILL, .send_to = flight->backfill};
     assert(flight->settled);
     TAILQ_REMOVE(&flights->settled, flight, of_list);
     flight->settled = false;
@@ -296,7 +296,7 @@ void flights_conclude(struct flights *flights, struct flight *flight, bool deliv
 
 /* --- starting --- */
 
-/* An extension that starts while its token is being released must not plant it, either. */
+/* An extension that starts while its token is being released must not backfill it, either. */
 static bool being_released(const struct flight *flight)
 {
     const struct flight *other;

@@ -51,8 +51,8 @@ static size_t format(struct flights *flights, const struct flight *flight,
     };
     call.key = flight->key->bytes;
     call.key_len = flight->key->len;
-    if (command == ROUND_PLANT)
-        call.ttl_ms = round_plant_ttl_ms(round, now_ns);
+    if (command == ROUND_BACKFILL)
+        call.ttl_ms = round_backfill_ttl_ms(round, now_ns);
     else if (call.command == REDIS_RELEASE)
         call.ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS;
     /* A daemon that was refused the lock wants it; one that releases it does not. */

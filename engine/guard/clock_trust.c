@@ -169,7 +169,7 @@ static bool parse_entry(const struct clock_trust *clock, const char *entry,
                &earlier->tight_ns, &len) != 5 ||
         strcmp(entry + len, clock->known_step) != 0)
         return false;
-    /* Numbers that make no sense were planted. */
+    /* Numbers that make no sense were backfilled. */
     const int64_t times[] = {earlier->at_ns, earlier->tight_ns};
     const int64_t offsets[] = {earlier->low_ns, earlier->high_ns, earlier->floor_ns};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)

@@ -29,8 +29,8 @@ int64_t round_deadline_ns(const struct round *round)
 bool round_is_finished(const struct round *round)
 {
     static_assert(ROUND_COMMANDS == 3, "each of them stands here");
-    uint32_t under_way =
-        round->under_way[ROUND_VOTE] | round->under_way[ROUND_UNDO] | round->under_way[ROUND_PLANT];
+    uint32_t under_way = round->under_way[ROUND_VOTE] | round->under_way[ROUND_UNDO] |
+                         round->under_way[ROUND_BACKFILL];
     return round->phase == ROUND_SETTLED && under_way == 0;
 }
 
@@ -40,7 +40,7 @@ int64_t round_validity_ns(const struct round *round, int64_t now_ns)
     return round->until_ns - now_ns;
 }
 
-int64_t round_plant_ttl_ms(const struct round *round, int64_t now_ns)
+int64_t round_backfill_ttl_ms(const struct round *round, int64_t now_ns)
 {
     return (round->ttl_ns - (now_ns - round->started_ns)) / NS_PER_MS;
 }
@@ -259,16 +259,16 @@ static void undo(struct round *round, struct round_actions *actions)
 }
 
 /*
- * The token has a quorum: plant its key where it is missing. An acquire does so where it was
- * refused, now or never, because a plant that lands later could outlive the lock; an extension
+ * The token has a quorum: backfill its key where it is missing. An acquire does so where it was
+ * refused, now or never, because a backfill that lands later could outlive the lock; an extension
  * where the key was absent. Votes still pending may yet be a yes and need none.
  */
-static void plant(struct round *round, struct round_actions *actions, uint32_t missing,
-                  int64_t now_ns)
+static void backfill(struct round *round, struct round_actions *actions, uint32_t missing,
+                     int64_t now_ns)
 {
     assert(round->phase == ROUND_VOTING || round->outcome == OUTCOME_OK);
-    if (missing != 0 && !round->token_releasing && round_plant_ttl_ms(round, now_ns) >= 1)
-        send_to(round, actions, ROUND_PLANT, missing);
+    if (missing != 0 && !round->token_releasing && round_backfill_ttl_ms(round, now_ns) >= 1)
+        send_to(round, actions, ROUND_BACKFILL, missing);
 }
 
 static void judge_acquire(struct round *round, int64_t now_ns, struct round_actions *actions)
@@ -277,7 +277,7 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
     if (round->phase == ROUND_VOTING && nodes_count(round->yes) >= quorum) {
         enum outcome outcome = granted_or_late(round, now_ns);
         if (outcome == OUTCOME_OK)
-            plant(round, actions, round->held | round->missing, now_ns);
+            backfill(round, actions, round->held | round->missing, now_ns);
         else
             undo(round, actions);
         settle(round, actions, outcome);
@@ -308,7 +308,7 @@ static void judge(struct round *round, int64_t now_ns, struct round_actions *act
     if (round->kind == ROUND_EXTEND && verdict.outcome == OUTCOME_OK) {
         verdict.outcome = granted_or_late(round, now_ns);
         if (verdict.outcome == OUTCOME_OK)
-            plant(round, actions, round->absent | round->missing, now_ns);
+            backfill(round, actions, round->absent | round->missing, now_ns);
     }
     settle(round, actions, verdict.outcome);
 }
@@ -343,7 +343,7 @@ static void on_start(struct round *round, const struct round_event *event,
         judge(round, event->now_ns, actions);
 }
 
-/* A vote that the outcome did not wait for. It can still tell an extension where to plant. */
+/* A vote that the outcome did not wait for. It can still tell an extension where to backfill. */
 static void on_straggler(struct round *round, const struct round_event *event,
                          struct round_actions *actions)
 {
@@ -351,7 +351,7 @@ static void on_straggler(struct round *round, const struct round_event *event,
         round->kind == ROUND_EXTEND && !round->cancelled && round->outcome == OUTCOME_OK;
     round->pending &= ~nodes_only(event->node);
     if (extended && event->answer->kind == ANSWER_ABSENT && !is_late(round, event->now_ns))
-        plant(round, actions, nodes_only(event->node), event->now_ns);
+        backfill(round, actions, nodes_only(event->node), event->now_ns);
 }
 
 static void on_answer(struct round *round, const struct round_event *event,
@@ -384,9 +384,9 @@ static void on_answer(struct round *round, const struct round_event *event,
             }
         }
         break;
-    case ROUND_PLANT:
+    case ROUND_BACKFILL:
     case ROUND_COMMANDS:
-        assert(false && "a plant is under way only once settled");
+        assert(false && "a backfill is under way only once settled");
     }
     judge(round, event->now_ns, actions);
 }
@@ -423,7 +423,7 @@ static void on_undelivered(struct round *round, struct round_actions *actions)
     assert(round->outcome == OUTCOME_OK);
     assert(!round->cancelled);
     round->cancelled = true;
-    round->under_way[ROUND_PLANT] = 0;
+    round->under_way[ROUND_BACKFILL] = 0;
     undo(round, actions);
 }
 

@@ -57,10 +57,11 @@ enum __attribute__((packed)) round_phase { ROUND_VOTING, ROUND_ANSWERING, ROUND_
 
 /* What a round may have under way on a node, besides each other. */
 enum round_command {
-    ROUND_VOTE,    /* the command of its kind: the answer is the node's vote */
-    ROUND_UNDO,    /* the release that follows a failed acquire */
-    ROUND_PLANT,   /* the key, where a granted round found it missing; the answer does not matter */
-    ROUND_COMMANDS /* how many there are */
+    ROUND_VOTE,     /* the command of its kind: the answer is the node's vote */
+    ROUND_UNDO,     /* the release that follows a failed acquire */
+    ROUND_BACKFILL, /* the key, where a granted round found it missing; the answer does not matter
+                     */
+    ROUND_COMMANDS  /* how many there are */
 };
 
 enum round_event_type {
@@ -68,7 +69,7 @@ enum round_event_type {
     ROUND_EVENT_ANSWER,    /* a node answered a command of this round */
     ROUND_EVENT_DEADLINE,  /* round_deadline_ns() has been reached */
     ROUND_EVENT_CANCEL,    /* the client has gone: nobody waits for an answer */
-    ROUND_EVENT_RELEASING, /* somebody asked to release this round's token: plant no more */
+    ROUND_EVENT_RELEASING, /* somebody asked to release this round's token: backfill no more */
     /* The grant of the step just taken reached nobody. What else that step asked for has not been
      * done, and must not be. */
     ROUND_EVENT_UNDELIVERED,
@@ -93,7 +94,7 @@ struct round_event {
 /* What to do after a step. */
 struct round_actions {
     uint32_t send_to;        /* write `send` to these nodes; 0: nothing */
-    enum round_command send; /* for ROUND_PLANT, with round_plant_ttl_ms() */
+    enum round_command send; /* for ROUND_BACKFILL, with round_backfill_ttl_ms() */
     bool answer;             /* tell the client round->outcome: true once in a round's life */
 };
 
@@ -168,7 +169,8 @@ bool round_is_split(const struct round *round);
  * all their votes counted? Then it may be free on these, and be refused again all the same. */
 bool round_lacked_votes(const struct round *round);
 
-/* The time to live, in whole milliseconds, with which to plant now; below 1: too late to plant. */
-int64_t round_plant_ttl_ms(const struct round *round, int64_t now_ns);
+/* The time to live, in whole milliseconds, with which to backfill now; below 1: too late to
+ * backfill. */
+int64_t round_backfill_ttl_ms(const struct round *round, int64_t now_ns);
 
 #endif

@@ -95,8 +95,8 @@ static void write_requests(const struct status *status, struct text *text)
             "LOCKs undone because their client had left before the answer.", stats->undone);
     counter(text, "redlockd_looks_total", "Looks at a key somebody waits for, on one master.",
             stats->key_probes);
-    counter(text, "redlockd_keys_planted_total",
-            "Keys set again where a granted round had found them missing.", stats->planted);
+    counter(text, "redlockd_keys_backfilled_total",
+            "Keys set again where a granted round had found them missing.", stats->backfilled);
 }
 
 /* --- who waits, who holds, who is there --- */

@@ -231,11 +231,11 @@ START_TEST(extend_after_its_time_is_gone_for_good)
 END_TEST
 
 /*
- * What is missing is planted as soon as the third master said yes, and where it is known to be
+ * What is missing is backfilled as soon as the third master said yes, and where it is known to be
  * missing by then. So that the order of the answers is certain, one of three that say yes is held
  * up until the one that lost the key has answered.
  */
-START_TEST(extend_plants_the_key_where_a_master_lost_it)
+START_TEST(extend_backfills_the_key_where_a_master_lost_it)
 {
     const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
     struct stage stage;
@@ -255,7 +255,7 @@ START_TEST(extend_plants_the_key_where_a_master_lost_it)
     stage_wait_nodes(&stage, "unanswered=0", 4);
     master_continue(&stage.masters[0]);
     client_read_match(&client, "OK [0-9a-f]{40} [0-9]+ [0-9]+");
-    struct waiting waiting = waiting_for("the key to be planted");
+    struct waiting waiting = waiting_for("the key to be backfilled");
     while (master_text(&stage.masters[2], "GET redlock:a") == NULL)
         waiting_pause(&waiting);
     ck_assert_str_eq(master_text(&stage.masters[2], "GET redlock:a"), grant.token);
@@ -277,7 +277,7 @@ START_TEST(extend_is_gone_where_a_majority_lost_the_key)
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "FREE", "STATUS a");
-    /* Nothing was planted where it was lost. */
+    /* Nothing was backfilled where it was lost. */
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
     stage_close(&stage);
 }
@@ -346,7 +346,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, extend_never_shortens);
     tcase_add_test(tests, extend_with_a_wrong_token_is_gone);
     tcase_add_test(tests, extend_after_its_time_is_gone_for_good);
-    tcase_add_test(tests, extend_plants_the_key_where_a_master_lost_it);
+    tcase_add_test(tests, extend_backfills_the_key_where_a_master_lost_it);
     tcase_add_test(tests, extend_is_gone_where_a_majority_lost_the_key);
     tcase_add_test(tests, extend_that_is_gone_leaves_nothing_in_the_way);
     tcase_add_test(tests, status_says_free_or_held);

@@ -120,7 +120,7 @@ static void held_token(const struct client *client, char token[41])
 }
 
 /* The release, a look, the SET. Where this master was the last to hear of the release: one more
- * look, or a SET that came too early, and is made up for by a plant. */
+ * look, or a SET that came too early, and is made up for by a backfill. */
 enum { RELEASE_COMMANDS = 6 };
 
 START_TEST(a_release_through_another_daemon_wakes)

@@ -403,7 +403,7 @@ START_TEST(hold_lives_on_after_a_break_that_failed)
     world_pass_ms(&w, 10000);
     world_expect(&w, "(nothing)");
     ck_assert_uint_eq(w.engine.manager.holding, 1);
-    /* Where it was frozen it has expired, and was planted again. */
+    /* Where it was frozen it has expired, and was backfilled again. */
     ck_assert_uint_eq(world_count(&w, "a"), 5);
     ck_assert_uint_eq(count_frozen(), 0);
 }

@@ -86,7 +86,7 @@ static uint64_t node_hash(const struct state *state, unsigned node)
             round->outbid,
             round->under_way[ROUND_VOTE],
             round->under_way[ROUND_UNDO],
-            round->under_way[ROUND_PLANT],
+            round->under_way[ROUND_BACKFILL],
         };
         uint64_t bits = 0;
         for (unsigned k = 0; k < sizeof(sets) / sizeof(sets[0]); k++)

@@ -93,7 +93,7 @@ START_TEST(tags_come_back_with_the_answer)
 }
 END_TEST
 
-START_TEST(an_extension_plants_the_key_where_it_is_missing)
+START_TEST(an_extension_backfills_the_key_where_it_is_missing)
 {
     char token[LIMIT_TOKEN + 1];
     take_token(world_ask(&w, "LOCK a 10s"), token);
@@ -102,7 +102,7 @@ START_TEST(an_extension_plants_the_key_where_it_is_missing)
     ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
     world_settle(&w);
     ck_assert_str_eq(world_value(&w, 3, "a"), token);
-    ck_assert_uint_eq(w.engine.stats.planted, 1);
+    ck_assert_uint_eq(w.engine.stats.backfilled, 1);
 }
 END_TEST
 
@@ -184,7 +184,7 @@ START_TEST(an_extension_of_an_expired_token_is_gone_and_gone_again)
 }
 END_TEST
 
-START_TEST(an_extension_during_a_release_plants_nothing)
+START_TEST(an_extension_during_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
     take_token(world_ask(&w, "LOCK a 10s"), token);
@@ -196,11 +196,11 @@ START_TEST(an_extension_during_a_release_plants_nothing)
     thaw();
     world_settle(&w);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_uint_eq(w.engine.stats.planted, 0);
+    ck_assert_uint_eq(w.engine.stats.backfilled, 0);
 }
 END_TEST
 
-START_TEST(an_extension_behind_a_release_plants_nothing)
+START_TEST(an_extension_behind_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
     take_token(world_ask(&w, "LOCK a 10s"), token);
@@ -313,7 +313,7 @@ END_TEST
 
 START_TEST(a_grant_that_cannot_be_delivered_is_undone)
 {
-    world_set(&w, 0, "a", "a loser's token", 60000); /* refused there, and to be planted */
+    world_set(&w, 0, "a", "a loser's token", 60000); /* refused there, and to be backfilled */
     w.deaf = true;
     world_send(&w, "LOCK a 10s");
     world_settle(&w);
@@ -321,7 +321,7 @@ START_TEST(a_grant_that_cannot_be_delivered_is_undone)
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(world_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
-    ck_assert_uint_eq(w.engine.stats.planted, 0);
+    ck_assert_uint_eq(w.engine.stats.backfilled, 0);
 }
 END_TEST
 
@@ -588,15 +588,15 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_second_lock_is_refused_with_the_time_left);
     tcase_add_test(cases, each_round_has_a_token_of_its_own);
     tcase_add_test(cases, tags_come_back_with_the_answer);
-    tcase_add_test(cases, an_extension_plants_the_key_where_it_is_missing);
+    tcase_add_test(cases, an_extension_backfills_the_key_where_it_is_missing);
     tcase_add_test(cases, an_extension_never_shortens);
     tcase_add_test(cases, an_extension_has_its_bounds);
     tcase_add_test(cases, an_extension_ends_with_max_hold);
     tcase_add_test(cases, tokens_made_up_are_not_remembered);
     tcase_add_test(cases, bounds_are_not_reset_by_a_request_about_something_else);
     tcase_add_test(cases, an_extension_of_an_expired_token_is_gone_and_gone_again);
-    tcase_add_test(cases, an_extension_during_a_release_plants_nothing);
-    tcase_add_test(cases, an_extension_behind_a_release_plants_nothing);
+    tcase_add_test(cases, an_extension_during_a_release_backfills_nothing);
+    tcase_add_test(cases, an_extension_behind_a_release_backfills_nothing);
     tcase_add_test(cases, flushed_scripts_are_invisible);
     tcase_add_test(cases, too_many_requests_of_one_client_are_refused);
     tcase_add_test(cases, a_hung_minority_costs_no_time);

@@ -163,7 +163,7 @@ START_TEST(token_that_is_gone_stays_gone)
     snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 1s")));
     world_pass_ms(&w, 1001);
     ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
-    /* Planted by somebody, on a minority; flushed elsewhere; and time passes. */
+    /* Backfilled by somebody, on a minority; flushed elsewhere; and time passes. */
     world_set(&w, 0, "a", token, 200000);
     world_set(&w, 1, "a", token, 200000);
     ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");

@@ -98,7 +98,7 @@ static void run_pattern(enum round_kind kind, unsigned nodes, const enum fault *
     else
         ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
     if (t.round.outcome != OUTCOME_OK)
-        ck_assert_uint_eq(t.sent[ROUND_PLANT], 0);
+        ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 
     /* A hang that ends later changes nothing, and then nothing is left under way. */
     t.now_ns += 60 * NS_PER_S;
@@ -107,8 +107,8 @@ static void run_pattern(enum round_kind kind, unsigned nodes, const enum fault *
             trial_vote(&t, i, said_yes);
         if (t.sent[ROUND_UNDO] >> i & 1)
             trial_say(&t, i, ROUND_UNDO, said_yes);
-        if (t.sent[ROUND_PLANT] >> i & 1)
-            trial_say(&t, i, ROUND_PLANT, said_yes);
+        if (t.sent[ROUND_BACKFILL] >> i & 1)
+            trial_say(&t, i, ROUND_BACKFILL, said_yes);
     }
     trial_expect(&t, expected(kind, nodes, &tally));
     for (unsigned command = 0; command < ROUND_COMMANDS; command++)

@@ -28,7 +28,7 @@ START_TEST(acquire_is_the_canonical_set)
     assert_bytes(&call, REDIS_BY_SHA1,
                  "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
                  "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
-    call.command = REDIS_PLANT;
+    call.command = REDIS_BACKFILL;
     call.ttl_ms = 1;
     assert_bytes(&call, REDIS_BY_SHA1,
                  "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
@@ -163,7 +163,7 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
     bool fenced = call->command == REDIS_ACQUIRE_FENCED || (swap && call->ballot != 0);
     for (unsigned i = 0; i < 3; i++)
         snprintf(numbers[i], sizeof(numbers[i]), "%" PRId64, values[i]);
-    if (call->command == REDIS_ACQUIRE || call->command == REDIS_PLANT) {
+    if (call->command == REDIS_ACQUIRE || call->command == REDIS_BACKFILL) {
         const char *set[] = {"SET", call->key, call->token, "NX", "PX", numbers[0]};
         memcpy(words, set, sizeof(set));
         return 6;
@@ -342,7 +342,7 @@ START_TEST(set_says_yes_by_ok_and_held_by_nil)
     struct redis_reply nil = {.kind = RESP_NIL};
     struct redis_reply number = {.kind = RESP_INTEGER, .integer = 1};
     ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &ok).kind, ANSWER_YES);
-    ck_assert_int_eq(redis_answer(REDIS_PLANT, &ok).kind, ANSWER_YES);
+    ck_assert_int_eq(redis_answer(REDIS_BACKFILL, &ok).kind, ANSWER_YES);
     ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &nil).kind, ANSWER_HELD);
     ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &nil).pttl_ms, -1);
     ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &queued).reason, REASON_GARBAGE);

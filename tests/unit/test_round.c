@@ -278,33 +278,33 @@ START_TEST(a_bare_majority_is_filled_in_where_it_was_refused)
     t.now_ns += 3 * NS_PER_MS;
     trial_vote(&t, 3, said_yes);
     trial_expect(&t, OUTCOME_OK);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0x2);
-    ck_assert_int_eq(round_plant_ttl_ms(&t.round, t.now_ns), TRIAL_TTL_MS - 3);
-    /* Never later: a straggler's refusal plants nothing. */
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x2);
+    ck_assert_int_eq(round_backfill_ttl_ms(&t.round, t.now_ns), TRIAL_TTL_MS - 3);
+    /* Never later: a straggler's refusal backfills nothing. */
     trial_vote(&t, 4, said_held(-1, 0));
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0x2);
-    trial_say(&t, 1, ROUND_PLANT, said_held(-1, 0));
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x2);
+    trial_say(&t, 1, ROUND_BACKFILL, said_held(-1, 0));
     ck_assert(round_is_finished(&t.round));
 }
 END_TEST
 
 /* --- extend --- */
 
-START_TEST(extension_plants_only_after_a_quorum)
+START_TEST(extension_backfills_only_after_a_quorum)
 {
     struct trial t;
     trial_begin(&t, 5, ROUND_EXTEND);
     trial_vote(&t, 0, said_absent);
     trial_vote(&t, 1, said_yes);
     trial_vote(&t, 2, said_yes);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0);
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
     trial_vote(&t, 3, said_yes);
     trial_expect(&t, OUTCOME_OK);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0x1);
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x1);
 }
 END_TEST
 
-START_TEST(extension_plants_where_a_straggler_lacks_the_key)
+START_TEST(extension_backfills_where_a_straggler_lacks_the_key)
 {
     struct trial t;
     trial_begin(&t, 5, ROUND_EXTEND);
@@ -314,16 +314,16 @@ START_TEST(extension_plants_where_a_straggler_lacks_the_key)
     trial_expect(&t, OUTCOME_OK);
     t.now_ns += 5 * NS_PER_MS;
     trial_vote(&t, 3, said_absent);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0x8);
-    ck_assert_int_eq(round_plant_ttl_ms(&t.round, t.now_ns), TRIAL_TTL_MS - 5);
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x8);
+    ck_assert_int_eq(round_backfill_ttl_ms(&t.round, t.now_ns), TRIAL_TTL_MS - 5);
     /* But not once it is late, nor once the token is being released. */
     t.now_ns = round_deadline_ns(&t.round) + 1;
     trial_vote(&t, 4, said_absent);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0x8);
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x8);
 }
 END_TEST
 
-START_TEST(a_straggler_plants_nothing_once_the_token_is_being_released)
+START_TEST(a_straggler_backfills_nothing_once_the_token_is_being_released)
 {
     struct trial t;
     trial_begin(&t, 3, ROUND_EXTEND);
@@ -331,12 +331,12 @@ START_TEST(a_straggler_plants_nothing_once_the_token_is_being_released)
     trial_vote(&t, 1, said_yes);
     trial_step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
     trial_vote(&t, 2, said_absent);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0);
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
     ck_assert(round_is_finished(&t.round));
 }
 END_TEST
 
-START_TEST(extension_plants_nothing_for_a_token_being_released)
+START_TEST(extension_backfills_nothing_for_a_token_being_released)
 {
     struct trial t;
     trial_begin(&t, 3, ROUND_EXTEND);
@@ -345,7 +345,7 @@ START_TEST(extension_plants_nothing_for_a_token_being_released)
     trial_vote(&t, 1, said_yes);
     trial_vote(&t, 2, said_yes);
     trial_expect(&t, OUTCOME_OK);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0);
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 }
 END_TEST
 
@@ -385,7 +385,7 @@ START_TEST(a_late_extension_undoes_nothing)
     trial_vote(&t, 1, said_yes);
     trial_expect(&t, OUTCOME_LATE);
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
-    ck_assert_uint_eq(t.sent[ROUND_PLANT], 0);
+    ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 }
 END_TEST
 
@@ -483,10 +483,10 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_cancel_while_waiting_for_a_hint_undoes_nothing_twice);
     tcase_add_test(cases, a_cancel_after_the_grant_undoes_nothing);
     tcase_add_test(cases, a_bare_majority_is_filled_in_where_it_was_refused);
-    tcase_add_test(cases, extension_plants_only_after_a_quorum);
-    tcase_add_test(cases, extension_plants_where_a_straggler_lacks_the_key);
-    tcase_add_test(cases, a_straggler_plants_nothing_once_the_token_is_being_released);
-    tcase_add_test(cases, extension_plants_nothing_for_a_token_being_released);
+    tcase_add_test(cases, extension_backfills_only_after_a_quorum);
+    tcase_add_test(cases, extension_backfills_where_a_straggler_lacks_the_key);
+    tcase_add_test(cases, a_straggler_backfills_nothing_once_the_token_is_being_released);
+    tcase_add_test(cases, extension_backfills_nothing_for_a_token_being_released);
     tcase_add_test(cases, a_denied_extension_is_gone_and_undoes_nothing);
     tcase_add_test(cases, an_undecided_extension_is_no_quorum_not_gone);
     tcase_add_test(cases, a_late_extension_undoes_nothing);
