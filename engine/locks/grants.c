@@ -103,7 +103,7 @@ static void lose(struct lock_manager *manager, struct lock *lock, enum engine_lo
 
 /* The nodes that have it: those that said so in time for the outcome, and those that have not
  * answered yet, but are about to. */
-static uint32_t carriers_of(const struct round *round)
+static uint32_t holding_nodes_of(const struct round *round)
 {
     return round->yes | round->pending;
 }
@@ -156,7 +156,7 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
     memcpy(lock->token, flight->token, LIMIT_TOKEN);
     memcpy(lock->client_label, client->label, sizeof(lock->client_label));
     lock->client_id = client->id;
-    lock->carriers = carriers_of(round);
+    lock->holding_nodes = holding_nodes_of(round);
     lock->ends_ns = now_ns + round->ttl_ns;
     hold_init(&lock->hold, round->ttl_ns, round->started_ns, round->until_ns);
     if (hold) {
@@ -193,7 +193,7 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
 static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
 {
     hold_on_extended(&lock->hold, round->until_ns);
-    lock->carriers = carriers_of(round);
+    lock->holding_nodes = holding_nodes_of(round);
     lock->failing = LOSS_OVERDUE;
     if (now_ns + round->ttl_ns > lock->ends_ns)
         lock->ends_ns = now_ns + round->ttl_ns;
@@ -333,9 +333,9 @@ void grants_warn(struct lock_manager *manager, unsigned node, enum reason reason
 {
     struct lock *lock;
     TAILQ_FOREACH (lock, &manager->held, entry) {
-        if (!(lock->carriers & nodes_only(node)))
+        if (!(lock->holding_nodes & nodes_only(node)))
             continue;
-        lock->carriers &= ~nodes_only(node);
+        lock->holding_nodes &= ~nodes_only(node);
         push(manager, lock, false, manager->rules->node_names[node], reason_word(reason));
     }
 }

@@ -61,9 +61,9 @@ struct lock {
     enum engine_loss failing; /* why it is lost, if nothing extends it until then */
     uint64_t client_id;       /* who it was granted to */
 
-    struct timer due;  /* an extension is, and waits for its turn: by when it would be lost */
-    uint32_t carriers; /* nodes that have it, as of the last round */
-    bool lingers;      /* with HOLD: kept until its deadline unless UNLOCK or QUIT ends it */
+    struct timer due;       /* an extension is, and waits for its turn: by when it would be lost */
+    uint32_t holding_nodes; /* nodes that have it, as of the last round */
+    bool lingers;           /* with HOLD: kept until its deadline unless UNLOCK or QUIT ends it */
     char client_label[LIMIT_TAG + 1];
     LIST_ENTRY(lock) of_client;
 };
