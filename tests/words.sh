@@ -33,7 +33,7 @@ owed_[a-z_]+|struct pending_releases|OWED_[A-Z_]+|[a-z_]+_owed(_[a-z]+)?|[A-Z_]+
 LIMIT_BATCH|gathered(_for)?|is_batched | LIMIT_BATCH, batched
 ROUND_BACKFILL|REDIS_BACKFILL|backfills|backfilled|[a-z_]+_planted_[a-z]+ | backfill
 carriers(_of)? | holding_nodes
-round_count_quietly | round_add_vote_fast
+round_add_vote_fast | round_add_vote_fast
 engine_(retune|try|say) | engine_apply_config, engine_self_test
 patience|patience_[a-z]+|PATIENCE_[A-Z_]+|[a-z_]+_patience_[a-z]+ | timeout, retry policy
 moods?|mood_[a-z]+|MOOD[A-Z_]* | health

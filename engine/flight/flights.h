@@ -200,7 +200,7 @@ static inline void flights_deliver_vote(struct flights *flights, unsigned node,
                                         struct flight *flight, const struct answer *said,
                                         int64_t now_ns)
 {
-    if (said->kind != ANSWER_YES || !round_count_quietly(&flight->round, node, now_ns))
+    if (said->kind != ANSWER_YES || !round_add_vote_fast(&flight->round, node, now_ns))
         flights_deliver(flights, node, flight, ROUND_VOTE, said, now_ns);
     else if (flights_is_over(flight))
         flights_end(flights, flight);

@@ -462,7 +462,7 @@ void round_step(struct round *round, const struct round_event *event, struct rou
     check_invariants(round);
 }
 
-bool round_count_quietly(struct round *round, unsigned index, int64_t now_ns)
+bool round_add_vote_fast(struct round *round, unsigned index, int64_t now_ns)
 {
     uint32_t node = nodes_only(index);
     assert(round->under_way[ROUND_VOTE] & node);

@@ -144,7 +144,7 @@ void round_step(struct round *round, const struct round_event *event,
  * a quorum of them, or where that was out of reach before. False: it may decide, and nothing has
  * changed; take the step. Saves 9 % of the daemon's instructions at 16x16.
  */
-bool round_count_quietly(struct round *round, unsigned node, int64_t now_ns);
+bool round_add_vote_fast(struct round *round, unsigned node, int64_t now_ns);
 
 /* It is settled, and no command of it is under way: it may be reused. */
 bool round_is_finished(const struct round *round);
