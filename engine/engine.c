@@ -74,7 +74,7 @@ static void check_fixed(const struct engine_rules *a, const struct engine_rules 
     assert(a->durable == b->durable);
 }
 
-void engine_retune(struct engine *engine, const struct engine_rules *rules)
+void engine_apply_config(struct engine *engine, const struct engine_rules *rules)
 {
     struct engine_rules *own = &engine->rules;
     check_fixed(own, rules);

@@ -39,7 +39,7 @@ void engine_free(struct engine *engine);
  * waiters_per_resource, fence_always, and the logins, for the next connection to each node. The
  * others have to be as they were: rounds and promised deadlines hang on them.
  */
-void engine_retune(struct engine *engine, const struct engine_rules *rules);
+void engine_apply_config(struct engine *engine, const struct engine_rules *rules);
 
 /* id: a number of its own, for listings. */
 void engine_client_init(struct engine_client *client, uint64_t id);

@@ -5,7 +5,7 @@
  *     compare        config_diff()         likewise, if something differs that may not
  *     open           listeners_prepare()   likewise, if an address cannot be had
  *     ------------------------------------ from here on nothing can fail
- *     take effect    config_adopt(), listeners_commit(), engine_retune()
+ *     take effect    config_adopt(), listeners_commit(), engine_apply_config()
  *
  * The file is read in the event loop: meanwhile nobody is served.
  */
@@ -161,7 +161,7 @@ static void apply_config(struct server *server)
 {
     const struct config *config = server->config;
     const struct engine_rules rules = rules_of(config);
-    engine_retune(server->engine, &rules);
+    engine_apply_config(server->engine, &rules);
     clients_apply_config(&server->clients, rules_clients(config, &server->log));
     server->log.level = config->log.level;
     server->log.format = config->log.format;

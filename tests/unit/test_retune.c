@@ -1,5 +1,5 @@
 /*
- * engine_retune(): other rules for an engine that is at work, on virtual time.
+ * engine_apply_config(): other rules for an engine that is at work, on virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ START_TEST(a_shorter_longest_hold_counts_for_locks_that_are_held)
     world_expect(&w, "(nothing)");
     uint64_t renewals = w.engine.stats.renewals;
     rules.max_hold_ns = 10 * NS_PER_S;
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     world_pass_ms(&w, 9000);
     world_expect(&w, "! LOST a %s limit", token);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
@@ -46,10 +46,10 @@ START_TEST(a_longer_longest_hold_counts_for_locks_that_are_held)
 {
     struct engine_rules rules = w.engine.rules;
     rules.max_hold_ns = 10 * NS_PER_S;
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     hold("LOCK a 9s HOLD");
     rules.max_hold_ns = 3600 * NS_PER_S;
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     world_pass_ms(&w, 30000);
     world_expect(&w, "(nothing)");
     ck_assert_uint_ge(w.engine.stats.renewals, 3);
@@ -62,7 +62,7 @@ START_TEST(fewer_extensions_count_at_once)
     const char *token = hold("LOCK a 9s");
     ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 9s", token), "OK ", 3), 0);
     rules.max_extensions = 1;
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     ck_assert_str_eq(world_ask(&w, "EXTEND a %s 9s", token), "LIMIT extensions");
 }
 END_TEST
@@ -75,7 +75,7 @@ START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
     world_send(&w, "#2 LOCK a 9s WAIT 60s");
     world_settle(&w);
     rules.waiters_per_resource = 1;
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     world_say(&w, "#3 LOCK a 9s WAIT 60s");
     world_expect(&w, "#3 LIMIT waiters_per_resource");
     world_send(&w, "UNLOCK a %s", token);
@@ -92,7 +92,7 @@ START_TEST(fences_for_all_begin_at_once)
     const char *reply = world_ask(&w, "LOCK a 9s");
     ck_assert_str_eq(reply + strlen(reply) - 2, " -");
     rules.fence_always = true;
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     reply = world_ask(&w, "LOCK b 9s");
     ck_assert_str_ne(reply + strlen(reply) - 2, " -");
 }
@@ -104,7 +104,7 @@ START_TEST(who_stood_in_line_when_fences_for_all_began_gets_one)
     hold("LOCK a 9s");
     world_say(&w, "LOCK a 9s WAIT 60s");
     rules.fence_always = true;
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     world_pass_ms(&w, 12000);
     const char *reply = world_heard(&w);
     ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
@@ -116,7 +116,7 @@ START_TEST(logins_count_for_the_next_connection)
 {
     struct engine_rules rules = w.engine.rules;
     rules.logins[2] = (struct link_login){"app", "hunter2", 0};
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     ck_assert_str_eq(w.engine.flights.masters[2].link.login.password, "hunter2");
     ck_assert_str_eq(w.engine.flights.masters[2].tracker.login.username, "app");
     /* Those there are go on. */
@@ -133,7 +133,7 @@ START_TEST(pauses_count_for_queues_that_there_are)
     hold("LOCK a 60s");
     world_send(&w, "LOCK a 9s WAIT 60s");
     world_settle(&w);
-    engine_retune(&w.engine, &rules);
+    engine_apply_config(&w.engine, &rules);
     const struct resource *resource = TAILQ_FIRST(&w.engine.manager.resources.all);
     ck_assert_ptr_nonnull(resource);
     ck_assert_int_eq(resource->queue.rules->backoff_min_ns, 7 * NS_PER_MS);
