@@ -39,7 +39,7 @@ static void view_link(struct master_view *view, const struct link *link)
     view->reason = link->reason;
     view->takes_votes = link_refuses_vote(link) == REASON_NONE;
     view->since_ns = link->since_ns;
-    view->patience_ns = link_patience_ns(link);
+    view->silence_timeout_ns = link_silence_timeout_ns(link);
     view->attempts = link->attempts;
     view->heartbeat_due = link->heartbeat_due;
     view->round_trip_ns = link->round_trip_ns;

@@ -53,7 +53,7 @@ struct master_view {
     enum reason reason; /* why it is not UP */
     bool takes_votes;
     int64_t since_ns; /* since when it is up, suspect, or neither */
-    int64_t patience_ns;
+    int64_t silence_timeout_ns;
     unsigned attempts; /* since it was last UP */
     bool heartbeat_due;
     int64_t round_trip_ns; /* of the last heartbeat; -1 none */

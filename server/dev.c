@@ -15,7 +15,7 @@
 #include "protocol/units.h"
 #include "server/clock.h"
 
-#define START_PATIENCE_NS (10 * NS_PER_S)
+#define START_TIMEOUT_NS (10 * NS_PER_S)
 
 struct path {
     char text[128];
@@ -50,7 +50,7 @@ static void become_master(const struct dev *dev, unsigned master, pid_t parent)
 static bool wait_for_master(struct dev *dev, unsigned master, struct error *error)
 {
     const struct timespec moment = {.tv_nsec = 5 * NS_PER_MS};
-    int64_t give_up_ns = clock_now_ns() + START_PATIENCE_NS;
+    int64_t give_up_ns = clock_now_ns() + START_TIMEOUT_NS;
     const struct path socket = path_of(dev, master, "sock");
     int status;
     while (access(socket.text, F_OK) != 0) {

@@ -103,11 +103,11 @@ int64_t lease_give_up_ns(const struct lease *lease)
     if (lease->asked_ns == INT64_MAX)
         return lease_kill_ns(lease);
     int64_t due_ns = lease->deadline_ns - lease->ttl_ns / 3;
-    int64_t answer_ns = lease->asked_ns + lease_patience_ns(lease);
+    int64_t answer_ns = lease->asked_ns + lease_answer_timeout_ns(lease);
     return due_ns > answer_ns ? due_ns : answer_ns;
 }
 
-int64_t lease_patience_ns(const struct lease *lease)
+int64_t lease_answer_timeout_ns(const struct lease *lease)
 {
     int64_t tenth_ns = lease->ttl_ns / 10;
     return earlier(lease->ttl_ns / 6, tenth_ns > PATIENCE_MIN_NS ? tenth_ns : PATIENCE_MIN_NS);

@@ -64,7 +64,7 @@ int64_t lease_next_ns(const struct lease *lease);
 
 /* How long the answer to an extension may take: a tenth of the ttl; of a short one a tenth of a
  * second, so that a far daemon can answer, if that is a sixth of it at most. */
-int64_t lease_patience_ns(const struct lease *lease);
+int64_t lease_answer_timeout_ns(const struct lease *lease);
 
 /* What lies between kill and deadline: a tenth of the ttl, a second at most. */
 int64_t lease_margin_ns(const struct lease *lease);

@@ -33,11 +33,11 @@ static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
 /* To connect, and for the answer, and then some. */
-static const int64_t RELEASE_PATIENCE_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
+static const int64_t RELEASE_TIMEOUT_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
 
 struct parent {
     struct supervisor_plan plan;
-    int64_t patience_ns; /* with a supervisor that let the shared pass */
+    int64_t timeout_ns; /* with a supervisor that let the shared pass */
     pid_t supervisor;
     int ipc_fd;    /* the socket to it */
     pid_t command; /* 0: not started yet */
@@ -68,7 +68,7 @@ static bool share_watch(struct parent *parent)
     lease_init(&lease, parent->plan.lock->ttl_ms * NS_PER_MS,
                parent->plan.options->grace_ms * NS_PER_MS, parent->plan.lock->deadline_ns);
     parent->plan.shared = memory;
-    parent->patience_ns = lease_margin_ns(&lease) / 2;
+    parent->timeout_ns = lease_margin_ns(&lease) / 2;
     atomic_init(&parent->plan.shared->kill_ns, lease_kill_ns(&lease));
     return true;
 }
@@ -291,7 +291,7 @@ static int read_word(struct parent *parent)
     case IPC_ENDED:
         parent->ended = true;
         parent->how = message;
-        parent->over_ns = clock_boottime_ns() + RELEASE_PATIENCE_NS;
+        parent->over_ns = clock_boottime_ns() + RELEASE_TIMEOUT_NS;
         return RUNNING;
     case IPC_OVER:
         return finish(parent, message.text);
@@ -304,7 +304,7 @@ static int read_word(struct parent *parent)
 static int64_t stuck_at_ns(const struct parent *parent)
 {
     return parent->ended ? parent->over_ns
-                         : atomic_load(&parent->plan.shared->kill_ns) + parent->patience_ns;
+                         : atomic_load(&parent->plan.shared->kill_ns) + parent->timeout_ns;
 }
 
 static int loop(struct parent *parent)

@@ -455,9 +455,9 @@ _Noreturn void supervisor_run(const struct supervisor_plan *plan)
                lock->deadline_ns);
     /* A connection that is silent for longer is given up for another one, and everything else has
      * to wait for that. */
-    int64_t patience_ms = lease_patience_ns(&supervisor.lease) / NS_PER_MS;
-    redlock_set_timeout(plan->redlock, patience_ms);
-    redlock_set_connect_timeout(plan->redlock, patience_ms);
+    int64_t timeout_ms = lease_answer_timeout_ns(&supervisor.lease) / NS_PER_MS;
+    redlock_set_timeout(plan->redlock, timeout_ms);
+    redlock_set_connect_timeout(plan->redlock, timeout_ms);
     supervisor.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     supervisor.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (!adopted || supervisor.children < 0 || supervisor.timer < 0 ||

@@ -10,8 +10,8 @@
 #include "client/cli/clock.h"
 #include "client/cli/daemon.h"
 #include "client/cli/duration.h"
-#include "client/cli/patience.h"
 #include "client/cli/report.h"
+#include "client/cli/retry_policy.h"
 #include "client/cli/signals.h"
 #include "client/cli/terminal.h"
 #include "protocol/limits.h"
@@ -169,10 +169,10 @@ static enum redlock_status start(struct wait *wait)
 static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
     const struct passage passage = {.let_in = wait->let_in, .ended = ended};
-    enum patience patience = patience_after(status, &passage, now_ns, wait->ends_ns);
-    if (patience == PATIENCE_OVER)
+    enum retry_decision decision = retry_decide(status, &passage, now_ns, wait->ends_ns);
+    if (decision == RETRY_NEVER)
         return true;
-    if (patience == PATIENCE_ALONE) {
+    if (decision == RETRY_LATER) {
         unshow(wait);
         if (!wait->complained)
             report_message("%s; trying again", redlock_error(wait->redlock));
@@ -180,7 +180,7 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
     }
     wait->acquire = 0;
     wait->look = 0;
-    wait->retry_ns = patience_until_ns(now_ns, wait->ends_ns);
+    wait->retry_ns = retry_at_ns(now_ns, wait->ends_ns);
     return false;
 }
 

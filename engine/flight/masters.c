@@ -92,7 +92,7 @@ static void init_connections(struct flights *flights, int64_t now_ns)
                   outstanding + i * LIMIT_LINK_COMMANDS,
                   flights->pending_releases + i * LIMIT_LINK_OWED, now_ns);
         tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
-                     link_patience_ns(&flights->masters[i].link), now_ns);
+                     link_silence_timeout_ns(&flights->masters[i].link), now_ns);
     }
 }
 

@@ -7,9 +7,9 @@
 
 #include "protocol/units.h"
 
-#define PATIENCE_MIN_NS (1 * NS_PER_S)
-#define RETRY_MIN_NS    (50 * NS_PER_MS)
-#define RETRY_MAX_NS    (2 * NS_PER_S)
+#define SILENCE_TIMEOUT_MIN_NS (1 * NS_PER_S)
+#define RETRY_MIN_NS           (50 * NS_PER_MS)
+#define RETRY_MAX_NS           (2 * NS_PER_S)
 
 /* The greeting, in two parts: the second depends on the run_id that the first brings. */
 enum greeting_step {
@@ -51,10 +51,11 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
     };
 }
 
-int64_t link_patience_ns(const struct link *link)
+int64_t link_silence_timeout_ns(const struct link *link)
 {
-    int64_t patience_ns = 20 * link->node_timeout_ns;
-    return patience_ns > PATIENCE_MIN_NS ? patience_ns : PATIENCE_MIN_NS;
+    int64_t silence_timeout_ns = 20 * link->node_timeout_ns;
+    return silence_timeout_ns > SILENCE_TIMEOUT_MIN_NS ? silence_timeout_ns
+                                                       : SILENCE_TIMEOUT_MIN_NS;
 }
 
 int64_t link_retry_ns(unsigned attempts, uint32_t random)
@@ -576,14 +577,14 @@ int64_t link_deadline_ns(const struct link *link)
         return link->retry_ns;
     case LINK_OPENING:
     case LINK_GREETING:
-        return link->opened_ns + link_patience_ns(link);
+        return link->opened_ns + link_silence_timeout_ns(link);
     case LINK_UP:
         return link->heartbeat_due || overdue_ns < heartbeat_ns ? overdue_ns : heartbeat_ns;
     case LINK_SUSPECT:
         break;
     }
     assert(link->heartbeat_due);
-    return link->heartbeat_ns + link_patience_ns(link);
+    return link->heartbeat_ns + link_silence_timeout_ns(link);
 }
 
 bool link_on_timer(struct link *link, int64_t now_ns)

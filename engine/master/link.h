@@ -7,7 +7,7 @@
  *     DOWN ---------> OPENING ---------> GREETING ---------> UP <------> SUSPECT
  *      ^                 |                  |                 |              |
  *      +-----------------+------------------+-----------------+--------------+
- *                     closed, or no answer for link_patience_ns
+ *                     closed, or no answer for link_silence_timeout_ns
  *
  * One connection carries the commands of all rounds, and Redis answers in order: a ring of
  * outstanding remembers whose answer is next. When the connection is lost, every outstanding still
@@ -166,7 +166,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
                int64_t now_ns);
 
 /* How long a connection may stay without any answer before it is given up. */
-int64_t link_patience_ns(const struct link *link);
+int64_t link_silence_timeout_ns(const struct link *link);
 
 /* Does this state take commands: UP, or SUSPECT? */
 bool link_is_connected(enum link_state state);

@@ -57,13 +57,13 @@ void pending_releases_confirm(struct pending_releases *pending_releases, uint64_
 }
 
 void pending_releases_put_off(struct pending_releases *pending_releases, uint64_t position,
-                              int64_t patience_ns, int64_t now_ns)
+                              int64_t retry_for_ns, int64_t now_ns)
 {
     if (pending_releases->count == 0 || pending_releases->first != position)
         return;
     const struct pending_release refused = *at(pending_releases, position);
     drop_first(pending_releases);
-    if (refused.refused_ns != 0 && now_ns - refused.refused_ns >= patience_ns) {
+    if (refused.refused_ns != 0 && now_ns - refused.refused_ns >= retry_for_ns) {
         pending_releases->dropped++;
         return;
     }

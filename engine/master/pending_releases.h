@@ -47,10 +47,10 @@ const struct pending_release *pending_releases_next(struct pending_releases *pen
 void pending_releases_confirm(struct pending_releases *pending_releases, uint64_t position);
 
 /* The entry there has been refused: it goes behind all others, to be sent again, until it has been
- * refused for as long as patience_ns. It is the oldest, since all before it have been answered; or
+ * refused for as long as retry_for_ns. It is the oldest, since all before it have been answered; or
  * has been forgotten meanwhile. */
 void pending_releases_put_off(struct pending_releases *pending_releases, uint64_t position,
-                              int64_t patience_ns, int64_t now_ns);
+                              int64_t retry_for_ns, int64_t now_ns);
 
 /* The connection was lost: what was not confirmed is to be sent again. */
 void pending_releases_rewind(struct pending_releases *pending_releases);

@@ -17,13 +17,13 @@ static const char channel[] = "__redis__:invalidate";
 enum step { STEP_AUTH, STEP_NAME, STEP_ID, STEP_SUBSCRIBE };
 
 void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *io,
-                  const struct link_login *login, int64_t patience_ns, int64_t now_ns)
+                  const struct link_login *login, int64_t silence_timeout_ns, int64_t now_ns)
 {
     *tracker = (struct tracker){
         .io = io,
         .login = *login,
         .node = node,
-        .patience_ns = patience_ns,
+        .silence_timeout_ns = silence_timeout_ns,
         .state = TRACKER_DOWN,
         .deadline_ns = now_ns,
     };
@@ -40,7 +40,7 @@ static void write_words(struct tracker *tracker, const char *const *words)
 
 static void wait_for_answer(struct tracker *tracker, int64_t now_ns)
 {
-    tracker->deadline_ns = now_ns + tracker->patience_ns;
+    tracker->deadline_ns = now_ns + tracker->silence_timeout_ns;
 }
 
 void tracker_on_connected(struct tracker *tracker, int64_t now_ns)

@@ -32,7 +32,7 @@ struct tracker {
     const struct link_io *io;
     struct link_login login;
     unsigned node;
-    int64_t patience_ns; /* how long it may stay without an answer that is due */
+    int64_t silence_timeout_ns; /* how long it may stay without an answer that is due */
 
     enum tracker_state state;
     unsigned step;       /* GREETING: whose answer is next */
@@ -48,7 +48,7 @@ struct tracker {
 };
 
 void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *io,
-                  const struct link_login *login, int64_t patience_ns, int64_t now_ns);
+                  const struct link_login *login, int64_t silence_timeout_ns, int64_t now_ns);
 
 void tracker_on_connected(struct tracker *tracker, int64_t now_ns);
 void tracker_on_closed(struct tracker *tracker, int64_t now_ns);

@@ -9,7 +9,7 @@
 _Static_assert(LIMIT_AUTH_THROTTLES % AUTH_THROTTLE_WAYS == 0, "the table is made of whole sets");
 
 /* How far ahead forgiven_ns may be for one more guess. */
-#define PATIENCE_NS ((AUTH_THROTTLE_BURST - 1) * AUTH_THROTTLE_EVERY_NS)
+#define TIMEOUT_NS ((AUTH_THROTTLE_BURST - 1) * AUTH_THROTTLE_EVERY_NS)
 
 void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed)
 {
@@ -56,7 +56,7 @@ static int64_t wait_ns(const struct auth_failures *auth_failures, int64_t now_ns
 {
     int64_t ahead_ns =
         auth_failures->forgiven_ns > now_ns ? auth_failures->forgiven_ns - now_ns : 0;
-    return ahead_ns > PATIENCE_NS ? ahead_ns - PATIENCE_NS : 0;
+    return ahead_ns > TIMEOUT_NS ? ahead_ns - TIMEOUT_NS : 0;
 }
 
 int64_t auth_throttle_wait_ns(const struct auth_throttle *auth_throttle,

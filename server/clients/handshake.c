@@ -10,8 +10,8 @@
 #include "server/net/pass.h"
 
 /* How long one may take, and how long where somebody else could have its place. */
-#define PATIENCE_NS (5 * NS_PER_S)
-#define CROWDED_NS  NS_PER_S
+#define TIMEOUT_NS (5 * NS_PER_S)
+#define CROWDED_NS NS_PER_S
 
 struct handshake {
     struct handshakes *owner;
@@ -34,8 +34,8 @@ static void rearm(struct handshakes *handshakes)
         event_del(handshakes->timer);
         return;
     }
-    int64_t patience_ns = handshakes_full(handshakes) ? CROWDED_NS : PATIENCE_NS;
-    const struct timeval delay = clock_delay(oldest->since_ns + patience_ns - clock_now_ns());
+    int64_t timeout_ns = handshakes_full(handshakes) ? CROWDED_NS : TIMEOUT_NS;
+    const struct timeval delay = clock_delay(oldest->since_ns + timeout_ns - clock_now_ns());
     event_add(handshakes->timer, &delay);
 }
 
@@ -85,8 +85,8 @@ static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
     struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
     (void)fd;
     (void)events;
-    int64_t patience_ns = handshakes_full(handshakes) ? CROWDED_NS : PATIENCE_NS;
-    if (oldest != NULL && clock_now_ns() - oldest->since_ns >= patience_ns)
+    int64_t timeout_ns = handshakes_full(handshakes) ? CROWDED_NS : TIMEOUT_NS;
+    if (oldest != NULL && clock_now_ns() - oldest->since_ns >= timeout_ns)
         fail(oldest, "the handshake took too long");
     else
         rearm(handshakes);

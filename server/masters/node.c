@@ -125,17 +125,18 @@ static int take_socket(struct node *node)
 
 /* With what the link does not know of, a name or a handshake: it would say that the master is hung.
  */
-static struct timeval patience_of(const struct node *node)
+static struct timeval silence_timeout_of(const struct node *node)
 {
-    return clock_delay(
-        engine_view_master(node->connections->engine, node->index, clock_now_ns()).patience_ns / 2);
+    return clock_delay(engine_view_master(node->connections->engine, node->index, clock_now_ns())
+                           .silence_timeout_ns /
+                       2);
 }
 
 /* Connected: the socket goes to a bufferevent that does TLS over it. */
 static bool secure(struct node *node)
 {
     struct connections *connections = node->connections;
-    const struct timeval patience = patience_of(node);
+    const struct timeval timeout = silence_timeout_of(node);
     int fd = take_socket(node);
     node->opening = tls_connect(&connections->tls[node->index], connections->tls_sockets,
                                 connections->base, fd, node->config->address.host);
@@ -143,7 +144,7 @@ static bool secure(struct node *node)
         return false;
     node->secured = true;
     bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
-    bufferevent_set_timeouts(node->opening, &patience, NULL);
+    bufferevent_set_timeouts(node->opening, &timeout, NULL);
     bufferevent_enable(node->opening, EV_READ | EV_WRITE);
     return true;
 }
@@ -238,9 +239,9 @@ static void node_on_found(void *context, const struct evutil_addrinfo *found)
 /* Where the name takes longer than this, it is the name that is to blame. */
 static void look_up(struct node *node)
 {
-    const struct timeval patience = patience_of(node);
+    const struct timeval timeout = silence_timeout_of(node);
     node->why = REASON_UNRESOLVED;
-    event_add(node->failure, &patience);
+    event_add(node->failure, &timeout);
     name_lookup_begin(&node->lookup);
 }
 

@@ -25,8 +25,8 @@ static void open_socket(struct client *client, int family)
     client->sent[0] = '\0';
     client->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(client->fd, 0);
-    struct timeval patience = {.tv_usec = CLIENT_PATIENCE_MS * 1000};
-    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    struct timeval timeout = {.tv_usec = CLIENT_TIMEOUT_MS * 1000};
+    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 }
 
 static bool connect_to(struct client *client, const struct sockaddr *where, socklen_t len)
@@ -142,10 +142,10 @@ bool client_try_send(struct client *client, const char *text)
 /* --- reading --- */
 
 /* Read what comes within this time: how much, 0 at the end, -1 if nothing came. */
-static ssize_t read_some(struct client *client, int patience_ms)
+static ssize_t read_some(struct client *client, int timeout_ms)
 {
     struct pollfd ready = {.fd = client->fd, .events = POLLIN};
-    if (poll(&ready, 1, patience_ms) == 0)
+    if (poll(&ready, 1, timeout_ms) == 0)
         return -1;
     ck_assert_uint_lt(client->input_len, sizeof(client->input));
     ssize_t got = recv(client->fd, client->input + client->input_len,

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CLIENT_LINE = 4096, CLIENT_INPUT = 65536, CLIENT_PATIENCE_MS = 100 };
+enum { CLIENT_LINE = 4096, CLIENT_INPUT = 65536, CLIENT_TIMEOUT_MS = 100 };
 
 struct client {
     int fd;
@@ -25,7 +25,7 @@ struct grant {
     int64_t elapsed_ms;
 };
 
-/* False if nobody listens there, or accepts within the time that CLIENT_PATIENCE_MS says. */
+/* False if nobody listens there, or accepts within the time that CLIENT_TIMEOUT_MS says. */
 bool client_try_unix(struct client *client, const char *path);
 bool client_try_tcp(struct client *client, const char *host, int port);
 void client_connect_unix(struct client *client, const char *path);

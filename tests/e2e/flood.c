@@ -131,11 +131,11 @@ static void prepare(struct flood *flood, const struct stage *stage)
 
 static void begin(struct flood *flood, int fd)
 {
-    struct timeval patience = {.tv_usec = SEND_MS * 1000};
+    struct timeval timeout = {.tv_usec = SEND_MS * 1000};
     flood->fd = fd;
     /* What was sent was nearly all read: little of it fits into the kernels. */
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     ck_assert_int_eq(pthread_create(&flood->thread, NULL, run, flood), 0);
 }
 

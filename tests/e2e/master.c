@@ -98,15 +98,15 @@ void master_step_ms(struct master *master, int64_t ms)
 /* Is it our process that answers? Another may have been quicker to take the port. */
 static bool answers(struct master *master)
 {
-    struct timeval patience = {.tv_sec = WAITING_DEADLINE_MS / 1000};
+    struct timeval timeout = {.tv_sec = WAITING_DEADLINE_MS / 1000};
     redisContext *context = master->over_tcp
-                                ? redisConnectWithTimeout(master->host, master->port, patience)
-                                : redisConnectUnixWithTimeout(master->socket, patience);
+                                ? redisConnectWithTimeout(master->host, master->port, timeout)
+                                : redisConnectUnixWithTimeout(master->socket, timeout);
     ck_assert_ptr_nonnull(context);
     char field[32];
     snprintf(field, sizeof(field), "process_id:%d\r", (int)master->pid);
     bool ours = false;
-    if (context->err == 0 && redisSetTimeout(context, patience) == REDIS_OK) {
+    if (context->err == 0 && redisSetTimeout(context, timeout) == REDIS_OK) {
         redisReply *reply = redisCommand(context, "INFO server");
         ours =
             reply != NULL && reply->type == REDIS_REPLY_STRING && strstr(reply->str, field) != NULL;

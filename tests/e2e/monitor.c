@@ -10,13 +10,13 @@
 
 void monitor_open(struct monitor *monitor, struct master *master)
 {
-    const struct timeval patience = {.tv_sec = WAITING_DEADLINE_MS / 1000};
+    const struct timeval timeout = {.tv_sec = WAITING_DEADLINE_MS / 1000};
     *monitor = (struct monitor){.master = master};
     monitor->context = master->over_tcp ? redisConnect("127.0.0.1", master->port)
                                         : redisConnectUnix(master->socket);
     ck_assert_ptr_nonnull(monitor->context);
     ck_assert_int_eq(monitor->context->err, 0);
-    ck_assert_int_eq(redisSetTimeout(monitor->context, patience), REDIS_OK);
+    ck_assert_int_eq(redisSetTimeout(monitor->context, timeout), REDIS_OK);
     redisReply *reply = redisCommand(monitor->context, "MONITOR");
     ck_assert_ptr_nonnull(reply);
     freeReplyObject(reply);

@@ -25,14 +25,14 @@ static int connect_to(int port, bool narrow)
     struct sockaddr_in where = {.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct timeval patience = {.tv_sec = WAITING_DEADLINE_MS / 1000};
+    struct timeval timeout = {.tv_sec = WAITING_DEADLINE_MS / 1000};
     int on = 1;
     int window = 4096;
     int segment = 1000;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (narrow) {
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window));

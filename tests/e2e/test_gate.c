@@ -179,7 +179,7 @@ START_TEST(users_may_come_and_go_altogether)
 }
 END_TEST
 
-START_TEST(patience_may_become_shorter)
+START_TEST(timeout_may_become_shorter)
 {
     char path[64];
     char yaml[2][256];
@@ -211,7 +211,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, who_is_no_user_any_more_is_closed);
     tcase_add_test(tests, who_holds_what_he_may_not_any_more_is_closed);
     tcase_add_test(tests, users_may_come_and_go_altogether);
-    tcase_add_test(tests, patience_may_become_shorter);
+    tcase_add_test(tests, timeout_may_become_shorter);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -304,10 +304,10 @@ static void mute_open(struct mute *mute, const struct sandbox *sandbox, int port
 
 static void mute_accept(struct mute *mute)
 {
-    struct timeval patience = {.tv_sec = WAITING_DEADLINE_MS / 1000};
+    struct timeval timeout = {.tv_sec = WAITING_DEADLINE_MS / 1000};
     mute->fd = accept(mute->listening, NULL, NULL);
     ck_assert_int_ge(mute->fd, 0);
-    setsockopt(mute->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(mute->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     mute->ssl = SSL_new(mute->context);
     SSL_set_fd(mute->ssl, mute->fd);
 }

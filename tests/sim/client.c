@@ -76,7 +76,7 @@ static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct s
     connection_send(sim, connection, request);
     if (!sim->recovering && sim->asks_aside > 0 && sim_below(sim, sim->asks_aside) == 0)
         ask_aside(sim, connection);
-    /* Some have no patience: they end the connection. */
+    /* Some have no timeout: they end the connection. */
     if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 12) == 0)
         act_later(sim, index, sim_between(sim, 0, (request->wait_ms + 200) * NS_PER_MS));
     else

@@ -353,7 +353,7 @@ static enum outcome outcome_of(const char *line)
     return OUTCOME_OK;
 }
 
-static void check_patience(struct sim *sim, const struct sim_request *request)
+static void check_timeout(struct sim *sim, const struct sim_request *request)
 {
     const struct daemon *daemon = &sim->daemons[request->daemon];
     int64_t waited_ns = daemon_clock_ns(sim, request->daemon) - request->arrived_ns;
@@ -434,7 +434,7 @@ void judge_on_reply(struct sim *sim, const struct sim_request *request, const ch
         judge_violation(sim, "no answer of the protocol to %s: %s", verb_word(request->verb), line);
         return;
     }
-    check_patience(sim, request);
+    check_timeout(sim, request);
     if (request->verb == VERB_PING) {
         on_pong(sim, request, heard);
         return;

@@ -10,7 +10,7 @@
 
 enum {
     QUORUM = STAGE_MASTERS / 2 + 1,
-    PATIENCE_MS = 30, /* for one master */
+    TIMEOUT_MS = 30, /* for one master */
     DRIFT_PER_CENT = 1,
     DRIFT_MS = 2,
     TTL_MIN_MS = 200,
@@ -36,12 +36,12 @@ static void sleep_ms(int64_t ms)
 
 static bool is_connected(struct foreign *foreign, unsigned index)
 {
-    struct timeval patience = {.tv_usec = PATIENCE_MS * 1000};
+    struct timeval timeout = {.tv_usec = TIMEOUT_MS * 1000};
     redisContext **context = &foreign->masters[index];
     if (*context != NULL)
         return true;
-    *context = redisConnectUnixWithTimeout(foreign->torture->stage.masters[index].socket, patience);
-    if (*context != NULL && (*context)->err == 0 && redisSetTimeout(*context, patience) == REDIS_OK)
+    *context = redisConnectUnixWithTimeout(foreign->torture->stage.masters[index].socket, timeout);
+    if (*context != NULL && (*context)->err == 0 && redisSetTimeout(*context, timeout) == REDIS_OK)
         return true;
     redisFree(*context);
     *context = NULL;

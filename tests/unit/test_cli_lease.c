@@ -188,7 +188,7 @@ START_TEST(a_short_lock_leaves_a_far_daemon_some_time)
     for (unsigned i = 0; i < 4; i++) {
         struct lease lease;
         lease_init(&lease, cases_ms[i][0] * SECOND_NS / 1000, 0, 100 * SECOND_NS);
-        ck_assert_int_eq(lease_patience_ns(&lease), cases_ms[i][1] * SECOND_NS / 1000);
+        ck_assert_int_eq(lease_answer_timeout_ns(&lease), cases_ms[i][1] * SECOND_NS / 1000);
     }
 }
 END_TEST

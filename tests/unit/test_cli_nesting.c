@@ -1,7 +1,7 @@
 /*
- * Which locks are held around a command (client/cli/patience.h).
+ * Which locks are held around a command (client/cli/retry_policy.h).
  */
-#include "client/cli/patience.h"
+#include "client/cli/retry_policy.h"
 #include "tests/runner.h"
 
 START_TEST(a_name_is_found_as_a_whole)

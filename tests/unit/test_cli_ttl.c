@@ -1,7 +1,7 @@
 /*
- * The time to live where the user gave none (client/cli/patience.h).
+ * The time to live where the user gave none (client/cli/retry_policy.h).
  */
-#include "client/cli/patience.h"
+#include "client/cli/retry_policy.h"
 #include "tests/runner.h"
 
 START_TEST(the_longest_time_that_a_refusal_names_is_taken)

@@ -1,4 +1,4 @@
-#include "client/cli/patience.h"
+#include "client/cli/retry_policy.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -18,21 +18,21 @@ static bool is_spent(int64_t now_ns, int64_t ends_ns)
     return now_ns >= ends_ns - LAST_NS;
 }
 
-enum patience patience_after(enum redlock_status status, const struct passage *passage,
-                             int64_t now_ns, int64_t ends_ns)
+enum retry_decision retry_decide(enum redlock_status status, const struct passage *passage,
+                                 int64_t now_ns, int64_t ends_ns)
 {
     if (is_spent(now_ns, ends_ns))
-        return PATIENCE_OVER;
+        return RETRY_NEVER;
     bool away = status == REDLOCK_UNREACHABLE || status == REDLOCK_BROKEN ||
                 status == REDLOCK_TIMEOUT || status == REDLOCK_SHUTDOWN ||
                 (status == REDLOCK_LIMIT && passage->ended) ||
                 (status == REDLOCK_DENIED && passage->ended && passage->let_in);
     if (status == REDLOCK_HELD || status == REDLOCK_NOQUORUM || status == REDLOCK_LATE)
-        return PATIENCE_GOES_ON;
-    return away ? PATIENCE_ALONE : PATIENCE_OVER;
+        return RETRY_AT_ONCE;
+    return away ? RETRY_LATER : RETRY_NEVER;
 }
 
-int64_t patience_until_ns(int64_t now_ns, int64_t ends_ns)
+int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns)
 {
     return now_ns + AGAIN_NS < ends_ns - LAST_NS ? now_ns + AGAIN_NS : ends_ns - LAST_NS;
 }

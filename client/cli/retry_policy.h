@@ -2,18 +2,18 @@
  * What is decided while a lock is asked for: whether a wait goes on after a request that got none,
  * when it asks again, and for which time to live. Pure.
  */
-#ifndef CLIENT_CLI_PATIENCE_H
-#define CLIENT_CLI_PATIENCE_H
+#ifndef CLIENT_CLI_RETRY_POLICY_H
+#define CLIENT_CLI_RETRY_POLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "client/c/redlock.h"
 
-enum patience {
-    PATIENCE_OVER,    /* this is the end of it */
-    PATIENCE_GOES_ON, /* the daemon's longest wait was shorter than ours */
-    PATIENCE_ALONE,   /* the daemon went away, or is about to */
+enum retry_decision {
+    RETRY_NEVER,   /* this is the end of it */
+    RETRY_AT_ONCE, /* the daemon's longest wait was shorter than ours */
+    RETRY_LATER,   /* the daemon went away, or is about to */
 };
 
 /* What became of the connection on which it was asked. */
@@ -29,12 +29,12 @@ struct passage {
  *
  * ends_ns: until when it may wait; INT64_MAX: for ever.
  */
-enum patience patience_after(enum redlock_status status, const struct passage *passage,
-                             int64_t now_ns, int64_t ends_ns);
+enum retry_decision retry_decide(enum redlock_status status, const struct passage *passage,
+                                 int64_t now_ns, int64_t ends_ns);
 
 /* Where it goes on: when to ask again. Not beyond the end, and so that there is time for an
  * answer. */
-int64_t patience_until_ns(int64_t now_ns, int64_t ends_ns);
+int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*
  * The time to live where the user gave none: the usual one, or the daemon's max_ttl where that is
