@@ -22,28 +22,28 @@ enum { NAME_SHOWN = 80 };
 
 /* The state of the whole, as the style sheet and the icon call it; of a second, there may be no
  * sample. */
-enum mood { MOOD_WELL, MOOD_LESS, MOOD_BAD, MOOD_UNKNOWN, MOODS };
+enum health { HEALTH_WELL, HEALTH_LESS, HEALTH_BAD, HEALTH_UNKNOWN, HEALTHS };
 
-static const char *const mood_classes[MOODS] = {"well", "less", "bad", "none"};
+static const char *const health_classes[HEALTHS] = {"well", "less", "bad", "none"};
 
-static enum mood mood_by(const struct status *status, unsigned voting)
+static enum health health_by(const struct status *status, unsigned voting)
 {
     if (voting < status->quorum)
-        return MOOD_BAD;
-    return voting == status->node_count ? MOOD_WELL : MOOD_LESS;
+        return HEALTH_BAD;
+    return voting == status->node_count ? HEALTH_WELL : HEALTH_LESS;
 }
 
-static enum mood mood_of(const struct status *status)
+static enum health health_of(const struct status *status)
 {
-    return status->stopping ? MOOD_BAD : mood_by(status, status->voting);
+    return status->stopping ? HEALTH_BAD : health_by(status, status->voting);
 }
 
 /* That of the sample with this number, the oldest first. */
-static enum mood mood_at(const struct status *status, unsigned index)
+static enum health health_at(const struct status *status, unsigned index)
 {
     const struct status_history_sample *sample =
         status_history_ago(status->history, STATUS_HISTORY_SAMPLES - 1 - index);
-    return sample != NULL ? mood_by(status, sample->voting) : MOOD_UNKNOWN;
+    return sample != NULL ? health_by(status, sample->voting) : HEALTH_UNKNOWN;
 }
 
 static const char *plural(uint64_t count)
@@ -98,22 +98,22 @@ static void write_lack(const struct status *status, struct text *text)
     text_string(text, "Locks held now cannot be extended, and end with their time to live.");
 }
 
-/* How many voted, over the samples: one rectangle for each stretch of the same mood. */
+/* How many voted, over the samples: one rectangle for each stretch of the same health. */
 static void write_history(const struct status *status, struct text *text)
 {
-    enum mood mood = mood_at(status, 0);
+    enum health health = health_at(status, 0);
     unsigned begin = 0;
     text_format(text,
                 "<svg class=history viewBox=\"0 0 %d 8\" preserveAspectRatio=none role=img "
                 "aria-label=\"Whether locks could be granted in the last five minutes\">",
                 STATUS_HISTORY_SAMPLES);
     for (unsigned i = 1; i <= STATUS_HISTORY_SAMPLES; i++) {
-        enum mood next = i < STATUS_HISTORY_SAMPLES ? mood_at(status, i) : MOODS;
-        if (next == mood)
+        enum health next = i < STATUS_HISTORY_SAMPLES ? health_at(status, i) : HEALTHS;
+        if (next == health)
             continue;
-        text_format(text, "<rect class=%s x=%u width=%u height=8 />", mood_classes[mood], begin,
+        text_format(text, "<rect class=%s x=%u width=%u height=8 />", health_classes[health], begin,
                     i - begin);
-        mood = next;
+        health = next;
         begin = i;
     }
     text_string(text, "</svg>");
@@ -121,13 +121,13 @@ static void write_history(const struct status *status, struct text *text)
 
 static void write_verdict(const struct status *status, struct text *text)
 {
-    static const char *const marks[] = {[MOOD_WELL] = "M6 13l4.5 4.5L19 8",
-                                        [MOOD_LESS] = "M12.5 6v8m0 4v.5",
-                                        [MOOD_BAD] = "M7 7l11 11M18 7L7 18"};
+    static const char *const marks[] = {[HEALTH_WELL] = "M6 13l4.5 4.5L19 8",
+                                        [HEALTH_LESS] = "M12.5 6v8m0 4v.5",
+                                        [HEALTH_BAD] = "M7 7l11 11M18 7L7 18"};
     text_format(text,
                 "<section class=verdict><svg class=mark viewBox=\"0 0 25 25\" aria-hidden=true>"
                 "<circle cx=12.5 cy=12.5 r=12 /><path d=\"%s\" /></svg><div><h1>",
-                marks[mood_of(status)]);
+                marks[health_of(status)]);
     write_headline(status, text);
     text_string(text, "</h1><p>");
     if (status->stopping)
@@ -388,8 +388,8 @@ static void write_losses(const struct status *status, struct text *text)
 void page_write_live(const struct status *status, struct text *text)
 {
     static const char *const titles[] = {"OK", "!", "DOWN"};
-    enum mood mood = mood_of(status);
-    text_format(text, "<main class=%s data-title=\"%s", mood_classes[mood], titles[mood]);
+    enum health health = health_of(status);
+    text_format(text, "<main class=%s data-title=\"%s", health_classes[health], titles[health]);
     text_string(text, " \xc2\xb7 ");
     html_string(text, status->cluster);
     text_string(text, " \xc2\xb7 redlockd\"><header><b>redlockd</b> <span>");
