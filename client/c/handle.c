@@ -66,7 +66,7 @@ static void disconnect(struct redlock *redlock)
 static void lose(struct redlock *redlock, const char *why)
 {
     disconnect(redlock);
-    talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
+    proto_end(&redlock->proto, REDLOCK_BROKEN, why, true);
 }
 
 void handle_leave_to_parent(struct redlock *redlock)
@@ -79,7 +79,7 @@ void handle_leave_to_parent(struct redlock *redlock)
     for (size_t i = 0; i < redlock->left_count; i++)
         close(redlock->left[i]);
     redlock->left_count = 0;
-    talk_disown_answers(&redlock->talk, why);
+    proto_disown_answers(&redlock->proto, why);
     if (redlock->fd >= 0)
         lose(redlock, why);
 }
@@ -137,8 +137,8 @@ void handle_reset(struct redlock *redlock, const char *why)
     handle_leave_to_parent(redlock);
     if (redlock->fd < 0)
         return;
-    drop(redlock, redlock->talk.holds.count > 0);
-    talk_end(&redlock->talk, REDLOCK_BROKEN, why, true);
+    drop(redlock, redlock->proto.holds.count > 0);
+    proto_end(&redlock->proto, REDLOCK_BROKEN, why, true);
 }
 
 void handle_close_left(struct redlock *redlock)
@@ -160,8 +160,8 @@ static void write_out(struct redlock *redlock)
 {
     while (!redlock->output_failed) {
         redlock->output_len +=
-            talk_write(&redlock->talk, handle_clock_ns(), redlock->output + redlock->output_len,
-                       sizeof(redlock->output) - redlock->output_len);
+            proto_write(&redlock->proto, handle_clock_ns(), redlock->output + redlock->output_len,
+                        sizeof(redlock->output) - redlock->output_len);
         if (redlock->output_len == 0)
             return;
         ssize_t sent = send(redlock->fd, redlock->output, redlock->output_len, MSG_NOSIGNAL);
@@ -183,10 +183,10 @@ static bool read_some(struct redlock *redlock)
     char why[128];
     /* Before it is read: what is there by now has arrived by now. */
     int64_t received_ns = handle_clock_ns();
-    bool holds = redlock->talk.holds.count > 0;
+    bool holds = redlock->proto.holds.count > 0;
     ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
     if (len > 0) {
-        if (talk_receive(&redlock->talk, bytes, (size_t)len, received_ns, handle_clock_ns()))
+        if (proto_receive(&redlock->proto, bytes, (size_t)len, received_ns, handle_clock_ns()))
             return true;
         drop(redlock, holds);
     } else if (len == 0) {
@@ -206,29 +206,30 @@ void handle_pump(struct redlock *redlock)
         write_out(redlock);
     for (unsigned i = 0; i < READS_AT_ONCE && redlock->fd >= 0 && read_some(redlock); i++)
         continue;
-    talk_expire(&redlock->talk, handle_clock_ns());
-    if (talk_is_dead(&redlock->talk, handle_clock_ns()))
+    proto_expire(&redlock->proto, handle_clock_ns());
+    if (proto_is_dead(&redlock->proto, handle_clock_ns()))
         handle_reset(redlock, "nothing comes from there any more");
     /* What was granted in vain is given back. */
     if (redlock->fd >= 0)
         write_out(redlock);
-    if (redlock->fd >= 0 && talk_is_spent(&redlock->talk))
+    if (redlock->fd >= 0 && proto_is_spent(&redlock->proto))
         handle_close(redlock);
 }
 
 static bool has_output(const struct redlock *redlock)
 {
-    return !redlock->output_failed && (redlock->output_len > 0 || talk_has_output(&redlock->talk));
+    return !redlock->output_failed &&
+           (redlock->output_len > 0 || proto_has_output(&redlock->proto));
 }
 
 void handle_arm(struct redlock *redlock)
 {
-    const struct talk *talk = &redlock->talk;
+    const struct client_proto *proto = &redlock->proto;
     handle_leave_to_parent(redlock);
     if (redlock->wakeup.epoll < 0)
         return;
     wakeup_arm(&redlock->wakeup, has_output(redlock),
-               TAILQ_EMPTY(&talk->notices) ? talk_until_ns(talk) : 0, handle_clock_ns());
+               TAILQ_EMPTY(&proto->notices) ? proto_until_ns(proto) : 0, handle_clock_ns());
 }
 
 void handle_wait(struct redlock *redlock)
@@ -236,7 +237,7 @@ void handle_wait(struct redlock *redlock)
     struct pollfd fd = {.fd = redlock->fd, .events = POLLIN};
     if (has_output(redlock))
         fd.events |= POLLOUT;
-    int64_t until_ns = talk_until_ns(&redlock->talk);
+    int64_t until_ns = proto_until_ns(&redlock->proto);
     poll(&fd, 1, until_ns == INT64_MAX ? -1 : wait_ms_until(until_ns));
 }
 
@@ -259,10 +260,10 @@ static void say_quit(struct redlock *redlock)
 void handle_close(struct redlock *redlock)
 {
     char bytes[READ_BYTES];
-    bool patient = redlock->talk.holds.count > 0 || redlock->talk.lingers;
+    bool patient = redlock->proto.holds.count > 0 || redlock->proto.lingers;
     int64_t until_ns = handle_clock_ns() + LINGER_MS * NS_PER_MS;
     write_out(redlock);
-    if (redlock->talk.lingers)
+    if (redlock->proto.lingers)
         say_quit(redlock);
     shutdown(redlock->fd, SHUT_WR);
     for (unsigned i = 0; patient || i < READS_AT_ONCE; i++) {
@@ -278,7 +279,7 @@ void handle_close(struct redlock *redlock)
         poll(&fd, 1, wait_ms);
     }
     disconnect(redlock);
-    talk_end(&redlock->talk, REDLOCK_BROKEN, "the connection was closed", false);
+    proto_end(&redlock->proto, REDLOCK_BROKEN, "the connection was closed", false);
 }
 
 /* --- making one --- */
@@ -390,28 +391,28 @@ static int connect_to(const struct address *address, int64_t timeout_ns, struct 
 
 static enum redlock_status connect_anew(struct redlock *redlock)
 {
-    struct talk *talk = &redlock->talk;
+    struct client_proto *proto = &redlock->proto;
     struct address address;
     struct error error;
     handle_leave_to_parent(redlock);
     if (!make_room(redlock))
-        return talk_fail(talk, REDLOCK_MEMORY, "no memory is left");
+        return proto_fail(proto, REDLOCK_MEMORY, "no memory is left");
     if (!address_parse(redlock->url, URL_DAEMON, &address, &error))
-        return talk_fail(talk, REDLOCK_INVALID, "%s %s", redlock->peer, error.text);
+        return proto_fail(proto, REDLOCK_INVALID, "%s %s", redlock->peer, error.text);
     int64_t timeout_ns =
-        redlock->connect_timeout_ns > 0 ? redlock->connect_timeout_ns : talk->timeout_ns;
+        redlock->connect_timeout_ns > 0 ? redlock->connect_timeout_ns : proto->timeout_ns;
     redlock->fd = connect_to(&address, timeout_ns, &error);
     if (redlock->fd < 0)
-        return talk_fail(talk, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
+        return proto_fail(proto, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
     if (!wakeup_watch(&redlock->wakeup, redlock->fd)) {
         disconnect(redlock);
-        return talk_fail(talk, REDLOCK_MEMORY, "the kernel has no memory to watch a connection");
+        return proto_fail(proto, REDLOCK_MEMORY, "the kernel has no memory to watch a connection");
     }
-    talk_begin(talk);
+    proto_begin(proto);
     return REDLOCK_OK;
 }
 
-enum redlock_status handle_ask(struct redlock *redlock, const struct question *question,
+enum redlock_status handle_ask(struct redlock *redlock, const struct client_request *request,
                                void (*line)(void *context, const char *text), void *context,
                                uint64_t *id)
 {
@@ -424,8 +425,8 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct question *q
         if (failed != REDLOCK_OK)
             return failed;
     }
-    enum redlock_status status = talk_ask(&redlock->talk, question, handle_clock_ns(), line,
-                                          context, id != NULL ? id : &ours);
+    enum redlock_status status = proto_ask(&redlock->proto, request, handle_clock_ns(), line,
+                                           context, id != NULL ? id : &ours);
     if (status == REDLOCK_OK)
         write_out(redlock);
     handle_arm(redlock);

@@ -1,5 +1,5 @@
 /*
- * A handle: one conversation (client/c/talk.h), and the socket it is led by.
+ * A handle: one conversation (client/c/client_proto.h), and the socket it is led by.
  */
 #ifndef CLIENT_C_HANDLE_H
 #define CLIENT_C_HANDLE_H
@@ -7,22 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/c/client_proto.h"
+#include "client/c/client_request.h"
 #include "client/c/fork_mark.h"
-#include "client/c/question.h"
 #include "client/c/redlock.h"
-#include "client/c/talk.h"
 #include "client/c/wakeup.h"
 
 enum { HANDLE_OUTPUT = 4096, HANDLE_TIMEOUT_MS = 5000 };
 
 struct redlock {
-    struct talk talk;
+    struct client_proto proto;
     char *url;
     int fd;                     /* -1: not connected */
     struct wakeup wakeup;       /* what redlock_fd() returns */
     struct fork_mark owner;     /* the process whose connection it is */
     int64_t connect_timeout_ns; /* 0: that of a request */
-    char peer[TALK_PEER];       /* the address, as far as it may be repeated */
+    char peer[PROTO_PEER];      /* the address, as far as it may be repeated */
     char output[HANDLE_OUTPUT];
     size_t output_len;
     bool output_failed; /* nothing can be sent any more; there may still be something to read */
@@ -40,8 +40,8 @@ int64_t handle_clock_ns(void);
  */
 void handle_leave_to_parent(struct redlock *redlock);
 
-/* Put a question on its way, over a new connection where there is none. */
-enum redlock_status handle_ask(struct redlock *redlock, const struct question *question,
+/* Put a request on its way, over a new connection where there is none. */
+enum redlock_status handle_ask(struct redlock *redlock, const struct client_request *request,
                                void (*line)(void *context, const char *text), void *context,
                                uint64_t *id);
 

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
+#include "client/c/client_result.h"
 #include "client/c/redlock.h"
-#include "client/c/verdict.h"
 
 /* Something to tell the caller, in the order in which it came. */
 struct notice {

@@ -55,9 +55,9 @@ struct redlock *redlock_new(const char *url)
         free(redlock);
         return NULL;
     }
-    talk_init(&redlock->talk);
+    proto_init(&redlock->proto);
     name_peer(redlock, redlock->url);
-    redlock->talk.peer = redlock->peer;
+    redlock->proto.peer = redlock->peer;
     redlock->fd = -1;
     wakeup_init(&redlock->wakeup);
     redlock_set_timeout(redlock, HANDLE_TIMEOUT_MS);
@@ -70,13 +70,13 @@ void redlock_free(struct redlock *redlock)
         return;
     handle_leave_to_parent(redlock);
     /* What was granted and nobody has taken is given back, too. */
-    talk_cancel_all(&redlock->talk, handle_clock_ns());
+    proto_cancel_all(&redlock->proto, handle_clock_ns());
     if (redlock->fd >= 0)
         handle_pump(redlock);
     if (redlock->fd >= 0)
         handle_close(redlock);
     handle_close_left(redlock);
-    talk_free(&redlock->talk);
+    proto_free(&redlock->proto);
     wakeup_close(&redlock->wakeup);
     fork_mark_deinit(&redlock->owner);
     free(redlock->url);
@@ -97,19 +97,19 @@ void redlock_take_over(struct redlock *redlock)
 
 const char *redlock_error(const struct redlock *redlock)
 {
-    return redlock->talk.error;
+    return redlock->proto.error;
 }
 
 static int64_t within_bounds(int64_t timeout_ms)
 {
     if (timeout_ms < 1)
         return 1;
-    return timeout_ms < QUESTION_TIMEOUT_MAX_MS ? timeout_ms : QUESTION_TIMEOUT_MAX_MS;
+    return timeout_ms < CLIENT_REQUEST_TIMEOUT_MAX_MS ? timeout_ms : CLIENT_REQUEST_TIMEOUT_MAX_MS;
 }
 
 void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms)
 {
-    redlock->talk.timeout_ns = within_bounds(timeout_ms) * NS_PER_MS;
+    redlock->proto.timeout_ns = within_bounds(timeout_ms) * NS_PER_MS;
 }
 
 void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms)
@@ -119,20 +119,20 @@ void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms)
 
 enum redlock_status redlock_set_label(struct redlock *redlock, const char *label)
 {
-    if (!question_label_is_fine(label))
-        return talk_fail(&redlock->talk, REDLOCK_INVALID,
-                         "a label has 1 to %d of A-Z a-z 0-9 _ . : -", REDLOCK_LABEL_MAX);
-    talk_set_label(&redlock->talk, label, redlock->fd >= 0);
+    if (!client_request_label_is_fine(label))
+        return proto_fail(&redlock->proto, REDLOCK_INVALID,
+                          "a label has 1 to %d of A-Z a-z 0-9 _ . : -", REDLOCK_LABEL_MAX);
+    proto_set_label(&redlock->proto, label, redlock->fd >= 0);
     return REDLOCK_OK;
 }
 
 enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secret)
 {
-    if (secret != NULL && !question_secret_is_fine(secret))
-        return talk_fail(&redlock->talk, REDLOCK_INVALID,
-                         "a secret has 1 to %d bytes, without spaces and control characters",
-                         LIMIT_SECRET);
-    talk_set_secret(&redlock->talk, secret);
+    if (secret != NULL && !client_request_secret_is_fine(secret))
+        return proto_fail(&redlock->proto, REDLOCK_INVALID,
+                          "a secret has 1 to %d bytes, without spaces and control characters",
+                          LIMIT_SECRET);
+    proto_set_secret(&redlock->proto, secret);
     return REDLOCK_OK;
 }
 
@@ -140,7 +140,7 @@ enum redlock_status redlock_set_url(struct redlock *redlock, const char *url)
 {
     char *copy = strdup(url);
     if (copy == NULL)
-        return talk_fail(&redlock->talk, REDLOCK_MEMORY, "no memory is left");
+        return proto_fail(&redlock->proto, REDLOCK_MEMORY, "no memory is left");
     free(redlock->url);
     redlock->url = copy;
     name_peer(redlock, url);
@@ -158,71 +158,72 @@ int64_t redlock_left_ms(const struct redlock_lock *lock)
 /* --- without blocking --- */
 
 static enum redlock_status start(struct redlock *redlock, bool fine,
-                                 const struct question *question, const struct error *error,
+                                 const struct client_request *request, const struct error *error,
                                  uint64_t *id)
 {
     if (!fine)
-        return talk_fail(&redlock->talk, REDLOCK_INVALID, "%s", error->text);
-    return handle_ask(redlock, question, NULL, NULL, id);
+        return proto_fail(&redlock->proto, REDLOCK_INVALID, "%s", error->text);
+    return handle_ask(redlock, request, NULL, NULL, id);
 }
 
 enum redlock_status redlock_start_acquire(struct redlock *redlock, const char *resource,
                                           int64_t ttl_ms,
                                           const struct redlock_lock_options *options, uint64_t *id)
 {
-    struct question question;
+    struct client_request request;
     struct error error;
-    bool fine = question_acquire(&question, resource, ttl_ms, options, &error);
-    return start(redlock, fine, &question, &error, id);
+    bool fine = client_request_acquire(&request, resource, ttl_ms, options, &error);
+    return start(redlock, fine, &request, &error, id);
 }
 
 enum redlock_status redlock_start_extend(struct redlock *redlock, const struct redlock_lock *lock,
                                          int64_t ttl_ms, uint64_t *id)
 {
-    struct question question;
+    struct client_request request;
     struct error error;
-    bool fine = question_extend(&question, lock, ttl_ms, &error);
-    return start(redlock, fine, &question, &error, id);
+    bool fine = client_request_extend(&request, lock, ttl_ms, &error);
+    return start(redlock, fine, &request, &error, id);
 }
 
 enum redlock_status redlock_start_release(struct redlock *redlock, const struct redlock_lock *lock,
                                           uint64_t *id)
 {
-    struct question question;
+    struct client_request request;
     struct error error;
-    bool fine = question_release(&question, lock->resource, lock->token, &error);
-    return start(redlock, fine, &question, &error, id);
+    bool fine = client_request_release(&request, lock->resource, lock->token, &error);
+    return start(redlock, fine, &request, &error, id);
 }
 
-static enum redlock_status start_about(struct redlock *redlock, enum question_kind kind,
+static enum redlock_status start_about(struct redlock *redlock, enum client_request_kind kind,
                                        const char *resource, uint64_t *id)
 {
-    struct question question;
+    struct client_request request;
     struct error error;
-    bool fine = question_about(&question, kind, resource, &error);
-    return start(redlock, fine, &question, &error, id);
+    bool fine = client_request_about(&request, kind, resource, &error);
+    return start(redlock, fine, &request, &error, id);
 }
 
 enum redlock_status redlock_start_query(struct redlock *redlock, const char *resource, uint64_t *id)
 {
-    return start_about(redlock, QUESTION_QUERY, resource, id);
+    return start_about(redlock, CLIENT_REQUEST_QUERY, resource, id);
 }
 
 enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource, uint64_t *id)
 {
-    return start_about(redlock, QUESTION_PLACE, resource, id);
+    return start_about(redlock, CLIENT_REQUEST_PLACE, resource, id);
 }
 
 enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id)
 {
-    return handle_ask(redlock, &(struct question){.kind = QUESTION_PING}, NULL, NULL, id);
+    return handle_ask(redlock, &(struct client_request){.kind = CLIENT_REQUEST_PING}, NULL, NULL,
+                      id);
 }
 
 void redlock_cancel(struct redlock *redlock, uint64_t id)
 {
     /* An answer that is here already can be dealt with at once. */
     handle_pump(redlock);
-    talk_cancel(&redlock->talk, id, handle_clock_ns());
+    proto_cancel(&redlock->proto, id, handle_clock_ns());
     handle_pump(redlock);
     handle_arm(redlock);
 }
@@ -230,9 +231,9 @@ void redlock_cancel(struct redlock *redlock, uint64_t id)
 bool redlock_next(struct redlock *redlock, struct redlock_event *event)
 {
     handle_leave_to_parent(redlock);
-    if (TAILQ_EMPTY(&redlock->talk.notices))
+    if (TAILQ_EMPTY(&redlock->proto.notices))
         handle_pump(redlock);
-    bool taken = talk_take(&redlock->talk, event);
+    bool taken = proto_take(&redlock->proto, event);
     handle_arm(redlock);
     return taken;
 }
@@ -266,7 +267,7 @@ static enum redlock_status await(struct redlock *redlock, enum redlock_status st
 {
     if (started != REDLOCK_OK)
         return started;
-    while (!talk_take_answer(&redlock->talk, *id, event)) {
+    while (!proto_take_answer(&redlock->proto, *id, event)) {
         handle_wait(redlock);
         handle_pump(redlock);
     }
@@ -313,7 +314,7 @@ enum redlock_status redlock_release(struct redlock *redlock, struct redlock_lock
     return await(redlock, redlock_start_release(redlock, lock, &id), &id, &event);
 }
 
-static enum redlock_status ask_about(struct redlock *redlock, enum question_kind kind,
+static enum redlock_status ask_about(struct redlock *redlock, enum client_request_kind kind,
                                      const char *resource, int64_t *hint_ms)
 {
     uint64_t id;
@@ -327,12 +328,12 @@ static enum redlock_status ask_about(struct redlock *redlock, enum question_kind
 
 enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms)
 {
-    return ask_about(redlock, QUESTION_QUERY, resource, hint_ms);
+    return ask_about(redlock, CLIENT_REQUEST_QUERY, resource, hint_ms);
 }
 
 enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms)
 {
-    return ask_about(redlock, QUESTION_BREAK, resource, hint_ms);
+    return ask_about(redlock, CLIENT_REQUEST_BREAK, resource, hint_ms);
 }
 
 enum redlock_status redlock_ping(struct redlock *redlock)
@@ -346,10 +347,10 @@ enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
                                  void (*line)(void *context, const char *text), void *context)
 {
     uint64_t id;
-    struct question question;
+    struct client_request request;
     struct redlock_event event;
     struct error error;
-    if (!question_list(&question, listing, &error))
-        return talk_fail(&redlock->talk, REDLOCK_INVALID, "%s", error.text);
-    return await(redlock, handle_ask(redlock, &question, line, context, &id), &id, &event);
+    if (!client_request_list(&request, listing, &error))
+        return proto_fail(&redlock->proto, REDLOCK_INVALID, "%s", error.text);
+    return await(redlock, handle_ask(redlock, &request, line, context, &id), &id, &event);
 }

@@ -136,7 +136,7 @@ static void session_free(struct session *session)
     clients->session_count--;
     /* A client that is dropped must not take it for an end in order. */
     if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
-        tls_farewell(session->stream.tls);
+        tls_shutdown(session->stream.tls);
     stream_close(&session->stream);
     if (session->pending_input != NULL)
         evbuffer_free(session->pending_input);

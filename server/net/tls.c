@@ -282,7 +282,7 @@ struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *socke
     return begin(sockets, base, fd, ssl, BUFFEREVENT_SSL_CONNECTING);
 }
 
-void tls_farewell(struct bufferevent *connection)
+void tls_shutdown(struct bufferevent *connection)
 {
     ERR_clear_error();
     SSL_shutdown(bufferevent_openssl_get_ssl(connection));

@@ -64,7 +64,7 @@ struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *socke
 
 /* Tell the other side that this is an end in order; for one that has read and written all it
  * wanted. Never waits. */
-void tls_farewell(struct bufferevent *connection);
+void tls_shutdown(struct bufferevent *connection);
 
 /* After an error: its reason, and a sentence for people, which is static. Once for each.
  * REASON_DISCONNECTED: the connection was lost, or ended without a word (no close_notify);

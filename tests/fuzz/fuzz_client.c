@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/c/talk.h"
+#include "client/c/client_proto.h"
 #include "protocol/units.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -23,7 +23,7 @@
 
 enum { REQUESTS = 256, SAID = 65536, TTL_MS = 10000, BYTES_END = 0xff };
 
-static struct talk talk;
+static struct client_proto talk;
 static int64_t now_ns;
 
 static struct {
@@ -105,7 +105,7 @@ static void check_answer(const struct redlock_event *event)
 static void take_all(void)
 {
     struct redlock_event event;
-    while (talk_take(&talk, &event))
+    while (proto_take(&talk, &event))
         if (event.kind == REDLOCK_EVENT_ANSWER)
             check_answer(&event);
         else
@@ -130,7 +130,7 @@ static void check_counts(void)
 
 static void ask(void)
 {
-    struct question question;
+    struct client_request question;
     struct error error;
     unsigned what = take();
     const struct redlock_lock_options options = {.fence = what & 8,
@@ -144,25 +144,25 @@ static void ask(void)
         return;
     switch (what % 8) {
     case 0:
-        fine = question_extend(&question, &lock, TTL_MS, &error);
+        fine = client_request_extend(&question, &lock, TTL_MS, &error);
         break;
     case 1:
-        fine = question_release(&question, "a", TOKEN, &error);
+        fine = client_request_release(&question, "a", TOKEN, &error);
         break;
     case 2:
-        question = (struct question){.kind = QUESTION_PING};
+        question = (struct client_request){.kind = CLIENT_REQUEST_PING};
         break;
     case 3:
-        fine = question_about(&question, QUESTION_QUERY, "a", &error);
+        fine = client_request_about(&question, CLIENT_REQUEST_QUERY, "a", &error);
         break;
     case 4:
-        fine = question_about(&question, QUESTION_PLACE, "a", &error);
+        fine = client_request_about(&question, CLIENT_REQUEST_PLACE, "a", &error);
         break;
     case 5:
-        fine = question_list(&question, what & 8 ? "VERSION" : "LOCKS", &error);
+        fine = client_request_list(&question, what & 8 ? "VERSION" : "LOCKS", &error);
         break;
     default:
-        fine = question_acquire(&question, "a", TTL_MS, &options, &error);
+        fine = client_request_acquire(&question, "a", TTL_MS, &options, &error);
         break;
     }
     assert(fine);
@@ -170,7 +170,7 @@ static void ask(void)
     requests[request_count].extends = what % 8 == 0;
     requests[request_count].earlier_ns = what % 8 == 0 ? lock.deadline_ns : 0;
     enum redlock_status status =
-        talk_ask(&talk, &question, now_ns, NULL, NULL, &requests[request_count].id);
+        proto_ask(&talk, &question, now_ns, NULL, NULL, &requests[request_count].id);
     assert(status == REDLOCK_OK);
     request_count++;
 }
@@ -178,7 +178,7 @@ static void ask(void)
 static void write_out(void)
 {
     char buf[4096];
-    while (talk_has_output(&talk) && talk_write(&talk, now_ns, buf, sizeof(buf)) > 0)
+    while (proto_has_output(&talk) && proto_write(&talk, now_ns, buf, sizeof(buf)) > 0)
         continue;
 }
 
@@ -195,7 +195,7 @@ static void begin(void)
 {
     if (said_len < SAID)
         note("\n", 1);
-    talk_begin(&talk);
+    proto_begin(&talk);
 }
 
 static void say(const char *bytes, size_t len)
@@ -207,7 +207,7 @@ static void say(const char *bytes, size_t len)
     char *copy = malloc(len > 0 ? len : 1);
     assert(copy != NULL);
     memcpy(copy, bytes, len);
-    bool fine = talk_receive(&talk, copy, len, now_ns, now_ns);
+    bool fine = proto_receive(&talk, copy, len, now_ns, now_ns);
     free(copy);
     if (!fine) {
         assert(talk.living == 0);
@@ -259,7 +259,7 @@ static void step(void)
         now_ns += (int64_t)take() * 16 * NS_PER_MS;
         break;
     case 6:
-        talk_expire(&talk, now_ns);
+        proto_expire(&talk, now_ns);
         break;
     case 7:
         take_all();
@@ -267,12 +267,12 @@ static void step(void)
     case 8:
         n = take();
         if (n < request_count) {
-            talk_cancel(&talk, requests[n].id, now_ns);
+            proto_cancel(&talk, requests[n].id, now_ns);
             requests[n].over = true;
         }
         break;
     case 9:
-        talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
+        proto_end(&talk, REDLOCK_BROKEN, "it ended", true);
         begin();
         break;
     case 10:
@@ -282,7 +282,7 @@ static void step(void)
         say("! WARN a " TOKEN " b:c\n", sizeof("! WARN a " TOKEN " b:c\n") - 1);
         break;
     case 12:
-        talk_set_label(&talk, "me", true);
+        proto_set_label(&talk, "me", true);
         break;
     default:
         say("\n", take() % 2);
@@ -298,17 +298,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     request_count = 0;
     said_len = 0;
     now_ns = 1000 * NS_PER_MS;
-    talk_init(&talk);
+    proto_init(&talk);
     talk.timeout_ns = 500 * NS_PER_MS;
     begin();
     while (input_len > 0)
         step();
-    talk_end(&talk, REDLOCK_BROKEN, "it ended", true);
+    proto_end(&talk, REDLOCK_BROKEN, "it ended", true);
     take_all();
     for (unsigned i = 0; i < request_count; i++)
         assert(requests[i].over);
     assert(talk.living == 0);
     assert(talk.abandoned == 0);
-    talk_free(&talk);
+    proto_free(&talk);
     return 0;
 }

@@ -45,7 +45,7 @@ START_TEST(what_waiting_does_not_mend_is_final)
 }
 END_TEST
 
-START_TEST(a_farewell_is_told_from_an_answer)
+START_TEST(a_closing_error_is_no_answer)
 {
     static const struct {
         enum redlock_status status;
@@ -109,7 +109,7 @@ Suite *test_suite(void)
     tcase_add_test(timeout, a_daemon_that_waits_for_less_is_asked_again);
     tcase_add_test(timeout, a_daemon_that_is_away_is_looked_for);
     tcase_add_test(timeout, what_waiting_does_not_mend_is_final);
-    tcase_add_test(timeout, a_farewell_is_told_from_an_answer);
+    tcase_add_test(timeout, a_closing_error_is_no_answer);
     tcase_add_test(timeout, an_answer_just_before_the_end_is_the_last);
     tcase_add_test(timeout, it_is_never_asked_beyond_the_end);
     tcase_add_test(timeout, a_wait_without_end_goes_on_for_ever);

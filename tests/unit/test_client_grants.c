@@ -1,158 +1,158 @@
 /*
- * client/c/talk.h and client/c/hold.h: what is granted too late, or to nobody, is given back; and
- * what is told of what is held, in which order. Time is a number here, and the daemon is what the
- * test says.
+ * client/c/client_proto.h and client/c/hold.h: what is granted too late, or to nobody, is given
+ * back; and what is told of what is held, in which order. Time is a number here, and the daemon is
+ * what the test says.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "tests/runner.h"
-#include "tests/unit/talker.h"
+#include "tests/unit/client_driver.h"
 
-static struct talker t;
+static struct client_driver t;
 
 static void begin(void)
 {
-    talker_begin(&t);
+    driver_begin(&t);
 }
 
 static void end(void)
 {
-    talker_end(&t);
+    driver_end(&t);
 }
 
 /* --- out of time --- */
 
 START_TEST(a_request_has_its_wait_and_the_timeout)
 {
-    ck_assert_int_eq(talk_until_ns(&t.talk), INT64_MAX);
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
-    ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + 60000 * MS + TIMEOUT);
-    uint64_t b = talker_ping(&t);
-    ck_assert_int_eq(talk_until_ns(&t.talk), 1000 * MS + TIMEOUT);
-    talker_sent(&t);
+    ck_assert_int_eq(proto_until_ns(&t.proto), INT64_MAX);
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
+    ck_assert_int_eq(proto_until_ns(&t.proto), 1000 * MS + 60000 * MS + TIMEOUT);
+    uint64_t b = driver_ping(&t);
+    ck_assert_int_eq(proto_until_ns(&t.proto), 1000 * MS + TIMEOUT);
+    driver_sent(&t);
     t.now_ns += TIMEOUT - 1;
-    talk_expire(&t.talk, t.now_ns);
-    talker_expect_none(&t);
+    proto_expire(&t.proto, t.now_ns);
+    driver_expect_none(&t);
     t.now_ns++;
-    talk_expire(&t.talk, t.now_ns);
-    talker_expect_answer(&t, b, REDLOCK_TIMEOUT);
-    ck_assert(!talk_is_spent(&t.talk));
+    proto_expire(&t.proto, t.now_ns);
+    driver_expect_answer(&t, b, REDLOCK_TIMEOUT);
+    ck_assert(!proto_is_spent(&t.proto));
     t.now_ns += 60000 * MS;
-    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns);
-    talk_expire(&t.talk, t.now_ns);
-    talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
-    ck_assert_int_eq(talk_until_ns(&t.talk), INT64_MAX);
-    ck_assert(talk_is_spent(&t.talk));
-    talk_end(&t.talk, REDLOCK_BROKEN, "closed", false);
-    talker_expect_none(&t);
-    ck_assert(!talk_is_spent(&t.talk));
+    ck_assert_int_eq(proto_until_ns(&t.proto), t.now_ns);
+    proto_expire(&t.proto, t.now_ns);
+    driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_int_eq(proto_until_ns(&t.proto), INT64_MAX);
+    ck_assert(proto_is_spent(&t.proto));
+    proto_end(&t.proto, REDLOCK_BROKEN, "closed", false);
+    driver_expect_none(&t);
+    ck_assert(!proto_is_spent(&t.proto));
 }
 END_TEST
 
 static void time_out(int64_t after_ns)
 {
-    uint64_t id = talker_ping(&t);
-    talker_sent(&t);
+    uint64_t id = driver_ping(&t);
+    driver_sent(&t);
     t.now_ns += after_ns;
-    talk_expire(&t.talk, t.now_ns);
-    talker_expect_answer(&t, id, REDLOCK_TIMEOUT);
+    proto_expire(&t.proto, t.now_ns);
+    driver_expect_answer(&t, id, REDLOCK_TIMEOUT);
 }
 
 /* One that holds nothing is closed in order, which undoes what may have been granted. */
 START_TEST(a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead)
 {
     time_out(20000 * MS);
-    ck_assert(!talk_is_dead(&t.talk, t.now_ns));
-    talker_granted(&t, "a", TOKEN, true); /* for 10 s */
+    ck_assert(!proto_is_dead(&t.proto, t.now_ns));
+    driver_granted(&t, "a", TOKEN, true); /* for 10 s */
     /* Nothing was to be said. */
     t.now_ns += 60000 * MS;
-    ck_assert(!talk_is_dead(&t.talk, t.now_ns));
+    ck_assert(!proto_is_dead(&t.proto, t.now_ns));
     int64_t asked_ns = t.now_ns;
     time_out(TIMEOUT);
     time_out(TIMEOUT);
-    ck_assert(!talk_is_dead(&t.talk, asked_ns + 10000 * MS - 1));
-    ck_assert(talk_is_dead(&t.talk, asked_ns + 10000 * MS));
-    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
-    talker_expect(&t, REDLOCK_EVENT_WARN);
-    ck_assert(!talk_is_dead(&t.talk, asked_ns + 60000 * MS));
+    ck_assert(!proto_is_dead(&t.proto, asked_ns + 10000 * MS - 1));
+    ck_assert(proto_is_dead(&t.proto, asked_ns + 10000 * MS));
+    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    driver_expect(&t, REDLOCK_EVENT_WARN);
+    ck_assert(!proto_is_dead(&t.proto, asked_ns + 60000 * MS));
     time_out(TIMEOUT);
-    ck_assert(talk_is_dead(&t.talk, t.now_ns + 10000 * MS));
-    talk_end(&t.talk, REDLOCK_BROKEN, "silent", true);
-    talker_expect(&t, REDLOCK_EVENT_CLOSED);
-    talk_begin(&t.talk);
-    ck_assert(!talk_is_dead(&t.talk, t.now_ns + 10000 * MS));
+    ck_assert(proto_is_dead(&t.proto, t.now_ns + 10000 * MS));
+    proto_end(&t.proto, REDLOCK_BROKEN, "silent", true);
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+    proto_begin(&t.proto);
+    ck_assert(!proto_is_dead(&t.proto, t.now_ns + 10000 * MS));
 }
 END_TEST
 
 START_TEST(what_was_not_sent_in_time_is_not_sent)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     t.now_ns += TIMEOUT;
-    talk_expire(&t.talk, t.now_ns);
-    ck_assert_str_eq(talker_sent(&t), "");
-    talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
-    ck_assert(!talk_is_spent(&t.talk));
+    proto_expire(&t.proto, t.now_ns);
+    ck_assert_str_eq(driver_sent(&t), "");
+    driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert(!proto_is_spent(&t.proto));
 }
 END_TEST
 
 /* The caller is told of the time-out before or after the grant arrives. */
 START_TEST(a_grant_after_its_time_is_given_back)
 {
-    uint64_t held = talker_granted(&t, "h", OTHER, true);
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.hold = _i / 2 != 0});
-    talker_sent(&t);
+    uint64_t held = driver_granted(&t, "h", OTHER, true);
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.hold = _i / 2 != 0});
+    driver_sent(&t);
     t.now_ns += TIMEOUT;
-    talk_expire(&t.talk, t.now_ns);
+    proto_expire(&t.proto, t.now_ns);
     if (_i % 2 == 0)
-        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
-    ck_assert(!talk_is_spent(&t.talk));
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
+        driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert(!proto_is_spent(&t.proto));
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
     if (_i % 2 != 0)
-        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
-    ck_assert_uint_eq(t.talk.holds.count, 1);
+        driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_uint_eq(t.proto.holds.count, 1);
     uint64_t back = 3 * LIMIT_CLIENT_REQUESTS + a % LIMIT_CLIENT_REQUESTS;
     ck_assert_uint_ne(held, a);
-    talker_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", back);
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK\n", back));
-    talker_expect_none(&t);
-    ck_assert_uint_eq(t.talk.living, 0);
-    ck_assert_uint_eq(t.talk.abandoned, 0);
+    driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", back);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK\n", back));
+    driver_expect_none(&t);
+    ck_assert_uint_eq(t.proto.living, 0);
+    ck_assert_uint_eq(t.proto.abandoned, 0);
 }
 END_TEST
 
 START_TEST(other_answers_after_their_time_do_not_matter)
 {
-    talker_granted(&t, "h", OTHER, true);
+    driver_granted(&t, "h", OTHER, true);
     static const char *const late[] = {"HELD 5", "ERR x y", "LATE 5", "SHUTDOWN",
                                        "OK " TOKEN " 9000 0 -"};
     for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
-        uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
-        talker_sent(&t);
+        uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
+        driver_sent(&t);
         t.now_ns += TIMEOUT;
-        talk_expire(&t.talk, t.now_ns);
-        ck_assert(talker_hear(&t, "#%" PRIu64 " %s\n", a, late[i]));
-        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
-        ck_assert_uint_eq(t.talk.abandoned, 0);
-        talker_expect_none(&t);
+        proto_expire(&t.proto, t.now_ns);
+        ck_assert(driver_hear(&t, "#%" PRIu64 " %s\n", a, late[i]));
+        driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
+        ck_assert_uint_eq(t.proto.abandoned, 0);
+        driver_expect_none(&t);
     }
 }
 END_TEST
 
 START_TEST(a_release_of_our_own_is_given_up_in_time)
 {
-    talker_granted(&t, "h", OTHER, true);
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
-    talker_sent(&t);
-    talk_cancel(&t.talk, a, t.now_ns);
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
-    talker_sent(&t);
-    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns + TIMEOUT);
+    driver_granted(&t, "h", OTHER, true);
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
+    driver_sent(&t);
+    proto_cancel(&t.proto, a, t.now_ns);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
+    driver_sent(&t);
+    ck_assert_int_eq(proto_until_ns(&t.proto), t.now_ns + TIMEOUT);
     t.now_ns += TIMEOUT;
-    talk_expire(&t.talk, t.now_ns);
-    talker_expect_none(&t);
-    ck_assert_uint_eq(t.talk.abandoned, 1);
-    ck_assert_uint_eq(t.talk.living, 0);
+    proto_expire(&t.proto, t.now_ns);
+    driver_expect_none(&t);
+    ck_assert_uint_eq(t.proto.abandoned, 1);
+    ck_assert_uint_eq(t.proto.living, 0);
 }
 END_TEST
 
@@ -160,43 +160,43 @@ END_TEST
 
 START_TEST(what_is_cancelled_has_no_answer)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){0});
-    talk_cancel(&t.talk, a, t.now_ns);
-    ck_assert_str_eq(talker_sent(&t), "");
-    ck_assert(!talk_is_spent(&t.talk));
-    uint64_t b = talker_acquire(&t, "b", (struct redlock_lock_options){.wait_ms = 60000});
-    talker_sent(&t);
-    talk_cancel(&t.talk, b, t.now_ns);
-    talk_cancel(&t.talk, b, t.now_ns);
-    talk_cancel(&t.talk, 0, t.now_ns);
-    talk_cancel(&t.talk, UINT64_MAX, t.now_ns);
-    ck_assert(talk_is_spent(&t.talk));
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
+    proto_cancel(&t.proto, a, t.now_ns);
+    ck_assert_str_eq(driver_sent(&t), "");
+    ck_assert(!proto_is_spent(&t.proto));
+    uint64_t b = driver_acquire(&t, "b", (struct redlock_lock_options){.wait_ms = 60000});
+    driver_sent(&t);
+    proto_cancel(&t.proto, b, t.now_ns);
+    proto_cancel(&t.proto, b, t.now_ns);
+    proto_cancel(&t.proto, 0, t.now_ns);
+    proto_cancel(&t.proto, UINT64_MAX, t.now_ns);
+    ck_assert(proto_is_spent(&t.proto));
     t.now_ns += 65000 * MS;
-    talk_expire(&t.talk, t.now_ns);
-    talker_expect_none(&t);
+    proto_expire(&t.proto, t.now_ns);
+    driver_expect_none(&t);
 }
 END_TEST
 
 START_TEST(a_grant_that_nobody_took_is_given_back_by_cancel)
 {
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.hold = true});
-    uint64_t b = talker_ping(&t);
-    talker_sent(&t);
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b));
-    talk_cancel_all(&t.talk, t.now_ns);
-    talker_expect_none(&t);
-    ck_assert_uint_eq(t.talk.holds.count, 0);
-    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.hold = true});
+    uint64_t b = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b));
+    proto_cancel_all(&t.proto, t.now_ns);
+    driver_expect_none(&t);
+    ck_assert_uint_eq(t.proto.holds.count, 0);
+    ck_assert_ptr_nonnull(strstr(driver_sent(&t), " UNLOCK a " TOKEN "\n"));
 }
 END_TEST
 
 START_TEST(what_the_caller_holds_is_not_given_back_by_cancel)
 {
-    uint64_t a = talker_granted(&t, "a", TOKEN, true);
-    talk_cancel(&t.talk, a, t.now_ns);
-    talk_cancel_all(&t.talk, t.now_ns);
-    ck_assert_str_eq(talker_sent(&t), "");
-    ck_assert_uint_eq(t.talk.holds.count, 1);
+    uint64_t a = driver_granted(&t, "a", TOKEN, true);
+    proto_cancel(&t.proto, a, t.now_ns);
+    proto_cancel_all(&t.proto, t.now_ns);
+    ck_assert_str_eq(driver_sent(&t), "");
+    ck_assert_uint_eq(t.proto.holds.count, 1);
 }
 END_TEST
 
@@ -204,13 +204,13 @@ END_TEST
  * which it is confirmed has been sent. */
 static uint64_t granted_late(uint64_t *id)
 {
-    *id = talker_acquire(&t, "a", (struct redlock_lock_options){.fence = true, .hold = true});
+    *id = driver_acquire(&t, "a", (struct redlock_lock_options){.fence = true, .hold = true});
     uint64_t confirms = *id + LIMIT_CLIENT_REQUESTS;
-    talker_sent(&t);
+    driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 7\n", *id));
-    talker_expect_none(&t);
-    talker_expect_sent(&t, "#%" PRIu64 " EXTEND a " TOKEN " 10000\n", confirms);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 7\n", *id));
+    driver_expect_none(&t);
+    driver_expect_sent(&t, "#%" PRIu64 " EXTEND a " TOKEN " 10000\n", confirms);
     return confirms;
 }
 
@@ -220,18 +220,18 @@ START_TEST(a_grant_of_which_nothing_is_left_is_confirmed)
     uint64_t confirms = granted_late(&a);
     int64_t asked_ns = t.now_ns;
     t.now_ns += 100 * MS;
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
-    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_OK);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_OK);
     ck_assert_str_eq(event.lock.token, TOKEN);
     ck_assert_int_eq(event.lock.fence, 7);
     ck_assert(event.lock.hold);
     ck_assert_int_eq(event.lock.deadline_ns, asked_ns + 9000 * MS);
     ck_assert_int_eq(event.sent_ns, asked_ns);
-    ck_assert_uint_eq(t.talk.holds.count, 1);
-    ck_assert_str_eq(talker_sent(&t), "");
-    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n"));
-    talker_expect(&t, REDLOCK_EVENT_LOST);
-    talker_expect_none(&t);
+    ck_assert_uint_eq(t.proto.holds.count, 1);
+    ck_assert_str_eq(driver_sent(&t), "");
+    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n"));
+    driver_expect(&t, REDLOCK_EVENT_LOST);
+    driver_expect_none(&t);
 }
 END_TEST
 
@@ -246,18 +246,18 @@ START_TEST(what_cannot_be_confirmed_is_late_and_given_back)
     uint64_t a;
     uint64_t confirms = granted_late(&a);
     t.now_ns += 100 * MS;
-    ck_assert(talker_hear(&t, "#%" PRIu64 " %s\n", confirms, answers[_i]));
-    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_LATE);
-    ck_assert_str_eq(t.talk.error, "it was granted, but nothing is left of it");
+    ck_assert(driver_hear(&t, "#%" PRIu64 " %s\n", confirms, answers[_i]));
+    struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_str_eq(t.proto.error, "it was granted, but nothing is left of it");
     ck_assert_str_eq(event.lock.token, "");
     ck_assert_int_eq(event.lock.deadline_ns, 0);
-    ck_assert_uint_eq(t.talk.holds.count, 0);
+    ck_assert_uint_eq(t.proto.holds.count, 0);
     if (_i == 0)
-        ck_assert_str_eq(talker_sent(&t), "");
+        ck_assert_str_eq(driver_sent(&t), "");
     else
-        talker_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n",
+        driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n",
                            confirms + LIMIT_CLIENT_REQUESTS);
-    talker_expect_none(&t);
+    driver_expect_none(&t);
 }
 END_TEST
 
@@ -266,13 +266,13 @@ START_TEST(what_is_lost_before_it_is_confirmed_is_late)
 {
     uint64_t a;
     uint64_t confirms = granted_late(&a);
-    ck_assert(talker_hear(&t, "! LOST a " OTHER " noquorum\n! LOST a " TOKEN " noquorum\n"));
-    talker_expect_none(&t);
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
-    talker_expect_answer(&t, a, REDLOCK_LATE);
-    ck_assert_uint_eq(t.talk.holds.count, 0);
-    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
-    talker_expect_none(&t);
+    ck_assert(driver_hear(&t, "! LOST a " OTHER " noquorum\n! LOST a " TOKEN " noquorum\n"));
+    driver_expect_none(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    driver_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_uint_eq(t.proto.holds.count, 0);
+    ck_assert_ptr_nonnull(strstr(driver_sent(&t), " UNLOCK a " TOKEN "\n"));
+    driver_expect_none(&t);
 }
 END_TEST
 
@@ -281,56 +281,56 @@ END_TEST
 START_TEST(what_is_given_up_before_it_is_confirmed_is_given_back)
 {
     bool sent = _i / 2 != 0;
-    uint64_t a = talker_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
     uint64_t confirms = a + LIMIT_CLIENT_REQUESTS;
-    talker_sent(&t);
+    driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
     if (sent)
-        talker_sent(&t);
-    ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns + TIMEOUT);
+        driver_sent(&t);
+    ck_assert_int_eq(proto_until_ns(&t.proto), t.now_ns + TIMEOUT);
     if (_i % 2 != 0) {
         t.now_ns += TIMEOUT;
-        talk_expire(&t.talk, t.now_ns);
+        proto_expire(&t.proto, t.now_ns);
     } else {
-        talk_cancel(&t.talk, a, t.now_ns);
+        proto_cancel(&t.proto, a, t.now_ns);
     }
     /* To end the connection would release nothing. */
-    ck_assert(!talk_is_spent(&t.talk));
+    ck_assert(!proto_is_spent(&t.proto));
     if (sent)
-        ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+        ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
     if (_i % 2 != 0)
-        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
-    talker_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", confirms + LIMIT_CLIENT_REQUESTS);
-    talker_expect_none(&t);
-    ck_assert_uint_eq(t.talk.abandoned, 0);
+        driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", confirms + LIMIT_CLIENT_REQUESTS);
+    driver_expect_none(&t);
+    ck_assert_uint_eq(t.proto.abandoned, 0);
 }
 END_TEST
 
 /* What was given up is not waited for without end: who is silent is left. */
 START_TEST(what_is_given_up_and_never_answered_ends_the_connection)
 {
-    uint64_t a = talker_acquire(
+    uint64_t a = driver_acquire(
         &t, "a", (struct redlock_lock_options){.wait_ms = 60000, .hold = _i / 2 != 0});
-    talker_sent(&t);
+    driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
-    talker_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    driver_sent(&t);
     if (_i % 2 != 0) {
         t.now_ns += TIMEOUT;
-        talk_expire(&t.talk, t.now_ns);
-        talker_expect_answer(&t, a, REDLOCK_TIMEOUT);
+        proto_expire(&t.proto, t.now_ns);
+        driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
     } else {
-        talk_cancel(&t.talk, a, t.now_ns);
+        proto_cancel(&t.proto, a, t.now_ns);
     }
     /* The end of the connection releases what it holds. */
-    ck_assert(talk_is_spent(&t.talk) == (_i / 2 != 0));
-    if (!talk_is_spent(&t.talk))
-        ck_assert_int_eq(talk_until_ns(&t.talk), t.now_ns + TIMEOUT);
+    ck_assert(proto_is_spent(&t.proto) == (_i / 2 != 0));
+    if (!proto_is_spent(&t.proto))
+        ck_assert_int_eq(proto_until_ns(&t.proto), t.now_ns + TIMEOUT);
     t.now_ns += TIMEOUT;
-    talk_expire(&t.talk, t.now_ns);
-    ck_assert(talk_is_spent(&t.talk));
-    talker_expect_none(&t);
+    proto_expire(&t.proto, t.now_ns);
+    ck_assert(proto_is_spent(&t.proto));
+    driver_expect_none(&t);
 }
 END_TEST
 
@@ -338,11 +338,11 @@ START_TEST(what_was_confirmed_and_nobody_took_is_given_back_by_cancel)
 {
     uint64_t a;
     uint64_t confirms = granted_late(&a);
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
-    talk_cancel(&t.talk, a, t.now_ns);
-    ck_assert_ptr_nonnull(strstr(talker_sent(&t), " UNLOCK a " TOKEN "\n"));
-    ck_assert_uint_eq(t.talk.holds.count, 0);
-    talker_expect_none(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    proto_cancel(&t.proto, a, t.now_ns);
+    ck_assert_ptr_nonnull(strstr(driver_sent(&t), " UNLOCK a " TOKEN "\n"));
+    ck_assert_uint_eq(t.proto.holds.count, 0);
+    driver_expect_none(&t);
 }
 END_TEST
 
@@ -350,24 +350,24 @@ START_TEST(what_is_not_confirmed_ends_with_its_connection)
 {
     uint64_t a;
     granted_late(&a);
-    talk_end(&t.talk, REDLOCK_BROKEN, "closed", false);
-    struct redlock_event event = talker_expect_answer(&t, a, REDLOCK_BROKEN);
+    proto_end(&t.proto, REDLOCK_BROKEN, "closed", false);
+    struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_BROKEN);
     ck_assert_str_eq(event.lock.token, "");
-    talker_expect_none(&t);
+    driver_expect_none(&t);
 }
 END_TEST
 
 START_TEST(an_extension_of_which_nothing_is_left_releases_nothing)
 {
-    struct question question;
+    struct client_request request;
     struct redlock_lock lock = {.resource = "a", .token = TOKEN, .deadline_ns = 90000 * MS};
-    ck_assert(question_extend(&question, &lock, 5000, &t.error));
-    uint64_t a = talker_ask(&t, &question);
-    talker_sent(&t);
+    ck_assert(client_request_extend(&request, &lock, 5000, &t.error));
+    uint64_t a = driver_ask(&t, &request);
+    driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(talker_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0\n", a));
-    talker_expect_answer(&t, a, REDLOCK_LATE);
-    ck_assert_str_eq(talker_sent(&t), "");
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0\n", a));
+    driver_expect_answer(&t, a, REDLOCK_LATE);
+    ck_assert_str_eq(driver_sent(&t), "");
 }
 END_TEST
 
@@ -375,92 +375,92 @@ END_TEST
 
 START_TEST(a_loss_is_told_once_and_before_what_came_after_it)
 {
-    talker_granted(&t, "a", TOKEN, true);
-    uint64_t b = talker_ping(&t);
-    talker_sent(&t);
-    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST a " TOKEN " gone\n"));
-    ck_assert(talker_hear(&t, "#%" PRIu64 " PONG\n", b));
-    struct redlock_event event = talker_next(&t);
+    driver_granted(&t, "a", TOKEN, true);
+    uint64_t b = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST a " TOKEN " gone\n"));
+    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", b));
+    struct redlock_event event = driver_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert_str_eq(event.reason, "noquorum");
     ck_assert_str_eq(event.lock.token, TOKEN);
-    talker_expect_answer(&t, b, REDLOCK_OK);
-    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n"));
-    talker_expect_none(&t);
+    driver_expect_answer(&t, b, REDLOCK_OK);
+    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n"));
+    driver_expect_none(&t);
 }
 END_TEST
 
 START_TEST(what_was_released_is_no_news_any_more)
 {
-    struct question question;
-    ck_assert(question_release(&question, "a", TOKEN, &t.error));
-    talker_granted(&t, "a", TOKEN, true);
-    talker_granted(&t, "b", OTHER, true);
-    ck_assert(talker_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
-    talker_ask(&t, &question);
-    struct redlock_event event = talker_next(&t);
+    struct client_request request;
+    ck_assert(client_request_release(&request, "a", TOKEN, &t.error));
+    driver_granted(&t, "a", TOKEN, true);
+    driver_granted(&t, "b", OTHER, true);
+    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
+    driver_ask(&t, &request);
+    struct redlock_event event = driver_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert_str_eq(event.lock.token, OTHER);
-    talker_expect_none(&t);
+    driver_expect_none(&t);
 }
 END_TEST
 
 START_TEST(a_loss_takes_the_place_of_a_warning)
 {
-    talker_granted(&t, "a", TOKEN, true);
-    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
-    struct redlock_event event = talker_next(&t);
+    driver_granted(&t, "a", TOKEN, true);
+    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
+    struct redlock_event event = driver_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_WARN);
     ck_assert_str_eq(event.reason, "n2:timeout");
-    talker_expect_none(&t);
-    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n3:timeout\n! LOST a " TOKEN " noquorum\n"));
-    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n4:timeout\n"));
-    talker_expect(&t, REDLOCK_EVENT_LOST);
-    talker_expect_none(&t);
+    driver_expect_none(&t);
+    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n3:timeout\n! LOST a " TOKEN " noquorum\n"));
+    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n4:timeout\n"));
+    driver_expect(&t, REDLOCK_EVENT_LOST);
+    driver_expect_none(&t);
 }
 END_TEST
 
 START_TEST(what_is_said_of_others_does_not_matter)
 {
-    talker_granted(&t, "a", TOKEN, true);
-    talker_granted(&t, "b", "2123456789abcdef0123456789abcdef01234567", false);
-    ck_assert(talker_hear(&t, "! LOST a " OTHER " gone\n! WARN a " OTHER " x:y\n"));
-    ck_assert(talker_hear(&t, "! LOST b 2123456789abcdef0123456789abcdef01234567 gone\n"));
-    talker_expect_none(&t);
-    ck_assert_uint_eq(t.talk.holds.count, 1);
+    driver_granted(&t, "a", TOKEN, true);
+    driver_granted(&t, "b", "2123456789abcdef0123456789abcdef01234567", false);
+    ck_assert(driver_hear(&t, "! LOST a " OTHER " gone\n! WARN a " OTHER " x:y\n"));
+    ck_assert(driver_hear(&t, "! LOST b 2123456789abcdef0123456789abcdef01234567 gone\n"));
+    driver_expect_none(&t);
+    ck_assert_uint_eq(t.proto.holds.count, 1);
 }
 END_TEST
 
 START_TEST(nothing_is_told_of_a_lock_whose_release_was_asked_for)
 {
-    struct question question;
-    talker_granted(&t, "a", TOKEN, true);
-    ck_assert(talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
-    ck_assert(question_release(&question, "a", TOKEN, &t.error));
-    talker_ask(&t, &question);
-    ck_assert(talker_hear(&t, "! LOST a " TOKEN " gone\n"));
-    talker_expect_none(&t);
+    struct client_request request;
+    driver_granted(&t, "a", TOKEN, true);
+    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    ck_assert(client_request_release(&request, "a", TOKEN, &t.error));
+    driver_ask(&t, &request);
+    ck_assert(driver_hear(&t, "! LOST a " TOKEN " gone\n"));
+    driver_expect_none(&t);
 }
 END_TEST
 
 START_TEST(a_long_reason_is_cut)
 {
-    talker_granted(&t, "a", TOKEN, true);
-    ck_assert(talker_hear(&t, "! WARN a " TOKEN " %0100d\n", 1));
-    ck_assert_uint_eq(strlen(talker_next(&t).reason), 63);
+    driver_granted(&t, "a", TOKEN, true);
+    ck_assert(driver_hear(&t, "! WARN a " TOKEN " %0100d\n", 1));
+    ck_assert_uint_eq(strlen(driver_next(&t).reason), 63);
 }
 END_TEST
 
 START_TEST(a_flood_of_warnings_takes_no_memory)
 {
-    talker_granted(&t, "a", TOKEN, true);
-    talker_granted(&t, "b", OTHER, true);
+    driver_granted(&t, "a", TOKEN, true);
+    driver_granted(&t, "b", OTHER, true);
     for (unsigned i = 0; i < 10000; i++)
         ck_assert(
-            talker_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN b " OTHER " n1:timeout\n"));
-    talker_expect(&t, REDLOCK_EVENT_WARN);
-    talker_expect(&t, REDLOCK_EVENT_WARN);
-    talker_expect_none(&t);
+            driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN b " OTHER " n1:timeout\n"));
+    driver_expect(&t, REDLOCK_EVENT_WARN);
+    driver_expect(&t, REDLOCK_EVENT_WARN);
+    driver_expect_none(&t);
 }
 END_TEST
 

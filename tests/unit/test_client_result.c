@@ -1,11 +1,11 @@
 /*
- * client/c/question.h and client/c/verdict.h: what is asked, what an answer
+ * client/c/client_request.h and client/c/client_result.h: what is asked, what an answer
  * means, and until when a grant may be relied on. Time is numbers here.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "client/c/verdict.h"
+#include "client/c/client_result.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
 
@@ -16,21 +16,24 @@
 static struct redlock_event event;
 static char said[256];
 
-static const struct question acquire = {.kind = QUESTION_ACQUIRE, .resource = "a", .ttl_ms = 10000};
-static const struct question fenced = {
-    .kind = QUESTION_ACQUIRE, .resource = "a", .ttl_ms = 10000, .fence = true};
-static const struct question extend = {
-    .kind = QUESTION_EXTEND,
+static const struct client_request acquire = {
+    .kind = CLIENT_REQUEST_ACQUIRE, .resource = "a", .ttl_ms = 10000};
+static const struct client_request fenced = {
+    .kind = CLIENT_REQUEST_ACQUIRE, .resource = "a", .ttl_ms = 10000, .fence = true};
+static const struct client_request extend = {
+    .kind = CLIENT_REQUEST_EXTEND,
     .resource = "a",
     .token = TOKEN,
     .ttl_ms = 10000,
     .earlier = {.resource = "a", .token = TOKEN, .deadline_ns = 1, .fence = 7, .hold = true}};
-static const struct question release = {.kind = QUESTION_RELEASE, .resource = "a", .token = TOKEN};
-static const struct question query = {.kind = QUESTION_QUERY, .resource = "a"};
-static const struct question ping = {.kind = QUESTION_PING};
-static const struct question place = {.kind = QUESTION_PLACE, .resource = "a", .listing = "LOCKS"};
-static const struct question list = {.kind = QUESTION_LIST, .listing = "HELP"};
-static const struct question version = {.kind = QUESTION_VERSION};
+static const struct client_request release = {
+    .kind = CLIENT_REQUEST_RELEASE, .resource = "a", .token = TOKEN};
+static const struct client_request query = {.kind = CLIENT_REQUEST_QUERY, .resource = "a"};
+static const struct client_request ping = {.kind = CLIENT_REQUEST_PING};
+static const struct client_request place = {
+    .kind = CLIENT_REQUEST_PLACE, .resource = "a", .listing = "LOCKS"};
+static const struct client_request list = {.kind = CLIENT_REQUEST_LIST, .listing = "HELP"};
+static const struct client_request version = {.kind = CLIENT_REQUEST_VERSION};
 
 /* Sent at 1000 ms, there at 1500 ms, looked at then. */
 static struct moments moments;
@@ -40,13 +43,13 @@ static void set_moments(void)
     moments = (struct moments){1000 * MS, 1500 * MS, 1500 * MS};
 }
 
-static enum verdict on(const struct question *question, const char *line)
+static enum client_result on(const struct client_request *request, const char *line)
 {
-    struct answer answer;
+    struct client_reply answer;
     struct text text = {.buf = said, .size = sizeof(said) - 1};
     event = (struct redlock_event){.status = REDLOCK_MEMORY};
-    ck_assert_msg(answer_read(line, strlen(line), &answer), "%s", line);
-    enum verdict verdict = verdict_on(question, &moments, &answer, &event, &text);
+    ck_assert_msg(client_reply_read(line, strlen(line), &answer), "%s", line);
+    enum client_result verdict = client_result_of(request, &moments, &answer, &event, &text);
     said[text.len] = '\0';
     return verdict;
 }
@@ -55,22 +58,22 @@ static enum verdict on(const struct question *question, const char *line)
 
 START_TEST(a_line_is_split_at_its_tag_and_first_word)
 {
-    struct answer answer;
-    ck_assert(answer_read("#12 HELD 5 x", 12, &answer));
-    ck_assert(answer_is(answer.tag, "12"));
-    ck_assert(answer_is(answer.body, "HELD 5 x"));
-    ck_assert_int_eq(answer.first, ANSWER_HELD);
-    ck_assert(answer_is(answer.rest, "5 x"));
-    ck_assert(answer_read("PONG", 4, &answer));
+    struct client_reply answer;
+    ck_assert(client_reply_read("#12 HELD 5 x", 12, &answer));
+    ck_assert(client_reply_is(answer.tag, "12"));
+    ck_assert(client_reply_is(answer.body, "HELD 5 x"));
+    ck_assert_int_eq(answer.first, REPLY_HELD);
+    ck_assert(client_reply_is(answer.rest, "5 x"));
+    ck_assert(client_reply_read("PONG", 4, &answer));
     ck_assert_ptr_null(answer.tag.at);
-    ck_assert_int_eq(answer.first, ANSWER_PONG);
+    ck_assert_int_eq(answer.first, REPLY_PONG);
     ck_assert_uint_eq(answer.rest.len, 0);
-    ck_assert(answer_read("! LOST a", 8, &answer));
-    ck_assert_int_eq(answer.first, ANSWER_PUSH);
-    ck_assert(answer_read("OKAY", 4, &answer));
-    ck_assert_int_eq(answer.first, ANSWER_OTHER);
-    ck_assert(answer_read("ok", 2, &answer));
-    ck_assert_int_eq(answer.first, ANSWER_OTHER);
+    ck_assert(client_reply_read("! LOST a", 8, &answer));
+    ck_assert_int_eq(answer.first, REPLY_PUSH);
+    ck_assert(client_reply_read("OKAY", 4, &answer));
+    ck_assert_int_eq(answer.first, REPLY_OTHER);
+    ck_assert(client_reply_read("ok", 2, &answer));
+    ck_assert_int_eq(answer.first, REPLY_OTHER);
 }
 END_TEST
 
@@ -80,14 +83,14 @@ START_TEST(what_no_daemon_says_is_no_line)
         "",       " OK",  "#",     "# OK",   "#1",      "#1 ",
         "#1  OK", "OK\r", "OK\t1", "O\x7fK", "\x1b[2J", "#012345678901234567890123456789012 OK",
     };
-    struct answer answer;
+    struct client_reply answer;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-        ck_assert_msg(!answer_read(lines[i], strlen(lines[i]), &answer), "%s", lines[i]);
-    ck_assert(!answer_read("O\0K", 3, &answer));
+        ck_assert_msg(!client_reply_read(lines[i], strlen(lines[i]), &answer), "%s", lines[i]);
+    ck_assert(!client_reply_read("O\0K", 3, &answer));
     char longest[LIMIT_REPLY];
     memset(longest, 'x', sizeof(longest));
-    ck_assert(answer_read(longest, LIMIT_REPLY - 1, &answer));
-    ck_assert(!answer_read(longest, LIMIT_REPLY, &answer));
+    ck_assert(client_reply_read(longest, LIMIT_REPLY - 1, &answer));
+    ck_assert(!client_reply_read(longest, LIMIT_REPLY, &answer));
 }
 END_TEST
 
@@ -108,14 +111,14 @@ START_TEST(numbers_are_plain_digits_in_range)
                                       "9999999999999999999"};
     int64_t number;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        ck_assert_msg(!answer_number((struct word){bad[i], strlen(bad[i])}, 100, &number), "%s",
-                      bad[i]);
-    ck_assert(answer_number((struct word){"100", 3}, 100, &number));
+        ck_assert_msg(!client_reply_number((struct word){bad[i], strlen(bad[i])}, 100, &number),
+                      "%s", bad[i]);
+    ck_assert(client_reply_number((struct word){"100", 3}, 100, &number));
     ck_assert_int_eq(number, 100);
-    ck_assert(answer_number((struct word){"0", 1}, 100, &number));
+    ck_assert(client_reply_number((struct word){"0", 1}, 100, &number));
     ck_assert_int_eq(number, 0);
-    ck_assert(answer_number((struct word){"999999999999999999", 18}, INT64_MAX, &number));
-    ck_assert(!answer_number((struct word){"9223372036854775808", 19}, INT64_MAX, &number));
+    ck_assert(client_reply_number((struct word){"999999999999999999", 18}, INT64_MAX, &number));
+    ck_assert(!client_reply_number((struct word){"9223372036854775808", 19}, INT64_MAX, &number));
 }
 END_TEST
 
@@ -134,7 +137,7 @@ static const struct {
     /* More than has passed: so much cannot have. */
     {9000, 501, 10500},
     {9000, 60000, 10500},
-    {9000, ANSWER_MS_MAX, 10500},
+    {9000, REPLY_MS_MAX, 10500},
     {10000, 0, 11000},
     {501, 0, 1501},
     {1, 500, 1501},
@@ -142,12 +145,12 @@ static const struct {
 
 START_TEST(a_deadline_is_counted_from_before_the_request_was_sent)
 {
-    const struct question *questions[] = {&acquire, &extend};
+    const struct client_request *questions[] = {&acquire, &extend};
     for (unsigned i = 0; i < 2; i++) {
         char line[128];
         snprintf(line, sizeof(line), "OK " TOKEN " %ld %ld%s", (long)grants[_i].validity_ms,
                  (long)grants[_i].elapsed_ms, i == 0 ? " -" : "");
-        ck_assert_int_eq(on(questions[i], line), VERDICT_FINAL);
+        ck_assert_int_eq(on(questions[i], line), RESULT_FINAL);
         ck_assert_int_eq(event.status, REDLOCK_OK);
         ck_assert_int_eq(event.lock.deadline_ns, grants[_i].deadline_ms * MS);
         ck_assert_str_eq(event.lock.resource, "a");
@@ -160,9 +163,9 @@ END_TEST
 START_TEST(a_fraction_of_a_millisecond_makes_no_deadline_later)
 {
     moments = (struct moments){1000 * MS, 1500 * MS + 999999, 1500 * MS + 999999};
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 500 -"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 500 -"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.deadline_ns, 10500 * MS);
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 501 -"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 501 -"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.deadline_ns, 10500 * MS + 999999);
     ck_assert_int_le(event.lock.deadline_ns, moments.sent_ns + (9000 + 501) * MS);
 }
@@ -173,29 +176,29 @@ START_TEST(what_is_over_when_it_arrives_is_late)
     static const char *const lines[] = {"OK " TOKEN " 500 0 -", "OK " TOKEN " 0 500 -",
                                         "OK " TOKEN " 0 999 -", "OK " TOKEN " 1 2 -"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        ck_assert_int_eq(on(&acquire, lines[i]), VERDICT_FINAL);
+        ck_assert_int_eq(on(&acquire, lines[i]), RESULT_FINAL);
         ck_assert_int_eq(event.status, REDLOCK_LATE);
         ck_assert_str_eq(event.lock.token, TOKEN); /* to give it back */
     }
     moments.now_ns = 11000 * MS;
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 10000 0 -"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 10000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_LATE);
     moments.now_ns--;
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 10000 0 -"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 10000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
 }
 END_TEST
 
 START_TEST(an_extension_keeps_what_was_promised)
 {
-    struct question longer = extend;
+    struct client_request longer = extend;
     longer.earlier.deadline_ns = 60000 * MS;
-    ck_assert_int_eq(on(&longer, "OK " TOKEN " 9000 0"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&longer, "OK " TOKEN " 9000 0"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.deadline_ns, 60000 * MS);
     ck_assert_int_eq(event.lock.fence, 7);
     ck_assert(event.lock.hold);
     /* Also where nothing of the new one is left; that is not an OK. */
-    ck_assert_int_eq(on(&longer, "OK " TOKEN " 500 0"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&longer, "OK " TOKEN " 500 0"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_LATE);
 }
 END_TEST
@@ -203,7 +206,7 @@ END_TEST
 START_TEST(a_grant_that_is_not_whole_is_none)
 {
     static const struct {
-        const struct question *question;
+        const struct client_request *request;
         const char *line;
     } rows[] = {
         {&acquire, "OK"},
@@ -237,7 +240,7 @@ START_TEST(a_grant_that_is_not_whole_is_none)
         {&extend, "OK " TOKEN " 10001 0"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ck_assert_msg(on(rows[i].question, rows[i].line) == VERDICT_GARBLED, "%s", rows[i].line);
+        ck_assert_msg(on(rows[i].request, rows[i].line) == RESULT_GARBLED, "%s", rows[i].line);
         ck_assert_int_eq(event.lock.token[0], '\0');
         ck_assert_int_eq(event.lock.deadline_ns, 0);
     }
@@ -246,26 +249,26 @@ END_TEST
 
 START_TEST(further_fields_are_for_those_who_know_them)
 {
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 - new=1 x"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 - new=1 x"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
-    ck_assert_int_eq(on(&extend, "OK " TOKEN " 9000 0 new=1"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&extend, "OK " TOKEN " 9000 0 new=1"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
-    ck_assert_int_eq(on(&release, "OK new=1"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&release, "OK new=1"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
-    ck_assert_int_eq(on(&query, "HELD 5 new=1"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&query, "HELD 5 new=1"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, 5);
-    ck_assert_int_eq(on(&query, "FREE new=1"), VERDICT_FINAL);
-    ck_assert_int_eq(on(&ping, "PONG new=1"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&query, "FREE new=1"), RESULT_FINAL);
+    ck_assert_int_eq(on(&ping, "PONG new=1"), RESULT_FINAL);
 }
 END_TEST
 
 START_TEST(a_fence_comes_where_it_is_asked_for_or_always)
 {
-    ck_assert_int_eq(on(&fenced, "OK " TOKEN " 9000 0 9007199254740991"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&fenced, "OK " TOKEN " 9000 0 9007199254740991"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, INT64_C(9007199254740991));
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 5"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 5"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, 5);
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 -"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, 0);
 }
 END_TEST
@@ -278,7 +281,7 @@ static const char *const words[] = {
 enum { WORDS = sizeof(words) / sizeof(words[0]), NO = -1, MORE = -2 };
 
 static const struct {
-    const struct question *question;
+    const struct client_request *request;
     int expected[WORDS];
 } meanings[] = {
     /* clang-format off */
@@ -304,13 +307,12 @@ START_TEST(each_word_answers_what_it_can_answer)
 {
     for (unsigned i = 0; i < WORDS; i++) {
         int expected = meanings[_i].expected[i];
-        enum verdict verdict = on(meanings[_i].question, words[i]);
+        enum client_result verdict = on(meanings[_i].request, words[i]);
         if (expected < 0)
-            ck_assert_msg(verdict == (expected == NO ? VERDICT_GARBLED : VERDICT_MORE), "%s",
+            ck_assert_msg(verdict == (expected == NO ? RESULT_GARBLED : RESULT_MORE), "%s",
                           words[i]);
         else
-            ck_assert_msg(verdict == VERDICT_FINAL && (int)event.status == expected, "%s",
-                          words[i]);
+            ck_assert_msg(verdict == RESULT_FINAL && (int)event.status == expected, "%s", words[i]);
         ck_assert_int_eq(event.lock.token[0], '\0');
     }
 }
@@ -318,38 +320,38 @@ END_TEST
 
 START_TEST(a_hint_is_a_time_or_unknown)
 {
-    ck_assert_int_eq(on(&acquire, "HELD -1"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "HELD -1"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, -1);
     ck_assert_str_eq(said, "somebody else holds it");
-    ck_assert_int_eq(on(&acquire, "HELD 7"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "HELD 7"), RESULT_FINAL);
     ck_assert_str_eq(said, "somebody else holds it, for the next 7 ms");
-    ck_assert_int_eq(on(&acquire, "HELD 29981"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "HELD 29981"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, 29981);
     ck_assert_str_eq(said, "somebody else holds it, for the next 29.9 s");
-    ck_assert_int_eq(on(&acquire, "HELD"), VERDICT_GARBLED);
-    ck_assert_int_eq(on(&acquire, "HELD -2"), VERDICT_GARBLED);
-    ck_assert_int_eq(on(&acquire, "HELD soon"), VERDICT_GARBLED);
+    ck_assert_int_eq(on(&acquire, "HELD"), RESULT_GARBLED);
+    ck_assert_int_eq(on(&acquire, "HELD -2"), RESULT_GARBLED);
+    ck_assert_int_eq(on(&acquire, "HELD soon"), RESULT_GARBLED);
 }
 END_TEST
 
 START_TEST(what_came_too_late_tells_how_long_it_took)
 {
-    ck_assert_int_eq(on(&acquire, "LATE 545"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "LATE 545"), RESULT_FINAL);
     ck_assert_str_eq(said, "the masters granted it too late, after 545 ms");
-    ck_assert_int_eq(on(&extend, "LATE 2981 new=1"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&extend, "LATE 2981 new=1"), RESULT_FINAL);
     ck_assert_str_eq(said, "the masters granted it too late, after 2.9 s");
-    ck_assert_int_eq(on(&acquire, "LATE"), VERDICT_GARBLED);
-    ck_assert_int_eq(on(&acquire, "LATE soon"), VERDICT_GARBLED);
+    ck_assert_int_eq(on(&acquire, "LATE"), RESULT_GARBLED);
+    ck_assert_int_eq(on(&acquire, "LATE soon"), RESULT_GARBLED);
 }
 END_TEST
 
 START_TEST(the_details_are_told_in_plain_letters)
 {
-    ck_assert_int_eq(on(&acquire, "NOQUORUM 1/3 need=2 b:timeout"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "NOQUORUM 1/3 need=2 b:timeout"), RESULT_FINAL);
     ck_assert_str_eq(said, "too few masters could vote: 1/3 need=2 b:timeout");
-    ck_assert_int_eq(on(&acquire, "LIMIT wai\xc2\x9bters"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&acquire, "LIMIT wai\xc2\x9bters"), RESULT_FINAL);
     ck_assert_str_eq(said, "a limit of the daemon is met: wai\?\?ters");
-    ck_assert_int_eq(on(&ping, "PONG"), VERDICT_FINAL);
+    ck_assert_int_eq(on(&ping, "PONG"), RESULT_FINAL);
     ck_assert_str_eq(said, "");
 }
 END_TEST
@@ -377,11 +379,11 @@ static const struct {
 
 START_TEST(a_place_in_line_is_found_in_the_listing)
 {
-    enum verdict verdict = on(&place, places[_i].line);
+    enum client_result verdict = on(&place, places[_i].line);
     if (places[_i].place == NO) {
-        ck_assert_int_eq(verdict, VERDICT_GARBLED);
+        ck_assert_int_eq(verdict, RESULT_GARBLED);
     } else {
-        ck_assert_int_eq(verdict, VERDICT_MORE);
+        ck_assert_int_eq(verdict, RESULT_MORE);
         ck_assert_int_eq(event.place, places[_i].place);
     }
 }
@@ -406,11 +408,11 @@ START_TEST(pushes_are_about_a_token)
         {"!", PUSH_IS_GARBLED},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct answer answer;
+        struct client_reply answer;
         struct word token;
         struct word reason;
-        ck_assert(answer_read(rows[i].line, strlen(rows[i].line), &answer));
-        ck_assert_msg(verdict_on_push(&answer, &token, &reason) == rows[i].push, "%s",
+        ck_assert(client_reply_read(rows[i].line, strlen(rows[i].line), &answer));
+        ck_assert_msg(client_result_of_push(&answer, &token, &reason) == rows[i].push, "%s",
                       rows[i].line);
     }
 }
@@ -418,29 +420,29 @@ END_TEST
 
 /* --- questions --- */
 
-static void check_line(const struct question *question, const char *expected)
+static void check_line(const struct client_request *request, const char *expected)
 {
-    char buf[QUESTION_LINE + 1];
-    size_t len = question_format(question, 1025, buf);
+    char buf[CLIENT_REQUEST_LINE + 1];
+    size_t len = client_request_format(request, 1025, buf);
     buf[len] = '\0';
     ck_assert_str_eq(buf, expected);
 }
 
 START_TEST(questions_are_lines)
 {
-    struct question question;
+    struct client_request request;
     struct error error;
-    char buf[QUESTION_LINE + 1];
+    char buf[CLIENT_REQUEST_LINE + 1];
     check_line(&acquire, "#1025 LOCK a 10000\n");
-    ck_assert(question_acquire(
-        &question, "a", 1,
+    ck_assert(client_request_acquire(
+        &request, "a", 1,
         &(struct redlock_lock_options){.wait_ms = 86400000, .fence = true, .hold = true}, &error));
-    check_line(&question, "#1025 LOCK a 1 WAIT 86400000 FENCE HOLD\n");
-    ck_assert(question_acquire(
-        &question, "a", 1, &(struct redlock_lock_options){.hold = true, .linger = true}, &error));
-    check_line(&question, "#1025 LOCK a 1 HOLD LINGER\n");
-    ck_assert(!question_acquire(&question, "a", 1, &(struct redlock_lock_options){.linger = true},
-                                &error));
+    check_line(&request, "#1025 LOCK a 1 WAIT 86400000 FENCE HOLD\n");
+    ck_assert(client_request_acquire(
+        &request, "a", 1, &(struct redlock_lock_options){.hold = true, .linger = true}, &error));
+    check_line(&request, "#1025 LOCK a 1 HOLD LINGER\n");
+    ck_assert(!client_request_acquire(&request, "a", 1,
+                                      &(struct redlock_lock_options){.linger = true}, &error));
     ck_assert_str_eq(error.text, "a lock lingers only with hold");
     check_line(&extend, "#1025 EXTEND a " TOKEN " 10000\n");
     check_line(&release, "#1025 UNLOCK a " TOKEN "\n");
@@ -448,33 +450,33 @@ START_TEST(questions_are_lines)
     check_line(&ping, "#1025 PING\n");
     check_line(&place, "#1025 LOCKS a\n");
     check_line(&version, "#1025 VERSION\n");
-    ck_assert(question_list(&question, "locks A b", &error) == false);
-    ck_assert(question_list(&question, "locks A", &error));
-    check_line(&question, "#1025 LOCKS A\n");
-    ck_assert(question_list(&question, "Nodes", &error));
-    check_line(&question, "#1025 NODES\n");
-    ck_assert(question_list(&question, "version", &error));
-    check_line(&question, "#1025 VERSION\n");
-    buf[question_format_name("me", buf)] = '\0';
+    ck_assert(client_request_list(&request, "locks A b", &error) == false);
+    ck_assert(client_request_list(&request, "locks A", &error));
+    check_line(&request, "#1025 LOCKS A\n");
+    ck_assert(client_request_list(&request, "Nodes", &error));
+    check_line(&request, "#1025 NODES\n");
+    ck_assert(client_request_list(&request, "version", &error));
+    check_line(&request, "#1025 VERSION\n");
+    buf[client_request_format_name("me", buf)] = '\0';
     ck_assert_str_eq(buf, "#name NAME me\n");
 }
 END_TEST
 
 START_TEST(the_longest_question_has_room)
 {
-    struct question question = {.kind = QUESTION_ACQUIRE,
-                                .ttl_ms = QUESTION_TTL_MAX_MS,
-                                .wait_ms = LIMIT_WAIT_MS,
-                                .fence = true,
-                                .hold = true,
-                                .linger = true};
-    char buf[QUESTION_LINE];
-    memset(question.resource, 'x', LIMIT_RESOURCE);
-    memcpy(question.token, TOKEN, sizeof(TOKEN));
-    size_t len = question_format(&question, INT64_MAX, buf);
+    struct client_request request = {.kind = CLIENT_REQUEST_ACQUIRE,
+                                     .ttl_ms = CLIENT_REQUEST_TTL_MAX_MS,
+                                     .wait_ms = LIMIT_WAIT_MS,
+                                     .fence = true,
+                                     .hold = true,
+                                     .linger = true};
+    char buf[CLIENT_REQUEST_LINE];
+    memset(request.resource, 'x', LIMIT_RESOURCE);
+    memcpy(request.token, TOKEN, sizeof(TOKEN));
+    size_t len = client_request_format(&request, INT64_MAX, buf);
     ck_assert_int_eq(buf[len - 1], '\n');
-    question.kind = QUESTION_EXTEND;
-    len = question_format(&question, INT64_MAX, buf);
+    request.kind = CLIENT_REQUEST_EXTEND;
+    len = client_request_format(&request, INT64_MAX, buf);
     ck_assert_int_eq(buf[len - 1], '\n');
 }
 END_TEST
@@ -482,48 +484,48 @@ END_TEST
 START_TEST(what_is_wrong_is_said_before_it_is_sent)
 {
     char name[LIMIT_RESOURCE + 2];
-    struct question question;
+    struct client_request request;
     struct error error;
     memset(name, 'x', sizeof(name));
     name[LIMIT_RESOURCE + 1] = '\0';
     static const char *const bad[] = {"", "a b", "a\n", "\x7f", "a\tb", " "};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        ck_assert(!question_acquire(&question, bad[i], 1, NULL, &error));
+        ck_assert(!client_request_acquire(&request, bad[i], 1, NULL, &error));
     ck_assert_str_eq(error.text, "the name of a resource has no spaces and control characters");
-    ck_assert(!question_acquire(&question, name, 1, NULL, &error));
+    ck_assert(!client_request_acquire(&request, name, 1, NULL, &error));
     ck_assert_str_eq(error.text, "the name of a resource has 1 to 256 bytes");
-    ck_assert(!question_acquire(&question, NULL, 1, NULL, &error));
-    ck_assert(question_acquire(&question, name + 1, 1, NULL, &error));
-    ck_assert(question_about(&question, QUESTION_QUERY, "\xc3\xa4", &error));
-    ck_assert(!question_acquire(&question, "a", 0, NULL, &error));
+    ck_assert(!client_request_acquire(&request, NULL, 1, NULL, &error));
+    ck_assert(client_request_acquire(&request, name + 1, 1, NULL, &error));
+    ck_assert(client_request_about(&request, CLIENT_REQUEST_QUERY, "\xc3\xa4", &error));
+    ck_assert(!client_request_acquire(&request, "a", 0, NULL, &error));
     ck_assert_str_eq(error.text, "a time to live is 1 to 999999999999 ms");
-    ck_assert(!question_acquire(&question, "a", INT64_MAX, NULL, &error));
-    ck_assert(!question_acquire(&question, "a", INT64_MIN, NULL, &error));
-    ck_assert(!question_acquire(&question, "a", 1, &(struct redlock_lock_options){.wait_ms = -1},
-                                &error));
+    ck_assert(!client_request_acquire(&request, "a", INT64_MAX, NULL, &error));
+    ck_assert(!client_request_acquire(&request, "a", INT64_MIN, NULL, &error));
+    ck_assert(!client_request_acquire(&request, "a", 1,
+                                      &(struct redlock_lock_options){.wait_ms = -1}, &error));
     ck_assert_str_eq(error.text, "a wait is 0 to 86400000 ms");
-    ck_assert(!question_acquire(&question, "a", 1,
-                                &(struct redlock_lock_options){.wait_ms = 86400001}, &error));
+    ck_assert(!client_request_acquire(&request, "a", 1,
+                                      &(struct redlock_lock_options){.wait_ms = 86400001}, &error));
     struct redlock_lock lock = {.resource = "a", .token = "x"};
-    ck_assert(!question_extend(&question, &lock, 1, &error));
+    ck_assert(!client_request_extend(&request, &lock, 1, &error));
     ck_assert_str_eq(error.text, "a token is 40 hex digits in lower case");
-    ck_assert(!question_release(&question, "a", "", &error));
-    ck_assert(!question_list(&question, "QUIT", &error));
-    ck_assert(!question_list(&question, NULL, &error));
-    ck_assert(!question_list(&question, "NODES\nQUIT", &error));
-    ck_assert(!question_list(&question, "LOCKS ", &error));
-    ck_assert(question_label_is_fine("a-Z_0.9:x"));
-    ck_assert(!question_label_is_fine(""));
-    ck_assert(!question_label_is_fine(NULL));
-    ck_assert(!question_label_is_fine("a b"));
-    ck_assert(!question_label_is_fine("123456789012345678901234567890123"));
+    ck_assert(!client_request_release(&request, "a", "", &error));
+    ck_assert(!client_request_list(&request, "QUIT", &error));
+    ck_assert(!client_request_list(&request, NULL, &error));
+    ck_assert(!client_request_list(&request, "NODES\nQUIT", &error));
+    ck_assert(!client_request_list(&request, "LOCKS ", &error));
+    ck_assert(client_request_label_is_fine("a-Z_0.9:x"));
+    ck_assert(!client_request_label_is_fine(""));
+    ck_assert(!client_request_label_is_fine(NULL));
+    ck_assert(!client_request_label_is_fine("a b"));
+    ck_assert(!client_request_label_is_fine("123456789012345678901234567890123"));
 }
 END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("client_verdict");
-    TCase *cases = tcase_create("client_verdict");
+    Suite *suite = suite_create("client_result");
+    TCase *cases = tcase_create("client_result");
     tcase_add_checked_fixture(cases, set_moments, NULL);
     tcase_add_test(cases, a_line_is_split_at_its_tag_and_first_word);
     tcase_add_test(cases, what_no_daemon_says_is_no_line);

@@ -2,7 +2,8 @@
  * All that a handle decides: what is asked, what came back, and what its caller is to be told. It
  * knows no socket and no clock; whoever has them says what has been read and what time it is.
  *
- *     talk_ask() -> outgoing -> talk_write() -> sent -> talk_receive() -> a notice -> talk_take()
+ *     proto_ask() -> outgoing -> proto_write() -> sent -> proto_receive() -> a notice ->
+ * proto_take()
  *
  * A grant that comes after a long wait in line may be past its deadline on arrival, by the drift of
  * the clocks that is taken off the wait, and not be lost at all (docs/protocol.txt, "What a client
@@ -10,25 +11,25 @@
  *
  * What the caller has given up, by a time-out or a cancel, can still be granted. Its answer is
  * waited for, and a grant is given back by an UNLOCK of our own; or, where nothing else lives on
- * the connection (talk_is_spent()), the connection is to be closed, which releases it as well. Not
+ * the connection (proto_is_spent()), the connection is to be closed, which releases it as well. Not
  * so what was granted without HOLD, and is being confirmed: that answer has a time-out of its own.
  *
  * Numbers of requests are never used again, so an answer that comes twice is known for what it is.
  */
-#ifndef CLIENT_C_TALK_H
-#define CLIENT_C_TALK_H
+#ifndef CLIENT_C_CLIENT_PROTO_H
+#define CLIENT_C_CLIENT_PROTO_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "client/c/client_request.h"
 #include "client/c/hold.h"
-#include "client/c/question.h"
 #include "client/c/redlock.h"
 #include "protocol/limits.h"
 
-enum { TALK_TEXT = 640, TALK_PEER = LIMIT_URL };
+enum { PROTO_TEXT = 640, PROTO_PEER = LIMIT_URL };
 
 enum asked_state { ASKED_IDLE, ASKED_QUEUED, ASKED_SENT };
 
@@ -43,20 +44,20 @@ struct asked {
     uint64_t id;
     enum asked_state state;
     enum asked_for whom;
-    struct question question;
+    struct client_request request;
     struct hold *hold; /* for the lock to be acquired; NULL without HOLD */
     bool confirms;     /* it was granted, and nothing is left of that: by an EXTEND, is it ours? */
     bool lost;         /* ... and the daemon has said meanwhile that it cannot hold it */
     int64_t sent_ns;
     int64_t until_ns;
     struct redlock_event event; /* for the caller; its id is that of the caller */
-    char text[TALK_TEXT];
+    char text[PROTO_TEXT];
     void (*line)(void *context, const char *text); /* LIST, VERSION */
     void *context;
 };
 TAILQ_HEAD(asked_list, asked);
 
-struct talk {
+struct client_proto {
     const char *peer; /* its address, for messages */
     int64_t timeout_ns;
     struct asked *asked[LIMIT_CLIENT_REQUESTS]; /* the first `made` of them */
@@ -83,67 +84,67 @@ struct talk {
     int64_t longest_hold_ns; /* the longest time to live of those held for this connection */
     char input[LIMIT_REPLY]; /* a line that is not complete yet */
     size_t input_len;
-    char error[TALK_TEXT]; /* what went wrong last, for the caller */
+    char error[PROTO_TEXT]; /* what went wrong last, for the caller */
 };
 
-void talk_init(struct talk *talk);
-void talk_free(struct talk *talk);
+void proto_init(struct client_proto *proto);
+void proto_free(struct client_proto *proto);
 
 /* A new connection. */
-void talk_begin(struct talk *talk);
+void proto_begin(struct client_proto *proto);
 
 /*
  * The connection is gone, or is about to be closed: what is under way is answered with this. With
  * `told` the caller has an event of it.
  */
-void talk_end(struct talk *talk, enum redlock_status status, const char *why, bool told);
+void proto_end(struct client_proto *proto, enum redlock_status status, const char *why, bool told);
 
 /* In a process that was forked since: what was granted is its parent's, so answers that
  * were not taken yet become REDLOCK_BROKEN. */
-void talk_disown_answers(struct talk *talk, const char *why);
+void proto_disown_answers(struct client_proto *proto, const char *why);
 
 /* For connections from the next one on; NULL: none. */
-void talk_set_secret(struct talk *talk, const char *secret);
+void proto_set_secret(struct client_proto *proto, const char *secret);
 
-void talk_set_label(struct talk *talk, const char *label, bool connected);
+void proto_set_label(struct client_proto *proto, const char *label, bool connected);
 
 /* REDLOCK_OK: queued. REDLOCK_LIMIT: too many are under way, or not taken yet. REDLOCK_MEMORY.
  * line() gets the lines of a listing; NULL for all else. */
-enum redlock_status talk_ask(struct talk *talk, const struct question *question, int64_t now_ns,
-                             void (*line)(void *context, const char *text), void *context,
-                             uint64_t *id);
+enum redlock_status proto_ask(struct client_proto *proto, const struct client_request *request,
+                              int64_t now_ns, void (*line)(void *context, const char *text),
+                              void *context, uint64_t *id);
 
 /* There will be no answer, and what was granted is given back. */
-void talk_cancel(struct talk *talk, uint64_t id, int64_t now_ns);
-void talk_cancel_all(struct talk *talk, int64_t now_ns);
+void proto_cancel(struct client_proto *proto, uint64_t id, int64_t now_ns);
+void proto_cancel_all(struct client_proto *proto, int64_t now_ns);
 
 /* Is there anything to send? And as many whole lines as there is room for, which begin to be sent
  * now. */
-bool talk_has_output(const struct talk *talk);
-size_t talk_write(struct talk *talk, int64_t now_ns, char *buf, size_t size);
+bool proto_has_output(const struct client_proto *proto);
+size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t size);
 
 /* Bytes that were there at received_ns. False: the connection is of no use any more, all has been
- * answered, and talk_end() need not be called. */
-bool talk_receive(struct talk *talk, const char *bytes, size_t len, int64_t received_ns,
-                  int64_t now_ns);
+ * answered, and proto_end() need not be called. */
+bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, int64_t received_ns,
+                   int64_t now_ns);
 
 /* Answer what is out of time. And when that is for the next, INT64_MAX: never. */
-void talk_expire(struct talk *talk, int64_t now_ns);
-int64_t talk_until_ns(const struct talk *talk);
+void proto_expire(struct client_proto *proto, int64_t now_ns);
+int64_t proto_until_ns(const struct client_proto *proto);
 
 /* Nothing lives on this connection but what nobody wants any more: close it. */
-bool talk_is_spent(const struct talk *talk);
+bool proto_is_spent(const struct client_proto *proto);
 
 /* It seems to lead nowhere any more, and for so long that nothing proves a lock held for it: have
  * it reset, so that another one can be made. */
-bool talk_is_dead(const struct talk *talk, int64_t now_ns);
+bool proto_is_dead(const struct client_proto *proto, int64_t now_ns);
 
 /* The next event, or the answer to this very request. False: there is none. */
-bool talk_take(struct talk *talk, struct redlock_event *event);
-bool talk_take_answer(struct talk *talk, uint64_t id, struct redlock_event *event);
+bool proto_take(struct client_proto *proto, struct redlock_event *event);
+bool proto_take_answer(struct client_proto *proto, uint64_t id, struct redlock_event *event);
 
 /* Set what redlock_error() says. Returns the status. */
-enum redlock_status talk_fail(struct talk *talk, enum redlock_status status, const char *form, ...)
-    __attribute__((format(printf, 3, 4)));
+enum redlock_status proto_fail(struct client_proto *proto, enum redlock_status status,
+                               const char *form, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,0 +1,484 @@
+/*
+ * client/c/client_proto.h: requests under way, what answers them, and how a connection begins and
+ * ends. Time is a number here, and the daemon is what the test says.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/runner.h"
+#include "tests/unit/client_driver.h"
+
+static struct client_driver t;
+
+static void begin(void)
+{
+    driver_begin(&t);
+}
+
+static void end(void)
+{
+    driver_end(&t);
+}
+
+/* --- asking and answering --- */
+
+START_TEST(requests_are_sent_in_order_and_answered_in_any)
+{
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
+    uint64_t b = driver_ping(&t);
+    ck_assert(proto_has_output(&t.proto));
+    driver_expect_sent(&t, "#%" PRIu64 " LOCK a 10000 WAIT 60000\n#%" PRIu64 " PING\n", a, b);
+    ck_assert(!proto_has_output(&t.proto));
+    driver_expect_none(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", b));
+    driver_expect_answer(&t, b, REDLOCK_OK);
+    t.now_ns += 300 * MS;
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 100 -\n", a));
+    struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_OK);
+    ck_assert_int_eq(event.sent_ns, 1000 * MS);
+    ck_assert_int_eq(event.lock.deadline_ns, 10100 * MS);
+    driver_expect_none(&t);
+}
+END_TEST
+
+START_TEST(a_request_is_sent_when_it_is_written_not_when_it_is_asked)
+{
+    char buf[CLIENT_REQUEST_LINE];
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
+    uint64_t b = driver_acquire(&t, "b", (struct redlock_lock_options){0});
+    t.now_ns += 10 * MS;
+    ck_assert_uint_eq(proto_write(&t.proto, t.now_ns, buf, sizeof(buf) - 1), 0);
+    ck_assert_uint_gt(proto_write(&t.proto, t.now_ns, buf, sizeof(buf)), 0);
+    t.now_ns += 10 * MS;
+    driver_sent(&t);
+    t.now_ns += 10 * MS;
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 10000 0 -\n", b));
+    ck_assert_int_eq(driver_expect_answer(&t, b, REDLOCK_OK).lock.deadline_ns, 11020 * MS);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " OTHER " 10000 0 -\n", a));
+    ck_assert_int_eq(driver_expect_answer(&t, a, REDLOCK_OK).lock.deadline_ns, 11010 * MS);
+}
+END_TEST
+
+START_TEST(a_connection_is_named_first_and_again_when_it_is_new)
+{
+    proto_set_label(&t.proto, "me", true);
+    uint64_t a = driver_ping(&t);
+    driver_expect_sent(&t, "#name NAME me\n#%" PRIu64 " PING\n", a);
+    proto_set_label(&t.proto, "you", true);
+    ck_assert_str_eq(driver_sent(&t), "");
+    ck_assert(driver_hear(&t, "#name ERR bad-arguments no\n"));
+    driver_expect_sent(&t, "#name NAME you\n");
+    ck_assert(driver_hear(&t, "#name OK\n"));
+    ck_assert_str_eq(driver_sent(&t), "");
+    proto_end(&t.proto, REDLOCK_BROKEN, "gone", true);
+    proto_begin(&t.proto);
+    driver_expect_sent(&t, "#name NAME you\n");
+    ck_assert(driver_hear(&t, "#name OK\n"));
+    ck_assert(!driver_hear(&t, "#name OK\n"));
+}
+END_TEST
+
+static void note_line(void *context, const char *line)
+{
+    char *lines = context;
+    strcat(lines, line);
+    strcat(lines, "|");
+}
+
+START_TEST(the_lines_of_a_listing_are_passed_on)
+{
+    struct client_request request;
+    struct redlock_event event;
+    char lines[512] = "";
+    uint64_t a;
+    uint64_t b;
+    ck_assert(client_request_list(&request, "NODES", &t.error));
+    ck_assert_int_eq(proto_ask(&t.proto, &request, t.now_ns, note_line, lines, &a), REDLOCK_OK);
+    ck_assert(client_request_list(&request, "VERSION", &t.error));
+    ck_assert_int_eq(proto_ask(&t.proto, &request, t.now_ns, note_line, lines, &b), REDLOCK_OK);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t,
+                          "#%" PRIu64 " node=a\n#%" PRIu64 " VERSION 1 x\n#%" PRIu64
+                          " node=b\n#%" PRIu64 " END\n",
+                          a, b, a, a));
+    ck_assert_str_eq(lines, "node=a|VERSION 1 x|node=b|");
+    ck_assert(proto_take_answer(&t.proto, a, &event));
+    ck_assert_int_eq(event.status, REDLOCK_OK);
+    ck_assert(!proto_take_answer(&t.proto, a, &event));
+    driver_expect_answer(&t, b, REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(a_place_is_told_at_the_end_of_the_listing)
+{
+    struct client_request request;
+    ck_assert(client_request_about(&request, CLIENT_REQUEST_PLACE, "a", &t.error));
+    uint64_t a = driver_ask(&t, &request);
+    driver_expect_sent(&t, "#%" PRIu64 " LOCKS a\n", a);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " resource=a token=- place=2 waiters=5\n", a));
+    driver_expect_none(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " END\n", a));
+    ck_assert_uint_eq(driver_expect_answer(&t, a, REDLOCK_OK).place, 2);
+    uint64_t b = driver_ask(&t, &request);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " END\n", b));
+    ck_assert_uint_eq(driver_expect_answer(&t, b, REDLOCK_OK).place, 0);
+}
+END_TEST
+
+START_TEST(there_is_a_bound_on_requests_until_they_are_taken)
+{
+    uint64_t first = driver_ping(&t);
+    uint64_t id;
+    for (unsigned i = 1; i < LIMIT_CLIENT_REQUESTS; i++)
+        driver_ping(&t);
+    const struct client_request one_more = {.kind = CLIENT_REQUEST_PING};
+    while (proto_has_output(&t.proto))
+        driver_sent(&t);
+    ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
+    ck_assert_str_eq(t.proto.error, "1024 requests are under way, or not taken yet");
+    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", first));
+    ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
+    driver_expect_answer(&t, first, REDLOCK_OK);
+    ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_OK);
+    ck_assert_uint_ne(id, first);
+}
+END_TEST
+
+/* --- what is no answer --- */
+
+/* Behind the requests #1024 (LOCK a), #2049 (PING) and before a hold of OTHER. */
+static const struct {
+    const char *bytes;
+    enum redlock_status status;
+} foreign[] = {
+    {"#1 PONG\n", REDLOCK_GARBLED},
+    {"#1024 PONG\n", REDLOCK_GARBLED},
+    {"#2049 OK " TOKEN " 9000 0 -\n", REDLOCK_GARBLED},
+    {"#02049 PONG\n", REDLOCK_GARBLED},
+    {"#+2049 PONG\n", REDLOCK_GARBLED},
+    {"#20490000000000000000 PONG\n", REDLOCK_GARBLED},
+    {"#18446744073709553665 PONG\n", REDLOCK_GARBLED},
+    {"#2049 pong\n", REDLOCK_GARBLED},
+    {"#2049 PONG\r\n", REDLOCK_GARBLED},
+    {"#name OK\n", REDLOCK_GARBLED},
+    {"PONG\n", REDLOCK_GARBLED},
+    {"OK " TOKEN " 9000 0 -\n", REDLOCK_GARBLED},
+    {"ERR unknown-verb x\n", REDLOCK_GARBLED},
+    {"\n", REDLOCK_GARBLED},
+    {"!\n", REDLOCK_GARBLED},
+    {"! LOST a x y\n", REDLOCK_GARBLED},
+    {"HTTP/1.1 400 Bad Request\r\n", REDLOCK_GARBLED},
+    {"-ERR unknown command\r\n", REDLOCK_GARBLED},
+    {"\x15\x03\x01\n", REDLOCK_GARBLED},
+    {"LIMIT clients\n", REDLOCK_LIMIT},
+    {"SHUTDOWN\n", REDLOCK_SHUTDOWN},
+    {"DENIED you\n", REDLOCK_DENIED},
+};
+
+START_TEST(what_answers_nothing_ends_the_connection)
+{
+    uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
+    uint64_t b = driver_ping(&t);
+    ck_assert_uint_eq(a, 1024);
+    ck_assert_uint_eq(b, 2049);
+    driver_sent(&t);
+    ck_assert(!driver_hear(&t, "%s", foreign[_i].bytes));
+    ck_assert(driver_expect_answer(&t, a, foreign[_i].status).ended);
+    ck_assert(driver_expect_answer(&t, b, foreign[_i].status).ended);
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+    driver_expect_none(&t);
+    ck_assert_uint_eq(t.proto.living, 0);
+    ck_assert_uint_eq(t.proto.abandoned, 0);
+}
+END_TEST
+
+/* Also if another connection has been made before it is taken. */
+START_TEST(a_closing_error_is_no_answer)
+{
+    uint64_t a = driver_ping(&t);
+    uint64_t b = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " LIMIT requests\n", a));
+    ck_assert(!driver_hear(&t, "LIMIT clients\n"));
+    proto_begin(&t.proto);
+    ck_assert(!driver_expect_answer(&t, a, REDLOCK_LIMIT).ended);
+    ck_assert(driver_expect_answer(&t, b, REDLOCK_LIMIT).ended);
+    uint64_t c = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", c));
+    ck_assert(!driver_expect_answer(&t, c, REDLOCK_OK).ended);
+}
+END_TEST
+
+START_TEST(the_reason_is_told_with_the_address)
+{
+    uint64_t a = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(!driver_hear(&t, "LIMIT clients\n"));
+    driver_expect_answer(&t, a, REDLOCK_LIMIT);
+    ck_assert_str_eq(t.proto.error, "tcp://there:1: a limit of the daemon is met: clients");
+    proto_begin(&t.proto);
+    a = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(!driver_hear(&t, "HELLO\n"));
+    driver_expect_answer(&t, a, REDLOCK_GARBLED);
+    ck_assert_str_eq(t.proto.error,
+                     "tcp://there:1: what answers there does not speak redlockd's protocol");
+    proto_begin(&t.proto);
+    a = driver_ping(&t);
+    t.now_ns += TIMEOUT;
+    proto_expire(&t.proto, t.now_ns);
+    driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
+    ck_assert_str_eq(t.proto.error, "tcp://there:1 did not answer in time");
+}
+END_TEST
+
+START_TEST(an_answer_comes_once)
+{
+    uint64_t a = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", a));
+    ck_assert(!driver_hear(&t, "#%" PRIu64 " PONG\n", a));
+    driver_expect_answer(&t, a, REDLOCK_OK);
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+}
+END_TEST
+
+START_TEST(what_was_not_sent_is_not_answered)
+{
+    uint64_t a = driver_ping(&t);
+    ck_assert(!driver_hear(&t, "#%" PRIu64 " PONG\n", a));
+    driver_expect_answer(&t, a, REDLOCK_GARBLED);
+}
+END_TEST
+
+START_TEST(a_line_has_a_longest_length)
+{
+    char line[LIMIT_REPLY + 1] = "! ";
+    memset(line + 2, 'x', LIMIT_REPLY - 3);
+    line[LIMIT_REPLY - 1] = '\n';
+    ck_assert(proto_receive(&t.proto, line, LIMIT_REPLY, t.now_ns, t.now_ns));
+    line[LIMIT_REPLY - 1] = 'x';
+    ck_assert(!proto_receive(&t.proto, line, LIMIT_REPLY, t.now_ns, t.now_ns));
+    proto_begin(&t.proto);
+    for (unsigned i = 0; i < LIMIT_REPLY - 1; i++)
+        ck_assert(proto_receive(&t.proto, "!", 1, t.now_ns, t.now_ns));
+    ck_assert(!proto_receive(&t.proto, "!", 1, t.now_ns, t.now_ns));
+}
+END_TEST
+
+/* All that can come, in one stream, cut into two or three pieces at every byte. */
+static const char stream[] =
+    "#name OK\n! NEWS x\n#1024 OK " TOKEN " 9000 0 77\n! WARN a " TOKEN " n1:timeout\n"
+    "#3074 HELD 500\n! LOST a " TOKEN " noquorum\n#2049 PONG\n#4099 resource=b place=4\n"
+    "#4099 END\n";
+
+static void check_stream(size_t first, size_t second)
+{
+    struct client_request request;
+    begin();
+    proto_set_label(&t.proto, "me", true);
+    driver_acquire(&t, "a", (struct redlock_lock_options){.hold = true, .fence = true});
+    driver_ping(&t);
+    ck_assert(client_request_about(&request, CLIENT_REQUEST_QUERY, "a", &t.error));
+    driver_ask(&t, &request);
+    ck_assert(client_request_about(&request, CLIENT_REQUEST_PLACE, "b", &t.error));
+    driver_ask(&t, &request);
+    driver_sent(&t);
+    size_t len = strlen(stream);
+    ck_assert(proto_receive(&t.proto, stream, first, t.now_ns, t.now_ns));
+    ck_assert(proto_receive(&t.proto, stream + first, second - first, t.now_ns, t.now_ns));
+    ck_assert(proto_receive(&t.proto, stream + second, len - second, t.now_ns, t.now_ns));
+    ck_assert_int_eq(driver_expect_answer(&t, 1024, REDLOCK_OK).lock.fence, 77);
+    struct redlock_event event = driver_next(&t);
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
+    ck_assert_str_eq(event.lock.token, TOKEN);
+    ck_assert_str_eq(event.lock.resource, "a");
+    ck_assert_str_eq(event.reason, "noquorum");
+    ck_assert_int_eq(driver_expect_answer(&t, 3074, REDLOCK_HELD).hint_ms, 500);
+    driver_expect_answer(&t, 2049, REDLOCK_OK);
+    ck_assert_uint_eq(driver_expect_answer(&t, 4099, REDLOCK_OK).place, 4);
+    driver_expect_none(&t);
+    end();
+}
+
+START_TEST(a_stream_means_the_same_however_it_is_cut)
+{
+    end();
+    for (size_t first = 0; first < sizeof(stream); first++)
+        for (size_t second = first; second < sizeof(stream); second++)
+            check_stream(first, second);
+    begin();
+}
+END_TEST
+
+/* --- the end of a connection --- */
+
+START_TEST(the_end_answers_what_is_under_way)
+{
+    driver_granted(&t, "a", TOKEN, true);
+    driver_granted(&t, "b", OTHER, true);
+    uint64_t c = driver_ping(&t);
+    driver_sent(&t);
+    uint64_t d = driver_ping(&t);
+    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
+    proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
+    driver_expect(&t, REDLOCK_EVENT_LOST);
+    driver_expect_answer(&t, c, REDLOCK_BROKEN);
+    ck_assert_str_eq(t.proto.error, "tcp://there:1: it ended");
+    driver_expect_answer(&t, d, REDLOCK_BROKEN);
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+    driver_expect_none(&t);
+    ck_assert_uint_eq(t.proto.holds.count, 0);
+    ck_assert_str_eq(driver_sent(&t), "");
+}
+END_TEST
+
+START_TEST(half_a_line_is_forgotten_with_its_connection)
+{
+    uint64_t a = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " PON", a));
+    proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
+    driver_expect_answer(&t, a, REDLOCK_BROKEN);
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+    proto_begin(&t.proto);
+    a = driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", a));
+    driver_expect_answer(&t, a, REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(an_end_that_cost_nothing_is_forgotten_with_a_new_connection)
+{
+    proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
+    proto_begin(&t.proto);
+    driver_expect_none(&t);
+    driver_granted(&t, "a", TOKEN, true);
+    proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
+    proto_begin(&t.proto);
+    proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
+    proto_begin(&t.proto);
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+    driver_expect_none(&t);
+}
+END_TEST
+
+START_TEST(what_nobody_took_is_freed)
+{
+    driver_granted(&t, "a", TOKEN, true);
+    driver_granted(&t, "b", OTHER, true);
+    driver_acquire(&t, "c", (struct redlock_lock_options){.hold = true});
+    driver_sent(&t);
+    driver_ping(&t);
+    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
+}
+END_TEST
+
+/* --- the secret --- */
+
+START_TEST(secret_is_told_first_on_each_connection)
+{
+    proto_set_secret(&t.proto, "s3cret");
+    proto_set_label(&t.proto, "me", true);
+    proto_begin(&t.proto);
+    ck_assert(proto_has_output(&t.proto));
+    uint64_t a = driver_ping(&t);
+    driver_expect_sent(&t, "#auth AUTH s3cret\n#name NAME me\n#%" PRIu64 " PING\n", a);
+    ck_assert(driver_hear(&t, "#auth OK\n#name OK\n#%" PRIu64 " PONG\n", a));
+    driver_expect_answer(&t, a, REDLOCK_OK);
+    ck_assert(!proto_has_output(&t.proto));
+    ck_assert(!driver_hear(&t, "#auth OK\n")); /* it was answered */
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+    proto_begin(&t.proto);
+    driver_expect_sent(&t, "#auth AUTH s3cret\n#name NAME me\n");
+    proto_set_secret(&t.proto, NULL);
+    proto_begin(&t.proto);
+    driver_expect_sent(&t, "#name NAME me\n");
+}
+END_TEST
+
+START_TEST(nothing_overtakes_the_secret)
+{
+    char buf[CLIENT_REQUEST_LINE];
+    proto_set_secret(&t.proto, "s3cret");
+    proto_begin(&t.proto);
+    driver_ping(&t);
+    ck_assert_uint_eq(proto_write(&t.proto, t.now_ns, buf, sizeof(buf) - 1), 0);
+    size_t len = proto_write(&t.proto, t.now_ns, buf, sizeof(buf));
+    ck_assert_uint_eq(len, strlen("#auth AUTH s3cret\n"));
+}
+END_TEST
+
+/* What is answered to a secret that is not taken, and what then becomes of all requests. */
+static const struct {
+    const char *answer;
+    enum redlock_status status;
+} refusals[] = {
+    {"#auth DENIED wrong secret\n", REDLOCK_DENIED},
+    {"DENIED not authenticated in time\n", REDLOCK_DENIED},
+    {"#auth LIMIT secrets\n", REDLOCK_LIMIT},
+    {"#auth SHUTDOWN\n", REDLOCK_SHUTDOWN},
+    {"#auth ERR bad-arguments not available yet: AUTH\n", REDLOCK_REFUSED},
+    {"#auth HELD 5\n", REDLOCK_GARBLED},
+    {"#auth\n", REDLOCK_GARBLED},
+};
+
+START_TEST(secret_that_is_not_taken_ends_all_requests)
+{
+    proto_set_secret(&t.proto, "s3cret");
+    proto_begin(&t.proto);
+    uint64_t a = driver_ping(&t);
+    uint64_t b = driver_acquire(&t, "a", (struct redlock_lock_options){0});
+    driver_sent(&t);
+    ck_assert(!driver_hear(&t, "%s", refusals[_i].answer));
+    driver_expect_answer(&t, a, refusals[_i].status);
+    driver_expect_answer(&t, b, refusals[_i].status);
+    driver_expect(&t, REDLOCK_EVENT_CLOSED);
+    ck_assert_ptr_null(strstr(t.proto.error, "s3cret"));
+}
+END_TEST
+
+/* An answer to what was not asked. */
+START_TEST(without_a_secret_there_is_no_answer_to_one)
+{
+    driver_ping(&t);
+    driver_sent(&t);
+    ck_assert(!driver_hear(&t, "#auth DENIED wrong secret\n"));
+    ck_assert_int_eq(driver_next(&t).status, REDLOCK_GARBLED);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("client_proto");
+    TCase *cases = tcase_create("client_proto");
+    tcase_add_checked_fixture(cases, begin, end);
+    tcase_add_test(cases, requests_are_sent_in_order_and_answered_in_any);
+    tcase_add_test(cases, a_request_is_sent_when_it_is_written_not_when_it_is_asked);
+    tcase_add_test(cases, a_connection_is_named_first_and_again_when_it_is_new);
+    tcase_add_test(cases, the_lines_of_a_listing_are_passed_on);
+    tcase_add_test(cases, a_place_is_told_at_the_end_of_the_listing);
+    tcase_add_test(cases, there_is_a_bound_on_requests_until_they_are_taken);
+    tcase_add_loop_test(cases, what_answers_nothing_ends_the_connection, 0,
+                        sizeof(foreign) / sizeof(foreign[0]));
+    tcase_add_test(cases, a_closing_error_is_no_answer);
+    tcase_add_test(cases, the_reason_is_told_with_the_address);
+    tcase_add_test(cases, an_answer_comes_once);
+    tcase_add_test(cases, what_was_not_sent_is_not_answered);
+    tcase_add_test(cases, a_line_has_a_longest_length);
+    tcase_add_test(cases, a_stream_means_the_same_however_it_is_cut);
+    tcase_add_test(cases, the_end_answers_what_is_under_way);
+    tcase_add_test(cases, half_a_line_is_forgotten_with_its_connection);
+    tcase_add_test(cases, an_end_that_cost_nothing_is_forgotten_with_a_new_connection);
+    tcase_add_test(cases, what_nobody_took_is_freed);
+    tcase_add_test(cases, secret_is_told_first_on_each_connection);
+    tcase_add_test(cases, nothing_overtakes_the_secret);
+    tcase_add_loop_test(cases, secret_that_is_not_taken_ends_all_requests, 0,
+                        sizeof(refusals) / sizeof(refusals[0]));
+    tcase_add_test(cases, without_a_secret_there_is_no_answer_to_one);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
