@@ -38,7 +38,7 @@ engine_(retune|try|say) | engine_apply_config, engine_self_test
 patience|patience_[a-z]+|PATIENCE_[A-Z_]+|[a-z_]+_patience_[a-z]+ | timeout, retry policy
 moods?|mood_[a-z]+|MOOD[A-Z_]* | health
 struct (talk|question|verdict|asked)|(talk|client_driver|question|verdict)_[a-z_]+ | client_proto, client_request, client_result, exchange
-farewell|[a-z_]+_farewell|knock|struct passage | closing error, access check
+farewell|[a-z_]+_farewell|knock|struct access_check | closing error, access check
 eight_[a-z]+|EIGHT_OF | swar
 spelling_[a-z]+ | suggest
 entropy|entropy_[a-z]+|io_entropy | random

@@ -18,15 +18,15 @@ static bool is_spent(int64_t now_ns, int64_t ends_ns)
     return now_ns >= ends_ns - LAST_NS;
 }
 
-enum retry_decision retry_decide(enum redlock_status status, const struct passage *passage,
+enum retry_decision retry_decide(enum redlock_status status, const struct access_check *access,
                                  int64_t now_ns, int64_t ends_ns)
 {
     if (is_spent(now_ns, ends_ns))
         return RETRY_NEVER;
     bool away = status == REDLOCK_UNREACHABLE || status == REDLOCK_BROKEN ||
                 status == REDLOCK_TIMEOUT || status == REDLOCK_SHUTDOWN ||
-                (status == REDLOCK_LIMIT && passage->ended) ||
-                (status == REDLOCK_DENIED && passage->ended && passage->let_in);
+                (status == REDLOCK_LIMIT && access->ended) ||
+                (status == REDLOCK_DENIED && access->ended && access->let_in);
     if (status == REDLOCK_HELD || status == REDLOCK_NOQUORUM || status == REDLOCK_LATE)
         return RETRY_AT_ONCE;
     return away ? RETRY_LATER : RETRY_NEVER;

@@ -17,7 +17,7 @@ enum retry_decision {
 };
 
 /* What became of the connection on which it was asked. */
-struct passage {
+struct access_check {
     bool let_in; /* the daemon has served it */
     bool ended;  /* with this answer, or before it */
 };
@@ -29,7 +29,7 @@ struct passage {
  *
  * ends_ns: until when it may wait; INT64_MAX: for ever.
  */
-enum retry_decision retry_decide(enum redlock_status status, const struct passage *passage,
+enum retry_decision retry_decide(enum redlock_status status, const struct access_check *access,
                                  int64_t now_ns, int64_t ends_ns);
 
 /* Where it goes on: when to ask again. Not beyond the end, and so that there is time for an

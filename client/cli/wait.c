@@ -130,7 +130,7 @@ static void unshow(struct wait *wait)
 
 /* A daemon that does not let us in says so to whatever is asked: to a PING, which nobody is denied,
  * that cannot be taken for an answer. */
-static enum redlock_status knock(struct wait *wait)
+static enum redlock_status check_access(struct wait *wait)
 {
     allow_stop(wait->suspension, true);
     enum redlock_status status = redlock_ping(wait->redlock);
@@ -146,7 +146,7 @@ static enum redlock_status start(struct wait *wait)
     int64_t left_ms = LIMIT_WAIT_MS;
     if (!redlock_is_connected(wait->redlock)) {
         daemon_renew_secret(options, wait->redlock);
-        enum redlock_status status = knock(wait);
+        enum redlock_status status = check_access(wait);
         if (status != REDLOCK_OK)
             return status;
     }
@@ -168,8 +168,8 @@ static enum redlock_status start(struct wait *wait)
 /* Is this the end of it? Else it will begin again. */
 static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
-    const struct passage passage = {.let_in = wait->let_in, .ended = ended};
-    enum retry_decision decision = retry_decide(status, &passage, now_ns, wait->ends_ns);
+    const struct access_check access = {.let_in = wait->let_in, .ended = ended};
+    enum retry_decision decision = retry_decide(status, &access, now_ns, wait->ends_ns);
     if (decision == RETRY_NEVER)
         return true;
     if (decision == RETRY_LATER) {
@@ -311,7 +311,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     struct redlock_event event = {.hint_ms = -1};
     /* A daemon that is not there now may never have been: a wrong address. One that has no place
      * for us is there. */
-    enum redlock_status status = knock(&wait);
+    enum redlock_status status = check_access(&wait);
     bool crowded = status == REDLOCK_LIMIT && !is_final(&wait, status, true, clock_boottime_ns());
     if (status == REDLOCK_OK || crowded)
         status = loop(&wait, &event);

@@ -11,7 +11,7 @@ static const int64_t MS = NS_PER_MS;
 /* A wait that ends at a second. */
 enum { ENDS_MS = 1000 };
 
-static const struct passage connected = {.let_in = true};
+static const struct access_check connected = {.let_in = true};
 
 static enum retry_decision after(enum redlock_status status, int64_t now_ms)
 {
@@ -49,7 +49,7 @@ START_TEST(a_closing_error_is_no_answer)
 {
     static const struct {
         enum redlock_status status;
-        struct passage passage;
+        struct access_check access;
         enum retry_decision timeout;
     } rows[] = {
         {REDLOCK_LIMIT, {.let_in = true, .ended = false}, RETRY_NEVER},
@@ -61,7 +61,7 @@ START_TEST(a_closing_error_is_no_answer)
         {REDLOCK_GARBLED, {.let_in = true, .ended = true}, RETRY_NEVER},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        ck_assert_int_eq(retry_decide(rows[i].status, &rows[i].passage, 0, INT64_MAX),
+        ck_assert_int_eq(retry_decide(rows[i].status, &rows[i].access, 0, INT64_MAX),
                          rows[i].timeout);
 }
 END_TEST
