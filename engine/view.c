@@ -5,7 +5,7 @@
 
 #include "engine/guard/record_write.h"
 #include "engine/internal.h"
-#include "protocol/eight.h"
+#include "protocol/swar.h"
 
 static_assert((int)ENGINE_SET_ID == (int)RECORD_SET_ID, "the same for users of the engine");
 static_assert((int)ENGINE_LEASE_MAX >= (int)GUARD_SERVER_MAX, "a lease fits");
@@ -234,9 +234,9 @@ bool engine_tag_in_use(const struct engine_client *client, const char *tag, size
     /* All are padded to one length, and most differ in the first eight bytes. */
     char padded[LIMIT_TAG] = {0};
     memcpy(padded, tag, tag_len);
-    uint64_t first = eight_load(padded);
+    uint64_t first = swar_load(padded);
     LIST_FOREACH (pending, &client->pending_requests, of_client)
-        if (eight_load(pending->tag) == first && pending->tagged &&
+        if (swar_load(pending->tag) == first && pending->tagged &&
             memcmp(pending->tag, padded, sizeof(padded)) == 0)
             return true;
     return false;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/eight.h"
+#include "protocol/swar.h"
 #include "protocol/token.h"
 #include "protocol/units.h"
 
@@ -123,10 +123,10 @@ static size_t split(const char *line, size_t len, struct words *words)
     words->count = 0;
     for (size_t at = 0; at < len; at += 8) {
         size_t left = len - at;
-        uint64_t all = left >= 8 ? eight_load(line + at) : eight_load_some(line + at, left, '-');
-        uint64_t blanks = eight_are_blank(all);
-        for (; blanks != 0; blanks = eight_but_first(blanks)) {
-            size_t stop = at + eight_first(blanks);
+        uint64_t all = left >= 8 ? swar_load(line + at) : swar_load_some(line + at, left, '-');
+        uint64_t blanks = swar_are_blank(all);
+        for (; blanks != 0; blanks = swar_but_first(blanks)) {
+            size_t stop = at + swar_first(blanks);
             if (line[stop] != ' ')
                 return stop;
             add_word(words, line + start, stop - start);
@@ -142,13 +142,13 @@ static size_t split(const char *line, size_t len, struct words *words)
  * in a word. */
 static uint64_t letters_of(const struct word *word)
 {
-    const uint64_t case_bits = EIGHT_OF('a' - 'A');
-    return word->len <= LETTERS ? eight_load_some(word->at, word->len, '\0') & ~case_bits : 0;
+    const uint64_t case_bits = SWAR_OF('a' - 'A');
+    return word->len <= LETTERS ? swar_load_some(word->at, word->len, '\0') & ~case_bits : 0;
 }
 
 static bool is_word(const struct word *word, const char upper[LETTERS])
 {
-    return letters_of(word) == eight_load(upper);
+    return letters_of(word) == swar_load(upper);
 }
 
 /* --- tags and labels --- */

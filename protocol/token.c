@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "protocol/eight.h"
+#include "protocol/swar.h"
 #include "protocol/text.h"
 
 bool token_is(const char *value, size_t len)
@@ -12,7 +12,7 @@ bool token_is(const char *value, size_t len)
     size_t i = 0;
     if (len != LIMIT_TOKEN)
         return false;
-    while (i < LIMIT_TOKEN && eight_are_hex(value + i))
+    while (i < LIMIT_TOKEN && swar_are_hex(value + i))
         i += 8;
     return i == LIMIT_TOKEN;
 }

@@ -39,7 +39,7 @@ patience|patience_[a-z]+|PATIENCE_[A-Z_]+|[a-z_]+_patience_[a-z]+ | timeout, ret
 moods?|mood_[a-z]+|MOOD[A-Z_]* | health
 struct (talk|question|verdict|asked)|(talk|client_driver|question|verdict)_[a-z_]+ | client_proto, client_request, client_result, exchange
 farewell|[a-z_]+_farewell|knock|struct access_check | closing error, access check
-eight_[a-z]+|EIGHT_OF | swar
+eight_[a-z]+|SWAR_OF | swar
 spelling_[a-z]+ | suggest
 entropy|entropy_[a-z]+|io_entropy | random
 duel|liars?|liar_[a-z_]+|LIAR_[A-Z]+ | interleavings, hostile server

@@ -1,7 +1,7 @@
 /*
- * protocol/eight.h: every byte in every place, beside every other.
+ * protocol/swar.h: every byte in every place, beside every other.
  */
-#include "protocol/eight.h"
+#include "protocol/swar.h"
 #include "tests/runner.h"
 
 static bool is_blank(unsigned byte)
@@ -13,8 +13,8 @@ static bool is_blank(unsigned byte)
 static unsigned places_of(uint64_t answers)
 {
     unsigned places = 0;
-    for (; answers != 0; answers = eight_but_first(answers)) {
-        unsigned place = 1u << eight_first(answers);
+    for (; answers != 0; answers = swar_but_first(answers)) {
+        unsigned place = 1u << swar_first(answers);
         ck_assert_uint_gt(place, places);
         places |= place;
     }
@@ -36,8 +36,8 @@ START_TEST(finds_blanks_and_hex_digits_as_a_loop_does)
                 bytes[(place + 1) % 8] = (char)next;
                 unsigned blanks = (unsigned)is_blank(one) << place | (unsigned)is_blank(next)
                                                                          << (place + 1) % 8;
-                ck_assert_uint_eq(places_of(eight_are_blank(eight_load(bytes))), blanks);
-                ck_assert_int_eq(eight_are_hex(bytes), is_hex(one) && is_hex(next));
+                ck_assert_uint_eq(places_of(swar_are_blank(swar_load(bytes))), blanks);
+                ck_assert_int_eq(swar_are_hex(bytes), is_hex(one) && is_hex(next));
             }
         }
     }
@@ -49,7 +49,7 @@ START_TEST(loads_fewer_than_eight_and_puts_others_behind_them)
     for (size_t count = 0; count <= 8; count++) {
         char expected[9] = "--------";
         memcpy(expected, "a b\x01\x7f\xff c", count);
-        ck_assert_uint_eq(eight_load_some("a b\x01\x7f\xff c", count, '-'), eight_load(expected));
+        ck_assert_uint_eq(swar_load_some("a b\x01\x7f\xff c", count, '-'), swar_load(expected));
     }
 }
 END_TEST
