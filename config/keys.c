@@ -8,7 +8,7 @@
 #include "config/memory.h"
 #include "config/secret.h"
 #include "config/value.h"
-#include "protocol/spelling.h"
+#include "protocol/suggest.h"
 
 enum { KEYS_IN_SECTION_MAX = 16 };
 
@@ -265,7 +265,7 @@ static void report_unknown(const struct key *keys, const char *section,
         count += known[count] != NULL;
         assert(count <= KEYS_IN_SECTION_MAX);
     }
-    const char *meant = spelling_nearest(name->text, known);
+    const char *meant = suggest_nearest(name->text, known);
     report_error(report, name->mark, "%s%s%s: there is no such key%s%s%s", section,
                  section[0] != '\0' ? "." : "", name->text, meant != NULL ? "; did you mean " : "",
                  meant != NULL ? meant : "", meant != NULL ? "?" : "");

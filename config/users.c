@@ -12,7 +12,7 @@
 #include "config/memory.h"
 #include "config/secret.h"
 #include "config/value.h"
-#include "protocol/spelling.h"
+#include "protocol/suggest.h"
 
 static const char example[] =
     "{name: ci, secret_file: /etc/redlockd/ci.secret, resources: [\"ci:\"]}";
@@ -106,7 +106,7 @@ static bool add_verb(const char *text, void *target, struct error *error)
         user->verbs |= permissions[i].verbs;
         return true;
     }
-    const char *meant = spelling_nearest(text, words);
+    const char *meant = suggest_nearest(text, words);
     return meant != NULL ? error_set(error, "is none of them; did you mean %s?", meant)
                          : error_set(error, "is none of %s", list);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/cli/report.h"
-#include "protocol/spelling.h"
+#include "protocol/suggest.h"
 
 enum { NAME_WIDTH = 9, OPTION_WIDTH = 23, QUOTED_MAX = 40 };
 
@@ -81,7 +81,7 @@ static const char *nearest(const char *name)
             return aliases[i].meant;
     for (unsigned i = 0; commands[i].name != NULL; i++)
         names[i] = commands[i].name;
-    return spelling_nearest(name, names);
+    return suggest_nearest(name, names);
 }
 
 const struct command *command_find(const char *name, struct error *error)

@@ -10,7 +10,7 @@
 #include "client/cli/command.h"
 #include "client/cli/duration.h"
 #include "client/cli/signals.h"
-#include "protocol/spelling.h"
+#include "protocol/suggest.h"
 
 enum { QUOTED_MAX = 40, QUOTED_SIZE = 4 * QUOTED_MAX + 8, LETTERS_SIZE = 2 * OPTION_COUNT + 4 };
 
@@ -61,7 +61,7 @@ static bool fail_unknown(struct parser *parser, const char *word)
         if (parser->allowed & OPTION_BIT(id))
             words[count++] = option_rules[id].word;
     }
-    const char *meant = spelling_nearest(name + 2, words);
+    const char *meant = suggest_nearest(name + 2, words);
     return error_set(parser->error, "%s has no option %s%s%s%s", command_name(parser),
                      quote(parser, word), meant != NULL ? "; did you mean --" : "",
                      meant != NULL ? meant : "", meant != NULL ? "?" : "");

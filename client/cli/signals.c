@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "protocol/spelling.h"
+#include "protocol/suggest.h"
 
 enum { SIGNALS = 32, NAME_SIZE = 16, QUOTED_MAX = 40 };
 
@@ -28,7 +28,7 @@ static bool fail(const char *text, struct error *error)
         upper[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 'a' + 'A') : name[i];
 
     struct text message = error_begin(error);
-    const char *meant = spelling_nearest(upper, names);
+    const char *meant = suggest_nearest(upper, names);
     text_quoted(&message, text, strlen(text), QUOTED_MAX);
     text_string(&message, " is no signal; ");
     text_string(&message, meant != NULL ? "did you mean " : "write TERM, INT or 15");

@@ -1,4 +1,4 @@
-#include "protocol/spelling.h"
+#include "protocol/suggest.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static size_t distance(const char *a, const char *b)
     return rows[(i - 1) % ROWS][len];
 }
 
-const char *spelling_nearest(const char *text, const char *const *words)
+const char *suggest_nearest(const char *text, const char *const *words)
 {
     const char *nearest = NULL;
     size_t len = strlen(text);

@@ -1,4 +1,4 @@
-#include "protocol/spelling.h"
+#include "protocol/suggest.h"
 
 #include "tests/runner.h"
 
@@ -6,31 +6,31 @@ START_TEST(suggestions_are_near_or_none)
 {
     static const char *const words[] = {"max_ttl", "min_validity", "log",
                                         "a_word_far_longer_than_any_key_could_be_at_all", NULL};
-    ck_assert_str_eq(spelling_nearest("max_tll", words), "max_ttl");
-    ck_assert_str_eq(spelling_nearest("maxttl", words), "max_ttl");
-    ck_assert_str_eq(spelling_nearest("mn_validity", words), "min_validity");
-    ck_assert_str_eq(spelling_nearest("lgo", words), "log");
-    ck_assert_ptr_null(spelling_nearest("x", words));
-    ck_assert_ptr_null(spelling_nearest("port", words));
-    ck_assert_ptr_null(spelling_nearest("a_word_far_longer_than_any_key_could_be_at_all", words));
+    ck_assert_str_eq(suggest_nearest("max_tll", words), "max_ttl");
+    ck_assert_str_eq(suggest_nearest("maxttl", words), "max_ttl");
+    ck_assert_str_eq(suggest_nearest("mn_validity", words), "min_validity");
+    ck_assert_str_eq(suggest_nearest("lgo", words), "log");
+    ck_assert_ptr_null(suggest_nearest("x", words));
+    ck_assert_ptr_null(suggest_nearest("port", words));
+    ck_assert_ptr_null(suggest_nearest("a_word_far_longer_than_any_key_could_be_at_all", words));
 }
 END_TEST
 
 START_TEST(the_first_of_those_equally_near_is_taken)
 {
     static const char *const words[] = {"lock", "locks", "lack", NULL};
-    ck_assert_str_eq(spelling_nearest("lick", words), "lock");
-    ck_assert_str_eq(spelling_nearest("lokc", words), "lock");
-    ck_assert_str_eq(spelling_nearest("lockss", words), "locks");
+    ck_assert_str_eq(suggest_nearest("lick", words), "lock");
+    ck_assert_str_eq(suggest_nearest("lokc", words), "lock");
+    ck_assert_str_eq(suggest_nearest("lockss", words), "locks");
 }
 END_TEST
 
 START_TEST(letters_that_changed_places_are_one_mistake)
 {
     static const char *const words[] = {"TRAP", "ILL", "TERM", "KILL", NULL};
-    ck_assert_str_eq(spelling_nearest("TREM", words), "TERM");
-    ck_assert_str_eq(spelling_nearest("KLIL", words), "KILL");
-    ck_assert_str_eq(spelling_nearest("EKILLL", words), "KILL");
+    ck_assert_str_eq(suggest_nearest("TREM", words), "TERM");
+    ck_assert_str_eq(suggest_nearest("KLIL", words), "KILL");
+    ck_assert_str_eq(suggest_nearest("EKILLL", words), "KILL");
 }
 END_TEST
 
