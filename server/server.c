@@ -315,7 +315,7 @@ static bool start_clients(struct server *server)
         .log = &server->log,
         .base = server->base,
         .pass = &server->pass,
-        .entropy = &server->entropy,
+        .random = &server->random,
         .streams = &server->streams,
         .tls_sockets = &server->tls_sockets,
         .started_ns = server->started_ns,
@@ -376,7 +376,7 @@ static bool start_admin(struct server *server)
 /* Everything that takes memory or descriptors, and says nothing if there are none. */
 static bool start_parts(struct server *server)
 {
-    return entropy_init(&server->entropy) && start_loop(server) && start_clients(server) &&
+    return random_init(&server->random) && start_loop(server) && start_clients(server) &&
            start_engine(server) && start_connections(server);
 }
 
@@ -461,6 +461,6 @@ void server_stop(struct server *server)
     if (server->base != NULL)
         event_base_free(server->base);
     tls_sockets_deinit(&server->tls_sockets);
-    entropy_deinit(&server->entropy);
+    random_deinit(&server->random);
     log_adopt_libevent(NULL);
 }

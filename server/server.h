@@ -24,7 +24,6 @@
 #include "server/admin/admin.h"
 #include "server/admin/status_history.h"
 #include "server/clients/clients.h"
-#include "server/entropy.h"
 #include "server/log.h"
 #include "server/masters/connections.h"
 #include "server/net/pass.h"
@@ -32,6 +31,7 @@
 #include "server/net/tls.h"
 #include "server/notifier.h"
 #include "server/probe.h"
+#include "server/random.h"
 
 enum { SERVER_SIGNALS = 3 };
 
@@ -51,7 +51,7 @@ struct server {
     struct event_base *base;
     struct pass pass; /* at its end: server_on_pass_end() */
     struct resolver resolver;
-    struct entropy entropy;
+    struct random random;
     struct streams streams; /* of the clients and the masters */
     struct tls_sockets tls_sockets;
 

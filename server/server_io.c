@@ -130,10 +130,10 @@ static int64_t io_wall_us(void *context)
     return clock_wall_ns() / 1000;
 }
 
-static void io_entropy(void *context, void *bytes, size_t len)
+static void io_random(void *context, void *bytes, size_t len)
 {
     struct server *server = context;
-    entropy_fill(&server->entropy, bytes, len);
+    random_fill(&server->random, bytes, len);
 }
 
 struct engine_io server_io(struct server *server)
@@ -154,6 +154,6 @@ struct engine_io server_io(struct server *server)
         .tried = io_tried,
         .leased = io_leased,
         .wall_us = io_wall_us,
-        .entropy = io_entropy,
+        .random = io_random,
     };
 }

@@ -41,7 +41,7 @@ struct (talk|question|verdict|asked)|(talk|client_driver|question|verdict)_[a-z_
 farewell|[a-z_]+_farewell|knock|struct access_check | closing error, access check
 eight_[a-z]+|SWAR_OF | swar
 spelling_[a-z]+ | suggest
-entropy|entropy_[a-z]+|io_entropy | random
+random|random_[a-z]+|io_random | random
 duel|liars?|liar_[a-z_]+|LIAR_[A-Z]+ | interleavings, hostile server
 (world|judge|agenda|dice)_[a-z_]+|struct (world|agenda|dice) | cluster, checker, event queue, prng
 monitor_(init|take|loss|ago|on_vote|on_lost) | status_history'

@@ -26,7 +26,7 @@ static const enum redis_command commands[] = {
 uint32_t flights_random(struct flights *flights)
 {
     uint32_t random;
-    flights->io->entropy(flights->io->context, &random, sizeof(random));
+    flights->io->random(flights->io->context, &random, sizeof(random));
     return random;
 }
 
@@ -35,7 +35,7 @@ static void draw_digits(struct flights *flights, size_t count, char *digits)
 {
     unsigned char bytes[LIMIT_TOKEN_BYTES];
     assert(count <= sizeof(bytes));
-    flights->io->entropy(flights->io->context, bytes, count);
+    flights->io->random(flights->io->context, bytes, count);
     text_hex(bytes, count, digits);
 }
 
@@ -47,7 +47,7 @@ void flights_make_token(struct flights *flights, char *token)
 void flights_freeze_token(struct flights *flights, const char *token, char *frozen)
 {
     unsigned char fresh[TOKEN_FRESH_BYTES];
-    flights->io->entropy(flights->io->context, fresh, sizeof(fresh));
+    flights->io->random(flights->io->context, fresh, sizeof(fresh));
     token_freeze(token, fresh, frozen);
 }
 

@@ -108,7 +108,7 @@ struct engine_io {
     int64_t (*wall_us)(void *context);
 
     /* Random bytes fit for a token: unpredictable, never repeated. */
-    void (*entropy)(void *context, void *bytes, size_t len);
+    void (*random)(void *context, void *bytes, size_t len);
 };
 
 #endif

@@ -12,7 +12,7 @@ static uint32_t random_for_wire(void *context)
 {
     const struct flights_wire *wire = context;
     uint32_t random;
-    wire->flights->io->entropy(wire->flights->io->context, &random, sizeof(random));
+    wire->flights->io->random(wire->flights->io->context, &random, sizeof(random));
     return random;
 }
 

@@ -24,7 +24,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     TAILQ_INIT(&manager->unheld);
     timers_init(&manager->timers);
     timers_init(&manager->due);
-    io->entropy(io->context, &seed, sizeof(seed));
+    io->random(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) &&
            resources_init(&manager->resources,
                           LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_SOUGHT,

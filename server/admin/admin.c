@@ -160,7 +160,7 @@ static void drop_body(struct admin_body *body)
 static void make_nonce(struct server *server, char nonce[ADMIN_NONCE + 1])
 {
     unsigned char random[ADMIN_NONCE / 2];
-    entropy_fill(&server->entropy, random, sizeof(random));
+    random_fill(&server->random, random, sizeof(random));
     text_hex(random, sizeof(random), nonce);
     nonce[ADMIN_NONCE] = '\0';
 }

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "config/config.h"
-#include "server/entropy.h"
+#include "server/random.h"
 
 static const char *const everything[] = {""};
 
@@ -165,16 +165,16 @@ const char *auth_answer(enum auth_result result)
 static bool make_users(const struct auth *auth, struct users *users)
 {
     unsigned char key[USERS_DIGEST];
-    entropy_fill(auth->entropy, key, sizeof(key));
+    random_fill(auth->random, key, sizeof(key));
     return users_init(users, auth->config->users, key);
 }
 
-bool auth_init(struct auth *auth, const struct config *config, struct entropy *entropy)
+bool auth_init(struct auth *auth, const struct config *config, struct random *random)
 {
     uint64_t seed;
-    *auth = (struct auth){.config = config, .entropy = entropy, .open = config->users == NULL};
+    *auth = (struct auth){.config = config, .random = random, .open = config->users == NULL};
     TAILQ_INIT(&auth->pending);
-    entropy_fill(entropy, &seed, sizeof(seed));
+    random_fill(random, &seed, sizeof(seed));
     auth_throttle_init(&auth->auth_throttle, seed);
     return auth->open || make_users(auth, &auth->users);
 }

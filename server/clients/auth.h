@@ -32,7 +32,7 @@
 #include "server/clients/users.h"
 
 struct config;
-struct entropy;
+struct random;
 
 enum auth_state { AUTH_NONE, AUTH_OPEN, AUTH_PENDING, AUTH_BY_SOCKET, AUTH_BY_SECRET };
 
@@ -52,7 +52,7 @@ TAILQ_HEAD(identity_queue, auth_identity);
 
 struct auth {
     const struct config *config; /* the owner's */
-    struct entropy *entropy;     /* the owner's */
+    struct random *random;       /* the owner's */
     bool open;                   /* no users are configured */
     struct users users;
     struct auth_throttle auth_throttle;
@@ -65,7 +65,7 @@ struct auth {
 };
 
 /* By the users of the configuration. False if there is not enough memory. */
-bool auth_init(struct auth *auth, const struct config *config, struct entropy *entropy);
+bool auth_init(struct auth *auth, const struct config *config, struct random *random);
 void auth_deinit(struct auth *auth);
 
 /* A new connection, of which peer, fd and client_address are set, and all else is zero. False: it

@@ -9,7 +9,7 @@ bool clients_init(struct clients *clients)
     return sessions_init(clients) &&
            client_log_start(&clients->client_log, clients->log, clients->base) &&
            handshakes_init(&clients->handshakes, clients) &&
-           auth_init(&clients->auth, clients->config, clients->entropy);
+           auth_init(&clients->auth, clients->config, clients->random);
 }
 
 void clients_deinit(struct clients *clients)

@@ -25,7 +25,7 @@
 #include "server/clients/session.h"
 
 struct engine;
-struct entropy;
+struct random;
 struct pass;
 struct streams;
 struct tls_sockets;
@@ -37,7 +37,7 @@ struct clients {
     struct event_base *base;
     struct pass *pass;
     struct engine *engine;
-    struct entropy *entropy;
+    struct random *random;
     struct streams *streams;
     struct tls_sockets *tls_sockets;
     int64_t started_ns;

@@ -12,10 +12,10 @@
 #include "protocol/limits.h"
 #include "server/clients/session.h"
 #include "server/clock.h"
-#include "server/entropy.h"
 #include "server/log.h"
 #include "server/net/pass.h"
 #include "server/net/tls.h"
+#include "server/random.h"
 
 static bool all_answered(const struct session *session)
 {
@@ -277,7 +277,7 @@ static uint64_t draw_id(struct clients *clients)
 {
     uint64_t id = ++clients->next_session_id;
     if (!clients->auth.open) {
-        entropy_fill(clients->entropy, &id, sizeof(id));
+        random_fill(clients->random, &id, sizeof(id));
         id >>= 16;
     }
     return id;

@@ -141,7 +141,7 @@ static int64_t io_wall_us(void *context)
 
 /* Each token begins with its number, and has it once more where a frozen token keeps it
  * (protocol/token.h): the judge keeps a file on each. */
-static void io_entropy(void *context, void *bytes, size_t len)
+static void io_random(void *context, void *bytes, size_t len)
 {
     const struct place *place = context;
     struct sim *sim = place->sim;
@@ -403,7 +403,7 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .breaking = io_breaking,
         .broken = io_broken,
         .wall_us = io_wall_us,
-        .entropy = io_entropy,
+        .random = io_random,
     };
     struct engine_rules rules;
     places[index] = (struct place){sim, index};

@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 #include "server/clients/auth.h"
-#include "server/entropy.h"
+#include "server/random.h"
 #include "tests/runner.h"
 
 enum { S = 1000000000, PLACES = 4 };
@@ -29,7 +29,7 @@ static struct config_user changed_list[] = {
 static struct config_users users = {list, 2};
 static struct config_users changed_users = {changed_list, 1};
 static struct config config;
-static struct entropy entropy;
+static struct random source;
 static struct auth auth;
 static struct auth_identity identities[PLACES];
 
@@ -40,8 +40,8 @@ static void begin_with(struct config_users *configured)
     config.limits.auth_timeout_ns = 5 * (int64_t)S;
     list[0].verbs = list[1].verbs = changed_list[0].verbs = ACL_USUAL;
     memset(identities, 0, sizeof(identities));
-    ck_assert(entropy_init(&entropy));
-    ck_assert(auth_init(&auth, &config, &entropy));
+    ck_assert(random_init(&source));
+    ck_assert(auth_init(&auth, &config, &source));
 }
 
 static void begin(void)
@@ -52,7 +52,7 @@ static void begin(void)
 static void end(void)
 {
     auth_deinit(&auth);
-    entropy_deinit(&entropy);
+    random_deinit(&source);
 }
 
 static struct auth_identity *connect_at(unsigned index, int64_t now_ns)

@@ -136,7 +136,7 @@ static int64_t io_wall_us(void *context)
     return (world->now_ns + world->wall_ns) / 1000;
 }
 
-static void io_entropy(void *context, void *bytes, size_t len)
+static void io_random(void *context, void *bytes, size_t len)
 {
     struct world *world = context;
     for (size_t i = 0; i < len; i++) {
@@ -164,6 +164,6 @@ struct engine_io world_io(struct world *world)
         .tried = io_tried,
         .leased = io_leased,
         .wall_us = io_wall_us,
-        .entropy = io_entropy,
+        .random = io_random,
     };
 }

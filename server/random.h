@@ -4,23 +4,23 @@
  * clone of a running virtual machine has the same bytes as the original; docs/operations.md says
  * that such clones must not be made.
  */
-#ifndef SERVER_ENTROPY_H
-#define SERVER_ENTROPY_H
+#ifndef SERVER_RANDOM_H
+#define SERVER_RANDOM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ENTROPY_MAX = 4096 };
+enum { RANDOM_MAX = 4096 };
 
-struct entropy {
-    struct entropy_pool *pool; /* owned; zero in a child of fork() */
+struct random {
+    struct random_pool *pool; /* owned; zero in a child of fork() */
 };
 
 /* False if there is not enough memory. */
-bool entropy_init(struct entropy *entropy);
-void entropy_deinit(struct entropy *entropy);
+bool random_init(struct random *random);
+void random_deinit(struct random *random);
 
-/* At most ENTROPY_MAX bytes. Cannot fail: without random bytes no lock is safe, so that aborts. */
-void entropy_fill(struct entropy *entropy, void *to, size_t len);
+/* At most RANDOM_MAX bytes. Cannot fail: without random bytes no lock is safe, so that aborts. */
+void random_fill(struct random *random, void *to, size_t len);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/entropy.h"
+#include "server/random.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -6,35 +6,35 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-enum { BYTES = 2 * ENTROPY_MAX - sizeof(size_t) };
+enum { BYTES = 2 * RANDOM_MAX - sizeof(size_t) };
 
-struct entropy_pool {
+struct random_pool {
     size_t left; /* unused ones, at the end; 0 in a child of fork() */
     unsigned char bytes[BYTES];
 };
 
-bool entropy_init(struct entropy *entropy)
+bool random_init(struct random *random)
 {
-    void *memory = mmap(NULL, sizeof(*entropy->pool), PROT_READ | PROT_WRITE,
+    void *memory = mmap(NULL, sizeof(*random->pool), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    entropy->pool = memory != MAP_FAILED ? memory : NULL;
-    if (entropy->pool == NULL)
+    random->pool = memory != MAP_FAILED ? memory : NULL;
+    if (random->pool == NULL)
         return false;
     /* A kernel before Linux 4.14 does not know it; nothing here forks after the start. */
-    madvise(memory, sizeof(*entropy->pool), MADV_WIPEONFORK);
+    madvise(memory, sizeof(*random->pool), MADV_WIPEONFORK);
     return true;
 }
 
-void entropy_deinit(struct entropy *entropy)
+void random_deinit(struct random *random)
 {
-    if (entropy->pool == NULL)
+    if (random->pool == NULL)
         return;
-    explicit_bzero(entropy->pool, sizeof(*entropy->pool));
-    munmap(entropy->pool, sizeof(*entropy->pool));
-    entropy->pool = NULL;
+    explicit_bzero(random->pool, sizeof(*random->pool));
+    munmap(random->pool, sizeof(*random->pool));
+    random->pool = NULL;
 }
 
-static void refill(struct entropy_pool *pool)
+static void refill(struct random_pool *pool)
 {
     size_t got = 0;
     while (got < sizeof(pool->bytes)) {
@@ -45,10 +45,10 @@ static void refill(struct entropy_pool *pool)
     pool->left = sizeof(pool->bytes);
 }
 
-void entropy_fill(struct entropy *entropy, void *to, size_t len)
+void random_fill(struct random *random, void *to, size_t len)
 {
-    struct entropy_pool *pool = entropy->pool;
-    assert(len <= ENTROPY_MAX);
+    struct random_pool *pool = random->pool;
+    assert(len <= RANDOM_MAX);
     if (pool->left < len)
         refill(pool);
     unsigned char *from = pool->bytes + sizeof(pool->bytes) - pool->left;

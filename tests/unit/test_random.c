@@ -1,11 +1,11 @@
 /*
- * Random bytes, kept in advance: see server/entropy.h.
+ * Random bytes, kept in advance: see server/random.h.
  */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/entropy.h"
+#include "server/random.h"
 #include "tests/runner.h"
 
 enum { TOKEN = 20 };
@@ -13,26 +13,26 @@ enum { TOKEN = 20 };
 /* Two processes that go on with the same bytes would make the same tokens. */
 START_TEST(a_child_does_not_get_the_bytes_of_its_parent)
 {
-    struct entropy entropy;
+    struct random random;
     unsigned char ours[TOKEN];
     unsigned char theirs[TOKEN] = {0};
     int ends[2];
-    ck_assert(entropy_init(&entropy));
-    entropy_fill(&entropy, ours, TOKEN);
+    ck_assert(random_init(&random));
+    random_fill(&random, ours, TOKEN);
     ck_assert_int_eq(pipe(ends), 0);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        entropy_fill(&entropy, theirs, TOKEN);
+        random_fill(&random, theirs, TOKEN);
         _exit(write(ends[1], theirs, TOKEN) == TOKEN ? 0 : 1);
     }
-    entropy_fill(&entropy, ours, TOKEN);
+    random_fill(&random, ours, TOKEN);
     ck_assert_int_eq(read(ends[0], theirs, TOKEN), TOKEN);
     ck_assert_mem_ne(ours, theirs, TOKEN);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
     close(ends[0]);
     close(ends[1]);
-    entropy_deinit(&entropy);
+    random_deinit(&random);
 }
 END_TEST
 
@@ -40,15 +40,15 @@ START_TEST(no_bytes_come_twice)
 {
     enum { MANY = 2000 };
     static unsigned char drawn[MANY][TOKEN];
-    struct entropy entropy;
-    ck_assert(entropy_init(&entropy));
+    struct random random;
+    ck_assert(random_init(&random));
     for (unsigned i = 0; i < MANY; i++) {
-        entropy_fill(&entropy, drawn[i], TOKEN);
+        random_fill(&random, drawn[i], TOKEN);
         for (unsigned j = 0; j < i; j++)
             if (memcmp(drawn[i], drawn[j], TOKEN) == 0)
                 ck_abort_msg("%u is %u again", i, j);
     }
-    entropy_deinit(&entropy);
+    random_deinit(&random);
 }
 END_TEST
 
