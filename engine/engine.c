@@ -212,7 +212,7 @@ unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel ch
     return open ? 1 : 0;
 }
 
-void engine_try(struct engine *engine, unsigned node, int64_t now_ns)
+void engine_self_test(struct engine *engine, unsigned node, int64_t now_ns)
 {
     self_test_start(&engine->flights, node, now_ns);
 }

@@ -71,7 +71,7 @@ void engine_flush(struct engine *engine, int64_t now_ns);
 
 /* Ask a node, whose link is up, for all that rounds ask for, and for the leases on all names
  * (flight/self_test.h). */
-void engine_try(struct engine *engine, unsigned node, int64_t now_ns);
+void engine_self_test(struct engine *engine, unsigned node, int64_t now_ns);
 
 /* Why no vote is asked of this node; REASON_NONE if it votes. */
 enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns);

@@ -63,7 +63,7 @@ static enum reason found(const struct probe *probe, unsigned node, int64_t now_n
 
 static unsigned expected_answers(const struct probe *probe)
 {
-    return ENGINE_TRIALS + probe->connections->config->node_count;
+    return ENGINE_SELF_TESTS + probe->connections->config->node_count;
 }
 
 static void measure(struct probe *probe, unsigned node, int64_t now_ns)
@@ -93,7 +93,7 @@ static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
     if (reason != REASON_NONE && !passes_by_itself(reason))
         return false;
     if (!probed->tried)
-        engine_try(probe->connections->engine, node, now_ns);
+        engine_self_test(probe->connections->engine, node, now_ns);
     probed->tried = true;
     if (probed->heartbeat_count < PROBE_ROUND_TRIPS)
         measure(probe, node, now_ns);

@@ -49,7 +49,7 @@ enum { ENGINE_CLOCK_ID_MAX = 80 };
 enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
 
 /* So many answers io.tried() hears of a node. */
-enum { ENGINE_TRIALS = 9 };
+enum { ENGINE_SELF_TESTS = 9 };
 
 /* A lock that is released by force. */
 struct engine_broken {
@@ -98,7 +98,7 @@ struct engine_io {
      * for each reason and connection, to be logged. */
     void (*command_refused)(void *context, unsigned node, enum reason reason, bool release);
 
-    /* The answer to one of what engine_try() has asked; REASON_NONE: it does that. NULL where
+    /* The answer to one of what engine_self_test() has asked; REASON_NONE: it does that. NULL where
      * nobody calls that. */
     void (*tried)(void *context, unsigned node, const char *what, enum reason refused);
     /* ... and what this master says of whose the name of another is; "" nothing. */

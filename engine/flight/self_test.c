@@ -9,10 +9,10 @@ enum { TTL_MS = 2000, EXTENDED_MS = 2 * TTL_MS };
 
 /* In this order, on one key: it is taken, prolonged, looked at, frozen, handed over and released,
  * as every command of a round would do it. */
-static const struct trial {
+static const struct self_test {
     const char *what;
     enum redis_command command;
-} trials[ENGINE_TRIALS] = {
+} tests[ENGINE_SELF_TESTS] = {
     {"SET", REDIS_ACQUIRE},
     {"extend.lua", REDIS_EXTEND},
     {"status.lua", REDIS_KEY_PROBE},
@@ -24,9 +24,9 @@ static const struct trial {
     {"releases.lua", REDIS_RELEASE},
 };
 
-/* The last two trials. Where the master has no compare-and-delete of its own, the first of them is
+/* The last two tests. Where the master has no compare-and-delete of its own, the first of them is
  * release.lua again. */
-enum { TRIAL_NATIVE = ENGINE_TRIALS - 2, TRIAL_RELEASES };
+enum { TRIAL_NATIVE = ENGINE_SELF_TESTS - 2, TRIAL_RELEASES };
 
 /* Below the prefix, since an ACL may name that; and of one who looks, so that two are apart. */
 static size_t put_key(const struct flights *flights, char *key)
@@ -49,7 +49,7 @@ static void look_at_leases(struct flights *flights, unsigned node, int64_t now_n
         guard_name_key(&flights->guard, i, key);
         link_ask(&flights->masters[node].link,
                  &(struct outstanding){.kind = OUTSTANDING_SELF_TEST,
-                                       .command = (uint8_t)(ENGINE_TRIALS + i),
+                                       .command = (uint8_t)(ENGINE_SELF_TESTS + i),
                                        .sent_ns = now_ns},
                  (const char *[]){"GET", key, NULL});
     }
@@ -79,8 +79,8 @@ void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
     flights_make_token(flights, tokens[0]);
     flights_make_token(flights, tokens[1]);
     flights_freeze_token(flights, tokens[0], frozen);
-    for (unsigned i = 0; i < ENGINE_TRIALS; i++) {
-        call.command = trials[i].command;
+    for (unsigned i = 0; i < ENGINE_SELF_TESTS; i++) {
+        call.command = tests[i].command;
         call.ttl_ms = call.command == REDIS_EXTEND ? EXTENDED_MS : TTL_MS;
         call.token = tokens[call.command == REDIS_SWAP || call.command == REDIS_RELEASE];
         if (call.command == REDIS_FREEZE)
@@ -103,14 +103,14 @@ void self_test_on_reply(struct flights *flights, unsigned node,
 {
     enum reason refused = REASON_NONE;
     char lease[LIMIT_RECORD] = "";
-    if (outstanding->command >= ENGINE_TRIALS) {
+    if (outstanding->command >= ENGINE_SELF_TESTS) {
         if (reply->kind == RESP_STRING && reply->len < sizeof(lease))
             memcpy(lease, reply->str, reply->len);
-        flights->io->leased(flights->io->context, node, outstanding->command - ENGINE_TRIALS,
+        flights->io->leased(flights->io->context, node, outstanding->command - ENGINE_SELF_TESTS,
                             lease);
         return;
     }
     if (reply->kind == RESP_ERROR)
         refused = link_reason_of(&flights->masters[node].link, reply);
-    flights->io->tried(flights->io->context, node, trials[outstanding->command].what, refused);
+    flights->io->tried(flights->io->context, node, tests[outstanding->command].what, refused);
 }

@@ -7,7 +7,7 @@
 
 #include "engine/flight/flights.h"
 
-/* The node's link is up. io.tried() hears ENGINE_TRIALS answers, io.leased() one for each node,
+/* The node's link is up. io.tried() hears ENGINE_SELF_TESTS answers, io.leased() one for each node,
  * unless the link is lost before. Nothing is left of it after some seconds. */
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns);
 

@@ -42,9 +42,9 @@ static unsigned keys_of(unsigned node, const char *start)
 
 static void try_first(void)
 {
-    engine_try(&w.engine, 0, w.now_ns);
+    engine_self_test(&w.engine, 0, w.now_ns);
     world_settle(&w);
-    ck_assert_uint_eq(w.trials, ENGINE_TRIALS);
+    ck_assert_uint_eq(w.trials, ENGINE_SELF_TESTS);
 }
 
 START_TEST(a_master_that_does_all_refuses_nothing_and_keeps_nothing)
@@ -67,7 +67,7 @@ START_TEST(a_master_that_refuses_is_told_with_its_reason)
 {
     w.masters[0].redis.refusals[FAKE_KEYS] = "NOPERM this user has no permissions";
     try_first();
-    ck_assert_uint_eq(refused(), ENGINE_TRIALS);
+    ck_assert_uint_eq(refused(), ENGINE_SELF_TESTS);
     ck_assert_int_eq(w.trial_refused[0], REASON_NOPERM);
     w.masters[0].redis.refusals[FAKE_KEYS] = "ERR something new";
     w.trials = 0;
@@ -96,7 +96,7 @@ END_TEST
 START_TEST(who_is_lost_meanwhile_answers_nothing)
 {
     w.masters[0].hung = true;
-    engine_try(&w.engine, 0, w.now_ns);
+    engine_self_test(&w.engine, 0, w.now_ns);
     world_settle(&w);
     world_cut(&w, 0);
     world_pass_ms(&w, 100);
@@ -160,7 +160,7 @@ START_TEST(names_that_daemons_know_as_other_servers_are_found)
     w.read_only = true;
     world_restart_engine(&w, "elsewhere");
     world_pass_ms(&w, 500);
-    engine_try(&w.engine, 0, w.now_ns);
+    engine_self_test(&w.engine, 0, w.now_ns);
     world_settle(&w);
     ck_assert_int_eq(lease_finds(0), REASON_NONE);
     ck_assert_int_eq(lease_finds(1), REASON_REPOINTED);

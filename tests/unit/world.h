@@ -54,15 +54,15 @@ struct world {
     unsigned refused_releases; /* ... to one that releases */
     unsigned node_count;
     int64_t now_ns;
-    uint32_t durable;                         /* nodes that the next engine is told to be durable */
-    const char *reset_set;                    /* the next engine is told that this set is no more */
-    const char *cluster;                      /* of the next engine; NULL: "world" */
-    bool read_only;                           /* the next engine is to write nothing by itself */
-    int64_t stepped_back_ns[WORLD_NODES];     /* as the daemon has told */
-    unsigned trials;                          /* answers to what engine_try() has asked */
-    enum reason trial_refused[ENGINE_TRIALS]; /* ... in their order */
-    char leases[WORLD_NODES][LIMIT_RECORD];   /* on the names, as the master told that was tried */
-    int64_t wall_ns;                          /* what the daemon's wall clock is ahead of now_ns */
+    uint32_t durable;                     /* nodes that the next engine is told to be durable */
+    const char *reset_set;                /* the next engine is told that this set is no more */
+    const char *cluster;                  /* of the next engine; NULL: "world" */
+    bool read_only;                       /* the next engine is to write nothing by itself */
+    int64_t stepped_back_ns[WORLD_NODES]; /* as the daemon has told */
+    unsigned trials;                      /* answers to what engine_self_test() has asked */
+    enum reason trial_refused[ENGINE_SELF_TESTS]; /* ... in their order */
+    char leases[WORLD_NODES][LIMIT_RECORD]; /* on the names, as the master told that was tried */
+    int64_t wall_ns;                        /* what the daemon's wall clock is ahead of now_ns */
     uint64_t random;
     char replies[WORLD_REPLIES][128]; /* the lines the client got */
     unsigned reply_count;

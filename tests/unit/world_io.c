@@ -119,7 +119,7 @@ static void io_tried(void *context, unsigned node, const char *what, enum reason
     struct world *world = context;
     (void)node;
     ck_assert_ptr_nonnull(what);
-    ck_assert_uint_lt(world->trials, ENGINE_TRIALS);
+    ck_assert_uint_lt(world->trials, ENGINE_SELF_TESTS);
     world->trial_refused[world->trials++] = refused;
 }
 
