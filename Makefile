@@ -46,7 +46,7 @@ UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/runner.c tests/
 FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
                   $(filter-out $(wildcard tests/fuzz/fuzz_*.c),$(wildcard tests/fuzz/*.c)) \
-                  $(wildcard tests/unit/world*.c) tests/replies.c $(FAKE_MASTER))
+                  $(wildcard tests/unit/cluster*.c) tests/replies.c $(FAKE_MASTER))
 SIM      := $(BUILD)/tests/sim/sim
 TEST_SIM := $(BUILD)/tests/sim/test_sim
 SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/dice.c tests/history.c \

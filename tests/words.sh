@@ -43,7 +43,7 @@ eight_[a-z]+|SWAR_OF | swar
 spelling_[a-z]+ | suggest
 random|random_[a-z]+|io_random | random
 duel|liars?|liar_[a-z_]+|LIAR_[A-Z]+ | interleavings, hostile server
-(world|judge|agenda|dice)_[a-z_]+|struct (world|agenda|dice) | cluster, checker, event queue, prng
+(cluster|judge|agenda|dice)_[a-z_]+|struct (cluster|agenda|dice) | cluster, checker, event queue, prng
 monitor_(init|take|loss|ago|on_vote|on_lost) | status_history'
 
 files=$(git ls-files -co --exclude-standard 2>/dev/null) || files=$(find . -type f -not -path './build/*')

@@ -248,7 +248,7 @@ START_TEST(duplicate_key_is_refused)
 }
 END_TEST
 
-START_TEST(world_open_listener_is_refused_unless_it_is_wanted)
+START_TEST(cluster_open_listener_is_refused_unless_it_is_wanted)
 {
     struct sandbox sandbox;
     struct command command;
@@ -327,7 +327,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, every_mistake_is_named_with_its_place_in_one_pass);
     tcase_add_test(tests, broken_yaml_is_named_with_its_place);
     tcase_add_test(tests, duplicate_key_is_refused);
-    tcase_add_test(tests, world_open_listener_is_refused_unless_it_is_wanted);
+    tcase_add_test(tests, cluster_open_listener_is_refused_unless_it_is_wanted);
     tcase_add_test(tests, missing_file_is_named);
     tcase_add_test(tests, directory_is_no_configuration);
     tcase_add_test(tests, example_is_a_good_configuration);

@@ -1,6 +1,6 @@
 /*
- * What the checks of tests/unit/world_*.c come down to in a fuzz target: there is no test to fail,
- * so the input does, as by an assertion.
+ * What the checks of tests/unit/cluster_*.c come down to in a fuzz target: there is no test to
+ * fail, so the input does, as by an assertion.
  */
 #include <check.h>
 #include <stdarg.h>

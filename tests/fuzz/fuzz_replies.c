@@ -1,6 +1,6 @@
 /*
  * Masters that answer anything: the shipped engine, links, trackers and reader of RESP among the
- * masters of tests/unit/world.h, some of which lie. Whatever those say,
+ * masters of tests/unit/cluster.h, some of which lie. Whatever those say,
  *
  *   - no assertion in the shipped code fails,
  *   - each request is answered exactly once,
@@ -22,8 +22,8 @@
 #include "protocol/units.h"
 #include "server/masters/resp.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/unit/world.h"
-#include "tests/unit/world_wire.h"
+#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_wire.h"
 
 enum {
     ANSWER_BYTES = 1024,   /* of one true answer, as RESP */
@@ -53,16 +53,16 @@ struct asked {
     unsigned resource;
     int64_t ttl_ms;
     struct engine_client *client;
-    unsigned yes[WORLD_NODES]; /* words that mean yes that each had said by then */
+    unsigned yes[CLUSTER_NODES]; /* words that mean yes that each had said by then */
     unsigned answers;
     bool forgiven; /* its client has gone */
 };
 
-static struct world world;
-static struct wire wires[WORLD_NODES][CHANNELS];
+static struct cluster cluster;
+static struct wire wires[CLUSTER_NODES][CHANNELS];
 static struct wire *wire; /* the one that steps are about */
 static unsigned liars;
-static unsigned yes[WORLD_NODES];
+static unsigned yes[CLUSTER_NODES];
 static bool unknown;  /* the masters were new, and nobody has said that they hold no lock */
 static bool troubled; /* something befell masters that tell the truth */
 static bool draining;
@@ -101,9 +101,9 @@ static size_t take_bytes(const char **bytes)
 
 /* --- what is said to the engine --- */
 
-static struct world_connection *connection_of(const struct wire *of)
+static struct cluster_connection *connection_of(const struct wire *of)
 {
-    return &world.connections[of->node][of->channel];
+    return &cluster.connections[of->node][of->channel];
 }
 
 /* A connection that was opened anew has nothing of the one before. */
@@ -121,8 +121,8 @@ static void lose(struct wire *of, enum reason reason)
 {
     if (!connection_of(of)->open)
         return;
-    world_close(&world, of->node, of->channel);
-    engine_on_closed(&world.engine, of->node, of->channel, reason, world.now_ns);
+    cluster_close(&cluster, of->node, of->channel);
+    engine_on_closed(&cluster.engine, of->node, of->channel, reason, cluster.now_ns);
 }
 
 static bool text_begins(const struct redis_reply *reply, const char *word)
@@ -137,8 +137,8 @@ static void note(const struct wire *of, const struct redis_reply *reply)
         yes[of->node]++;
     if (reply->kind == RESP_INTEGER && reply->integer <= -3)
         yes[of->node]++;
-    if (reply->kind == RESP_STRING && reply->len > world.node_count &&
-        memchr(reply->str, '1', world.node_count) != NULL)
+    if (reply->kind == RESP_STRING && reply->len > cluster.node_count &&
+        memchr(reply->str, '1', cluster.node_count) != NULL)
         blames = true;
 }
 
@@ -156,8 +156,8 @@ static void say(struct wire *of, const char *bytes, size_t len)
         if (result != RESP_REPLY)
             return;
         note(of, of->resp.reply);
-        unsigned taken = engine_on_replies(&world.engine, of->node, of->channel, of->resp.reply,
-                                           of->resp.again + 1, world.now_ns);
+        unsigned taken = engine_on_replies(&cluster.engine, of->node, of->channel, of->resp.reply,
+                                           of->resp.again + 1, cluster.now_ns);
         if (taken == 0)
             return;
         for (unsigned i = 1; i < taken; i++)
@@ -168,8 +168,8 @@ static void say(struct wire *of, const char *bytes, size_t len)
 
 /* --- what the masters would say --- */
 
-/* For struct world: the engine is not told yet. */
-static void divert(struct world *of, unsigned node, enum channel channel, const char *bytes,
+/* For struct cluster: the engine is not told yet. */
+static void divert(struct cluster *of, unsigned node, enum channel channel, const char *bytes,
                    size_t len)
 {
     struct wire *said = &wires[node][channel];
@@ -214,12 +214,12 @@ __attribute__((format(printf, 4, 5))) static void ask(unsigned client, bool lock
         return;
     struct asked *request = &asked[asked_count];
     *request = (struct asked){
-        .lock = lock, .resource = resource, .client = &world.others[client % WORLD_CLIENTS]};
+        .lock = lock, .resource = resource, .client = &cluster.others[client % CLUSTER_CLIENTS]};
     memcpy(request->yes, yes, sizeof(yes));
     va_start(arguments, form);
     vsnprintf(words, sizeof(words), form, arguments);
     va_end(arguments);
-    world_send_as(&world, request->client, "#q%u %s", asked_count++, words);
+    cluster_send_as(&cluster, request->client, "#q%u %s", asked_count++, words);
 }
 
 static struct asked *asked_by(const char *tag, size_t tag_len)
@@ -241,22 +241,22 @@ static void check_granted(const struct asked *request, const struct reply *answe
     unsigned votes = 0;
     memcpy(token, answer->token, LIMIT_TOKEN);
     token[LIMIT_TOKEN] = '\0';
-    for (unsigned i = 0; i < world.node_count; i++) {
-        const char *value = world_value(&world, i, resources[request->resource]);
-        if (world.diverted & nodes_only(i))
+    for (unsigned i = 0; i < cluster.node_count; i++) {
+        const char *value = cluster_value(&cluster, i, resources[request->resource]);
+        if (cluster.diverted & nodes_only(i))
             votes += yes[i] > request->yes[i];
         else
             votes += value != NULL && strcmp(value, token) == 0;
     }
-    assert(votes >= world.node_count / 2 + 1);
+    assert(votes >= cluster.node_count / 2 + 1);
     assert(answer->validity_ms >= 0);
     memcpy(tokens[request->resource], token, sizeof(token));
 }
 
-static void (*world_reply)(void *context, struct engine_client *client, const char *tag,
-                           size_t tag_len, const struct reply *reply);
-static void (*world_undone)(void *context, struct engine_client *client, const char *tag,
-                            size_t tag_len);
+static void (*cluster_reply)(void *context, struct engine_client *client, const char *tag,
+                             size_t tag_len, const struct reply *reply);
+static void (*cluster_undone)(void *context, struct engine_client *client, const char *tag,
+                              size_t tag_len);
 
 static void on_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
                      const struct reply *answer)
@@ -269,7 +269,7 @@ static void on_reply(void *context, struct engine_client *client, const char *ta
     assert(answer->hint_ms >= -1);
     if (answer->outcome == OUTCOME_OK && request->lock)
         check_granted(request, answer);
-    world_reply(context, client, tag, tag_len, answer);
+    cluster_reply(context, client, tag, tag_len, answer);
 }
 
 static void on_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
@@ -277,7 +277,7 @@ static void on_undone(void *context, struct engine_client *client, const char *t
     struct asked *request = asked_by(tag, tag_len);
     request->answers++;
     assert(request->answers == 1);
-    world_undone(context, client, tag, tag_len);
+    cluster_undone(context, client, tag, tag_len);
 }
 
 static void lock(void)
@@ -307,14 +307,14 @@ static void use_token(void)
 static void leave(void)
 {
     unsigned how = take();
-    struct engine_client *client = &world.others[how % WORLD_CLIENTS];
+    struct engine_client *client = &cluster.others[how % CLUSTER_CLIENTS];
     if (how & 8)
-        engine_client_end(&world.engine, client, ENGINE_QUIT, world.now_ns);
+        engine_client_end(&cluster.engine, client, ENGINE_QUIT, cluster.now_ns);
     else if (how & 4)
-        engine_client_end(&world.engine, client, ENGINE_HALF_CLOSED, world.now_ns);
+        engine_client_end(&cluster.engine, client, ENGINE_HALF_CLOSED, cluster.now_ns);
     for (unsigned i = 0; i < asked_count; i++)
         asked[i].forgiven = asked[i].forgiven || asked[i].client == client;
-    world_lose_client(&world, client);
+    cluster_lose_client(&cluster, client);
 }
 
 /* --- steps --- */
@@ -324,7 +324,7 @@ static void pass(int64_t ms)
     if (passed_ms + ms > MAX_PASSED_MS)
         return;
     passed_ms += ms;
-    world_pass_ms(&world, ms);
+    cluster_pass_ms(&cluster, ms);
 }
 
 static void pass_some(void)
@@ -336,7 +336,7 @@ static void pass_some(void)
     if (!(how & 8))
         pass(ms);
     else if (passed_ms + ms <= MAX_PASSED_MS)
-        world.now_ns += ms * NS_PER_MS;
+        cluster.now_ns += ms * NS_PER_MS;
 }
 
 /* The same many times, for what is longer than an input. */
@@ -397,18 +397,18 @@ static void choose_wire(void)
 static void trouble(void)
 {
     unsigned how = take();
-    unsigned node = how % world.node_count;
+    unsigned node = how % cluster.node_count;
     troubled = true;
     const char *resource = resources[how >> 5 & 1];
-    if (how & 64 && world_value(&world, node, resource) == NULL)
-        world_set(&world, node, resource, "somebody", 5000);
+    if (how & 64 && cluster_value(&cluster, node, resource) == NULL)
+        cluster_set(&cluster, node, resource, "somebody", 5000);
     else if (how & 32)
-        world.masters[node].redis.deaf_to_scripts = !world.masters[node].redis.deaf_to_scripts;
+        cluster.masters[node].redis.deaf_to_scripts = !cluster.masters[node].redis.deaf_to_scripts;
     else if (how & 16)
-        world.masters[node].redis.refusals[FAKE_TRACKING] =
-            world.masters[node].redis.refusals[FAKE_TRACKING] == NULL ? "ERR unknown" : NULL;
-    else if (!(world.diverted & nodes_only(node)))
-        world.masters[node].hung = !world.masters[node].hung;
+        cluster.masters[node].redis.refusals[FAKE_TRACKING] =
+            cluster.masters[node].redis.refusals[FAKE_TRACKING] == NULL ? "ERR unknown" : NULL;
+    else if (!(cluster.diverted & nodes_only(node)))
+        cluster.masters[node].hung = !cluster.masters[node].hung;
 }
 
 /* What a master that lies says. */
@@ -469,14 +469,14 @@ static void step(unsigned what)
         break;
     case 's':
         draining = true;
-        engine_drain(&world.engine, world.now_ns);
+        engine_drain(&cluster.engine, cluster.now_ns);
         break;
     default:
         speak(what);
         break;
     }
-    world_settle(&world);
-    world.reply_count = 0;
+    cluster_settle(&cluster);
+    cluster.reply_count = 0;
 }
 
 /* --- an input --- */
@@ -487,20 +487,20 @@ static void begin(unsigned how)
     unsigned nodes = how & 16 ? 5 : 3;
     liars = 1 + (how & 7) % nodes;
     if (unknown)
-        world_init_unknown(&world, nodes);
+        cluster_init_unknown(&cluster, nodes);
     else
-        world_init(&world, nodes);
+        cluster_init(&cluster, nodes);
     if (how & 32) {
         /* A daemon that comes back, to masters that are said to keep what they answer. */
-        world.durable = 7;
-        world_restart_engine(&world, "here");
+        cluster.durable = 7;
+        cluster_restart_engine(&cluster, "here");
     }
-    world.diverted = nodes_all(liars);
-    world.divert = divert;
-    world_reply = world.engine.io.reply;
-    world_undone = world.engine.io.undone;
-    world.engine.io.reply = on_reply;
-    world.engine.io.undone = on_undone;
+    cluster.diverted = nodes_all(liars);
+    cluster.divert = divert;
+    cluster_reply = cluster.engine.io.reply;
+    cluster_undone = cluster.engine.io.undone;
+    cluster.engine.io.reply = on_reply;
+    cluster.engine.io.undone = on_undone;
     for (unsigned i = 0; i < liars; i++)
         for (unsigned channel = 0; channel < CHANNELS; channel++) {
             wires[i][channel].node = i;
@@ -519,43 +519,43 @@ static void begin(unsigned how)
 /* Who lies is no quorum, and those who tell the truth grant a lock as if they were alone. */
 static void check_alive(void)
 {
-    unsigned honest = world.node_count - liars;
-    if (honest < world.node_count / 2 + 1 || unknown || troubled || draining || blames)
+    unsigned honest = cluster.node_count - liars;
+    if (honest < cluster.node_count / 2 + 1 || unknown || troubled || draining || blames)
         return;
-    world_pass_ms(&world, 3000);
+    cluster_pass_ms(&cluster, 3000);
     ask(0, true, 2, "LOCK fresh 20s");
-    world_pass_ms(&world, 100);
+    cluster_pass_ms(&cluster, 100);
     assert(tokens[2][0] != '\0');
 }
 
 /* Once no connection is left, no command is under way, and nothing is kept for one. */
 static void check_empty(void)
 {
-    for (unsigned i = 0; i < world.node_count; i++) {
-        world.masters[i].hung = false;
+    for (unsigned i = 0; i < cluster.node_count; i++) {
+        cluster.masters[i].hung = false;
         lose(&(struct wire){.node = i, .channel = CHANNEL_COMMANDS}, REASON_DISCONNECTED);
     }
-    for (unsigned i = 0; i < world.node_count; i++)
-        assert(world.engine.flights.masters[i].looks == 0);
-    assert(world.engine.flights.pool.in_use == 0);
-    assert(world.engine.manager.pending_requests.in_use == 0);
+    for (unsigned i = 0; i < cluster.node_count; i++)
+        assert(cluster.engine.flights.masters[i].looks == 0);
+    assert(cluster.engine.flights.pool.in_use == 0);
+    assert(cluster.engine.manager.pending_requests.in_use == 0);
 }
 
 /* All answers are in, one for each request. */
 static void end(void)
 {
-    engine_drain(&world.engine, world.now_ns);
-    world_pass_ms(&world, 100);
-    engine_abandon(&world.engine, world.now_ns);
-    for (unsigned i = 0; i < world.node_count; i++)
-        (void)guard_refuses_until_ns(&world.engine.flights.guard, i, world.now_ns);
+    engine_drain(&cluster.engine, cluster.now_ns);
+    cluster_pass_ms(&cluster, 100);
+    engine_abandon(&cluster.engine, cluster.now_ns);
+    for (unsigned i = 0; i < cluster.node_count; i++)
+        (void)guard_refuses_until_ns(&cluster.engine.flights.guard, i, cluster.now_ns);
     for (unsigned i = 0; i < asked_count; i++)
         assert(asked[i].answers == 1 || asked[i].forgiven);
     check_empty();
     for (unsigned i = 0; i < liars; i++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             resp_deinit(&wires[i][channel].resp);
-    world_deinit(&world);
+    cluster_deinit(&cluster);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

@@ -71,7 +71,7 @@ void sim_note(struct sim *sim, const char *form, ...)
     va_end(arguments);
 }
 
-/* --- the world is made --- */
+/* --- the cluster is made --- */
 
 /* A hundred ppm is what quartz does; more only where it is a fault. */
 static int64_t some_rate(struct sim *sim, int64_t most_ppm)

@@ -7,69 +7,69 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-static struct world w;
+static struct cluster w;
 static char token[LIMIT_TOKEN + 1];
 
 static void setup(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, 10);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
 }
 
 /* Nothing of it is left behind, however it ended. */
 static void teardown(void)
 {
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(w.engine.manager.breakings.in_use, 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* The others break, so that w.client can hold. */
 static void say_break(const char *line)
 {
-    world_send_as(&w, &w.others[1], "%s", line);
-    world_settle(&w);
+    cluster_send_as(&w, &w.others[1], "%s", line);
+    cluster_settle(&w);
 }
 
 static void lock(const char *line)
 {
-    world_say(&w, "%s", line);
-    snprintf(token, sizeof(token), "%s", world_token(world_heard(&w)));
+    cluster_say(&w, "%s", line);
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_heard(&w)));
 }
 
 static void set_nodes(unsigned first, unsigned last, const char *value)
 {
     for (unsigned i = first; i <= last; i++)
-        world_set(&w, i, "a", value, 10000);
+        cluster_set(&w, i, "a", value, 10000);
 }
 
 START_TEST(lock_is_released_and_its_owner_is_named)
 {
     lock("LOCK a 3s");
     say_break("BREAK a");
-    world_expect(&w, "broken a of 1");
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_expect(&w, "broken a of 1");
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.broken, 1);
-    world_say(&w, "LOCK a 3s");
-    ck_assert_int_eq(strncmp(world_heard(&w), "OK ", 3), 0);
+    cluster_say(&w, "LOCK a 3s");
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "OK ", 3), 0);
 }
 END_TEST
 
 START_TEST(nobody_holds_what_is_free)
 {
     say_break("BREAK a");
-    world_expect(&w, "FREE");
+    cluster_expect(&w, "FREE");
     set_nodes(0, 1, A); /* what a minority has, nobody holds, and it is left to its time to live */
     say_break("BREAK a");
-    world_expect(&w, "FREE");
-    ck_assert_uint_eq(world_count(&w, "a"), 2);
+    cluster_expect(&w, "FREE");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
 END_TEST
 
@@ -77,9 +77,9 @@ START_TEST(lock_of_another_daemon_is_released_too)
 {
     set_nodes(0, 2, A);
     say_break("BREAK a");
-    world_expect(&w, "broken a of 0");
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_expect(&w, "broken a of 0");
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -89,10 +89,10 @@ START_TEST(no_other_token_comes_to_harm)
     set_nodes(0, 2, A);
     set_nodes(3, 4, B);
     say_break("BREAK a");
-    world_expect(&w, "broken a of 0");
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 2);
-    ck_assert_str_eq(world_value(&w, 3, "a"), B);
+    cluster_expect(&w, "broken a of 0");
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 2);
+    ck_assert_str_eq(cluster_value(&w, 3, "a"), B);
 }
 END_TEST
 
@@ -100,13 +100,13 @@ START_TEST(whose_connection_holds_it_is_told)
 {
     lock("LOCK a 3s HOLD");
     say_break("BREAK a");
-    world_expect(&w, "broken a of 1");
-    world_expect(&w, "! LOST a %s gone", token);
-    world_expect(&w, "OK");
+    cluster_expect(&w, "broken a of 1");
+    cluster_expect(&w, "! LOST a %s gone", token);
+    cluster_expect(&w, "OK");
     ck_assert_uint_eq(w.engine.manager.holding, 0);
-    world_pass_ms(&w, 3000);
-    world_expect(&w, "(nothing)");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 3000);
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -114,27 +114,27 @@ END_TEST
 START_TEST(who_breaks_his_own_hears_it_too)
 {
     lock("LOCK a 3s HOLD");
-    world_say(&w, "BREAK a");
-    world_expect(&w, "broken a of 1");
-    ck_assert_int_eq(strncmp(world_heard(&w), "! LOST a ", 9), 0);
-    world_expect(&w, "OK");
+    cluster_say(&w, "BREAK a");
+    cluster_expect(&w, "broken a of 1");
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "! LOST a ", 9), 0);
+    cluster_expect(&w, "OK");
 }
 END_TEST
 
 START_TEST(who_waits_is_next)
 {
     lock("LOCK a 60s");
-    world_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
-    world_settle(&w);
+    cluster_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
+    cluster_settle(&w);
     say_break("BREAK a");
-    world_expect(&w, "broken a of 1");
-    const char *first = world_heard(&w);
+    cluster_expect(&w, "broken a of 1");
+    const char *first = cluster_heard(&w);
     bool waiter_first = strncmp(first, "#w OK ", 6) == 0;
     ck_assert(waiter_first || strcmp(first, "OK") == 0);
-    const char *second = world_heard(&w);
+    const char *second = cluster_heard(&w);
     ck_assert_msg(strncmp(second, waiter_first ? "OK" : "#w OK ", waiter_first ? 2 : 6) == 0, "%s",
                   second);
-    ck_assert_uint_ge(world_count(&w, "a"), 3);
+    ck_assert_uint_ge(cluster_count(&w, "a"), 3);
 }
 END_TEST
 
@@ -144,8 +144,8 @@ static void start_break(int64_t pass_ms)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
-    world_send_as(&w, &w.others[1], "BREAK a");
-    world_pass_ms(&w, pass_ms);
+    cluster_send_as(&w, &w.others[1], "BREAK a");
+    cluster_pass_ms(&w, pass_ms);
 }
 
 enum { LOOKED_MS = 4, FROZEN_MS = 7 };
@@ -154,7 +154,7 @@ static unsigned count_frozen(void)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < 5; i++) {
-        const char *value = world_value(&w, i, "a");
+        const char *value = cluster_value(&w, i, "a");
         count += value != NULL && value[0] == '!';
     }
     return count;
@@ -162,7 +162,7 @@ static unsigned count_frozen(void)
 
 static void expect_noquorum(void)
 {
-    ck_assert_int_eq(strncmp(world_heard(&w), "NOQUORUM ", 9), 0);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "NOQUORUM ", 9), 0);
 }
 
 /* It changes hands between the look and the freeze: what is there by then stays. */
@@ -171,10 +171,10 @@ START_TEST(what_has_changed_hands_meanwhile_is_left_alone)
     set_nodes(0, 4, A);
     start_break(LOOKED_MS);
     set_nodes(0, 4, B);
-    world_pass_ms(&w, 30);
-    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    cluster_pass_ms(&w, 30);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_str_eq(world_value(&w, i, "a"), B);
+        ck_assert_str_eq(cluster_value(&w, i, "a"), B);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
@@ -184,12 +184,12 @@ START_TEST(what_may_have_changed_hands_meanwhile_is_not_free)
 {
     set_nodes(0, 4, A);
     start_break(LOOKED_MS);
-    world_delete(&w, 0, "a");
+    cluster_delete(&w, 0, "a");
     set_nodes(1, 4, B);
     w.masters[3].hung = w.masters[4].hung = true;
-    world_pass_ms(&w, 100);
+    cluster_pass_ms(&w, 100);
     expect_noquorum();
-    ck_assert_uint_eq(world_count(&w, "a"), 4);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 4);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
@@ -199,9 +199,9 @@ START_TEST(what_was_given_back_meanwhile_is_free)
     set_nodes(0, 4, A);
     start_break(LOOKED_MS);
     for (unsigned i = 0; i < 5; i++)
-        world_delete(&w, i, "a");
-    world_pass_ms(&w, 30);
-    world_expect(&w, "FREE");
+        cluster_delete(&w, i, "a");
+    cluster_pass_ms(&w, 30);
+    cluster_expect(&w, "FREE");
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
@@ -212,13 +212,13 @@ START_TEST(what_ends_between_the_freeze_and_the_release_is_broken)
 {
     set_nodes(0, 4, A);
     start_break(FROZEN_MS);
-    world_expect(&w, "broken a of 0");
-    world_delete(&w, 0, "a");
+    cluster_expect(&w, "broken a of 0");
+    cluster_delete(&w, 0, "a");
     set_nodes(1, 3, B);
-    world_pass_ms(&w, 30);
-    world_expect(&w, "OK");
-    ck_assert_str_eq(world_value(&w, 3, "a"), B);
-    ck_assert_uint_eq(world_count(&w, "a"), 3);
+    cluster_pass_ms(&w, 30);
+    cluster_expect(&w, "OK");
+    ck_assert_str_eq(cluster_value(&w, 3, "a"), B);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 3);
 }
 END_TEST
 
@@ -229,12 +229,12 @@ START_TEST(what_another_break_has_frozen_is_not_released)
     static const char other[] = "!000000000000000aaaaaaaaaaaaaaaaaaaaaaaa";
     set_nodes(0, 4, A);
     start_break(FROZEN_MS);
-    world_expect(&w, "broken a of 0");
+    cluster_expect(&w, "broken a of 0");
     set_nodes(0, 2, other);
-    world_pass_ms(&w, 30);
+    cluster_pass_ms(&w, 30);
     expect_noquorum();
-    ck_assert_uint_eq(world_count(&w, "a"), 3);
-    ck_assert_str_eq(world_value(&w, 0, "a"), other);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 3);
+    ck_assert_str_eq(cluster_value(&w, 0, "a"), other);
 }
 END_TEST
 
@@ -242,21 +242,22 @@ END_TEST
  * granted the lock. */
 START_TEST(half_of_the_masters_keep_it)
 {
-    world_deinit(&w);
-    world_init(&w, 4);
-    world_pass_ms(&w, 10);
+    cluster_deinit(&w);
+    cluster_init(&w, 4);
+    cluster_pass_ms(&w, 10);
     set_nodes(0, 3, A);
     start_break(FROZEN_MS);
-    world_expect(&w, "broken a of 0");
-    world_delete(&w, 0, "a"); /* by an UNLOCK of another daemon, which does not reach the others */
-    world_delete(&w, 1, "a");
+    cluster_expect(&w, "broken a of 0");
+    cluster_delete(&w, 0,
+                   "a"); /* by an UNLOCK of another daemon, which does not reach the others */
+    cluster_delete(&w, 1, "a");
     w.masters[2].hung = w.masters[3].hung = true;
-    world_pass_ms(&w, 100);
+    cluster_pass_ms(&w, 100);
     expect_noquorum();
-    ck_assert_uint_eq(world_count(&w, "a"), 2);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 2);
     w.masters[2].hung = w.masters[3].hung = false;
-    world_pass_ms(&w, 100);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 100);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -264,18 +265,18 @@ END_TEST
  * grant that was deleted before. */
 START_TEST(what_is_just_being_granted_is_not_broken)
 {
-    world_set(&w, 2, "a", B, 10000);
+    cluster_set(&w, 2, "a", B, 10000);
     w.masters[3].hung = w.masters[4].hung = true;
-    world_say(&w, "LOCK a 3s");
-    world_expect(&w, "(nothing)");
-    snprintf(token, sizeof(token), "%s", world_value(&w, 0, "a"));
-    world_set(&w, 2, "a", token, 10000);
+    cluster_say(&w, "LOCK a 3s");
+    cluster_expect(&w, "(nothing)");
+    snprintf(token, sizeof(token), "%s", cluster_value(&w, 0, "a"));
+    cluster_set(&w, 2, "a", token, 10000);
     say_break("BREAK a");
-    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
     w.masters[3].hung = w.masters[4].hung = false;
-    world_pass_ms(&w, 1);
-    ck_assert_int_eq(strncmp(world_heard(&w), "OK ", 3), 0);
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    cluster_pass_ms(&w, 1);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "OK ", 3), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
@@ -284,14 +285,14 @@ START_TEST(what_is_no_token_of_ours_is_left_alone)
 {
     set_nodes(0, 4, "somebody-else");
     say_break("BREAK a");
-    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
     set_nodes(0, 4, A "longer than a token");
     say_break("BREAK a");
-    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
     set_nodes(0, 4, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     say_break("BREAK a");
-    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
@@ -299,11 +300,11 @@ START_TEST(without_a_quorum_nothing_is_done)
 {
     lock("LOCK a 60s");
     for (unsigned i = 0; i < 3; i++)
-        world_kill(&w, i);
-    world_pass_ms(&w, 100);
+        cluster_kill(&w, i);
+    cluster_pass_ms(&w, 100);
     say_break("BREAK a");
-    ck_assert_int_eq(strncmp(world_heard(&w), "NOQUORUM 2/5 need=3 ", 20), 0);
-    ck_assert_ptr_nonnull(world_value(&w, 3, "a"));
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "NOQUORUM 2/5 need=3 ", 20), 0);
+    ck_assert_ptr_nonnull(cluster_value(&w, 3, "a"));
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
@@ -313,13 +314,13 @@ START_TEST(release_that_cannot_be_confirmed_is_sent_again)
 {
     set_nodes(0, 4, A);
     start_break(FROZEN_MS);
-    world_expect(&w, "broken a of 0");
-    world_hang(&w, 3, true);
-    world_pass_ms(&w, 100);
+    cluster_expect(&w, "broken a of 0");
+    cluster_hang(&w, 3, true);
+    cluster_pass_ms(&w, 100);
     expect_noquorum();
-    world_hang(&w, 3, false);
-    world_pass_ms(&w, 100);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 100);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -328,18 +329,18 @@ START_TEST(what_is_still_to_be_released_is_not_extended)
 {
     lock("LOCK a 60s");
     start_break(FROZEN_MS);
-    world_expect(&w, "broken a of 1");
+    cluster_expect(&w, "broken a of 1");
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
-    world_pass_ms(&w, 10);
-    world_expect(&w, "NOQUORUM 2/5 need=3 c:misconf d:misconf e:misconf");
+    cluster_pass_ms(&w, 10);
+    cluster_expect(&w, "NOQUORUM 2/5 need=3 c:misconf d:misconf e:misconf");
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     ck_assert_uint_eq(count_frozen(), 3);
-    world_send(&w, "EXTEND a %s 60s", token);
-    world_pass_ms(&w, 2000);
-    world_expect(&w, "GONE");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_send(&w, "EXTEND a %s 60s", token);
+    cluster_pass_ms(&w, 2000);
+    cluster_expect(&w, "GONE");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -349,10 +350,10 @@ static void fail_to_freeze(void)
     start_break(LOOKED_MS);
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].hung = true;
-    world_pass_ms(&w, 100);
+    cluster_pass_ms(&w, 100);
     expect_noquorum();
     ck_assert_uint_eq(count_frozen(), 2);
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
     ck_assert_uint_eq(w.breaks, 1); /* the log has it: the holder may lose the lock by that */
     for (unsigned i = 0; i < 5; i++)
@@ -363,18 +364,18 @@ static void go_on(void)
 {
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].hung = false;
-    world_pass_ms(&w, 100);
+    cluster_pass_ms(&w, 100);
 }
 
 /* What a BREAK freezes expires when the token would have. */
 static void expect_until_ms(int64_t ms)
 {
-    world_pass_ms(&w, ms - 200);
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
-    world_say(&w, "LOCK a 1s");
-    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
-    world_pass_ms(&w, 400);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, ms - 200);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
+    cluster_say(&w, "LOCK a 1s");
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    cluster_pass_ms(&w, 400);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 
 START_TEST(without_a_frozen_quorum_nothing_is_deleted)
@@ -394,17 +395,17 @@ START_TEST(hold_lives_on_after_a_break_that_failed)
     start_break(LOOKED_MS);
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
-    world_pass_ms(&w, 100);
+    cluster_pass_ms(&w, 100);
     expect_noquorum();
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].delay_ns = 0;
         w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     }
-    world_pass_ms(&w, 10000);
-    world_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 10000);
+    cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(w.engine.manager.holding, 1);
     /* Where it was frozen it has expired, and was backfilled again. */
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(count_frozen(), 0);
 }
 END_TEST
@@ -417,16 +418,16 @@ START_TEST(hold_is_lost_where_the_freeze_comes_late)
     fail_to_freeze();
     ck_assert_uint_eq(w.engine.manager.holding, 1);
     go_on();
-    world_pass_ms(&w, 1500);
+    cluster_pass_ms(&w, 1500);
     snprintf(lost, sizeof(lost), "! LOST a %s gone", token);
-    const char *heard = world_heard(&w);
+    const char *heard = cluster_heard(&w);
     while (strncmp(heard, "! WARN ", 7) == 0)
-        heard = world_heard(&w);
+        heard = cluster_heard(&w);
     ck_assert_str_eq(heard, lost);
-    ck_assert_uint_ge(world_count(&w, "a"), 3);
-    world_say(&w, "UNLOCK a %s", token);
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_ge(cluster_count(&w, "a"), 3);
+    cluster_say(&w, "UNLOCK a %s", token);
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -436,15 +437,15 @@ START_TEST(what_is_frozen_in_part_is_held)
     start_break(LOOKED_MS);
     for (unsigned i = 1; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
-    world_pass_ms(&w, 100);
+    cluster_pass_ms(&w, 100);
     expect_noquorum();
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].delay_ns = 0;
         w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     }
     ck_assert_uint_eq(count_frozen(), 1);
-    world_say(&w, "STATUS a");
-    ck_assert_int_eq(strncmp(world_heard(&w), "HELD ", 5), 0);
+    cluster_say(&w, "STATUS a");
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
 }
 END_TEST
 
@@ -456,9 +457,9 @@ START_TEST(break_that_is_asked_for_again_completes)
     expect_noquorum(); /* the others are suspect */
     go_on();
     say_break("BREAK a");
-    world_expect(&w, "broken a of 1");
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_expect(&w, "broken a of 1");
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -470,10 +471,10 @@ START_TEST(what_is_frozen_everywhere_is_broken)
     snprintf(frozen, sizeof(frozen), "!000000000000000%s", token + 16);
     set_nodes(0, 4, frozen);
     say_break("BREAK a");
-    world_expect(&w, "broken a of 1");
-    world_expect(&w, "! LOST a %s gone", token);
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_expect(&w, "broken a of 1");
+    cluster_expect(&w, "! LOST a %s gone", token);
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -483,29 +484,29 @@ START_TEST(unlock_deletes_what_is_frozen)
     static const char *const versions[] = {NULL, "redis_version:8.4.0"};
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.version = versions[_i % 2];
-        world_cut(&w, i);
+        cluster_cut(&w, i);
     }
-    world_pass_ms(&w, 1000);
+    cluster_pass_ms(&w, 1000);
     lock("LOCK a 60s");
     char frozen[LIMIT_TOKEN + 1];
     snprintf(frozen, sizeof(frozen), "!000000000000000%s", token + 16);
     set_nodes(0, 4, frozen);
     if (_i / 2 == 1) {
         w.lazy = true;
-        world_send(&w, "#1 UNLOCK b %s", A);
-        world_send(&w, "#2 UNLOCK a %s", token);
-        world_settle(&w);
+        cluster_send(&w, "#1 UNLOCK b %s", A);
+        cluster_send(&w, "#2 UNLOCK a %s", token);
+        cluster_settle(&w);
         ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
-        world_heard(&w);
-        world_heard(&w);
+        cluster_heard(&w);
+        cluster_heard(&w);
     } else {
-        world_say(&w, "UNLOCK a %s", token);
+        cluster_say(&w, "UNLOCK a %s", token);
         /* The server's own command knows of no frozen tokens: the script comes after it. */
-        world_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
-        world_pass_ms(&w, 100);
+        cluster_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
+        cluster_pass_ms(&w, 100);
         ck_assert_uint_eq(w.engine.stats.pending_releases, 0); /* no master was away */
     }
-    ck_assert_uint_le(world_count(&w, "a"), versions[_i % 2] != NULL ? 2 : 0);
+    ck_assert_uint_le(cluster_count(&w, "a"), versions[_i % 2] != NULL ? 2 : 0);
 }
 END_TEST
 
@@ -516,13 +517,13 @@ START_TEST(unlock_hands_over_what_is_frozen)
     char frozen[LIMIT_TOKEN + 1];
     snprintf(frozen, sizeof(frozen), "!000000000000000%s", token + 16);
     set_nodes(0, 4, frozen);
-    world_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
-    world_settle(&w);
-    world_say(&w, "#u UNLOCK a %s", token);
-    world_pass_ms(&w, 50);
-    const char *first = world_heard(&w);
+    cluster_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
+    cluster_settle(&w);
+    cluster_say(&w, "#u UNLOCK a %s", token);
+    cluster_pass_ms(&w, 50);
+    const char *first = cluster_heard(&w);
     ck_assert_msg(strncmp(first, "#u OK", 5) == 0 || strncmp(first, "#w OK ", 6) == 0, "%s", first);
-    const char *second = world_heard(&w);
+    const char *second = cluster_heard(&w);
     ck_assert_msg(strncmp(second, "#u OK", 5) == 0 || strncmp(second, "#w OK ", 6) == 0, "%s",
                   second);
 }
@@ -534,12 +535,12 @@ START_TEST(master_that_has_not_answered_the_freeze_is_sent_no_release)
     set_nodes(0, 4, A);
     start_break(LOOKED_MS);
     w.masters[4].hung = true;
-    world_pass_ms(&w, 100);
-    world_expect(&w, "broken a of 0");
-    world_expect(&w, "OK");
+    cluster_pass_ms(&w, 100);
+    cluster_expect(&w, "broken a of 0");
+    cluster_expect(&w, "OK");
     w.masters[4].hung = false;
-    world_pass_ms(&w, 2000);
-    ck_assert_uint_eq(world_count(&w, "a"), 1);
+    cluster_pass_ms(&w, 2000);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 1);
     ck_assert_uint_eq(count_frozen(), 1);
 }
 END_TEST
@@ -555,13 +556,13 @@ START_TEST(what_has_no_room_for_its_release_is_broken)
     w.masters[4].hung = true; /* so that the freeze keeps its place */
     while ((taken[count] = pool_take(&w.engine.flights.pool)) != NULL)
         count++;
-    world_pass_ms(&w, 60);
+    cluster_pass_ms(&w, 60);
     while (count > 0)
         pool_give(&w.engine.flights.pool, taken[--count]);
-    world_expect(&w, "broken a of 1");
-    world_expect(&w, "! LOST a %s gone", token);
-    world_expect(&w, "LIMIT operations");
-    ck_assert_uint_eq(world_count(&w, "a"), 1);
+    cluster_expect(&w, "broken a of 1");
+    cluster_expect(&w, "! LOST a %s gone", token);
+    cluster_expect(&w, "LIMIT operations");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 1);
     ck_assert_uint_eq(w.engine.stats.broken, 1);
     w.masters[4].hung = false;
 }
@@ -570,13 +571,13 @@ END_TEST
 START_TEST(who_leaves_before_the_look_has_nothing_broken)
 {
     lock("LOCK a 60s");
-    world_hang(&w, 5, true);
+    cluster_hang(&w, 5, true);
     say_break("BREAK a");
-    world_lose_client(&w, &w.others[1]);
-    world_hang(&w, 5, false);
-    world_pass_ms(&w, 100);
-    world_expect(&w, "(nothing)");
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    cluster_lose_client(&w, &w.others[1]);
+    cluster_hang(&w, 5, false);
+    cluster_pass_ms(&w, 100);
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
@@ -584,30 +585,30 @@ START_TEST(who_leaves_after_it_has_had_it_broken)
 {
     set_nodes(0, 4, A);
     start_break(_i);
-    world_lose_client(&w, &w.others[1]);
-    world_pass_ms(&w, 100);
-    world_expect(&w, "broken a of 0");
-    world_expect(&w, "(nothing)");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_lose_client(&w, &w.others[1]);
+    cluster_pass_ms(&w, 100);
+    cluster_expect(&w, "broken a of 0");
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.breaks, 1);
 }
 END_TEST
 
 START_TEST(so_many_at_once_and_no_more)
 {
-    world_hang(&w, 5, true);
+    cluster_hang(&w, 5, true);
     for (unsigned i = 0; i < LIMIT_BREAKS; i++)
-        world_send_as(&w, &w.others[1], "#%u BREAK r%u", i, i);
-    world_settle(&w);
-    world_expect(&w, "(nothing)");
+        cluster_send_as(&w, &w.others[1], "#%u BREAK r%u", i, i);
+    cluster_settle(&w);
+    cluster_expect(&w, "(nothing)");
     say_break("#x BREAK x");
-    world_expect(&w, "#x LIMIT breaks");
+    cluster_expect(&w, "#x LIMIT breaks");
     /* The daemon stops: all are answered, and nothing is left of them. */
     engine_drain(&w.engine, w.now_ns);
     engine_abandon(&w.engine, w.now_ns);
     for (unsigned i = 0; i < LIMIT_BREAKS; i++)
-        ck_assert_ptr_nonnull(strstr(world_heard(&w), "SHUTDOWN"));
-    world_hang(&w, 5, false);
+        ck_assert_ptr_nonnull(strstr(cluster_heard(&w), "SHUTDOWN"));
+    cluster_hang(&w, 5, false);
 }
 END_TEST
 

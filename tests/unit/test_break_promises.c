@@ -8,47 +8,47 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
 enum { NODES = 5 };
 
-static struct world w; /* breaks */
-static struct world v; /* granted */
+static struct cluster w; /* breaks */
+static struct cluster v; /* granted */
 static char token[LIMIT_TOKEN + 1];
 
 static void to_v(void)
 {
-    world_share(&v, &w);
+    cluster_share(&v, &w);
 }
 
 static void to_w(void)
 {
-    world_share(&w, &v);
+    cluster_share(&w, &v);
 }
 
 /* Time passes for both. */
 static void pass_both(int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
         to_v();
         v.now_ns -= NS_PER_MS;
-        world_pass_ms(&v, 1);
+        cluster_pass_ms(&v, 1);
         to_w();
     }
 }
 
 static void setup(void)
 {
-    world_init(&w, NODES);
-    world_pass_ms(&w, 10);
-    world_join(&v, &w, "elsewhere");
+    cluster_init(&w, NODES);
+    cluster_pass_ms(&w, 10);
+    cluster_join(&v, &w, "elsewhere");
     w.now_ns = v.now_ns;
     pass_both(3000);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_str_eq(world_vote(&v, i), "-");
-    world_say(&v, "LOCK a 20s");
-    snprintf(token, sizeof(token), "%s", world_token(world_heard(&v)));
+        ck_assert_str_eq(cluster_vote(&v, i), "-");
+    cluster_say(&v, "LOCK a 20s");
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_heard(&v)));
     to_w();
 }
 
@@ -57,18 +57,18 @@ static void teardown(void)
     pass_both(3000);
     ck_assert_uint_eq(w.engine.manager.breakings.in_use, 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
-    world_deinit(&w);
-    world_deinit(&v);
+    cluster_deinit(&w);
+    cluster_deinit(&v);
 }
 
 /* The holder extends the lock through its own daemon; returns the answer. */
 static const char *extend(void)
 {
     to_v();
-    world_say(&v, "EXTEND a %s 20s", token);
-    world_pass_ms(&v, 100);
+    cluster_say(&v, "EXTEND a %s 20s", token);
+    cluster_pass_ms(&v, 100);
     to_w();
-    return world_heard(&v);
+    return cluster_heard(&v);
 }
 
 /* The first masters refuse to delete the key, as by an ACL without +del. */
@@ -81,7 +81,7 @@ static void refuse_releases(unsigned count, bool refuse)
 
 static void forget_answers(void)
 {
-    while (world_next_reply(&w) != NULL)
+    while (cluster_next_reply(&w) != NULL)
         continue;
 }
 
@@ -90,9 +90,9 @@ static void expect_exclusive_for_ms(int64_t ms)
 {
     for (int64_t passed = 0; passed < ms; passed += 500) {
         pass_both(500);
-        world_say(&w, "LOCK a 1s");
-        world_pass_ms(&w, 60);
-        const char *answer = world_heard(&w);
+        cluster_say(&w, "LOCK a 1s");
+        cluster_pass_ms(&w, 60);
+        const char *answer = cluster_heard(&w);
         ck_assert_msg(strncmp(answer, "HELD ", 5) == 0, "%s after %lld ms", answer,
                       (long long)passed);
         to_v();
@@ -102,8 +102,8 @@ static void expect_exclusive_for_ms(int64_t ms)
 START_TEST(extension_outlives_a_break_that_masters_refused)
 {
     refuse_releases(3, true);
-    world_send_as(&w, &w.others[0], "BREAK a");
-    world_pass_ms(&w, 200);
+    cluster_send_as(&w, &w.others[0], "BREAK a");
+    cluster_pass_ms(&w, 200);
     forget_answers();
     const char *answer = extend();
     refuse_releases(3, false);
@@ -120,12 +120,12 @@ START_TEST(extension_outlives_a_break_whose_commands_come_late)
 {
     for (unsigned i = 0; i < NODES; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
-    world_send_as(&w, &w.others[0], "BREAK a");
-    world_pass_ms(&w, _i);
-    world_hang(&w, NODES, true);
-    world_pass_ms(&w, 200);
+    cluster_send_as(&w, &w.others[0], "BREAK a");
+    cluster_pass_ms(&w, _i);
+    cluster_hang(&w, NODES, true);
+    cluster_pass_ms(&w, 200);
     forget_answers();
-    world_hang(&w, NODES, false); /* for the other daemon first */
+    cluster_hang(&w, NODES, false); /* for the other daemon first */
     for (unsigned i = 0; i < NODES; i++)
         w.masters[i].delay_ns = 0;
     const char *answer = extend();

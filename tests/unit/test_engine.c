@@ -6,18 +6,18 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static void hang(unsigned first, unsigned count)
@@ -32,10 +32,10 @@ static void thaw(void)
         w.masters[i].hung = false;
 }
 
-/* A token's copy, since world_token() has one buffer. */
+/* A token's copy, since cluster_token() has one buffer. */
 static void take_token(const char *reply, char *token)
 {
-    snprintf(token, LIMIT_TOKEN + 1, "%s", world_token(reply));
+    snprintf(token, LIMIT_TOKEN + 1, "%s", cluster_token(reply));
 }
 
 /* --- requests --- */
@@ -43,14 +43,14 @@ static void take_token(const char *reply, char *token)
 START_TEST(a_lock_is_on_every_master_until_it_is_released)
 {
     char token[LIMIT_TOKEN + 1];
-    const char *reply = world_ask(&w, "LOCK a 10s");
+    const char *reply = cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(reply + 3 + LIMIT_TOKEN, " 9890 0 -");
     take_token(reply, token);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_str_eq(world_value(&w, i, "a"), token);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "GONE");
+        ck_assert_str_eq(cluster_value(&w, i, "a"), token);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "GONE");
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
@@ -59,33 +59,33 @@ END_TEST
 START_TEST(a_second_lock_is_refused_with_the_time_left)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
-    world_pass_ms(&w, 4000);
-    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"), "HELD 6000");
-    ck_assert_str_eq(world_ask(&w, "STATUS a"), "HELD 6000");
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    cluster_pass_ms(&w, 4000);
+    ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"), "HELD 6000");
+    ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 6000");
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_str_eq(world_value(&w, i, "a"), token);
-    world_pass_ms(&w, 6001); /* Redis keeps a key to the end of its last millisecond */
-    ck_assert_str_eq(world_ask(&w, "STATUS a"), "FREE");
-    world_token(world_ask(&w, "LOCK a 10s"));
+        ck_assert_str_eq(cluster_value(&w, i, "a"), token);
+    cluster_pass_ms(&w, 6001); /* Redis keeps a key to the end of its last millisecond */
+    ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "FREE");
+    cluster_token(cluster_ask(&w, "LOCK a 10s"));
 }
 END_TEST
 
 START_TEST(each_round_has_a_token_of_its_own)
 {
     char first[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), first);
-    ck_assert_str_ne(first, world_token(world_ask(&w, "LOCK b 10s")));
+    take_token(cluster_ask(&w, "LOCK a 10s"), first);
+    ck_assert_str_ne(first, cluster_token(cluster_ask(&w, "LOCK b 10s")));
 }
 END_TEST
 
 START_TEST(tags_come_back_with_the_answer)
 {
-    world_send(&w, "#1 LOCK a 10s");
-    world_send(&w, "#2 STATUS b");
+    cluster_send(&w, "#1 LOCK a 10s");
+    cluster_send(&w, "#2 STATUS b");
     ck_assert(engine_tag_in_use(&w.client, "1", 1));
     ck_assert(!engine_tag_in_use(&w.client, "3", 1));
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert(!engine_tag_in_use(&w.client, "1", 1));
     ck_assert_uint_eq(w.reply_count, 2);
     ck_assert_int_eq(strncmp(w.replies[0], "#1 OK ", 6), 0);
@@ -96,12 +96,12 @@ END_TEST
 START_TEST(an_extension_backfills_the_key_where_it_is_missing)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
-    world_delete(&w, 3, "a");
-    world_pass_ms(&w, 1000);
-    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
-    world_settle(&w);
-    ck_assert_str_eq(world_value(&w, 3, "a"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    cluster_delete(&w, 3, "a");
+    cluster_pass_ms(&w, 1000);
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
+    cluster_settle(&w);
+    ck_assert_str_eq(cluster_value(&w, 3, "a"), token);
     ck_assert_uint_eq(w.engine.stats.backfilled, 1);
 }
 END_TEST
@@ -109,23 +109,23 @@ END_TEST
 START_TEST(an_extension_never_shortens)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
-    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 1s", token), "OK", 2), 0);
-    ck_assert_str_eq(world_ask(&w, "STATUS a"), "HELD 10000");
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 1s", token), "OK", 2), 0);
+    ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
 }
 END_TEST
 
 START_TEST(an_extension_has_its_bounds)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
+        ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
     /* Another lock has its own count; and so has this one's successor. */
-    take_token(world_ask(&w, "LOCK b 10s"), token);
-    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK b %s", token), "OK");
+    take_token(cluster_ask(&w, "LOCK b 10s"), token);
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "OK");
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
 }
 END_TEST
@@ -133,42 +133,42 @@ END_TEST
 START_TEST(an_extension_ends_with_max_hold)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 60s"), token);
+    take_token(cluster_ask(&w, "LOCK a 60s"), token);
     for (unsigned i = 0; i < 4; i++) {
-        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
-        world_pass_ms(&w, 59000);
+        ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
+        cluster_pass_ms(&w, 59000);
     }
-    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "LIMIT extensions");
-    take_token(world_ask(&w, "LOCK b 60s"), token);
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "LIMIT extensions");
+    take_token(cluster_ask(&w, "LOCK b 60s"), token);
     for (unsigned i = 0; i < 3; i++) {
-        world_pass_ms(&w, 59000);
-        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
+        cluster_pass_ms(&w, 59000);
+        ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
     }
     w.engine.rules.max_hold_ns = 150 * NS_PER_S;
-    ck_assert_str_eq(world_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
-    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);
 }
 END_TEST
 
 START_TEST(bounds_are_not_reset_by_a_request_about_something_else)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++) {
-        ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
-        ck_assert_str_eq(world_ask(&w, "UNLOCK b %s", token), "GONE");
-        ck_assert_str_eq(world_ask(&w, "EXTEND b %s 10s", token),
+        ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
+        ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "GONE");
+        ck_assert_str_eq(cluster_ask(&w, "EXTEND b %s 10s", token),
                          i < 4 ? "GONE" : "LIMIT extensions");
     }
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
 }
 END_TEST
 
 START_TEST(tokens_made_up_are_not_remembered)
 {
     for (unsigned i = 0; i < 10; i++)
-        ck_assert_str_eq(world_ask(&w, "EXTEND a %040u 10s", i), "GONE");
+        ck_assert_str_eq(cluster_ask(&w, "EXTEND a %040u 10s", i), "GONE");
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
 }
 END_TEST
@@ -176,26 +176,26 @@ END_TEST
 START_TEST(an_extension_of_an_expired_token_is_gone_and_gone_again)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 1s"), token);
-    world_pass_ms(&w, 1001);
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "GONE");
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 10s", token), "GONE");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    take_token(cluster_ask(&w, "LOCK a 1s"), token);
+    cluster_pass_ms(&w, 1001);
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "GONE");
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "GONE");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(an_extension_during_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
-    world_delete(&w, 0, "a");
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    cluster_delete(&w, 0, "a");
     hang(1, 4);
-    world_send(&w, "#1 EXTEND a %s 20s", token);
-    world_settle(&w); /* node 0 has answered: absent */
-    world_send(&w, "#2 UNLOCK a %s", token);
+    cluster_send(&w, "#1 EXTEND a %s 20s", token);
+    cluster_settle(&w); /* node 0 has answered: absent */
+    cluster_send(&w, "#2 UNLOCK a %s", token);
     thaw();
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.backfilled, 0);
 }
 END_TEST
@@ -203,26 +203,26 @@ END_TEST
 START_TEST(an_extension_behind_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     hang(0, 5);
-    world_send(&w, "#1 UNLOCK a %s", token);
-    world_send(&w, "#2 EXTEND a %s 20s", token);
+    cluster_send(&w, "#1 UNLOCK a %s", token);
+    cluster_send(&w, "#2 EXTEND a %s 20s", token);
     thaw();
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_str_eq(w.replies[1], "#1 OK");
     ck_assert_str_eq(w.replies[2], "#2 GONE");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(flushed_scripts_are_invisible)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.deaf_to_scripts = true;
-    ck_assert_str_eq(world_ask(&w, "STATUS a"), "HELD 10000");
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
 }
 END_TEST
 
@@ -230,12 +230,12 @@ START_TEST(too_many_requests_of_one_client_are_refused)
 {
     hang(0, 5);
     for (unsigned i = 0; i < LIMIT_CLIENT_REQUESTS; i++)
-        world_send(&w, "STATUS a");
-    world_send(&w, "#x STATUS a");
+        cluster_send(&w, "STATUS a");
+    cluster_send(&w, "#x STATUS a");
     ck_assert_str_eq(w.replies[0], "#x LIMIT requests");
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     thaw();
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.reply_count, 1);
 }
@@ -248,8 +248,8 @@ START_TEST(a_hung_minority_costs_no_time)
     char token[LIMIT_TOKEN + 1];
     hang(3, 2);
     int64_t before_ns = w.now_ns;
-    take_token(world_ask(&w, "LOCK a 10s"), token);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_int_eq(w.now_ns, before_ns);
 }
 END_TEST
@@ -257,31 +257,31 @@ END_TEST
 START_TEST(a_hung_majority_is_no_quorum_and_leaves_nothing_behind)
 {
     hang(0, 3);
-    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"),
+    ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
                      "NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
     /* From now on it is known, and costs no time. */
-    world_pass_ms(&w, 1);
+    cluster_pass_ms(&w, 1);
     int64_t before_ns = w.now_ns;
-    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"),
+    ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
                      "NOQUORUM 2/5 need=3 a:suspect b:suspect c:suspect");
     ck_assert_int_eq(w.now_ns, before_ns);
     thaw();
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    world_pass_ms(&w, 100);
-    world_token(world_ask(&w, "LOCK a 10s"));
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 100);
+    cluster_token(cluster_ask(&w, "LOCK a 10s"));
 }
 END_TEST
 
 START_TEST(a_dead_majority_is_no_quorum_at_once)
 {
-    world_kill(&w, 0);
-    world_kill(&w, 2);
-    world_kill(&w, 4);
-    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"),
+    cluster_kill(&w, 0);
+    cluster_kill(&w, 2);
+    cluster_kill(&w, 4);
+    ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
                      "NOQUORUM 2/5 need=3 a:disconnected c:disconnected e:disconnected");
-    world_pass_ms(&w, 100);
-    ck_assert_str_eq(world_ask(&w, "STATUS a"),
+    cluster_pass_ms(&w, 100);
+    ck_assert_str_eq(cluster_ask(&w, "STATUS a"),
                      "NOQUORUM 2/5 need=3 a:refused c:refused e:refused");
     ck_assert_uint_eq(w.masters[1].redis.lock_commands, 0);
 }
@@ -292,19 +292,20 @@ START_TEST(errors_of_a_master_are_named)
     w.masters[1].redis.refusals[FAKE_KEYS] = "OOM command not allowed";
     w.masters[2].redis.refusals[FAKE_KEYS] = "LOADING Redis is loading";
     w.masters[3].redis.refusals[FAKE_KEYS] = "READONLY You can't write";
-    ck_assert_str_eq(world_ask(&w, "LOCK a 10s"), "NOQUORUM 2/5 need=3 b:oom c:loading d:readonly");
+    ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
+                     "NOQUORUM 2/5 need=3 b:oom c:loading d:readonly");
 }
 END_TEST
 
 START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
 {
     hang(0, 3);
-    world_send(&w, "LOCK a 10s");
-    world_settle(&w);
+    cluster_send(&w, "LOCK a 10s");
+    cluster_settle(&w);
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     thaw();
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(w.engine.stats.undone, 1);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
@@ -313,13 +314,13 @@ END_TEST
 
 START_TEST(a_grant_that_cannot_be_delivered_is_undone)
 {
-    world_set(&w, 0, "a", "a loser's token", 60000); /* refused there, and to be backfilled */
+    cluster_set(&w, 0, "a", "a loser's token", 60000); /* refused there, and to be backfilled */
     w.deaf = true;
-    world_send(&w, "LOCK a 10s");
-    world_settle(&w);
-    world_delete(&w, 0, "a");
+    cluster_send(&w, "LOCK a 10s");
+    cluster_settle(&w);
+    cluster_delete(&w, 0, "a");
     ck_assert_uint_eq(w.reply_count, 0);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.stats.backfilled, 0);
 }
@@ -327,11 +328,11 @@ END_TEST
 
 START_TEST(a_grant_to_a_client_known_to_be_gone_is_undone)
 {
-    world_send(&w, "LOCK a 10s");
+    cluster_send(&w, "LOCK a 10s");
     w.client.gone = true;
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_uint_eq(w.reply_count, 0);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -339,37 +340,37 @@ START_TEST(a_failure_that_cannot_be_delivered_is_undone_all_the_same)
 {
     w.deaf = true;
     hang(0, 3);
-    world_send(&w, "LOCK a 10s");
-    world_pass_ms(&w, 60);
+    cluster_send(&w, "LOCK a 10s");
+    cluster_pass_ms(&w, 60);
     ck_assert(w.client.gone);
     thaw();
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
 START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
 {
-    const char *token = world_token(world_ask(&w, "LOCK a 10s"));
+    const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
     for (unsigned i = 0; i < 3; i++)
-        world_kill(&w, i);
+        cluster_kill(&w, i);
     w.deaf = true;
-    world_send(&w, "UNLOCK a %s", token);
-    world_settle(&w);
+    cluster_send(&w, "UNLOCK a %s", token);
+    cluster_settle(&w);
     ck_assert(w.client.gone);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
 START_TEST(an_unlock_that_cannot_be_answered_is_done_all_the_same)
 {
-    const char *token = world_token(world_ask(&w, "LOCK a 10s"));
+    const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
     w.deaf = true;
-    world_send(&w, "UNLOCK a %s", token);
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_send(&w, "UNLOCK a %s", token);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
@@ -377,36 +378,36 @@ END_TEST
 START_TEST(a_client_that_ends_its_side_gets_all_but_its_locks)
 {
     hang(0, 3);
-    world_send(&w, "#1 LOCK a 10s");
-    world_send(&w, "#2 STATUS b");
+    cluster_send(&w, "#1 LOCK a 10s");
+    cluster_send(&w, "#2 STATUS b");
     engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
     thaw();
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_str_eq(w.replies[0], "undone 1");
     ck_assert_str_eq(w.replies[1], "#2 FREE");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(an_unlock_goes_on_though_its_client_has_gone)
 {
-    world_send(&w, "UNLOCK a %s", world_token(world_ask(&w, "LOCK a 10s")));
+    cluster_send(&w, "UNLOCK a %s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     /* The connection is lost, the data is not. */
-    world_cut(&w, 4);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
-    ck_assert_str_eq(world_value(&w, 4, "a"), token);
-    world_pass_ms(&w, 200);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_cut(&w, 4);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(cluster_value(&w, 4, "a"), token);
+    cluster_pass_ms(&w, 200);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 0);
 }
 END_TEST
@@ -415,25 +416,25 @@ START_TEST(a_granted_lock_is_never_released_by_a_reconnect)
 {
     char token[LIMIT_TOKEN + 1];
     w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their yes is lost */
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 3; i < 5; i++) {
         w.masters[i].mute = false;
-        world_cut(&w, i);
+        cluster_cut(&w, i);
     }
-    world_pass_ms(&w, 500);
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
-    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
+    cluster_pass_ms(&w, 500);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
 }
 END_TEST
 
 START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
 {
     hang(0, 3);
-    world_send(&w, "LOCK a 10s");
-    world_settle(&w);
-    world_cut(&w, 0);
+    cluster_send(&w, "LOCK a 10s");
+    cluster_settle(&w);
+    cluster_cut(&w, 0);
     ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 0);
-    world_pass_ms(&w, 50);
+    cluster_pass_ms(&w, 50);
     ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
     ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 1);
 }
@@ -442,52 +443,52 @@ END_TEST
 START_TEST(a_set_unread_on_a_cut_connection_does_not_outlive_its_release)
 {
     hang(0, 3);
-    world_send(&w, "LOCK a 60s");
-    world_settle(&w);
+    cluster_send(&w, "LOCK a 60s");
+    cluster_settle(&w);
     for (unsigned i = 0; i < 3; i++) {
-        world_cut(&w, i);
-        ck_assert_uint_gt(world_unread(&w, i), 0);
+        cluster_cut(&w, i);
+        ck_assert_uint_gt(cluster_unread(&w, i), 0);
     }
     ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
     /* The worst order there is: the new connection's release runs before the old one's SET. */
     w.zombies_wait = true;
     thaw();
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
         ck_assert_uint_eq(w.engine.flights.masters[i].link.pending_releases.count, 0);
     }
     w.zombies_wait = false;
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind)
 {
     hang(0, 3);
-    ck_assert_int_eq(strncmp(world_ask(&w, "LOCK a 60s"), "NOQUORUM", 8), 0);
-    world_pass_ms(&w, 3000);
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "LOCK a 60s"), "NOQUORUM", 8), 0);
+    cluster_pass_ms(&w, 3000);
     ck_assert_int_ne(w.engine.flights.masters[0].link.state, LINK_UP);
-    ck_assert_uint_gt(world_unread(&w, 0), 0);
+    ck_assert_uint_gt(cluster_unread(&w, 0), 0);
     thaw();
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(after_a_restart_no_stranger_is_killed)
 {
     int64_t before = w.engine.flights.masters[1].link.client_id;
-    world_kill(&w, 1);
-    world_pass_ms(&w, 100);
-    world_restart(&w, 1);
+    cluster_kill(&w, 1);
+    cluster_pass_ms(&w, 100);
+    cluster_restart(&w, 1);
     /* The id of our old connection is now somebody else's. */
     const struct fake_session *stranger = fake_accept(&w.masters[1].redis);
     ck_assert_int_eq(stranger->id, before);
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     ck_assert_int_eq(w.engine.flights.masters[1].link.state, LINK_UP);
     ck_assert_int_ne(w.engine.flights.masters[1].link.client_id, before);
     ck_assert(!stranger->killed);
@@ -497,14 +498,14 @@ END_TEST
 START_TEST(a_release_that_is_refused_is_tried_again)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     w.masters[2].redis.refusals[FAKE_KEYS] = "BUSY Redis is busy";
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
-    world_pass_ms(&w, 2500);
-    ck_assert_str_eq(world_value(&w, 2, "a"), token);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
+    cluster_pass_ms(&w, 2500);
+    ck_assert_str_eq(cluster_value(&w, 2, "a"), token);
     w.masters[2].redis.refusals[FAKE_KEYS] = NULL;
-    world_pass_ms(&w, 1100);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 1100);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
 }
 END_TEST
@@ -512,36 +513,36 @@ END_TEST
 START_TEST(releases_reach_a_suspect_master)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 10s"), token);
+    take_token(cluster_ask(&w, "LOCK a 10s"), token);
     hang(4, 1);
-    world_pass_ms(&w, 1200);
+    cluster_pass_ms(&w, 1200);
     ck_assert_int_eq(w.engine.flights.masters[4].link.state, LINK_SUSPECT);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     thaw();
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(world_ask(&w, "LOCK a 60s"), token);
+    take_token(cluster_ask(&w, "LOCK a 60s"), token);
     hang(4, 1);
     for (unsigned i = 0; i < LIMIT_LINK_COMMANDS; i++) {
-        world_send(&w, "UNLOCK b %s", token);
+        cluster_send(&w, "UNLOCK b %s", token);
         w.reply_count = 0;
-        world_settle(&w);
+        cluster_settle(&w);
     }
     ck_assert_uint_eq(w.engine.flights.masters[4].link.outstanding_count, LIMIT_LINK_RELEASES);
     ck_assert_int_eq(link_refuses_release(&w.engine.flights.masters[4].link), REASON_BACKLOG);
     ck_assert_int_eq(link_refuses_vote(&w.engine.flights.masters[4].link), REASON_BACKLOG);
     ck_assert_uint_gt(w.engine.flights.masters[4].link.pending_releases.count, 0);
     w.reply_count = 0;
-    world_token(world_ask(&w, "LOCK c 10s"));
+    cluster_token(cluster_ask(&w, "LOCK c 10s"));
     /* What was kept is sent as soon as there is room. */
     thaw();
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 0);
 }
 END_TEST
@@ -551,15 +552,15 @@ END_TEST
 START_TEST(an_abandoned_engine_answers_and_undoes_everything)
 {
     hang(0, 3);
-    world_send(&w, "#1 LOCK a 10s");
-    world_send(&w, "#2 STATUS b");
+    cluster_send(&w, "#1 LOCK a 10s");
+    cluster_send(&w, "#2 STATUS b");
     engine_drain(&w.engine, w.now_ns);
     engine_abandon(&w.engine, w.now_ns);
     ck_assert_str_eq(w.replies[0], "#1 SHUTDOWN");
     ck_assert_str_eq(w.replies[1], "#2 SHUTDOWN");
     thaw();
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
@@ -567,14 +568,14 @@ END_TEST
 START_TEST(a_draining_engine_refuses_and_comes_to_rest)
 {
     hang(0, 3);
-    world_send(&w, "LOCK a 10s");
+    cluster_send(&w, "LOCK a 10s");
     engine_drain(&w.engine, w.now_ns);
-    ck_assert_str_eq(world_ask(&w, "#2 LOCK b 10s"), "#2 SHUTDOWN");
+    ck_assert_str_eq(cluster_ask(&w, "#2 LOCK b 10s"), "#2 SHUTDOWN");
     ck_assert(engine_busy(&w.engine));
     thaw();
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert(!engine_busy(&w.engine));
-    world_token(w.replies[1]);
+    cluster_token(w.replies[1]);
 }
 END_TEST
 

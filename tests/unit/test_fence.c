@@ -10,18 +10,18 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* --- ballots --- */
@@ -80,12 +80,12 @@ END_TEST
 /* LOCK a FENCE, and its fence; 0 if it was not granted. Then it is released. */
 static int64_t take_fence(void)
 {
-    const char *reply = world_ask(&w, "LOCK a 10s FENCE");
+    const char *reply = cluster_ask(&w, "LOCK a 10s FENCE");
     w.reply_count = 0;
     if (strncmp(reply, "OK ", 3) != 0)
         return 0;
     int64_t fence = atoll(strrchr(reply, ' ') + 1);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", world_token(reply)), "OK");
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", cluster_token(reply)), "OK");
     w.reply_count = 0;
     return fence;
 }
@@ -98,9 +98,9 @@ END_TEST
 
 START_TEST(lock_without_fence_has_none)
 {
-    const char *reply = world_ask(&w, "LOCK a 10s");
+    const char *reply = cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(strrchr(reply, ' '), " -");
-    ck_assert_ptr_null(world_value(&w, 0, "redlockd:fence:a"));
+    ck_assert_ptr_null(cluster_value(&w, 0, "redlockd:fence:a"));
 }
 END_TEST
 
@@ -120,10 +120,10 @@ END_TEST
 START_TEST(daemon_that_is_outbid_bids_again_at_once)
 {
     for (unsigned i = 0; i < 5; i++)
-        world_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
+        cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
     ck_assert_int_eq(take_fence(), 1900000000000001);
     ck_assert_uint_eq(w.engine.stats.outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID], 1);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(minority_that_saw_more_costs_nothing)
 {
     for (unsigned i = 0; i < 2; i++)
-        world_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
+        cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
     ck_assert_int_lt(take_fence(), 1900000000000000);
     ck_assert_uint_eq(w.engine.stats.outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID], 0);
 }
@@ -141,41 +141,41 @@ END_TEST
 START_TEST(who_is_outbid_twice_is_refused)
 {
     for (unsigned i = 0; i < 5; i++)
-        world_set(&w, i, "redlockd:fence:a", i < 3 ? "1900000000000000" : "1900000000000005", 0);
+        cluster_set(&w, i, "redlockd:fence:a", i < 3 ? "1900000000000000" : "1900000000000005", 0);
     w.masters[3].hung = w.masters[4].hung = true;
-    world_send(&w, "LOCK a 10s FENCE");
+    cluster_send(&w, "LOCK a 10s FENCE");
     engine_flush(&w.engine, w.now_ns);
     for (unsigned i = 0; i < 3; i++)
-        world_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
-    world_settle(&w);
+        cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
+    cluster_settle(&w);
     w.masters[3].hung = w.masters[4].hung = false;
-    world_settle(&w);
+    cluster_settle(&w);
     w.reply_count = 0;
     for (unsigned i = 0; i < 5; i++)
-        world_set(&w, i, "redlockd:fence:b", "9007199254740991", 0);
-    ck_assert_str_eq(world_ask(&w, "LOCK b 10s FENCE"), "LIMIT fence");
-    ck_assert_uint_eq(world_count(&w, "b"), 0);
-    world_pass_ms(&w, 100);
-    ck_assert_uint_eq(world_count(&w, "b"), 0);
+        cluster_set(&w, i, "redlockd:fence:b", "9007199254740991", 0);
+    ck_assert_str_eq(cluster_ask(&w, "LOCK b 10s FENCE"), "LIMIT fence");
+    ck_assert_uint_eq(cluster_count(&w, "b"), 0);
+    cluster_pass_ms(&w, 100);
+    ck_assert_uint_eq(cluster_count(&w, "b"), 0);
 }
 END_TEST
 
 START_TEST(held_lock_is_held_with_a_fence_too)
 {
-    world_ask(&w, "LOCK a 10s");
-    ck_assert_str_eq(world_ask(&w, "LOCK a 10s FENCE"), "HELD 10000");
-    ck_assert_ptr_null(world_value(&w, 0, "redlockd:fence:a"));
+    cluster_ask(&w, "LOCK a 10s");
+    ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s FENCE"), "HELD 10000");
+    ck_assert_ptr_null(cluster_value(&w, 0, "redlockd:fence:a"));
 }
 END_TEST
 
 START_TEST(client_that_leaves_between_two_bids_leaves_nothing)
 {
     for (unsigned i = 0; i < 5; i++)
-        world_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
+        cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
     w.deaf = true;
-    world_send(&w, "LOCK a 10s FENCE");
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_send(&w, "LOCK a 10s FENCE");
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
@@ -185,13 +185,13 @@ START_TEST(fences_rise_though_a_minority_forgets)
 {
     int64_t before = take_fence();
     for (unsigned i = 0; i < 10; i++) {
-        world_flush(&w, i % 5);
-        world_flush(&w, (i + 1) % 5);
+        cluster_flush(&w, i % 5);
+        cluster_flush(&w, (i + 1) % 5);
         for (unsigned s = 0; s < 65; s++) {
             int64_t fence = take_fence();
             ck_assert_int_gt(fence, before);
             before = fence;
-            world_pass_ms(&w, 1000);
+            cluster_pass_ms(&w, 1000);
         }
     }
 }

@@ -8,53 +8,53 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world_guard.h"
+#include "tests/unit/cluster_guard.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 START_TEST(new_masters_vote_after_max_ttl)
 {
-    world_deinit(&w);
-    world_init_unknown(&w, 5);
-    world_expect_quarantine(&w, 0, 4, "new");
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    cluster_deinit(&w);
+    cluster_init_unknown(&w, 5);
+    cluster_expect_quarantine(&w, 0, 4, "new");
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 START_TEST(masters_that_an_operator_attests_vote_at_once)
 {
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 START_TEST(restarted_master_has_no_vote_for_max_ttl)
 {
-    world_restart(&w, 1);
-    world_expect_quarantine(&w, 1, 1, "restarted");
+    cluster_restart(&w, 1);
+    cluster_expect_quarantine(&w, 1, 1, "restarted");
 }
 END_TEST
 
 START_TEST(flushed_master_has_no_vote_for_max_ttl)
 {
-    world_flush(&w, 2);
-    world_expect_quarantine(&w, 2, 2, "flushed");
+    cluster_flush(&w, 2);
+    cluster_expect_quarantine(&w, 2, 2, "flushed");
 }
 END_TEST
 
 START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 {
     snprintf(w.masters[3].redis.replid, sizeof(w.masters[3].redis.replid), "%040u", 99);
-    world_expect_quarantine(&w, 3, 3, "failedover");
+    cluster_expect_quarantine(&w, 3, 3, "failedover");
 }
 END_TEST
 
@@ -63,17 +63,17 @@ END_TEST
  */
 START_TEST(failover_that_a_newcomer_records_after_a_step_back)
 {
-    static struct world newcomer;
-    world_step_clock(&w, 3, 3, -1000);
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    static struct cluster newcomer;
+    cluster_step_clock(&w, 3, 3, -1000);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
     snprintf(w.masters[3].redis.replid, sizeof(w.masters[3].redis.replid), "%040u", 99);
-    world_join(&newcomer, &w, "elsewhere");
-    world_pass_ms(&newcomer, 10);
-    ck_assert_str_eq(world_vote(&newcomer, 3), "failedover");
-    world_share(&w, &newcomer);
-    world_deinit(&newcomer);
-    world_expect_quarantine(&w, 3, 3, "failedover");
+    cluster_join(&newcomer, &w, "elsewhere");
+    cluster_pass_ms(&newcomer, 10);
+    ck_assert_str_eq(cluster_vote(&newcomer, 3), "failedover");
+    cluster_share(&w, &newcomer);
+    cluster_deinit(&newcomer);
+    cluster_expect_quarantine(&w, 3, 3, "failedover");
 }
 END_TEST
 
@@ -81,64 +81,64 @@ END_TEST
  * it would write what we wrote, to the byte. */
 START_TEST(loss_that_another_daemon_records_after_a_step_back)
 {
-    static struct world other;
-    world_join(&other, &w, "elsewhere");
-    world_pass_ms(&other, 1);
-    world_share(&w, &other);
-    world_step_clock(&w, 3, 3, -1000);
-    world_flush(&w, 3);
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 3, 3, "flushed");
-    world_pass_ms(&w, QUARANTINE_MS / 2);
-    world_flush(&w, 3);
-    world_share(&other, &w);
-    world_pass_ms(&other, LOOKED_MS);
-    ck_assert_str_eq(world_vote(&other, 3), "flushed");
-    world_share(&w, &other);
-    world_deinit(&other);
-    world_expect_quarantine(&w, 3, 3, "flushed");
+    static struct cluster other;
+    cluster_join(&other, &w, "elsewhere");
+    cluster_pass_ms(&other, 1);
+    cluster_share(&w, &other);
+    cluster_step_clock(&w, 3, 3, -1000);
+    cluster_flush(&w, 3);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 3, 3, "flushed");
+    cluster_pass_ms(&w, QUARANTINE_MS / 2);
+    cluster_flush(&w, 3);
+    cluster_share(&other, &w);
+    cluster_pass_ms(&other, LOOKED_MS);
+    ck_assert_str_eq(cluster_vote(&other, 3), "flushed");
+    cluster_share(&w, &other);
+    cluster_deinit(&other);
+    cluster_expect_quarantine(&w, 3, 3, "flushed");
 }
 END_TEST
 
 START_TEST(older_record_of_the_same_run_is_lost_data)
 {
     char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    world_flush(&w, 0);
-    world_expect_quarantine(&w, 0, 0, "flushed");
-    world_set(&w, 0, RECORD_KEY, record, 0);
-    world_expect_quarantine(&w, 0, 0, "olddata");
+    snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
+    cluster_flush(&w, 0);
+    cluster_expect_quarantine(&w, 0, 0, "flushed");
+    cluster_set(&w, 0, RECORD_KEY, record, 0);
+    cluster_expect_quarantine(&w, 0, 0, "olddata");
 }
 END_TEST
 
 START_TEST(strange_record_is_left_alone)
 {
-    world_set(&w, 0, RECORD_KEY, "what is this", 0);
-    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "record");
-    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), "what is this");
+    cluster_set(&w, 0, RECORD_KEY, "what is this", 0);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "record");
+    ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), "what is this");
 }
 END_TEST
 
 /* The loss between two looks: nothing tells of it but the probe behind the votes. */
 START_TEST(flush_right_before_a_lock_lends_no_vote)
 {
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
-        world_flush(&w, i);
-    const char *reply = world_ask(&w, "LOCK a 60s");
-    ck_assert_msg(!world_granted(reply), "%s", reply);
+        cluster_flush(&w, i);
+    const char *reply = cluster_ask(&w, "LOCK a 60s");
+    ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
 END_TEST
 
 START_TEST(no_second_grant_after_a_majority_restarted)
 {
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
-        world_restart(&w, i);
-    world_expect_no_grant_for_s(&w, 60);
-    world_pass_ms(&w, 3000);
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+        cluster_restart(&w, i);
+    cluster_expect_no_grant_for_s(&w, 60);
+    cluster_pass_ms(&w, 3000);
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
@@ -146,17 +146,17 @@ END_TEST
 /* The quarantine ends first, and then the clock has not been watched for long enough. */
 START_TEST(time_that_is_told_is_that_of_the_last_to_end)
 {
-    world_flush(&w, 0);
-    world_pass_ms(&w, 20000);
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 2000);
-    world_expect_votes(&w, 0, 0, "flushed");
+    cluster_flush(&w, 0);
+    cluster_pass_ms(&w, 20000);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 2000);
+    cluster_expect_votes(&w, 0, 0, "flushed");
     int64_t until_ns = guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns);
-    while (strcmp(world_vote(&w, 0), "-") != 0) {
+    while (strcmp(cluster_vote(&w, 0), "-") != 0) {
         int64_t told_ns = guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns);
         ck_assert_int_ge(told_ns, until_ns);
         ck_assert_int_le(told_ns, until_ns + 2 * LOOKED_MS * NS_PER_MS);
-        world_pass_ms(&w, 100);
+        cluster_pass_ms(&w, 100);
     }
     ck_assert_int_ge(w.now_ns, until_ns);
     ck_assert_int_le(w.now_ns, until_ns + 2 * LOOKED_MS * NS_PER_MS);
@@ -166,11 +166,11 @@ END_TEST
 /* The daemon of the set is no more, and an operator says so. */
 static void begin_reset(char old_set[RECORD_SET_ID + 1])
 {
-    world_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
     memcpy(old_set, w.engine.flights.guard.set_id, RECORD_SET_ID + 1);
     w.reset_set = old_set;
     w.cluster = "another";
-    world_restart_engine(&w, "here");
+    cluster_restart_engine(&w, "here");
 }
 
 static enum guard_progress progress(void)
@@ -183,14 +183,14 @@ START_TEST(set_is_reset_once_its_daemons_can_vote_no_more)
 {
     char old_set[RECORD_SET_ID + 1];
     begin_reset(old_set);
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     ck_assert_int_eq(progress(), GUARD_UNDER_WAY);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_ptr_nonnull(strstr(world_value(&w, i, RECORD_KEY), old_set));
-    world_pass_ms(&w, 4000);
+        ck_assert_ptr_nonnull(strstr(cluster_value(&w, i, RECORD_KEY), old_set));
+    cluster_pass_ms(&w, 4000);
     ck_assert_int_eq(progress(), GUARD_DONE);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_ptr_nonnull(strstr(world_value(&w, i, RECORD_KEY), "why=reset"));
+        ck_assert_ptr_nonnull(strstr(cluster_value(&w, i, RECORD_KEY), "why=reset"));
 }
 END_TEST
 
@@ -201,7 +201,7 @@ START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
     char key[GUARD_NAME_KEY_MAX];
     char value[LIMIT_RECORD];
     begin_reset(old_set);
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     int64_t clock_ns = w.now_ns + w.masters[3].clock_ns;
     if (_i == 0) {
         snprintf(key, sizeof(key), "redlockd:name:%s:b", old_set);
@@ -210,37 +210,37 @@ START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
         snprintf(key, sizeof(key), "redlockd:attest:%s", old_set);
         snprintf(value, sizeof(value), "%" PRId64 ":200", clock_ns / 1000);
     }
-    world_set(&w, 3, key, value, QUARANTINE_MS);
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_set(&w, 3, key, value, QUARANTINE_MS);
+    cluster_pass_ms(&w, LOOKED_MS);
     ck_assert_int_eq(progress(), GUARD_REFUSED);
     ck_assert(guard_shows_life(&w.engine.flights.guard, 3, w.now_ns));
-    world_pass_ms(&w, 10000);
+    cluster_pass_ms(&w, 10000);
     ck_assert_int_eq(progress(), GUARD_REFUSED);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_ptr_nonnull(strstr(world_value(&w, i, RECORD_KEY), old_set));
+        ck_assert_ptr_nonnull(strstr(cluster_value(&w, i, RECORD_KEY), old_set));
 }
 END_TEST
 
 START_TEST(quarantine_outlives_the_daemon)
 {
-    world_restart(&w, 0);
-    world_pass_ms(&w, 10 * 1000);
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "restarted");
-    world_expect_votes(&w, 1, 4, "-");
-    world_pass_ms(&w, QUARANTINE_MS - 10 * 1000);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_restart(&w, 0);
+    cluster_pass_ms(&w, 10 * 1000);
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "restarted");
+    cluster_expect_votes(&w, 1, 4, "-");
+    cluster_pass_ms(&w, QUARANTINE_MS - 10 * 1000);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 START_TEST(clock_set_back_does_not_prolong_a_quarantine)
 {
-    world_restart(&w, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    world_step_clock(&w, 0, 0, -3600);
-    world_restart_engine(&w, "here");
-    world_expect_quarantine(&w, 0, 0, "restarted");
+    cluster_restart(&w, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_step_clock(&w, 0, 0, -3600);
+    cluster_restart_engine(&w, "here");
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -248,7 +248,7 @@ END_TEST
 static const char *record_of_another_set(void)
 {
     static char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
     memset(strstr(record, "set=") + 4, 'f', RECORD_SET_ID);
     return record;
 }
@@ -256,10 +256,10 @@ static const char *record_of_another_set(void)
 START_TEST(record_of_another_set_is_respected)
 {
     const char *record = record_of_another_set();
-    world_set(&w, 0, RECORD_KEY, record, 0);
-    world_pass_ms(&w, QUARANTINE_MS);
-    world_expect_votes(&w, 0, 0, "otherset");
-    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
+    cluster_set(&w, 0, RECORD_KEY, record, 0);
+    cluster_pass_ms(&w, QUARANTINE_MS);
+    cluster_expect_votes(&w, 0, 0, "otherset");
+    ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
 
@@ -267,12 +267,12 @@ START_TEST(daemon_with_another_set_than_most_writes_nothing)
 {
     const char *record = record_of_another_set();
     for (unsigned i = 0; i < 4; i++)
-        world_set(&w, i, RECORD_KEY, record, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    world_flush(&w, 4);
-    world_pass_ms(&w, QUARANTINE_MS);
-    world_expect_votes(&w, 4, 4, "flushed");
-    ck_assert_ptr_null(world_value(&w, 4, RECORD_KEY));
+        cluster_set(&w, i, RECORD_KEY, record, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_flush(&w, 4);
+    cluster_pass_ms(&w, QUARANTINE_MS);
+    cluster_expect_votes(&w, 4, 4, "flushed");
+    ck_assert_ptr_null(cluster_value(&w, 4, RECORD_KEY));
 }
 END_TEST
 
@@ -280,13 +280,13 @@ START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
 {
     w.masters[0].redis.refusals[REDIS_SCRIPT_WRITE_RECORD] =
         "MISCONF Redis is configured to save RDB snapshots";
-    world_flush(&w, 0);
+    cluster_flush(&w, 0);
     unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD];
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_ge(w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD] - before, 3);
     ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD] - before, 6);
     w.masters[0].redis.refusals[REDIS_SCRIPT_WRITE_RECORD] = NULL;
-    world_expect_quarantine(&w, 0, 0, "flushed");
+    cluster_expect_quarantine(&w, 0, 0, "flushed");
 }
 END_TEST
 
@@ -295,28 +295,28 @@ START_TEST(a_master_that_refuses_to_set_locks_has_no_vote)
 {
     static const char refusal[] = "NOPERM this user has no permissions to access one of the keys";
     w.masters[0].redis.refusals[FAKE_SETTING] = refusal;
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "noperm");
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "noperm");
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
     /* Nothing of it is left, on any. */
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_ptr_null(world_value(&w, i, w.engine.flights.absent_key));
+        ck_assert_ptr_null(cluster_value(&w, i, w.engine.flights.absent_key));
     w.masters[0].redis.refusals[FAKE_SETTING] = NULL;
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 START_TEST(nothing_is_left_on_a_master_of_another_set)
 {
     const char *record = record_of_another_set();
-    world_flush(&w, 0);
-    world_set(&w, 0, RECORD_KEY, record, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "otherset");
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
-    world_settle(&w);
-    ck_assert_ptr_null(world_value(&w, 0, "a"));
+    cluster_flush(&w, 0);
+    cluster_set(&w, 0, RECORD_KEY, record, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "otherset");
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
+    cluster_settle(&w);
+    ck_assert_ptr_null(cluster_value(&w, 0, "a"));
 }
 END_TEST
 
@@ -324,34 +324,34 @@ START_TEST(evicting_master_with_a_strange_record_keeps_that)
 {
     w.lazy = true;
     w.masters[0].redis.evicted = 12;
-    world_set(&w, 0, RECORD_KEY, "what is this", 0);
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), "what is this");
+    cluster_set(&w, 0, RECORD_KEY, "what is this", 0);
+    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), "what is this");
 }
 END_TEST
 
 START_TEST(quarantine_without_a_cause_is_one_all_the_same)
 {
-    world_flush(&w, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    world_forge(&w, 0, "why=flushed", "why=-");
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "record");
+    cluster_flush(&w, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_forge(&w, 0, "why=flushed", "why=-");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "record");
 }
 END_TEST
 
 START_TEST(restart_that_another_daemon_has_recorded_is_recorded_once)
 {
     w.masters[0].redis.evicted = 12;
-    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
-    world_restart_recorded(&w, 0);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
+    cluster_restart_recorded(&w, 0);
     w.masters[0].redis.evicted = 0;
-    world_forge(&w, 0, "evicted=12", "evicted=0");
+    cluster_forge(&w, 0, "evicted=12", "evicted=0");
     char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    world_pass_ms(&w, 5000);
-    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
+    snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
+    cluster_pass_ms(&w, 5000);
+    ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
 
@@ -359,14 +359,14 @@ END_TEST
 START_TEST(quarantine_of_an_old_set_holds_for_those_who_forget_during_it)
 {
     for (unsigned i = 0; i < 5; i++)
-        world_flush(&w, i);
-    world_pass_ms(&w, LOOKED_MS);
+        cluster_flush(&w, i);
+    cluster_pass_ms(&w, LOOKED_MS);
     for (unsigned i = 1; i < 5; i++)
-        world_forge(&w, i, "quarantine_ms=60611", "quarantine_ms=120000");
-    world_pass_ms(&w, LOOKED_MS);
-    world_flush(&w, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "quarantine_ms=120000"));
+        cluster_forge(&w, i, "quarantine_ms=60611", "quarantine_ms=120000");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_flush(&w, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "quarantine_ms=120000"));
 }
 END_TEST
 
@@ -375,8 +375,8 @@ END_TEST
 START_TEST(replica_has_no_vote)
 {
     w.masters[0].redis.replica = true;
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "replica");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "replica");
 }
 END_TEST
 
@@ -385,28 +385,28 @@ START_TEST(master_in_cluster_mode_has_no_vote)
 {
     w.masters[0].redis.version = _i == 0 ? NULL : "valkey_version:9.1.2";
     w.masters[0].redis.clustered = true;
-    world_restart(&w, 0);
-    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "cluster");
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    cluster_restart(&w, 0);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "cluster");
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 START_TEST(master_that_may_evict_has_no_vote)
 {
     w.masters[0].redis.may_evict = true;
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "eviction");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "eviction");
     w.masters[0].redis.may_evict = false;
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
 START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 {
     w.masters[0].redis.evicted = 12;
-    world_expect_quarantine(&w, 0, 0, "evicted");
+    cluster_expect_quarantine(&w, 0, 0, "evicted");
 }
 END_TEST
 
@@ -416,11 +416,11 @@ static void evict_unrecorded(void)
 {
     w.masters[0].redis.may_evict = true;
     for (unsigned i = 2; i < 5; i++)
-        world_kill(&w, i);
-    world_pass_ms(&w, 2 * LOOKED_MS);
+        cluster_kill(&w, i);
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
     w.masters[0].redis.evicted = 6;
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=0 "));
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " evicted=0 "));
     w.masters[0].redis.may_evict = false;
     w.masters[0].redis.evicted = 0;
 }
@@ -435,27 +435,27 @@ static void bring_back_quorum(void)
 static void write_another_record(int64_t ends_in_ms)
 {
     char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
     char *mark = strstr(record, " mark=") + strlen(" mark=");
     *mark = *mark == '0' ? '1' : '0';
     sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
-            world_clock_us(&w, 0) + ends_in_ms * 1000);
-    world_set(&w, 0, RECORD_KEY, record, 0);
+            cluster_clock_us(&w, 0) + ends_in_ms * 1000);
+    cluster_set(&w, 0, RECORD_KEY, record, 0);
 }
 
 /* While it may evict, what it has evicted is on record for whoever comes later. */
 START_TEST(keys_evicted_while_it_may_evict_are_on_record)
 {
     w.masters[0].redis.may_evict = true;
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, LOOKED_MS);
     w.masters[0].redis.evicted = 6;
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " evicted=6 "));
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=evicted "));
-    world_expect_votes(&w, 0, 0, "eviction");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " evicted=6 "));
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " why=evicted "));
+    cluster_expect_votes(&w, 0, 0, "eviction");
     w.masters[0].redis.may_evict = false;
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "evicted");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "evicted");
 }
 END_TEST
 
@@ -464,8 +464,8 @@ START_TEST(counter_that_is_reset_hides_no_eviction)
 {
     evict_unrecorded();
     bring_back_quorum();
-    world_pass_ms(&w, 10 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "evicted");
+    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "evicted");
 }
 END_TEST
 
@@ -473,11 +473,11 @@ END_TEST
 START_TEST(word_of_an_operator_stays_as_it_is)
 {
     char record[LIMIT_RECORD];
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     write_another_record(0);
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
+    snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
+    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
 
@@ -485,26 +485,26 @@ END_TEST
 START_TEST(evicted_keys_are_not_forgotten_over_another_word)
 {
     evict_unrecorded();
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_forge(&w, 0, "durable=no", "durable=yes");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_forge(&w, 0, "durable=no", "durable=yes");
     bring_back_quorum();
-    world_pass_ms(&w, 10 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "evicted");
+    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "evicted");
 }
 END_TEST
 
 /* What another daemon has written ends when it says, whenever we come to see it. */
 START_TEST(quarantine_that_is_seen_late_is_no_longer)
 {
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, LOOKED_MS);
     w.masters[0].hung = true;
     write_another_record(QUARANTINE_MS);
-    world_pass_ms(&w, 30000);
+    cluster_pass_ms(&w, 30000);
     w.masters[0].hung = false;
-    world_pass_ms(&w, 10000);
-    ck_assert_str_ne(world_vote(&w, 0), "-");
-    world_pass_ms(&w, QUARANTINE_MS - 40000 + 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_pass_ms(&w, 10000);
+    ck_assert_str_ne(cluster_vote(&w, 0), "-");
+    cluster_pass_ms(&w, QUARANTINE_MS - 40000 + 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -513,28 +513,28 @@ START_TEST(word_of_an_operator_goes_before_evicted_keys)
 {
     unsigned against;
     w.masters[0].redis.may_evict = true;
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, LOOKED_MS);
     /* As if the last heartbeat were still under way. */
     w.masters[4].hung = true;
     w.engine.flights.guard.nodes[4].clock.entry_left = false;
     w.engine.flights.guard.override_done = false;
     w.masters[0].redis.evicted = 6;
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, LOOKED_MS);
     ck_assert_int_eq(guard_progress(&w.engine.flights.guard, &against), GUARD_UNDER_WAY);
     ck_assert_uint_eq(against, 4);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=bootstrap "));
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " why=bootstrap "));
 }
 END_TEST
 
 /* An operator can do something about it, and must, before time heals the rest. */
 START_TEST(new_master_that_may_evict_is_told_so)
 {
-    world_deinit(&w);
-    world_init_unknown(&w, 5);
+    cluster_deinit(&w);
+    cluster_init_unknown(&w, 5);
     w.masters[0].redis.may_evict = true;
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "eviction");
-    world_expect_votes(&w, 1, 4, "new");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "eviction");
+    cluster_expect_votes(&w, 1, 4, "new");
     ck_assert_int_eq(guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns), INT64_MAX);
     ck_assert_int_lt(guard_refuses_until_ns(&w.engine.flights.guard, 1, w.now_ns), INT64_MAX);
 }
@@ -545,22 +545,22 @@ END_TEST
 START_TEST(record_that_takes_the_place_of_another_is_a_loss)
 {
     char record[LIMIT_RECORD];
-    world_pass_ms(&w, 5000);
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
+    cluster_pass_ms(&w, 5000);
+    snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
     char *mark = strstr(record, " mark=") + strlen(" mark=");
     char *last = record + strlen(record) - 1;
     *mark = *mark == '0' ? '1' : '0';
     ck_assert_int_lt(*last, '9');
     ++*last;
-    world_set(&w, 0, RECORD_KEY, record, 0);
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_set(&w, 0, RECORD_KEY, record, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
     /* A daemon that comes now hears of it. */
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), " why=flushed "));
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, 50000);
-    world_expect_votes(&w, 0, 0, "flushed");
-    world_pass_ms(&w, QUARANTINE_MS - 50000 + LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "-");
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " why=flushed "));
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, 50000);
+    cluster_expect_votes(&w, 0, 0, "flushed");
+    cluster_pass_ms(&w, QUARANTINE_MS - 50000 + LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 

@@ -8,85 +8,85 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world_guard.h"
+#include "tests/unit/cluster_guard.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* --- steps --- */
 
 START_TEST(stepped_clock_costs_the_vote_for_max_ttl)
 {
-    world_step_clock(&w, 0, 0, 60);
-    world_expect_quarantine(&w, 0, 0, "stepped");
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "why=stepped"));
+    cluster_step_clock(&w, 0, 0, 60);
+    cluster_expect_quarantine(&w, 0, 0, "stepped");
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "why=stepped"));
 }
 END_TEST
 
 /* It goes on from there, and it comes back. */
 START_TEST(clock_beyond_the_year_2200_is_a_stepped_one)
 {
-    world_lock_on_three(&w);
-    world_step_clock(&w, 0, 0, INT64_C(7500000000));
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "stepped");
-    world_step_clock(&w, 0, 0, -INT64_C(7500000000));
-    world_expect_no_grant_for_s(&w, 55);
+    cluster_lock_on_three(&w);
+    cluster_step_clock(&w, 0, 0, INT64_C(7500000000));
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "stepped");
+    cluster_step_clock(&w, 0, 0, -INT64_C(7500000000));
+    cluster_expect_no_grant_for_s(&w, 55);
 }
 END_TEST
 
 START_TEST(two_stepped_clocks_cost_two_votes)
 {
-    world_step_clock(&w, 3, 4, 60);
-    world_expect_quarantine(&w, 3, 4, "stepped");
+    cluster_step_clock(&w, 3, 4, 60);
+    cluster_expect_quarantine(&w, 3, 4, "stepped");
 }
 END_TEST
 
 START_TEST(majority_of_stepped_clocks_is_a_doubt_about_our_own)
 {
     char record[LIMIT_RECORD];
-    snprintf(record, sizeof(record), "%s", world_value(&w, 0, RECORD_KEY));
-    world_step_clock(&w, 0, 2, 60);
-    world_expect_quarantine(&w, 0, 4, "ownclock");
-    ck_assert_str_eq(world_value(&w, 0, RECORD_KEY), record);
+    snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
+    cluster_step_clock(&w, 0, 2, 60);
+    cluster_expect_quarantine(&w, 0, 4, "ownclock");
+    ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
 
 START_TEST(clock_that_steps_back_keeps_its_vote)
 {
-    world_step_clock(&w, 0, 4, -60);
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
-    for (unsigned i = 0; i < WORLD_NODES; i++) {
+    cluster_step_clock(&w, 0, 4, -60);
+    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
+    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         ck_assert_int_ge(w.stepped_back_ns[i], 60 * NS_PER_S - 10 * NS_PER_MS);
         ck_assert_int_le(w.stepped_back_ns[i], 60 * NS_PER_S + 10 * NS_PER_MS);
     }
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 /* Nor does it fill the log. */
 START_TEST(clock_that_jumps_back_all_the_time_is_told_now_and_then)
 {
-    world_step_clock(&w, 0, 0, -1);
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_step_clock(&w, 0, 0, -1);
+    cluster_pass_ms(&w, LOOKED_MS);
     int64_t told_ns = w.stepped_back_ns[0];
     ck_assert_int_ge(told_ns, NS_PER_S - 10 * NS_PER_MS);
     for (unsigned i = 0; i < 5; i++) {
-        world_step_clock(&w, 0, 0, -1);
-        world_pass_ms(&w, LOOKED_MS);
+        cluster_step_clock(&w, 0, 0, -1);
+        cluster_pass_ms(&w, LOOKED_MS);
         ck_assert_int_eq(w.stepped_back_ns[0], told_ns);
     }
-    world_pass_ms(&w, 10000);
+    cluster_pass_ms(&w, 10000);
     ck_assert_int_ge(w.stepped_back_ns[0], 6 * NS_PER_S - 60 * NS_PER_MS);
 }
 END_TEST
@@ -94,25 +94,25 @@ END_TEST
 /* Keys that would outlive every lock by an hour are cut to what a lock may live. */
 START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
 {
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
-    world_step_clock(&w, 0, 2, -3600);
-    world_pass_ms(&w, 1000);
-    ck_assert_str_eq(world_ask(&w, "LOCK a 60s"), "HELD 60000");
-    world_pass_ms(&w, 59000);
-    ck_assert(!world_granted(world_ask(&w, "LOCK a 60s")));
-    world_pass_ms(&w, 1001);
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
+    cluster_step_clock(&w, 0, 2, -3600);
+    cluster_pass_ms(&w, 1000);
+    ck_assert_str_eq(cluster_ask(&w, "LOCK a 60s"), "HELD 60000");
+    cluster_pass_ms(&w, 59000);
+    ck_assert(!cluster_granted(cluster_ask(&w, "LOCK a 60s")));
+    cluster_pass_ms(&w, 1001);
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 
 /* Found in the probe behind a vote, before any heartbeat. */
 START_TEST(step_right_before_a_lock_lends_no_vote)
 {
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
-    world_step_clock(&w, 0, 1, 60);
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
+    cluster_step_clock(&w, 0, 1, 60);
     w.masters[4].hung = true;
-    const char *reply = world_ask(&w, "LOCK a 10s");
-    ck_assert_msg(!world_granted(reply), "%s", reply);
+    const char *reply = cluster_ask(&w, "LOCK a 10s");
+    ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
 END_TEST
 
@@ -121,15 +121,15 @@ END_TEST
 START_TEST(critics_example)
 {
     w.masters[3].hung = w.masters[4].hung = true;
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
-    world_pass_ms(&w, 100);
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
+    cluster_pass_ms(&w, 100);
     w.masters[3].hung = w.masters[4].hung = false;
-    world_pass_ms(&w, LOOKED_MS);
-    world_delete(&w, 3, "a");
-    world_delete(&w, 4, "a");
-    world_step_clock(&w, 2, 2, 60);
-    const char *reply = world_ask(&w, "LOCK a 60s");
-    ck_assert_msg(!world_granted(reply), "%s", reply);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_delete(&w, 3, "a");
+    cluster_delete(&w, 4, "a");
+    cluster_step_clock(&w, 2, 2, 60);
+    const char *reply = cluster_ask(&w, "LOCK a 60s");
+    ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
 END_TEST
 
@@ -138,13 +138,13 @@ END_TEST
 START_TEST(vote_written_before_a_step_was_found_does_not_count_after)
 {
     for (unsigned i = 3; i < 5; i++)
-        world_kill(&w, i);
-    world_step_clock(&w, 2, 2, 60);
-    world_send(&w, "LOCK a 60s");
+        cluster_kill(&w, i);
+    cluster_step_clock(&w, 2, 2, 60);
+    cluster_send(&w, "LOCK a 60s");
     engine_flush(&w.engine, w.now_ns);
-    world_send(&w, "#second LOCK b 60s");
+    cluster_send(&w, "#second LOCK b 60s");
     engine_flush(&w.engine, w.now_ns);
-    world_pass_ms(&w, 60);
+    cluster_pass_ms(&w, 60);
     ck_assert_uint_eq(w.reply_count, 2);
     for (unsigned i = 0; i < 2; i++)
         ck_assert_msg(strstr(w.replies[i], "OK") == NULL, "%s", w.replies[i]);
@@ -154,15 +154,15 @@ END_TEST
 START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 30s")));
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 30s")));
     w.masters[3].hung = w.masters[4].hung = true;
-    world_step_clock(&w, 2, 2, 5);
+    cluster_step_clock(&w, 2, 2, 5);
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].redis.deaf_to_scripts = true;
-    world_send(&w, "#one LOCK b 60s");
+    cluster_send(&w, "#one LOCK b 60s");
     engine_flush(&w.engine, w.now_ns);
-    world_send(&w, "#two EXTEND a %s 60s", token);
-    world_pass_ms(&w, 60);
+    cluster_send(&w, "#two EXTEND a %s 60s", token);
+    cluster_pass_ms(&w, 60);
     ck_assert_uint_eq(w.reply_count, 3);
     ck_assert_int_eq(strncmp(w.replies[1], "#one NOQUORUM", 13), 0);
     ck_assert_int_eq(strncmp(w.replies[2], "#two NOQUORUM", 13), 0);
@@ -173,15 +173,15 @@ END_TEST
  */
 START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
 {
-    world_deinit(&w);
-    world_init(&w, 3);
-    world_pass_ms(&w, 2000);
-    world_kill(&w, 2);
-    world_pass_ms(&w, 3000);
-    world_step_clock(&w, 1, 1, 60);
-    world_pass_ms(&w, QUARANTINE_MS + 5000);
-    world_expect_votes(&w, 1, 1, "-");
-    ck_assert_ptr_null(strstr(world_value(&w, 1, RECORD_KEY), "why=stepped"));
+    cluster_deinit(&w);
+    cluster_init(&w, 3);
+    cluster_pass_ms(&w, 2000);
+    cluster_kill(&w, 2);
+    cluster_pass_ms(&w, 3000);
+    cluster_step_clock(&w, 1, 1, 60);
+    cluster_pass_ms(&w, QUARANTINE_MS + 5000);
+    cluster_expect_votes(&w, 1, 1, "-");
+    ck_assert_ptr_null(strstr(cluster_value(&w, 1, RECORD_KEY), "why=stepped"));
 }
 END_TEST
 
@@ -190,26 +190,26 @@ END_TEST
 START_TEST(step_behind_a_slow_answer_is_waited_out)
 {
     w.masters[0].delay_ns = 200 * NS_PER_MS;
-    world_step_clock(&w, 0, 0, 10);
-    world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    cluster_step_clock(&w, 0, 0, 10);
+    cluster_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
     w.masters[0].clock_ns += 50 * NS_PER_MS;
-    world_delete(&w, 0, world_guard_key(&w, "clock", ":here"));
+    cluster_delete(&w, 0, cluster_guard_key(&w, "clock", ":here"));
     w.masters[0].delay_ns = 0;
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "clockunproven");
-    world_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "clockunproven");
+    cluster_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
 START_TEST(step_back_that_a_slow_answer_finds_costs_no_vote)
 {
-    world_step_clock(&w, 0, 0, -60);
+    cluster_step_clock(&w, 0, 0, -60);
     w.masters[0].delay_ns = 30 * NS_PER_MS;
-    world_pass_ms(&w, 1100);
+    cluster_pass_ms(&w, 1100);
     w.masters[0].delay_ns = 0;
-    world_pass_ms(&w, 3000);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_pass_ms(&w, 3000);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -217,100 +217,100 @@ END_TEST
 
 START_TEST(daemon_that_restarts_on_its_host_votes_at_once)
 {
-    world_pass_ms(&w, LOOKED_MS);
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, 2 * 1000);
-    ck_assert(world_granted(world_ask(&w, "LOCK a 10s")));
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, 2 * 1000);
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
 END_TEST
 
 START_TEST(first_daemon_on_another_host_waits_for_max_ttl)
 {
-    world_pass_ms(&w, LOOKED_MS);
-    world_restart_engine(&w, "elsewhere");
-    world_expect_quarantine(&w, 0, 4, "clockunproven");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_expect_quarantine(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
 START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
 {
-    world_pass_ms(&w, LOOKED_MS);
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 500);
-    world_expect_votes(&w, 0, 4, "clockunproven");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 500);
+    cluster_expect_votes(&w, 0, 4, "clockunproven");
     /* What the other daemon's heartbeat leaves, having looked a moment ago. */
     for (unsigned i = 0; i < 5; i++) {
         char attestation[GUARD_ATTESTATION_MAX];
-        snprintf(attestation, sizeof(attestation), "%" PRId64 ":200", world_clock_us(&w, i));
-        world_set(&w, i, world_guard_key(&w, "vouch", ""), attestation, 3000);
+        snprintf(attestation, sizeof(attestation), "%" PRId64 ":200", cluster_clock_us(&w, i));
+        cluster_set(&w, i, cluster_guard_key(&w, "vouch", ""), attestation, 3000);
     }
-    world_pass_ms(&w, 1000);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_pass_ms(&w, 1000);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 /* What the daemon of another host, which has watched all along, leaves now. */
-static void attest(const char hidden[WORLD_NODES][GUARD_ATTESTATION_MAX])
+static void attest(const char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX])
 {
-    for (unsigned i = 0; i < WORLD_NODES; i++) {
+    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         char attestation[2 * GUARD_ATTESTATION_MAX];
-        snprintf(attestation, sizeof(attestation), "%" PRId64 "%s", world_clock_us(&w, i),
+        snprintf(attestation, sizeof(attestation), "%" PRId64 "%s", cluster_clock_us(&w, i),
                  hidden[i]);
-        world_set(&w, i, world_guard_key(&w, "vouch", ""), attestation, 3000);
+        cluster_set(&w, i, cluster_guard_key(&w, "vouch", ""), attestation, 3000);
     }
 }
 
 static void step_all_ms(int64_t ms)
 {
-    for (unsigned i = 0; i < WORLD_NODES; i++)
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
         w.masters[i].clock_ns += ms * NS_PER_MS;
 }
 
 /* A key of before would have lost 14 ms, where it has paid for the margin of 10. */
 START_TEST(newcomer_does_not_begin_with_a_margin_of_its_own)
 {
-    char hidden[WORLD_NODES][GUARD_ATTESTATION_MAX];
-    world_pass_ms(&w, LOOKED_MS);
+    char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX];
+    cluster_pass_ms(&w, LOOKED_MS);
     step_all_ms(7);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
-    for (unsigned i = 0; i < WORLD_NODES; i++)
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
         snprintf(hidden[i], sizeof(hidden[i]), "%s",
-                 strchr(world_value(&w, i, world_guard_key(&w, "vouch", "")), ':'));
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 500);
+                 strchr(cluster_value(&w, i, cluster_guard_key(&w, "vouch", "")), ':'));
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 500);
     attest(hidden);
-    world_pass_ms(&w, 1000);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_pass_ms(&w, 1000);
+    cluster_expect_votes(&w, 0, 4, "-");
     step_all_ms(7);
-    const char *reply = world_ask(&w, "LOCK a 10s");
-    ck_assert_msg(!world_granted(reply), "%s", reply);
+    const char *reply = cluster_ask(&w, "LOCK a 10s");
+    ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
 END_TEST
 
 START_TEST(attestation_that_makes_no_sense_settles_nobody)
 {
     static const char *const senseless[] = {"", ":", ":-1", ":x", ":99999999999999", "x:1"};
-    char hidden[WORLD_NODES][GUARD_ATTESTATION_MAX];
-    for (unsigned i = 0; i < WORLD_NODES; i++)
+    char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX];
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
         snprintf(hidden[i], sizeof(hidden[i]), "%s", senseless[_i]);
-    world_pass_ms(&w, LOOKED_MS);
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 500);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 500);
     attest(hidden);
-    world_pass_ms(&w, 1000);
-    world_expect_votes(&w, 0, 4, "clockunproven");
+    cluster_pass_ms(&w, 1000);
+    cluster_expect_votes(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
 START_TEST(attestation_from_before_the_newcomer_looked_is_worth_nothing)
 {
-    world_pass_ms(&w, LOOKED_MS);
-    ck_assert_ptr_nonnull(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
-    world_step_clock(&w, 0, 0, 5);
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "clockunproven");
+    cluster_pass_ms(&w, LOOKED_MS);
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
+    cluster_step_clock(&w, 0, 0, 5);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
@@ -318,13 +318,13 @@ END_TEST
  * lock steps, the two that did not carry it come back, a fresh daemon starts. */
 static void step_that_nobody_saw(const char *clock_id)
 {
-    world_pass_ms(&w, LOOKED_MS);
-    world_lock_on_three(&w);
-    world_step_clock(&w, 2, 2, 61);
-    world_restart_engine(&w, clock_id);
-    world_expect_no_grant_for_s(&w, 59);
-    world_pass_ms(&w, 5 * 1000);
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_lock_on_three(&w);
+    cluster_step_clock(&w, 2, 2, 61);
+    cluster_restart_engine(&w, clock_id);
+    cluster_expect_no_grant_for_s(&w, 59);
+    cluster_pass_ms(&w, 5 * 1000);
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
 
 START_TEST(step_that_nobody_saw_on_the_same_host)
@@ -343,19 +343,19 @@ END_TEST
  * vote of it; from then on the next daemon knows. */
 static void step_back_and_forward(int64_t forward)
 {
-    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
-    world_step_clock(&w, 2, 2, -100);
+    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_step_clock(&w, 2, 2, -100);
     w.masters[3].hung = w.masters[4].hung = true;
-    const char *reply = world_ask(&w, "LOCK a 60s");
-    ck_assert_msg(!world_granted(reply), "%s", reply);
+    const char *reply = cluster_ask(&w, "LOCK a 60s");
+    ck_assert_msg(!cluster_granted(reply), "%s", reply);
     w.masters[3].hung = w.masters[4].hung = false;
-    world_pass_ms(&w, LOOKED_MS);
-    world_lock_on_three(&w);
-    world_step_clock(&w, 2, 2, forward);
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, 2500);
-    reply = world_ask(&w, "LOCK a 60s");
-    ck_assert_msg(!world_granted(reply), "%s", reply);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_lock_on_three(&w);
+    cluster_step_clock(&w, 2, 2, forward);
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, 2500);
+    reply = cluster_ask(&w, "LOCK a 60s");
+    ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
 
 START_TEST(step_back_and_forward_around_a_restart)
@@ -374,14 +374,14 @@ END_TEST
 START_TEST(step_forward_and_back_around_a_restart)
 {
     unsigned last = _i == 0 ? 2 : 4;
-    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
-    world_lock_on_three(&w);
-    world_step_clock(&w, 0, last, 70);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "ownclock");
-    world_step_clock(&w, 0, last, -70);
-    world_restart_engine(&w, "here");
-    world_expect_no_grant_for_s(&w, 55);
+    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_lock_on_three(&w);
+    cluster_step_clock(&w, 0, last, 70);
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "ownclock");
+    cluster_step_clock(&w, 0, last, -70);
+    cluster_restart_engine(&w, "here");
+    cluster_expect_no_grant_for_s(&w, 55);
 }
 END_TEST
 
@@ -389,36 +389,36 @@ END_TEST
  * ahead of who starts, who would take it for a look after his own first one. */
 START_TEST(step_forward_and_further_back_around_a_restart)
 {
-    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
-    world_lock_on_three(&w);
-    world_pass_ms(&w, 51500);
-    world_step_clock(&w, 0, 4, 9);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "ownclock");
+    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_lock_on_three(&w);
+    cluster_pass_ms(&w, 51500);
+    cluster_step_clock(&w, 0, 4, 9);
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "ownclock");
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_ptr_null(world_value(&w, i, "a"));
-    world_step_clock(&w, 0, 4, -9 - 3);
-    world_pass_ms(&w, 10);
-    world_restart_engine(&w, _i == 0 ? "here" : "elsewhere");
-    world_expect_no_grant_for_s(&w, 5);
+        ck_assert_ptr_null(cluster_value(&w, i, "a"));
+    cluster_step_clock(&w, 0, 4, -9 - 3);
+    cluster_pass_ms(&w, 10);
+    cluster_restart_engine(&w, _i == 0 ? "here" : "elsewhere");
+    cluster_expect_no_grant_for_s(&w, 5);
 }
 END_TEST
 
 /* The others' clocks went on as ours did, but which of us is right nobody knows. */
 START_TEST(own_clock_suspect_voids_entries_and_attestations_everywhere)
 {
-    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
-    world_step_clock(&w, 0, 2, 70);
-    for (unsigned ms = 0; strcmp(world_vote(&w, 4), "ownclock") != 0; ms++) {
+    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_step_clock(&w, 0, 2, 70);
+    for (unsigned ms = 0; strcmp(cluster_vote(&w, 4), "ownclock") != 0; ms++) {
         ck_assert_uint_lt(ms, LOOKED_MS);
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
     }
     /* Not with the next heartbeat. */
-    world_pass_ms(&w, 10);
+    cluster_pass_ms(&w, 10);
     for (unsigned i = 0; i < 5; i++) {
-        ck_assert_ptr_null(world_value(&w, i, world_guard_key(&w, "clock", ":here")));
-        ck_assert_ptr_null(world_value(&w, i, world_guard_key(&w, "vouch", "")));
-        ck_assert_ptr_nonnull(world_value(&w, i, world_guard_key(&w, "step", "")));
+        ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "clock", ":here")));
+        ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "vouch", "")));
+        ck_assert_ptr_nonnull(cluster_value(&w, i, cluster_guard_key(&w, "step", "")));
     }
 }
 END_TEST
@@ -426,32 +426,32 @@ END_TEST
 /* One alone, and no quorum to write down that it did. */
 START_TEST(step_that_could_not_be_recorded_outlives_the_daemon)
 {
-    world_pass_ms(&w, 120 * 1000 + LOOKED_MS);
-    world_lock_on_three(&w);
+    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_lock_on_three(&w);
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].hung = true;
-    world_pass_ms(&w, 5 * LOOKED_MS);
-    world_step_clock(&w, 0, 0, 70);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "stepped");
-    ck_assert_ptr_null(strstr(world_value(&w, 0, RECORD_KEY), "why=stepped"));
-    world_step_clock(&w, 0, 0, -70);
+    cluster_pass_ms(&w, 5 * LOOKED_MS);
+    cluster_step_clock(&w, 0, 0, 70);
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "stepped");
+    ck_assert_ptr_null(strstr(cluster_value(&w, 0, RECORD_KEY), "why=stepped"));
+    cluster_step_clock(&w, 0, 0, -70);
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].hung = false;
-    world_restart_engine(&w, "here");
-    world_expect_no_grant_for_s(&w, 45);
+    cluster_restart_engine(&w, "here");
+    cluster_expect_no_grant_for_s(&w, 45);
 }
 END_TEST
 
 START_TEST(clock_entry_that_makes_no_sense_is_none)
 {
-    world_set(&w, 1, world_guard_key(&w, "clock", ":there"),
-              "-9223372036854775808:-9223372036854775808:9223372036854775807:"
-              "9223372036854775807:-9223372036854775808",
-              0);
-    world_restart_engine(&w, "there");
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 1, 1, "clockunproven");
+    cluster_set(&w, 1, cluster_guard_key(&w, "clock", ":there"),
+                "-9223372036854775808:-9223372036854775808:9223372036854775807:"
+                "9223372036854775807:-9223372036854775808",
+                0);
+    cluster_restart_engine(&w, "there");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 1, 1, "clockunproven");
 }
 END_TEST
 
@@ -460,10 +460,10 @@ START_TEST(steps_back_of_centuries_add_up_to_no_less)
 {
     const int64_t centuries_s = INT64_C(6200000000);
     for (unsigned i = 0; i < 3; i++) {
-        world_step_clock(&w, 0, 0, centuries_s);
-        world_pass_ms(&w, LOOKED_MS);
-        world_step_clock(&w, 0, 0, -centuries_s);
-        world_pass_ms(&w, LOOKED_MS);
+        cluster_step_clock(&w, 0, 0, centuries_s);
+        cluster_pass_ms(&w, LOOKED_MS);
+        cluster_step_clock(&w, 0, 0, -centuries_s);
+        cluster_pass_ms(&w, LOOKED_MS);
         ck_assert_int_ge(w.engine.flights.guard.nodes[0].clock.back_ns, 0);
     }
     ck_assert_int_ge(w.engine.flights.guard.nodes[0].clock.back_ns, centuries_s * NS_PER_S);

@@ -8,18 +8,18 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world_guard.h"
+#include "tests/unit/cluster_guard.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static void set_fsync(const char *fsync)
@@ -30,54 +30,54 @@ static void set_fsync(const char *fsync)
 /* With what it has on its disk. */
 static void restart_with(const struct fake_data *keys)
 {
-    world_restart(&w, 0);
+    cluster_restart(&w, 0);
     w.masters[0].redis.data = *keys;
 }
 
-/* A world whose first master is said to be durable, and is, as far as its settings tell. */
+/* A cluster whose first master is said to be durable, and is, as far as its settings tell. */
 static void open_durable(const char *fsync)
 {
-    world_deinit(&w);
-    world_init_unknown(&w, 5);
+    cluster_deinit(&w);
+    cluster_init_unknown(&w, 5);
     set_fsync(fsync);
     w.durable = 1;
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 
 /* Two daemons, for a millisecond. */
-static void pass_both(struct world *other)
+static void pass_both(struct cluster *other)
 {
-    world_pass_ms(&w, 1);
-    world_share(other, &w);
+    cluster_pass_ms(&w, 1);
+    cluster_share(other, &w);
     other->now_ns -= NS_PER_MS;
-    world_pass_ms(other, 1);
-    world_share(&w, other);
+    cluster_pass_ms(other, 1);
+    cluster_share(&w, other);
 }
 
 START_TEST(durable_master_keeps_its_vote_through_a_restart)
 {
     open_durable("always");
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
-    ck_assert(world_granted(world_ask(&w, "LOCK a 60s")));
-    world_restart_with_data(&w, 0);
-    world_pass_ms(&w, 8 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
-    ck_assert_ptr_nonnull(world_value(&w, 0, "a"));
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=yes"));
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
+    cluster_restart_with_data(&w, 0);
+    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, "a"));
     /* And through the next one. */
-    world_restart_with_data(&w, 0);
-    world_pass_ms(&w, 8 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_restart_with_data(&w, 0);
+    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 START_TEST(master_that_syncs_every_second_is_not_durable)
 {
     open_durable("everysec");
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    world_restart_with_data(&w, 0);
-    world_expect_quarantine(&w, 0, 0, "restarted");
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
+    cluster_restart_with_data(&w, 0);
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -85,15 +85,15 @@ START_TEST(durability_has_to_be_recorded_before_the_restart)
 {
     open_durable("everysec");
     set_fsync("always");
-    world_restart_with_data(&w, 0);
-    world_expect_quarantine(&w, 0, 0, "restarted");
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=yes"));
+    cluster_restart_with_data(&w, 0);
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=yes"));
     set_fsync("everysec");
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
     set_fsync("always");
-    world_restart_with_data(&w, 0);
-    world_expect_quarantine(&w, 0, 0, "restarted");
+    cluster_restart_with_data(&w, 0);
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -101,10 +101,10 @@ START_TEST(master_with_a_replica_is_not_durable)
 {
     open_durable("always");
     w.masters[0].redis.replicas = 1;
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    world_restart_with_data(&w, 0);
-    world_expect_quarantine(&w, 0, 0, "restarted");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
+    cluster_restart_with_data(&w, 0);
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -112,32 +112,32 @@ END_TEST
 START_TEST(replica_in_between_is_no_durable_restart)
 {
     open_durable("always");
-    world_restart_with_data(&w, 0);
+    cluster_restart_with_data(&w, 0);
     w.masters[0].redis.was_replica = true;
-    world_expect_quarantine(&w, 0, 0, "restarted");
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
 START_TEST(durable_restart_does_not_shorten_a_quarantine)
 {
     open_durable("always");
-    world_flush(&w, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "flushed");
-    world_pass_ms(&w, 20 * 1000);
-    world_restart_with_data(&w, 0);
-    world_pass_ms(&w, QUARANTINE_MS - 25 * 1000);
-    ck_assert_str_ne(world_vote(&w, 0), "-");
-    world_pass_ms(&w, 30 * 1000);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_flush(&w, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "flushed");
+    cluster_pass_ms(&w, 20 * 1000);
+    cluster_restart_with_data(&w, 0);
+    cluster_pass_ms(&w, QUARANTINE_MS - 25 * 1000);
+    ck_assert_str_ne(cluster_vote(&w, 0), "-");
+    cluster_pass_ms(&w, 30 * 1000);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 START_TEST(durable_master_that_lost_its_data_all_the_same_has_no_vote)
 {
     open_durable("always");
-    world_restart(&w, 0);
-    world_expect_quarantine(&w, 0, 0, "restarted");
+    cluster_restart(&w, 0);
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -148,12 +148,12 @@ START_TEST(durable_restart_with_an_older_record_is_none)
     static struct fake_data keys;
     keys = w.masters[0].redis.data;
     set_fsync("everysec");
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    world_lock_on_three(&w);
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
+    cluster_lock_on_three(&w);
     restart_with(&keys);
     set_fsync("always");
-    world_expect_no_grant_for_s(&w, 57);
+    cluster_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
@@ -162,12 +162,12 @@ START_TEST(durable_restart_from_two_runs_back_is_none)
     open_durable("always");
     static struct fake_data keys;
     keys = w.masters[0].redis.data;
-    world_restart_with_data(&w, 0);
-    world_pass_ms(&w, 8 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "-");
-    world_lock_on_three(&w);
+    cluster_restart_with_data(&w, 0);
+    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "-");
+    cluster_lock_on_three(&w);
     restart_with(&keys);
-    world_expect_no_grant_for_s(&w, 57);
+    cluster_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
@@ -176,11 +176,11 @@ END_TEST
 START_TEST(only_daemon_does_not_wait_for_its_own_lease)
 {
     open_durable("always");
-    world_restart_with_data(&w, 0);
-    for (unsigned ms = 0; strcmp(world_vote(&w, 0), "-") != 0; ms++) {
-        ck_assert_str_ne(world_vote(&w, 0), "repointed");
+    cluster_restart_with_data(&w, 0);
+    for (unsigned ms = 0; strcmp(cluster_vote(&w, 0), "-") != 0; ms++) {
+        ck_assert_str_ne(cluster_vote(&w, 0), "repointed");
         ck_assert_uint_lt(ms, 1500);
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
     }
 }
 END_TEST
@@ -191,8 +191,8 @@ static void renew_as_another(const char *server)
 {
     char lease[LIMIT_RECORD];
     for (unsigned i = 0; i < 5; i++) {
-        snprintf(lease, sizeof(lease), "%s feed=%" PRId64, server, world_clock_us(&w, i) / 1000);
-        world_set(&w, i, world_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
+        snprintf(lease, sizeof(lease), "%s feed=%" PRId64, server, cluster_clock_us(&w, i) / 1000);
+        cluster_set(&w, i, cluster_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
     }
 }
 
@@ -205,20 +205,21 @@ START_TEST(another_daemon_on_the_process_before_is_waited_for)
 {
     char server[2 * RECORD_ID + 2];
     open_durable("always");
-    snprintf(server, sizeof(server), "%s", world_value(&w, 1, world_guard_key(&w, "name", ":a")));
-    world_restart_with_data(&w, 0);
+    snprintf(server, sizeof(server), "%s",
+             cluster_value(&w, 1, cluster_guard_key(&w, "name", ":a")));
+    cluster_restart_with_data(&w, 0);
     for (unsigned i = 0; i < 6; i++) {
         renew_as_another(server);
-        world_pass_ms(&w, 500);
-        ck_assert_str_ne(world_vote(&w, 0), "-");
+        cluster_pass_ms(&w, 500);
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
     }
-    world_expect_votes(&w, 0, 0, "otherprocess");
+    cluster_expect_votes(&w, 0, 0, "otherprocess");
     ck_assert_int_gt(told_ms(), 0);
     ck_assert_int_lt(told_ms(), 8000);
-    world_pass_ms(&w, 4900);
-    ck_assert_str_ne(world_vote(&w, 0), "-");
-    world_pass_ms(&w, 1500);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_pass_ms(&w, 4900);
+    ck_assert_str_ne(cluster_vote(&w, 0), "-");
+    cluster_pass_ms(&w, 1500);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -229,49 +230,50 @@ START_TEST(name_is_not_had_before_all_masters_have_told_whose_it_is)
     char server[2 * RECORD_ID + 2];
     char lease[LIMIT_RECORD];
     open_durable("always");
-    snprintf(server, sizeof(server), "%s", world_value(&w, 1, world_guard_key(&w, "name", ":a")));
+    snprintf(server, sizeof(server), "%s",
+             cluster_value(&w, 1, cluster_guard_key(&w, "name", ":a")));
     w.masters[1].delay_ns = w.masters[2].delay_ns = 3 * NS_PER_MS;
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
     /* Its client has the lock by the process before, B and C. */
-    world_set(&w, 1, "a", "feed", 60000);
-    world_set(&w, 2, "a", "feed", 60000);
-    world_restart_with_data(&w, 0);
-    world_say(&w, "LOCK a 60s WAIT 60s");
+    cluster_set(&w, 1, "a", "feed", 60000);
+    cluster_set(&w, 2, "a", "feed", 60000);
+    cluster_restart_with_data(&w, 0);
+    cluster_say(&w, "LOCK a 60s WAIT 60s");
     for (unsigned i = 0; i < 4000; i++) {
         for (unsigned node = 1; node < 3; node++) {
             snprintf(lease, sizeof(lease), "%s feed=%" PRId64, server,
-                     world_clock_us(&w, node) / 1000);
-            world_set(&w, node, world_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
+                     cluster_clock_us(&w, node) / 1000);
+            cluster_set(&w, node, cluster_guard_key(&w, "name", ":a"), lease, QUARANTINE_MS);
         }
-        world_pass_ms(&w, 1);
-        ck_assert_str_ne(world_vote(&w, 0), "-");
+        cluster_pass_ms(&w, 1);
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
     }
-    world_expect_votes(&w, 0, 0, "otherprocess");
-    ck_assert_uint_eq(world_count(&w, "a"), 2);
+    cluster_expect_votes(&w, 0, 0, "otherprocess");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
 END_TEST
 
 /* Each says that it has left the process before, whose votes nobody counts from then on. */
 START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
 {
-    static struct world v;
+    static struct cluster v;
     open_durable("always");
     v.durable = 1;
-    world_join(&v, &w, "elsewhere");
+    cluster_join(&v, &w, "elsewhere");
     v.durable = 1;
     w.now_ns = v.now_ns;
     for (unsigned i = 0; i < 3000; i++)
         pass_both(&v);
-    world_restart_with_data(&w, 0);
+    cluster_restart_with_data(&w, 0);
     for (unsigned i = 0; i < 600; i++)
         pass_both(&v);
-    world_expect_votes(&w, 0, 0, "otherprocess");
-    world_cut(&v, 0);
+    cluster_expect_votes(&w, 0, 0, "otherprocess");
+    cluster_cut(&v, 0);
     for (unsigned i = 0; i < 2500; i++)
         pass_both(&v);
-    world_expect_votes(&w, 0, 0, "-");
-    world_deinit(&v);
+    cluster_expect_votes(&w, 0, 0, "-");
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -280,13 +282,13 @@ END_TEST
 START_TEST(copy_that_ran_beside_its_original_is_no_restart)
 {
     open_durable("always");
-    world_pass_ms(&w, 10000);
+    cluster_pass_ms(&w, 10000);
     if (_i == 0)
-        world_restart_with_data(&w, 0);
+        cluster_restart_with_data(&w, 0);
     else
-        world_restart_recorded(&w, 0);
-    w.masters[0].redis.begun_us = world_clock_us(&w, 0) - 3000000;
-    world_expect_quarantine(&w, 0, 0, "restarted");
+        cluster_restart_recorded(&w, 0);
+    w.masters[0].redis.begun_us = cluster_clock_us(&w, 0) - 3000000;
+    cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -299,17 +301,17 @@ START_TEST(process_whose_successor_has_voted_does_not_come_back)
     keys = w.masters[0].redis.data;
     memcpy(run_id, w.masters[0].redis.run_id, sizeof(run_id));
     memcpy(replid, w.masters[0].redis.replid, sizeof(replid));
-    world_restart_with_data(&w, 0);
-    world_pass_ms(&w, 8 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
-    world_lock_on_three(&w);
+    cluster_restart_with_data(&w, 0);
+    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
+    cluster_lock_on_three(&w);
     w.masters[0].redis.data = keys;
     memcpy(w.masters[0].redis.run_id, run_id, sizeof(run_id));
     memcpy(w.masters[0].redis.replid, replid, sizeof(replid));
-    world_cut(&w, 0);
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "olddata");
-    world_expect_no_grant_for_s(&w, 56);
+    cluster_cut(&w, 0);
+    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "olddata");
+    cluster_expect_no_grant_for_s(&w, 56);
 }
 END_TEST
 
@@ -318,15 +320,16 @@ START_TEST(copy_of_a_durable_master_is_another_server)
 {
     char server[2 * RECORD_ID + 2];
     open_durable("always");
-    snprintf(server, sizeof(server), "%s", world_value(&w, 1, world_guard_key(&w, "name", ":a")));
-    world_restart_with_data(&w, 0);
+    snprintf(server, sizeof(server), "%s",
+             cluster_value(&w, 1, cluster_guard_key(&w, "name", ":a")));
+    cluster_restart_with_data(&w, 0);
     for (unsigned i = 0; i < 40; i++) {
         for (unsigned node = 1; node < 5; node++)
-            world_set(&w, node, world_guard_key(&w, "name", ":a"), server, QUARANTINE_MS);
-        world_pass_ms(&w, 500);
-        ck_assert_str_ne(world_vote(&w, 0), "-");
+            cluster_set(&w, node, cluster_guard_key(&w, "name", ":a"), server, QUARANTINE_MS);
+        cluster_pass_ms(&w, 500);
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
     }
-    world_expect_votes(&w, 0, 0, "repointed");
+    cluster_expect_votes(&w, 0, 0, "repointed");
     ck_assert_int_gt(told_ms(), 3600 * 1000);
 }
 END_TEST
@@ -335,16 +338,16 @@ START_TEST(loss_that_was_not_recorded_outlives_a_durable_restart)
 {
     open_durable("always");
     for (unsigned i = 1; i < 4; i++)
-        world_kill(&w, i); /* no quorum is looked at: nothing may be written */
-    world_pass_ms(&w, 1000);
+        cluster_kill(&w, i); /* no quorum is looked at: nothing may be written */
+    cluster_pass_ms(&w, 1000);
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "failedover");
-    world_restart_with_data(&w, 0);
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "failedover");
+    cluster_restart_with_data(&w, 0);
     for (unsigned i = 1; i < 4; i++)
-        world_restart(&w, i);
-    world_pass_ms(&w, 10 * LOOKED_MS);
-    ck_assert_str_ne(world_vote(&w, 0), "-");
+        cluster_restart(&w, i);
+    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    ck_assert_str_ne(cluster_vote(&w, 0), "-");
 }
 END_TEST
 
@@ -355,22 +358,22 @@ START_TEST(loss_that_another_daemon_did_not_see_outlives_its_record)
     open_durable("always");
     memcpy(replid, w.masters[0].redis.replid, sizeof(replid));
     for (unsigned i = 1; i < 4; i++)
-        world_kill(&w, i);
+        cluster_kill(&w, i);
     if (_i == 1) { /* and it had not been seen for long */
         w.masters[0].hung = true;
-        world_pass_ms(&w, QUARANTINE_MS + 10000);
+        cluster_pass_ms(&w, QUARANTINE_MS + 10000);
         w.masters[0].hung = false;
     }
-    world_pass_ms(&w, 1000);
+    cluster_pass_ms(&w, 1000);
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "failedover");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "failedover");
     memcpy(w.masters[0].redis.replid, replid, sizeof(replid)); /* as its record has it */
-    world_restart_recorded(&w, 0);
+    cluster_restart_recorded(&w, 0);
     for (unsigned i = 1; i < 4; i++)
-        world_restart(&w, i);
-    world_pass_ms(&w, 10 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "restarted");
+        cluster_restart(&w, i);
+    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "restarted");
 }
 END_TEST
 
@@ -379,25 +382,25 @@ START_TEST(master_that_may_evict_is_not_durable)
 {
     open_durable("always");
     w.masters[0].redis.may_evict = true;
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
     w.masters[0].redis.may_evict = false;
-    world_restart_with_data(&w, 0);
-    world_pass_ms(&w, 8 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "restarted");
+    cluster_restart_with_data(&w, 0);
+    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "restarted");
 }
 END_TEST
 
 START_TEST(change_of_durability_begins_no_quarantine)
 {
     open_durable("always");
-    world_step_clock(&w, 0, 0, -3600);
-    world_pass_ms(&w, 3000);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_step_clock(&w, 0, 0, -3600);
+    cluster_pass_ms(&w, 3000);
+    cluster_expect_votes(&w, 0, 0, "-");
     set_fsync("everysec");
-    world_pass_ms(&w, 3000);
-    ck_assert_ptr_nonnull(strstr(world_value(&w, 0, RECORD_KEY), "durable=no"));
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_pass_ms(&w, 3000);
+    ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -406,9 +409,9 @@ START_TEST(daemons_that_disagree_on_durability_do_not_write_against_each_other)
     open_durable("always");
     unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD];
     for (unsigned i = 0; i < 10; i++) {
-        if (strstr(world_value(&w, 0, RECORD_KEY), "durable=yes") != NULL)
-            world_forge(&w, 0, "durable=yes", "durable=no");
-        world_pass_ms(&w, 1000);
+        if (strstr(cluster_value(&w, 0, RECORD_KEY), "durable=yes") != NULL)
+            cluster_forge(&w, 0, "durable=yes", "durable=no");
+        cluster_pass_ms(&w, 1000);
     }
     ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD], before + 1);
 }
@@ -418,29 +421,29 @@ END_TEST
 START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
 {
     open_durable("always");
-    world_flush(&w, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    world_forge(&w, 0, "quarantine_ms=60611", "quarantine_ms=120000");
+    cluster_flush(&w, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_forge(&w, 0, "quarantine_ms=60611", "quarantine_ms=120000");
     struct record record;
-    const char *text = world_value(&w, 0, RECORD_KEY);
+    const char *text = cluster_value(&w, 0, RECORD_KEY);
     ck_assert(record_parse(text, strlen(text), &record));
     char join[32];
     char later[32];
     snprintf(join, sizeof(join), "join_us=%" PRId64, record.join_us);
     snprintf(later, sizeof(later), "join_us=%" PRId64, record.join_us + 59389000);
-    world_forge(&w, 0, join, later);
+    cluster_forge(&w, 0, join, later);
     static struct fake_data keys;
     keys = w.masters[0].redis.data;
-    world_kill(&w, 0);
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, 2000);
+    cluster_kill(&w, 0);
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, 2000);
     restart_with(&keys);
-    while (world_clock_us(&w, 0) < record.join_us + 59389000) {
-        ck_assert_str_ne(world_vote(&w, 0), "-");
-        world_pass_ms(&w, 1000);
+    while (cluster_clock_us(&w, 0) < record.join_us + 59389000) {
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
+        cluster_pass_ms(&w, 1000);
     }
-    world_pass_ms(&w, 3000);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_pass_ms(&w, 3000);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 

@@ -6,18 +6,18 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world_guard.h"
+#include "tests/unit/cluster_guard.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* What makes a server the one it is. */
@@ -42,7 +42,7 @@ static void lead_to(const struct server *server)
     master->data = server->keys;
     fake_close_all(master);
     if (w.connections[0][CHANNEL_COMMANDS].open)
-        world_cut(&w, 0);
+        cluster_cut(&w, 0);
 }
 
 /* ... and has done so for long. */
@@ -53,40 +53,40 @@ static void lead_to_stranger(void)
     memcpy(original.replid, master->replid, sizeof(master->replid));
     original.keys = master->data;
     lead_to(&stranger);
-    world_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 
 START_TEST(duplicate_master_has_one_vote)
 {
-    world_kill(&w, 4);
+    cluster_kill(&w, 4);
     struct fake_master *copy = &w.masters[4].redis;
     memcpy(copy->run_id, w.masters[1].redis.run_id, sizeof(copy->run_id));
     memcpy(copy->replid, w.masters[1].redis.replid, sizeof(copy->replid));
     copy->data = w.masters[1].redis.data;
     w.masters[4].dead = false;
-    world_pass_ms(&w, 3000);
-    world_expect_votes(&w, 1, 1, "-");
-    world_expect_votes(&w, 4, 4, "duplicate");
+    cluster_pass_ms(&w, 3000);
+    cluster_expect_votes(&w, 1, 1, "-");
+    cluster_expect_votes(&w, 4, 4, "duplicate");
 }
 END_TEST
 
 START_TEST(name_that_others_know_as_another_server_has_no_vote)
 {
-    world_lease_to_another(&w, 4, ":b", 10000);
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 1, 1, "repointed");
-    world_pass_ms(&w, 10 * 1000);
-    world_expect_votes(&w, 1, 1, "-");
+    cluster_lease_to_another(&w, 4, ":b", 10000);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 1, 1, "repointed");
+    cluster_pass_ms(&w, 10 * 1000);
+    cluster_expect_votes(&w, 1, 1, "-");
 }
 END_TEST
 
 START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 {
     lead_to_stranger();
-    world_lock_on_three(&w);
+    cluster_lock_on_three(&w);
     lead_to(&original);
-    world_expect_no_grant_for_s(&w, 59);
+    cluster_expect_no_grant_for_s(&w, 59);
 }
 END_TEST
 
@@ -94,36 +94,36 @@ END_TEST
 START_TEST(name_that_leads_back_needs_no_witness)
 {
     lead_to_stranger();
-    world_lock_on_three(&w);
+    cluster_lock_on_three(&w);
     lead_to(&original);
     for (unsigned i = 0; i < 5; i++)
-        world_delete(&w, i, world_guard_key(&w, "name", ":a"));
-    world_pass_ms(&w, 3 * LOOKED_MS);
-    world_expect_votes(&w, 0, 0, "restarted");
-    world_expect_no_grant_for_s(&w, 56);
+        cluster_delete(&w, i, cluster_guard_key(&w, "name", ":a"));
+    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 0, "restarted");
+    cluster_expect_no_grant_for_s(&w, 56);
 }
 END_TEST
 
 START_TEST(name_that_leads_back_while_the_daemon_is_down_has_none_either)
 {
     lead_to_stranger();
-    world_lock_on_three(&w);
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_lock_on_three(&w);
+    cluster_pass_ms(&w, LOOKED_MS);
     lead_to(&original);
-    world_restart_engine(&w, "here");
-    world_expect_no_grant_for_s(&w, 57);
+    cluster_restart_engine(&w, "here");
+    cluster_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
 START_TEST(contest_is_remembered_when_its_witness_is_lost)
 {
     for (unsigned i = 0; i < 2; i++)
-        world_lease_to_another(&w, i, ":e", 3600 * 1000);
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 4, 4, "repointed");
+        cluster_lease_to_another(&w, i, ":e", 3600 * 1000);
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 4, 4, "repointed");
     w.masters[0].hung = w.masters[1].hung = true;
-    world_pass_ms(&w, 5000);
-    world_expect_votes(&w, 4, 4, "repointed");
+    cluster_pass_ms(&w, 5000);
+    cluster_expect_votes(&w, 4, 4, "repointed");
 }
 END_TEST
 
@@ -137,13 +137,13 @@ START_TEST(conflict_that_comes_up_again_takes_the_votes_under_way)
     guard_heartbeat(guard, 0, w.now_ns, &heartbeat);
     ck_assert_uint_eq(heartbeat.names, 0x1f);
     guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
-    world_expect_votes(&w, 4, 4, "repointed");
+    cluster_expect_votes(&w, 4, 4, "repointed");
     w.now_ns++;
     guard->nodes[4].lease.conflict_until_ns = w.now_ns;
-    world_expect_votes(&w, 4, 4, "-");
+    cluster_expect_votes(&w, 4, 4, "-");
     uint32_t epoch = guard_epoch(guard, 4);
     guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
-    world_expect_votes(&w, 4, 4, "repointed");
+    cluster_expect_votes(&w, 4, 4, "repointed");
     ck_assert_uint_ne(guard_epoch(guard, 4), epoch);
 }
 END_TEST
@@ -152,53 +152,53 @@ START_TEST(lease_is_taken_anew_after_a_reconnect)
 {
     static struct fake_data keys;
     keys = w.masters[4].redis.data;
-    world_kill(&w, 4);
+    cluster_kill(&w, 4);
     w.masters[4].redis.data = keys;
-    world_pass_ms(&w, 12000);
+    cluster_pass_ms(&w, 12000);
     for (unsigned i = 0; i < 4; i++)
-        world_lease_to_another(&w, i, ":e", 3600 * 1000);
+        cluster_lease_to_another(&w, i, ":e", 3600 * 1000);
     w.masters[4].dead = false;
     for (unsigned i = 0; i < 5000; i++) {
-        world_pass_ms(&w, 1);
-        ck_assert_str_ne(world_vote(&w, 4), "-");
+        cluster_pass_ms(&w, 1);
+        ck_assert_str_ne(cluster_vote(&w, 4), "-");
     }
-    world_expect_votes(&w, 4, 4, "repointed");
+    cluster_expect_votes(&w, 4, 4, "repointed");
 }
 END_TEST
 
 START_TEST(name_is_leased_anew_after_a_master_was_busy_for_long)
 {
     w.masters[0].redis.refusals[FAKE_LOADING] = "BUSY Redis is busy running a script";
-    world_pass_ms(&w, QUARANTINE_MS + 5000);
+    cluster_pass_ms(&w, QUARANTINE_MS + 5000);
     for (unsigned i = 1; i < 5; i++) {
-        ck_assert_ptr_null(world_value(&w, i, world_guard_key(&w, "name", ":a")));
-        world_lease_to_another(&w, i, ":a", 3600 * 1000);
+        ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "name", ":a")));
+        cluster_lease_to_another(&w, i, ":a", 3600 * 1000);
     }
     w.masters[0].redis.refusals[FAKE_LOADING] = NULL;
     for (unsigned i = 0; i < 3000; i++) {
-        world_pass_ms(&w, 1);
-        ck_assert_str_ne(world_vote(&w, 0), "-");
+        cluster_pass_ms(&w, 1);
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
     }
-    world_expect_votes(&w, 0, 0, "repointed");
+    cluster_expect_votes(&w, 0, 0, "repointed");
 }
 END_TEST
 
 /* 1 and 2 answer a heartbeat late, which was about the server that the name led to before. */
 START_TEST(late_heartbeat_is_judged_by_what_it_asked)
 {
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     w.masters[1].hung = w.masters[2].hung = true;
-    world_pass_ms(&w, 1200);
-    world_restart_recorded(&w, 0);
-    world_pass_ms(&w, (w.engine.flights.masters[0].link.retry_ns - w.now_ns) / NS_PER_MS);
+    cluster_pass_ms(&w, 1200);
+    cluster_restart_recorded(&w, 0);
+    cluster_pass_ms(&w, (w.engine.flights.masters[0].link.retry_ns - w.now_ns) / NS_PER_MS);
     w.masters[3].delay_ns = w.masters[4].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 3; i < 5; i++)
         guard_io_heartbeat(&w.engine.flights.masters[i], w.now_ns);
-    world_pass_ms(&w, 1);
+    cluster_pass_ms(&w, 1);
     w.masters[1].delay_ns = w.masters[2].delay_ns = 2 * NS_PER_MS;
     w.masters[1].hung = w.masters[2].hung = false;
-    world_settle(&w);
-    ck_assert(!world_granted(world_ask(&w, "LOCK a 60s")));
+    cluster_settle(&w);
+    ck_assert(!cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
 END_TEST
 

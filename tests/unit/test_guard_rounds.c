@@ -7,32 +7,32 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world_guard.h"
+#include "tests/unit/cluster_guard.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* --- votes and probes --- */
 
 START_TEST(slow_answer_is_probed_again_in_the_same_round)
 {
-    world_hang(&w, 5, true);
-    world_send(&w, "LOCK a 10s");
-    world_settle(&w);
-    world_pass_ms(&w, 30);
-    world_hang(&w, 5, false);
-    world_pass_ms(&w, 1);
+    cluster_hang(&w, 5, true);
+    cluster_send(&w, "LOCK a 10s");
+    cluster_settle(&w);
+    cluster_pass_ms(&w, 30);
+    cluster_hang(&w, 5, false);
+    cluster_pass_ms(&w, 1);
     ck_assert_uint_eq(w.reply_count, 1);
-    ck_assert(world_granted(w.replies[0]));
+    ck_assert(cluster_granted(w.replies[0]));
 }
 END_TEST
 
@@ -41,20 +41,20 @@ END_TEST
 START_TEST(vote_behind_one_that_is_too_old_keeps_its_answer)
 {
     for (unsigned i = 0; i < 5; i++) {
-        world_set(&w, i, "a", "somebody else", 0);
+        cluster_set(&w, i, "a", "somebody else", 0);
         w.masters[i].delay_ns = 20 * NS_PER_MS;
     }
-    world_send(&w, "#b LOCK b 10s");
-    world_pass_ms(&w, 35);
-    world_send(&w, "#a LOCK a 10s FENCE");
-    world_pass_ms(&w, 22);
+    cluster_send(&w, "#b LOCK b 10s");
+    cluster_pass_ms(&w, 35);
+    cluster_send(&w, "#a LOCK a 10s FENCE");
+    cluster_pass_ms(&w, 22);
     ck_assert_uint_eq(w.reply_count, 1);
     ck_assert_str_eq(w.replies[0],
                      "#b NOQUORUM 0/5 need=3 a:timeout b:timeout c:timeout d:timeout e:timeout");
     ck_assert_uint_eq(w.engine.flights.vote_count[0], 1);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 0;
-    world_pass_ms(&w, 20);
+    cluster_pass_ms(&w, 20);
     ck_assert_uint_eq(w.reply_count, 2);
     ck_assert_str_eq(w.replies[1], "#a HELD -1");
 }
@@ -65,9 +65,9 @@ START_TEST(slow_master_under_load_piles_up_no_votes)
     w.masters[0].delay_ns = 20 * NS_PER_MS;
     for (unsigned i = 0; i < 3000; i++) {
         for (unsigned j = 0; j < 2; j++)
-            world_send(&w, "#t%u LOCK k%u 1s", 2 * i + j, j);
+            cluster_send(&w, "#t%u LOCK k%u 1s", 2 * i + j, j);
         w.reply_count = 0;
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
         w.reply_count = 0;
         ck_assert_uint_lt(w.engine.flights.vote_count[0], 300);
     }
@@ -78,20 +78,20 @@ START_TEST(flushed_scripts_do_not_overflow_a_link)
 {
     w.masters[0].hung = true;
     for (unsigned i = 0; i < 60; i++)
-        world_send(&w, "#e%u EXTEND x%u %040u 1s", i, i % 4, i);
-    world_settle(&w);
+        cluster_send(&w, "#e%u EXTEND x%u %040u 1s", i, i % 4, i);
+    cluster_settle(&w);
     for (unsigned i = 0; i < 4200; i++) {
         w.reply_count = 0;
-        world_send(&w, "#u%u UNLOCK x%u %040u", i, i % 4, i + 1000);
+        cluster_send(&w, "#u%u UNLOCK x%u %040u", i, i % 4, i + 1000);
         if (i % 40 == 39)
-            world_settle(&w);
+            cluster_settle(&w);
     }
     w.masters[0].redis.deaf_to_scripts = true;
     w.masters[0].hung = false;
     w.reply_count = 0;
-    world_settle(&w);
-    world_pass_ms(&w, 5000);
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_settle(&w);
+    cluster_pass_ms(&w, 5000);
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -101,28 +101,28 @@ START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
         w.masters[i].redis.scripts[REDIS_SCRIPT_FENCE] = false;
         w.masters[i].delay_ns = 5 * NS_PER_MS;
     }
-    world_send(&w, "LOCK a 60s FENCE");
+    cluster_send(&w, "LOCK a 60s FENCE");
     engine_flush(&w.engine, w.now_ns);
-    world_pass_ms(&w, 1);
+    cluster_pass_ms(&w, 1);
     w.client.gone = true;
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
-    world_pass_ms(&w, 1000);
+    cluster_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(master_that_flaps_does_not_busy_the_others)
 {
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     unsigned heartbeats = 0;
     int64_t last_ns = w.engine.flights.masters[1].link.heartbeat_ns;
     for (unsigned ms = 0; ms < 10000; ms++) {
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
         heartbeats += w.engine.flights.masters[1].link.heartbeat_ns != last_ns;
         last_ns = w.engine.flights.masters[1].link.heartbeat_ns;
         if (w.engine.flights.masters[0].link.state == LINK_UP)
-            world_cut(&w, 0);
+            cluster_cut(&w, 0);
     }
     ck_assert_uint_le(heartbeats, 30);
 }
@@ -133,44 +133,44 @@ END_TEST
 START_TEST(node_without_a_vote_gets_releases_and_carries_locks)
 {
     char token[LIMIT_TOKEN + 1];
-    world_restart(&w, 0);
-    world_pass_ms(&w, LOOKED_MS);
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
-    ck_assert_str_eq(world_value(&w, 0, "a"), token);
-    world_delete(&w, 0, "a");
-    ck_assert(world_granted(world_ask(&w, "EXTEND a %s 20s", token)));
-    ck_assert_str_eq(world_value(&w, 0, "a"), token);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_restart(&w, 0);
+    cluster_pass_ms(&w, LOOKED_MS);
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
+    ck_assert_str_eq(cluster_value(&w, 0, "a"), token);
+    cluster_delete(&w, 0, "a");
+    ck_assert(cluster_granted(cluster_ask(&w, "EXTEND a %s 20s", token)));
+    ck_assert_str_eq(cluster_value(&w, 0, "a"), token);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(nodes_that_forgot_do_not_make_a_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 60s")));
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
-        world_flush(&w, i);
-    const char *reply = world_ask(&w, "EXTEND a %s 60s", token);
+        cluster_flush(&w, i);
+    const char *reply = cluster_ask(&w, "EXTEND a %s 60s", token);
     ck_assert_msg(strncmp(reply, "NOQUORUM 2/5", 12) == 0, "%s", reply);
-    ck_assert_uint_eq(world_count(&w, "a"), 2);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
 END_TEST
 
 START_TEST(token_that_is_gone_stays_gone)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 1s")));
-    world_pass_ms(&w, 1001);
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 1s")));
+    cluster_pass_ms(&w, 1001);
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
     /* Backfilled by somebody, on a minority; flushed elsewhere; and time passes. */
-    world_set(&w, 0, "a", token, 200000);
-    world_set(&w, 1, "a", token, 200000);
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
-    world_flush(&w, 4);
-    world_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 60s", token), "GONE");
-    ck_assert_uint_eq(world_count(&w, "a"), 2);
+    cluster_set(&w, 0, "a", token, 200000);
+    cluster_set(&w, 1, "a", token, 200000);
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
+    cluster_flush(&w, 4);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
 END_TEST
 
@@ -180,29 +180,29 @@ END_TEST
 START_TEST(token_that_a_silent_master_may_have_is_not_gone)
 {
     static const char token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    world_set(&w, 0, "a", token, 60000);
-    world_set(&w, 1, "a", token, 60000);
-    world_set(&w, 4, "a", token, 60000);
-    world_kill(&w, 4);
-    world_pass_ms(&w, 100);
-    const char *reply = world_ask(&w, "UNLOCK a %s", token);
+    cluster_set(&w, 0, "a", token, 60000);
+    cluster_set(&w, 1, "a", token, 60000);
+    cluster_set(&w, 4, "a", token, 60000);
+    cluster_kill(&w, 4);
+    cluster_pass_ms(&w, 100);
+    const char *reply = cluster_ask(&w, "UNLOCK a %s", token);
     ck_assert_msg(strncmp(reply, "NOQUORUM 4/5 need=3 e:", 22) == 0, "%s", reply);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     /* It was released by now: those that are there do not have it any more. */
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "GONE");
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "GONE");
 }
 END_TEST
 
 START_TEST(masters_that_forgot_do_not_make_an_unlocked_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 60s")));
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
-        world_flush(&w, i);
-    world_pass_ms(&w, LOOKED_MS);
-    const char *reply = world_ask(&w, "UNLOCK a %s", token);
+        cluster_flush(&w, i);
+    cluster_pass_ms(&w, LOOKED_MS);
+    const char *reply = cluster_ask(&w, "UNLOCK a %s", token);
     ck_assert_msg(strncmp(reply, "NOQUORUM 2/5 need=3 a:", 22) == 0, "%s", reply);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -210,13 +210,13 @@ END_TEST
 START_TEST(masters_without_a_vote_release_what_they_have)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 60s")));
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++) {
-        world_flush(&w, i);
-        world_pass_ms(&w, LOOKED_MS);
-        world_set(&w, i, "a", token, 60000);
+        cluster_flush(&w, i);
+        cluster_pass_ms(&w, LOOKED_MS);
+        cluster_set(&w, i, "a", token, 60000);
     }
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
 }
 END_TEST
 

@@ -10,45 +10,45 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world_guard.h"
+#include "tests/unit/cluster_guard.h"
 
 /* Daemons on the same masters: "here", "elsewhere" and, where it says so, a third one. */
-static struct world w;
-static struct world v;
-static struct world third;
+static struct cluster w;
+static struct cluster v;
+static struct cluster third;
 
 static void five(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, LOOKED_MS);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* The clocks of a quorum. */
 static void step(int64_t seconds)
 {
-    world_step_clock(&w, 0, 2, seconds);
+    cluster_step_clock(&w, 0, 2, seconds);
 }
 
 /* Both in turns, for so long. */
-static void pass_both(struct world *other, int64_t ms)
+static void pass_both(struct cluster *other, int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
-        world_pass_ms(&w, 1);
-        world_share(other, &w);
+        cluster_pass_ms(&w, 1);
+        cluster_share(other, &w);
         other->now_ns -= NS_PER_MS;
-        world_pass_ms(other, 1);
-        world_share(&w, other);
+        cluster_pass_ms(other, 1);
+        cluster_share(&w, other);
     }
 }
 
-static void join(struct world *other, const char *clock_id)
+static void join(struct cluster *other, const char *clock_id)
 {
-    world_join(other, &w, clock_id);
+    cluster_join(other, &w, clock_id);
     w.now_ns = other->now_ns;
 }
 
@@ -58,24 +58,24 @@ static void join(struct world *other, const char *clock_id)
  * there, and fit again once the clocks are back where they were. */
 static void with_bounds_of_elsewhere(void)
 {
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, QUARANTINE_MS + 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, 120 * 1000);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, QUARANTINE_MS + 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, 120 * 1000);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 
 START_TEST(step_forward_and_back_is_known_on_another_host)
 {
     with_bounds_of_elsewhere();
-    world_lock_on_three(&w);
+    cluster_lock_on_three(&w);
     step(70);
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "ownclock");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "ownclock");
     step(-70);
-    world_restart_engine(&w, "elsewhere");
-    world_expect_no_grant_for_s(&w, 55);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_expect_no_grant_for_s(&w, 55);
 }
 END_TEST
 
@@ -85,12 +85,12 @@ START_TEST(step_back_and_forward_is_known_on_another_host)
     with_bounds_of_elsewhere();
     step(-70);
     if (_i == 1)
-        world_restart_engine(&w, "here");
-    world_pass_ms(&w, 2 * LOOKED_MS);
-    world_lock_on_three(&w);
+        cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_lock_on_three(&w);
     step(70);
-    world_restart_engine(&w, "elsewhere");
-    world_expect_no_grant_for_s(&w, 55);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_expect_no_grant_for_s(&w, 55);
 }
 END_TEST
 
@@ -101,11 +101,11 @@ START_TEST(bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of)
     const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
     const char *entry;
     w.masters[0].delay_ns = NS_PER_MS;
-    world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
+    cluster_set(&w, 0, cluster_guard_key(&w, "step", ""), told, 0);
     for (unsigned ms = 0;; ms++) {
         ck_assert_uint_lt(ms, 2 * LOOKED_MS);
-        world_pass_ms(&w, 1);
-        entry = world_value(&w, 0, world_guard_key(&w, "clock", ":here"));
+        cluster_pass_ms(&w, 1);
+        entry = cluster_value(&w, 0, cluster_guard_key(&w, "clock", ":here"));
         ck_assert_ptr_nonnull(entry);
         if (strstr(entry, told) != NULL)
             break;
@@ -113,9 +113,9 @@ START_TEST(bounds_go_by_a_step_only_if_they_are_from_after_it_was_heard_of)
     ck_assert_int_gt(atoll(entry), clock->known_step_ns);
     /* Not with the next heartbeat. */
     ck_assert_int_lt(w.now_ns, clock->known_step_ns + 10 * NS_PER_MS);
-    world_restart_engine(&w, "here");
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_restart_engine(&w, "here");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
@@ -125,51 +125,51 @@ START_TEST(a_daemon_without_the_last_step_leaves_no_attestation)
     static const char told[] = "1700000000000000";
     const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
     w.masters[0].delay_ns = NS_PER_MS;
-    world_set(&w, 0, world_guard_key(&w, "step", ""), told, 0);
-    world_delete(&w, 0, world_guard_key(&w, "vouch", ""));
+    cluster_set(&w, 0, cluster_guard_key(&w, "step", ""), told, 0);
+    cluster_delete(&w, 0, cluster_guard_key(&w, "vouch", ""));
     for (unsigned ms = 0; strcmp(clock->known_step, told) != 0; ms++) {
         ck_assert_uint_lt(ms, LOOKED_MS);
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
     }
-    ck_assert_ptr_null(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
-    world_pass_ms(&w, 10);
-    ck_assert_ptr_nonnull(world_value(&w, 0, world_guard_key(&w, "vouch", "")));
+    ck_assert_ptr_null(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
+    cluster_pass_ms(&w, 10);
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
 }
 END_TEST
 
 /* Not with the next heartbeat: whoever starts then would have to wait. */
 START_TEST(bounds_are_left_as_soon_as_there_are_votes)
 {
-    world_restart_engine(&w, "elsewhere");
-    for (unsigned ms = 0; strcmp(world_vote(&w, 0), "-") != 0; ms++) {
+    cluster_restart_engine(&w, "elsewhere");
+    for (unsigned ms = 0; strcmp(cluster_vote(&w, 0), "-") != 0; ms++) {
         ck_assert_uint_lt(ms, QUARANTINE_MS + LOOKED_MS);
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
     }
-    world_pass_ms(&w, 10);
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, LOOKED_MS);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_pass_ms(&w, 10);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
 /* --- those that do not look meanwhile --- */
 
-static struct bytes unread[WORLD_NODES];
+static struct bytes unread[CLUSTER_NODES];
 
 /* It waits in the socket of who is stopped. */
-static void leave_unread(struct world *world, unsigned node, enum channel channel,
+static void leave_unread(struct cluster *cluster, unsigned node, enum channel channel,
                          const char *bytes, size_t len)
 {
-    (void)world;
+    (void)cluster;
     ck_assert_int_eq(channel, CHANNEL_COMMANDS);
     bytes_add(&unread[node], bytes, len);
 }
 
-static void read_all(struct world *world)
+static void read_all(struct cluster *cluster)
 {
-    world->diverted = 0;
-    for (unsigned i = 0; i < WORLD_NODES; i++) {
-        world_feed(world, i, CHANNEL_COMMANDS, bytes_at(&unread[i]), bytes_len(&unread[i]));
+    cluster->diverted = 0;
+    for (unsigned i = 0; i < CLUSTER_NODES; i++) {
+        cluster_feed(cluster, i, CHANNEL_COMMANDS, bytes_at(&unread[i]), bytes_len(&unread[i]));
         bytes_free(&unread[i]);
     }
 }
@@ -183,29 +183,29 @@ START_TEST(who_did_not_look_begins_anew_after_a_step)
 {
     join(&v, "elsewhere");
     pass_both(&v, 4000);
-    world_expect_votes(&v, 0, 4, "-");
-    world_lock_on_three(&v);
-    world_share(&w, &v);
+    cluster_expect_votes(&v, 0, 4, "-");
+    cluster_lock_on_three(&v);
+    cluster_share(&w, &v);
     if (stops[_i].probe_under_way) {
         v.diverted = 0x1f;
         v.divert = leave_unread;
-        world_say(&v, "LOCK other 1s");
-        world_share(&w, &v);
+        cluster_say(&v, "LOCK other 1s");
+        cluster_share(&w, &v);
     }
     step(70);
-    world_pass_ms(&w, stops[_i].stopped_ms - 100);
-    world_expect_votes(&w, 0, 4, "ownclock");
+    cluster_pass_ms(&w, stops[_i].stopped_ms - 100);
+    cluster_expect_votes(&w, 0, 4, "ownclock");
     step(-70);
-    world_pass_ms(&w, 100);
-    world_share(&v, &w);
+    cluster_pass_ms(&w, 100);
+    cluster_share(&v, &w);
     /* Sockets are read before timers run. */
     read_all(&v);
     v.reply_count = 0;
-    const char *reply = world_ask(&v, "LOCK a 60s");
-    ck_assert_msg(!world_granted(reply), "%s", reply);
+    const char *reply = cluster_ask(&v, "LOCK a 60s");
+    ck_assert_msg(!cluster_granted(reply), "%s", reply);
     v.reply_count = 0;
-    world_expect_no_grant_for_s(&v, 25);
-    world_deinit(&v);
+    cluster_expect_no_grant_for_s(&v, 25);
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -215,22 +215,22 @@ START_TEST(a_daemon_attests_nothing_from_before_it_looked)
 {
     join(&v, "elsewhere");
     pass_both(&v, 4000);
-    world_lock_on_three(&w);
-    world_share(&v, &w);
+    cluster_lock_on_three(&w);
+    cluster_share(&v, &w);
     pass_both(&v, 49000);
     step(12);
-    world_pass_ms(&w, 1500);
-    world_expect_votes(&w, 0, 4, "ownclock");
+    cluster_pass_ms(&w, 1500);
+    cluster_expect_votes(&w, 0, 4, "ownclock");
     step(-12 - 4);
-    world_pass_ms(&w, 1500);
+    cluster_pass_ms(&w, 1500);
     join(&third, "third");
     pass_both(&third, 3000);
-    world_share(&v, &w);
-    world_pass_ms(&v, 500);
-    world_share(&third, &v);
-    world_expect_no_grant_for_s(&third, 3);
-    world_deinit(&third);
-    world_deinit(&v);
+    cluster_share(&v, &w);
+    cluster_pass_ms(&v, 500);
+    cluster_share(&third, &v);
+    cluster_expect_no_grant_for_s(&third, 3);
+    cluster_deinit(&third);
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -239,9 +239,11 @@ END_TEST
 /* A probe of the node that is executed when it is answered. */
 static enum guard_verdict look(unsigned node, int64_t sent_ns)
 {
-    const char *record = world_value(&w, node, RECORD_KEY);
+    const char *record = cluster_value(&w, node, RECORD_KEY);
     const struct guard_sample sample = {
-        .clock = {.sent_ns = sent_ns, .received_ns = w.now_ns, .time_us = world_clock_us(&w, node)},
+        .clock = {.sent_ns = sent_ns,
+                  .received_ns = w.now_ns,
+                  .time_us = cluster_clock_us(&w, node)},
         .record = record,
         .record_len = strlen(record),
         .master = true,
@@ -264,13 +266,13 @@ static void hear(unsigned node, int64_t sent_ns, const char *answer)
 /* By a heartbeat that was sent behind it. */
 START_TEST(step_back_is_told_before_the_node_votes)
 {
-    world_step_clock(&w, 0, 0, -60);
+    cluster_step_clock(&w, 0, 0, -60);
     ck_assert_int_eq(look(0, w.now_ns), GUARD_FAIL);
-    world_expect_votes(&w, 0, 0, "unchecked");
+    cluster_expect_votes(&w, 0, 0, "unchecked");
     hear(0, w.now_ns - 1, "- - -");
-    world_expect_votes(&w, 0, 0, "unchecked");
+    cluster_expect_votes(&w, 0, 0, "unchecked");
     hear(0, w.now_ns, "- - -");
-    world_expect_votes(&w, 0, 0, "-");
+    cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
@@ -292,8 +294,8 @@ START_TEST(answer_that_is_read_late_is_no_look_of_then)
 {
     int64_t sent_ns = w.now_ns;
     w.now_ns += 30 * NS_PER_S;
-    const struct world_master *master = &w.masters[0];
-    const char *record = world_value(&w, 0, RECORD_KEY);
+    const struct cluster_master *master = &w.masters[0];
+    const char *record = cluster_value(&w, 0, RECORD_KEY);
     const struct guard_sample late = {
         .clock = {sent_ns, w.now_ns, (sent_ns + master->clock_ns) / 1000},
         .record = record,
@@ -314,7 +316,7 @@ START_TEST(watch_that_begins_anew_takes_the_votes_under_way)
     guard->nodes[0].clock.watch.loose = true;
     uint32_t epoch = guard_epoch(guard, 0);
     look(0, w.now_ns);
-    world_expect_votes(&w, 0, 0, "clockunproven");
+    cluster_expect_votes(&w, 0, 0, "clockunproven");
     ck_assert_uint_ne(guard_epoch(guard, 0), epoch);
 }
 END_TEST
@@ -331,7 +333,7 @@ START_TEST(step_that_was_heard_of_with_unclear_looks_counts_for_the_next)
     w.now_ns += 30 * NS_PER_S;
     look(0, w.now_ns);
     hear(0, w.now_ns, "- 1700000000000000 -");
-    world_expect_votes(&w, 0, 0, "clockunproven");
+    cluster_expect_votes(&w, 0, 0, "clockunproven");
 }
 END_TEST
 
@@ -343,14 +345,14 @@ START_TEST(a_new_baseline_ignores_earlier_attestations)
     int64_t attestation_us = (w.now_ns + NS_PER_S / 10 + w.masters[0].clock_ns) / 1000;
     snprintf(answer, sizeof(answer), "%" PRId64 ":200 1700000000000000 -", attestation_us);
     w.now_ns += 5 * NS_PER_S;
-    world_step_clock(&w, 0, 0, _i == 0 ? 0 : -1);
+    cluster_step_clock(&w, 0, 0, _i == 0 ? 0 : -1);
     look(0, w.now_ns - (_i == 0 ? 40 * NS_PER_MS : 0));
     for (unsigned i = 0; i < 3; i++) {
         hear(0, w.now_ns, answer);
         w.now_ns += NS_PER_MS;
         look(0, w.now_ns);
     }
-    world_expect_votes(&w, 0, 0, "clockunproven");
+    cluster_expect_votes(&w, 0, 0, "clockunproven");
 }
 END_TEST
 
@@ -365,9 +367,9 @@ static uint64_t count_heartbeats(void)
 START_TEST(slow_answers_cause_no_more_heartbeats)
 {
     w.masters[0].delay_ns = 20 * NS_PER_MS;
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     uint64_t before = count_heartbeats();
-    world_pass_ms(&w, 10000);
+    cluster_pass_ms(&w, 10000);
     ck_assert_uint_le(count_heartbeats() - before, 11);
 }
 END_TEST
@@ -377,10 +379,10 @@ START_TEST(step_is_told_at_once_though_scripts_are_gone)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.deaf_to_scripts = true;
-    world_step_clock(&w, 0, 4, -60);
-    ck_assert(!world_granted(world_ask(&w, "LOCK a 10s")));
-    world_pass_ms(&w, 10);
-    world_expect_votes(&w, 0, 4, "-");
+    cluster_step_clock(&w, 0, 4, -60);
+    ck_assert(!cluster_granted(cluster_ask(&w, "LOCK a 10s")));
+    cluster_pass_ms(&w, 10);
+    cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 

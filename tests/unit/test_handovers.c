@@ -7,38 +7,38 @@
 #include <string.h>
 
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 static char holder[LIMIT_TOKEN + 1];
 
 static void setup(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, 10);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
 }
 
 static void teardown(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* One holds, one waits. */
 static void hold_and_wait(const char *waits)
 {
-    world_say(&w, "#h LOCK a 50s");
-    memcpy(holder, world_expect_grant(&w, "h"), sizeof(holder));
-    world_say(&w, "%s", waits);
-    world_expect(&w, "(nothing)");
+    cluster_say(&w, "#h LOCK a 50s");
+    memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
+    cluster_say(&w, "%s", waits);
+    cluster_expect(&w, "(nothing)");
 }
 
 /* Nobody has it on any master, but for this one, who has it on a quorum. */
 static void expect_values(const char *value)
 {
     if (value != NULL)
-        ck_assert_uint_ge(world_count(&w, "a"), 3);
+        ck_assert_uint_ge(cluster_count(&w, "a"), 3);
     for (unsigned i = 0; i < 5; i++) {
-        const char *there = world_value(&w, i, "a");
+        const char *there = cluster_value(&w, i, "a");
         ck_assert_msg(there == NULL || (value != NULL && strcmp(there, value) == 0),
                       "master %u has %s", i, there);
     }
@@ -47,17 +47,17 @@ static void expect_values(const char *value)
 START_TEST(a_hand_over_that_finds_no_quorum_leaves_neither_token)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
-    world_hang(&w, 3, true);
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_pass_ms(&w, 60);
-    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
-    world_expect(&w, "(nothing)");
-    world_hang(&w, 3, false);
-    world_settle(&w);
+    cluster_hang(&w, 3, true);
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_pass_ms(&w, 60);
+    cluster_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    cluster_expect(&w, "(nothing)");
+    cluster_hang(&w, 3, false);
+    cluster_settle(&w);
     expect_values(NULL);
     /* It has kept its place. */
-    world_pass_ms(&w, 2000);
-    world_expect_grant(&w, "b");
+    cluster_pass_ms(&w, 2000);
+    cluster_expect_grant(&w, "b");
 }
 END_TEST
 
@@ -66,15 +66,15 @@ START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; w.engine.flights.masters[0].link.load < LIMIT_LINK_VOTES - 1; i++)
-        world_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
+        cluster_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
     /* Who asked wants no answers. */
     for (unsigned i = 0; i < 3; i++)
         w.others[i].gone = true;
-    world_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
-    world_send_as(&w, &w.others[3], "#u UNLOCK a %s", holder);
-    world_pass_ms(&w, 1000);
+    cluster_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    cluster_send_as(&w, &w.others[3], "#u UNLOCK a %s", holder);
+    cluster_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
@@ -83,15 +83,15 @@ START_TEST(a_hand_over_whose_connections_are_lost_leaves_neither_token)
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].mute = true;
-    world_say(&w, "#u UNLOCK a %s", holder);
+    cluster_say(&w, "#u UNLOCK a %s", holder);
     for (unsigned i = 0; i < 3; i++) {
-        world_cut(&w, i);
+        cluster_cut(&w, i);
         w.masters[i].mute = false;
     }
-    world_settle(&w);
-    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
-    world_pass_ms(&w, 5000);
-    const char *token = world_expect_grant(&w, "b");
+    cluster_settle(&w);
+    cluster_expect(&w, "#u NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
+    cluster_pass_ms(&w, 5000);
+    const char *token = cluster_expect_grant(&w, "b");
     expect_values(token);
 }
 END_TEST
@@ -101,20 +101,20 @@ END_TEST
 START_TEST(a_hand_over_that_was_never_read_is_made_up_for)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
-    world_hang(&w, 3, true);
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_pass_ms(&w, 60);
-    world_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
+    cluster_hang(&w, 3, true);
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_pass_ms(&w, 60);
+    cluster_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
     for (unsigned i = 0; i < 3; i++) {
-        world_cut(&w, i);
+        cluster_cut(&w, i);
         w.masters[i].hung = false;
-        ck_assert_str_eq(world_value(&w, i, "a"), holder);
+        ck_assert_str_eq(cluster_value(&w, i, "a"), holder);
     }
     w.zombies_wait = true;
-    world_pass_ms(&w, 300);
+    cluster_pass_ms(&w, 300);
     w.zombies_wait = false;
-    world_pass_ms(&w, 3000);
-    const char *token = world_expect_grant(&w, "b");
+    cluster_pass_ms(&w, 3000);
+    const char *token = cluster_expect_grant(&w, "b");
     expect_values(token);
 }
 END_TEST
@@ -124,18 +124,18 @@ START_TEST(a_hand_over_is_guarded)
 {
     hold_and_wait("#b LOCK a 50s WAIT 500s");
     w.lazy = true;
-    world_send(&w, "#u UNLOCK a %s", holder);
+    cluster_send(&w, "#u UNLOCK a %s", holder);
     for (unsigned i = 0; i < 3; i++)
-        world_flush(&w, i);
-    world_settle(&w);
+        cluster_flush(&w, i);
+    cluster_settle(&w);
     w.lazy = false;
     /* Three did not have the old one any more. */
-    world_expect(&w, "#u GONE");
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 50000);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 30000);
-    world_expect_grant(&w, "b");
+    cluster_expect(&w, "#u GONE");
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 50000);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 30000);
+    cluster_expect_grant(&w, "b");
 }
 END_TEST
 
@@ -143,18 +143,18 @@ START_TEST(a_hand_over_takes_nothing_from_a_stranger)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 3; i++) {
-        world_delete(&w, i, "a");
-        world_set(&w, i, "a", "foreign", 20000);
+        cluster_delete(&w, i, "a");
+        cluster_set(&w, i, "a", "foreign", 20000);
     }
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u GONE");
-    world_expect(&w, "(nothing)");
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u GONE");
+    cluster_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 3; i++)
-        ck_assert_str_eq(world_value(&w, i, "a"), "foreign");
+        ck_assert_str_eq(cluster_value(&w, i, "a"), "foreign");
     for (unsigned i = 3; i < 5; i++)
-        ck_assert_ptr_null(world_value(&w, i, "a"));
-    world_pass_ms(&w, 20002);
-    world_expect_grant(&w, "b");
+        ck_assert_ptr_null(cluster_value(&w, i, "a"));
+    cluster_pass_ms(&w, 20002);
+    cluster_expect_grant(&w, "b");
 }
 END_TEST
 
@@ -162,11 +162,11 @@ START_TEST(a_hand_over_takes_what_has_expired_for_free)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 2; i++)
-        world_delete(&w, i, "a");
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u OK");
-    world_expect_grant(&w, "b");
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+        cluster_delete(&w, i, "a");
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u OK");
+    cluster_expect_grant(&w, "b");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
@@ -175,57 +175,57 @@ START_TEST(a_hand_over_whose_scripts_were_flushed_is_sent_in_full)
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.deaf_to_scripts = true;
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u OK");
-    world_expect_grant(&w, "b");
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u OK");
+    cluster_expect_grant(&w, "b");
 }
 END_TEST
 
 START_TEST(a_hand_over_to_one_who_leaves_goes_on_to_the_next)
 {
     hold_and_wait("#c LOCK a 50s WAIT 100s");
-    world_send_as(&w, &w.others[0], "#x LOCK a 50s WAIT 100s");
-    world_say(&w, "#d LOCK a 50s WAIT 100s");
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u OK");
-    memcpy(holder, world_expect_grant(&w, "c"), sizeof(holder));
-    world_hang(&w, 3, true);
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_end_client(&w, &w.others[0]);
-    world_expect(&w, "undone x");
-    world_hang(&w, 3, false);
-    world_settle(&w);
-    world_expect(&w, "#u OK");
-    expect_values(world_expect_grant(&w, "d"));
+    cluster_send_as(&w, &w.others[0], "#x LOCK a 50s WAIT 100s");
+    cluster_say(&w, "#d LOCK a 50s WAIT 100s");
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u OK");
+    memcpy(holder, cluster_expect_grant(&w, "c"), sizeof(holder));
+    cluster_hang(&w, 3, true);
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_end_client(&w, &w.others[0]);
+    cluster_expect(&w, "undone x");
+    cluster_hang(&w, 3, false);
+    cluster_settle(&w);
+    cluster_expect(&w, "#u OK");
+    expect_values(cluster_expect_grant(&w, "d"));
 }
 END_TEST
 
 START_TEST(who_has_gone_deaf_hands_on_what_was_granted)
 {
-    world_occupy(&w, "a", 5000);
-    world_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
-    world_settle(&w);
-    world_say(&w, "#z LOCK a 10s WAIT 60s");
+    cluster_occupy(&w, "a", 5000);
+    cluster_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
+    cluster_settle(&w);
+    cluster_say(&w, "#z LOCK a 10s WAIT 60s");
     w.deaf = true;
     /* The first grant reaches nobody, and the connection breaks. */
-    world_vacate(&w, "a");
+    cluster_vacate(&w, "a");
     ck_assert(w.others[0].gone);
-    world_lose_client(&w, &w.others[0]);
-    world_pass_ms(&w, 100);
-    expect_values(world_expect_grant(&w, "z"));
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    cluster_lose_client(&w, &w.others[0]);
+    cluster_pass_ms(&w, 100);
+    expect_values(cluster_expect_grant(&w, "z"));
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
 START_TEST(a_token_that_this_daemon_did_not_grant_is_only_released)
 {
-    world_occupy(&w, "a", 50000);
-    world_say(&w, "#b LOCK a 50s WAIT 100s");
+    cluster_occupy(&w, "a", 50000);
+    cluster_say(&w, "#b LOCK a 50s WAIT 100s");
     uint64_t asked = w.engine.stats.asked;
-    world_say(&w, "#u UNLOCK a %s", "0123456789012345678901234567890123456789");
-    world_expect(&w, "#u GONE");
+    cluster_say(&w, "#u UNLOCK a %s", "0123456789012345678901234567890123456789");
+    cluster_expect(&w, "#u GONE");
     ck_assert_uint_eq(w.engine.stats.asked, asked);
-    world_expect(&w, "(nothing)");
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -234,30 +234,30 @@ START_TEST(an_unlock_of_an_old_token_takes_nothing_from_the_next)
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     char first[LIMIT_TOKEN + 1];
     memcpy(first, holder, sizeof(first));
-    world_say(&w, "#u UNLOCK a %s", first);
-    world_expect(&w, "#u OK");
-    memcpy(holder, world_expect_grant(&w, "b"), sizeof(holder));
-    world_say(&w, "#c LOCK a 50s WAIT 100s");
-    world_say(&w, "#u UNLOCK a %s", first);
-    world_expect(&w, "#u GONE");
-    world_expect(&w, "(nothing)");
+    cluster_say(&w, "#u UNLOCK a %s", first);
+    cluster_expect(&w, "#u OK");
+    memcpy(holder, cluster_expect_grant(&w, "b"), sizeof(holder));
+    cluster_say(&w, "#c LOCK a 50s WAIT 100s");
+    cluster_say(&w, "#u UNLOCK a %s", first);
+    cluster_expect(&w, "#u GONE");
+    cluster_expect(&w, "(nothing)");
     expect_values(holder);
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
 START_TEST(an_extension_under_way_does_not_bring_a_released_token_back)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
-    world_delete(&w, 4, "a");
+    cluster_delete(&w, 4, "a");
     w.masters[4].hung = true;
-    world_say(&w, "#e EXTEND a %s 50s", holder);
-    world_expect_grant(&w, "e");
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u OK");
-    const char *token = world_expect_grant(&w, "b");
+    cluster_say(&w, "#e EXTEND a %s 50s", holder);
+    cluster_expect_grant(&w, "e");
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u OK");
+    const char *token = cluster_expect_grant(&w, "b");
     w.masters[4].hung = false;
-    world_settle(&w);
+    cluster_settle(&w);
     expect_values(token);
 }
 END_TEST
@@ -269,19 +269,19 @@ static int64_t take_fence(const char *tag)
 {
     int64_t fence = -1;
     const char *reply = w.replies[w.replies_read];
-    memcpy(holder, world_expect_grant(&w, tag), sizeof(holder));
+    memcpy(holder, cluster_expect_grant(&w, tag), sizeof(holder));
     ck_assert_int_eq(sscanf(reply, "%*s OK %*s %*s %*s %" SCNd64, &fence), 1);
     return fence;
 }
 
 START_TEST(fences_rise_from_hand_over_to_hand_over)
 {
-    world_say(&w, "#h LOCK a 50s FENCE");
+    cluster_say(&w, "#h LOCK a 50s FENCE");
     int64_t last = take_fence("h");
     for (unsigned i = 0; i < 5; i++) {
-        world_say(&w, "#h LOCK a 50s WAIT 10s FENCE");
-        world_say(&w, "#u UNLOCK a %s", holder);
-        world_expect(&w, "#u OK");
+        cluster_say(&w, "#h LOCK a 50s WAIT 10s FENCE");
+        cluster_say(&w, "#u UNLOCK a %s", holder);
+        cluster_expect(&w, "#u OK");
         int64_t fence = take_fence("h");
         ck_assert_int_gt(fence, last);
         last = fence;
@@ -294,9 +294,9 @@ START_TEST(a_hand_over_below_a_fence_bids_again_above_it)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s FENCE");
     for (unsigned i = 0; i < 5; i++)
-        world_set(&w, i, "redlockd:fence:a", "2000000000000000", 0);
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u OK");
+        cluster_set(&w, i, "redlockd:fence:a", "2000000000000000", 0);
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u OK");
     ck_assert_int_eq(take_fence("b"), 2000000000000001);
 }
 END_TEST

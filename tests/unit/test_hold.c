@@ -8,7 +8,7 @@
 #include "engine/locks/hold.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
 static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
 
@@ -83,38 +83,38 @@ END_TEST
 
 /* --- in the engine --- */
 
-static struct world w;
+static struct cluster w;
 static char token[LIMIT_TOKEN + 1];
 
 static void setup(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, 10);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
 }
 
 static void teardown(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static void expect_push(const char *what, const char *reason)
 {
-    world_expect(&w, "! %s a %s %s", what, token, reason);
+    cluster_expect(&w, "! %s a %s %s", what, token, reason);
 }
 
 static void hold(const char *line)
 {
-    world_say(&w, "%s", line);
-    snprintf(token, sizeof(token), "%s", world_token(world_heard(&w)));
+    cluster_say(&w, "%s", line);
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_heard(&w)));
     ck_assert_uint_eq(w.client.hold_count, 1);
 }
 
 static void expect_held(void)
 {
-    ck_assert_uint_ge(world_count(&w, "a"), 3);
+    ck_assert_uint_ge(cluster_count(&w, "a"), 3);
     for (unsigned i = 0; i < 5; i++)
-        if (world_value(&w, i, "a") != NULL)
-            ck_assert_str_eq(world_value(&w, i, "a"), token);
+        if (cluster_value(&w, i, "a") != NULL)
+            ck_assert_str_eq(cluster_value(&w, i, "a"), token);
 }
 
 /* The keys that are there end in so many milliseconds at the latest. */
@@ -122,8 +122,9 @@ static int64_t longest_ms(void)
 {
     int64_t longest_ms = 0;
     for (unsigned i = 0; i < 5; i++) {
-        const struct fake_key *key = fake_find(&w.masters[i].redis, "a", 1, world_clock_us(&w, i));
-        int64_t left_ms = key != NULL ? key->ends_ms - world_clock_us(&w, i) / 1000 : 0;
+        const struct fake_key *key =
+            fake_find(&w.masters[i].redis, "a", 1, cluster_clock_us(&w, i));
+        int64_t left_ms = key != NULL ? key->ends_ms - cluster_clock_us(&w, i) / 1000 : 0;
         longest_ms = left_ms > longest_ms ? left_ms : longest_ms;
     }
     return longest_ms;
@@ -133,16 +134,16 @@ START_TEST(it_lives_as_long_as_its_connection)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 100; i++) {
-        world_pass_ms(&w, 1000);
+        cluster_pass_ms(&w, 1000);
         expect_held();
     }
-    world_expect(&w, "(nothing)");
+    cluster_expect(&w, "(nothing)");
     /* Each third of its time, and max_extensions, which is five here, does not count them. */
     ck_assert_uint_eq(w.engine.stats.renewals, 100);
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
-    world_end_client(&w, &w.client);
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_end_client(&w, &w.client);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.manager.holding, 0);
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
@@ -152,11 +153,11 @@ END_TEST
 START_TEST(the_end_of_its_connection_hands_it_over)
 {
     hold("LOCK a 3s HOLD");
-    world_send_as(&w, &w.others[0], "#b LOCK a 3s WAIT 60s");
-    world_settle(&w);
-    world_end_client(&w, &w.client);
-    world_settle(&w);
-    ck_assert_int_eq(strncmp(world_heard(&w), "#b OK", 5), 0);
+    cluster_send_as(&w, &w.others[0], "#b LOCK a 3s WAIT 60s");
+    cluster_settle(&w);
+    cluster_end_client(&w, &w.client);
+    cluster_settle(&w);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "#b OK", 5), 0);
     ck_assert_uint_eq(w.engine.stats.handovers, 1);
 }
 END_TEST
@@ -165,22 +166,22 @@ END_TEST
 START_TEST(a_connection_that_will_end_keeps_it_and_waits_for_nothing)
 {
     hold("LOCK a 3s HOLD");
-    world_send_as(&w, &w.others[0], "#b LOCK b 60s");
-    world_settle(&w);
-    world_heard(&w);
-    world_send(&w, "#w LOCK b 3s WAIT 60s HOLD");
-    world_settle(&w);
+    cluster_send_as(&w, &w.others[0], "#b LOCK b 60s");
+    cluster_settle(&w);
+    cluster_heard(&w);
+    cluster_send(&w, "#w LOCK b 3s WAIT 60s HOLD");
+    cluster_settle(&w);
     engine_client_end(&w.engine, &w.client, ENGINE_ENDING, w.now_ns);
-    world_settle(&w);
-    world_expect(&w, "undone w");
+    cluster_settle(&w);
+    cluster_expect(&w, "undone w");
     expect_held();
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     expect_held();
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
     ck_assert_uint_eq(w.engine.manager.holding, 1);
-    world_end_client(&w, &w.client);
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_end_client(&w, &w.client);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -188,15 +189,15 @@ END_TEST
 START_TEST(a_connection_that_is_lost_releases_nothing_before_its_deadline)
 {
     hold("LOCK a 3s HOLD");
-    world_pass_ms(&w, 1500);
-    world_lose_client(&w, &w.client);
-    world_settle(&w);
+    cluster_pass_ms(&w, 1500);
+    cluster_lose_client(&w, &w.client);
+    cluster_settle(&w);
     expect_held();
     uint64_t renewals = w.engine.stats.renewals;
-    world_pass_ms(&w, 2499);
+    cluster_pass_ms(&w, 2499);
     expect_held();
-    world_pass_ms(&w, 2);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 2);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
 }
@@ -205,14 +206,14 @@ END_TEST
 START_TEST(it_ends_with_its_unlock)
 {
     hold("LOCK a 3s HOLD");
-    world_pass_ms(&w, 5000);
-    world_say(&w, "UNLOCK a %s", token);
-    world_expect(&w, "OK");
+    cluster_pass_ms(&w, 5000);
+    cluster_say(&w, "UNLOCK a %s", token);
+    cluster_expect(&w, "OK");
     uint64_t renewals = w.engine.stats.renewals;
-    world_pass_ms(&w, 10000);
+    cluster_pass_ms(&w, 10000);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    world_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -220,10 +221,10 @@ END_TEST
 START_TEST(an_unlock_by_somebody_else_is_told)
 {
     hold("LOCK a 3s HOLD");
-    world_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
-    world_settle(&w);
+    cluster_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
+    cluster_settle(&w);
     expect_push("LOST", "gone");
-    world_expect(&w, "#u OK");
+    cluster_expect(&w, "#u OK");
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
@@ -232,11 +233,11 @@ START_TEST(an_extension_by_anybody_that_finds_it_gone_is_told)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
-        world_delete(&w, i, "a");
-    world_send_as(&w, &w.others[0], "#e EXTEND a %s 3s", token);
-    world_settle(&w);
+        cluster_delete(&w, i, "a");
+    cluster_send_as(&w, &w.others[0], "#e EXTEND a %s 3s", token);
+    cluster_settle(&w);
     expect_push("LOST", "gone");
-    world_expect(&w, "#e GONE");
+    cluster_expect(&w, "#e GONE");
 }
 END_TEST
 
@@ -244,15 +245,15 @@ END_TEST
 START_TEST(one_that_lingers_outlives_its_connection_until_its_deadline)
 {
     hold("LOCK a 3s HOLD LINGER");
-    world_pass_ms(&w, 1500);
+    cluster_pass_ms(&w, 1500);
     uint64_t renewals = w.engine.stats.renewals;
-    world_end_client(&w, &w.client);
-    world_settle(&w);
+    cluster_end_client(&w, &w.client);
+    cluster_settle(&w);
     /* Extended at 1 s. */
-    world_pass_ms(&w, 2499);
+    cluster_pass_ms(&w, 2499);
     expect_held();
-    world_pass_ms(&w, 2);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 2);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.holding, 0);
@@ -263,11 +264,11 @@ START_TEST(one_that_lingers_is_kept_by_a_close_without_a_word)
 {
     hold("LOCK a 3s HOLD LINGER");
     engine_client_end(&w.engine, &w.client, ENGINE_CLOSED, w.now_ns);
-    world_lose_client(&w, &w.client);
-    world_pass_ms(&w, 2900);
+    cluster_lose_client(&w, &w.client);
+    cluster_pass_ms(&w, 2900);
     expect_held();
-    world_pass_ms(&w, 200);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 200);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -275,8 +276,8 @@ START_TEST(one_that_lingers_is_released_by_quit)
 {
     hold("LOCK a 3s LINGER HOLD");
     engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
@@ -284,9 +285,9 @@ END_TEST
 START_TEST(one_that_lingers_is_released_by_unlock)
 {
     hold("LOCK a 3s HOLD LINGER");
-    world_say(&w, "UNLOCK a %s", token);
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_say(&w, "UNLOCK a %s", token);
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -295,11 +296,11 @@ START_TEST(quit_after_the_end_of_the_connection_releases_one_that_lingers)
 {
     hold("LOCK a 3s HOLD LINGER");
     engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_held();
     engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
-    world_settle(&w);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -307,35 +308,35 @@ START_TEST(only_what_lingers_is_kept_at_the_end_of_a_connection)
 {
     hold("LOCK a 3s HOLD LINGER");
     for (char name = 'b'; name <= 'd'; name++) {
-        world_say(&w, "LOCK %c 3s HOLD%s", name, name == 'c' ? " LINGER" : "");
-        world_heard(&w);
+        cluster_say(&w, "LOCK %c 3s HOLD%s", name, name == 'c' ? " LINGER" : "");
+        cluster_heard(&w);
     }
-    world_end_client(&w, &w.client);
-    world_settle(&w);
+    cluster_end_client(&w, &w.client);
+    cluster_settle(&w);
     expect_held();
-    ck_assert_uint_eq(world_count(&w, "b"), 0);
-    ck_assert_uint_ge(world_count(&w, "c"), 3);
-    ck_assert_uint_eq(world_count(&w, "d"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "b"), 0);
+    ck_assert_uint_ge(cluster_count(&w, "c"), 3);
+    ck_assert_uint_eq(cluster_count(&w, "d"), 0);
 }
 END_TEST
 
 START_TEST(quit_hands_nothing_over_to_oneself)
 {
     hold("LOCK a 3s HOLD");
-    world_say(&w, "#b LOCK a 3s WAIT 60s");
+    cluster_say(&w, "#b LOCK a 3s WAIT 60s");
     engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
-    world_settle(&w);
-    world_expect(&w, "(nothing)");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_settle(&w);
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 START_TEST(what_is_granted_while_the_daemon_stops_is_lost_at_once)
 {
-    world_send(&w, "LOCK a 3s HOLD");
+    cluster_send(&w, "LOCK a 3s HOLD");
     engine_drain(&w.engine, w.now_ns);
-    world_settle(&w);
-    const char *reply = world_heard(&w);
+    cluster_settle(&w);
+    const char *reply = cluster_heard(&w);
     ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     expect_push("LOST", "shutdown");
@@ -349,41 +350,41 @@ START_TEST(an_extension_under_way_does_not_outlive_the_release)
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 5 * NS_PER_MS;
-    world_pass_ms(&w, 1002);
+    cluster_pass_ms(&w, 1002);
     ck_assert_uint_eq(w.engine.stats.renewals, 1);
-    world_send(&w, "UNLOCK a %s", token);
-    world_pass_ms(&w, 100);
-    world_expect(&w, "OK");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    world_pass_ms(&w, 5000);
-    world_expect(&w, "(nothing)");
+    cluster_send(&w, "UNLOCK a %s", token);
+    cluster_pass_ms(&w, 100);
+    cluster_expect(&w, "OK");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 5000);
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
 START_TEST(a_lost_majority_is_told_while_a_third_is_left)
 {
     hold("LOCK a 3s HOLD");
-    world_pass_ms(&w, 1100);
-    world_hang(&w, 3, true);
+    cluster_pass_ms(&w, 1100);
+    cluster_hang(&w, 3, true);
     /* Extended at 1 s: until 3960, with the drift of 40 ms. */
-    world_pass_ms(&w, 1859);
+    cluster_pass_ms(&w, 1859);
     unsigned warnings = 0;
     const char *reply;
-    while ((reply = world_next_reply(&w)) != NULL) {
+    while ((reply = cluster_next_reply(&w)) != NULL) {
         ck_assert_int_eq(strncmp(reply, "! WARN a ", 9), 0);
         warnings++;
     }
     ck_assert_uint_eq(warnings, 3);
-    world_pass_ms(&w, 1);
+    cluster_pass_ms(&w, 1);
     expect_push("LOST", "noquorum");
     ck_assert_uint_eq(w.client.hold_count, 0);
     /* Final, also if they come back; and nothing is released before its deadline. */
-    world_hang(&w, 3, false);
-    world_pass_ms(&w, 900);
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 900);
     expect_held();
-    world_pass_ms(&w, 5000);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    world_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 5000);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -391,25 +392,25 @@ START_TEST(a_lost_minority_is_a_warning_only)
 {
     hold("LOCK a 3s HOLD");
     w.masters[4].hung = true;
-    world_pass_ms(&w, 20000);
+    cluster_pass_ms(&w, 20000);
     expect_push("WARN", "e:suspect");
-    world_expect(&w, "(nothing)");
+    cluster_expect(&w, "(nothing)");
     expect_held();
     w.masters[4].hung = false;
-    world_pass_ms(&w, 20000);
-    world_expect(&w, "(nothing)");
-    ck_assert_uint_eq(world_count(&w, "a"), 5);
+    cluster_pass_ms(&w, 20000);
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
 START_TEST(one_that_carries_nothing_is_no_reason_to_warn)
 {
     w.masters[4].hung = true;
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     hold("LOCK a 3s HOLD");
-    world_kill(&w, 4);
-    world_pass_ms(&w, 500);
-    world_expect(&w, "(nothing)");
+    cluster_kill(&w, 4);
+    cluster_pass_ms(&w, 500);
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -417,10 +418,10 @@ START_TEST(what_was_released_elsewhere_is_lost_with_the_next_extension)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
-        world_delete(&w, i, "a");
-    world_pass_ms(&w, 999);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 1);
+        cluster_delete(&w, i, "a");
+    cluster_pass_ms(&w, 999);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 1);
     expect_push("LOST", "gone");
 }
 END_TEST
@@ -429,13 +430,13 @@ START_TEST(it_is_lost_in_time_once_it_was_held_as_long_as_it_may_be)
 {
     /* max_hold is 300 s here. The last extension begins at 280 s. */
     hold("LOCK a 60s HOLD");
-    world_pass_ms(&w, 240000 + 60000 - 610 - 20000 - 1);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 1);
+    cluster_pass_ms(&w, 240000 + 60000 - 610 - 20000 - 1);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 1);
     expect_push("LOST", "limit");
     ck_assert_int_ge(longest_ms(), 20000);
-    world_pass_ms(&w, 21000);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 21000);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
@@ -449,8 +450,8 @@ START_TEST(after_a_stop_a_request_hears_the_loss_first)
 {
     hold("LOCK a 3s HOLD");
     stand_still(2500);
-    world_send(&w, "STATUS b");
-    world_settle(&w);
+    cluster_send(&w, "STATUS b");
+    cluster_settle(&w);
     expect_push("LOST", "overdue");
 }
 END_TEST
@@ -460,13 +461,13 @@ START_TEST(after_a_stop_an_answer_of_a_master_comes_second)
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 5 * NS_PER_MS;
-    world_pass_ms(&w, 1002);
+    cluster_pass_ms(&w, 1002);
     ck_assert_uint_eq(w.engine.stats.renewals, 1);
     stand_still(1500);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_push("LOST", "overdue");
-    world_pass_ms(&w, 100);
-    world_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 100);
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -474,8 +475,8 @@ START_TEST(after_a_short_stop_it_is_extended)
 {
     hold("LOCK a 3s HOLD");
     stand_still(1900);
-    world_pass_ms(&w, 3000);
-    world_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 3000);
+    cluster_expect(&w, "(nothing)");
     expect_held();
 }
 END_TEST
@@ -493,10 +494,10 @@ START_TEST(what_is_not_lost_is_good_for_a_third)
         else if (what < 10)
             w.masters[what % 5].hung = !w.masters[what % 5].hung;
         else
-            world_pass_ms(&w, 7);
+            cluster_pass_ms(&w, 7);
         engine_catch_up(&w.engine, w.now_ns);
         const char *reply;
-        while ((reply = world_next_reply(&w)) != NULL)
+        while ((reply = cluster_next_reply(&w)) != NULL)
             if (strncmp(reply, "! LOST", 6) == 0)
                 ck_assert_uint_eq(w.client.hold_count, 0);
         if (w.client.hold_count == 1) {
@@ -505,7 +506,7 @@ START_TEST(what_is_not_lost_is_good_for_a_third)
         }
         for (unsigned node = 0; node < 5; node++)
             w.masters[node].hung = false;
-        world_pass_ms(&w, 70000);
+        cluster_pass_ms(&w, 70000);
         w.reply_count = w.replies_read = 0;
         hold("LOCK a 3s HOLD");
     }
@@ -518,18 +519,18 @@ START_TEST(a_daemon_that_stops_says_that_it_is_lost)
     hold("LOCK a 3s HOLD");
     engine_drain(&w.engine, w.now_ns);
     expect_push("LOST", "shutdown");
-    world_settle(&w);
+    cluster_settle(&w);
     expect_held();
 }
 END_TEST
 
 START_TEST(a_hold_that_waits_is_held_once_it_is_granted)
 {
-    world_occupy(&w, "a", 10000);
-    world_say(&w, "LOCK a 3s WAIT 60s HOLD");
+    cluster_occupy(&w, "a", 10000);
+    cluster_say(&w, "LOCK a 3s WAIT 60s HOLD");
     ck_assert_uint_eq(w.engine.manager.holding, 1);
-    world_pass_ms(&w, 60000);
-    const char *reply = world_heard(&w);
+    cluster_pass_ms(&w, 60000);
+    const char *reply = cluster_heard(&w);
     ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     expect_held();
@@ -539,12 +540,12 @@ END_TEST
 
 START_TEST(a_hold_that_was_not_granted_is_not_counted)
 {
-    world_occupy(&w, "a", 10000);
-    world_say(&w, "LOCK a 3s HOLD");
-    world_expect(&w, "HELD 10000");
-    world_say(&w, "LOCK a 3s WAIT 1s HOLD");
-    world_pass_ms(&w, 1000);
-    world_expect(&w, "HELD 9000");
+    cluster_occupy(&w, "a", 10000);
+    cluster_say(&w, "LOCK a 3s HOLD");
+    cluster_expect(&w, "HELD 10000");
+    cluster_say(&w, "LOCK a 3s WAIT 1s HOLD");
+    cluster_pass_ms(&w, 1000);
+    cluster_expect(&w, "HELD 9000");
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
@@ -556,17 +557,17 @@ START_TEST(extensions_take_turns)
     unsigned most = 0;
     w.engine.manager.renewals_max = 2;
     for (unsigned i = 0; i < HOLDS; i++)
-        world_say(&w, "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
+        cluster_say(&w, "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 0; i < 10000; i++) {
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
         most = w.engine.manager.renewing > most ? w.engine.manager.renewing : most;
     }
     ck_assert_uint_eq(most, 2);
     ck_assert_uint_eq(w.engine.stats.lost, 0);
     ck_assert_uint_eq(w.client.hold_count, HOLDS);
-    world_end_client(&w, &w.client);
+    cluster_end_client(&w, &w.client);
     ck_assert_int_eq(w.engine.manager.due.first_ns, TIMER_NEVER);
 }
 END_TEST
@@ -574,8 +575,8 @@ END_TEST
 START_TEST(there_may_be_so_many)
 {
     w.engine.manager.holding = LIMIT_HOLDS;
-    world_say(&w, "LOCK a 3s HOLD");
-    world_expect(&w, "LIMIT holds");
+    cluster_say(&w, "LOCK a 3s HOLD");
+    cluster_expect(&w, "LIMIT holds");
     w.engine.manager.holding = 0;
 }
 END_TEST

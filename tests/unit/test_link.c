@@ -4,30 +4,30 @@
  */
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 START_TEST(a_hung_master_is_suspect_then_given_up_then_back)
 {
     w.masters[2].hung = true;
-    world_pass_ms(&w, 1100);
+    cluster_pass_ms(&w, 1100);
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_SUSPECT);
-    world_pass_ms(&w, 1100);
+    cluster_pass_ms(&w, 1100);
     ck_assert_int_ne(w.engine.flights.masters[2].link.state, LINK_SUSPECT);
     ck_assert_int_eq(w.engine.flights.masters[2].link.reason, REASON_HUNG);
     w.masters[2].hung = false;
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_UP);
     ck_assert_int_eq(w.engine.flights.masters[2].link.reason, REASON_NONE);
 }
@@ -36,26 +36,26 @@ END_TEST
 START_TEST(a_master_that_answers_late_stays_suspect_until_it_is_in_time)
 {
     w.masters[2].hung = true;
-    world_pass_ms(&w, 1100);
+    cluster_pass_ms(&w, 1100);
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_SUSPECT);
     w.masters[2].hung = false;
-    world_settle(&w); /* the late heartbeat, and a fresh one that is in time */
+    cluster_settle(&w); /* the late heartbeat, and a fresh one that is in time */
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_UP);
 }
 END_TEST
 
 START_TEST(a_dead_master_is_tried_ever_less_often)
 {
-    world_kill(&w, 0);
-    world_pass_ms(&w, 60000);
+    cluster_kill(&w, 0);
+    cluster_pass_ms(&w, 60000);
     unsigned attempts = w.engine.flights.masters[0].link.attempts;
     ck_assert_uint_ge(attempts, 30);
     ck_assert_uint_le(attempts, 70);
     ck_assert_int_eq(w.engine.flights.masters[0].link.reason, REASON_REFUSED);
     /* Through all of them it is away since it was lost. */
     ck_assert_int_eq(w.engine.flights.masters[0].link.since_ns, w.now_ns - 60 * NS_PER_S);
-    world_restart(&w, 0);
-    world_pass_ms(&w, 2100);
+    cluster_restart(&w, 0);
+    cluster_pass_ms(&w, 2100);
     ck_assert_int_eq(w.engine.flights.masters[0].link.state, LINK_UP);
 }
 END_TEST
@@ -64,19 +64,19 @@ END_TEST
 START_TEST(a_slow_heartbeat_is_hardly_any_distance)
 {
     struct link *link = &w.engine.flights.masters[0].link;
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     int64_t near_ns = link->distance_ns;
     ck_assert_int_ge(near_ns, 0);
     w.masters[0].delay_ns = 16 * NS_PER_MS;
     while (link->round_trip_ns < 16 * NS_PER_MS)
-        world_pass_ms(&w, 1);
+        cluster_pass_ms(&w, 1);
     ck_assert_int_le(link->distance_ns, near_ns + 2 * NS_PER_MS);
     /* Until it is one: ever slower it comes to that. */
-    world_pass_ms(&w, 40000);
+    cluster_pass_ms(&w, 40000);
     ck_assert_int_ge(link->distance_ns, 14 * NS_PER_MS);
     ck_assert_int_le(link->distance_ns, 16 * NS_PER_MS);
     w.masters[0].delay_ns = 0;
-    world_pass_ms(&w, 1100);
+    cluster_pass_ms(&w, 1100);
     ck_assert_int_eq(link->distance_ns, near_ns);
 }
 END_TEST
@@ -93,8 +93,8 @@ END_TEST
 static struct link *reconnect(unsigned node)
 {
     struct link *link = &w.engine.flights.masters[node].link;
-    world_kill(&w, node);
-    world_pass_ms(&w, 100);
+    cluster_kill(&w, node);
+    cluster_pass_ms(&w, 100);
     ck_assert_int_eq(link->state, LINK_DOWN);
     w.now_ns = engine_deadline_ns(&w.engine);
     while (link->state == LINK_DOWN) {

@@ -7,42 +7,43 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
 enum { NODES = 5, LOCKS = 70 };
 
-static struct world w;
+static struct cluster w;
 static char tokens[LOCKS][LIMIT_TOKEN + 1];
 
 static void five(void)
 {
-    world_init(&w, NODES);
+    cluster_init(&w, NODES);
 }
 
 static void end(void)
 {
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static void lock_each(unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        snprintf(tokens[i], sizeof(tokens[i]), "%s", world_token(world_ask(&w, "LOCK r%u 10s", i)));
+        snprintf(tokens[i], sizeof(tokens[i]), "%s",
+                 cluster_token(cluster_ask(&w, "LOCK r%u 10s", i)));
     w.replies_read = w.reply_count;
 }
 
 static void unlock_each(unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        world_send(&w, "#%u UNLOCK r%u %s", i, i, tokens[i]);
+        cluster_send(&w, "#%u UNLOCK r%u %s", i, i, tokens[i]);
 }
 
 static void expect_each(unsigned count, const char *outcome)
 {
     for (unsigned i = 0; i < count; i++)
-        world_expect(&w, "#%u %s", i, outcome);
-    ck_assert_str_eq(world_heard(&w), "(nothing)");
+        cluster_expect(&w, "#%u %s", i, outcome);
+    ck_assert_str_eq(cluster_heard(&w), "(nothing)");
 }
 
 static unsigned left(unsigned count)
@@ -51,7 +52,7 @@ static unsigned left(unsigned count)
     unsigned sum = 0;
     for (unsigned i = 0; i < count; i++) {
         snprintf(resource, sizeof(resource), "r%u", i);
-        sum += world_count(&w, resource);
+        sum += cluster_count(&w, resource);
     }
     return sum;
 }
@@ -60,7 +61,7 @@ START_TEST(releases_of_one_pass_are_one_command)
 {
     lock_each(3);
     unlock_each(3);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(left(3), 0);
     for (unsigned i = 0; i < NODES; i++)
@@ -71,10 +72,10 @@ END_TEST
 START_TEST(a_release_alone_is_a_command_of_its_own)
 {
     lock_each(2);
-    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
-    world_settle(&w);
-    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
-    world_settle(&w);
+    cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
+    cluster_settle(&w);
+    cluster_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
+    cluster_settle(&w);
     expect_each(2, "OK");
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 0);
 }
@@ -84,7 +85,7 @@ START_TEST(many_are_several_commands)
 {
     lock_each(LOCKS);
     unlock_each(LOCKS);
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_uint_eq(left(LOCKS), 0);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES],
                       (LOCKS + LIMIT_BATCH - 1) / LIMIT_BATCH);
@@ -95,12 +96,12 @@ START_TEST(what_was_not_there_is_gone_and_the_others_are_released)
 {
     lock_each(3);
     for (unsigned i = 0; i < NODES; i++)
-        world_delete(&w, i, "r1");
+        cluster_delete(&w, i, "r1");
     unlock_each(3);
-    world_settle(&w);
-    world_expect(&w, "#0 OK");
-    world_expect(&w, "#1 GONE");
-    world_expect(&w, "#2 OK");
+    cluster_settle(&w);
+    cluster_expect(&w, "#0 OK");
+    cluster_expect(&w, "#1 GONE");
+    cluster_expect(&w, "#2 OK");
     ck_assert_uint_eq(left(3), 0);
 }
 END_TEST
@@ -110,19 +111,19 @@ START_TEST(what_another_has_stays_and_is_trimmed)
     static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
     lock_each(2);
     for (unsigned i = 0; i < NODES; i++) {
-        world_delete(&w, i, "r0");
-        world_set(&w, i, "r0", other, 3600000);
+        cluster_delete(&w, i, "r0");
+        cluster_set(&w, i, "r0", other, 3600000);
     }
     unlock_each(2);
-    world_settle(&w);
-    world_expect(&w, "#1 OK");
-    world_expect(&w, "#0 GONE");
+    cluster_settle(&w);
+    cluster_expect(&w, "#1 OK");
+    cluster_expect(&w, "#0 GONE");
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_str_eq(world_value(&w, i, "r0"), other);
-    ck_assert_str_eq(world_value(&w, 0, "r0"), other);
+        ck_assert_str_eq(cluster_value(&w, i, "r0"), other);
+    ck_assert_str_eq(cluster_value(&w, 0, "r0"), other);
     /* Its time to live was beyond max_ttl: release.lua, asked alone, has cut it. */
-    world_pass_ms(&w, w.engine.rules.max_ttl_ns / NS_PER_MS + 1);
-    ck_assert_uint_eq(world_count(&w, "r0"), 0);
+    cluster_pass_ms(&w, w.engine.rules.max_ttl_ns / NS_PER_MS + 1);
+    ck_assert_uint_eq(cluster_count(&w, "r0"), 0);
 }
 END_TEST
 
@@ -132,7 +133,7 @@ START_TEST(flushed_scripts_are_sent_in_full)
     for (unsigned i = 0; i < NODES; i++)
         w.masters[i].redis.deaf_to_scripts = true;
     unlock_each(3);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(left(3), 0);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
@@ -143,25 +144,25 @@ START_TEST(a_lock_behind_the_release_of_the_same_key_is_granted)
 {
     lock_each(2);
     unlock_each(2);
-    world_send(&w, "#2 LOCK r1 10s");
-    world_settle(&w);
-    world_expect(&w, "#0 OK");
-    world_expect(&w, "#1 OK");
-    ck_assert_ptr_nonnull(strstr(world_heard(&w), "#2 OK "));
-    ck_assert_uint_eq(world_count(&w, "r1"), NODES);
+    cluster_send(&w, "#2 LOCK r1 10s");
+    cluster_settle(&w);
+    cluster_expect(&w, "#0 OK");
+    cluster_expect(&w, "#1 OK");
+    ck_assert_ptr_nonnull(strstr(cluster_heard(&w), "#2 OK "));
+    ck_assert_uint_eq(cluster_count(&w, "r1"), NODES);
 }
 END_TEST
 
 START_TEST(one_key_is_not_twice_in_a_command)
 {
     lock_each(2);
-    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
-    world_send(&w, "#1 UNLOCK r0 %s", tokens[0]);
-    world_send(&w, "#2 UNLOCK r1 %s", tokens[1]);
-    world_settle(&w);
-    world_expect(&w, "#0 OK");
-    world_expect(&w, "#1 GONE");
-    world_expect(&w, "#2 OK");
+    cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
+    cluster_send(&w, "#1 UNLOCK r0 %s", tokens[0]);
+    cluster_send(&w, "#2 UNLOCK r1 %s", tokens[1]);
+    cluster_settle(&w);
+    cluster_expect(&w, "#0 OK");
+    cluster_expect(&w, "#1 GONE");
+    cluster_expect(&w, "#2 OK");
 }
 END_TEST
 
@@ -169,11 +170,11 @@ START_TEST(a_master_lost_before_the_end_of_the_pass_is_owed_them)
 {
     lock_each(2);
     unlock_each(2);
-    world_cut(&w, 4);
-    world_settle(&w);
+    cluster_cut(&w, 4);
+    cluster_settle(&w);
     expect_each(2, "OK");
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 2);
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(2), 0);
 }
 END_TEST
@@ -183,24 +184,24 @@ START_TEST(masters_lost_before_the_end_of_the_pass_are_named_for_what_they_are)
     lock_each(1);
     unlock_each(1);
     for (unsigned i = 2; i < NODES; i++)
-        world_cut(&w, i);
-    world_settle(&w);
-    world_expect(&w, "#0 NOQUORUM 2/5 need=3 c:disconnected d:disconnected e:disconnected");
+        cluster_cut(&w, i);
+    cluster_settle(&w);
+    cluster_expect(&w, "#0 NOQUORUM 2/5 need=3 c:disconnected d:disconnected e:disconnected");
 }
 END_TEST
 
 START_TEST(each_goes_to_its_own_masters)
 {
     lock_each(3);
-    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
-    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
-    world_cut(&w, 4);
-    world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
-    world_settle(&w);
+    cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
+    cluster_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
+    cluster_cut(&w, 4);
+    cluster_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
+    cluster_settle(&w);
     expect_each(3, "OK");
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 3);
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(3), 0);
 }
 END_TEST
@@ -210,12 +211,12 @@ START_TEST(a_master_lost_before_it_answered_is_owed_them)
     lock_each(3);
     w.masters[4].hung = true;
     unlock_each(3);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(3, "OK");
     w.masters[4].hung = false;
-    world_cut(&w, 4);
+    cluster_cut(&w, 4);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 3);
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(3), 0);
 }
 END_TEST
@@ -228,14 +229,14 @@ START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
         w.reply_count = w.replies_read = 0;
         lock_each(LOCKS);
         unlock_each(LOCKS);
-        world_settle(&w);
+        cluster_settle(&w);
         expect_each(LOCKS, "OK");
     }
     ck_assert_uint_le(w.engine.flights.pool.in_use, LIMIT_LINK_COMMANDS);
     ck_assert_uint_gt(w.engine.flights.masters[4].link.pending_releases.count, 0);
     w.masters[4].hung = false;
-    world_cut(&w, 4);
-    world_pass_ms(&w, 5000);
+    cluster_cut(&w, 4);
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(LOCKS), 0);
 }
 END_TEST
@@ -245,16 +246,16 @@ START_TEST(a_master_that_answers_errors_is_owed_them)
     lock_each(2);
     w.masters[2].redis.refusals[FAKE_KEYS] = "MISCONF Errors writing to disk";
     unlock_each(2);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(2, "OK");
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 2);
     /* It still votes, so somebody has to be told; but once. */
     ck_assert_uint_eq(w.refused_commands, 1);
     ck_assert_uint_eq(w.refused_releases, 1);
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(w.refused_commands, 1);
     w.masters[2].redis.refusals[FAKE_KEYS] = NULL;
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(2), 0);
 }
 END_TEST
@@ -265,16 +266,16 @@ START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
     lock_each(LOCKS);
     w.masters[2].redis.refusals[FAKE_DELETING] = "NOPERM No permissions to access a key";
     w.masters[2].redis.kept_key = "r0";
-    world_cut(&w, 2);
+    cluster_cut(&w, 2);
     unlock_each(LOCKS);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(LOCKS, "OK");
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, LOCKS);
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(LOCKS), 1);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 1);
     w.masters[2].redis.refusals[FAKE_DELETING] = NULL;
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(LOCKS), 0);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
 }
@@ -288,7 +289,7 @@ START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
     for (unsigned turn = 0; turn < 2; turn++) {
         lock_each(4);
         unlock_each(4);
-        world_settle(&w);
+        cluster_settle(&w);
         expect_each(4, "OK");
         ck_assert_uint_eq(left(4), 0);
         ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
@@ -298,7 +299,7 @@ START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
     w.masters[2].redis.refusals[REDIS_SCRIPT_RELEASES] = NULL;
     lock_each(2);
     unlock_each(2);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(2, "OK");
     ck_assert_uint_eq(w.masters[2].redis.runs[REDIS_SCRIPT_RELEASE], 8);
 }
@@ -315,8 +316,8 @@ static void become_native(void)
     w.masters[0].redis.version = w.masters[1].redis.version = valkey;
     w.masters[2].redis.version = redis8;
     for (unsigned i = 0; i < 3; i++)
-        world_cut(&w, i);
-    world_pass_ms(&w, 5000);
+        cluster_cut(&w, i);
+    cluster_pass_ms(&w, 5000);
 }
 
 static unsigned native(void)
@@ -332,15 +333,15 @@ START_TEST(a_release_alone_goes_as_what_each_master_has)
     become_native();
     lock_each(3);
     unlock_each(1);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(1, "OK");
     ck_assert_uint_eq(left(1), 0);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(w.masters[i].redis.native, i < 3);
     /* Several are cheaper by script, there too. */
-    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
-    world_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
-    world_settle(&w);
+    cluster_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
+    cluster_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
+    cluster_settle(&w);
     ck_assert_uint_eq(left(3), 0);
     ck_assert_uint_eq(native(), 3);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
@@ -354,22 +355,22 @@ START_TEST(what_its_own_command_does_not_delete_is_gone)
     become_native();
     lock_each(2);
     for (unsigned i = 0; i < NODES; i++) {
-        world_delete(&w, i, "r0");
-        world_set(&w, i, "r0", other, 3600000);
-        world_delete(&w, i, "r1");
+        cluster_delete(&w, i, "r0");
+        cluster_set(&w, i, "r0", other, 3600000);
+        cluster_delete(&w, i, "r1");
         w.masters[i].delay_ns = w.engine.rules.round.node_timeout_ns * 3 / 5;
     }
-    world_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
-    world_settle(&w);
-    world_pass_ms(&w, w.engine.rules.round.node_timeout_ns / NS_PER_MS);
-    world_expect(&w, "#0 GONE");
-    world_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
-    world_settle(&w);
-    world_pass_ms(&w, w.engine.rules.round.node_timeout_ns / NS_PER_MS);
-    world_expect(&w, "#1 GONE");
+    cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
+    cluster_settle(&w);
+    cluster_pass_ms(&w, w.engine.rules.round.node_timeout_ns / NS_PER_MS);
+    cluster_expect(&w, "#0 GONE");
+    cluster_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
+    cluster_settle(&w);
+    cluster_pass_ms(&w, w.engine.rules.round.node_timeout_ns / NS_PER_MS);
+    cluster_expect(&w, "#1 GONE");
     ck_assert_uint_eq(native(), 6);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_str_eq(world_value(&w, i, "r0"), other);
+        ck_assert_str_eq(cluster_value(&w, i, "r0"), other);
 }
 END_TEST
 
@@ -380,8 +381,8 @@ START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
     w.masters[1].redis.refusals[FAKE_NATIVE] = "NOPERM User redlockd has no permissions";
     lock_each(2);
     for (unsigned i = 0; i < 2; i++) {
-        world_send(&w, "#%u UNLOCK r%u %s", i, i, tokens[i]);
-        world_settle(&w);
+        cluster_send(&w, "#%u UNLOCK r%u %s", i, i, tokens[i]);
+        cluster_settle(&w);
     }
     expect_each(2, "OK");
     ck_assert_uint_eq(left(2), 0);
@@ -397,11 +398,11 @@ START_TEST(a_master_that_refuses_both_is_owed_the_release)
     lock_each(1);
     w.masters[1].redis.refusals[FAKE_KEYS] = "NOPERM No permissions to access a key";
     unlock_each(1);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(1, "OK");
     ck_assert_uint_eq(w.engine.flights.masters[1].link.pending_releases.count, 1);
     w.masters[1].redis.refusals[FAKE_KEYS] = NULL;
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(left(1), 0);
 }
 END_TEST
@@ -412,12 +413,12 @@ START_TEST(a_master_lost_with_its_own_command_is_owed_the_release)
     lock_each(1);
     w.masters[0].hung = true;
     unlock_each(1);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(1, "OK");
     w.masters[0].hung = false;
-    world_cut(&w, 0);
+    cluster_cut(&w, 0);
     ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 1);
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(left(1), 0);
 }
 END_TEST
@@ -426,8 +427,8 @@ START_TEST(a_client_that_leaves_does_not_keep_them_from_being_sent)
 {
     lock_each(3);
     unlock_each(3);
-    world_lose_client(&w, &w.client);
-    world_settle(&w);
+    cluster_lose_client(&w, &w.client);
+    cluster_settle(&w);
     ck_assert_uint_eq(left(3), 0);
     engine_client_init(&w.client, 1);
 }
@@ -441,7 +442,7 @@ START_TEST(an_engine_that_stops_has_sent_them)
     engine_abandon(&w.engine, w.now_ns);
     ck_assert(engine_wants_flush(&w.engine));
     engine_flush(&w.engine, w.now_ns);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_each(2, "SHUTDOWN");
     ck_assert_uint_eq(left(2), 0);
 }

@@ -6,38 +6,38 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void setup(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, 10);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
 }
 
 static void teardown(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static const char *hold(const char *line)
 {
-    world_say(&w, "%s", line);
-    return world_token(world_heard(&w));
+    cluster_say(&w, "%s", line);
+    return cluster_token(cluster_heard(&w));
 }
 
 START_TEST(a_shorter_longest_hold_counts_for_locks_that_are_held)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 9s HOLD");
-    world_pass_ms(&w, 20000);
-    world_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 20000);
+    cluster_expect(&w, "(nothing)");
     uint64_t renewals = w.engine.stats.renewals;
     rules.max_hold_ns = 10 * NS_PER_S;
     engine_apply_config(&w.engine, &rules);
-    world_pass_ms(&w, 9000);
-    world_expect(&w, "! LOST a %s limit", token);
+    cluster_pass_ms(&w, 9000);
+    cluster_expect(&w, "! LOST a %s limit", token);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
 }
 END_TEST
@@ -50,8 +50,8 @@ START_TEST(a_longer_longest_hold_counts_for_locks_that_are_held)
     hold("LOCK a 9s HOLD");
     rules.max_hold_ns = 3600 * NS_PER_S;
     engine_apply_config(&w.engine, &rules);
-    world_pass_ms(&w, 30000);
-    world_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 30000);
+    cluster_expect(&w, "(nothing)");
     ck_assert_uint_ge(w.engine.stats.renewals, 3);
 }
 END_TEST
@@ -60,10 +60,10 @@ START_TEST(fewer_extensions_count_at_once)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 9s");
-    ck_assert_int_eq(strncmp(world_ask(&w, "EXTEND a %s 9s", token), "OK ", 3), 0);
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 9s", token), "OK ", 3), 0);
     rules.max_extensions = 1;
     engine_apply_config(&w.engine, &rules);
-    ck_assert_str_eq(world_ask(&w, "EXTEND a %s 9s", token), "LIMIT extensions");
+    ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 9s", token), "LIMIT extensions");
 }
 END_TEST
 
@@ -71,16 +71,16 @@ START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 60s");
-    world_send(&w, "#1 LOCK a 9s WAIT 60s");
-    world_send(&w, "#2 LOCK a 9s WAIT 60s");
-    world_settle(&w);
+    cluster_send(&w, "#1 LOCK a 9s WAIT 60s");
+    cluster_send(&w, "#2 LOCK a 9s WAIT 60s");
+    cluster_settle(&w);
     rules.waiters_per_resource = 1;
     engine_apply_config(&w.engine, &rules);
-    world_say(&w, "#3 LOCK a 9s WAIT 60s");
-    world_expect(&w, "#3 LIMIT waiters_per_resource");
-    world_send(&w, "UNLOCK a %s", token);
-    world_pass_ms(&w, 100);
-    const char *reply = world_heard(&w);
+    cluster_say(&w, "#3 LOCK a 9s WAIT 60s");
+    cluster_expect(&w, "#3 LIMIT waiters_per_resource");
+    cluster_send(&w, "UNLOCK a %s", token);
+    cluster_pass_ms(&w, 100);
+    const char *reply = cluster_heard(&w);
     ck_assert_msg(strncmp(reply, "#1 OK ", 6) == 0 || strcmp(reply, "OK") == 0, "%s", reply);
     ck_assert_uint_eq(w.engine.manager.waiting, 1);
 }
@@ -89,11 +89,11 @@ END_TEST
 START_TEST(fences_for_all_begin_at_once)
 {
     struct engine_rules rules = w.engine.rules;
-    const char *reply = world_ask(&w, "LOCK a 9s");
+    const char *reply = cluster_ask(&w, "LOCK a 9s");
     ck_assert_str_eq(reply + strlen(reply) - 2, " -");
     rules.fence_always = true;
     engine_apply_config(&w.engine, &rules);
-    reply = world_ask(&w, "LOCK b 9s");
+    reply = cluster_ask(&w, "LOCK b 9s");
     ck_assert_str_ne(reply + strlen(reply) - 2, " -");
 }
 END_TEST
@@ -102,11 +102,11 @@ START_TEST(who_stood_in_line_when_fences_for_all_began_gets_one)
 {
     struct engine_rules rules = w.engine.rules;
     hold("LOCK a 9s");
-    world_say(&w, "LOCK a 9s WAIT 60s");
+    cluster_say(&w, "LOCK a 9s WAIT 60s");
     rules.fence_always = true;
     engine_apply_config(&w.engine, &rules);
-    world_pass_ms(&w, 12000);
-    const char *reply = world_heard(&w);
+    cluster_pass_ms(&w, 12000);
+    const char *reply = cluster_heard(&w);
     ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
     ck_assert_str_ne(reply + strlen(reply) - 2, " -");
 }
@@ -120,7 +120,7 @@ START_TEST(logins_count_for_the_next_connection)
     ck_assert_str_eq(w.engine.flights.masters[2].link.login.password, "hunter2");
     ck_assert_str_eq(w.engine.flights.masters[2].tracker.login.username, "app");
     /* Those there are go on. */
-    ck_assert_str_eq(world_vote(&w, 2), "-");
+    ck_assert_str_eq(cluster_vote(&w, 2), "-");
     hold("LOCK a 9s");
 }
 END_TEST
@@ -131,8 +131,8 @@ START_TEST(pauses_count_for_queues_that_there_are)
     rules.backoff_min_ns = 7 * NS_PER_MS;
     rules.backoff_max_ns = 70 * NS_PER_MS;
     hold("LOCK a 60s");
-    world_send(&w, "LOCK a 9s WAIT 60s");
-    world_settle(&w);
+    cluster_send(&w, "LOCK a 9s WAIT 60s");
+    cluster_settle(&w);
     engine_apply_config(&w.engine, &rules);
     const struct resource *resource = TAILQ_FIRST(&w.engine.manager.resources.all);
     ck_assert_ptr_nonnull(resource);

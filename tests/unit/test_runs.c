@@ -6,31 +6,31 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void three(void)
 {
-    world_init(&w, 3);
+    cluster_init(&w, 3);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static void ask_for(const char *names)
 {
     for (; *names != '\0'; names++)
-        world_send(&w, "#%c LOCK %c 10s", *names, *names);
+        cluster_send(&w, "#%c LOCK %c 10s", *names, *names);
 }
 
 /* One behind the other. */
 static void expect_grants(const char *names)
 {
     for (; *names != '\0'; names++)
-        world_expect_grant(&w, (char[]){*names, '\0'});
+        cluster_expect_grant(&w, (char[]){*names, '\0'});
 }
 
 /* So many answers of OK, as they come from one read. Returns how many were taken. */
@@ -57,7 +57,7 @@ START_TEST(votes_of_one_pass_have_one_entry_and_count_each)
     ask_for("abc");
     for (unsigned i = 0; i < 3; i++)
         expect_outstanding(i, 1, 3);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_grants("abc");
     expect_outstanding(0, 0, 0);
 }
@@ -66,10 +66,10 @@ END_TEST
 START_TEST(another_command_ends_a_run)
 {
     ask_for("ab");
-    world_send(&w, "#f LOCK f 10s FENCE");
+    cluster_send(&w, "#f LOCK f 10s FENCE");
     ask_for("cd");
     expect_outstanding(0, 3, 5);
-    world_settle(&w);
+    cluster_settle(&w);
     expect_grants("abfcd");
 }
 END_TEST
@@ -81,9 +81,9 @@ START_TEST(votes_of_two_epochs_are_two_runs)
         w.engine.flights.guard.nodes[i].epoch++;
     ask_for("b");
     expect_outstanding(0, 2, 2);
-    world_settle(&w);
-    world_expect(&w, "#a NOQUORUM 1/3 need=2 a:unchecked b:unchecked");
-    world_expect_grant(&w, "b");
+    cluster_settle(&w);
+    cluster_expect(&w, "#a NOQUORUM 1/3 need=2 a:unchecked b:unchecked");
+    cluster_expect_grant(&w, "b");
 }
 END_TEST
 
@@ -99,23 +99,23 @@ START_TEST(vote_that_a_node_was_not_asked_for_ends_its_run_there)
     ask_for("c");
     for (unsigned i = 0; i < 3; i++)
         expect_outstanding(i, i == node ? 2 : 1, i == node ? 2 : 3);
-    world_settle(&w);
+    cluster_settle(&w);
     for (unsigned i = 0; i < 3; i++)
-        ck_assert_ptr_nonnull(strstr(world_heard(&w), " OK "));
-    ck_assert_uint_eq(world_count(&w, "a"), 3);
-    ck_assert_uint_eq(world_count(&w, "b"), 2);
-    ck_assert_uint_eq(world_count(&w, "c"), 3);
+        ck_assert_ptr_nonnull(strstr(cluster_heard(&w), " OK "));
+    ck_assert_uint_eq(cluster_count(&w, "a"), 3);
+    ck_assert_uint_eq(cluster_count(&w, "b"), 2);
+    ck_assert_uint_eq(cluster_count(&w, "c"), 3);
 }
 END_TEST
 
 START_TEST(refusal_in_a_run_is_that_of_its_lock)
 {
-    world_occupy(&w, "b", 5000);
-    world_set(&w, 1, "c", "foreign", 5000);
+    cluster_occupy(&w, "b", 5000);
+    cluster_set(&w, 1, "c", "foreign", 5000);
     ask_for("abcd");
-    world_settle(&w);
+    cluster_settle(&w);
     expect_grants("adc");
-    world_expect(&w, "#b HELD 5000");
+    cluster_expect(&w, "#b HELD 5000");
     expect_outstanding(0, 0, 0);
 }
 END_TEST
@@ -124,7 +124,7 @@ START_TEST(answers_to_a_part_of_a_run_leave_the_rest_of_it)
 {
     mute(true);
     ask_for("abcde");
-    world_settle(&w);
+    cluster_settle(&w);
     expect_outstanding(0, 4, 8); /* and three of the guard */
     ck_assert_uint_eq(say_ok(0, 2), 2);
     expect_outstanding(0, 4, 6);
@@ -139,17 +139,17 @@ START_TEST(answers_that_come_at_once_are_votes_of_each)
 {
     mute(true);
     ask_for("abcd");
-    world_settle(&w);
+    cluster_settle(&w);
     mute(false);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_eq(say_ok(i, 4), 4);
     /* Nothing is granted before the guard has spoken, nor where it never does. */
-    ck_assert_ptr_null(world_next_reply(&w));
-    world_cut(&w, 0);
-    world_cut(&w, 1);
-    world_settle(&w);
+    ck_assert_ptr_null(cluster_next_reply(&w));
+    cluster_cut(&w, 0);
+    cluster_cut(&w, 1);
+    cluster_settle(&w);
     for (const char *tag = "abcd"; *tag != '\0'; tag++)
-        world_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
+        cluster_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
 }
 END_TEST
 
@@ -157,16 +157,16 @@ START_TEST(run_that_is_lost_comes_back_vote_by_vote)
 {
     mute(true);
     ask_for("abcd");
-    world_settle(&w);
+    cluster_settle(&w);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_eq(say_ok(i, 1), 1);
     mute(false);
     for (unsigned i = 0; i < 3; i++)
-        world_cut(&w, i);
-    world_settle(&w);
+        cluster_cut(&w, i);
+    cluster_settle(&w);
     for (const char *tag = "abcd"; *tag != '\0'; tag++)
-        world_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
-    world_pass_ms(&w, 1000);
+        cluster_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
+    cluster_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     expect_outstanding(0, 0, 0);
 }
@@ -178,12 +178,12 @@ START_TEST(run_that_is_kept_too_long_comes_back_vote_by_vote)
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].delay_ns = 20 * NS_PER_MS;
     ask_for("abc");
-    world_pass_ms(&w, 45);
+    cluster_pass_ms(&w, 45);
     ck_assert_uint_eq(w.engine.flights.vote_count[0], 1);
-    world_pass_ms(&w, 55);
+    cluster_pass_ms(&w, 55);
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].delay_ns = 0;
-    world_pass_ms(&w, 1000);
+    cluster_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.flights.vote_count[0], 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
@@ -196,7 +196,7 @@ START_TEST(outstanding_command_has_nothing_of_the_one_before_in_its_slot)
         memset(w.engine.flights.masters[i].link.outstanding, 0xff,
                LIMIT_LINK_COMMANDS * sizeof(struct outstanding));
     ask_for("ab");
-    world_settle(&w);
+    cluster_settle(&w);
     expect_grants("ab");
     expect_outstanding(0, 0, 0);
 }
@@ -211,7 +211,7 @@ START_TEST(each_vote_of_a_run_is_told_of)
     mute(true);
     ask_for("abcd");
     ck_assert_uint_eq(link_unanswered(link), 4);
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_uint_eq(link_unanswered(link), 4 + 3);
     uint64_t before_ns = link->round_trips.sum_ns;
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)

@@ -7,18 +7,18 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void five(void)
 {
-    world_init(&w, 5);
+    cluster_init(&w, 5);
 }
 
 static void end(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static uint64_t total(const struct histogram *histogram)
@@ -39,13 +39,13 @@ static const struct engine_stats *stats(void)
 START_TEST(a_grant_is_timed_from_the_request_and_from_its_round)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
     ck_assert_uint_eq(total(&stats()->granted), 1);
     ck_assert_uint_eq(total(&stats()->queued), 0);
-    world_say(&w, "LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 4000);
-    world_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
-    world_settle(&w);
+    cluster_say(&w, "LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 4000);
+    cluster_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
+    cluster_settle(&w);
     ck_assert_uint_eq(total(&stats()->granted), 2);
     ck_assert_uint_eq(total(&stats()->granted_round), 2);
     ck_assert_uint_eq(total(&stats()->queued), 1);
@@ -57,11 +57,11 @@ END_TEST
 
 START_TEST(a_wait_in_vain_is_timed_and_a_refusal_is_not)
 {
-    world_ask(&w, "LOCK a 60s");
-    ck_assert_int_eq(strncmp(world_ask(&w, "LOCK a 10s"), "HELD", 4), 0);
+    cluster_ask(&w, "LOCK a 60s");
+    ck_assert_int_eq(strncmp(cluster_ask(&w, "LOCK a 10s"), "HELD", 4), 0);
     ck_assert_uint_eq(total(&stats()->queued), 0);
-    world_say(&w, "LOCK a 10s WAIT 2s");
-    world_pass_ms(&w, 2500);
+    cluster_say(&w, "LOCK a 10s WAIT 2s");
+    cluster_pass_ms(&w, 2500);
     ck_assert_uint_eq(total(&stats()->queued), 1);
     ck_assert_uint_eq(stats()->queued.sum_ns, 2 * (uint64_t)NS_PER_S);
     ck_assert_uint_eq(total(&stats()->granted), 1);
@@ -71,12 +71,12 @@ END_TEST
 START_TEST(round_trips_are_counted_for_the_node_that_made_them)
 {
     uint64_t before = total(&w.engine.flights.masters[2].link.round_trips);
-    world_ask(&w, "LOCK a 10s");
+    cluster_ask(&w, "LOCK a 10s");
     ck_assert_uint_gt(total(&w.engine.flights.masters[2].link.round_trips), before);
     w.masters[3].hung = true;
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     before = total(&w.engine.flights.masters[3].link.round_trips);
-    world_ask(&w, "LOCK b 10s");
+    cluster_ask(&w, "LOCK b 10s");
     ck_assert_uint_eq(total(&w.engine.flights.masters[3].link.round_trips), before);
 }
 END_TEST
@@ -93,17 +93,17 @@ static uint64_t refusals(unsigned node)
 
 START_TEST(a_node_without_a_vote_is_counted_by_its_reason)
 {
-    world_kill(&w, 4);
-    world_settle(&w);
-    world_ask(&w, "LOCK a 10s");
+    cluster_kill(&w, 4);
+    cluster_settle(&w);
+    cluster_ask(&w, "LOCK a 10s");
     ck_assert_uint_eq(refusals(4), 1);
     ck_assert_uint_eq(refusals(0), 0);
-    world_ask(&w, "STATUS a");
+    cluster_ask(&w, "STATUS a");
     ck_assert_uint_eq(refusals(4), 2);
     ck_assert_uint_eq(stats()->refused[4][REASON_NONE], 0);
-    world_flush(&w, 1);
-    world_ask(&w, "LOCK b 10s");
-    world_ask(&w, "LOCK c 10s");
+    cluster_flush(&w, 1);
+    cluster_ask(&w, "LOCK b 10s");
+    cluster_ask(&w, "LOCK c 10s");
     ck_assert_uint_gt(stats()->refused[1][REASON_FLUSHED], 0);
 }
 END_TEST
@@ -111,10 +111,10 @@ END_TEST
 START_TEST(a_release_needs_no_vote_so_none_is_refused)
 {
     char token[LIMIT_TOKEN + 1];
-    snprintf(token, sizeof(token), "%s", world_token(world_ask(&w, "LOCK a 10s")));
-    world_kill(&w, 4);
-    world_settle(&w);
-    ck_assert_str_eq(world_ask(&w, "UNLOCK a %s", token), "OK");
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
+    cluster_kill(&w, 4);
+    cluster_settle(&w);
+    ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(refusals(4), 0);
 }
 END_TEST
@@ -123,14 +123,14 @@ END_TEST
 
 START_TEST(a_loss_is_counted_by_its_reason)
 {
-    world_ask(&w, "LOCK a 10s HOLD");
-    world_hang(&w, 3, true);
-    world_pass_ms(&w, 10000);
+    cluster_ask(&w, "LOCK a 10s HOLD");
+    cluster_hang(&w, 3, true);
+    cluster_pass_ms(&w, 10000);
     ck_assert_uint_eq(stats()->lost, 1);
     ck_assert_uint_eq(stats()->losses[LOSS_NOQUORUM], 1);
-    world_hang(&w, 3, false);
-    world_pass_ms(&w, 60000);
-    world_ask(&w, "LOCK b 10s HOLD");
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 60000);
+    cluster_ask(&w, "LOCK b 10s HOLD");
     engine_drain(&w.engine, w.now_ns);
     ck_assert_uint_eq(stats()->losses[LOSS_SHUTDOWN], 1);
     ck_assert_uint_eq(stats()->lost, 2);
@@ -150,22 +150,22 @@ END_TEST
 
 START_TEST(resources_are_listed_for_as_long_as_somebody_waits)
 {
-    world_ask(&w, "LOCK a 60s");
-    world_ask(&w, "LOCK b 60s");
+    cluster_ask(&w, "LOCK a 60s");
+    cluster_ask(&w, "LOCK b 60s");
     ck_assert(LIST_EMPTY(&w.engine.manager.waited_for));
-    world_say(&w, "#1 LOCK a 10s WAIT 60s");
-    world_say(&w, "#2 LOCK a 10s WAIT 2s");
-    world_say(&w, "#3 LOCK b 10s WAIT 2s");
-    world_say(&w, "#4 LOCK b 10s");
+    cluster_say(&w, "#1 LOCK a 10s WAIT 60s");
+    cluster_say(&w, "#2 LOCK a 10s WAIT 2s");
+    cluster_say(&w, "#3 LOCK b 10s WAIT 2s");
+    cluster_say(&w, "#4 LOCK b 10s");
     ck_assert_uint_eq(engine_view(&w.engine).waited_for, 2);
     ck_assert_uint_eq(LIST_FIRST(&w.engine.manager.waited_for)->waits, 1);
-    world_pass_ms(&w, 3000);
+    cluster_pass_ms(&w, 3000);
     ck_assert_uint_eq(engine_view(&w.engine).waited_for, 1);
     const struct resource *left = LIST_FIRST(&w.engine.manager.waited_for);
     ck_assert_uint_eq(left->waits, 1);
     ck_assert_ptr_null(LIST_NEXT(left, waited_for));
-    world_lose_client(&w, &w.client);
-    world_settle(&w);
+    cluster_lose_client(&w, &w.client);
+    cluster_settle(&w);
     ck_assert_uint_eq(engine_view(&w.engine).waited_for, 0);
     ck_assert(LIST_EMPTY(&w.engine.manager.waited_for));
     ck_assert_uint_eq(w.engine.manager.waiting, 0);

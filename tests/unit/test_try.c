@@ -7,20 +7,20 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world_guard.h"
+#include "tests/unit/cluster_guard.h"
 
 enum { NODES = 5 };
 
-static struct world w;
+static struct cluster w;
 
 static void setup(void)
 {
-    world_init(&w, NODES);
+    cluster_init(&w, NODES);
 }
 
 static void teardown(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static unsigned refused(void)
@@ -43,7 +43,7 @@ static unsigned keys_of(unsigned node, const char *start)
 static void try_first(void)
 {
     engine_self_test(&w.engine, 0, w.now_ns);
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_uint_eq(w.trials, ENGINE_SELF_TESTS);
 }
 
@@ -56,10 +56,10 @@ START_TEST(a_master_that_does_all_refuses_nothing_and_keeps_nothing)
     ck_assert_uint_eq(keys_of(1, "redlockd-probe:"), 0);
     /* The fence, for as long as the lock would have lived. */
     ck_assert_uint_eq(keys_of(0, "redlockd:fence:"), 1);
-    world_pass_ms(&w, 4000);
+    cluster_pass_ms(&w, 4000);
     char fence[64];
     snprintf(fence, sizeof(fence), "redlockd:fence:redlockd-probe:%.16s", w.engine.flights.daemon);
-    ck_assert_ptr_null(world_value(&w, 0, fence));
+    ck_assert_ptr_null(cluster_value(&w, 0, fence));
 }
 END_TEST
 
@@ -85,8 +85,8 @@ START_TEST(a_release_that_has_another_way_is_tried_too)
     ck_assert_uint_eq(refused(), 1);
     w.masters[0].redis.refusals[FAKE_NATIVE] = "NOPERM this user has no permissions";
     w.masters[0].redis.version = "valkey_version:9.0.0\r\n";
-    world_cut(&w, 0);
-    world_pass_ms(&w, 5000);
+    cluster_cut(&w, 0);
+    cluster_pass_ms(&w, 5000);
     w.trials = 0;
     try_first();
     ck_assert_uint_eq(refused(), 2);
@@ -97,9 +97,9 @@ START_TEST(who_is_lost_meanwhile_answers_nothing)
 {
     w.masters[0].hung = true;
     engine_self_test(&w.engine, 0, w.now_ns);
-    world_settle(&w);
-    world_cut(&w, 0);
-    world_pass_ms(&w, 100);
+    cluster_settle(&w);
+    cluster_cut(&w, 0);
+    cluster_pass_ms(&w, 100);
     ck_assert_uint_eq(w.trials, 0);
 }
 END_TEST
@@ -108,15 +108,15 @@ END_TEST
 
 START_TEST(who_only_looks_leaves_new_masters_new)
 {
-    world_restart(&w, 4);
+    cluster_restart(&w, 4);
     w.read_only = true;
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 5000);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(keys_of(4, "redlockd:"), 0);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 4, w.now_ns), REASON_NEW);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 0, w.now_ns), REASON_NONE);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_str_ne(world_vote(&w, i), "-");
+        ck_assert_str_ne(cluster_vote(&w, i), "-");
 }
 END_TEST
 
@@ -127,8 +127,8 @@ START_TEST(what_it_finds_is_what_would_take_the_vote)
     w.masters[1].redis.may_evict = true;
     strcpy(w.masters[3].redis.run_id, w.masters[2].redis.run_id);
     w.masters[4].hung = true;
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 500);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 500);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 0, w.now_ns), REASON_REPLICA);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 1, w.now_ns), REASON_EVICTION);
     ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 3, w.now_ns), REASON_DUPLICATE);
@@ -139,7 +139,7 @@ END_TEST
 static enum reason lease_finds(unsigned named)
 {
     return guard_lease_finds(&w.engine.flights.guard, named, w.leases[named],
-                             world_clock_us(&w, 0));
+                             cluster_clock_us(&w, 0));
 }
 
 /* The second server has another record's id, and the third is another process of the same data; of
@@ -147,21 +147,21 @@ static enum reason lease_finds(unsigned named)
 START_TEST(names_that_daemons_know_as_other_servers_are_found)
 {
     static const char run_id[] = "cccccccccccccccccccccccccccccccccccccccc";
-    world_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, LOOKED_MS);
     for (unsigned i = 2; i < 4; i++) {
         char lease[LIMIT_RECORD];
         const char key[] = {':', (char)('a' + i), '\0'};
-        const char *key_of_name = world_guard_key(&w, "name", key);
-        snprintf(lease, sizeof(lease), "%.40s %s feed=%" PRId64, world_value(&w, 0, key_of_name),
-                 run_id, world_clock_us(&w, 0) / 1000 - (i == 3 ? 10000 : 1000));
-        world_set(&w, 0, key_of_name, lease, QUARANTINE_MS);
+        const char *key_of_name = cluster_guard_key(&w, "name", key);
+        snprintf(lease, sizeof(lease), "%.40s %s feed=%" PRId64, cluster_value(&w, 0, key_of_name),
+                 run_id, cluster_clock_us(&w, 0) / 1000 - (i == 3 ? 10000 : 1000));
+        cluster_set(&w, 0, key_of_name, lease, QUARANTINE_MS);
     }
-    world_lease_to_another(&w, 0, ":b", QUARANTINE_MS);
+    cluster_lease_to_another(&w, 0, ":b", QUARANTINE_MS);
     w.read_only = true;
-    world_restart_engine(&w, "elsewhere");
-    world_pass_ms(&w, 500);
+    cluster_restart_engine(&w, "elsewhere");
+    cluster_pass_ms(&w, 500);
     engine_self_test(&w.engine, 0, w.now_ns);
-    world_settle(&w);
+    cluster_settle(&w);
     ck_assert_int_eq(lease_finds(0), REASON_NONE);
     ck_assert_int_eq(lease_finds(1), REASON_REPOINTED);
     ck_assert_int_eq(lease_finds(2), REASON_OTHERPROCESS);

@@ -7,63 +7,63 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
-static struct world v; /* another daemon on the same masters */
+static struct cluster w;
+static struct cluster v; /* another daemon on the same masters */
 static char holder[LIMIT_TOKEN + 1];
 
 static void setup(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, 10);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
 }
 
 static void teardown(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 /* One more has it, and one more waits for it. */
 static void take_it(void)
 {
-    memcpy(holder, world_expect_grant(&w, "h"), sizeof(holder));
-    world_say(&w, "#h LOCK a 10s WAIT 100s");
+    memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
+    cluster_say(&w, "#h LOCK a 10s WAIT 100s");
 }
 
 static void hold_and_wait(void)
 {
-    world_say(&w, "#h LOCK a 10s");
+    cluster_say(&w, "#h LOCK a 10s");
     take_it();
-    world_expect(&w, "(nothing)");
+    cluster_expect(&w, "(nothing)");
 }
 
 /* Both in turns, for so long. */
 static void pass_both(int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
-        world_pass_ms(&w, 1);
-        world_share(&v, &w);
+        cluster_pass_ms(&w, 1);
+        cluster_share(&v, &w);
         v.now_ns -= NS_PER_MS;
-        world_pass_ms(&v, 1);
-        world_share(&w, &v);
+        cluster_pass_ms(&v, 1);
+        cluster_share(&w, &v);
     }
 }
 
 static void with_second_daemon(void)
 {
-    world_join(&v, &w, "elsewhere");
+    cluster_join(&v, &w, "elsewhere");
     w.now_ns = v.now_ns;
     pass_both(3000);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_str_eq(world_vote(&v, i), "-");
+        ck_assert_str_eq(cluster_vote(&v, i), "-");
 }
 
 /* The lock goes from one to the next, and there is always one more; whether at once. */
 static bool hand_on(void)
 {
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u OK");
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u OK");
     if (w.replies_read == w.reply_count)
         return false;
     take_it();
@@ -75,8 +75,8 @@ static void expect_turn(unsigned handovers)
     for (unsigned i = 0; i < handovers; i++)
         ck_assert(hand_on());
     ck_assert(!hand_on());
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
-    world_pass_ms(&w, 10);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+    cluster_pass_ms(&w, 10);
     take_it();
 }
 
@@ -84,18 +84,18 @@ START_TEST(a_daemon_gives_others_their_turn)
 {
     with_second_daemon();
     hold_and_wait();
-    world_share(&v, &w);
-    world_say(&v, "#v LOCK a 50s WAIT 100s");
-    world_share(&w, &v);
+    cluster_share(&v, &w);
+    cluster_say(&v, "#v LOCK a 50s WAIT 100s");
+    cluster_share(&w, &v);
     for (unsigned i = 0; i < QUEUE_STREAK_HANDOVERS; i++) {
         ck_assert(hand_on());
         pass_both(1);
     }
     ck_assert(!hand_on());
     pass_both(1);
-    world_expect(&w, "(nothing)");
-    world_expect_grant(&v, "v");
-    world_deinit(&v);
+    cluster_expect(&w, "(nothing)");
+    cluster_expect_grant(&v, "v");
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -113,7 +113,7 @@ START_TEST(where_nobody_leaves_word_turns_are_over_by_time_alone)
     hold_and_wait();
     for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
         ck_assert(hand_on());
-    world_pass_ms(&w, QUEUE_STREAK_NS / NS_PER_MS);
+    cluster_pass_ms(&w, QUEUE_STREAK_NS / NS_PER_MS);
     expect_turn(0);
     ck_assert(hand_on());
 }
@@ -125,13 +125,13 @@ START_TEST(word_of_one_who_has_gone_is_forgotten)
 {
     with_second_daemon();
     hold_and_wait();
-    world_share(&v, &w);
-    world_say(&v, "#v LOCK a 1s WAIT 60s");
-    world_share(&w, &v);
+    cluster_share(&v, &w);
+    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_share(&w, &v);
     ck_assert(hand_on());
     pass_both(5);
-    ck_assert_ptr_nonnull(world_value(&w, 0, "redlockd:waits:a"));
-    world_lose_client(&v, &v.client);
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, "redlockd:waits:a"));
+    cluster_lose_client(&v, &v.client);
     pass_both(1);
     expect_turn(QUEUE_STREAK_HANDOVERS - 1);
     expect_turn(QUEUE_STREAK_HANDOVERS);
@@ -139,10 +139,10 @@ START_TEST(word_of_one_who_has_gone_is_forgotten)
     ck_assert(hand_on());
     pass_both(5000);
     expect_turn(0);
-    ck_assert_ptr_null(world_value(&w, 0, "redlockd:waits:a"));
+    ck_assert_ptr_null(cluster_value(&w, 0, "redlockd:waits:a"));
     for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
         ck_assert(hand_on());
-    world_deinit(&v);
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -151,16 +151,16 @@ START_TEST(word_is_not_lost_to_looks_of_who_has_the_lock)
 {
     with_second_daemon();
     hold_and_wait();
-    world_share(&v, &w);
-    world_say(&v, "#v LOCK a 1s WAIT 60s");
-    world_share(&w, &v);
+    cluster_share(&v, &w);
+    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_share(&w, &v);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert(hand_on());
         pass_both(500);
-        ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
+        ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
                          REDIS_DAEMON);
     }
-    world_deinit(&v);
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -169,16 +169,17 @@ START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
 {
     char token[LIMIT_TOKEN + 1];
     with_second_daemon();
-    world_say(&w, "#x LOCK a 60s");
-    memcpy(token, world_expect_grant(&w, "x"), sizeof(token));
-    world_share(&v, &w);
-    world_say(&v, "#u UNLOCK a %.40s", token);
-    world_say(&v, "#v LOCK a 20s");
-    world_share(&w, &v);
-    world_say(&w, "#w LOCK a 10s WAIT 60s");
+    cluster_say(&w, "#x LOCK a 60s");
+    memcpy(token, cluster_expect_grant(&w, "x"), sizeof(token));
+    cluster_share(&v, &w);
+    cluster_say(&v, "#u UNLOCK a %.40s", token);
+    cluster_say(&v, "#v LOCK a 20s");
+    cluster_share(&w, &v);
+    cluster_say(&w, "#w LOCK a 10s WAIT 60s");
     pass_both(1000);
-    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), w.engine.flights.daemon, REDIS_DAEMON);
-    world_deinit(&v);
+    ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), w.engine.flights.daemon,
+                     REDIS_DAEMON);
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -189,22 +190,22 @@ START_TEST(a_daemon_that_is_far_is_given_the_time_it_needs)
     hold_and_wait();
     for (unsigned i = 0; i < 5; i++)
         v.engine.flights.masters[i].link.distance_ns = (14 - i) * NS_PER_MS;
-    world_share(&v, &w);
-    world_say(&v, "#v LOCK a 1s WAIT 60s");
-    world_share(&w, &v);
+    cluster_share(&v, &w);
+    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_share(&w, &v);
     for (unsigned i = 0; i < 5; i++) {
-        const char *word = world_value(&w, i, "redlockd:far:a");
+        const char *word = cluster_value(&w, i, "redlockd:far:a");
         ck_assert_mem_eq(word, v.engine.flights.daemon, REDIS_DAEMON);
         ck_assert_str_eq(word + REDIS_DAEMON, "37");
     }
     for (unsigned i = 0; i < QUEUE_FAR_HANDOVERS; i++)
         ck_assert(hand_on());
     ck_assert(!hand_on());
-    world_pass_ms(&w, 36);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 7);
+    cluster_pass_ms(&w, 36);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 7);
     take_it();
-    world_deinit(&v);
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -214,18 +215,19 @@ START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
     with_second_daemon();
     hold_and_wait();
     for (unsigned i = 0; i < 5; i++) {
-        world_set(&w, i, "redlockd:far:a", "someone-far-away33", 60000);
-        world_set(&w, i, "redlockd:waits:a", "someone-far-away33", 60000);
+        cluster_set(&w, i, "redlockd:far:a", "someone-far-away33", 60000);
+        cluster_set(&w, i, "redlockd:waits:a", "someone-far-away33", 60000);
     }
-    world_share(&v, &w);
-    world_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_share(&v, &w);
+    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
     for (unsigned i = 0; i < 5; i++)
         v.engine.flights.masters[i].link.distance_ns = 10 * NS_PER_MS;
-    world_say(&v, "#v2 LOCK a 1s");
-    world_share(&w, &v);
-    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon, REDIS_DAEMON);
-    ck_assert_str_eq(world_value(&w, 0, "redlockd:far:a"), "someone-far-away33");
-    world_deinit(&v);
+    cluster_say(&v, "#v2 LOCK a 1s");
+    cluster_share(&w, &v);
+    ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
+                     REDIS_DAEMON);
+    ck_assert_str_eq(cluster_value(&w, 0, "redlockd:far:a"), "someone-far-away33");
+    cluster_deinit(&v);
 }
 END_TEST
 
@@ -234,17 +236,17 @@ END_TEST
 static void leave_far_hints(unsigned masters, const char *hint)
 {
     for (unsigned i = 0; i < masters; i++)
-        world_set(&w, i, "redlockd:far:a", hint, 60000);
+        cluster_set(&w, i, "redlockd:far:a", hint, 60000);
 }
 
 /* One client takes the lock and releases it, and no other client waits for it here. */
 static void take_and_release(void)
 {
-    world_say(&w, "#h LOCK a 10s WAIT 1s");
-    memcpy(holder, world_expect_grant(&w, "h"), sizeof(holder));
-    world_pass_ms(&w, 20);
-    world_say(&w, "#u UNLOCK a %s", holder);
-    world_expect(&w, "#u OK");
+    cluster_say(&w, "#h LOCK a 10s WAIT 1s");
+    memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
+    cluster_pass_ms(&w, 20);
+    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_expect(&w, "#u OK");
 }
 
 static struct resource *resource_a(void)
@@ -258,26 +260,26 @@ START_TEST(where_nobody_waits_a_far_waiter_is_given_time_too)
     leave_far_hints(5, "someone-far-away33");
     for (unsigned i = 0; i < 3; i++)
         take_and_release();
-    world_say(&w, "#n LOCK a 10s");
-    const char *reply = world_heard(&w);
+    cluster_say(&w, "#n LOCK a 10s");
+    const char *reply = cluster_heard(&w);
     ck_assert_msg(strncmp(reply, "#n HELD ", 8) == 0, "%s", reply);
     ck_assert_int_ge(atoi(reply + 8), 33);
-    world_say(&w, "#h LOCK a 10s WAIT 1s");
-    world_pass_ms(&w, 32);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 10);
-    world_expect_grant(&w, "h");
+    cluster_say(&w, "#h LOCK a 10s WAIT 1s");
+    cluster_pass_ms(&w, 32);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 10);
+    cluster_expect_grant(&w, "h");
 }
 END_TEST
 
 /* The masters that are asked first know of none. */
 START_TEST(a_far_waiter_is_found_on_any_master)
 {
-    world_set(&w, 4, "redlockd:far:a", "someone-far-away33", 60000);
+    cluster_set(&w, 4, "redlockd:far:a", "someone-far-away33", 60000);
     for (unsigned i = 0; i < 7; i++)
         take_and_release();
-    world_say(&w, "#n LOCK a 10s");
-    ck_assert_msg(strncmp(world_heard(&w), "#n HELD ", 8) == 0, "no pause");
+    cluster_say(&w, "#n LOCK a 10s");
+    ck_assert_msg(strncmp(cluster_heard(&w), "#n HELD ", 8) == 0, "no pause");
 }
 END_TEST
 
@@ -305,11 +307,11 @@ START_TEST(a_far_waiter_that_has_gone_is_forgotten)
     take_and_release();
     for (unsigned i = 0; i < 10; i++) {
         ck_assert_ptr_nonnull(resource_a());
-        world_say(&w, "#h LOCK a 10s WAIT 1s");
-        world_pass_ms(&w, 45);
-        memcpy(holder, world_expect_grant(&w, "h"), sizeof(holder));
-        world_say(&w, "#u UNLOCK a %s", holder);
-        world_expect(&w, "#u OK");
+        cluster_say(&w, "#h LOCK a 10s WAIT 1s");
+        cluster_pass_ms(&w, 45);
+        memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
+        cluster_say(&w, "#u UNLOCK a %s", holder);
+        cluster_expect(&w, "#u OK");
         if (i == 4)
             leave_far_hints(5, "");
     }
@@ -324,7 +326,7 @@ START_TEST(what_is_kept_for_a_far_waiter_is_let_go)
     take_and_release();
     ck_assert_ptr_nonnull(resource_a());
     ck_assert_uint_eq(w.engine.manager.kept_count, 1);
-    world_pass_ms(&w, QUEUE_SOUGHT_NS / NS_PER_MS + 1);
+    cluster_pass_ms(&w, QUEUE_SOUGHT_NS / NS_PER_MS + 1);
     ck_assert_ptr_null(resource_a());
     ck_assert_uint_eq(w.engine.manager.kept_count, 0);
     w.engine.manager.kept_count = LIMIT_SOUGHT;
@@ -338,22 +340,23 @@ START_TEST(who_does_not_wait_leaves_word_too)
 {
     with_second_daemon();
     hold_and_wait();
-    world_share(&v, &w);
-    world_say(&v, "#v LOCK a 1s");
-    world_share(&w, &v);
-    ck_assert_mem_eq(world_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon, REDIS_DAEMON);
+    cluster_share(&v, &w);
+    cluster_say(&v, "#v LOCK a 1s");
+    cluster_share(&w, &v);
+    ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
+                     REDIS_DAEMON);
     expect_turn(QUEUE_STREAK_HANDOVERS);
-    world_deinit(&v);
+    cluster_deinit(&v);
 }
 END_TEST
 
 START_TEST(word_that_this_daemon_has_left_is_nothing_to_itself)
 {
-    world_occupy(&w, "a", 2000);
-    world_say(&w, "#h LOCK a 10s WAIT 60s");
+    cluster_occupy(&w, "a", 2000);
+    cluster_say(&w, "#h LOCK a 10s WAIT 60s");
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_ptr_nonnull(world_value(&w, i, "redlockd:waits:a"));
-    world_vacate(&w, "a");
+        ck_assert_ptr_nonnull(cluster_value(&w, i, "redlockd:waits:a"));
+    cluster_vacate(&w, "a");
     take_it();
     for (unsigned i = 0; i < 2 * QUEUE_STREAK_HANDOVERS; i++)
         ck_assert(hand_on());
@@ -361,39 +364,39 @@ START_TEST(word_that_this_daemon_has_left_is_nothing_to_itself)
 END_TEST
 
 /* All takes a millisecond to a master; what is asked for here, two to these two masters. */
-static void ask_late(struct world *world, unsigned first, const char *line)
+static void ask_late(struct cluster *cluster, unsigned first, const char *line)
 {
     for (unsigned i = 0; i < 5; i++)
-        world->masters[i].delay_ns = (i == first || i == first + 1 ? 2 : 1) * NS_PER_MS;
-    world_say(world, "%s", line);
+        cluster->masters[i].delay_ns = (i == first || i == first + 1 ? 2 : 1) * NS_PER_MS;
+    cluster_say(cluster, "%s", line);
     for (unsigned i = 0; i < 5; i++)
-        world->masters[i].delay_ns = NS_PER_MS;
+        cluster->masters[i].delay_ns = NS_PER_MS;
 }
 
 START_TEST(two_daemons_that_collide_both_get_it_in_the_end)
 {
     with_second_daemon();
     /* Each is first on two masters, and on the fifth somebody else is. */
-    world_set(&w, 4, "a", "foreign", 10);
+    cluster_set(&w, 4, "a", "foreign", 10);
     ask_late(&w, 0, "#w LOCK a 1s WAIT 20s");
-    world_share(&v, &w);
+    cluster_share(&v, &w);
     ask_late(&v, 2, "#v LOCK a 1s WAIT 20s");
-    world_share(&w, &v);
+    cluster_share(&w, &v);
     pass_both(2);
     for (unsigned i = 0; i < 2; i++) {
-        ck_assert_str_eq(world_value(&w, i, "a"), world_value(&w, 0, "a"));
-        ck_assert_str_eq(world_value(&w, 2 + i, "a"), world_value(&w, 2, "a"));
-        ck_assert_str_ne(world_value(&w, i, "a"), world_value(&w, 2 + i, "a"));
+        ck_assert_str_eq(cluster_value(&w, i, "a"), cluster_value(&w, 0, "a"));
+        ck_assert_str_eq(cluster_value(&w, 2 + i, "a"), cluster_value(&w, 2, "a"));
+        ck_assert_str_ne(cluster_value(&w, i, "a"), cluster_value(&w, 2 + i, "a"));
     }
-    world_expect(&w, "(nothing)");
-    world_expect(&v, "(nothing)");
+    cluster_expect(&w, "(nothing)");
+    cluster_expect(&v, "(nothing)");
     for (unsigned i = 0; i < 100 && (w.reply_count == 0 || v.reply_count == 0); i++)
         pass_both(100);
-    world_expect_grant(&w, "w");
-    world_expect_grant(&v, "v");
+    cluster_expect_grant(&w, "w");
+    cluster_expect_grant(&v, "v");
     ck_assert_uint_ge(w.engine.stats.asked, 2);
     ck_assert_uint_ge(v.engine.stats.asked, 2);
-    world_deinit(&v);
+    cluster_deinit(&v);
 }
 END_TEST
 

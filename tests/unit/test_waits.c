@@ -8,19 +8,19 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void setup(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, 10);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
 }
 
 static void teardown(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 static unsigned place_of(const char *line, const struct engine_client *client)
@@ -39,17 +39,17 @@ static unsigned place_of(const char *line, const struct engine_client *client)
 
 START_TEST(each_has_its_place_in_line)
 {
-    world_occupy(&w, "a", 5000);
-    world_occupy(&w, "b", 5000);
+    cluster_occupy(&w, "a", 5000);
+    cluster_occupy(&w, "b", 5000);
     ck_assert_uint_eq(place_of("LOCKS a", &w.client), 0);
-    world_send_as(&w, &w.others[0], "#1 LOCK a 1s WAIT 60s");
-    world_send_as(&w, &w.others[1], "#2 LOCK a 1s WAIT 2s");
-    world_send_as(&w, &w.client, "#3 LOCK a 1s WAIT 60s");
-    world_send_as(&w, &w.others[1], "#4 LOCK a 1s WAIT 60s");
-    world_send_as(&w, &w.client, "#5 LOCK a 1s WAIT 60s");
-    world_send_as(&w, &w.others[2], "#6 LOCK b 1s WAIT 60s");
-    world_settle(&w);
-    unsigned before = world_commands(&w);
+    cluster_send_as(&w, &w.others[0], "#1 LOCK a 1s WAIT 60s");
+    cluster_send_as(&w, &w.others[1], "#2 LOCK a 1s WAIT 2s");
+    cluster_send_as(&w, &w.client, "#3 LOCK a 1s WAIT 60s");
+    cluster_send_as(&w, &w.others[1], "#4 LOCK a 1s WAIT 60s");
+    cluster_send_as(&w, &w.client, "#5 LOCK a 1s WAIT 60s");
+    cluster_send_as(&w, &w.others[2], "#6 LOCK b 1s WAIT 60s");
+    cluster_settle(&w);
+    unsigned before = cluster_commands(&w);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[0]), 1);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 2);
     ck_assert_uint_eq(place_of("LOCKS a", &w.client), 3);
@@ -57,16 +57,16 @@ START_TEST(each_has_its_place_in_line)
     ck_assert_uint_eq(place_of("LOCKS b", &w.others[2]), 1);
     ck_assert_uint_eq(place_of("LOCKS b", &w.client), 0);
     ck_assert_uint_eq(place_of("LOCKS c", &w.client), 0);
-    world_settle(&w);
-    ck_assert_uint_eq(world_commands(&w), before);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_commands(&w), before);
     /* The wait of the second in line is over: it has another place behind. */
-    world_pass_ms(&w, 2000);
+    cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(place_of("LOCKS a", &w.client), 2);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 3);
-    world_vacate(&w, "a");
+    cluster_vacate(&w, "a");
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[0]), 0);
     ck_assert_uint_eq(place_of("LOCKS a", &w.client), 1);
-    world_lose_client(&w, &w.client);
+    cluster_lose_client(&w, &w.client);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 1);
 }
 END_TEST
@@ -76,27 +76,27 @@ START_TEST(waiters_are_served_in_the_order_they_came)
     enum { WAITERS = 20 };
     char tag[8];
     char token[LIMIT_TOKEN + 1];
-    world_say(&w, "#t0 LOCK a 10s");
-    memcpy(token, world_expect_grant(&w, "t0"), sizeof(token));
+    cluster_say(&w, "#t0 LOCK a 10s");
+    memcpy(token, cluster_expect_grant(&w, "t0"), sizeof(token));
     for (unsigned i = 1; i <= WAITERS; i++) {
-        world_say(&w, "#t%u LOCK a 10s WAIT 60s", i);
-        world_pass_ms(&w, 1);
+        cluster_say(&w, "#t%u LOCK a 10s WAIT 60s", i);
+        cluster_pass_ms(&w, 1);
     }
-    world_expect(&w, "(nothing)");
-    unsigned before = world_commands(&w);
+    cluster_expect(&w, "(nothing)");
+    unsigned before = cluster_commands(&w);
     for (unsigned i = 1; i <= WAITERS; i++) {
-        world_say(&w, "#u UNLOCK a %s", token);
+        cluster_say(&w, "#u UNLOCK a %s", token);
         snprintf(tag, sizeof(tag), "t%u", i);
-        world_expect(&w, "#u OK");
-        memcpy(token, world_expect_grant(&w, tag), sizeof(token));
-        ck_assert_uint_eq(world_count(&w, "a"), 5);
+        cluster_expect(&w, "#u OK");
+        memcpy(token, cluster_expect_grant(&w, tag), sizeof(token));
+        ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     }
-    world_expect(&w, "(nothing)");
+    cluster_expect(&w, "(nothing)");
     /* One command on each master for each of them. */
-    ck_assert_uint_eq(world_commands(&w) - before, 5 * WAITERS);
+    ck_assert_uint_eq(cluster_commands(&w) - before, 5 * WAITERS);
     ck_assert_uint_eq(w.engine.stats.handovers, WAITERS);
-    world_say(&w, "#u UNLOCK a %s", token);
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_say(&w, "#u UNLOCK a %s", token);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
@@ -108,15 +108,15 @@ START_TEST(the_validity_counts_from_the_round_and_the_elapsed_time_from_the_arri
 {
     int64_t validity_ms;
     int64_t elapsed_ms;
-    world_say(&w, "#a LOCK a 10s");
+    cluster_say(&w, "#a LOCK a 10s");
     char token[LIMIT_TOKEN + 1];
-    memcpy(token, world_expect_grant(&w, "a"), sizeof(token));
-    world_say(&w, "#b LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 4000);
-    world_say(&w, "#u UNLOCK a %s", token);
-    world_expect(&w, "#u OK");
+    memcpy(token, cluster_expect_grant(&w, "a"), sizeof(token));
+    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 4000);
+    cluster_say(&w, "#u UNLOCK a %s", token);
+    cluster_expect(&w, "#u OK");
     ck_assert_int_eq(
-        sscanf(world_heard(&w), "#b OK %*s %" SCNd64 " %" SCNd64, &validity_ms, &elapsed_ms), 2);
+        sscanf(cluster_heard(&w), "#b OK %*s %" SCNd64 " %" SCNd64, &validity_ms, &elapsed_ms), 2);
     ck_assert_int_eq(validity_ms, 10000 - 110);
     ck_assert_int_eq(elapsed_ms, 4000 - 40);
 }
@@ -125,38 +125,38 @@ END_TEST
 START_TEST(one_round_at_a_time_asks_for_a_resource)
 {
     w.masters[0].hung = w.masters[1].hung = w.masters[2].hung = true;
-    world_send(&w, "#a LOCK a 10s");
-    world_send(&w, "#b LOCK a 10s");
-    world_send(&w, "#c LOCK a 10s WAIT 1s");
-    world_settle(&w);
+    cluster_send(&w, "#a LOCK a 10s");
+    cluster_send(&w, "#b LOCK a 10s");
+    cluster_send(&w, "#c LOCK a 10s WAIT 1s");
+    cluster_settle(&w);
     ck_assert_uint_eq(w.engine.stats.asked, 1);
-    world_hang(&w, 3, false);
-    world_settle(&w);
-    world_expect_grant(&w, "a");
-    world_expect(&w, "#b HELD 10000");
-    world_expect(&w, "(nothing)");
+    cluster_hang(&w, 3, false);
+    cluster_settle(&w);
+    cluster_expect_grant(&w, "a");
+    cluster_expect(&w, "#b HELD 10000");
+    cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(w.engine.stats.asked, 1);
 }
 END_TEST
 
 START_TEST(who_does_not_wait_does_not_pass_those_who_do)
 {
-    world_occupy(&w, "a", 5000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_say(&w, "#b LOCK a 10s");
-    world_expect(&w, "#b HELD 5000");
+    cluster_occupy(&w, "a", 5000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_say(&w, "#b LOCK a 10s");
+    cluster_expect(&w, "#b HELD 5000");
     unsigned asked = (unsigned)w.engine.stats.asked;
     ck_assert_uint_eq(asked, 1);
-    world_vacate(&w, "a");
-    world_expect_grant(&w, "a");
+    cluster_vacate(&w, "a");
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(a_wait_of_zero_is_no_wait)
 {
-    world_occupy(&w, "a", 5000);
-    world_say(&w, "#a LOCK a 10s WAIT 0");
-    world_expect(&w, "#a HELD 5000");
+    cluster_occupy(&w, "a", 5000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 0");
+    cluster_expect(&w, "#a HELD 5000");
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
 }
 END_TEST
@@ -165,81 +165,81 @@ END_TEST
 
 START_TEST(the_wait_ends_when_it_said)
 {
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 2s");
-    world_pass_ms(&w, 1999);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 1);
-    world_expect(&w, "#a HELD 58000");
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 2s");
+    cluster_pass_ms(&w, 1999);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 1);
+    cluster_expect(&w, "#a HELD 58000");
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
-    world_vacate(&w, "a");
-    world_pass_ms(&w, 5000);
-    world_expect(&w, "(nothing)");
-    ck_assert_uint_eq(world_count(&w, "a"), 0);
+    cluster_vacate(&w, "a");
+    cluster_pass_ms(&w, 5000);
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
 /* Its round may still be granted. */
 START_TEST(a_wait_that_ends_within_a_round_ends_with_it)
 {
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 2s");
-    world_say(&w, "#b LOCK a 10s WAIT 2s");
-    world_pass_ms(&w, 1988);
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 2s");
+    cluster_say(&w, "#b LOCK a 10s WAIT 2s");
+    cluster_pass_ms(&w, 1988);
     /* Looked at by 1996, asked by 2004. */
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 8 * NS_PER_MS;
-    world_vacate(&w, "a");
-    world_pass_ms(&w, 15);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 1);
-    world_expect_grant(&w, "a");
-    world_expect(&w, "#b HELD 10000");
+    cluster_vacate(&w, "a");
+    cluster_pass_ms(&w, 15);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 1);
+    cluster_expect_grant(&w, "a");
+    cluster_expect(&w, "#b HELD 10000");
 }
 END_TEST
 
 START_TEST(a_wait_outlives_a_lack_of_masters)
 {
-    world_kill(&w, 0);
-    world_kill(&w, 1);
-    world_kill(&w, 2);
-    world_say(&w, "#a LOCK a 10s WAIT 300s");
-    world_say(&w, "#b LOCK a 10s WAIT 1s");
-    world_pass_ms(&w, 1000);
-    world_expect(&w, "#b NOQUORUM 2/5 need=3 a:refused b:refused c:refused");
-    world_expect(&w, "(nothing)");
+    cluster_kill(&w, 0);
+    cluster_kill(&w, 1);
+    cluster_kill(&w, 2);
+    cluster_say(&w, "#a LOCK a 10s WAIT 300s");
+    cluster_say(&w, "#b LOCK a 10s WAIT 1s");
+    cluster_pass_ms(&w, 1000);
+    cluster_expect(&w, "#b NOQUORUM 2/5 need=3 a:refused b:refused c:refused");
+    cluster_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 3; i++)
-        world_restart(&w, i);
+        cluster_restart(&w, i);
     /* Their quarantine. */
-    world_pass_ms(&w, 60000);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 15000);
-    world_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 60000);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 15000);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(who_does_not_wait_hears_why_the_others_do)
 {
     for (unsigned i = 0; i < 3; i++)
-        world_kill(&w, i);
-    world_say(&w, "#a LOCK a 10s WAIT 300s");
-    world_say(&w, "#b LOCK a 10s");
-    world_expect(&w, "#b NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
+        cluster_kill(&w, i);
+    cluster_say(&w, "#a LOCK a 10s WAIT 300s");
+    cluster_say(&w, "#b LOCK a 10s");
+    cluster_expect(&w, "#b NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
 }
 END_TEST
 
 START_TEST(a_lack_of_masters_that_is_over_is_not_told)
 {
-    world_hang(&w, 3, true);
-    world_say(&w, "#a LOCK a 60s WAIT 60s");
-    world_pass_ms(&w, 60);
-    world_hang(&w, 3, false);
-    world_pass_ms(&w, 2000);
-    world_expect_grant(&w, "a");
-    world_say(&w, "#b LOCK a 60s WAIT 10ms");
-    world_pass_ms(&w, 10);
-    ck_assert_int_eq(strncmp(world_heard(&w), "#b HELD ", 8), 0);
+    cluster_hang(&w, 3, true);
+    cluster_say(&w, "#a LOCK a 60s WAIT 60s");
+    cluster_pass_ms(&w, 60);
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 2000);
+    cluster_expect_grant(&w, "a");
+    cluster_say(&w, "#b LOCK a 60s WAIT 10ms");
+    cluster_pass_ms(&w, 10);
+    ck_assert_int_eq(strncmp(cluster_heard(&w), "#b HELD ", 8), 0);
 }
 END_TEST
 
@@ -247,13 +247,13 @@ START_TEST(a_wait_outlives_answers_that_are_late)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 30 * NS_PER_MS;
-    world_send(&w, "#a LOCK a 40ms WAIT 10s");
-    world_pass_ms(&w, 200);
-    world_expect(&w, "(nothing)");
+    cluster_send(&w, "#a LOCK a 40ms WAIT 10s");
+    cluster_pass_ms(&w, 200);
+    cluster_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 0;
-    world_pass_ms(&w, 1000);
-    world_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 1000);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -272,15 +272,15 @@ START_TEST(too_short_a_time_to_live_keeps_nobody_waiting)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 4 * NS_PER_MS;
-    world_pass_ms(&w, 5000);
+    cluster_pass_ms(&w, 5000);
     send_briefest(&w.client, "#a LOCK a 13ms WAIT 1h");
     send_briefest(&w.others[0], "#b LOCK a 13ms WAIT 1ms");
-    world_send_as(&w, &w.others[1], "#c LOCK a 10s WAIT 1m");
-    world_pass_ms(&w, 200);
-    world_expect(&w, "#a LATE 3");
-    world_expect(&w, "#b HELD -1");
-    world_expect_grant(&w, "c");
-    world_expect(&w, "(nothing)");
+    cluster_send_as(&w, &w.others[1], "#c LOCK a 10s WAIT 1m");
+    cluster_pass_ms(&w, 200);
+    cluster_expect(&w, "#a LATE 3");
+    cluster_expect(&w, "#b HELD -1");
+    cluster_expect_grant(&w, "c");
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -288,28 +288,28 @@ END_TEST
 
 START_TEST(a_waiter_leaves_with_its_connection)
 {
-    world_occupy(&w, "a", 5000);
-    world_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
-    world_send_as(&w, &w.others[1], "#y LOCK a 10s WAIT 60s");
-    world_say(&w, "#z LOCK a 10s WAIT 60s");
-    world_lose_client(&w, &w.others[0]);
-    world_end_client(&w, &w.others[1]);
-    world_expect(&w, "undone y");
+    cluster_occupy(&w, "a", 5000);
+    cluster_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
+    cluster_send_as(&w, &w.others[1], "#y LOCK a 10s WAIT 60s");
+    cluster_say(&w, "#z LOCK a 10s WAIT 60s");
+    cluster_lose_client(&w, &w.others[0]);
+    cluster_end_client(&w, &w.others[1]);
+    cluster_expect(&w, "undone y");
     ck_assert_uint_eq(w.engine.manager.waiting, 1);
-    world_vacate(&w, "a");
-    world_expect_grant(&w, "z");
+    cluster_vacate(&w, "a");
+    cluster_expect_grant(&w, "z");
 }
 END_TEST
 
 START_TEST(a_crowd_that_leaves_starts_no_rounds)
 {
-    world_occupy(&w, "a", 5000);
+    cluster_occupy(&w, "a", 5000);
     for (unsigned i = 0; i < 900; i++)
-        world_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
-    world_settle(&w);
+        cluster_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
+    cluster_settle(&w);
     uint64_t asked = w.engine.stats.asked;
-    world_lose_client(&w, &w.others[0]);
-    world_settle(&w);
+    cluster_lose_client(&w, &w.others[0]);
+    cluster_settle(&w);
     ck_assert_uint_eq(w.engine.stats.asked, asked);
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
@@ -318,20 +318,20 @@ END_TEST
 
 START_TEST(a_daemon_that_stops_tells_all_who_wait)
 {
-    world_occupy(&w, "a", 5000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_say(&w, "#b LOCK a 10s WAIT 60s");
-    world_hang(&w, 5, true);
-    world_send(&w, "#c LOCK c 10s WAIT 60s");
-    world_send(&w, "#d LOCK c 10s WAIT 60s");
+    cluster_occupy(&w, "a", 5000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_hang(&w, 5, true);
+    cluster_send(&w, "#c LOCK c 10s WAIT 60s");
+    cluster_send(&w, "#d LOCK c 10s WAIT 60s");
     engine_drain(&w.engine, w.now_ns);
-    world_expect(&w, "#a SHUTDOWN");
-    world_expect(&w, "#b SHUTDOWN");
-    world_expect(&w, "#d SHUTDOWN");
-    world_expect(&w, "(nothing)");
-    world_hang(&w, 5, false);
-    world_settle(&w);
-    world_expect_grant(&w, "c");
+    cluster_expect(&w, "#a SHUTDOWN");
+    cluster_expect(&w, "#b SHUTDOWN");
+    cluster_expect(&w, "#d SHUTDOWN");
+    cluster_expect(&w, "(nothing)");
+    cluster_hang(&w, 5, false);
+    cluster_settle(&w);
+    cluster_expect_grant(&w, "c");
     ck_assert(!engine_busy(&w.engine));
 }
 END_TEST
@@ -339,14 +339,14 @@ END_TEST
 /* Its wait ends while the daemon waits for the round that is under way. */
 START_TEST(a_wait_that_ends_while_the_daemon_stops_is_answered_once)
 {
-    world_hang(&w, 5, true);
-    world_say(&w, "#a LOCK a 10s WAIT 10ms");
+    cluster_hang(&w, 5, true);
+    cluster_say(&w, "#a LOCK a 10s WAIT 10ms");
     engine_drain(&w.engine, w.now_ns);
-    world_pass_ms(&w, 40);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 11);
-    world_expect(&w, "#a SHUTDOWN");
-    world_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 40);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 11);
+    cluster_expect(&w, "#a SHUTDOWN");
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -354,22 +354,22 @@ END_TEST
 
 START_TEST(queues_have_their_bounds)
 {
-    world_occupy(&w, "a", 50000);
+    cluster_occupy(&w, "a", 50000);
     for (unsigned i = 0; i < 1000; i++)
-        world_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
-    world_settle(&w);
-    world_say(&w, "#x LOCK a 10s WAIT 60s");
-    world_expect(&w, "#x LIMIT waiters_per_resource");
+        cluster_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
+    cluster_settle(&w);
+    cluster_say(&w, "#x LOCK a 10s WAIT 60s");
+    cluster_expect(&w, "#x LIMIT waiters_per_resource");
     w.engine.rules.waiters = 1000;
-    world_say(&w, "#x LOCK a 10s");
-    world_expect(&w, "#x HELD 50000");
-    world_say(&w, "#x LOCK b 10s WAIT 60s");
-    world_expect(&w, "#x LIMIT waiters");
-    world_say(&w, "#x LOCK b 10s");
-    world_expect_grant(&w, "x");
-    world_lose_client(&w, &w.others[0]);
-    world_say(&w, "#y LOCK a 10s WAIT 60s");
-    world_expect(&w, "(nothing)");
+    cluster_say(&w, "#x LOCK a 10s");
+    cluster_expect(&w, "#x HELD 50000");
+    cluster_say(&w, "#x LOCK b 10s WAIT 60s");
+    cluster_expect(&w, "#x LIMIT waiters");
+    cluster_say(&w, "#x LOCK b 10s");
+    cluster_expect_grant(&w, "x");
+    cluster_lose_client(&w, &w.others[0]);
+    cluster_say(&w, "#y LOCK a 10s WAIT 60s");
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -377,13 +377,13 @@ END_TEST
 START_TEST(who_does_not_wait_takes_no_place_in_line)
 {
     w.engine.rules.waiters_per_resource = 1;
-    world_send(&w, "#a LOCK a 10s");
-    world_send(&w, "#b LOCK a 10s");
-    world_send(&w, "#c LOCK a 10s WAIT 60s");
-    world_settle(&w);
-    world_expect_grant(&w, "a");
-    world_expect(&w, "#b HELD 10000");
-    world_expect(&w, "(nothing)");
+    cluster_send(&w, "#a LOCK a 10s");
+    cluster_send(&w, "#b LOCK a 10s");
+    cluster_send(&w, "#c LOCK a 10s WAIT 60s");
+    cluster_settle(&w);
+    cluster_expect_grant(&w, "a");
+    cluster_expect(&w, "#b HELD 10000");
+    cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
@@ -402,14 +402,14 @@ START_TEST(full_tables_refuse)
         pools[p]->free = NULL;
         pools[p]->count = pools[p]->touched;
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-            world_say(&w, "%s", requests[i]);
-            world_expect(&w, "#x LIMIT operations");
+            cluster_say(&w, "%s", requests[i]);
+            cluster_expect(&w, "#x LIMIT operations");
         }
         pools[p]->count = count;
         pools[p]->free = free;
     }
-    world_say(&w, "#x LOCK b 10s");
-    world_expect_grant(&w, "x");
+    cluster_say(&w, "#x LOCK b 10s");
+    cluster_expect_grant(&w, "x");
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
 }
@@ -418,15 +418,15 @@ END_TEST
 /* Its next round would be for the one that is refused. */
 START_TEST(a_waiter_that_is_refused_a_round_leaves_nothing)
 {
-    world_occupy(&w, "a", 1000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_occupy(&w, "a", 1000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
     struct pool *rounds = &w.engine.flights.pool;
     size_t count = rounds->count;
     void *free = rounds->free;
     rounds->count = rounds->touched;
     rounds->free = NULL;
-    world_pass_ms(&w, 1002);
-    world_expect(&w, "#a LIMIT operations");
+    cluster_pass_ms(&w, 1002);
+    cluster_expect(&w, "#a LIMIT operations");
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
     rounds->count = count;
     rounds->free = free;
@@ -440,23 +440,23 @@ START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
     char line[64];
     for (unsigned r = 0; r < RESOURCES; r++) {
         snprintf(line, sizeof(line), "r%u", r);
-        world_occupy(&w, line, 60000);
+        cluster_occupy(&w, line, 60000);
     }
     for (unsigned c = 0; c < CLIENTS; c++) {
         engine_client_init(&clients[c], 100 + c);
         for (unsigned i = 0; i < RESOURCES * EACH; i++)
-            world_send_as(&w, &clients[c], "#t%u LOCK r%u 10s WAIT 50s", i, i % RESOURCES);
+            cluster_send_as(&w, &clients[c], "#t%u LOCK r%u 10s WAIT 50s", i, i % RESOURCES);
     }
-    world_pass_ms(&w, 1000);
+    cluster_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.manager.waiting, 10000);
-    unsigned before = world_commands(&w);
+    unsigned before = cluster_commands(&w);
     /* Nothing is due before the first wait ends. */
     ck_assert_int_ge(w.engine.manager.timers.first_ns, w.now_ns + 49 * NS_PER_S - NS_PER_MS);
-    world_pass_ms(&w, 48000);
-    ck_assert_uint_eq(world_commands(&w), before);
+    cluster_pass_ms(&w, 48000);
+    ck_assert_uint_eq(cluster_commands(&w), before);
     ck_assert_uint_le(sizeof(struct pending_request), 256);
     for (unsigned c = 0; c < CLIENTS; c++)
-        world_lose_client(&w, &clients[c]);
+        cluster_lose_client(&w, &clients[c]);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
 END_TEST

@@ -6,98 +6,98 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/world.h"
+#include "tests/unit/cluster.h"
 
-static struct world w;
+static struct cluster w;
 
 static void setup(void)
 {
-    world_init(&w, 5);
-    world_pass_ms(&w, 10);
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
 }
 
 static void teardown(void)
 {
-    world_deinit(&w);
+    cluster_deinit(&w);
 }
 
 START_TEST(a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before)
 {
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
-    unsigned before = world_commands(&w);
-    world_pass_ms(&w, 40000);
-    ck_assert_uint_eq(world_commands(&w), before);
-    world_vacate(&w, "a");
-    world_expect_grant(&w, "a");
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
+    unsigned before = cluster_commands(&w);
+    cluster_pass_ms(&w, 40000);
+    ck_assert_uint_eq(cluster_commands(&w), before);
+    cluster_vacate(&w, "a");
+    cluster_expect_grant(&w, "a");
     /* A look and a SET on each. */
-    ck_assert_uint_eq(world_commands(&w) - before, 10);
+    ck_assert_uint_eq(cluster_commands(&w) - before, 10);
 }
 END_TEST
 
 /* The round that finds the lock held is for a client that does not wait. */
 START_TEST(who_joins_during_a_round_is_woken_at_once_too)
 {
-    world_occupy(&w, "a", 60000);
-    world_send(&w, "#n LOCK a 10s");
-    world_send(&w, "#a LOCK a 10s WAIT 60s");
-    world_settle(&w);
-    world_expect(&w, "#n HELD 60000");
-    world_vacate(&w, "a");
-    world_expect_grant(&w, "a");
+    cluster_occupy(&w, "a", 60000);
+    cluster_send(&w, "#n LOCK a 10s");
+    cluster_send(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_settle(&w);
+    cluster_expect(&w, "#n HELD 60000");
+    cluster_vacate(&w, "a");
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(an_expiry_elsewhere_wakes_in_time)
 {
-    world_occupy(&w, "a", 20000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 19999);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 2);
-    world_expect_grant(&w, "a");
+    cluster_occupy(&w, "a", 20000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 19999);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 2);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(an_expiry_of_a_lock_granted_here_wakes_in_time)
 {
-    world_say(&w, "#a LOCK a 5s");
-    world_expect_grant(&w, "a");
-    world_pass_ms(&w, 1000);
-    world_say(&w, "#b LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 3999);
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 3);
-    world_expect_grant(&w, "b");
+    cluster_say(&w, "#a LOCK a 5s");
+    cluster_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 1000);
+    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 3999);
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 3);
+    cluster_expect_grant(&w, "b");
 }
 END_TEST
 
 /* It was unlocked through another daemon. */
 START_TEST(a_release_elsewhere_of_a_lock_granted_here_wakes_too)
 {
-    world_say(&w, "#a LOCK a 50s");
-    world_expect_grant(&w, "a");
-    world_say(&w, "#b LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 500);
-    world_expect(&w, "(nothing)");
-    world_vacate(&w, "a");
-    world_expect_grant(&w, "b");
+    cluster_say(&w, "#a LOCK a 50s");
+    cluster_expect_grant(&w, "a");
+    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 500);
+    cluster_expect(&w, "(nothing)");
+    cluster_vacate(&w, "a");
+    cluster_expect_grant(&w, "b");
 }
 END_TEST
 
 START_TEST(an_extension_elsewhere_is_seen)
 {
-    world_occupy(&w, "a", 2000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
-    world_occupy(&w, "a", 30000);
-    world_settle(&w);
+    cluster_occupy(&w, "a", 2000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 30000);
+    cluster_settle(&w);
     uint64_t asked = w.engine.stats.asked;
-    world_pass_ms(&w, 29000);
+    cluster_pass_ms(&w, 29000);
     ck_assert_uint_eq(w.engine.stats.asked, asked);
-    world_pass_ms(&w, 1002);
-    world_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 1002);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -105,19 +105,19 @@ START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
-        world_cut(&w, i);
+        cluster_cut(&w, i);
     }
-    world_pass_ms(&w, 1000);
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 10000);
+    cluster_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 10000);
     unsigned looks = w.masters[0].redis.runs[REDIS_SCRIPT_STATUS];
     ck_assert_uint_ge(looks, 20);
     ck_assert_uint_le(looks, 40);
-    world_vacate(&w, "a");
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 500);
-    world_expect_grant(&w, "a");
+    cluster_vacate(&w, "a");
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 500);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -126,15 +126,15 @@ END_TEST
 START_TEST(where_one_reports_those_are_looked_at_that_cannot)
 {
     w.masters[4].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
-    world_cut(&w, 4);
-    world_pass_ms(&w, 1000);
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 5000);
+    cluster_cut(&w, 4);
+    cluster_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 5000);
     for (unsigned i = 2; i < 5; i++)
-        world_delete(&w, i, "a");
-    world_settle(&w);
-    world_expect_grant(&w, "a");
+        cluster_delete(&w, i, "a");
+    cluster_settle(&w);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -142,20 +142,20 @@ END_TEST
  * the lock can become free by c alone. */
 START_TEST(masters_that_cannot_report_are_looked_at_once_the_others_have_nothing_to_report)
 {
-    world_deinit(&w);
-    world_init(&w, 3);
+    cluster_deinit(&w);
+    cluster_init(&w, 3);
     w.masters[2].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
-    world_cut(&w, 2);
-    world_pass_ms(&w, 1000);
-    world_occupy(&w, "a", 25000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
-    world_delete(&w, 1, "a");
-    world_pass_ms(&w, 1000);
-    world_delete(&w, 2, "a");
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 500);
-    world_expect_grant(&w, "a");
+    cluster_cut(&w, 2);
+    cluster_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 25000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
+    cluster_delete(&w, 1, "a");
+    cluster_pass_ms(&w, 1000);
+    cluster_delete(&w, 2, "a");
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 500);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -164,22 +164,22 @@ END_TEST
 START_TEST(who_may_not_vote_is_not_among_those_that_have_it_free)
 {
     for (unsigned i = 3; i < 5; i++)
-        world_restart(&w, i);
-    world_pass_ms(&w, 3000);
-    ck_assert_str_eq(world_vote(&w, 4), "restarted");
+        cluster_restart(&w, i);
+    cluster_pass_ms(&w, 3000);
+    ck_assert_str_eq(cluster_vote(&w, 4), "restarted");
     for (unsigned i = 0; i < 2; i++)
-        world_set(&w, i, "a", "foreign", 40000);
+        cluster_set(&w, i, "a", "foreign", 40000);
     uint64_t asked = w.engine.stats.asked;
-    world_say(&w, "#a LOCK a 10s WAIT 100s");
-    world_pass_ms(&w, 10000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 100s");
+    cluster_pass_ms(&w, 10000);
     ck_assert_uint_le(w.engine.stats.asked - asked, 3);
-    world_expect(&w, "(nothing)");
-    world_delete(&w, 0, "a");
-    world_settle(&w);
+    cluster_expect(&w, "(nothing)");
+    cluster_delete(&w, 0, "a");
+    cluster_settle(&w);
     ck_assert_uint_le(w.engine.stats.asked - asked, 4);
-    world_delete(&w, 1, "a");
-    world_settle(&w);
-    world_expect_grant(&w, "a");
+    cluster_delete(&w, 1, "a");
+    cluster_settle(&w);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -187,17 +187,17 @@ END_TEST
 START_TEST(who_gets_its_vote_back_is_looked_at)
 {
     for (unsigned i = 3; i < 5; i++)
-        world_restart(&w, i);
-    world_pass_ms(&w, 3000);
+        cluster_restart(&w, i);
+    cluster_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 2; i++)
-        world_set(&w, i, "a", "foreign", 1000000);
-    world_say(&w, "#a LOCK a 10s WAIT 100s");
-    world_pass_ms(&w, 50000);
-    ck_assert_str_eq(world_vote(&w, 4), "restarted");
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 20000);
-    ck_assert_str_eq(world_vote(&w, 4), "-");
-    world_expect_grant(&w, "a");
+        cluster_set(&w, i, "a", "foreign", 1000000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 100s");
+    cluster_pass_ms(&w, 50000);
+    ck_assert_str_eq(cluster_vote(&w, 4), "restarted");
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 20000);
+    ck_assert_str_eq(cluster_vote(&w, 4), "-");
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -206,12 +206,12 @@ END_TEST
 static uint64_t rounds_in_vain(int64_t ms)
 {
     for (unsigned i = 0; i < 2; i++)
-        world_set(&w, i, "a", "foreign", 50000);
+        cluster_set(&w, i, "a", "foreign", 50000);
     uint64_t asked = w.engine.stats.asked;
-    world_say(&w, "#a LOCK a 10s WAIT 100s");
-    world_pass_ms(&w, ms);
-    ck_assert_str_eq(world_vote(&w, 4), "-");
-    world_expect(&w, "(nothing)");
+    cluster_say(&w, "#a LOCK a 10s WAIT 100s");
+    cluster_pass_ms(&w, ms);
+    ck_assert_str_eq(cluster_vote(&w, 4), "-");
+    cluster_expect(&w, "(nothing)");
     return w.engine.stats.asked - asked;
 }
 
@@ -222,8 +222,8 @@ START_TEST(a_master_that_refuses_to_vote_is_not_asked_without_a_pause)
     w.masters[4].delay_ns = NS_PER_MS;
     ck_assert_uint_le(rounds_in_vain(900), 15);
     w.masters[4].redis.refusals[FAKE_SETTING] = NULL;
-    world_pass_ms(&w, 300);
-    world_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 300);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -233,71 +233,71 @@ START_TEST(a_master_whose_votes_do_not_count_is_not_asked_without_a_pause)
     w.masters[4].delay_ns = 15 * NS_PER_MS;
     ck_assert_uint_le(rounds_in_vain(900), 10);
     w.masters[4].delay_ns = 0;
-    world_pass_ms(&w, 300);
-    world_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 300);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(what_was_missed_while_the_reports_were_cut_is_found)
 {
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++)
-        world_cut_tracker(&w, i);
-    world_vacate(&w, "a");
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 600);
-    world_expect_grant(&w, "a");
+        cluster_cut_tracker(&w, i);
+    cluster_vacate(&w, "a");
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 600);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(what_was_missed_while_the_masters_were_away_is_found)
 {
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++) {
-        world_cut(&w, i);
-        world_cut_tracker(&w, i);
-        world_delete(&w, i, "a");
+        cluster_cut(&w, i);
+        cluster_cut_tracker(&w, i);
+        cluster_delete(&w, i, "a");
     }
-    world_pass_ms(&w, 600);
-    world_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 600);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(a_flush_is_noticed_and_looked_into)
 {
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 300s");
-    world_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 300s");
+    cluster_pass_ms(&w, 1000);
     uint64_t looks = w.engine.stats.key_probes;
     for (unsigned i = 0; i < 3; i++)
-        world_flush(&w, i);
-    world_settle(&w);
+        cluster_flush(&w, i);
+    cluster_settle(&w);
     ck_assert_uint_gt(w.engine.stats.key_probes, looks);
-    world_pass_ms(&w, 50000);
+    cluster_pass_ms(&w, 50000);
     /* Two remember, three have forgotten and are in quarantine. */
-    world_expect(&w, "(nothing)");
-    world_pass_ms(&w, 30000);
-    world_expect_grant(&w, "a");
+    cluster_expect(&w, "(nothing)");
+    cluster_pass_ms(&w, 30000);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
 START_TEST(a_look_that_fails_is_not_the_last)
 {
-    world_occupy(&w, "a", 60000);
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 60000);
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = "LOADING the dataset";
-    world_vacate(&w, "a");
-    world_expect(&w, "(nothing)");
+    cluster_vacate(&w, "a");
+    cluster_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
-    world_pass_ms(&w, 500);
-    world_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 500);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
@@ -307,20 +307,20 @@ END_TEST
 START_TEST(a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits)
 {
     w.masters[0].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
-    world_cut(&w, 0);
-    world_pass_ms(&w, 1000);
-    world_occupy(&w, "a", 60000);
-    world_send_as(&w, &w.others[0], "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
-    world_hang(&w, 1, true);
-    world_delete(&w, 1, "a");
-    world_settle(&w);
+    cluster_cut(&w, 0);
+    cluster_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 60000);
+    cluster_send_as(&w, &w.others[0], "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
+    cluster_hang(&w, 1, true);
+    cluster_delete(&w, 1, "a");
+    cluster_settle(&w);
     ck_assert_uint_eq(w.engine.flights.masters[0].key_probes, 1);
-    world_lose_client(&w, &w.others[0]);
-    world_settle(&w);
+    cluster_lose_client(&w, &w.others[0]);
+    cluster_settle(&w);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
-    world_cut(&w, 0);
-    world_settle(&w);
+    cluster_cut(&w, 0);
+    cluster_settle(&w);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
 END_TEST
@@ -329,30 +329,30 @@ START_TEST(nothing_is_written_to_a_connection_that_closed_meanwhile)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
-        world_cut(&w, i);
+        cluster_cut(&w, i);
     }
-    world_pass_ms(&w, 1000);
-    world_occupy(&w, "a", 30000);
-    world_say(&w, "#w LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
+    cluster_occupy(&w, "a", 30000);
+    cluster_say(&w, "#w LOCK a 10s WAIT 60s");
     w.now_ns += 2 * NS_PER_S;
-    world_cut(&w, 0);
-    world_vacate(&w, "a");
-    world_pass_ms(&w, 600);
-    world_expect_grant(&w, "w");
+    cluster_cut(&w, 0);
+    cluster_vacate(&w, "a");
+    cluster_pass_ms(&w, 600);
+    cluster_expect_grant(&w, "w");
 }
 END_TEST
 
 /* The undo is sent again, in full; that one is not reported by the master any more. */
 START_TEST(scripts_that_were_flushed_cost_no_report)
 {
-    world_occupy(&w, "a", 60000);
+    cluster_occupy(&w, "a", 60000);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.deaf_to_scripts = true;
-    world_say(&w, "#a LOCK a 10s WAIT 60s");
-    world_pass_ms(&w, 1000);
-    world_vacate(&w, "a");
-    world_pass_ms(&w, 500);
-    world_expect_grant(&w, "a");
+    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_pass_ms(&w, 1000);
+    cluster_vacate(&w, "a");
+    cluster_pass_ms(&w, 500);
+    cluster_expect_grant(&w, "a");
 }
 END_TEST
 
