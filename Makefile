@@ -41,7 +41,7 @@ CLI      := $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/cli/main.c,$(wildcar
 UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
 FAKE_MASTER := $(wildcard tests/fake/*.c)
-UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/runner.c tests/dice.c tests/history.c tests/certs.c tests/nameserver.c tests/replies.c \
+UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/runner.c tests/prng.c tests/history.c tests/certs.c tests/nameserver.c tests/replies.c \
                   $(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
@@ -49,10 +49,10 @@ FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
                   $(wildcard tests/unit/cluster*.c) tests/replies.c $(FAKE_MASTER))
 SIM      := $(BUILD)/tests/sim/sim
 TEST_SIM := $(BUILD)/tests/sim/test_sim
-SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/dice.c tests/history.c \
+SIM_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/prng.c tests/history.c \
                   $(filter-out tests/sim/sim.c tests/sim/test_%.c,$(wildcard tests/sim/*.c)))
 SHIM     := $(BUILD)/tests/shim/clock.so
-E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/dice.c tests/history.c tests/certs.c \
+E2E_SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,tests/runner.c tests/prng.c tests/history.c tests/certs.c \
                   tests/nameserver.c $(FAKE_MASTER) \
                   $(filter-out $(wildcard tests/e2e/test_*.c),$(wildcard tests/e2e/*.c)))
 TORTURE  := $(BUILD)/tests/torture/test_torture
@@ -320,7 +320,7 @@ examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 # The programs that take longest start first, some of them as several processes (tests/run.sh).
 SLOWEST := e2e/test_guard:6 e2e/test_run:4 e2e/test_tls_masters:2 e2e/test_operations:2 e2e/test_fence:2 \
            e2e/test_hold:2 torture/test_torture e2e/test_run_storm e2e/test_tls_flood e2e/test_doc_clients \
-           e2e/test_admin e2e/test_redlock:2 e2e/test_faults e2e/test_systemd sim/test_sim unit/test_duel
+           e2e/test_admin e2e/test_redlock:2 e2e/test_faults e2e/test_systemd sim/test_sim unit/test_interleavings
 in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 

@@ -42,8 +42,8 @@ farewell|[a-z_]+_farewell|knock|struct access_check | closing error, access chec
 eight_[a-z]+|SWAR_OF | swar
 spelling_[a-z]+ | suggest
 random|random_[a-z]+|io_random | random
-duel|liars?|liar_[a-z_]+|LIAR_[A-Z]+ | interleavings, hostile server
-(cluster|judge|agenda|dice)_[a-z_]+|struct (cluster|agenda|dice) | cluster, checker, event queue, prng
+interleavings|hostile_server?|liar_[a-z_]+|HOSTILE_[A-Z]+ | interleavings, hostile server
+(cluster|checker|event_queue|prng)_[a-z_]+|struct (cluster|event_queue|prng) | cluster, checker, event queue, prng
 monitor_(init|take|loss|ago|on_vote|on_lost) | status_history'
 
 files=$(git ls-files -co --exclude-standard 2>/dev/null) || files=$(find . -type f -not -path './build/*')

@@ -11,10 +11,10 @@
  *     where a daemon has released a token, it does not put that token again.
  *
  *     here                            in the code
- *     begin_extend, judge_extend      engine/round/round.c: on_start, judge_extend, on_straggler
+ *     begin_extend, checker_extend      engine/round/round.c: on_start, checker_extend, on_straggler
  *     backfill                           backfill; round->token_releasing
  *     unlock                          the release round of an UNLOCK
- *     begin_acquire, judge_acquire    judge_acquire, undo
+ *     begin_acquire, checker_acquire    checker_acquire, undo
  *     execute_extend                  protocol/extend.lua
  *     quarantine                      all that guard.pml is about
  *
@@ -222,7 +222,7 @@ inline promise(d)
     claim(ours == 0 || theirs == 0, "TWO HOLDERS\n")
 }
 
-inline judge_extend(d)
+inline checker_extend(d)
 {
     if
     :: !round[d].granted && count(d, YES) >= QUORUM && round[d].age < round[d].ttl -> promise(d)
@@ -305,7 +305,7 @@ inline undo(d)
     rest(d)
 }
 
-inline judge_acquire(d)
+inline checker_acquire(d)
 {
     if
     :: count(d, YES) >= QUORUM ->
@@ -376,7 +376,7 @@ inline execute_extend(d, n, time_to_live)
     if
     :: said(d, n) == PENDING ->
         note(d, n, it_said);
-        judge_extend(d)
+        checker_extend(d)
     :: else
     fi
 }
@@ -393,7 +393,7 @@ inline execute_set(d, n)
     if
     :: said(d, n) == PENDING ->
         note(d, n, it_said);
-        judge_acquire(d)
+        checker_acquire(d)
     :: else
     fi
 }

@@ -5,7 +5,7 @@
  *
  *     here                            in the code
  *     begin_round                     engine/round/round.c: on_start; fence_propose in engine/round/fence.c
- *     judge, undo                     judge_acquire, judge_failed_acquire (OUTCOME_OUTBID), undo
+ *     checker, undo                     checker_acquire, checker_failed_acquire (OUTCOME_OUTBID), undo
  *     execute_set                     protocol/fence.lua
  *     quarantine                      all that guard.pml is about
  *
@@ -225,7 +225,7 @@ inline grant(d)
 
 #define still_pending(d) (to(d, 0).pending + to(d, 1).pending + to(d, 2).pending)
 
-inline judge(d)
+inline checker(d)
 {
     if
     :: round[d].phase == VOTING && round[d].yes >= QUORUM -> grant(d)
@@ -252,7 +252,7 @@ inline receive(d, n)
     :: else /* a straggler, or too late */
     fi;
     to(d, n).pending = 0;
-    judge(d)
+    checker(d)
 }
 
 #define has_quorum(d) (may_ask(d, 0) + may_ask(d, 1) + may_ask(d, 2) >= QUORUM)

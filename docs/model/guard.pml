@@ -5,7 +5,7 @@
  *
  *     here                            in the code
  *     begin_round, ask                engine/round/round.c: on_start; engine_flush puts the probe behind
- *     take_vote, judge, grant         take_vote, judge_acquire, granted_or_late; valid_until
+ *     take_vote, checker, grant         take_vote, checker_acquire, granted_or_late; valid_until
  *     may_vote                        engine/guard/guard.c: guard_refuses_vote
  *     take_sample                     take_sample: clock_on_sample, identity_on_sample (adopt)
  *     begin_epoch, counts             step in guard.c; deliver_votes in engine/flight/replies.c
@@ -313,7 +313,7 @@ inline grant(d)
 
 #define still_pending(d) (to(d, 0).pending + to(d, 1).pending + to(d, 2).pending)
 
-inline judge(d)
+inline checker(d)
 {
     if
     :: round[d].phase == VOTING && round[d].yes >= QUORUM -> grant(d)
@@ -343,7 +343,7 @@ inline take_vote(d, n, counted)
         :: else
         fi;
         to(d, n).pending = 0;
-        judge(d)
+        checker(d)
     :: else /* a straggler */
     fi
 }
@@ -417,7 +417,7 @@ inline reconnect(d, n)
     if
     :: to(d, n).pending ->
         to(d, n).pending = 0;
-        judge(d)
+        checker(d)
     :: else
     fi;
     let_go_of_all(d)

@@ -8,10 +8,10 @@
  *     once the daemon has done with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
- *     hand_over, judge_swap           the shared rounds: judge_acquire, undo in engine/round/round.c;
+ *     hand_over, checker_swap           the shared rounds: checker_acquire, undo in engine/round/round.c;
  *                                     hand_over in engine/locks/waits.c
  *     execute_swap                    protocol/swap.lua
- *     begin_acquire, judge_acquire    engine/round/round.c
+ *     begin_acquire, checker_acquire    engine/round/round.c
  *     quarantine                      all that guard.pml is about
  *
  * Daemon 0 has granted the lock with token OLD by the votes of masters 0 and 1, and its holder has
@@ -223,7 +223,7 @@ inline grant(d)
     rest(d)
 }
 
-inline judge(d)
+inline checker(d)
 {
     if
     :: count(d, YES) >= QUORUM -> grant(d)
@@ -289,7 +289,7 @@ inline take_vote(d, n, its_token)
     if
     :: said(d, n) == PENDING && round[d].token == its_token ->
         note(d, n, it_said);
-        judge(d)
+        checker(d)
     :: else /* a straggler */
     fi
 }
@@ -428,7 +428,7 @@ inline lose()
     if
     :: round[0].phase == VOTING && is_swap(0) ->
         note(0, LOSES, NOTHING);
-        judge(0)
+        checker(0)
     :: else ->
         if
         :: !(wire_to(0, LOSES)??[RELEASE, OLD]) && !(wire_to(0, LOSES)??[RELEASE, END_OF_OLD]) ->

@@ -8,7 +8,7 @@
  *     once a daemon has done with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
- *     begin_round, judge, undo        engine/round/round.c: on_start, judge_acquire, undo, backfill
+ *     begin_round, checker, undo        engine/round/round.c: on_start, checker_acquire, undo, backfill
  *     give_back                       the release round of an UNLOCK
  *     release, owe, send_pending_releases         write_command, write_later in engine/flight/write.c; owed.h
  *     lose, reconnect                 link_on_closed, greet_second, come_up in engine/master/link.c;
@@ -239,7 +239,7 @@ inline grant(d)
 
 #define still_pending(d) (vote_of(d, 0).pending + vote_of(d, 1).pending + vote_of(d, 2).pending)
 
-inline judge(d)
+inline checker(d)
 {
     if
     :: round[d].phase == VOTING && round[d].yes >= QUORUM -> grant(d)
@@ -258,7 +258,7 @@ inline take_vote(d, n, t, what)
         :: what == NO -> vote_of(d, n).held = 1
         :: else
         fi;
-        judge(d)
+        checker(d)
     :: else /* a straggler, or a backfill */
     fi
 }
@@ -372,7 +372,7 @@ inline lose()
         owed[round[0].token] = 1;
 #endif
         vote_of(0, 0).pending = 0;
-        judge(0)
+        checker(0)
     :: else
     fi
 }

@@ -11,9 +11,9 @@
 
 #include "engine/guard/record.h"
 #include "protocol/redis.h"
-#include "tests/dice.h"
 #include "tests/e2e/stage.h"
 #include "tests/fake/master.h"
+#include "tests/prng.h"
 #include "tests/runner.h"
 
 /* Times are read one after the other: what is left of a time to live may differ by so much. */
@@ -33,11 +33,11 @@ enum {
 static struct fake_master fake;
 static struct fake_session *session;
 static struct stage stage;
-static struct dice dice = {.state = 1};
+static struct prng prng = {.state = 1};
 
 static unsigned below(unsigned count)
 {
-    return dice_below(&dice, count);
+    return prng_below(&prng, count);
 }
 
 static int64_t wall_us(void)

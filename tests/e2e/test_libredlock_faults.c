@@ -11,7 +11,7 @@
 
 #include "client/c/redlock.h"
 #include "protocol/limits.h"
-#include "tests/e2e/liar.h"
+#include "tests/e2e/hostile_server.h"
 #include "tests/e2e/library.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/sandbox.h"
@@ -23,7 +23,7 @@
 enum { SEEDS = 1500, OPERATIONS = 6, OPEN = 16, TTL_MS = 10000, PATIENT_MS = 60000 };
 
 static struct sandbox sandbox;
-static struct liar *liar;
+static struct hostile_server *hostile_server;
 static char path[SANDBOX_FILE];
 static char url[SANDBOX_FILE + 8];
 static regex_t grant_pattern;
@@ -31,9 +31,9 @@ static regex_t grant_pattern;
 static void open_stage(const char *test)
 {
     sandbox_open(&sandbox, test);
-    liar = malloc(sizeof(*liar));
-    ck_assert_ptr_nonnull(liar);
-    liar_start(liar, sandbox_path(&sandbox, "liar.sock", path));
+    hostile_server = malloc(sizeof(*hostile_server));
+    ck_assert_ptr_nonnull(hostile_server);
+    hostile_start(hostile_server, sandbox_path(&sandbox, "hostile_server.sock", path));
     snprintf(url, sizeof(url), "unix:%s", path);
     ck_assert_int_eq(regcomp(&grant_pattern,
                              "^OK ([0-9a-f]{40}) (0|[1-9][0-9]{0,14}) (0|[1-9][0-9]{0,14})( .*)?$",
@@ -43,8 +43,8 @@ static void open_stage(const char *test)
 
 static void close_stage(void)
 {
-    liar_stop(liar);
-    free(liar);
+    hostile_stop(hostile_server);
+    free(hostile_server);
     regfree(&grant_pattern);
     sandbox_close(&sandbox);
 }
@@ -62,7 +62,7 @@ static struct redlock *new_handle(int64_t timeout_ms)
 struct check {
     const struct redlock_lock *lock;
     int64_t ttl_ms;
-    int64_t seen_ns;     /* when the liar had read the request */
+    int64_t seen_ns;     /* when the hostile_server had read the request */
     int64_t returned_ns; /* when the answer had been there for sure */
     int64_t latest_ns;   /* the latest deadline of those answers that grant this; 0: none does */
 };
@@ -90,9 +90,9 @@ static void check_confirmations(struct check *check, uint64_t id)
     char request[512];
     for (unsigned i = 0; i < USES; i++) {
         id += LIMIT_CLIENT_REQUESTS;
-        if (liar_request(liar, id, request, &check->seen_ns) &&
+        if (hostile_request(hostile_server, id, request, &check->seen_ns) &&
             strncmp(request, "EXTEND ", 7) == 0 && strstr(request, check->lock->token) != NULL)
-            liar_each_answer(liar, id, check_grant, check);
+            hostile_each_answer(hostile_server, id, check_grant, check);
     }
 }
 
@@ -101,12 +101,12 @@ static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_
 {
     char request[512];
     struct check check = {
-        .lock = lock, .ttl_ms = lock->ttl_ms, .returned_ns = liar_clock_ns(), .latest_ns = 0};
-    ck_assert(liar_request(liar, id, request, &check.seen_ns));
+        .lock = lock, .ttl_ms = lock->ttl_ms, .returned_ns = hostile_clock_ns(), .latest_ns = 0};
+    ck_assert(hostile_request(hostile_server, id, request, &check.seen_ns));
     ck_assert(strstr(request, lock->resource) != NULL);
     if (strncmp(request, "EXTEND ", 7) == 0)
         ck_assert_ptr_nonnull(strstr(request, lock->token));
-    liar_each_answer(liar, id, check_grant, &check);
+    hostile_each_answer(hostile_server, id, check_grant, &check);
     ck_assert_msg(check.latest_ns != 0, "%s: it was never granted %s", request, lock->token);
     if (strncmp(request, "LOCK ", 5) == 0)
         check_confirmations(&check, id);
@@ -143,7 +143,7 @@ START_TEST(an_answer_cut_short_is_none)
     open_stage(__func__);
     for (size_t at = 0; at <= ANSWER_LEN; at++) {
         struct redlock *redlock = new_handle(PATIENT_MS);
-        liar_set(liar, &(struct lie){.kind = LIE_CUT, .at = at});
+        hostile_set(hostile_server, &(struct lie){.kind = LIE_CUT, .at = at});
         struct redlock_event event = acquire(redlock, at % 2 == 0);
         library_expect(redlock, event.status, at == ANSWER_LEN ? REDLOCK_OK : REDLOCK_BROKEN);
         redlock_free(redlock);
@@ -157,7 +157,7 @@ START_TEST(an_answer_in_pieces_is_one)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     for (size_t at = 0; at <= ANSWER_LEN; at++) {
-        liar_set(liar, &(struct lie){.kind = LIE_SPLIT, .at = at});
+        hostile_set(hostile_server, &(struct lie){.kind = LIE_SPLIT, .at = at});
         library_expect(redlock, acquire(redlock, false).status, REDLOCK_OK);
     }
     redlock_free(redlock);
@@ -170,8 +170,8 @@ START_TEST(a_delay_makes_no_deadline_later)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    int64_t before_ns = liar_clock_ns();
-    liar_set(liar, &(struct lie){.delay_ms = 30});
+    int64_t before_ns = hostile_clock_ns();
+    hostile_set(hostile_server, &(struct lie){.delay_ms = 30});
     struct redlock_event event = acquire(redlock, false);
     library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert_int_ge(event.sent_ns, before_ns);
@@ -187,10 +187,10 @@ START_TEST(no_more_time_has_elapsed_than_has_passed)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     for (size_t i = 0; i < sizeof(elapsed_ms) / sizeof(elapsed_ms[0]); i++) {
-        liar_set(liar, &(struct lie){.elapsed_ms = elapsed_ms[i]});
+        hostile_set(hostile_server, &(struct lie){.elapsed_ms = elapsed_ms[i]});
         struct redlock_event event = acquire(redlock, false);
         library_expect(redlock, event.status, REDLOCK_OK);
-        ck_assert_int_le(event.lock.deadline_ns, liar_clock_ns() + TTL_MS * MS);
+        ck_assert_int_le(event.lock.deadline_ns, hostile_clock_ns() + TTL_MS * MS);
         ck_assert_int_le(redlock_left_ms(&event.lock), TTL_MS);
     }
     redlock_free(redlock);
@@ -204,13 +204,13 @@ START_TEST(a_lock_that_is_over_on_arrival_is_given_back)
     char unlock[512] = "";
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    liar_set(liar, &(struct lie){.delay_ms = 20, .validity_ms = 5});
+    hostile_set(hostile_server, &(struct lie){.delay_ms = 20, .validity_ms = 5});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
     ck_assert_int_eq(lock.deadline_ns, 0);
     snprintf(unlock, sizeof(unlock), "UNLOCK a %08xabcdef0123456789abcdef0123456789",
              1 * 2654435761u);
     struct waiting waiting = waiting_for("the lock to be given back");
-    while (!liar_was_asked(liar, unlock))
+    while (!hostile_was_asked(hostile_server, unlock))
         waiting_pause(&waiting);
     library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     redlock_free(redlock);
@@ -243,7 +243,7 @@ START_TEST(each_answer_has_its_status)
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    liar_set(liar, &(struct lie){.instead = answers[_i].instead});
+    hostile_set(hostile_server, &(struct lie){.instead = answers[_i].instead});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL),
                    answers[_i].status);
     ck_assert_int_eq(lock.deadline_ns, 0);
@@ -262,10 +262,11 @@ START_TEST(an_extension_of_another_token_is_none)
     struct redlock *redlock = new_handle(PATIENT_MS);
     struct redlock_lock lock = {
         .resource = "a", .token = "1123456789abcdef0123456789abcdef01234567", .deadline_ns = 77};
-    liar_set(liar, &(struct lie){.instead = "OK 0123456789abcdef0123456789abcdef01234567 9000 0"});
+    hostile_set(hostile_server,
+                &(struct lie){.instead = "OK 0123456789abcdef0123456789abcdef01234567 9000 0"});
     library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_GARBLED);
     ck_assert_int_eq(lock.deadline_ns, 77);
-    liar_set(liar, &(struct lie){.instead = "NOQUORUM 1/3 need=2"});
+    hostile_set(hostile_server, &(struct lie){.instead = "NOQUORUM 1/3 need=2"});
     library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_NOQUORUM);
     ck_assert_int_eq(lock.deadline_ns, 77);
     redlock_free(redlock);
@@ -279,11 +280,11 @@ START_TEST(who_answers_nothing_costs_the_timeout)
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(50);
-    liar_set(liar, &lies[_i]);
-    int64_t before_ns = liar_clock_ns();
+    hostile_set(hostile_server, &lies[_i]);
+    int64_t before_ns = hostile_clock_ns();
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL),
                    REDLOCK_TIMEOUT);
-    ck_assert_int_ge(liar_clock_ns() - before_ns, 50 * MS);
+    ck_assert_int_ge(hostile_clock_ns() - before_ns, 50 * MS);
     library_expect(redlock, redlock_ping(redlock), REDLOCK_TIMEOUT);
     redlock_free(redlock);
     close_stage();
@@ -297,19 +298,19 @@ START_TEST(a_connection_that_was_given_up_is_replaced)
     struct redlock_event event;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    liar_set(liar, &(struct lie){.kind = LIE_NONE});
+    hostile_set(hostile_server, &(struct lie){.kind = LIE_NONE});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
-    liar_set(liar, &(struct lie){.kind = LIE_SILENT});
+    hostile_set(hostile_server, &(struct lie){.kind = LIE_SILENT});
     library_expect(redlock, redlock_start_extend(redlock, &lock, TTL_MS, NULL), REDLOCK_OK);
     redlock_abandon(redlock);
-    liar_set(liar, &(struct lie){.kind = LIE_NONE});
+    hostile_set(hostile_server, &(struct lie){.kind = LIE_NONE});
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_ANSWER);
     library_expect(redlock, event.status, REDLOCK_BROKEN);
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
     library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_OK);
-    ck_assert_uint_eq(liar->connections, 1);
+    ck_assert_uint_eq(hostile_server->connections, 1);
     redlock_free(redlock);
     close_stage();
 }
@@ -318,10 +319,10 @@ END_TEST
 /* Slower than they come, so that there is always something to read. */
 static void read_slowly(void *context, const char *text)
 {
-    int64_t until_ns = liar_clock_ns() + MS / 50;
+    int64_t until_ns = hostile_clock_ns() + MS / 50;
     (void)context;
     ck_assert_str_eq(text, "node=n1 vote=yes");
-    while (liar_clock_ns() < until_ns)
+    while (hostile_clock_ns() < until_ns)
         continue;
 }
 
@@ -329,7 +330,7 @@ START_TEST(a_listing_without_end_costs_the_timeout)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(50);
-    liar_set(liar, &(struct lie){.kind = LIE_FLOOD});
+    hostile_set(hostile_server, &(struct lie){.kind = LIE_FLOOD});
     library_expect(redlock, redlock_list(redlock, "NODES", read_slowly, NULL), REDLOCK_TIMEOUT);
     redlock_free(redlock);
     close_stage();
@@ -341,7 +342,7 @@ START_TEST(nobody_home_is_unreachable)
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    liar_set(liar, &(struct lie){0});
+    hostile_set(hostile_server, &(struct lie){0});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
     redlock_free(redlock);
     redlock = redlock_new("unix:/nonexistent");
@@ -357,13 +358,13 @@ START_TEST(a_place_in_line_is_read_from_the_listing)
     uint64_t id;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    liar_set(liar, &(struct lie){0});
+    hostile_set(hostile_server, &(struct lie){0});
     library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
     struct redlock_event event = library_next(redlock);
     library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert_uint_eq(event.id, id);
     ck_assert_uint_eq(event.place, 3);
-    liar_set(liar, &(struct lie){.instead = "END"});
+    hostile_set(hostile_server, &(struct lie){.instead = "END"});
     library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
     event = library_next(redlock);
     library_expect(redlock, event.status, REDLOCK_OK);
@@ -381,13 +382,13 @@ START_TEST(a_loss_comes_before_the_answer_behind_it)
     char lost[128];
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    liar_set(liar, &(struct lie){0});
+    hostile_set(hostile_server, &(struct lie){0});
     struct redlock_event event = acquire(redlock, true);
     library_expect(redlock, event.status, REDLOCK_OK);
     struct redlock_lock lock = event.lock;
     snprintf(lost, sizeof(lost), "! LOST a %s noquorum\n! LOST a %s noquorum\n", lock.token,
              lock.token);
-    liar_set(liar, &(struct lie){.before = lost});
+    hostile_set(hostile_server, &(struct lie){.before = lost});
     library_expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
     event = library_next(redlock);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
@@ -407,10 +408,10 @@ START_TEST(a_garbled_connection_with_a_hold_is_not_closed_in_order)
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    liar_set(liar, &(struct lie){0});
+    hostile_set(hostile_server, &(struct lie){0});
     library_expect(redlock, acquire(redlock, true).status, REDLOCK_OK);
     unsigned open_files = process_open_files(getpid());
-    liar_set(liar, &(struct lie){.instead = "PONG"});
+    hostile_set(hostile_server, &(struct lie){.instead = "PONG"});
     library_expect(redlock, redlock_acquire(redlock, "b", TTL_MS, NULL, &lock, NULL),
                    REDLOCK_GARBLED);
     ck_assert_uint_eq(process_open_files(getpid()), open_files);
@@ -423,7 +424,7 @@ END_TEST
 
 struct run {
     struct redlock *redlock;
-    struct dice dice;
+    struct prng prng;
     struct {
         uint64_t id;
         int64_t earlier_ns;
@@ -460,13 +461,13 @@ static void operate(struct run *run)
 {
     struct redlock *redlock = run->redlock;
     enum redlock_status status = REDLOCK_OK;
-    const struct redlock_lock_options options = {.wait_ms = dice_below(&run->dice, 2) * 5,
-                                                 .fence = dice_below(&run->dice, 2) != 0,
-                                                 .hold = dice_below(&run->dice, 2) != 0};
+    const struct redlock_lock_options options = {.wait_ms = prng_below(&run->prng, 2) * 5,
+                                                 .fence = prng_below(&run->prng, 2) != 0,
+                                                 .hold = prng_below(&run->prng, 2) != 0};
     struct redlock_lock lock;
     int64_t earlier_ns = 0;
     uint64_t id = 0;
-    switch (dice_below(&run->dice, 10)) {
+    switch (prng_below(&run->prng, 10)) {
     case 0:
         if (run->lock.token[0] == '\0')
             return;
@@ -490,7 +491,7 @@ static void operate(struct run *run)
     case 5:
         if (run->open_count == 0)
             return;
-        unsigned at = dice_below(&run->dice, run->open_count);
+        unsigned at = prng_below(&run->prng, run->open_count);
         redlock_cancel(redlock, run->open[at].id);
         forget(run, at);
         return;
@@ -509,12 +510,12 @@ static void operate(struct run *run)
 
 static void run_seed(uint64_t seed)
 {
-    struct run run = {.redlock = new_handle(10), .dice = {seed}};
+    struct run run = {.redlock = new_handle(10), .prng = {seed}};
     struct redlock_event event;
-    liar_set(liar, &(struct lie){.kind = LIE_RANDOM, .seed = dice_draw(&run.dice)});
+    hostile_set(hostile_server, &(struct lie){.kind = LIE_RANDOM, .seed = prng_draw(&run.prng)});
     for (unsigned i = 0; i < OPERATIONS; i++) {
         operate(&run);
-        while (dice_below(&run.dice, 2) == 0 && redlock_next(run.redlock, &event))
+        while (prng_below(&run.prng, 2) == 0 && redlock_next(run.redlock, &event))
             on_event(&run, &event);
     }
     while (run.open_count > 0) {
@@ -524,7 +525,7 @@ static void run_seed(uint64_t seed)
     redlock_free(run.redlock);
 }
 
-/* LIAR_SEED: where to begin; LIAR_RUNS: how many. */
+/* HOSTILE_SEED: where to begin; HOSTILE_RUNS: how many. */
 static unsigned number_of(const char *name, unsigned otherwise)
 {
     const char *text = getenv(name);
@@ -534,14 +535,14 @@ static unsigned number_of(const char *name, unsigned otherwise)
 START_TEST(what_is_called_a_lock_is_one_whatever_is_said)
 {
     open_stage(__func__);
-    unsigned first = number_of("LIAR_SEED", 1);
-    unsigned count = number_of("LIAR_RUNS", SEEDS);
+    unsigned first = number_of("HOSTILE_SEED", 1);
+    unsigned count = number_of("HOSTILE_RUNS", SEEDS);
     for (unsigned seed = first; seed < first + count; seed++) {
         mark_point();
         run_seed(seed);
         /* What it has not read of this one must not count as the next one's. */
-        liar_stop(liar);
-        liar_start(liar, path);
+        hostile_stop(hostile_server);
+        hostile_start(hostile_server, path);
     }
     close_stage();
 }

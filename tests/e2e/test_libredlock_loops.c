@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/c/redlock.h"
-#include "tests/e2e/liar.h"
+#include "tests/e2e/hostile_server.h"
 #include "tests/e2e/library.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
@@ -192,28 +192,28 @@ END_TEST
 /* --- a daemon that lies --- */
 
 static struct sandbox sandbox;
-static struct liar *liar;
+static struct hostile_server *hostile_server;
 
-static struct redlock *open_liar(const char *test, int64_t timeout_ms)
+static struct redlock *open_hostile(const char *test, int64_t timeout_ms)
 {
     static char path[SANDBOX_FILE];
     char url[SANDBOX_FILE + 8];
     sandbox_open(&sandbox, test);
-    liar = malloc(sizeof(*liar));
-    ck_assert_ptr_nonnull(liar);
-    liar_start(liar, sandbox_path(&sandbox, "liar.sock", path));
-    liar_set(liar, &(struct lie){0});
+    hostile_server = malloc(sizeof(*hostile_server));
+    ck_assert_ptr_nonnull(hostile_server);
+    hostile_start(hostile_server, sandbox_path(&sandbox, "hostile_server.sock", path));
+    hostile_set(hostile_server, &(struct lie){0});
     snprintf(url, sizeof(url), "unix:%s", path);
     struct redlock *redlock = redlock_new(url);
     redlock_set_timeout(redlock, timeout_ms);
     return redlock;
 }
 
-static void close_liar(struct redlock *redlock)
+static void close_hostile(struct redlock *redlock)
 {
     redlock_free(redlock);
-    liar_stop(liar);
-    free(liar);
+    hostile_stop(hostile_server);
+    free(hostile_server);
     sandbox_close(&sandbox);
 }
 
@@ -221,19 +221,19 @@ START_TEST(what_a_blocking_call_has_read_wakes_the_loop)
 {
     struct redlock_event event;
     char lost[128];
-    struct redlock *redlock = open_liar(__func__, WAITING_DEADLINE_MS);
+    struct redlock *redlock = open_hostile(__func__, WAITING_DEADLINE_MS);
     int fd = redlock_fd(redlock);
     struct redlock_lock lock = library_acquire(redlock, "a", 10000, &hold);
     ck_assert(!is_readable(fd, 0));
     snprintf(lost, sizeof(lost), "! LOST a %s noquorum\n", lock.token);
-    liar_set(liar, &(struct lie){.before = lost});
+    hostile_set(hostile_server, &(struct lie){.before = lost});
     library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     ck_assert(is_readable(fd, WAITING_DEADLINE_MS));
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert(!redlock_next(redlock, &event));
     ck_assert(!is_readable(fd, 0));
-    close_liar(redlock);
+    close_hostile(redlock);
 }
 END_TEST
 
@@ -241,9 +241,9 @@ START_TEST(a_request_that_runs_out_of_time_wakes_the_loop)
 {
     struct redlock_event event;
     uint64_t id;
-    struct redlock *redlock = open_liar(__func__, 50);
+    struct redlock *redlock = open_hostile(__func__, 50);
     int fd = redlock_fd(redlock);
-    liar_set(liar, &(struct lie){.kind = LIE_SILENT});
+    hostile_set(hostile_server, &(struct lie){.kind = LIE_SILENT});
     for (unsigned i = 0; i < 3; i++) {
         library_expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
         do
@@ -255,7 +255,7 @@ START_TEST(a_request_that_runs_out_of_time_wakes_the_loop)
             continue;
         ck_assert(!is_readable(fd, 0));
     }
-    close_liar(redlock);
+    close_hostile(redlock);
 }
 END_TEST
 

@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/dice.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/e2e/wrapper.h"
+#include "tests/prng.h"
 #include "tests/runner.h"
 
 /* What flock(1) exits with where it finds a lock: it may be killed itself. */
@@ -42,7 +42,7 @@ struct shell {
 
 struct storm {
     struct stage stage;
-    struct dice dice;
+    struct prng prng;
     struct shell shells[SHELLS];
     char guard[SANDBOX_FILE];
     char script[1024];
@@ -57,9 +57,9 @@ static unsigned from_environment(const char *name, unsigned otherwise)
     return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-static enum victim choose_victim(struct dice *dice)
+static enum victim choose_victim(struct prng *prng)
 {
-    unsigned left = dice_below(dice, 100);
+    unsigned left = prng_below(prng, 100);
     enum victim victim = NOBODY;
     while (left >= victim_chances[victim])
         left -= victim_chances[victim++];
@@ -127,8 +127,8 @@ static void begin(struct storm *storm, unsigned index)
     const char *const words[] = {"--ttl", "1s", "a", "--", "sh", "-c", storm->script, NULL};
     snprintf(name, sizeof(name), "shell%u", index);
     wrapper_start(&shell->wrapper, &storm->stage.sandbox, name, storm->stage.daemon.socket, words);
-    shell->victim = choose_victim(&storm->dice);
-    shell->after_ms = dice_below(&storm->dice, LONGEST_MS);
+    shell->victim = choose_victim(&storm->prng);
+    shell->after_ms = prng_below(&storm->prng, LONGEST_MS);
     shell->kill_ms = INT64_MAX;
     /* Those that are there from the start are also killed while it waits in line. */
     if (shell->victim == PARENT || shell->victim == DAEMON)
@@ -150,7 +150,7 @@ START_TEST(no_two_commands_ever_run_at_once)
     unsigned runs = from_environment("RUN_STORM", DEFAULT_RUNS);
     unsigned seed = from_environment("RUN_STORM_SEED", 1);
     int status;
-    storm.dice.state = seed;
+    storm.prng.state = seed;
     fprintf(stderr, "storm: seed %u\n", seed);
     stage_open(
         &storm.stage, __func__,

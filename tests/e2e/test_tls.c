@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "tests/certs.h"
-#include "tests/dice.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/tls_stage.h"
 #include "tests/e2e/waiting.h"
+#include "tests/prng.h"
 #include "tests/runner.h"
 
 enum { HANDSHAKES = 64 /* LIMIT_HANDSHAKES */, HELLO_MAX = 4096 };
@@ -385,16 +385,16 @@ START_TEST(garbage_lets_nobody_in)
     unsigned char hello[HELLO_MAX];
     unsigned char bytes[HELLO_MAX];
     size_t len = make_hello(hello);
-    struct dice dice = {.state = 1};
+    struct prng prng = {.state = 1};
     tls_stage_open(&stage, __func__);
     unsigned before = process_open_files(stage.daemon.pid);
     for (unsigned i = 0; i < TRIES; i++) {
         struct client client;
         memcpy(bytes, hello, len);
-        unsigned changes = i % 4 == 0 ? (unsigned)len : 1 + dice_below(&dice, 8);
+        unsigned changes = i % 4 == 0 ? (unsigned)len : 1 + prng_below(&prng, 8);
         for (unsigned change = 0; change < changes; change++)
-            bytes[1 + dice_below(&dice, (unsigned)len - 1)] ^=
-                (unsigned char)dice_below(&dice, 256);
+            bytes[1 + prng_below(&prng, (unsigned)len - 1)] ^=
+                (unsigned char)prng_below(&prng, 256);
         client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
         client_send_bytes(&client, bytes, len);
         client_try_send(&client, "LOCK a 60s\nPING\n");

@@ -16,45 +16,48 @@
  * where it has no end. And how much of it the daemon may serve before an answer. */
 enum { TURNS = 100, RECORDS = 100000, RECORDS_IN_A_TURN = 40000 };
 
-struct duel {
+struct interleavings {
     struct flood flood;
     unsigned turns; /* of the honest client, until the flood was over */
     unsigned long most_records;
     int64_t worst_ms;
 };
 
-static void take_turn(struct duel *duel, struct client *client)
+static void take_turn(struct interleavings *interleavings, struct client *client)
 {
     int64_t began_ms = waiting_clock_ms();
-    unsigned long sent_before = duel->flood.records;
+    unsigned long sent_before = interleavings->flood.records;
     client_expect(client, "PONG", "PING");
     int64_t took_ms = waiting_clock_ms() - began_ms;
-    unsigned long records = duel->flood.records - sent_before;
-    duel->worst_ms = took_ms > duel->worst_ms ? took_ms : duel->worst_ms;
-    duel->most_records = records > duel->most_records ? records : duel->most_records;
-    duel->turns += !duel->flood.over;
+    unsigned long records = interleavings->flood.records - sent_before;
+    interleavings->worst_ms = took_ms > interleavings->worst_ms ? took_ms : interleavings->worst_ms;
+    interleavings->most_records =
+        records > interleavings->most_records ? records : interleavings->most_records;
+    interleavings->turns += !interleavings->flood.over;
 }
 
-static void report(const char *test, const struct duel *duel)
+static void report(const char *test, const struct interleavings *interleavings)
 {
     if (getenv("FLOOD_REPORT") != NULL)
         printf("%s: %u turns; the longest took %ld ms, and at most %lu records came in one\n", test,
-               duel->turns, (long)duel->worst_ms, duel->most_records);
+               interleavings->turns, (long)interleavings->worst_ms, interleavings->most_records);
     fflush(stdout);
 }
 
 static void check_flood(const char *test, enum flood_kind kind)
 {
-    static struct duel duel;
+    static struct interleavings interleavings;
     struct stage stage;
     tls_stage_open(&stage, test);
-    flood_start(&duel.flood, &stage, kind);
-    while (!duel.flood.over && (duel.turns < TURNS || duel.flood.records < RECORDS))
-        take_turn(&duel, &stage.client);
-    report(test, &duel);
-    flood_stop(&duel.flood);
-    ck_assert_msg(duel.turns >= TURNS, "only %u answers until the flood was over", duel.turns);
-    ck_assert_uint_le(duel.most_records, RECORDS_IN_A_TURN);
+    flood_start(&interleavings.flood, &stage, kind);
+    while (!interleavings.flood.over &&
+           (interleavings.turns < TURNS || interleavings.flood.records < RECORDS))
+        take_turn(&interleavings, &stage.client);
+    report(test, &interleavings);
+    flood_stop(&interleavings.flood);
+    ck_assert_msg(interleavings.turns >= TURNS, "only %u answers until the flood was over",
+                  interleavings.turns);
+    ck_assert_uint_le(interleavings.most_records, RECORDS_IN_A_TURN);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }

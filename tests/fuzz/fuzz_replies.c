@@ -61,12 +61,12 @@ struct asked {
 static struct cluster cluster;
 static struct wire wires[CLUSTER_NODES][CHANNELS];
 static struct wire *wire; /* the one that steps are about */
-static unsigned liars;
+static unsigned hostile_server;
 static unsigned yes[CLUSTER_NODES];
 static bool unknown;  /* the masters were new, and nobody has said that they hold no lock */
 static bool troubled; /* something befell masters that tell the truth */
 static bool draining;
-static bool blames; /* a liar has said what, by design, costs others their votes */
+static bool blames; /* a hostile_server has said what, by design, costs others their votes */
 static struct asked asked[REQUESTS];
 static unsigned asked_count;
 static char tokens[3][LIMIT_TOKEN + 1]; /* the last that were granted, for each resource */
@@ -382,7 +382,7 @@ static void spoil(unsigned what)
 /* All that lie tell the truth. */
 static void say_all(void)
 {
-    for (unsigned i = 0; i < liars; i++)
+    for (unsigned i = 0; i < hostile_server; i++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             say_truth(&wires[i][channel]);
 }
@@ -390,7 +390,7 @@ static void say_all(void)
 static void choose_wire(void)
 {
     unsigned how = take();
-    wire = &wires[(how >> 1) % liars][how & 1 ? CHANNEL_TRACKING : CHANNEL_COMMANDS];
+    wire = &wires[(how >> 1) % hostile_server][how & 1 ? CHANNEL_TRACKING : CHANNEL_COMMANDS];
 }
 
 /* What befalls masters that tell the truth. */
@@ -485,7 +485,7 @@ static void begin(unsigned how)
 {
     unknown = how & 8;
     unsigned nodes = how & 16 ? 5 : 3;
-    liars = 1 + (how & 7) % nodes;
+    hostile_server = 1 + (how & 7) % nodes;
     if (unknown)
         cluster_init_unknown(&cluster, nodes);
     else
@@ -495,13 +495,13 @@ static void begin(unsigned how)
         cluster.durable = 7;
         cluster_restart_engine(&cluster, "here");
     }
-    cluster.diverted = nodes_all(liars);
+    cluster.diverted = nodes_all(hostile_server);
     cluster.divert = divert;
     cluster_reply = cluster.engine.io.reply;
     cluster_undone = cluster.engine.io.undone;
     cluster.engine.io.reply = on_reply;
     cluster.engine.io.undone = on_undone;
-    for (unsigned i = 0; i < liars; i++)
+    for (unsigned i = 0; i < hostile_server; i++)
         for (unsigned channel = 0; channel < CHANNELS; channel++) {
             wires[i][channel].node = i;
             wires[i][channel].channel = channel;
@@ -519,7 +519,7 @@ static void begin(unsigned how)
 /* Who lies is no quorum, and those who tell the truth grant a lock as if they were alone. */
 static void check_alive(void)
 {
-    unsigned honest = cluster.node_count - liars;
+    unsigned honest = cluster.node_count - hostile_server;
     if (honest < cluster.node_count / 2 + 1 || unknown || troubled || draining || blames)
         return;
     cluster_pass_ms(&cluster, 3000);
@@ -552,7 +552,7 @@ static void end(void)
     for (unsigned i = 0; i < asked_count; i++)
         assert(asked[i].answers == 1 || asked[i].forgiven);
     check_empty();
-    for (unsigned i = 0; i < liars; i++)
+    for (unsigned i = 0; i < hostile_server; i++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             resp_deinit(&wires[i][channel].resp);
     cluster_deinit(&cluster);

@@ -3,54 +3,54 @@
 #include <string.h>
 
 #include "engine/internal.h"
-#include "tests/dice.h"
+#include "tests/prng.h"
 
 struct sim_bounds sim_bounds;
 
 /* What no schedule meets. */
 enum { ROOMY = 1024 };
 
-static unsigned between(struct dice *dice, unsigned least, unsigned most)
+static unsigned between(struct prng *prng, unsigned least, unsigned most)
 {
-    return least + dice_below(dice, most - least + 1);
+    return least + prng_below(prng, most - least + 1);
 }
 
-static unsigned tight_or_roomy(struct dice *dice, unsigned least, unsigned most)
+static unsigned tight_or_roomy(struct prng *prng, unsigned least, unsigned most)
 {
-    return dice_below(dice, 3) == 0 ? ROOMY : between(dice, least, most);
+    return prng_below(prng, 3) == 0 ? ROOMY : between(prng, least, most);
 }
 
 /* Of those that refuse most of what clients ask for: what is refused meets nothing else. */
-static unsigned seldom_tight(struct dice *dice, unsigned least, unsigned most)
+static unsigned seldom_tight(struct prng *prng, unsigned least, unsigned most)
 {
-    return dice_below(dice, 4) != 0 ? ROOMY : between(dice, least, most);
+    return prng_below(prng, 4) != 0 ? ROOMY : between(prng, least, most);
 }
 
 void bounds_draw(uint64_t seed)
 {
-    struct dice dice = {.state = ~seed};
-    bool tight_owed = dice_below(&dice, 2) == 0;
+    struct prng prng = {.state = ~seed};
+    bool tight_owed = prng_below(&prng, 2) == 0;
     sim_bounds = (struct sim_bounds){
         /* The last to ask are two. */
-        .waiters = seldom_tight(&dice, 2, 4),
-        .extensions = tight_or_roomy(&dice, 1, 4),
-        .hold_ttls = between(&dice, 1, 4),
-        .client_requests = seldom_tight(&dice, 1, 3),
+        .waiters = seldom_tight(&prng, 2, 4),
+        .extensions = tight_or_roomy(&prng, 1, 4),
+        .hold_ttls = between(&prng, 1, 4),
+        .client_requests = seldom_tight(&prng, 1, 3),
         /* A hand-over takes two, and may find the last answers of others still due. */
-        .operations = tight_or_roomy(&dice, 4, 10),
-        .holds = tight_or_roomy(&dice, 1, 3),
-        .renewals = tight_or_roomy(&dice, 1, 2),
-        .breaks = tight_or_roomy(&dice, 1, 1),
-        .extended = tight_or_roomy(&dice, 1, 3),
-        .link_key_probes = tight_or_roomy(&dice, 1, 2),
-        .link_votes = tight_or_roomy(&dice, 4, 16),
-        .link_kept = tight_or_roomy(&dice, 1, 3),
-        .link_owed = tight_owed ? between(&dice, 10, 14) : ROOMY,
-        .link_releases_under_way = tight_or_roomy(&dice, 1, 3),
-        .crowded = dice_below(&dice, 2) == 0,
+        .operations = tight_or_roomy(&prng, 4, 10),
+        .holds = tight_or_roomy(&prng, 1, 3),
+        .renewals = tight_or_roomy(&prng, 1, 2),
+        .breaks = tight_or_roomy(&prng, 1, 1),
+        .extended = tight_or_roomy(&prng, 1, 3),
+        .link_key_probes = tight_or_roomy(&prng, 1, 2),
+        .link_votes = tight_or_roomy(&prng, 4, 16),
+        .link_kept = tight_or_roomy(&prng, 1, 3),
+        .link_owed = tight_owed ? between(&prng, 10, 14) : ROOMY,
+        .link_releases_under_way = tight_or_roomy(&prng, 1, 3),
+        .crowded = prng_below(&prng, 2) == 0,
     };
-    sim_bounds.locks = sim_bounds.holds + between(&dice, 1, 2);
-    sim_bounds.link_releases = sim_bounds.link_votes + between(&dice, 1, 12);
+    sim_bounds.locks = sim_bounds.holds + between(&prng, 1, 2);
+    sim_bounds.link_releases = sim_bounds.link_votes + between(&prng, 1, 12);
     sim_bounds.link_commands = sim_bounds.link_releases + 17;
 }
 

@@ -8,7 +8,8 @@
 
 static void act_later(struct sim *sim, unsigned index, int64_t delay_ns)
 {
-    agenda_add(&sim->agenda, sim->now_ns + delay_ns, EVENT_ACT, index, ++sim->clients[index].acts);
+    event_queue_add(&sim->event_queue, sim->now_ns + delay_ns, EVENT_ACT, index,
+                    ++sim->clients[index].acts);
 }
 
 static int64_t until_ns(const struct sim *sim, const struct sim_client *client)
@@ -144,7 +145,7 @@ void client_release(struct sim *sim, unsigned index)
     }
     /* It stops its work before it says so. */
     history_ended(&sim->history, client->resource, client->token);
-    judge_token(sim, client->token)->asked_release = true;
+    checker_token(sim, client->token)->asked_release = true;
     memcpy(client->former, client->token, sizeof(client->former));
     client->former_resource = client->resource;
     let_lock_go(client);
@@ -273,7 +274,7 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
         /* One that lingers it goes on to believe in, as what a killed process has started does. */
         if (closed->in_order && (closed->quits || !client->lingers)) {
             history_ended(&sim->history, client->resource, client->token);
-            judge_token(sim, client->token)->asked_release = true;
+            checker_token(sim, client->token)->asked_release = true;
             let_lock_go(client);
             if (client->state == CLIENT_HOLDING)
                 come_to_rest(sim, index);

@@ -68,8 +68,8 @@ void connection_send(struct sim *sim, unsigned index, const struct sim_request *
     request->connection = index;
     request->number = connection->number;
     request->sent_ns = sim->now_ns;
-    agenda_add(&sim->agenda, arrival_ns(sim, connection, &connection->to_daemon_ns), EVENT_REQUEST,
-               slot, generation);
+    event_queue_add(&sim->event_queue, arrival_ns(sim, connection, &connection->to_daemon_ns),
+                    EVENT_REQUEST, slot, generation);
 }
 
 /* A daemon that is gone hears nothing. */
@@ -77,8 +77,8 @@ static void plan_hangup(struct sim *sim, unsigned index)
 {
     struct sim_connection *connection = &sim->connections[index];
     if (connection->daemon_has_it)
-        agenda_add(&sim->agenda, arrival_ns(sim, connection, &connection->to_daemon_ns),
-                   EVENT_HANGUP, index, connection->number);
+        event_queue_add(&sim->event_queue, arrival_ns(sim, connection, &connection->to_daemon_ns),
+                        EVENT_HANGUP, index, connection->number);
 }
 
 void connection_close(struct sim *sim, unsigned index, bool in_order)
@@ -176,7 +176,7 @@ void connection_submit(struct sim *sim, const struct event *event)
     request->arrived_ns = daemon_clock_ns(sim, request->daemon);
     request->order = ++sim->order;
     if (request->verb == VERB_EXTEND)
-        judge_on_extend(sim, request);
+        checker_on_extend(sim, request);
     enum request_error failed = request_parse(line, len, &sim->limits, &parsed, &error);
     assert(failed == REQUEST_FINE);
     if (parsed.verb == VERB_PING) {
@@ -191,7 +191,8 @@ void connection_submit(struct sim *sim, const struct event *event)
     }
     engine_submit(&daemon->engine, &connection->engine_client, &parsed, request->arrived_ns);
     if (connection->engine_client.pending_count > LIMIT_CLIENT_REQUESTS)
-        judge_violation(sim, "client %u has more requests under way than it may", request->client);
+        checker_violation(sim, "client %u has more requests under way than it may",
+                          request->client);
 }
 
 void connection_on_hangup(struct sim *sim, const struct event *event)
@@ -204,7 +205,7 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
     const struct lock *lock;
     LIST_FOREACH (lock, &connection->engine_client.holds, of_client)
         if (connection->in_order && (connection->quits || !lock->lingers))
-            judge_on_hold_ended(sim, connection->daemon, lock->token);
+            checker_on_hold_ended(sim, connection->daemon, lock->token);
     if (connection->quits)
         engine_client_end(engine, &connection->engine_client, ENGINE_QUIT, now_ns);
     else if (connection->in_order)
@@ -239,8 +240,8 @@ static struct sim_reply *post(struct sim *sim, struct sim_connection *connection
     reply->answers = false;
     memcpy(reply->line, line, len - 1);
     reply->line[len - 1] = '\0';
-    agenda_add(&sim->agenda, arrival_ns(sim, connection, &connection->to_client_ns), EVENT_REPLY,
-               slot, reply->generation);
+    event_queue_add(&sim->event_queue, arrival_ns(sim, connection, &connection->to_client_ns),
+                    EVENT_REPLY, slot, reply->generation);
     return reply;
 }
 
@@ -264,7 +265,7 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
     struct sim_request *request = request_of(sim, daemon, line + 1);
     sim_note(sim, "daemon %u to %u: %.*s", daemon, connection->client, (int)len, line);
     if (request == NULL || &sim->connections[request->connection] != connection) {
-        judge_violation(sim, "an answer nobody asked for: %.*s", (int)len - 1, line);
+        checker_violation(sim, "an answer nobody asked for: %.*s", (int)len - 1, line);
         return;
     }
     /* The daemon may notice with this answer that nobody is there any more. */
@@ -277,7 +278,7 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
     const char *words = memchr(line, ' ', len);
     assert(words != NULL && line[len - 1] == '\n');
     snprintf(text, sizeof(text), "%.*s", (int)(len - 2 - (size_t)(words - line)), words + 1);
-    judge_on_reply(sim, request, text, connection->open);
+    checker_on_reply(sim, request, text, connection->open);
     if (connection->open) {
         struct sim_reply *reply = post(sim, connection, line, len);
         reply->answers = true;
@@ -295,7 +296,7 @@ void connection_take_push(struct sim *sim, unsigned daemon, struct engine_client
         return;
     sim_note(sim, "daemon %u to %u: %.*s", daemon, connection->client, (int)len, line);
     snprintf(text, sizeof(text), "%.*s", (int)len - 1, line);
-    judge_on_push(sim, daemon, text);
+    checker_on_push(sim, daemon, text);
     if (connection->open)
         post(sim, connection, line, len);
 }
@@ -306,7 +307,7 @@ void connection_take_undone(struct sim *sim, unsigned daemon, const char *tag, s
     snprintf(text, sizeof(text), "%.*s", (int)tag_len, tag);
     struct sim_request *request = request_of(sim, daemon, text);
     if (request == NULL)
-        judge_violation(sim, "undone, though nobody asked: %s", text);
+        checker_violation(sim, "undone, though nobody asked: %s", text);
     else
         request->state = REQUEST_FREE;
 }

@@ -130,7 +130,7 @@ static void io_broken(void *context, const struct engine_broken *broken)
     const struct place *place = context;
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%.*s", LIMIT_TOKEN, broken->token);
-    judge_on_break(place->sim, place->daemon, (unsigned)(broken->resource[1] - '0'), token);
+    checker_on_break(place->sim, place->daemon, (unsigned)(broken->resource[1] - '0'), token);
 }
 
 static int64_t io_wall_us(void *context)
@@ -140,7 +140,7 @@ static int64_t io_wall_us(void *context)
 }
 
 /* Each token begins with its number, and has it once more where a frozen token keeps it
- * (protocol/token.h): the judge keeps a file on each. */
+ * (protocol/token.h): the checker keeps a file on each. */
 static void io_random(void *context, void *bytes, size_t len)
 {
     const struct place *place = context;
@@ -149,10 +149,10 @@ static void io_random(void *context, void *bytes, size_t len)
     for (size_t i = 0; i < len; i++)
         at[i] = (unsigned char)sim_below(sim, 256);
     if (len == LIMIT_TOKEN_BYTES) {
-        unsigned number = judge_new_token(sim, place->daemon);
+        unsigned number = checker_new_token(sim, place->daemon);
         for (unsigned i = 0; i < 4; i++)
             at[i] = at[TOKEN_FRESH_BYTES + i] = (unsigned char)(number >> 8 * (3 - i));
-        at[TOKEN_FRESH_BYTES] |= JUDGE_FROZEN;
+        at[TOKEN_FRESH_BYTES] |= CHECKER_FROZEN;
     }
 }
 
@@ -167,7 +167,7 @@ static void check_memory(struct sim *sim, unsigned index)
     for (unsigned node = 0; node < sim->node_count; node++)
         all = all && guard_refuses_vote(guard, node, now_ns) == REASON_NONE;
     if (guard_all_vote(guard, now_ns) != all)
-        judge_violation(sim, "daemon %u remembers votes that are not so any more", index);
+        checker_violation(sim, "daemon %u remembers votes that are not so any more", index);
 }
 
 static void end_pass(struct sim *sim, unsigned index)
@@ -177,7 +177,7 @@ static void end_pass(struct sim *sim, unsigned index)
     bounds_note(&daemon->engine, sim->tally->met);
     const char *passed = bounds_passed(&daemon->engine);
     if (passed != NULL)
-        judge_violation(sim, "daemon %u goes beyond its bound of %s", index, passed);
+        checker_violation(sim, "daemon %u goes beyond its bound of %s", index, passed);
     while (engine_wants_flush(&daemon->engine))
         engine_flush(&daemon->engine, daemon_clock_ns(sim, index));
     for (unsigned node = 0; node < sim->node_count; node++)
@@ -194,7 +194,8 @@ static void end_pass(struct sim *sim, unsigned index)
         return;
     /* A timer is never early, and seldom on time. */
     daemon->timer_ns = at_ns;
-    agenda_add(&sim->agenda, at_ns + sim_below(sim, 1500000), EVENT_TIMER, index, daemon->life);
+    event_queue_add(&sim->event_queue, at_ns + sim_below(sim, 1500000), EVENT_TIMER, index,
+                    daemon->life);
 }
 
 static void feed(struct sim *sim, unsigned index, unsigned wire_index)
@@ -307,8 +308,8 @@ static bool comes_while_busy(struct sim *sim, unsigned index, const struct event
         sim_below(sim, event->kind == EVENT_REQUEST ? BUSY_IN / 2 : BUSY_IN) != 0)
         return false;
     daemon->busy = true;
-    agenda_add(&sim->agenda, sim->now_ns + sim_between(sim, 0, BUSY_NS), EVENT_PASS, index,
-               daemon->life);
+    event_queue_add(&sim->event_queue, sim->now_ns + sim_between(sim, 0, BUSY_NS), EVENT_PASS,
+                    index, daemon->life);
     return true;
 }
 

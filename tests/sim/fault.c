@@ -29,7 +29,7 @@ static void kill_master(struct sim *sim, unsigned index)
     master->hung = false;
     net_kill_master(sim, index);
     if (master->redis.fsync == NULL)
-        judge_on_forgot(sim, index);
+        checker_on_forgot(sim, index);
 }
 
 static void start_master(struct sim *sim, unsigned index, const struct fake_data *data)
@@ -79,7 +79,7 @@ static void snapshot_end(struct sim *sim, struct sim_fault_run *run)
     sim_note(sim, "FAULT %c is killed and starts with older data\n", 'a' + run->master);
     kill_master(sim, run->master);
     start_master(sim, run->master, &master->snapshot);
-    judge_on_old_data(sim, &master->snapshot);
+    checker_on_old_data(sim, &master->snapshot);
 }
 
 static bool loading_begin(struct sim *sim, struct sim_fault_run *run)
@@ -106,7 +106,7 @@ static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
         return false;
     sim_note(sim, "FAULT %c is flushed\n", 'a' + run->master);
     fake_flush(&master->redis);
-    judge_on_forgot(sim, run->master);
+    checker_on_forgot(sim, run->master);
     net_say(sim, run->master);
     return true;
 }
@@ -122,8 +122,8 @@ static void failback_end(struct sim *sim, struct sim_fault_run *run)
     memcpy(&master->redis.data, &master->snapshot, sizeof(master->snapshot));
     sim->ids += 2;
     fake_new_replid(&master->redis, sim->ids);
-    judge_on_forgot(sim, run->master);
-    judge_on_old_data(sim, &master->snapshot);
+    checker_on_forgot(sim, run->master);
+    checker_on_old_data(sim, &master->snapshot);
 }
 
 static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
@@ -136,7 +136,7 @@ static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
     sim->ids += 2;
     fake_new_replid(&master->redis, sim->ids);
     master->redis.replica = true;
-    judge_on_forgot(sim, run->master);
+    checker_on_forgot(sim, run->master);
     net_say(sim, run->master);
     return true;
 }
@@ -148,7 +148,7 @@ static void replica_end(struct sim *sim, struct sim_fault_run *run)
     master->redis.replica = false;
     sim->ids += 2;
     fake_new_replid(&master->redis, sim->ids);
-    judge_on_forgot(sim, run->master);
+    checker_on_forgot(sim, run->master);
 }
 
 static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
@@ -169,7 +169,7 @@ static void evict_end(struct sim *sim, struct sim_fault_run *run)
     sim_note(sim, "FAULT %c evicts %u keys\n", 'a' + run->master, evictions);
     for (unsigned i = 0; i < evictions; i++)
         if (fake_evict(&master->redis, sim_below(sim, 1000)))
-            judge_on_forgot(sim, run->master);
+            checker_on_forgot(sim, run->master);
     net_say(sim, run->master);
     master->redis.may_evict = false;
 }
@@ -550,10 +550,10 @@ static void begin(struct sim *sim, unsigned fault)
     if (faults[fault].end == NULL)
         return;
     run->active = true;
-    agenda_add(&sim->agenda,
-               sim->now_ns + sim_between(sim, faults[fault].least_ms * NS_PER_MS,
-                                         faults[fault].most_ms * NS_PER_MS),
-               EVENT_MEND, slot, run->generation);
+    event_queue_add(&sim->event_queue,
+                    sim->now_ns + sim_between(sim, faults[fault].least_ms * NS_PER_MS,
+                                              faults[fault].most_ms * NS_PER_MS),
+                    EVENT_MEND, slot, run->generation);
 }
 
 void fault_strike(struct sim *sim)
@@ -565,8 +565,8 @@ void fault_strike(struct sim *sim)
     unsigned times = sim_below(sim, 4) == 0 ? 1 + sim_below(sim, 3) : 1;
     for (unsigned i = 0; i < times; i++)
         begin(sim, fault);
-    agenda_add(&sim->agenda, sim->now_ns + sim_between(sim, 0, 2 * sim->strike_every_ns),
-               EVENT_STRIKE, 0, 0);
+    event_queue_add(&sim->event_queue, sim->now_ns + sim_between(sim, 0, 2 * sim->strike_every_ns),
+                    EVENT_STRIKE, 0, 0);
 }
 
 static void end(struct sim *sim, struct sim_fault_run *run)

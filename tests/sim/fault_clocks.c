@@ -26,7 +26,7 @@ static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t dis
      * then no more is lost than the margin pays for. */
     int64_t unseen_ns = (SIM_MARGIN_MS + (fault_may(sim, FAULT_RATES) ? 80 : 0)) * NS_PER_MS;
     if (distance_ns > unseen_ns)
-        judge_on_forgot(sim, run->master);
+        checker_on_forgot(sim, run->master);
 }
 
 static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)

@@ -13,7 +13,8 @@ enum { MARGIN_PERCENT = 1, MARGIN_MS = 2 };
 
 static void act_later(struct sim *sim, int64_t delay_ns)
 {
-    agenda_add(&sim->agenda, sim->now_ns + delay_ns, EVENT_FOREIGN, 0, ++sim->foreign.acts);
+    event_queue_add(&sim->event_queue, sim->now_ns + delay_ns, EVENT_FOREIGN, 0,
+                    ++sim->foreign.acts);
 }
 
 static void come_to_rest(struct sim *sim)
@@ -86,7 +87,7 @@ static void on_quorum(struct sim *sim)
                                                        validity_ms * NS_PER_MS);
     foreign->state = FOREIGN_HOLDING;
     sim_note(sim, "foreign: has %s until %.3f\n", foreign->token + 32, (double)until_ns / 1e9);
-    judge_on_foreign(sim, foreign->resource, foreign->token, until_ns);
+    checker_on_foreign(sim, foreign->resource, foreign->token, until_ns);
     act_later(sim, sim_between(sim, 0, foreign->ttl_ms * NS_PER_MS));
 }
 
@@ -233,6 +234,6 @@ void foreign_remove_key(struct sim *sim, struct sim_fault_run *run)
     if (sim->recovering || sim_below(sim, 3) == 0)
         return;
     run->active = true;
-    agenda_add(&sim->agenda, sim->now_ns + sim_between(sim, 10 * NS_PER_MS, NS_PER_S), EVENT_MEND,
-               (uint32_t)(run - sim->fault_runs), run->generation);
+    event_queue_add(&sim->event_queue, sim->now_ns + sim_between(sim, 10 * NS_PER_MS, NS_PER_S),
+                    EVENT_MEND, (uint32_t)(run - sim->fault_runs), run->generation);
 }

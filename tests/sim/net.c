@@ -33,7 +33,7 @@ bool wire_exists(const struct sim *sim, unsigned wire, uint32_t generation)
 
 static void plan(struct sim *sim, int64_t at_ns, enum event_kind kind, unsigned wire)
 {
-    agenda_add(&sim->agenda, at_ns, kind, wire, sim->wires[wire].generation);
+    event_queue_add(&sim->event_queue, at_ns, kind, wire, sim->wires[wire].generation);
 }
 
 /* --- opening and writing --- */

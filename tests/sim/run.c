@@ -22,7 +22,7 @@ enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
 /* A daemon that is far takes long to answer: the margin is greater than twice that. */
 enum { TURNS_MAX_TTL_MS = 5000, TURNS_MARGIN_MS = 200 };
 
-/* --- clocks, dice, trace --- */
+/* --- clocks, prng, trace --- */
 
 int64_t clock_at(const struct sim_clock *clock, int64_t true_ns)
 {
@@ -49,7 +49,7 @@ void clock_set_rate(struct sim_clock *clock, int64_t true_ns, int64_t rate_ppm)
 
 unsigned sim_below(struct sim *sim, unsigned count)
 {
-    return dice_below(&sim->dice, count);
+    return prng_below(&sim->prng, count);
 }
 
 int64_t sim_between(struct sim *sim, int64_t least_ns, int64_t most_ns)
@@ -57,7 +57,7 @@ int64_t sim_between(struct sim *sim, int64_t least_ns, int64_t most_ns)
     int64_t range_ns = most_ns - least_ns;
     if (sim_below(sim, 3) != 0)
         range_ns /= 1 + sim_below(sim, 20);
-    return least_ns + (range_ns > 0 ? (int64_t)(dice_draw(&sim->dice) % (uint64_t)range_ns) : 0);
+    return least_ns + (range_ns > 0 ? (int64_t)(prng_draw(&sim->prng) % (uint64_t)range_ns) : 0);
 }
 
 void sim_note(struct sim *sim, const char *form, ...)
@@ -97,7 +97,7 @@ static void on_set(void *context, const char *key, size_t key_len, const char *v
                    int64_t ends_ms)
 {
     const struct watcher *watcher = context;
-    judge_on_set(watcher->sim, watcher->master, key, key_len, value, len, ends_ms);
+    checker_on_set(watcher->sim, watcher->master, key, key_len, value, len, ends_ms);
 }
 
 static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
@@ -123,7 +123,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
         master->latency_ns[owner] = 20000 + sim_below(sim, 500000);
         master->blocked_ns[owner][0] = master->blocked_ns[owner][1] = 0;
     }
-    agenda_add(&sim->agenda, sim->now_ns + sim_below(sim, CRON_NS), EVENT_CRON, index, 0);
+    event_queue_add(&sim->event_queue, sim->now_ns + sim_below(sim, CRON_NS), EVENT_CRON, index, 0);
 }
 
 static void make_daemon(struct sim *sim, unsigned index, int64_t rate_ppm)
@@ -175,7 +175,7 @@ static void choose(struct sim *sim)
 
 static void make(struct sim *sim)
 {
-    agenda_clear(&sim->agenda);
+    event_queue_clear(&sim->event_queue);
     history_init(&sim->history);
     sleepers_clear(sim);
     net_clear(sim);
@@ -199,7 +199,7 @@ static void on_cron(struct sim *sim, unsigned index)
         fake_cron(&master->redis, master_wall_us(sim, index));
         net_say(sim, index);
     }
-    agenda_add(&sim->agenda, sim->now_ns + CRON_NS, EVENT_CRON, index, 0);
+    event_queue_add(&sim->event_queue, sim->now_ns + CRON_NS, EVENT_CRON, index, 0);
 }
 
 static void happen(struct sim *sim, const struct event *event)
@@ -251,8 +251,8 @@ static void happen(struct sim *sim, const struct event *event)
 static void pass(struct sim *sim, int64_t ns)
 {
     int64_t until_ns = sim->now_ns + ns;
-    while (agenda_next_ns(&sim->agenda) <= until_ns && sim->violation == NULL) {
-        struct event event = agenda_take(&sim->agenda);
+    while (event_queue_next_ns(&sim->event_queue) <= until_ns && sim->violation == NULL) {
+        struct event event = event_queue_take(&sim->event_queue);
         sim->now_ns = event.at_ns;
         sim->tally->counts[COUNT_EVENTS]++;
         happen(sim, &event);
@@ -299,7 +299,7 @@ static void recover(struct sim *sim)
     for (unsigned i = 0; i < sim->client_count; i++)
         client_retire(sim, i);
     pass(sim, RECONNECT_NS);
-    judge_leftovers(sim);
+    checker_leftovers(sim);
     /* A daemon that doubts its own clock does so for max_ttl, before it sees to the masters. */
     pass(sim, RECOVERY_NS + sim->max_ttl_ms * 21 / 10 * NS_PER_MS);
 }
@@ -321,7 +321,7 @@ static void ask_in_line(struct sim *sim, unsigned daemon)
     unsigned resource = daemon % sim->resource_count;
     client_ask_last(sim, 0, daemon, resource, LAST_TTL_MS);
     if (!wait_for_answer(sim, 0, sim->max_ttl_ms + LAST_WAIT_MS)) {
-        judge_violation(sim, "no grant through daemon %u after all faults had ceased", daemon);
+        checker_violation(sim, "no grant through daemon %u after all faults had ceased", daemon);
         return;
     }
     client_forget(sim, 0);
@@ -336,7 +336,7 @@ static void ask_in_line(struct sim *sim, unsigned daemon)
     if (granted)
         client_release(sim, 1);
     else
-        judge_violation(sim, "daemon %u forgot one who waits", (daemon + 1) % sim->daemon_count);
+        checker_violation(sim, "daemon %u forgot one who waits", (daemon + 1) % sim->daemon_count);
     wait_for_answer(sim, 1, LAST_WAIT_MS);
 }
 
@@ -347,7 +347,7 @@ static void ask_all(struct sim *sim)
     for (unsigned i = 0; i < sim->daemon_count && sim->violation == NULL; i++) {
         /* The last answers of a release are still on their way. */
         pass(sim, 300 * NS_PER_MS);
-        judge_end(sim, i);
+        checker_end(sim, i);
         ask_in_line(sim, i);
     }
 }
@@ -373,7 +373,7 @@ static void begin(struct sim *sim, uint64_t seed, uint64_t faults, FILE *trace,
                   struct sim_tally *tally)
 {
     sim->seed = seed;
-    sim->dice.state = seed;
+    sim->prng.state = seed;
     sim->trace = trace;
     sim->faults = faults;
     sim->tally = tally;

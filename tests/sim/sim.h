@@ -16,7 +16,7 @@
  *     turns.c    ... and in a schedule of its own, where all want one lock
  *     foreign.c  a textbook Redlock library
  *     fault.c    what befalls all of them
- *     judge.c    what must hold
+ *     checker.c    what must hold
  *     sleepers.c no waiter sleeps while its lock is free
  *     bounds.c   how little room there is
  */
@@ -29,12 +29,12 @@
 
 #include "engine/internal.h"
 #include "server/masters/resp.h"
-#include "tests/dice.h"
 #include "tests/fake/master.h"
 #include "tests/fake/pipe.h"
 #include "tests/history.h"
-#include "tests/sim/agenda.h"
+#include "tests/prng.h"
 #include "tests/sim/bounds.h"
+#include "tests/sim/event_queue.h"
 
 enum {
     SIM_MASTERS = 5,
@@ -217,7 +217,7 @@ struct foreign {
     int64_t sent_ns;
 };
 
-/* --- what the judge remembers --- */
+/* --- what the checker remembers --- */
 
 struct sim_token {
     unsigned resource; /* SIM_RESOURCES until it was set somewhere */
@@ -294,8 +294,8 @@ struct sim_turns {
 struct sim {
     int64_t now_ns;
     uint64_t seed;
-    struct dice dice;
-    struct agenda agenda;
+    struct prng prng;
+    struct event_queue event_queue;
     FILE *trace; /* NULL: none */
 
     unsigned node_count;
@@ -470,38 +470,39 @@ void fault_mend(struct sim *sim, const struct event *event);
 /* All that lasts ceases. */
 void fault_mend_all(struct sim *sim);
 
-/* --- judge.c --- */
+/* --- checker.c --- */
 
-void judge_violation(struct sim *sim, const char *form, ...) __attribute__((format(printf, 2, 3)));
+void checker_violation(struct sim *sim, const char *form, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The file of a token that a daemon makes: its number. */
-unsigned judge_new_token(struct sim *sim, unsigned daemon);
+unsigned checker_new_token(struct sim *sim, unsigned daemon);
 /* NULL if it is none of a daemon. */
 /* The token, or a frozen form of it, is that of a daemon; NULL: of nobody that it knows. */
-enum { JUDGE_FROZEN = 0x80 }; /* set in the byte with which a number begins where that is kept */
-struct sim_token *judge_token(struct sim *sim, const char *token);
-void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
-                  const char *value, size_t len, int64_t ends_ms);
+enum { CHECKER_FROZEN = 0x80 }; /* set in the byte with which a number begins where that is kept */
+struct sim_token *checker_token(struct sim *sim, const char *token);
+void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
+                    const char *value, size_t len, int64_t ends_ms);
 /* A master has forgotten what it should have kept. */
-void judge_on_forgot(struct sim *sim, unsigned master);
+void checker_on_forgot(struct sim *sim, unsigned master);
 /* What was released may be there again. */
-void judge_on_old_data(struct sim *sim, const struct fake_data *data);
+void checker_on_old_data(struct sim *sim, const struct fake_data *data);
 /* A daemon answers a request; its client will hear of it, or not. */
-void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
-                    bool heard);
+void checker_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
+                      bool heard);
 /* An EXTEND has arrived at its daemon. */
-void judge_on_extend(struct sim *sim, const struct sim_request *request);
-void judge_on_push(struct sim *sim, unsigned daemon, const char *line);
+void checker_on_extend(struct sim *sim, const struct sim_request *request);
+void checker_on_push(struct sim *sim, unsigned daemon, const char *line);
 /* The daemon is about to release it, because the connection it lived with has ended in order. */
-void judge_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
+void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
 /* The daemon is about to release it by force. */
-void judge_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *token);
+void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *token);
 /* True time at which the client's clock has advanced this much since it sent the request. */
-int64_t judge_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms);
-void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns);
+int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms);
+void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns);
 /* No token that failed or was released rests on a master. */
-void judge_leftovers(struct sim *sim);
+void checker_leftovers(struct sim *sim);
 /* Nobody waits, nothing is kept, every node votes. */
-void judge_end(struct sim *sim, unsigned daemon);
+void checker_end(struct sim *sim, unsigned daemon);
 
 /* --- sleepers.c --- */
 

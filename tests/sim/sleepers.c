@@ -82,8 +82,8 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
             slept += sim->now_ns - *free_ns > SLEEP_NS;
     }
     if (slept > sim->node_count / 2)
-        judge_violation(sim, "daemon %u sleeps while r%u is free on %u masters", daemon, number,
-                        slept);
+        checker_violation(sim, "daemon %u sleeps while r%u is free on %u masters", daemon, number,
+                          slept);
 }
 
 /* Where room is tight, a look may have to wait for those at other keys. */

@@ -28,7 +28,7 @@ static void unlock(struct sim *sim, unsigned index)
     struct sim_request request = {.verb = VERB_UNLOCK};
     memcpy(request.token, client->token, sizeof(request.token));
     history_ended(&sim->history, 0, client->token);
-    judge_token(sim, client->token)->asked_release = true;
+    checker_token(sim, client->token)->asked_release = true;
     client->has_lock = false;
     send(sim, index, &request);
 }
@@ -42,7 +42,7 @@ void turns_start(struct sim *sim, unsigned index, unsigned daemon)
     client->held_by = SIM_CONNECTIONS;
     for (unsigned i = 0; i < SIM_DAEMONS; i++)
         client->connections[i] = SIM_CONNECTIONS;
-    agenda_add(&sim->agenda, sim->now_ns, EVENT_ACT, index, ++client->acts);
+    event_queue_add(&sim->event_queue, sim->now_ns, EVENT_ACT, index, ++client->acts);
 }
 
 static void on_reply(struct sim *sim, const struct event *event)
@@ -54,13 +54,13 @@ static void on_reply(struct sim *sim, const struct event *event)
     struct sim_client *client = &sim->clients[index];
     const char *words = strchr(reply->line, ' ') + 1;
     if (strncmp(words, "OK", 2) != 0) {
-        judge_violation(sim, "an answer to a client in turns: %s", reply->line);
+        checker_violation(sim, "an answer to a client in turns: %s", reply->line);
     } else if (reply->asked.verb == VERB_LOCK) {
         client->has_lock = true;
         memcpy(client->token, words + 3, LIMIT_TOKEN);
         sim->turns->grants[client->home]++;
-        agenda_add(&sim->agenda, sim->now_ns + sim->turns->hold_ns, EVENT_ACT, index,
-                   ++client->acts);
+        event_queue_add(&sim->event_queue, sim->now_ns + sim->turns->hold_ns, EVENT_ACT, index,
+                        ++client->acts);
     } else {
         lock(sim, index);
     }

@@ -85,7 +85,7 @@ bool faults_forget(uint32_t faults)
 
 unsigned faults_below(struct faults *faults, unsigned count)
 {
-    return dice_below(&faults->dice, count);
+    return prng_below(&faults->prng, count);
 }
 
 static unsigned weight(const struct faults *faults, unsigned kind, bool forgetting)
@@ -188,7 +188,7 @@ void faults_init(struct faults *faults, struct torture *torture)
 {
     memset(faults, 0, sizeof(*faults));
     faults->torture = torture;
-    faults->dice.state = torture->seed * 4;
+    faults->prng.state = torture->seed * 4;
     faults->spare_copy = -1;
     for (unsigned i = 0; i < STAGE_MASTERS; i++)
         faults->masters[i].back = faults_below(faults, 2) == 0;

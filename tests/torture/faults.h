@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tests/dice.h"
+#include "tests/prng.h"
 #include "tests/torture/torture.h"
 
 /* Name, how often against the others, whether masters forget by it, what it is. */
@@ -52,7 +52,7 @@ typedef void faults_action(struct faults *faults, unsigned victim);
 
 struct faults {
     struct torture *torture;
-    struct dice dice;
+    struct prng prng;
     unsigned counts[FAULT_COUNT];
     bool ending; /* nothing is put off any more */
 

@@ -23,7 +23,7 @@ static const char release_script[] = "if redis.call('get', KEYS[1]) == ARGV[1] t
 
 static unsigned below(struct foreign *foreign, unsigned count)
 {
-    return dice_below(&foreign->dice, count);
+    return prng_below(&foreign->prng, count);
 }
 
 static void sleep_ms(int64_t ms)
@@ -146,7 +146,7 @@ static void *run(void *context)
 void foreign_start(struct foreign *foreign, struct torture *torture, unsigned index)
 {
     *foreign = (struct foreign){
-        .torture = torture, .index = index, .dice = {torture->seed * 4 + 2 + index}};
+        .torture = torture, .index = index, .prng = {torture->seed * 4 + 2 + index}};
     ck_assert_int_eq(pthread_create(&foreign->thread, NULL, run, foreign), 0);
 }
 

@@ -10,13 +10,13 @@
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 
-#include "tests/dice.h"
+#include "tests/prng.h"
 #include "tests/torture/torture.h"
 
 struct foreign {
     struct torture *torture;
     unsigned index; /* < LEDGER_FOREIGN */
-    struct dice dice;
+    struct prng prng;
     redisContext *masters[STAGE_MASTERS]; /* NULL: to be connected anew */
     pthread_t thread;
 };

@@ -152,8 +152,8 @@ static bool excuses(struct ledger *ledger, const struct claim *claim)
     return ledger->forgetting && foreign != NULL && claim->begun_ns < foreign->granted_ns;
 }
 
-static void judge(struct ledger *ledger, enum history_verdict verdict, const struct claim *claim,
-                  int64_t now_ns)
+static void checker(struct ledger *ledger, enum history_verdict verdict, const struct claim *claim,
+                    int64_t now_ns)
 {
     const struct history_hold *other = &ledger->history.other;
     switch (verdict) {
@@ -211,7 +211,7 @@ bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *
     /* Of grants that were over when they were read nobody knows which came first. */
     if (!in_time)
         entry.fence = 0;
-    judge(ledger, enter(ledger, &entry, true, now_ns), &entry, now_ns);
+    checker(ledger, enter(ledger, &entry, true, now_ns), &entry, now_ns);
     ledger->granted_by[daemon]++;
     ledger->late += !in_time;
     ledger_close_gap(ledger);
@@ -223,7 +223,7 @@ bool ledger_prolonged(struct ledger *ledger, const struct claim *claim)
 {
     pthread_mutex_lock(&ledger->mutex);
     int64_t now_ns = ledger_now_ns();
-    judge(ledger, enter(ledger, claim, false, now_ns), claim, now_ns);
+    checker(ledger, enter(ledger, claim, false, now_ns), claim, now_ns);
     pthread_mutex_unlock(&ledger->mutex);
     return claim->until_ns > now_ns;
 }
@@ -273,7 +273,7 @@ void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struc
         note(ledger, "excused: foreign %.8s, %.8s has it still", claim->token,
              ledger->history.other.token);
     } else {
-        judge(ledger, verdict, claim, now_ns);
+        checker(ledger, verdict, claim, now_ns);
     }
     ledger->foreign_grants++;
     pthread_mutex_unlock(&ledger->mutex);

@@ -22,7 +22,7 @@ enum {
 
 static unsigned below(struct player *player, unsigned count)
 {
-    return dice_below(player->dice, count);
+    return prng_below(player->prng, count);
 }
 
 static bool one_in(struct player *player, unsigned count)
@@ -36,11 +36,11 @@ static int64_t in_ms(struct player *player, unsigned ms)
 }
 
 void player_init(struct player *player, struct torture *torture, const struct grammar *grammar,
-                 struct dice *dice, unsigned number)
+                 struct prng *prng, unsigned number)
 {
     memset(player, 0, sizeof(*player));
     player->torture = torture;
-    player->dice = dice;
+    player->prng = prng;
     player->number = number;
     player->home = (struct wire){
         .ledger = &torture->ledger, .grammar = grammar, .player = number, .name = 'h'};

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tests/dice.h"
+#include "tests/prng.h"
 #include "tests/torture/torture.h"
 #include "tests/torture/wire.h"
 
@@ -16,7 +16,7 @@ enum doing { AWAY, IDLE, ASKING, HOLDING, RELEASING, LEAVING };
 
 struct player {
     struct torture *torture;
-    struct dice *dice;
+    struct prng *prng;
     unsigned number;
     struct wire home; /* where it locks */
     struct wire side; /* to another daemon, for errands */
@@ -39,7 +39,7 @@ struct player {
 };
 
 void player_init(struct player *player, struct torture *torture, const struct grammar *grammar,
-                 struct dice *dice, unsigned number);
+                 struct prng *prng, unsigned number);
 
 /* Read what has come, and do what it is time for. */
 void player_play(struct player *player, int64_t now_ns);

@@ -63,10 +63,10 @@ struct players *players_start(struct torture *torture)
     struct players *players = calloc(1, sizeof(*players));
     ck_assert_ptr_nonnull(players);
     players->torture = torture;
-    players->dice.state = torture->seed * 4 + 1;
+    players->prng.state = torture->seed * 4 + 1;
     grammar_init(&players->grammar);
     for (unsigned i = 0; i < PLAYERS; i++)
-        player_init(&players->each[i], torture, &players->grammar, &players->dice, i);
+        player_init(&players->each[i], torture, &players->grammar, &players->prng, i);
     ck_assert_int_eq(pthread_create(&players->thread, NULL, play, players), 0);
     return players;
 }

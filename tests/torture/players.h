@@ -14,7 +14,7 @@ enum { PLAYERS = 32 };
 struct players {
     struct torture *torture;
     struct grammar grammar;
-    struct dice dice;
+    struct prng prng;
     struct player each[PLAYERS];
     pthread_t thread;
 };

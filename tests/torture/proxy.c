@@ -116,7 +116,7 @@ static int64_t due_ns(struct proxy *proxy, const struct proxy_line *line, unsign
 {
     unsigned jitter_ms = line->jitter_ms[way];
     unsigned late_ms =
-        line->delay_ms[way] + (jitter_ms > 0 ? dice_below(&proxy->dice, jitter_ms) : 0);
+        line->delay_ms[way] + (jitter_ms > 0 ? prng_below(&proxy->prng, jitter_ms) : 0);
     return ledger_now_ns() + late_ms * NS_PER_MS;
 }
 
@@ -129,7 +129,7 @@ static void take(struct proxy *proxy, struct pair *pair, unsigned way)
         return;
     if (got <= 0) {
         flow->state = got == 0 ? ENDS : RESETS;
-        flow->overtaken = got < 0 && dice_below(&proxy->dice, 2) == 0;
+        flow->overtaken = got < 0 && prng_below(&proxy->prng, 2) == 0;
         return;
     }
     struct chunk *chunk = malloc(sizeof(*chunk) + (size_t)got);
@@ -218,7 +218,7 @@ static void *run(void *context)
 void proxy_start(struct proxy *proxy, const struct master *masters, uint64_t seed)
 {
     memset(proxy, 0, sizeof(*proxy));
-    proxy->dice.state = seed;
+    proxy->prng.state = seed;
     proxy->pairs = calloc(PROXY_PAIRS, sizeof(*proxy->pairs));
     ck_assert_ptr_nonnull(proxy->pairs);
     for (unsigned i = 0; i < PROXY_LINES; i++) {

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tests/dice.h"
 #include "tests/e2e/master.h"
+#include "tests/prng.h"
 
 enum { PROXY_LINES = 5, PROXY_PAIRS = 128 };
 
@@ -33,7 +33,7 @@ struct pair;
 struct proxy {
     struct proxy_line lines[PROXY_LINES];
     struct pair *pairs; /* PROXY_PAIRS */
-    struct dice dice;
+    struct prng prng;
     atomic_bool over;
     pthread_t thread;
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/histogram.h"
-#include "tests/dice.h"
+#include "tests/prng.h"
 #include "tests/runner.h"
 
 static unsigned bucket_of(int64_t duration_ns)
@@ -50,10 +50,10 @@ END_TEST
 
 START_TEST(any_duration_is_where_it_belongs)
 {
-    struct dice dice = {7};
+    struct prng prng = {7};
 
     for (unsigned i = 0; i < 100000; i++)
-        check((int64_t)(dice_draw(&dice) >> (1 + dice_draw(&dice) % 63)));
+        check((int64_t)(prng_draw(&prng) >> (1 + prng_draw(&prng) % 63)));
 }
 END_TEST
 

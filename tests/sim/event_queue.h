@@ -1,8 +1,8 @@
 /*
  * What happens when: a heap of events, in the order of true time, and of being written down.
  */
-#ifndef TESTS_SIM_AGENDA_H
-#define TESTS_SIM_AGENDA_H
+#ifndef TESTS_SIM_EVENT_QUEUE_H
+#define TESTS_SIM_EVENT_QUEUE_H
 
 #include <stdint.h>
 
@@ -33,20 +33,20 @@ struct event {
     uint32_t generation; /* of the subject: what is about another one is void */
 };
 
-enum { AGENDA_EVENTS = 16384 };
+enum { EVENT_QUEUE_EVENTS = 16384 };
 
-struct agenda {
-    struct event events[AGENDA_EVENTS];
+struct event_queue {
+    struct event events[EVENT_QUEUE_EVENTS];
     unsigned count;
     uint64_t serial;
 };
 
-void agenda_clear(struct agenda *agenda);
-void agenda_add(struct agenda *agenda, int64_t at_ns, enum event_kind kind, uint32_t subject,
-                uint32_t generation);
+void event_queue_clear(struct event_queue *event_queue);
+void event_queue_add(struct event_queue *event_queue, int64_t at_ns, enum event_kind kind,
+                     uint32_t subject, uint32_t generation);
 
 /* When the first is; INT64_MAX without one. And that. */
-int64_t agenda_next_ns(const struct agenda *agenda);
-struct event agenda_take(struct agenda *agenda);
+int64_t event_queue_next_ns(const struct event_queue *event_queue);
+struct event event_queue_take(struct event_queue *event_queue);
 
 #endif

@@ -2,17 +2,17 @@
  * A daemon that lies: a thread that speaks the protocol, or nearly, and keeps what it was asked and
  * what it has said, byte for byte. It serves one connection after the other.
  */
-#ifndef TESTS_E2E_LIAR_H
-#define TESTS_E2E_LIAR_H
+#ifndef TESTS_E2E_HOSTILE_SERVER_H
+#define TESTS_E2E_HOSTILE_SERVER_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/dice.h"
+#include "tests/prng.h"
 
-enum { LIAR_LINES = 4096, LIAR_BYTES = 1 << 20, LIAR_LINE = 4096 };
+enum { HOSTILE_LINES = 4096, HOSTILE_BYTES = 1 << 20, HOSTILE_LINE = 4096 };
 
 enum lie_kind {
     LIE_NONE,
@@ -35,7 +35,7 @@ struct lie {
     const char *before;  /* whole lines that come before each answer */
 };
 
-struct liar {
+struct hostile_server {
     pthread_t thread;
     int listening;
     int bell[2]; /* closed to have the thread end */
@@ -43,36 +43,37 @@ struct liar {
     pthread_mutex_t mutex;
     /* Below: by the mutex. */
     struct lie lie;
-    struct dice dice;
+    struct prng prng;
     unsigned tokens;
     unsigned connections;
     struct {
         uint64_t id; /* the number that is its tag */
         int64_t seen_ns;
         char text[512];
-    } asked[LIAR_LINES];
+    } asked[HOSTILE_LINES];
     unsigned asked_count;
-    char said[LIAR_BYTES]; /* ends with NUL; what was said to one connection is ended by LF */
+    char said[HOSTILE_BYTES]; /* ends with NUL; what was said to one connection is ended by LF */
     size_t said_len;
 };
 
-void liar_start(struct liar *liar, const char *path);
-void liar_stop(struct liar *liar);
+void hostile_start(struct hostile_server *hostile_server, const char *path);
+void hostile_stop(struct hostile_server *hostile_server);
 
 /* From now on it lies like this; what it was asked and has said is forgotten. */
-void liar_set(struct liar *liar, const struct lie *lie);
+void hostile_set(struct hostile_server *hostile_server, const struct lie *lie);
 
 /* Has it been asked this? The text begins behind the tag. */
-bool liar_was_asked(struct liar *liar, const char *text);
+bool hostile_was_asked(struct hostile_server *hostile_server, const char *text);
 
 /* What it was asked with this number, and when it had read that. */
-bool liar_request(struct liar *liar, uint64_t id, char *text, int64_t *seen_ns);
+bool hostile_request(struct hostile_server *hostile_server, uint64_t id, char *text,
+                     int64_t *seen_ns);
 
 /* The lines with this tag that it has said so far, each passed on behind the tag. */
-void liar_each_answer(struct liar *liar, uint64_t id, void (*line)(void *context, const char *text),
-                      void *context);
+void hostile_each_answer(struct hostile_server *hostile_server, uint64_t id,
+                         void (*line)(void *context, const char *text), void *context);
 
 /* Nanoseconds of CLOCK_BOOTTIME. */
-int64_t liar_clock_ns(void);
+int64_t hostile_clock_ns(void);
 
 #endif

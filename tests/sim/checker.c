@@ -15,7 +15,7 @@
 /* What rests on a master after this long without faults stays there. */
 #define LEFTOVER_NS (500 * NS_PER_MS)
 
-void judge_violation(struct sim *sim, const char *form, ...)
+void checker_violation(struct sim *sim, const char *form, ...)
 {
     va_list arguments;
     if (sim->violation != NULL)
@@ -46,7 +46,7 @@ static void check_zeal(struct sim *sim, unsigned daemon)
     if (sim->resource_count > keys)
         keys = sim->resource_count;
     if (rounds > ROUNDS_MAX * keys)
-        judge_violation(sim, "daemon %u asks over and over", daemon);
+        checker_violation(sim, "daemon %u asks over and over", daemon);
 }
 
 /* The round of this token has reached the first master. */
@@ -61,11 +61,11 @@ static void check_pauses(struct sim *sim, const struct sim_token *token)
             other->daemon == token->daemon && other->resource == token->resource && !other->granted;
     }
     if (in_vain > ROUNDS_IN_VAIN_MAX)
-        judge_violation(sim, "daemon %u asks for r%u over and over", token->daemon,
-                        token->resource);
+        checker_violation(sim, "daemon %u asks for r%u over and over", token->daemon,
+                          token->resource);
 }
 
-unsigned judge_new_token(struct sim *sim, unsigned daemon)
+unsigned checker_new_token(struct sim *sim, unsigned daemon)
 {
     assert(sim->token_count < SIM_TOKENS);
     sim->tokens[sim->token_count] = (struct sim_token){.resource = SIM_RESOURCES,
@@ -79,14 +79,14 @@ unsigned judge_new_token(struct sim *sim, unsigned daemon)
     return sim->token_count - 1;
 }
 
-struct sim_token *judge_token(struct sim *sim, const char *token)
+struct sim_token *checker_token(struct sim *sim, const char *token)
 {
     char digits[9];
     bool frozen = token[0] == '!'; /* keys have no final NUL */
     snprintf(digits, sizeof(digits), "%.8s", token + (frozen ? TOKEN_KEPT : 0));
     unsigned long number = strtoul(digits, NULL, 16);
     if (frozen)
-        number ^= (unsigned long)JUDGE_FROZEN << 24;
+        number ^= (unsigned long)CHECKER_FROZEN << 24;
     return number < sim->token_count ? &sim->tokens[number] : NULL;
 }
 
@@ -100,26 +100,26 @@ static bool is_fit(const struct sim *sim, unsigned master)
     return sim->now_ns - sim->masters[master].forgot_ns >= max_ttl_ns - max_ttl_ns / 50;
 }
 
-void judge_on_forgot(struct sim *sim, unsigned master)
+void checker_on_forgot(struct sim *sim, unsigned master)
 {
     sim->masters[master].forgot_ns = sim->masters[master].ends_early_ns = sim->now_ns;
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
 }
 
-void judge_on_old_data(struct sim *sim, const struct fake_data *data)
+void checker_on_old_data(struct sim *sim, const struct fake_data *data)
 {
     for (unsigned i = 0; i < data->count; i++) {
         const struct fake_key *key = &data->keys[i];
         struct sim_token *token =
-            key->value_len == LIMIT_TOKEN ? judge_token(sim, key->value) : NULL;
+            key->value_len == LIMIT_TOKEN ? checker_token(sim, key->value) : NULL;
         if (token != NULL)
             token->loose = true;
     }
 }
 
-void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
-                  const char *value, size_t len, int64_t ends_ms)
+void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
+                    const char *value, size_t len, int64_t ends_ms)
 {
     if (key_len == strlen(RECORD_KEY) && memcmp(key, RECORD_KEY, key_len) == 0)
         sim_note(sim, "    %c: %.*s\n", 'a' + master, (int)len, value);
@@ -128,7 +128,7 @@ void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_
     sim_note(sim, "    %c: r%c = %.8s for %" PRId64 " ms\n", 'a' + master, key[1], value,
              ends_ms - master_wall_us(sim, master) / 1000);
     sleepers_on_set(sim, master, (unsigned)(key[1] - '0'));
-    struct sim_token *token = judge_token(sim, value);
+    struct sim_token *token = checker_token(sim, value);
     if (token == NULL || value[0] == '!')
         return;
     if (token->resource == SIM_RESOURCES) {
@@ -144,7 +144,7 @@ void judge_on_set(struct sim *sim, unsigned master, const char *key, size_t key_
 
 /* --- grants --- */
 
-int64_t judge_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms)
+int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms)
 {
     const struct sim_clock *clock = &sim->clients[request->client].clock;
     return clock_when(clock, clock_at(clock, request->sent_ns) + ms * NS_PER_MS);
@@ -154,9 +154,9 @@ static void check(struct sim *sim, enum history_verdict verdict, const char *tok
 {
     if (verdict == HISTORY_FINE)
         return;
-    judge_violation(sim, "%s: %.8s; %.8s until %.3f", history_words(verdict), token,
-                    verdict == HISTORY_TWO_HOLDERS ? sim->history.other.token : "",
-                    (double)sim->history.other.until_ns / 1e9);
+    checker_violation(sim, "%s: %.8s; %.8s until %.3f", history_words(verdict), token,
+                      verdict == HISTORY_TWO_HOLDERS ? sim->history.other.token : "",
+                      (double)sim->history.other.until_ns / 1e9);
 }
 
 /* Until when a master has the token, which excludes others as long when it is frozen, as its clock
@@ -180,7 +180,7 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
  * long as its holder may rely on it, or lose it by what the guard sees. */
 static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bool acquired)
 {
-    const struct sim_token *token = judge_token(sim, text);
+    const struct sim_token *token = checker_token(sim, text);
     unsigned good = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
         bool forgot = sim->masters[i].ends_early_ns >= token->set_ns[i];
@@ -188,8 +188,8 @@ static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bo
                 (forgot || kept_until_ns(sim, i, token, text) >= until_ns);
     }
     if (good < sim->node_count / 2 + 1)
-        judge_violation(sim, "granted by %u of %u that could vote and keep it: %.8s", good,
-                        sim->node_count, text);
+        checker_violation(sim, "granted by %u of %u that could vote and keep it: %.8s", good,
+                          sim->node_count, text);
 }
 
 /* Nobody who came earlier waits still for what this one got. */
@@ -203,15 +203,15 @@ static void check_order(struct sim *sim, const struct sim_request *granted)
             other->order < granted->order &&
             now_ns < other->arrived_ns + other->wait_ms * NS_PER_MS &&
             !sim->connections[other->connection].engine_client.gone)
-            judge_violation(sim, "client %u was granted before client %u, who came earlier",
-                            granted->client, other->client);
+            checker_violation(sim, "client %u was granted before client %u, who came earlier",
+                              granted->client, other->client);
     }
 }
 
 static void on_grant(struct sim *sim, const struct sim_request *request, const char *token,
                      int64_t fence, int64_t until_ns, bool heard)
 {
-    struct sim_token *granted = judge_token(sim, token);
+    struct sim_token *granted = checker_token(sim, token);
     sim->tally->counts[COUNT_GRANTS]++;
     sim->tally->counts[COUNT_HOLDS] += request->hold;
     granted->granted = true;
@@ -219,7 +219,7 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     if (granted->broken_ns != 0) {
         /* Another daemon cannot know of the round that is about to grant it; its own can. */
         if (granted->broken_by == granted->daemon && granted->broken_life == granted->life)
-            judge_violation(sim, "granted after its own daemon has broken it: %.8s", token);
+            checker_violation(sim, "granted after its own daemon has broken it: %.8s", token);
         return;
     }
     check_quorum(sim, token, until_ns, true);
@@ -241,16 +241,16 @@ static void on_extended(struct sim *sim, const struct sim_request *request, int6
 {
     sim->tally->counts[COUNT_EXTENSIONS]++;
     check_quorum(sim, request->token, until_ns, false);
-    if (heard && is_promise(judge_token(sim, request->token), request->sent_ns))
+    if (heard && is_promise(checker_token(sim, request->token), request->sent_ns))
         check(sim,
               history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
                                 until_ns),
               request->token);
 }
 
-void judge_on_extend(struct sim *sim, const struct sim_request *request)
+void checker_on_extend(struct sim *sim, const struct sim_request *request)
 {
-    struct sim_token *token = judge_token(sim, request->token);
+    struct sim_token *token = checker_token(sim, request->token);
     /* It sets the token where that is missing, and does not hear of an UNLOCK through the daemon
      * that made it: a master that is asked behind that release has the token once more. */
     token->loose = token->loose || request->daemon != token->daemon;
@@ -258,14 +258,14 @@ void judge_on_extend(struct sim *sim, const struct sim_request *request)
 
 static void on_pong(struct sim *sim, const struct sim_request *request, bool heard)
 {
-    const struct sim_token *token = judge_token(sim, request->token);
+    const struct sim_token *token = checker_token(sim, request->token);
     /* It rests on an extension of the daemon, which is not older than any lock may live. */
     int64_t asked_ns = request->sent_ns - sim->max_ttl_ms * 11 / 10 * NS_PER_MS;
     /* A daemon that was started again knows nothing of it, and neither does its connection. */
     if (heard && !token->lost && is_promise(token, asked_ns))
         check(sim,
               history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
-                                judge_deadline_ns(sim, request, request->ttl_ms / 3)),
+                                checker_deadline_ns(sim, request, request->ttl_ms / 3)),
               request->token);
 }
 
@@ -294,9 +294,9 @@ static void check_released(struct sim *sim, const struct sim_request *request)
             fake_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
         have += key != NULL && strcmp(key->value, request->token) == 0;
     }
-    if (have > sim->node_count / 2 && should_be_gone(sim, judge_token(sim, request->token)))
-        judge_violation(sim, "%.8s was released, but rests on %u of %u", request->token, have,
-                        sim->node_count);
+    if (have > sim->node_count / 2 && should_be_gone(sim, checker_token(sim, request->token)))
+        checker_violation(sim, "%.8s was released, but rests on %u of %u", request->token, have,
+                          sim->node_count);
 }
 
 /* --- answers --- */
@@ -360,8 +360,8 @@ static void check_timeout(struct sim *sim, const struct sim_request *request)
     bool slept = daemon->paused_at_ns >= request->sent_ns;
     if (request->verb != VERB_PING && !slept &&
         waited_ns > request->wait_ms * NS_PER_MS + WAIT_SLACK_NS)
-        judge_violation(sim, "client %u was answered %.1f ms after the end of its wait",
-                        request->client, (double)waited_ns / 1e6 - (double)request->wait_ms);
+        checker_violation(sim, "client %u was answered %.1f ms after the end of its wait",
+                          request->client, (double)waited_ns / 1e6 - (double)request->wait_ms);
 }
 
 /* How many others are under way that count against the same bound as this one. */
@@ -419,19 +419,20 @@ static void on_limit(struct sim *sim, const struct sim_request *request, const c
     enum limited bound = limited_of(word);
     sim->tally->limited[bound]++;
     if (!is_met(sim, request, bound))
-        judge_violation(sim, "client %u was refused for a bound that is not met: %s",
-                        request->client, word);
+        checker_violation(sim, "client %u was refused for a bound that is not met: %s",
+                          request->client, word);
 }
 
-void judge_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
-                    bool heard)
+void checker_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
+                      bool heard)
 {
     char token[LIMIT_TOKEN + 1];
     int64_t validity_ms;
     int64_t elapsed_ms;
     int64_t fence = 0;
     if (!is_of_protocol(request, line)) {
-        judge_violation(sim, "no answer of the protocol to %s: %s", verb_word(request->verb), line);
+        checker_violation(sim, "no answer of the protocol to %s: %s", verb_word(request->verb),
+                          line);
         return;
     }
     check_timeout(sim, request);
@@ -445,15 +446,15 @@ void judge_on_reply(struct sim *sim, const struct sim_request *request, const ch
         on_limit(sim, request, line + strlen("LIMIT "));
     int got = sscanf(line, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, token, &validity_ms,
                      &elapsed_ms, &fence);
-    struct sim_token *asked = request->token[0] != '\0' ? judge_token(sim, request->token) : NULL;
+    struct sim_token *asked = request->token[0] != '\0' ? checker_token(sim, request->token) : NULL;
     if (got >= 3) {
-        int64_t until_ns = judge_deadline_ns(sim, request, validity_ms + elapsed_ms);
+        int64_t until_ns = checker_deadline_ns(sim, request, validity_ms + elapsed_ms);
         if (request->verb == VERB_LOCK)
             on_grant(sim, request, token, fence, until_ns, heard);
         else
             on_extended(sim, request, until_ns, heard);
         if (request->verb == VERB_LOCK && request->fence != (got == 4))
-            judge_violation(sim, "a fence that was not asked for, or none: %s", line);
+            checker_violation(sim, "a fence that was not asked for, or none: %s", line);
     } else if (request->verb == VERB_EXTEND && outcome == OUTCOME_GONE) {
         history_ended(&sim->history, request->resource, request->token);
         asked->loose = true;
@@ -466,7 +467,7 @@ void judge_on_reply(struct sim *sim, const struct sim_request *request, const ch
     }
 }
 
-void judge_on_push(struct sim *sim, unsigned daemon, const char *line)
+void checker_on_push(struct sim *sim, unsigned daemon, const char *line)
 {
     char token[LIMIT_TOKEN + 1];
     char reason[64];
@@ -474,20 +475,20 @@ void judge_on_push(struct sim *sim, unsigned daemon, const char *line)
     char kind[8];
     (void)daemon;
     if (sscanf(line, "! %7s r%u %40s %63s", kind, &resource, token, reason) != 4 ||
-        judge_token(sim, token) == NULL ||
+        checker_token(sim, token) == NULL ||
         (strcmp(kind, "LOST") != 0 && strcmp(kind, "WARN") != 0)) {
-        judge_violation(sim, "no push of the protocol: %s", line);
+        checker_violation(sim, "no push of the protocol: %s", line);
         return;
     }
     if (strcmp(kind, "LOST") != 0)
         return;
     sim->tally->counts[COUNT_LOST]++;
-    judge_token(sim, token)->lost = true;
+    checker_token(sim, token)->lost = true;
 }
 
-void judge_on_hold_ended(struct sim *sim, unsigned daemon, const char *text)
+void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *text)
 {
-    struct sim_token *token = judge_token(sim, text);
+    struct sim_token *token = checker_token(sim, text);
     token->asked_release = true;
     token->released_by = daemon;
     token->released_life = sim->daemons[daemon].life;
@@ -522,13 +523,13 @@ static void check_frozen(struct sim *sim, const struct sim_token *token, const c
                 sim->masters[i].forgot_ns < token->made_ns;
     }
     if (have > sim->node_count / 2)
-        judge_violation(sim, "%.8s is broken, but %u of %u have it unfrozen", text, have,
-                        sim->node_count);
+        checker_violation(sim, "%.8s is broken, but %u of %u have it unfrozen", text, have,
+                          sim->node_count);
 }
 
-void judge_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *text)
+void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *text)
 {
-    struct sim_token *token = judge_token(sim, text);
+    struct sim_token *token = checker_token(sim, text);
     sim_note(sim, "daemon %u breaks %.8s\n", daemon, text);
     sim->tally->counts[COUNT_BROKEN]++;
     end_hold(sim, resource, text);
@@ -560,7 +561,7 @@ static bool is_in_use(const struct sim *sim, unsigned resource)
     return false;
 }
 
-void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns)
+void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns)
 {
     sim->tally->counts[COUNT_FOREIGN]++;
     /* Before it had counted its votes, which no daemon can know. */
@@ -579,7 +580,7 @@ void judge_on_foreign(struct sim *sim, unsigned resource, const char *token, int
 
 /* --- the end --- */
 
-void judge_leftovers(struct sim *sim)
+void checker_leftovers(struct sim *sim)
 {
     for (unsigned master = 0; master < sim->node_count; master++) {
         const struct fake_data *data = &sim->masters[master].redis.data;
@@ -590,7 +591,7 @@ void judge_leftovers(struct sim *sim)
             if (key->name[0] != 'r' || key->len != 2 || key->value[0] == '!' ||
                 master_wall_us(sim, master) / 1000 > key->ends_ms)
                 continue;
-            const struct sim_token *token = judge_token(sim, key->value);
+            const struct sim_token *token = checker_token(sim, key->value);
             if (token == NULL || sim->now_ns - token->set_ns[master] <= LEFTOVER_NS ||
                 !should_be_gone(sim, token))
                 continue;
@@ -598,53 +599,53 @@ void judge_leftovers(struct sim *sim)
             unsigned owes = token->granted ? token->released_by : token->daemon;
             if (++left[owes] >
                 sim->daemons[owes].engine.flights.masters[master].link.pending_releases.dropped)
-                judge_violation(sim, "%.8s failed or was released, but rests on %c", key->value,
-                                'a' + master);
+                checker_violation(sim, "%.8s failed or was released, but rests on %c", key->value,
+                                  'a' + master);
         }
     }
 }
 
-void judge_end(struct sim *sim, unsigned index)
+void checker_end(struct sim *sim, unsigned index)
 {
     const struct daemon *daemon = &sim->daemons[index];
     const struct engine *engine = &daemon->engine;
     for (unsigned i = 0; i < SIM_REQUESTS; i++)
         if (sim->requests[i].state != REQUEST_FREE && sim->requests[i].daemon == index)
-            judge_violation(sim, "client %u was never answered", sim->requests[i].client);
+            checker_violation(sim, "client %u was never answered", sim->requests[i].client);
     for (unsigned node = 0; node < sim->node_count; node++) {
         enum reason reason = engine_refuses_vote(engine, node, daemon_clock_ns(sim, index));
         /* A heartbeat that happens to be under way; a grant is asked for later. */
         if (reason != REASON_NONE && !(reason == REASON_BACKLOG && bounds_are_in_force()))
-            judge_violation(sim, "%c does not get its vote back from daemon %u: %s", 'a' + node,
-                            index, reason_word(reason));
+            checker_violation(sim, "%c does not get its vote back from daemon %u: %s", 'a' + node,
+                              index, reason_word(reason));
         if (engine->flights.masters[node].link.pending_releases.count != 0)
-            judge_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
+            checker_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
     }
     if (engine->manager.pending_requests.in_use != 0 || engine->manager.waiting != 0 ||
         engine->manager.holding != 0)
-        judge_violation(sim, "daemon %u keeps %zu requests, %zu waiters, %zu holds", index,
-                        engine->manager.pending_requests.in_use, engine->manager.waiting,
-                        engine->manager.holding);
+        checker_violation(sim, "daemon %u keeps %zu requests, %zu waiters, %zu holds", index,
+                          engine->manager.pending_requests.in_use, engine->manager.waiting,
+                          engine->manager.holding);
     /* What is counted against a bound is counted back. */
     if (engine->manager.renewing != 0 || engine->manager.breakings.in_use != 0 ||
         engine->manager.held_count != 0)
-        judge_violation(sim, "daemon %u keeps %zu renewals, %zu breaks, %zu of those held", index,
-                        (size_t)engine->manager.renewing, engine->manager.breakings.in_use,
-                        (size_t)engine->manager.held_count);
+        checker_violation(sim, "daemon %u keeps %zu renewals, %zu breaks, %zu of those held", index,
+                          (size_t)engine->manager.renewing, engine->manager.breakings.in_use,
+                          (size_t)engine->manager.held_count);
     for (unsigned node = 0; node < sim->node_count; node++)
         if (engine->flights.masters[node].key_probes != 0 || engine->flights.vote_count[node] != 0)
-            judge_violation(sim, "daemon %u keeps %u looks at %c, %u votes", index,
-                            engine->flights.masters[node].key_probes, 'a' + node,
-                            engine->flights.vote_count[node]);
+            checker_violation(sim, "daemon %u keeps %u looks at %c, %u votes", index,
+                              engine->flights.masters[node].key_probes, 'a' + node,
+                              engine->flights.vote_count[node]);
     if (engine->flights.pool.in_use != 0)
-        judge_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);
+        checker_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);
     /* One of each lock, and those that are kept for some seconds. */
     const struct resource *resource;
     TAILQ_FOREACH (resource, &engine->manager.resources.all, of_all)
         if (resource->kept && !resource->wake.set)
-            judge_violation(sim, "daemon %u keeps %s for ever", index, resource->name);
+            checker_violation(sim, "daemon %u keeps %s for ever", index, resource->name);
     if (engine->manager.resources.pool.in_use >
         engine->manager.locks.in_use + engine->manager.kept_count)
-        judge_violation(sim, "daemon %u keeps %zu resources for %zu locks", index,
-                        engine->manager.resources.pool.in_use, engine->manager.locks.in_use);
+        checker_violation(sim, "daemon %u keeps %zu resources for %zu locks", index,
+                          engine->manager.resources.pool.in_use, engine->manager.locks.in_use);
 }

@@ -1,18 +1,18 @@
 /*
  * Choices of a random test that a seed repeats.
  */
-#ifndef TESTS_DICE_H
-#define TESTS_DICE_H
+#ifndef TESTS_PRNG_H
+#define TESTS_PRNG_H
 
 #include <stdint.h>
 
-struct dice {
+struct prng {
     uint64_t state; /* the seed, to begin with */
 };
 
-uint64_t dice_draw(struct dice *dice);
+uint64_t prng_draw(struct prng *prng);
 
 /* One of 0 .. count - 1. */
-unsigned dice_below(struct dice *dice, unsigned count);
+unsigned prng_below(struct prng *prng, unsigned count);
 
 #endif
