@@ -204,7 +204,7 @@ unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel ch
     unsigned kept = 0;
     engine_catch_up(engine, now_ns);
     if (channel == CHANNEL_COMMANDS)
-        kept = replies_keep_plain_yes(&engine->flights, node, reply, count, now_ns);
+        kept = replies_keep_unfenced_yes(&engine->flights, node, reply, count, now_ns);
     if (kept > 0)
         return kept;
     bool open = replies_on_reply(&engine->flights, node, channel, reply, now_ns);

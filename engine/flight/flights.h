@@ -77,7 +77,7 @@ struct kept_vote {
     struct flight *flight;
     int64_t sent_ns;
     uint32_t epoch;
-    uint32_t plain; /* so many say yes, of this flight and those together with it; 0: another */
+    uint32_t unfenced; /* so many say yes, of this flight and those together with it; 0: another */
 };
 
 struct flights {
@@ -107,7 +107,7 @@ struct flights {
     struct answer *vote_answers;
     unsigned vote_count[LIMIT_NODES];
     /* Plain votes that were asked for; and for what last, which may be over. */
-    uint32_t plain_votes;
+    uint32_t unfenced_votes;
     struct flight *asked_last;
 
     unsigned far_queries;      /* so many have been asked for */

@@ -29,7 +29,7 @@ static inline void deliver_kept(struct flights *flights, unsigned node,
                                 int64_t now_ns)
 {
     struct flight *flight = vote->flight;
-    unsigned count = vote->plain > 0 ? vote->plain : 1;
+    unsigned count = vote->unfenced > 0 ? vote->unfenced : 1;
     for (unsigned i = 0; i < count; i++) {
         struct flight *next = flight->batch_next;
         flights_deliver_vote(flights, node, flight, said, now_ns);
@@ -51,7 +51,7 @@ static void deliver_votes(struct flights *flights, unsigned node, enum reason fa
     uint32_t epoch = guard_epoch(&flights->guard, node);
     flights->vote_count[node] = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct answer *said = votes[i].plain > 0 ? &yes : &answers[i];
+        const struct answer *said = votes[i].unfenced > 0 ? &yes : &answers[i];
         if (votes[i].epoch != epoch)
             said = &unchecked;
         if (failed != REASON_NONE)
@@ -79,8 +79,8 @@ static void keep_vote(struct flights *flights, unsigned node, const struct outst
     flights->vote_count[node] = count + 1;
 }
 
-unsigned replies_keep_plain_yes(struct flights *flights, unsigned node,
-                                const struct redis_reply *reply, unsigned count, int64_t now_ns)
+unsigned replies_keep_unfenced_yes(struct flights *flights, unsigned node,
+                                   const struct redis_reply *reply, unsigned count, int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
     const struct outstanding *run = link_expects_votes(link);
@@ -93,7 +93,7 @@ unsigned replies_keep_plain_yes(struct flights *flights, unsigned node,
         .flight = run->owner,
         .sent_ns = run->sent_ns,
         .epoch = run->epoch,
-        .plain = count,
+        .unfenced = count,
     };
     flights->vote_count[node] = kept + 1;
     link_take_votes(link, count, now_ns);

@@ -13,8 +13,8 @@
 /* A plain yes to votes, which has come `count` times in a row: what masters say most. Returns how
  * many of these have been kept; 0: it is something else. Nothing follows from it. Saves 21 % of the
  * daemon's instructions at 16x16. */
-unsigned replies_keep_plain_yes(struct flights *flights, unsigned node,
-                                const struct redis_reply *reply, unsigned count, int64_t now_ns);
+unsigned replies_keep_unfenced_yes(struct flights *flights, unsigned node,
+                                   const struct redis_reply *reply, unsigned count, int64_t now_ns);
 
 /* Any reply. False: the connection was closed over it. */
 bool replies_on_reply(struct flights *flights, unsigned node, enum channel channel,

@@ -95,15 +95,15 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
     struct outstanding outstanding = {.kind = OUTSTANDING_ROUND,
                                       .command = (uint8_t)command,
                                       .form = REDIS_BY_SHA1,
-                                      .plain = flight_command(flight, command) == REDIS_ACQUIRE,
+                                      .unfenced = flight_command(flight, command) == REDIS_ACQUIRE,
                                       .sent_ns = now_ns,
                                       .owner = flight};
     uint32_t refused = 0;
     write_batched_first(flights, flight->key, now_ns);
     size_t len = format(flights, flight, command, REDIS_BY_SHA1, now_ns);
     bool joined = false;
-    if (outstanding.plain)
-        outstanding.number = ++flights->plain_votes;
+    if (outstanding.unfenced)
+        outstanding.number = ++flights->unfenced_votes;
     for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
         unsigned node = nodes_first(rest);
         struct link *link = &flights->masters[node].link;
@@ -112,7 +112,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
             continue;
         }
         outstanding.epoch = guard_epoch(&flights->guard, node);
-        if (outstanding.plain) {
+        if (outstanding.unfenced) {
             joined |= link_expect_vote(link, &outstanding);
             continue;
         }
@@ -125,7 +125,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
         assert(flights->asked_last->batch_next == NULL);
         flights->asked_last->batch_next = flight;
     }
-    if (outstanding.plain)
+    if (outstanding.unfenced)
         flights->asked_last = flight;
     write_formatted(flights, nodes & ~refused, len);
     /* The guard is asked about votes at the end of the pass. */
@@ -291,8 +291,8 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
                      ? format_chain(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns)
                      : format(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns);
     again.form = REDIS_IN_FULL;
-    again.plain = false; /* of no run */
-    again.tracking = 0;  /* that was asked for once */
+    again.unfenced = false; /* of no run */
+    again.tracking = 0;     /* that was asked for once */
     again.sent_ns = now_ns;
     link_send(link, flights->command, len, &again);
     if (vote)

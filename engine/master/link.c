@@ -100,7 +100,7 @@ static void push_outstanding(struct link *link, const struct outstanding *outsta
     slot->kind = outstanding->kind;
     slot->command = outstanding->command;
     slot->form = outstanding->form;
-    slot->plain = outstanding->plain;
+    slot->unfenced = outstanding->unfenced;
     slot->epoch = outstanding->epoch;
     slot->tracking = outstanding->tracking; /* or the number */
     slot->more = 0;
@@ -462,10 +462,10 @@ void link_expect(struct link *link, const struct outstanding *outstanding)
 bool link_expect_vote(struct link *link, const struct outstanding *outstanding)
 {
     assert(link->state == LINK_UP);
-    assert(outstanding->plain);
+    assert(outstanding->unfenced);
     struct outstanding *last =
         &link->outstanding[(link->first + link->outstanding_count - 1) % LIMIT_LINK_COMMANDS];
-    if (link->outstanding_count > 0 && last->plain &&
+    if (link->outstanding_count > 0 && last->unfenced &&
         last->number + last->more + 1 == outstanding->number && last->epoch == outstanding->epoch) {
         last->more++;
         link->load++;
@@ -539,13 +539,13 @@ const struct outstanding *link_expects_votes(const struct link *link)
     if (link->state != LINK_UP || link->pending_releases.unsent > 0 || link->outstanding_count == 0)
         return NULL;
     const struct outstanding *outstanding = &link->outstanding[link->first];
-    return outstanding->plain ? outstanding : NULL;
+    return outstanding->unfenced ? outstanding : NULL;
 }
 
 void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
 {
     struct outstanding *run = &link->outstanding[link->first];
-    assert(run->plain);
+    assert(run->unfenced);
     assert(count > 0);
     assert(count <= run->more + 1);
     histogram_add_many(&link->round_trips, now_ns - run->sent_ns, count);

@@ -89,7 +89,7 @@ struct outstanding {
      * OUTSTANDING_RELEASES: how many, and the form. */
     uint8_t command;
     uint8_t form;
-    bool plain;     /* OUTSTANDING_ROUND: a vote, of which OK says all: yes */
+    bool unfenced;  /* OUTSTANDING_ROUND: a vote, of which OK says all: yes */
     uint32_t epoch; /* OUTSTANDING_ROUND: of the node, when the vote was asked for */
     union {
         /* OUTSTANDING_ROUND, OUTSTANDING_KEY_PROBE: the key is tracked from then on, if the tracker
@@ -191,7 +191,7 @@ void link_expect(struct link *link, const struct outstanding *outstanding);
 
 /* The same of a plain vote. True: it belongs to a run, and the owner of the one asked for before
  * has to have this one's as its next. Only votes with one number behind the other do: so the next
- * of an owner is the same on every link. replies_keep_plain_yes() says what runs save. */
+ * of an owner is the same on every link. replies_keep_unfenced_yes() says what runs save. */
 bool link_expect_vote(struct link *link, const struct outstanding *outstanding);
 
 /* The reason behind an error that is no answer to a round. What it says is remembered where that is
