@@ -32,7 +32,7 @@ struct engine_client {
     unsigned hold_count;
     uint64_t id;
     char label[LIMIT_TAG + 1]; /* by NAME; "" without one */
-    bool gone;                 /* no answer can reach the client any more */
+    bool disconnected;         /* no answer can reach the client any more */
 };
 
 #endif

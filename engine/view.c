@@ -221,7 +221,7 @@ void engine_client_set_name(struct engine_client *client, const char *name, size
 
 void engine_client_unreachable(struct engine_client *client)
 {
-    client->gone = true;
+    client->disconnected = true;
 }
 
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)

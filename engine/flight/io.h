@@ -72,7 +72,7 @@ struct engine_io {
                   size_t len);
 
     /* The answer to a submitted request. Exactly one of the two comes for each request, unless the
-     * client is gone first. If this one cannot be delivered, it sets client->gone. */
+     * client is gone first. If this one cannot be delivered, it sets client->disconnected. */
     void (*reply)(void *context, struct engine_client *client, const char *tag, size_t tag_len,
                   const struct reply *reply);
     /* A LOCK that was undone because the client ended its side of the connection. */

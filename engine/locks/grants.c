@@ -88,7 +88,7 @@ static void push(struct lock_manager *manager, const struct lock *lock, bool los
         .node = node,
         .reason = reason,
     };
-    if (!lock->client->gone)
+    if (!lock->client->disconnected)
         manager->io->push(manager->io->context, lock->client, &push);
 }
 

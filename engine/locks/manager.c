@@ -124,11 +124,11 @@ bool manager_say(struct lock_manager *manager, struct pending_request *pending,
 {
     struct engine_client *client = pending->client;
     assert(pending->flight == NULL);
-    if (!client->gone)
+    if (!client->disconnected)
         manager->io->reply(manager->io->context, client, pending_tag(pending), pending->tag_len,
                            reply);
     pending_close(&manager->pending_requests, pending);
-    return !client->gone;
+    return !client->disconnected;
 }
 
 /* How long the client has waited for it, as its own clock may have it. */

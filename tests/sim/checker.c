@@ -202,7 +202,7 @@ static void check_order(struct sim *sim, const struct sim_request *granted)
             other->daemon == granted->daemon && other->resource == granted->resource &&
             other->order < granted->order &&
             now_ns < other->arrived_ns + other->wait_ms * NS_PER_MS &&
-            !sim->connections[other->connection].engine_client.gone)
+            !sim->connections[other->connection].engine_client.disconnected)
             checker_violation(sim, "client %u was granted before client %u, who came earlier",
                               granted->client, other->client);
     }

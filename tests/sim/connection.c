@@ -210,7 +210,7 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
         engine_client_end(engine, &connection->engine_client, ENGINE_QUIT, now_ns);
     else if (connection->in_order)
         engine_client_end(engine, &connection->engine_client, ENGINE_HALF_CLOSED, now_ns);
-    connection->engine_client.gone = true;
+    connection->engine_client.disconnected = true;
     engine_client_end(engine, &connection->engine_client, ENGINE_GONE, now_ns);
     connection->daemon_has_it = false;
     forget_requests(sim, event->subject);
@@ -270,7 +270,7 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
     }
     /* The daemon may notice with this answer that nobody is there any more. */
     if (!connection->open && sim_below(sim, 2) == 0) {
-        client->gone = true;
+        client->disconnected = true;
         request->state = REQUEST_FREE;
         return;
     }
@@ -292,7 +292,7 @@ void connection_take_push(struct sim *sim, unsigned daemon, struct engine_client
 {
     struct sim_connection *connection = connection_of(sim, client);
     char text[LIMIT_REPLY + 1];
-    if (client->gone)
+    if (client->disconnected)
         return;
     sim_note(sim, "daemon %u to %u: %.*s", daemon, connection->client, (int)len, line);
     snprintf(text, sizeof(text), "%.*s", (int)len - 1, line);

@@ -122,7 +122,7 @@ void cluster_end_client(struct cluster *cluster, struct engine_client *client)
 
 void cluster_lose_client(struct cluster *cluster, struct engine_client *client)
 {
-    client->gone = true;
+    client->disconnected = true;
     engine_client_end(&cluster->engine, client, ENGINE_GONE, cluster->now_ns);
     engine_client_init(client, client->id);
 }

@@ -43,10 +43,10 @@ static void io_reply(void *context, struct engine_client *client, const char *ta
     struct cluster *cluster = context;
     char line[LIMIT_REPLY];
     size_t len = reply_format(answer, tag, tag_len, line);
-    ck_assert(!client->gone);
-    client->gone = cluster->deaf;
+    ck_assert(!client->disconnected);
+    client->disconnected = cluster->deaf;
     cluster->deaf = false;
-    if (client->gone)
+    if (client->disconnected)
         return;
     hear(cluster, "%.*s", (int)(len - 1), line);
 }
@@ -63,7 +63,7 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     struct cluster *cluster = context;
     char line[LIMIT_REPLY];
     size_t len = reply_format_push(push, line);
-    ck_assert(!client->gone);
+    ck_assert(!client->disconnected);
     hear(cluster, "%.*s", (int)(len - 1), line);
 }
 

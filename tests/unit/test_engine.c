@@ -329,7 +329,7 @@ END_TEST
 START_TEST(a_grant_to_a_client_known_to_be_gone_is_undone)
 {
     cluster_send(&w, "LOCK a 10s");
-    w.client.gone = true;
+    w.client.disconnected = true;
     cluster_settle(&w);
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
@@ -342,7 +342,7 @@ START_TEST(a_failure_that_cannot_be_delivered_is_undone_all_the_same)
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
     cluster_pass_ms(&w, 60);
-    ck_assert(w.client.gone);
+    ck_assert(w.client.disconnected);
     thaw();
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
@@ -358,7 +358,7 @@ START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
     w.deaf = true;
     cluster_send(&w, "UNLOCK a %s", token);
     cluster_settle(&w);
-    ck_assert(w.client.gone);
+    ck_assert(w.client.disconnected);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }

@@ -104,7 +104,7 @@ START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
     cluster_send(&w, "LOCK a 60s FENCE");
     engine_flush(&w.engine, w.now_ns);
     cluster_pass_ms(&w, 1);
-    w.client.gone = true;
+    w.client.disconnected = true;
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     cluster_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);

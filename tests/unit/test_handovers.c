@@ -69,7 +69,7 @@ START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
         cluster_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
     /* Who asked wants no answers. */
     for (unsigned i = 0; i < 3; i++)
-        w.others[i].gone = true;
+        w.others[i].disconnected = true;
     cluster_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     cluster_send_as(&w, &w.others[3], "#u UNLOCK a %s", holder);
     cluster_pass_ms(&w, 1000);
@@ -209,7 +209,7 @@ START_TEST(who_has_gone_deaf_hands_on_what_was_granted)
     w.deaf = true;
     /* The first grant reaches nobody, and the connection breaks. */
     cluster_vacate(&w, "a");
-    ck_assert(w.others[0].gone);
+    ck_assert(w.others[0].disconnected);
     cluster_lose_client(&w, &w.others[0]);
     cluster_pass_ms(&w, 100);
     expect_values(cluster_expect_grant(&w, "z"));
