@@ -30,75 +30,75 @@ enum redlock_status proto_fail(struct client_proto *proto, enum redlock_status s
 /* --- one request --- */
 
 /* The only place where it changes hands. */
-static void set_state(struct client_proto *proto, struct asked *asked, enum asked_state state,
-                      enum asked_for whom)
+static void set_state(struct client_proto *proto, struct exchange *exchange,
+                      enum exchange_state state, enum exchange_for whom)
 {
-    bool lived = asked->state != ASKED_IDLE && asked->whom != FOR_NOBODY;
-    bool lives = state != ASKED_IDLE && whom != FOR_NOBODY;
-    bool was_abandoned = asked->state != ASKED_IDLE && asked->whom == FOR_NOBODY;
-    bool is_abandoned = state != ASKED_IDLE && whom == FOR_NOBODY;
+    bool lived = exchange->state != EXCHANGE_IDLE && exchange->whom != FOR_NOBODY;
+    bool lives = state != EXCHANGE_IDLE && whom != FOR_NOBODY;
+    bool was_abandoned = exchange->state != EXCHANGE_IDLE && exchange->whom == FOR_NOBODY;
+    bool is_abandoned = state != EXCHANGE_IDLE && whom == FOR_NOBODY;
     proto->living += (unsigned)lives - (unsigned)lived;
     proto->abandoned += (unsigned)is_abandoned - (unsigned)was_abandoned;
-    if (asked->state == ASKED_QUEUED)
-        TAILQ_REMOVE(&proto->outgoing, asked, entry);
-    if (state == ASKED_QUEUED)
-        TAILQ_INSERT_TAIL(&proto->outgoing, asked, entry);
-    asked->state = state;
-    asked->whom = whom;
+    if (exchange->state == EXCHANGE_QUEUED)
+        TAILQ_REMOVE(&proto->outgoing, exchange, entry);
+    if (state == EXCHANGE_QUEUED)
+        TAILQ_INSERT_TAIL(&proto->outgoing, exchange, entry);
+    exchange->state = state;
+    exchange->whom = whom;
 }
 
-static void recycle(struct client_proto *proto, struct asked *asked)
+static void recycle(struct client_proto *proto, struct exchange *exchange)
 {
-    if (asked->state == ASKED_IDLE && !asked->notice.queued)
-        TAILQ_INSERT_HEAD(&proto->idle, asked, entry);
+    if (exchange->state == EXCHANGE_IDLE && !exchange->notice.queued)
+        TAILQ_INSERT_HEAD(&proto->idle, exchange, entry);
 }
 
 /* Nothing of it is under way any more. */
-static void rest(struct client_proto *proto, struct asked *asked)
+static void rest(struct client_proto *proto, struct exchange *exchange)
 {
-    free(asked->hold);
-    asked->hold = NULL;
-    set_state(proto, asked, ASKED_IDLE, asked->whom);
-    recycle(proto, asked);
+    free(exchange->hold);
+    exchange->hold = NULL;
+    set_state(proto, exchange, EXCHANGE_IDLE, exchange->whom);
+    recycle(proto, exchange);
 }
 
-static void tell(struct client_proto *proto, struct asked *asked)
+static void tell(struct client_proto *proto, struct exchange *exchange)
 {
-    if (asked->whom == FOR_CALLER)
-        notice_queue(&proto->notices, &asked->notice);
+    if (exchange->whom == FOR_CALLER)
+        notice_queue(&proto->notices, &exchange->notice);
 }
 
-static void finish(struct client_proto *proto, struct asked *asked)
+static void finish(struct client_proto *proto, struct exchange *exchange)
 {
-    tell(proto, asked);
-    rest(proto, asked);
+    tell(proto, exchange);
+    rest(proto, exchange);
 }
 
 /* The number says where it is, and in which use of that place. */
-static uint64_t next_id(struct client_proto *proto, const struct asked *asked)
+static uint64_t next_id(struct client_proto *proto, const struct exchange *exchange)
 {
-    return ++proto->sequence * LIMIT_CLIENT_REQUESTS + asked->index;
+    return ++proto->sequence * LIMIT_CLIENT_REQUESTS + exchange->index;
 }
 
-static struct asked *at_index(struct client_proto *proto, uint64_t id)
+static struct exchange *at_index(struct client_proto *proto, uint64_t id)
 {
     uint64_t index = id % LIMIT_CLIENT_REQUESTS;
-    return index < proto->made ? proto->asked[index] : NULL;
+    return index < proto->made ? proto->exchange[index] : NULL;
 }
 
 /* One that is idle, and off its list. NULL: there are as many as there may be, or no memory. */
-static struct asked *new_asked(struct client_proto *proto)
+static struct exchange *new_exchange(struct client_proto *proto)
 {
-    struct asked *asked = TAILQ_FIRST(&proto->idle);
-    if (asked != NULL) {
-        TAILQ_REMOVE(&proto->idle, asked, entry);
-        return asked;
+    struct exchange *exchange = TAILQ_FIRST(&proto->idle);
+    if (exchange != NULL) {
+        TAILQ_REMOVE(&proto->idle, exchange, entry);
+        return exchange;
     }
-    if (proto->made == LIMIT_CLIENT_REQUESTS || (asked = calloc(1, sizeof(*asked))) == NULL)
+    if (proto->made == LIMIT_CLIENT_REQUESTS || (exchange = calloc(1, sizeof(*exchange))) == NULL)
         return NULL;
-    asked->index = proto->made;
-    proto->asked[proto->made++] = asked;
-    return asked;
+    exchange->index = proto->made;
+    proto->exchange[proto->made++] = exchange;
+    return exchange;
 }
 
 enum redlock_status proto_ask(struct client_proto *proto, const struct client_request *request,
@@ -106,119 +106,121 @@ enum redlock_status proto_ask(struct client_proto *proto, const struct client_re
                               void *context, uint64_t *id)
 {
     bool holds = request->kind == CLIENT_REQUEST_ACQUIRE && request->hold;
-    struct asked *asked = new_asked(proto);
-    if (asked == NULL && proto->made == LIMIT_CLIENT_REQUESTS)
+    struct exchange *exchange = new_exchange(proto);
+    if (exchange == NULL && proto->made == LIMIT_CLIENT_REQUESTS)
         return proto_fail(proto, REDLOCK_LIMIT, "%d requests are under way, or not taken yet",
                           LIMIT_CLIENT_REQUESTS);
-    if (asked == NULL)
+    if (exchange == NULL)
         return proto_fail(proto, REDLOCK_MEMORY, "no memory is left");
-    if (holds && (asked->hold = calloc(1, sizeof(*asked->hold))) == NULL) {
-        recycle(proto, asked);
+    if (holds && (exchange->hold = calloc(1, sizeof(*exchange->hold))) == NULL) {
+        recycle(proto, exchange);
         return proto_fail(proto, REDLOCK_MEMORY, "no memory is left");
     }
     /* From now on the token is of no use, and what becomes of it no news. */
     if (request->kind == CLIENT_REQUEST_RELEASE)
         holds_remove(&proto->holds, &proto->notices, request->token);
-    asked->id = next_id(proto, asked);
-    asked->request = *request;
+    exchange->id = next_id(proto, exchange);
+    exchange->request = *request;
     proto->lingers = proto->lingers || (request->kind == CLIENT_REQUEST_ACQUIRE && request->linger);
-    asked->confirms = asked->lost = false;
-    asked->sent_ns = now_ns;
-    asked->until_ns = now_ns + request->wait_ms * NS_PER_MS + proto->timeout_ns;
-    asked->event = (struct redlock_event){.kind = REDLOCK_EVENT_ANSWER, .id = asked->id};
-    asked->notice.kind = REDLOCK_EVENT_ANSWER;
-    asked->text[0] = '\0';
-    asked->line = line;
-    asked->context = context;
-    set_state(proto, asked, ASKED_QUEUED, FOR_CALLER);
-    *id = asked->id;
+    exchange->confirms = exchange->lost = false;
+    exchange->sent_ns = now_ns;
+    exchange->until_ns = now_ns + request->wait_ms * NS_PER_MS + proto->timeout_ns;
+    exchange->event = (struct redlock_event){.kind = REDLOCK_EVENT_ANSWER, .id = exchange->id};
+    exchange->notice.kind = REDLOCK_EVENT_ANSWER;
+    exchange->text[0] = '\0';
+    exchange->line = line;
+    exchange->context = context;
+    set_state(proto, exchange, EXCHANGE_QUEUED, FOR_CALLER);
+    *id = exchange->id;
     return REDLOCK_OK;
 }
 
 /* --- giving up --- */
 
 /* A lock was granted to this, and nobody wants it. Nothing of it is under way. */
-static void give_back(struct client_proto *proto, struct asked *asked, const char *token,
+static void give_back(struct client_proto *proto, struct exchange *exchange, const char *token,
                       int64_t now_ns)
 {
     struct client_request release = {.kind = CLIENT_REQUEST_RELEASE};
-    memcpy(release.resource, asked->request.resource, sizeof(release.resource));
+    memcpy(release.resource, exchange->request.resource, sizeof(release.resource));
     memcpy(release.token, token, sizeof(release.token));
-    free(asked->hold);
-    asked->hold = NULL;
-    asked->request = release;
-    asked->confirms = false;
-    asked->id = next_id(proto, asked);
-    asked->until_ns = now_ns + proto->timeout_ns;
-    set_state(proto, asked, ASKED_QUEUED, FOR_US);
+    free(exchange->hold);
+    exchange->hold = NULL;
+    exchange->request = release;
+    exchange->confirms = false;
+    exchange->id = next_id(proto, exchange);
+    exchange->until_ns = now_ns + proto->timeout_ns;
+    set_state(proto, exchange, EXCHANGE_QUEUED, FOR_US);
 }
 
-static void give_up(struct client_proto *proto, struct asked *asked, int64_t now_ns)
+static void give_up(struct client_proto *proto, struct exchange *exchange, int64_t now_ns)
 {
-    bool queued = asked->state == ASKED_QUEUED; /* not a byte of it was sent */
-    asked->line = NULL;
-    if (queued && asked->confirms) {
-        give_back(proto, asked, asked->request.token, now_ns);
+    bool queued = exchange->state == EXCHANGE_QUEUED; /* not a byte of it was sent */
+    exchange->line = NULL;
+    if (queued && exchange->confirms) {
+        give_back(proto, exchange, exchange->request.token, now_ns);
     } else if (queued) {
-        rest(proto, asked);
-    } else if (asked->confirms && asked->hold == NULL && asked->whom == FOR_CALLER) {
+        rest(proto, exchange);
+    } else if (exchange->confirms && exchange->hold == NULL && exchange->whom == FOR_CALLER) {
         /* The end of a connection undoes what is being granted, and what it holds, but not what has
          * been granted: so that answer is worth a wait, though not for ever. */
-        asked->until_ns = now_ns + proto->timeout_ns;
-        set_state(proto, asked, ASKED_SENT, FOR_US);
+        exchange->until_ns = now_ns + proto->timeout_ns;
+        set_state(proto, exchange, EXCHANGE_SENT, FOR_US);
     } else {
-        set_state(proto, asked, ASKED_SENT, FOR_NOBODY);
+        set_state(proto, exchange, EXCHANGE_SENT, FOR_NOBODY);
     }
 }
 
-static void cancel(struct client_proto *proto, struct asked *asked, int64_t now_ns)
+static void cancel(struct client_proto *proto, struct exchange *exchange, int64_t now_ns)
 {
     /* Answered already, and not taken: the caller does not know that it holds a lock. */
-    if (asked->notice.queued) {
-        struct redlock_event *event = &asked->event;
-        notice_drop(&proto->notices, &asked->notice);
-        bool acquires = asked->request.kind == CLIENT_REQUEST_ACQUIRE || asked->confirms;
+    if (exchange->notice.queued) {
+        struct redlock_event *event = &exchange->event;
+        notice_drop(&proto->notices, &exchange->notice);
+        bool acquires = exchange->request.kind == CLIENT_REQUEST_ACQUIRE || exchange->confirms;
         if (event->status == REDLOCK_OK && acquires) {
             holds_remove(&proto->holds, &proto->notices, event->lock.token);
-            give_back(proto, asked, event->lock.token, now_ns);
+            give_back(proto, exchange, event->lock.token, now_ns);
         }
-        recycle(proto, asked);
-    } else if (asked->state != ASKED_IDLE && asked->whom == FOR_CALLER) {
-        give_up(proto, asked, now_ns);
+        recycle(proto, exchange);
+    } else if (exchange->state != EXCHANGE_IDLE && exchange->whom == FOR_CALLER) {
+        give_up(proto, exchange, now_ns);
     }
 }
 
 void proto_cancel(struct client_proto *proto, uint64_t id, int64_t now_ns)
 {
-    struct asked *asked = at_index(proto, id);
-    if (asked != NULL && asked->event.id == id)
-        cancel(proto, asked, now_ns);
+    struct exchange *exchange = at_index(proto, id);
+    if (exchange != NULL && exchange->event.id == id)
+        cancel(proto, exchange, now_ns);
 }
 
 void proto_cancel_all(struct client_proto *proto, int64_t now_ns)
 {
     for (unsigned i = 0; i < proto->made; i++)
-        cancel(proto, proto->asked[i], now_ns);
+        cancel(proto, proto->exchange[i], now_ns);
 }
 
 void proto_expire(struct client_proto *proto, int64_t now_ns)
 {
     for (unsigned i = 0; i < proto->made; i++) {
-        struct asked *asked = proto->asked[i];
-        if (asked->state == ASKED_IDLE || asked->whom == FOR_NOBODY || asked->until_ns > now_ns)
+        struct exchange *exchange = proto->exchange[i];
+        if (exchange->state == EXCHANGE_IDLE || exchange->whom == FOR_NOBODY ||
+            exchange->until_ns > now_ns)
             continue;
-        if (asked->state == ASKED_SENT && proto->heard_ns <= asked->sent_ns) {
-            if (!proto->silent || asked->sent_ns < proto->asked_ns)
-                proto->asked_ns = asked->sent_ns;
+        if (exchange->state == EXCHANGE_SENT && proto->heard_ns <= exchange->sent_ns) {
+            if (!proto->silent || exchange->sent_ns < proto->asked_ns)
+                proto->asked_ns = exchange->sent_ns;
             proto->silent = true;
         }
-        if (asked->whom == FOR_CALLER) {
-            asked->event.status = REDLOCK_TIMEOUT;
-            asked->event.sent_ns = asked->sent_ns;
-            snprintf(asked->text, sizeof(asked->text), "%s did not answer in time", proto->peer);
+        if (exchange->whom == FOR_CALLER) {
+            exchange->event.status = REDLOCK_TIMEOUT;
+            exchange->event.sent_ns = exchange->sent_ns;
+            snprintf(exchange->text, sizeof(exchange->text), "%s did not answer in time",
+                     proto->peer);
         }
-        tell(proto, asked);
-        give_up(proto, asked, now_ns);
+        tell(proto, exchange);
+        give_up(proto, exchange, now_ns);
     }
 }
 
@@ -226,9 +228,10 @@ int64_t proto_until_ns(const struct client_proto *proto)
 {
     int64_t until_ns = INT64_MAX;
     for (unsigned i = 0; proto->living > 0 && i < proto->made; i++) {
-        const struct asked *asked = proto->asked[i];
-        if (asked->state != ASKED_IDLE && asked->whom != FOR_NOBODY && asked->until_ns < until_ns)
-            until_ns = asked->until_ns;
+        const struct exchange *exchange = proto->exchange[i];
+        if (exchange->state != EXCHANGE_IDLE && exchange->whom != FOR_NOBODY &&
+            exchange->until_ns < until_ns)
+            until_ns = exchange->until_ns;
     }
     return until_ns;
 }
@@ -269,35 +272,35 @@ void proto_set_secret(struct client_proto *proto, const char *secret)
         memcpy(proto->secret, secret, strlen(secret));
 }
 
-static void fail_event(const struct client_proto *proto, struct asked *asked,
+static void fail_event(const struct client_proto *proto, struct exchange *exchange,
                        enum redlock_status status, const char *why)
 {
-    asked->event.status = status;
-    asked->event.ended = true;
-    asked->event.sent_ns = asked->sent_ns;
-    snprintf(asked->text, sizeof(asked->text), "%s: %s", proto->peer, why);
+    exchange->event.status = status;
+    exchange->event.ended = true;
+    exchange->event.sent_ns = exchange->sent_ns;
+    snprintf(exchange->text, sizeof(exchange->text), "%s: %s", proto->peer, why);
 }
 
 void proto_disown_answers(struct client_proto *proto, const char *why)
 {
     for (unsigned i = 0; i < proto->made; i++) {
-        struct asked *asked = proto->asked[i];
-        if (!asked->notice.queued || asked->event.status != REDLOCK_OK)
+        struct exchange *exchange = proto->exchange[i];
+        if (!exchange->notice.queued || exchange->event.status != REDLOCK_OK)
             continue;
-        fail_event(proto, asked, REDLOCK_BROKEN, why);
-        asked->event.lock = (struct redlock_lock){0};
+        fail_event(proto, exchange, REDLOCK_BROKEN, why);
+        exchange->event.lock = (struct redlock_lock){0};
     }
 }
 
 void proto_end(struct client_proto *proto, enum redlock_status status, const char *why, bool told)
 {
     for (unsigned i = 0; i < proto->made; i++) {
-        struct asked *asked = proto->asked[i];
-        if (asked->state == ASKED_IDLE)
+        struct exchange *exchange = proto->exchange[i];
+        if (exchange->state == EXCHANGE_IDLE)
             continue;
-        if (asked->whom == FOR_CALLER)
-            fail_event(proto, asked, status, why);
-        finish(proto, asked);
+        if (exchange->whom == FOR_CALLER)
+            fail_event(proto, exchange, status, why);
+        finish(proto, exchange);
     }
     proto->closed_on_holds =
         proto->holds.count > 0 || (proto->closed.queued && proto->closed_on_holds);
@@ -321,7 +324,7 @@ bool proto_has_output(const struct client_proto *proto)
 
 size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t size)
 {
-    struct asked *asked;
+    struct exchange *exchange;
     size_t len = 0;
     /* First of all; nothing else may overtake it. */
     if (proto->to_authenticate) {
@@ -336,10 +339,11 @@ size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t
         proto->to_be_named = false;
         proto->being_named = true;
     }
-    while (size - len >= CLIENT_REQUEST_LINE && (asked = TAILQ_FIRST(&proto->outgoing)) != NULL) {
-        len += client_request_format(&asked->request, asked->id, buf + len);
-        asked->sent_ns = now_ns;
-        set_state(proto, asked, ASKED_SENT, asked->whom);
+    while (size - len >= CLIENT_REQUEST_LINE &&
+           (exchange = TAILQ_FIRST(&proto->outgoing)) != NULL) {
+        len += client_request_format(&exchange->request, exchange->id, buf + len);
+        exchange->sent_ns = now_ns;
+        set_state(proto, exchange, EXCHANGE_SENT, exchange->whom);
     }
     return len;
 }
@@ -347,133 +351,136 @@ size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t
 /* --- answers --- */
 
 /* The caller has it, and the daemon holds it, if that was asked for. */
-static void put_granted(struct client_proto *proto, struct asked *asked,
+static void put_granted(struct client_proto *proto, struct exchange *exchange,
                         const struct redlock_event *event)
 {
     int64_t ttl_ns = event->lock.ttl_ms * NS_PER_MS;
-    tell(proto, asked);
-    if (asked->hold != NULL) {
+    tell(proto, exchange);
+    if (exchange->hold != NULL) {
         if (ttl_ns > proto->longest_hold_ns)
             proto->longest_hold_ns = ttl_ns;
-        holds_add(&proto->holds, asked->hold, &event->lock);
-        asked->hold = NULL;
+        holds_add(&proto->holds, exchange->hold, &event->lock);
+        exchange->hold = NULL;
     }
-    rest(proto, asked);
+    rest(proto, exchange);
 }
 
 /* It was granted, and nothing is left of that: an EXTEND tells whether it is ours. */
-static void confirm(struct client_proto *proto, struct asked *asked,
+static void confirm(struct client_proto *proto, struct exchange *exchange,
                     const struct redlock_lock *granted, int64_t now_ns)
 {
     struct client_request extend = {
         .kind = CLIENT_REQUEST_EXTEND, .ttl_ms = granted->ttl_ms, .earlier = *granted};
     memcpy(extend.resource, granted->resource, sizeof(extend.resource));
     memcpy(extend.token, granted->token, sizeof(extend.token));
-    asked->event = (struct redlock_event){.kind = REDLOCK_EVENT_ANSWER, .id = asked->event.id};
-    asked->request = extend;
-    asked->confirms = true;
-    asked->id = next_id(proto, asked);
-    if (asked->until_ns > now_ns + proto->timeout_ns)
-        asked->until_ns = now_ns + proto->timeout_ns;
-    set_state(proto, asked, ASKED_QUEUED, FOR_CALLER);
+    exchange->event =
+        (struct redlock_event){.kind = REDLOCK_EVENT_ANSWER, .id = exchange->event.id};
+    exchange->request = extend;
+    exchange->confirms = true;
+    exchange->id = next_id(proto, exchange);
+    if (exchange->until_ns > now_ns + proto->timeout_ns)
+        exchange->until_ns = now_ns + proto->timeout_ns;
+    set_state(proto, exchange, EXCHANGE_QUEUED, FOR_CALLER);
 }
 
 /* Whatever was answered but OK, to the caller it means that the grant came too late. */
-static void put_confirmed(struct client_proto *proto, struct asked *asked,
+static void put_confirmed(struct client_proto *proto, struct exchange *exchange,
                           struct redlock_event *event, int64_t now_ns)
 {
     bool gone = event->status == REDLOCK_GONE;
-    if (event->status == REDLOCK_OK && !asked->lost && asked->whom == FOR_CALLER) {
-        put_granted(proto, asked, event);
+    if (event->status == REDLOCK_OK && !exchange->lost && exchange->whom == FOR_CALLER) {
+        put_granted(proto, exchange, event);
         return;
     }
-    if (asked->whom == FOR_CALLER) {
+    if (exchange->whom == FOR_CALLER) {
         event->status = REDLOCK_LATE;
         event->lock = (struct redlock_lock){0};
-        snprintf(asked->text, sizeof(asked->text), "it was granted, but nothing is left of it");
-        tell(proto, asked);
+        snprintf(exchange->text, sizeof(exchange->text),
+                 "it was granted, but nothing is left of it");
+        tell(proto, exchange);
     }
     if (gone)
-        rest(proto, asked);
+        rest(proto, exchange);
     else
-        give_back(proto, asked, asked->request.token, now_ns);
+        give_back(proto, exchange, exchange->request.token, now_ns);
 }
 
-static void put_final(struct client_proto *proto, struct asked *asked, struct redlock_event *event,
-                      int64_t now_ns)
+static void put_final(struct client_proto *proto, struct exchange *exchange,
+                      struct redlock_event *event, int64_t now_ns)
 {
-    bool granted = asked->request.kind == CLIENT_REQUEST_ACQUIRE && event->lock.token[0] != '\0';
+    bool granted = exchange->request.kind == CLIENT_REQUEST_ACQUIRE && event->lock.token[0] != '\0';
     struct redlock_lock lock = event->lock;
-    event->sent_ns = asked->sent_ns;
+    event->sent_ns = exchange->sent_ns;
     if (event->status != REDLOCK_OK)
         event->lock = (struct redlock_lock){0};
-    if (asked->confirms) {
-        put_confirmed(proto, asked, event, now_ns);
-    } else if (granted && asked->whom != FOR_CALLER) {
-        give_back(proto, asked, lock.token, now_ns);
+    if (exchange->confirms) {
+        put_confirmed(proto, exchange, event, now_ns);
+    } else if (granted && exchange->whom != FOR_CALLER) {
+        give_back(proto, exchange, lock.token, now_ns);
     } else if (granted && event->status != REDLOCK_OK) {
-        confirm(proto, asked, &lock, now_ns);
+        confirm(proto, exchange, &lock, now_ns);
     } else if (granted) {
-        put_granted(proto, asked, event);
+        put_granted(proto, exchange, event);
     } else {
-        finish(proto, asked);
+        finish(proto, exchange);
     }
 }
 
-static void pass_line(const struct asked *asked, struct word body)
+static void pass_line(const struct exchange *exchange, struct word body)
 {
     char text[LIMIT_REPLY];
-    if (asked->line == NULL)
+    if (exchange->line == NULL)
         return;
     memcpy(text, body.at, body.len);
     text[body.len] = '\0';
-    asked->line(asked->context, text);
+    exchange->line(exchange->context, text);
 }
 
-static bool on_answer(struct client_proto *proto, struct asked *asked,
+static bool on_answer(struct client_proto *proto, struct exchange *exchange,
                       const struct client_reply *answer, int64_t received_ns, int64_t now_ns)
 {
-    struct moments moments = {asked->sent_ns, received_ns, now_ns};
+    struct moments moments = {exchange->sent_ns, received_ns, now_ns};
     /* What the caller has been told of it stands. */
     struct redlock_event unwanted = {0};
     char unwanted_text[PROTO_TEXT];
-    bool wanted = asked->whom == FOR_CALLER;
-    struct redlock_event *event = wanted ? &asked->event : &unwanted;
-    struct text text = {.buf = wanted ? asked->text : unwanted_text, .size = PROTO_TEXT - 1};
-    switch (client_result_of(&asked->request, &moments, answer, event, &text)) {
+    bool wanted = exchange->whom == FOR_CALLER;
+    struct redlock_event *event = wanted ? &exchange->event : &unwanted;
+    struct text text = {.buf = wanted ? exchange->text : unwanted_text, .size = PROTO_TEXT - 1};
+    switch (client_result_of(&exchange->request, &moments, answer, event, &text)) {
     case RESULT_GARBLED:
         return false;
     case RESULT_MORE:
-        pass_line(asked, answer->body);
+        pass_line(exchange, answer->body);
         return true;
     case RESULT_FINAL:
         break;
     }
     text.buf[text.len] = '\0';
-    if (asked->request.kind == CLIENT_REQUEST_VERSION && event->status == REDLOCK_OK)
-        pass_line(asked, answer->body);
-    put_final(proto, asked, event, now_ns);
+    if (exchange->request.kind == CLIENT_REQUEST_VERSION && event->status == REDLOCK_OK)
+        pass_line(exchange, answer->body);
+    put_final(proto, exchange, event, now_ns);
     return true;
 }
 
 /* The request under way that a tag names, or NULL. */
-static struct asked *find_tagged(struct client_proto *proto, struct word tag)
+static struct exchange *find_tagged(struct client_proto *proto, struct word tag)
 {
     int64_t number;
     if (!client_reply_number(tag, INT64_MAX, &number))
         return NULL;
     uint64_t id = (uint64_t)number;
-    struct asked *asked = at_index(proto, id);
-    return asked != NULL && asked->id == id && asked->state == ASKED_SENT ? asked : NULL;
+    struct exchange *exchange = at_index(proto, id);
+    return exchange != NULL && exchange->id == id && exchange->state == EXCHANGE_SENT ? exchange
+                                                                                      : NULL;
 }
 
 /* Of one that the caller does not know of yet, he will not be told that it is lost. */
 static void lose_unconfirmed(struct client_proto *proto, struct word token)
 {
     for (unsigned i = 0; i < proto->made; i++) {
-        struct asked *asked = proto->asked[i];
-        if (asked->confirms && client_reply_is(token, asked->request.token))
-            asked->lost = true;
+        struct exchange *exchange = proto->exchange[i];
+        if (exchange->confirms && client_reply_is(token, exchange->request.token))
+            exchange->lost = true;
     }
 }
 
@@ -503,8 +510,8 @@ static bool on_line(struct client_proto *proto, const struct client_reply *answe
         proto->being_named = false;
         return true; /* a name that is not taken is nothing to fail for */
     }
-    struct asked *asked = find_tagged(proto, answer->tag);
-    return asked != NULL && on_answer(proto, asked, answer, received_ns, now_ns);
+    struct exchange *exchange = find_tagged(proto, answer->tag);
+    return exchange != NULL && on_answer(proto, exchange, answer, received_ns, now_ns);
 }
 
 /* The daemon's last line, where it cannot serve this connection, or does not let us in. */
@@ -555,13 +562,14 @@ bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, in
 
 /* --- what the caller is told --- */
 
-static void take_asked(struct client_proto *proto, struct asked *asked, struct redlock_event *event)
+static void take_exchange(struct client_proto *proto, struct exchange *exchange,
+                          struct redlock_event *event)
 {
-    *event = asked->event;
+    *event = exchange->event;
     if (event->status != REDLOCK_OK)
-        proto_fail(proto, event->status, "%s", asked->text);
-    notice_drop(&proto->notices, &asked->notice);
-    recycle(proto, asked);
+        proto_fail(proto, event->status, "%s", exchange->text);
+    notice_drop(&proto->notices, &exchange->notice);
+    recycle(proto, exchange);
 }
 
 static void take_hold(struct client_proto *proto, struct hold *hold, struct redlock_event *event)
@@ -583,7 +591,8 @@ bool proto_take(struct client_proto *proto, struct redlock_event *event)
         return false;
     switch (notice->kind) {
     case REDLOCK_EVENT_ANSWER:
-        take_asked(proto, (struct asked *)((char *)notice - offsetof(struct asked, notice)), event);
+        take_exchange(
+            proto, (struct exchange *)((char *)notice - offsetof(struct exchange, notice)), event);
         break;
     case REDLOCK_EVENT_LOST:
     case REDLOCK_EVENT_WARN:
@@ -599,10 +608,10 @@ bool proto_take(struct client_proto *proto, struct redlock_event *event)
 
 bool proto_take_answer(struct client_proto *proto, uint64_t id, struct redlock_event *event)
 {
-    struct asked *asked = at_index(proto, id);
-    if (asked == NULL || asked->event.id != id || !asked->notice.queued)
+    struct exchange *exchange = at_index(proto, id);
+    if (exchange == NULL || exchange->event.id != id || !exchange->notice.queued)
         return false;
-    take_asked(proto, asked, event);
+    take_exchange(proto, exchange, event);
     return true;
 }
 
@@ -613,7 +622,7 @@ void proto_free(struct client_proto *proto)
     while (proto_take(proto, &event))
         continue;
     for (unsigned i = 0; i < proto->made; i++) {
-        free(proto->asked[i]->hold);
-        free(proto->asked[i]);
+        free(proto->exchange[i]->hold);
+        free(proto->exchange[i]);
     }
 }

@@ -31,19 +31,19 @@
 
 enum { PROTO_TEXT = 640, PROTO_PEER = LIMIT_URL };
 
-enum asked_state { ASKED_IDLE, ASKED_QUEUED, ASKED_SENT };
+enum exchange_state { EXCHANGE_IDLE, EXCHANGE_QUEUED, EXCHANGE_SENT };
 
 /* Who wants the answer: the caller, ourselves, or nobody any more. */
-enum asked_for { FOR_CALLER, FOR_US, FOR_NOBODY };
+enum exchange_for { FOR_CALLER, FOR_US, FOR_NOBODY };
 
 /* A request, and its answer until that is taken. Not reused before both are done with. */
-struct asked {
+struct exchange {
     struct notice notice;
-    TAILQ_ENTRY(asked) entry; /* of those that are idle, or of those to be sent */
+    TAILQ_ENTRY(exchange) entry; /* of those that are idle, or of those to be sent */
     unsigned index;
     uint64_t id;
-    enum asked_state state;
-    enum asked_for whom;
+    enum exchange_state state;
+    enum exchange_for whom;
     struct client_request request;
     struct hold *hold; /* for the lock to be acquired; NULL without HOLD */
     bool confirms;     /* it was granted, and nothing is left of that: by an EXTEND, is it ours? */
@@ -55,18 +55,18 @@ struct asked {
     void (*line)(void *context, const char *text); /* LIST, VERSION */
     void *context;
 };
-TAILQ_HEAD(asked_list, asked);
+TAILQ_HEAD(exchange_list, exchange);
 
 struct client_proto {
     const char *peer; /* its address, for messages */
     int64_t timeout_ns;
-    struct asked *asked[LIMIT_CLIENT_REQUESTS]; /* the first `made` of them */
+    struct exchange *exchange[LIMIT_CLIENT_REQUESTS]; /* the first `made` of them */
     unsigned made;
     uint64_t sequence;
     unsigned living;    /* queued or sent, and somebody wants the answer */
     unsigned abandoned; /* sent, and nobody does */
-    struct asked_list idle;
-    struct asked_list outgoing;
+    struct exchange_list idle;
+    struct exchange_list outgoing;
     struct notices notices;
     struct holds holds;
     struct notice closed;
