@@ -26,16 +26,16 @@ void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t d
     };
 }
 
-void lease_on_asked(struct lease *lease, int64_t now_ns)
+void lease_on_extending(struct lease *lease, int64_t now_ns)
 {
-    assert(!lease->asking);
-    lease->asking = true;
+    assert(!lease->extending);
+    lease->extending = true;
     lease->asked_ns = earlier(lease->asked_ns, now_ns);
 }
 
 void lease_on_extended(struct lease *lease, int64_t deadline_ns)
 {
-    lease->asking = false;
+    lease->extending = false;
     /* Lost is lost: the command was told to end, and ends by the deadline it was told of. */
     if (lease_is_lost(lease))
         return;
@@ -48,7 +48,7 @@ void lease_on_extended(struct lease *lease, int64_t deadline_ns)
 
 void lease_on_failed(struct lease *lease, const char *why, int64_t now_ns)
 {
-    lease->asking = false;
+    lease->extending = false;
     /* Often enough that a short outage costs nothing, seldom enough for a busy daemon. */
     lease->retry_ns = now_ns + earlier(lease->ttl_ns / 30, RETRY_MAX_NS);
     if (!lease_is_lost(lease))
@@ -67,7 +67,7 @@ void lease_on_closed(struct lease *lease, int64_t now_ns)
 
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns)
 {
-    lease->asking = false;
+    lease->extending = false;
     if (lease_is_lost(lease))
         return;
     lease->lost_ns = now_ns;
@@ -88,7 +88,7 @@ bool lease_is_lost(const struct lease *lease)
 
 int64_t lease_extend_ns(const struct lease *lease)
 {
-    if (lease->asking || lease_is_lost(lease))
+    if (lease->extending || lease_is_lost(lease))
         return INT64_MAX;
     if (lease->hurry)
         return lease->retry_ns;

@@ -24,7 +24,7 @@ struct lease {
     int64_t deadline_ns; /* the latest that was proven */
     int64_t retry_ns;    /* no extension is asked for before this */
     bool hurry;          /* the next is due at once: the daemon may have released the lock */
-    bool asking;         /* one is under way */
+    bool extending;      /* one is under way */
     int64_t asked_ns;    /* when the first was asked for since then; INT64_MAX: none was */
     int64_t lost_ns;     /* since when it is lost; INT64_MAX: it is not */
     int64_t gone_ns;     /* since when it is known to be gone; INT64_MAX: it is not */
@@ -34,7 +34,7 @@ struct lease {
 void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t deadline_ns);
 
 /* An extension was asked for; it has to be answered by one of the next two, or by lease_lose(). */
-void lease_on_asked(struct lease *lease, int64_t now_ns);
+void lease_on_extending(struct lease *lease, int64_t now_ns);
 /* It was granted, and proves this deadline. */
 void lease_on_extended(struct lease *lease, int64_t deadline_ns);
 /* Undecided: the deadline stands, and it is tried again. */

@@ -314,7 +314,7 @@ static void read_events(struct supervisor *supervisor)
 static void extend(struct supervisor *supervisor, int64_t now_ns)
 {
     const struct supervisor_plan *plan = supervisor->plan;
-    lease_on_asked(&supervisor->lease, now_ns);
+    lease_on_extending(&supervisor->lease, now_ns);
     if (!prepare_connection(supervisor))
         lease_on_failed(&supervisor->lease, "the name of the daemon does not resolve", now_ns);
     else if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms,

@@ -21,7 +21,7 @@ START_TEST(it_is_extended_after_a_third_and_given_up_after_two)
     struct lease lease = of_thirty_seconds();
     ck_assert_int_eq(lease_extend_ns(&lease), 80 * SECOND_NS);
     ck_assert_int_eq(lease_next_ns(&lease), 80 * SECOND_NS);
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 90 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&lease), 99 * SECOND_NS);
 }
@@ -32,14 +32,14 @@ START_TEST(who_was_stopped_asks_before_it_gives_up)
 {
     struct lease lease = of_thirty_seconds();
     ck_assert_int_eq(lease_give_up_ns(&lease), lease_kill_ns(&lease));
-    lease_on_asked(&lease, 93 * SECOND_NS);
+    lease_on_extending(&lease, 93 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
     lease_on_failed(&lease, "no quorum", 94 * SECOND_NS);
     /* Asking again gives it no more time. */
-    lease_on_asked(&lease, 95 * SECOND_NS);
+    lease_on_extending(&lease, 95 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
     lease_on_extended(&lease, 125 * SECOND_NS);
-    lease_on_asked(&lease, 105 * SECOND_NS);
+    lease_on_extending(&lease, 105 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 115 * SECOND_NS);
 }
 END_TEST
@@ -47,13 +47,13 @@ END_TEST
 START_TEST(an_extension_moves_all_of_it_on)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), INT64_MAX);
     ck_assert_int_eq(lease_next_ns(&lease), 90 * SECOND_NS);
     lease_on_extended(&lease, 110 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 90 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&lease), 109 * SECOND_NS);
-    lease_on_asked(&lease, 90 * SECOND_NS);
+    lease_on_extending(&lease, 90 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 100 * SECOND_NS);
 }
 END_TEST
@@ -61,7 +61,7 @@ END_TEST
 START_TEST(a_deadline_never_moves_back)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 99 * SECOND_NS);
     ck_assert_int_eq(lease.deadline_ns, 100 * SECOND_NS);
 }
@@ -70,12 +70,12 @@ END_TEST
 START_TEST(what_is_undecided_is_tried_again_and_moves_nothing)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "no quorum", 81 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 81 * SECOND_NS + SECOND_NS / 2);
     ck_assert_int_eq(lease_give_up_ns(&lease), 90 * SECOND_NS);
     ck_assert_str_eq(lease.why, "no quorum");
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 111 * SECOND_NS);
     ck_assert_str_eq(lease.why, "");
 }
@@ -86,10 +86,10 @@ START_TEST(a_lost_connection_is_a_reason_to_ask_at_once)
     struct lease lease = of_thirty_seconds();
     lease_on_closed(&lease, 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS);
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "unreachable", 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS + SECOND_NS / 2);
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 103 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 83 * SECOND_NS);
 }
@@ -100,7 +100,7 @@ START_TEST(who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer)
 {
     struct lease lease = of_thirty_seconds();
     lease_on_closed(&lease, 72 * SECOND_NS);
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "closed", 72 * SECOND_NS);
     lease_on_closed(&lease, 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS + SECOND_NS / 2);
@@ -158,7 +158,7 @@ END_TEST
 START_TEST(lost_is_lost)
 {
     struct lease lease = of_thirty_seconds();
-    lease_on_asked(&lease, 80 * SECOND_NS);
+    lease_on_extending(&lease, 80 * SECOND_NS);
     lease_lose(&lease, "gone", 82 * SECOND_NS);
     lease_lose(&lease, "limit", 83 * SECOND_NS);
     lease_on_extended(&lease, 110 * SECOND_NS);
