@@ -78,17 +78,17 @@ static struct totals take_totals(struct arena *arena, const struct scenario *sce
             continue;
         totals.masters_ns += usage_cpu_ns(master->pid);
         /* A hung one answers nobody. */
-        if (scenario->trouble == NO_TROUBLE)
+        if (scenario->fault == NO_FAULT)
             totals.commands += commands_of(master);
     }
     return totals;
 }
 
-/* --- trouble --- */
+/* --- fault --- */
 
-static void begin_trouble(struct stage *stage, enum scenario_trouble trouble)
+static void begin_fault(struct stage *stage, enum scenario_fault fault)
 {
-    switch (trouble) {
+    switch (fault) {
     case ONE_HUNG:
         stage_stop_masters(stage, 0, 0);
         stage_wait_nodes(stage, "state=suspect", 1);
@@ -101,15 +101,15 @@ static void begin_trouble(struct stage *stage, enum scenario_trouble trouble)
         master_kill(&stage->masters[0]);
         stage_wait_nodes(stage, "state=down", 1);
         break;
-    case NO_TROUBLE:
+    case NO_FAULT:
     case ONE_HANGS:
         break;
     }
 }
 
-static void end_trouble(struct stage *stage, enum scenario_trouble trouble)
+static void end_fault(struct stage *stage, enum scenario_fault fault)
 {
-    switch (trouble) {
+    switch (fault) {
     case ONE_HUNG:
     case ONE_HANGS:
         stage_continue_masters(stage, 0, 0);
@@ -120,7 +120,7 @@ static void end_trouble(struct stage *stage, enum scenario_trouble trouble)
     case ONE_KILLED:
         master_restart(&stage->masters[0]);
         break;
-    case NO_TROUBLE:
+    case NO_FAULT:
         return;
     }
     stage_wait_nodes(stage, "vote=yes", SCENARIO_MASTERS);
@@ -202,7 +202,7 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
         plan.ports[i] = i < scenario->connections - 1 ? arena->stage.daemon.port : arena->far.port;
     if (plan.together)
         plan.min_pairs = scenario->connections * scenario->depth * LINE_TURNS;
-    if (scenario->trouble == ONE_HANGS)
+    if (scenario->fault == ONE_HANGS)
         plan.hangs = arena->stage.masters[0].pid;
     load_run(&plan, result);
 }
@@ -278,7 +278,7 @@ static void tell(const struct scenario *scenario, const struct load_result *resu
     values[FAILED] = (double)result->failed;
     if (!scenario->on_etcd)
         values[MASTERS_US] = (double)(after->masters_ns - before->masters_ns) / 1e3 / pairs;
-    if (!scenario->on_etcd && scenario->trouble == NO_TROUBLE)
+    if (!scenario->on_etcd && scenario->fault == NO_FAULT)
         values[COMMANDS] = (double)(after->commands - before->commands) / pairs;
     if (after->daemon_ns > before->daemon_ns)
         values[DAEMON_US] = (double)(after->daemon_ns - before->daemon_ns) / 1e3 / pairs;
@@ -296,7 +296,7 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
     struct others others;
     for (unsigned i = 0; i < FIGURE_COUNT; i++)
         values[i] = NAN;
-    begin_trouble(&arena->stage, scenario->trouble);
+    begin_fault(&arena->stage, scenario->fault);
     begin_sharing(&others, arena, scenario);
     if (scenario->by_proxy)
         proxy_start(&arena->proxy, &(struct proxy_plan){.masters = arena->stage.masters,
@@ -317,5 +317,5 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
     if (scenario->far_ms != 0)
         end_distance(arena);
     end_sharing(&others, arena, scenario);
-    end_trouble(&arena->stage, scenario->trouble);
+    end_fault(&arena->stage, scenario->fault);
 }

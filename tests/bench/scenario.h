@@ -23,8 +23,8 @@ enum scenario_kind {
     PEER_TURNS, /* peer.h: all one, asked for again when another has it */
 };
 
-enum scenario_trouble {
-    NO_TROUBLE,
+enum scenario_fault {
+    NO_FAULT,
     ONE_HUNG, /* since so long ago that the daemon knows */
     TWO_HUNG,
     ONE_KILLED,
@@ -44,7 +44,7 @@ struct scenario {
     bool over_unix;   /* the clients, by the socket of the first of them; else by TCP */
     bool batch;       /* the first of them by SCHED_BATCH: it preempts nobody when it wakes */
     bool busy;        /* beside as many others as there are processors, who never rest */
-    enum scenario_trouble trouble;
+    enum scenario_fault fault;
     bool soak;        /* for arena.soak_ns, in the first round only; not at all if that is 0 */
     const char *peer; /* see peer.h */
     bool on_etcd;     /* instead of the masters */

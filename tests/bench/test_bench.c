@@ -53,11 +53,11 @@ static const struct scenario scenarios[] = {
     {"3x1, and 1x1 at 14 ms, held 2 ms", TOGETHER, 4, 1, .hold_ms = 2, .daemons = 1, .far_ms = 14},
     {"1x1, and 1x1 at 14 ms", TOGETHER, 2, 1, .daemons = 1, .far_ms = 14},
     {"1x1, and 1x1 at 14 ms, held 2 ms", TOGETHER, 2, 1, .hold_ms = 2, .daemons = 1, .far_ms = 14},
-    {"16x1, a master hangs", APART, 16, 1, .daemons = 1, .trouble = ONE_HANGS},
-    {"16x1, one master hung", APART, 16, 1, .daemons = 1, .trouble = ONE_HUNG},
-    {"16x1, two masters hung", APART, 16, 1, .daemons = 1, .trouble = TWO_HUNG},
-    {"16x1, one master killed", APART, 16, 1, .daemons = 1, .trouble = ONE_KILLED},
-    {"soak, two masters hung", APART, 16, 1, .daemons = 1, .trouble = TWO_HUNG, .soak = true},
+    {"16x1, a master hangs", APART, 16, 1, .daemons = 1, .fault = ONE_HANGS},
+    {"16x1, one master hung", APART, 16, 1, .daemons = 1, .fault = ONE_HUNG},
+    {"16x1, two masters hung", APART, 16, 1, .daemons = 1, .fault = TWO_HUNG},
+    {"16x1, one master killed", APART, 16, 1, .daemons = 1, .fault = ONE_KILLED},
+    {"soak, two masters hung", APART, 16, 1, .daemons = 1, .fault = TWO_HUNG, .soak = true},
 };
 
 /* Those of docs/performance.md, by their numbers there. */
