@@ -51,8 +51,8 @@ static void record(struct history *history, unsigned resource, const char *token
     snprintf(hold->token, sizeof(hold->token), "%s", token);
 }
 
-enum history_verdict history_granted(struct history *history, unsigned resource, const char *token,
-                                     int64_t fence, int64_t now_ns, int64_t until_ns)
+enum history_result history_granted(struct history *history, unsigned resource, const char *token,
+                                    int64_t fence, int64_t now_ns, int64_t until_ns)
 {
     assert(resource < HISTORY_RESOURCES);
     if (fence != 0 && fence <= history->fences[resource])
@@ -68,8 +68,8 @@ enum history_verdict history_granted(struct history *history, unsigned resource,
     return HISTORY_FINE;
 }
 
-enum history_verdict history_prolonged(struct history *history, unsigned resource,
-                                       const char *token, int64_t now_ns, int64_t until_ns)
+enum history_result history_prolonged(struct history *history, unsigned resource, const char *token,
+                                      int64_t now_ns, int64_t until_ns)
 {
     assert(resource < HISTORY_RESOURCES);
     if (until_ns <= now_ns)
@@ -97,7 +97,7 @@ int64_t history_until(const struct history *history, unsigned resource, const ch
     return hold != NULL ? hold->until_ns : INT64_MIN;
 }
 
-const char *history_words(enum history_verdict verdict)
+const char *history_words(enum history_result verdict)
 {
     switch (verdict) {
     case HISTORY_FINE:

@@ -23,7 +23,7 @@ struct history_hold {
     int64_t until_ns;
 };
 
-enum history_verdict {
+enum history_result {
     HISTORY_FINE,
     HISTORY_TWO_HOLDERS, /* history->other is the one that was there before */
     HISTORY_FENCE_FELL,  /* it is not greater than history->fences[resource] */
@@ -43,12 +43,12 @@ void history_init(struct history *history);
  * Somebody holds the resource from now on; fence 0: without one. A hold whose end has passed is a
  * grant, but no hold. What is not fine is not recorded: if it is excusable, go on.
  */
-enum history_verdict history_granted(struct history *history, unsigned resource, const char *token,
-                                     int64_t fence, int64_t now_ns, int64_t until_ns);
+enum history_result history_granted(struct history *history, unsigned resource, const char *token,
+                                    int64_t fence, int64_t now_ns, int64_t until_ns);
 
 /* It is held until then at least; also one that had ended. */
-enum history_verdict history_prolonged(struct history *history, unsigned resource,
-                                       const char *token, int64_t now_ns, int64_t until_ns);
+enum history_result history_prolonged(struct history *history, unsigned resource, const char *token,
+                                      int64_t now_ns, int64_t until_ns);
 
 /* Its holder relies on it no more. */
 void history_ended(struct history *history, unsigned resource, const char *token);
@@ -57,6 +57,6 @@ void history_ended(struct history *history, unsigned resource, const char *token
 int64_t history_until(const struct history *history, unsigned resource, const char *token);
 
 /* "two holders at once" and the like; NULL if it is fine. */
-const char *history_words(enum history_verdict verdict);
+const char *history_words(enum history_result verdict);
 
 #endif

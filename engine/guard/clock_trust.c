@@ -52,9 +52,9 @@ static void step_back(struct clock_trust *clock, int64_t back_ns, int64_t now_ns
     clock->back_ns = back_ns < INT64_MAX - clock->back_ns ? clock->back_ns + back_ns : INT64_MAX;
 }
 
-static bool is_step(enum monitor_result verdict)
+static bool is_step(enum monitor_result result)
 {
-    return verdict == MONITOR_STEPPED || verdict == MONITOR_STEPPED_BACK;
+    return result == MONITOR_STEPPED || result == MONITOR_STEPPED_BACK;
 }
 
 /* True if it confirms a step. */
@@ -87,11 +87,11 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
     bool announced_since = clock->known_step_ns > clock->looked_ns;
     int64_t low_ns = clock->watch.low_ns;
     struct clock_result result = {
-        .verdict = clock_monitor_take(&clock->watch, &periods->drift, sample),
+        .result = clock_monitor_take(&clock->watch, &periods->drift, sample),
     };
-    if (begins && !clock->watch.loose && result.verdict == MONITOR_STEADY)
+    if (begins && !clock->watch.loose && result.result == MONITOR_STEADY)
         untrust(clock, periods, now_ns, sample->time_us);
-    switch (result.verdict) {
+    switch (result.result) {
     case MONITOR_STEADY:
         result.confirmed = on_steady(clock, sample);
         break;
@@ -116,7 +116,7 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
         clock->unmonitored_since_ns = sample->sent_ns;
     if (away && announced_since)
         untrust(clock, periods, now_ns, sample->time_us);
-    result.heartbeat = away || is_step(result.verdict);
+    result.heartbeat = away || is_step(result.result);
     return result;
 }
 
@@ -184,15 +184,15 @@ static bool parse_entry(const struct clock_trust *clock, const char *entry,
 struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_periods *periods,
                                   const char *attestation, const char *entry, int64_t now_ns)
 {
-    struct clock_result result = {.verdict = MONITOR_UNCLEAR};
+    struct clock_result result = {.result = MONITOR_UNCLEAR};
     struct clock_monitor earlier;
     if (clock->state == CLOCK_TRUSTED || clock->steady_ns == 0 || now_ns < clock->stepped_until_ns)
         return result;
     if (take_attestation(clock, periods, attestation))
-        result.verdict = MONITOR_STEADY;
+        result.result = MONITOR_STEADY;
     else if (parse_entry(clock, entry, &earlier))
-        result.verdict = clock_monitor_resume(&clock->watch, &periods->drift, &earlier);
-    switch (result.verdict) {
+        result.result = clock_monitor_resume(&clock->watch, &periods->drift, &earlier);
+    switch (result.result) {
     case MONITOR_STEADY:
         clock->state = CLOCK_TRUSTED;
         break;
@@ -207,7 +207,7 @@ struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_
     case MONITOR_LOST:
         break;
     }
-    result.heartbeat = is_step(result.verdict);
+    result.heartbeat = is_step(result.result);
     return result;
 }
 

@@ -57,7 +57,7 @@ struct clock_trust {
 
 /* What has come of an event, for the guard to act on. */
 struct clock_result {
-    enum monitor_result verdict;
+    enum monitor_result result;
     bool confirmed; /* a second sample shows the step as well: it is to be recorded */
     bool heartbeat; /* wanted at once: a step is to be announced, or the others are to be heard */
 };

@@ -312,7 +312,7 @@ static void on_clock(struct guard *guard, unsigned index, const struct clock_res
     unsigned together = 0;
     if (result->heartbeat)
         guard->heartbeat |= nodes_only(index);
-    if (result->verdict != MONITOR_STEPPED)
+    if (result->result != MONITOR_STEPPED)
         return;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         int64_t stepped_ns = guard->nodes[i].clock.stepped_ns;
@@ -341,13 +341,13 @@ static void want_record(struct guard *guard, struct guard_node *node, bool adopt
         identity->write_why = REASON_DURABLE;
 }
 
-static enum guard_verdict judge(struct guard *guard, unsigned index, enum monitor_result verdict,
-                                int64_t now_ns)
+static enum guard_result judge(struct guard *guard, unsigned index, enum monitor_result result,
+                               int64_t now_ns)
 {
     struct guard_node *node = &guard->nodes[index];
     if (node->identity.error != REASON_NONE)
         return GUARD_FAIL;
-    switch (verdict) {
+    switch (result) {
     case MONITOR_STEADY:
         /* An operator's override replaces the time of watching. */
         if (node->identity.override == OVERRIDE_CLOCK) {
@@ -368,12 +368,12 @@ static enum guard_verdict judge(struct guard *guard, unsigned index, enum monito
     return GUARD_FAIL;
 }
 
-static enum guard_verdict take_sample(struct guard *guard, unsigned index,
-                                      const struct guard_sample *sample)
+static enum guard_result take_sample(struct guard *guard, unsigned index,
+                                     const struct guard_sample *sample)
 {
     struct guard_node *node = &guard->nodes[index];
     int64_t now_ns = sample->clock.received_ns;
-    struct clock_result clock = {.verdict = MONITOR_UNCLEAR};
+    struct clock_result clock = {.result = MONITOR_UNCLEAR};
     enum reason before = node->identity.error;
     if (sample->failed == REASON_NONE) {
         clock = clock_on_sample(&node->clock, &guard->periods, &sample->clock);
@@ -398,7 +398,7 @@ static enum guard_verdict take_sample(struct guard *guard, unsigned index,
         guard->heartbeat = nodes_all(guard->rules.node_count);
     }
     want_record(guard, node, adopted, clock.confirmed, now_ns);
-    return judge(guard, index, clock.verdict, now_ns);
+    return judge(guard, index, clock.result, now_ns);
 }
 
 /* --- heartbeats --- */
@@ -562,17 +562,17 @@ void guard_on_lost(struct guard *guard, unsigned index)
     begin_all_epochs(guard);
 }
 
-enum guard_verdict guard_on_sample(struct guard *guard, unsigned index,
-                                   const struct guard_sample *sample)
+enum guard_result guard_on_sample(struct guard *guard, unsigned index,
+                                  const struct guard_sample *sample)
 {
     int64_t suspect_until_ns = guard->suspect_until_ns;
-    enum guard_verdict verdict = take_sample(guard, index, sample);
+    enum guard_result result = take_sample(guard, index, sample);
     /* It is about one node, unless it makes our own clock suspect. */
     if (guard->suspect_until_ns == suspect_until_ns)
         begin_epochs(guard, index, index + 1);
     else
         begin_all_epochs(guard);
-    return verdict;
+    return result;
 }
 
 void guard_on_facts(struct guard *guard, unsigned index, const struct guard_facts *facts)

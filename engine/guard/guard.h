@@ -39,7 +39,7 @@ enum {
     GUARD_NAME_KEY_MAX = sizeof("redlockd:name::") + RECORD_SET_ID + LIMIT_NODE_NAME,
 };
 
-enum guard_verdict {
+enum guard_result {
     GUARD_PASS, /* the votes asked for before, in the present epoch, count */
     GUARD_WAIT, /* not yet: the answer was slow, or the others have to be heard; probe again */
     GUARD_FAIL, /* they do not count */
@@ -116,8 +116,8 @@ void guard_on_lost(struct guard *guard, unsigned node);
 /* A heartbeat has asked whether a lock may be set there; REASON_NONE: it may. */
 void guard_on_set(struct guard *guard, unsigned node, enum reason refused);
 
-enum guard_verdict guard_on_sample(struct guard *guard, unsigned node,
-                                   const struct guard_sample *sample);
+enum guard_result guard_on_sample(struct guard *guard, unsigned node,
+                                  const struct guard_sample *sample);
 void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts *facts);
 
 /* The node that is the same server as this one, which is duplicate; this one itself if it is not.

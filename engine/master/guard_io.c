@@ -270,7 +270,7 @@ static void take_time(struct master *master, const struct outstanding *outstandi
 static const char never_replica[] =
     "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
 
-static enum guard_verdict take_replication(struct master *master, const struct redis_reply *reply)
+static enum guard_result take_replication(struct master *master, const struct redis_reply *reply)
 {
     struct guard_sample *sample = &master->sample;
     size_t role_len = 0;
@@ -384,8 +384,8 @@ static void take_heartbeat(struct master *master, const struct outstanding *outs
         guard_on_heartbeat_failed(master->guard, master->link.node, failed);
 }
 
-enum guard_verdict guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
-                                     const struct redis_reply *reply, int64_t now_ns)
+enum guard_result guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
+                                    const struct redis_reply *reply, int64_t now_ns)
 {
     assert(outstanding->command <= PART_RECORD_WRITE);
     switch ((enum part)outstanding->command) {

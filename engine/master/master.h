@@ -81,7 +81,7 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns);
 void guard_io_write_record(struct master *master, int64_t now_ns);
 
 /* An answer to any of it. */
-enum guard_verdict guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
-                                     const struct redis_reply *reply, int64_t now_ns);
+enum guard_result guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
+                                    const struct redis_reply *reply, int64_t now_ns);
 
 #endif

@@ -150,7 +150,7 @@ int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *req
     return clock_when(clock, clock_at(clock, request->sent_ns) + ms * NS_PER_MS);
 }
 
-static void check(struct sim *sim, enum history_verdict verdict, const char *token)
+static void check(struct sim *sim, enum history_result verdict, const char *token)
 {
     if (verdict == HISTORY_FINE)
         return;
@@ -569,7 +569,7 @@ void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, i
         return;
     /* It has no guard: where masters forgot, it may take what is in use, by its own fault. */
     bool excusable = sim->now_ns < sim->foreign_doubt_ns;
-    enum history_verdict verdict = HISTORY_TWO_HOLDERS;
+    enum history_result verdict = HISTORY_TWO_HOLDERS;
     if (!excusable || !is_in_use(sim, resource))
         verdict = history_granted(&sim->history, resource, token, 0, sim->now_ns, until_ns);
     if (excusable)

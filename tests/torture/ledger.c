@@ -152,7 +152,7 @@ static bool excuses(struct ledger *ledger, const struct claim *claim)
     return ledger->forgetting && foreign != NULL && claim->begun_ns < foreign->granted_ns;
 }
 
-static void checker(struct ledger *ledger, enum history_verdict verdict, const struct claim *claim,
+static void checker(struct ledger *ledger, enum history_result verdict, const struct claim *claim,
                     int64_t now_ns)
 {
     const struct history_hold *other = &ledger->history.other;
@@ -184,10 +184,10 @@ void ledger_close_gap(struct ledger *ledger)
 }
 
 /* Whom the foreign clients' excused holds stand against does not matter: they are forgotten. */
-static enum history_verdict enter(struct ledger *ledger, const struct claim *claim, bool grant,
-                                  int64_t now_ns)
+static enum history_result enter(struct ledger *ledger, const struct claim *claim, bool grant,
+                                 int64_t now_ns)
 {
-    enum history_verdict verdict;
+    enum history_result verdict;
     struct history *history = &ledger->history;
     for (;;) {
         verdict = grant ? history_granted(history, claim->resource, claim->token, claim->fence,
@@ -266,8 +266,8 @@ void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struc
     hold->granted_ns = now_ns;
     note(ledger, "foreign %u has r%u %.8s for %.3f ms", foreign, claim->resource, claim->token,
          (double)(claim->until_ns - now_ns) / NS_PER_MS);
-    enum history_verdict verdict = history_granted(&ledger->history, claim->resource, claim->token,
-                                                   0, now_ns, claim->until_ns);
+    enum history_result verdict = history_granted(&ledger->history, claim->resource, claim->token,
+                                                  0, now_ns, claim->until_ns);
     if (verdict == HISTORY_TWO_HOLDERS && ledger->forgetting) {
         ledger->foreign_excused++;
         note(ledger, "excused: foreign %.8s, %.8s has it still", claim->token,

@@ -73,7 +73,7 @@ void summary_print(struct torture *torture, const struct faults *faults)
     fflush(stdout);
 }
 
-void summary_verdict(const struct torture *torture)
+void summary_result(const struct torture *torture)
 {
     printf("  verdict       %s\n", torture->ledger.violated
                                        ? torture->ledger.why

@@ -11,7 +11,7 @@
 void summary_print(struct torture *torture, const struct faults *faults);
 
 /* Its last line. */
-void summary_verdict(const struct torture *torture);
+void summary_result(const struct torture *torture);
 
 /* How to look for a violation again, on standard error. */
 void summary_violation(struct torture *torture, const char *fault_words);

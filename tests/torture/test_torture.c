@@ -92,13 +92,13 @@ START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
     play(torture, &faults);
     summary_print(torture, &faults);
     if (torture->ledger.violated) {
-        summary_verdict(torture);
+        summary_result(torture);
         summary_violation(torture, fault_words);
         ck_abort_msg("%s", torture->ledger.why);
     }
     cluster_check(torture);
     cluster_close(torture);
-    summary_verdict(torture);
+    summary_result(torture);
     ledger_free(&torture->ledger);
     free(torture);
 }

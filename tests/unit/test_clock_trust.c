@@ -71,7 +71,7 @@ START_TEST(step_is_confirmed_by_a_second_sample)
     probe_each_second(1000, 62000);
     ahead_us = 60000000;
     struct clock_result result = look(62000, 62000);
-    ck_assert_int_eq(result.verdict, MONITOR_STEPPED);
+    ck_assert_int_eq(result.result, MONITOR_STEPPED);
     ck_assert(result.heartbeat);
     ck_assert(!result.confirmed);
     ck_assert_int_eq(trust.state, CLOCK_STEPPED);
@@ -98,7 +98,7 @@ START_TEST(step_back_is_announced_and_costs_no_trust)
 {
     probe_each_second(1000, 62000);
     ahead_us = -60000000;
-    ck_assert_int_eq(look(62000, 62000).verdict, MONITOR_STEPPED_BACK);
+    ck_assert_int_eq(look(62000, 62000).result, MONITOR_STEPPED_BACK);
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
     ck_assert_int_ne(trust.step_unannounced_ns, 0);
     hear(CLOCK_STEP_ANNOUNCED, "7", 61999, 62001);
@@ -185,7 +185,7 @@ END_TEST
 
 static const struct {
     int64_t ahead_us;
-    enum monitor_result verdict;
+    enum monitor_result result;
     enum clock_state state;
 } entry_steps[] = {
     {60000000, MONITOR_STEPPED, CLOCK_STEPPED},
@@ -200,7 +200,7 @@ START_TEST(entry_of_the_host_shows_a_step_in_between)
     look(70000, 70000);
     hear("", "7", 70000, 70000);
     struct clock_result result = inherit("-", entry, 70000);
-    ck_assert_int_eq(result.verdict, entry_steps[_i].verdict);
+    ck_assert_int_eq(result.result, entry_steps[_i].result);
     ck_assert(result.heartbeat);
     ck_assert_int_eq(trust.state, entry_steps[_i].state);
     ck_assert_int_ne(trust.step_unannounced_ns, 0);

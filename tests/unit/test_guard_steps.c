@@ -237,7 +237,7 @@ END_TEST
 /* --- in small --- */
 
 /* A probe of the node that is executed when it is answered. */
-static enum guard_verdict look(unsigned node, int64_t sent_ns)
+static enum guard_result look(unsigned node, int64_t sent_ns)
 {
     const char *record = cluster_value(&w, node, RECORD_KEY);
     const struct guard_sample sample = {
