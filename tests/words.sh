@@ -27,7 +27,7 @@ TIMER_[A-Z_]+|timers?(_[a-z_]+)? | timer
 overdue_[a-z]+|[a-z_]+_overdue | timed_out
 QUEUE_(ASK|ASKING|LOOK|TURN_[A-Z]+) | QUEUE_ACQUIRE, QUEUE_ACQUIRING, QUEUE_PROBE, QUEUE_STREAK_...
 struct observation|queue_on_(seen|unseen|asked|wanted) | observation, queue_on_observed, ...
-REDIS_KEY_PROBE|redlockd_looks_total|link_key_probes | REDIS_KEY_PROBE, key_probes
+REDIS_KEY_PROBE|redlockd_key_probes_total|link_key_probes | REDIS_KEY_PROBE, key_probes
 outstanding|OUTSTANDING_[A-Z]+|tickets? | outstanding command
 owed_[a-z_]+|struct pending_releases|OWED_[A-Z_]+|[a-z_]+_owed(_[a-z]+)?|[A-Z_]+_OWED(_[A-Z]+)? | pending releases
 LIMIT_BATCH|gathered(_for)?|is_batched | LIMIT_BATCH, batched

@@ -93,7 +93,8 @@ static void write_requests(const struct status *status, struct text *text)
             stats->handovers);
     counter(text, "redlockd_locks_undone_total",
             "LOCKs undone because their client had left before the answer.", stats->undone);
-    counter(text, "redlockd_looks_total", "Looks at a key somebody waits for, on one master.",
+    counter(text, "redlockd_key_probes_total",
+            "Key probes: looks at a key that a client waits for, on one master.",
             stats->key_probes);
     counter(text, "redlockd_keys_backfilled_total",
             "Keys set again where a granted round had found them missing.", stats->backfilled);

@@ -84,7 +84,7 @@ void status_write_daemon(const struct status *status, struct text *text)
                 "subject=daemon version=%s pid=%d uptime_ms=%" PRId64
                 " clients=%zu rounds=%zu undone=%" PRIu64 " backfilled=%" PRIu64
                 " pending_releases=%" PRIu64 " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64
-                " handovers=%" PRIu64 " looks=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
+                " handovers=%" PRIu64 " key_probes=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
                 " unauthenticated=%zu wrong_secrets=%" PRIu64 " broken=%" PRIu64,
                 status->version, status->pid, ms(status->uptime_ns), status->clients,
                 status->rounds_in_flight, stats->undone, stats->backfilled, stats->pending_releases,

@@ -50,7 +50,7 @@ START_TEST(twenty_are_served_in_order_by_one_command_each)
         stage_wait_stats(&stage.client, waiting_text);
     }
     /* They have looked, and know now when it changes. */
-    stage_wait_stats(&stage.client, " looks=5 ");
+    stage_wait_stats(&stage.client, " key_probes=5 ");
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&monitors[i], &stage.masters[i]);
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
@@ -189,7 +189,7 @@ START_TEST(masters_that_do_not_track_are_looked_at)
     ck_assert_uint_eq(client_count(&client, "NODES", "tracking=no"), 5);
     snprintf(token, sizeof(token), "%s", client_lock(&stage.client, "a", "30s").token);
     client_send(&client, "#w LOCK a 30s WAIT 60s\n");
-    stage_wait_stats(&client, " looks=5 ");
+    stage_wait_stats(&client, " key_probes=5 ");
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
     read_grant(&client, token);
     close_second(&second, &client);

@@ -332,7 +332,7 @@ START_TEST(lines_of_stats_count_requests_and_outcomes)
         write_with(status_write_daemon),
         "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 operations=0 "
         "undone=0 backfilled=0 pending_releases=0 waiting=0 holding=0 locks=0 asked=0 handovers=2 "
-        "looks=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
+        "key_probes=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
 }
 END_TEST
 
